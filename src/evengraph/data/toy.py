@@ -1,0 +1,230 @@
+"""Generated graphs for the demo, the tests, the docs and for measuring speed at any size."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch_geometric.data import Data
+
+__all__ = ["toy"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+TAIL = 2.0  # shape of the Pareto law of popularity: smaller means heavier hubs
+WORDS_PER_NODE = 12
+TOPIC_SHARE = 0.25  # how many of a node's words speak of its class
+WEIGHTED_ROUNDS = 8
+
+
+def toy(
+    num_nodes: int = 2000,
+    num_edges: int = 8000,
+    num_features: int = 256,
+    num_classes: int = 5,
+    seed: int = 0,
+    *,
+    homophily: float = 0.8,
+    size_ratio: float = 0.2,
+) -> Data:
+    """Make a graph with planted, unequal classes.
+
+    Class sizes fall geometrically from class 0 to the last. Every node has a popularity from a
+    heavy-tailed law; edges join popular nodes more often, and mostly nodes of one class. Features
+    are words: each node draws a dozen, some from its class's topic, the others from a background
+    that all classes share. The same arguments give the same graph, and no global random state is
+    used.
+
+    Args:
+        num_nodes: At least one per class.
+        num_edges: Entries of edge_index, so two for each undirected edge; must be even.
+        num_features: Size of the vocabulary.
+        num_classes: At least two.
+        seed: Of the generator.
+        homophily: Share of the edges that stay within a class, as far as the classes have room.
+        size_ratio: Smallest class over largest class, up to rounding.
+
+    Shapes:
+        x: (N, F), float32, zeros and ones
+        edge_index: (2, E), sorted, both directions, no self-loops, no repeats
+        y: (N,)
+    """
+    _check(num_nodes, num_edges, num_features, num_classes, seed, homophily, size_ratio)
+    rng = np.random.default_rng(seed)
+    sizes = _class_sizes(num_nodes, num_classes, size_ratio)
+    labels = np.repeat(np.arange(num_classes), sizes)
+    rng.shuffle(labels)
+    edge_index = _edges(rng, labels, sizes, num_edges // 2, homophily)
+    x = _words(rng, labels, num_features, num_classes)
+    return Data(
+        x=torch.from_numpy(x),
+        edge_index=torch.from_numpy(edge_index),
+        y=torch.from_numpy(labels),
+        name="toy",
+    )
+
+
+def _check(
+    num_nodes: int,
+    num_edges: int,
+    num_features: int,
+    num_classes: int,
+    seed: int,
+    homophily: float,
+    size_ratio: float,
+) -> None:
+    if num_classes < 2:
+        raise ValueError(f"num_classes must be at least 2, got {num_classes}.")
+    if num_nodes < num_classes:
+        raise ValueError(
+            f"num_nodes must be at least num_classes, which is {num_classes}, got {num_nodes}."
+        )
+    if num_features < 1:
+        raise ValueError(f"num_features must be at least 1, got {num_features}.")
+    most = num_nodes * (num_nodes - 1)
+    if not 0 <= num_edges <= most:
+        raise ValueError(
+            f"num_edges must lie in [0, {most}] for {num_nodes} nodes, got {num_edges}."
+        )
+    if num_edges % 2:
+        raise ValueError(
+            f"num_edges must be even, since both directions of an edge count, got {num_edges}."
+        )
+    if seed < 0:
+        raise ValueError(f"seed must not be negative, got {seed}.")
+    if not 0 <= homophily <= 1:
+        raise ValueError(f"homophily must lie in [0, 1], got {homophily}.")
+    if not 0 < size_ratio <= 1:
+        raise ValueError(f"size_ratio must lie in (0, 1], got {size_ratio}.")
+
+
+def _class_sizes(num_nodes: int, num_classes: int, size_ratio: float) -> Ints:
+    """Split the nodes geometrically, at least one for each class."""
+    shares = size_ratio ** np.linspace(0, 1, num_classes)
+    exact = shares / shares.sum() * (num_nodes - num_classes)
+    sizes = np.floor(exact).astype(np.int64) + 1
+    sizes[np.argsort(sizes - exact, kind="stable")[: num_nodes - sizes.sum()]] += 1
+    return -np.sort(-sizes)
+
+
+def _edges(
+    rng: np.random.Generator, labels: Ints, sizes: Ints, num_pairs: int, homophily: float
+) -> Ints:
+    """Draw exactly num_pairs different pairs; a pair is kept as the number small * N + large.
+
+    Shapes:
+        answer: (2, 2 * num_pairs)
+    """
+    num_nodes = len(labels)
+    draw = _PairSampler(rng, labels, sizes, homophily)
+    # every node is an end once before popularity decides, which leaves hardly any node alone
+    ends = rng.permutation(num_nodes) if num_pairs >= num_nodes else np.empty(0, dtype=np.int64)
+    pairs = _distinct(draw(num_pairs, ends))
+    for _ in range(WEIGHTED_ROUNDS):
+        missing = num_pairs - len(pairs)
+        if missing == 0:
+            break
+        pairs = _extend(rng, pairs, draw(missing + missing // 4 + 16), missing)
+    pairs = _fill(rng, pairs, num_nodes, num_pairs)
+    small, large = np.divmod(pairs, num_nodes)
+    keys = np.concatenate([pairs, large * num_nodes + small])
+    keys.sort()
+    return np.stack(np.divmod(keys, num_nodes))
+
+
+class _PairSampler:
+    """Pairs with ends by popularity; the second end is of the first one's class or of another."""
+
+    def __init__(
+        self, rng: np.random.Generator, labels: Ints, sizes: Ints, homophily: float
+    ) -> None:
+        self.rng, self.labels, self.homophily = rng, labels, homophily
+        self.by_class = np.argsort(labels, kind="stable")
+        popularity = 1 + rng.pareto(TAIL, size=len(labels))
+        self.edges = np.concatenate([[0.0], np.cumsum(popularity)])  # bounds of the nodes' shares
+        bounds = self.edges[np.concatenate([[0], np.cumsum(sizes)])]
+        self.low, self.high = bounds[:-1], bounds[1:]
+
+    def __call__(self, count: int, ends: Ints | None = None) -> Ints:
+        """Draw up to count pairs, self-loops dropped; `ends` fixes some of the first ends."""
+        total = self.edges[-1]
+        fixed = np.empty(0, dtype=np.int64) if ends is None else ends
+        # the order of pairs does not matter, and sorted positions are found several times faster
+        drawn = np.sort(self.rng.random(count - len(fixed))) * total
+        first = np.concatenate([fixed, self._node(drawn)])
+        low, high = self.low[self.labels[first]], self.high[self.labels[first]]
+        position = self.rng.random(count)
+        inside = low + position * (high - low)
+        # the line without the class's own stretch: what lies beyond it moves up by its length
+        outside = position * (total - (high - low))
+        outside += np.where(outside >= low, high - low, 0)
+        second = self._node(np.where(self.rng.random(count) < self.homophily, inside, outside))
+        small, large = np.minimum(first, second), np.maximum(first, second)
+        apart = small != large
+        pairs: Ints = small[apart] * len(self.labels) + large[apart]
+        return pairs
+
+    def _node(self, position: Floats) -> Ints:
+        slot = np.searchsorted(self.edges, position, side="right") - 1
+        # rounding can put a position on the very end of the line
+        nodes: Ints = self.by_class[np.minimum(slot, len(self.labels) - 1)]
+        return nodes
+
+
+def _distinct(numbers: Ints) -> Ints:
+    """Sort and drop repeats; for millions of integers several times faster than np.unique."""
+    numbers = np.sort(numbers)
+    new = np.ones(len(numbers), dtype=np.bool_)
+    new[1:] = numbers[1:] != numbers[:-1]
+    distinct: Ints = numbers[new]
+    return distinct
+
+
+def _extend(rng: np.random.Generator, pairs: Ints, drawn: Ints, limit: int) -> Ints:
+    """Add up to limit of the drawn pairs that are new; the answer is sorted."""
+    drawn = _distinct(drawn)
+    if len(pairs):
+        slot = np.minimum(np.searchsorted(pairs, drawn), len(pairs) - 1)
+        drawn = drawn[pairs[slot] != drawn]
+    if len(drawn) > limit:
+        drawn = rng.choice(drawn, size=limit, replace=False)
+    return np.sort(np.concatenate([pairs, drawn]), kind="stable")
+
+
+def _fill(rng: np.random.Generator, pairs: Ints, num_nodes: int, num_pairs: int) -> Ints:
+    """Make up what the classes had no room for with pairs drawn evenly from the rest."""
+    dense = num_nodes * (num_nodes - 1) // 2 <= 4 * num_pairs
+    if len(pairs) < num_pairs and dense:
+        small, large = np.triu_indices(num_nodes, k=1)
+        pairs = _extend(rng, pairs, small * num_nodes + large, num_pairs - len(pairs))
+    while len(pairs) < num_pairs:  # sparse, so that most draws are new
+        missing = num_pairs - len(pairs)
+        ends = np.sort(rng.integers(num_nodes, size=(2, 2 * missing + 16)), axis=0)
+        ends = ends[:, ends[0] != ends[1]]
+        pairs = _extend(rng, pairs, ends[0] * num_nodes + ends[1], missing)
+    return pairs
+
+
+def _words(
+    rng: np.random.Generator, labels: Ints, num_features: int, num_classes: int
+) -> NDArray[np.float32]:
+    """Let each node draw words: some from its class's topic, the rest from the background.
+
+    Both laws are Zipf's, each over its own order of the vocabulary: a topic prefers other words
+    than the background does, but no word belongs to one class alone.
+
+    Shapes:
+        answer: (N, F)
+    """
+    shape = (len(labels), WORDS_PER_NODE)
+    law = np.cumsum(1 / np.arange(1, num_features + 1))
+    rank = np.searchsorted(law, rng.random(shape) * law[-1], side="right")
+    rank = np.minimum(rank, num_features - 1)
+    # one order of the vocabulary per class, the last row is the background's
+    orders = rng.permuted(np.tile(np.arange(num_features), (num_classes + 1, 1)), axis=1)
+    on_topic = rng.random(shape) < TOPIC_SHARE
+    words = orders[np.where(on_topic, labels[:, None], num_classes), rank]
+    x = np.zeros((len(labels), num_features), dtype=np.float32)
+    x[np.arange(len(labels))[:, None], words] = 1
+    return x

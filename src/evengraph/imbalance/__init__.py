@@ -1,0 +1,16 @@
+"""Protocols: small objects that turn a graph and a seed into a task."""
+
+from evengraph.imbalance.base import Imbalance
+from evengraph.imbalance.longtail import LongTail
+from evengraph.imbalance.natural import Natural
+from evengraph.imbalance.publicstep import PublicStep
+from evengraph.imbalance.step import Step
+
+IMBALANCES = {
+    "step": Step,
+    "longtail": LongTail,
+    "natural": Natural,
+    "publicstep": PublicStep,
+}
+
+__all__ = ["IMBALANCES", "Imbalance", "LongTail", "Natural", "PublicStep", "Step"]

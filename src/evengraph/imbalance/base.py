@@ -1,0 +1,105 @@
+"""What every protocol shares: the contract, and small pieces of splitting."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from evengraph.task import Task
+
+
+class Imbalance(Protocol):
+    """Turns a graph and a seed into a task; the same seed gives the same task."""
+
+    def __call__(self, graph: Data, *, seed: int) -> Task:
+        """Split the graph."""
+        ...
+
+
+def count_classes(graph: Data) -> int:
+    """Number of classes in a graph's labels."""
+    if graph.y is None:
+        raise ValueError("graph.y must hold the labels; this graph has none.")
+    return int(graph.y.max()) + 1
+
+
+def nodes_of_class(graph: Data, label: int, among: Tensor | None = None) -> list[int]:
+    """Ids of the nodes of a class, ascending."""
+    mask = graph.y == label
+    if among is not None:
+        mask = mask & among
+    ids: list[int] = mask.nonzero().flatten().tolist()
+    return ids
+
+
+def shuffled(nodes: Iterable[int], stream: random.Random) -> list[int]:
+    """The nodes in random order."""
+    nodes = list(nodes)
+    stream.shuffle(nodes)
+    return nodes
+
+
+def mask_of(nodes: Sequence[int], graph: Data) -> Tensor:
+    """A bool mask that is true at these nodes, (N,)."""
+    mask = torch.zeros(graph.num_nodes, dtype=torch.bool, device=graph.y.device)
+    mask[torch.as_tensor(nodes, dtype=torch.long, device=mask.device)] = True
+    return mask
+
+
+def relabelled(graph: Data, order: Sequence[int]) -> tuple[Data, tuple[str, ...]]:
+    """A copy of the graph whose class `order[i]` is called i, and the classes' names in that order."""
+    new_label = torch.full((len(order) + 1,), -1, device=graph.y.device)
+    for new, old in enumerate(order):
+        new_label[old] = new
+    copy = graph.clone("y")
+    copy.y = new_label[graph.y]  # -1, unlabelled, reads the last entry and stays -1
+    names = class_names(graph)
+    reordered = tuple(names[old] for old in order) if names else ()
+    if reordered:
+        copy.class_names = list(reordered)
+    return copy, reordered
+
+
+def class_names(graph: Data) -> tuple[str, ...]:
+    """Names of the classes where the graph has them."""
+    return tuple(graph.class_names) if "class_names" in graph else ()
+
+
+def need(nodes: Sequence[int], wanted: int, label: int, what: str) -> None:
+    """Refuse a class that is too small for a protocol."""
+    if len(nodes) < wanted:
+        raise ValueError(
+            f"Class {label} has {len(nodes)} nodes for {what}, {wanted} are needed; "
+            "choose another protocol, such as natural, or a larger graph."
+        )
+
+
+def check_ratio(ratio: float) -> None:
+    """A ratio lies in (0, 1]."""
+    if not 0 < ratio <= 1:
+        raise ValueError(f"ratio must lie in (0, 1], got {ratio}.")
+
+
+def check_minority(minority: int, num_classes: int) -> None:
+    """At least one class must stay a majority class."""
+    if not 0 <= minority < num_classes:
+        raise ValueError(
+            f"minority must lie between 0 and {num_classes - 1} on a graph with "
+            f"{num_classes} classes, got {minority}."
+        )
+
+
+def minority_size(per_class: int, ratio: float) -> int:
+    """Labelled nodes of a minority class: the whole part of per_class x ratio."""
+    size = int(per_class * ratio + 1e-9)  # 20 x 0.15 is 2.9999... in floating point elsewhere
+    if size < 1:
+        raise ValueError(
+            f"ratio={ratio} would leave a minority class without a labelled node; "
+            f"the smallest that works is {1 / per_class:g}."
+        )
+    return size

@@ -1,0 +1,58 @@
+"""Natural imbalance: the graph's own class sizes."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from torch_geometric.data import Data
+
+from evengraph.imbalance.base import (
+    class_names,
+    count_classes,
+    mask_of,
+    need,
+    nodes_of_class,
+    shuffled,
+)
+from evengraph.task import Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class Natural:
+    """A stratified split: the same share of every class, at least one node; the rest is test.
+
+    Args:
+        train: Share of the labelled nodes to train on.
+        val: Share of the labelled nodes to choose on.
+    """
+
+    train: float = 0.1
+    val: float = 0.1
+
+    def __post_init__(self) -> None:
+        for name in ("train", "val"):
+            if not 0 < getattr(self, name) < 1:
+                raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)}.")
+        if self.train + self.val >= 1:
+            raise ValueError(
+                f"train + val must be below 1 to leave test nodes, got {self.train + self.val:g}."
+            )
+
+    def __call__(self, graph: Data, *, seed: int) -> Task:
+        """Split the graph."""
+        num_classes = count_classes(graph)
+        stream = random.Random(seed)
+        train: list[int] = []
+        val: list[int] = []
+        test: list[int] = []
+        for label in range(num_classes):
+            nodes = shuffled(nodes_of_class(graph, label), stream)
+            need(nodes, 3, label, "train, validation and test")
+            first = max(1, round(self.train * len(nodes)))
+            second = first + max(1, round(self.val * len(nodes)))
+            train += nodes[:first]
+            val += nodes[first:second]
+            test += nodes[second:]
+        masks = (mask_of(nodes, graph) for nodes in (train, val, test))
+        return Task(graph, *masks, num_classes=num_classes, class_names=class_names(graph))

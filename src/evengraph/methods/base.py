@@ -1,0 +1,165 @@
+"""Method: the contract that every method keeps."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Self, final
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from evengraph.progress import shown
+from evengraph.rng import seeded
+from evengraph.task import Task
+from evengraph.training import Callback, Epoch, History, train
+
+
+@dataclass(kw_only=True)
+class Method(ABC):
+    """Learns from a task, then gives class probabilities of every node.
+
+    Authors write `_fit` and `_logits`; what fitting creates ends in an underscore.
+
+    Args:
+        learning_rate: Adam's step.
+        weight_decay: Weight decay on all parameters.
+        max_epochs: Training steps at most.
+        patience: Epochs without a better validation score before training stops.
+    """
+
+    learning_rate: float = 0.01
+    weight_decay: float = 5e-4
+    max_epochs: int = 10_000
+    patience: int = 1_000
+
+    def __post_init__(self) -> None:
+        at_least("max_epochs", self.max_epochs, 0)
+        at_least("patience", self.patience, 0)
+        at_least("weight_decay", self.weight_decay, 0)
+        if not self.learning_rate > 0:
+            raise ValueError(f"learning_rate must be above 0, got {self.learning_rate}.")
+
+    @final
+    def fit(
+        self,
+        task: Task,
+        *,
+        seed: int,
+        on_epoch: Callback | None = None,
+        progress: bool | None = None,
+    ) -> Self:
+        """Learn from the training nodes; choose on the validation nodes.
+
+        Test labels are out of reach: they are hidden before `_fit` sees the task. Random state
+        outside is left as it was.
+
+        Args:
+            task: What to learn.
+            seed: Decides everything random: first weights, dropout, clusters.
+            on_epoch: Called with the history after every epoch.
+            progress: Show a live bar; by default on a terminal only.
+        """
+        _check(task)
+        self.history_: list[History] = []
+        with shown(type(self).__name__, self.patience, self.max_epochs, progress) as show:
+            self._callbacks = [callback for callback in (show, on_epoch) if callback is not None]
+            with seeded(seed):
+                self._fit(task.without_test_labels())
+            del self._callbacks
+        return self
+
+    @final
+    @torch.no_grad()
+    def predict_proba(self, graph: Data) -> Tensor:
+        """Class probabilities of every node, rows sum to one.
+
+        Shapes:
+            returns: (N, C)
+        """
+        if not self.is_fitted:
+            raise RuntimeError(f"This {type(self).__name__} is not fitted yet; call fit first.")
+        return self._logits(graph).softmax(dim=1)
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether `fit` has come to its end."""
+        return bool(getattr(self, "history_", None))
+
+    def _train(self, module: nn.Module, epoch: Epoch) -> History:
+        """Run the training loop with this method's settings, and keep its history."""
+
+        def tell(history: History) -> None:
+            for callback in self._callbacks:
+                callback(history)
+
+        history = train(
+            module,
+            epoch,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            max_epochs=self.max_epochs,
+            patience=self.patience,
+            on_epoch=tell,
+        )
+        self.history_.append(history)
+        return history
+
+    @abstractmethod
+    def _fit(self, task: Task) -> None:
+        """Learn; the task's test labels are hidden and the random state is set."""
+
+    @abstractmethod
+    def _logits(self, graph: Data) -> Tensor:
+        """Logits of all nodes, (N, C)."""
+
+
+def _check(task: Task) -> None:
+    """Refuse a task that nothing can be learnt from."""
+    x = task.graph.x
+    if x is None or x.dim() != 2 or not x.is_floating_point():
+        raise ValueError("graph.x must hold a row of floating-point features for each node.")
+    if not torch.isfinite(x).all():
+        row = int((~torch.isfinite(x)).any(dim=1).nonzero()[0])
+        raise ValueError(f"graph.x must be finite; node {row} has a NaN or an infinity.")
+    counts = task.class_counts
+    if counts.min() < 1:
+        empty = int(counts.argmin())
+        name = f" ({task.class_names[empty]})" if task.class_names else ""
+        raise ValueError(f"Class {empty}{name} has no training node; every class needs one.")
+    for name in ("train", "val"):
+        mask = getattr(task, name)
+        if not mask.any():
+            raise ValueError(f"The {name} set is empty.")
+        if (task.graph.y[mask] < 0).any():
+            raise ValueError(f"Some {name} nodes have no label.")
+
+
+def at_least(name: str, value: float, least: float) -> None:
+    """Refuse a field below its least value."""
+    if not value >= least:
+        raise ValueError(f"{name} must be at least {least}, got {value}.")
+
+
+def fraction(name: str, value: float) -> None:
+    """Refuse a field outside [0, 1)."""
+    if not 0 <= value < 1:
+        raise ValueError(f"{name} must lie in [0, 1), got {value}.")
+
+
+def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    """Refuse a field that is none of the words allowed."""
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}.")
+
+
+def same_graph(one: Data, other: Data) -> bool:
+    """Whether two graphs have the same features and edges, so that what is cached holds."""
+    return (
+        one.x.shape == other.x.shape
+        and one.edge_index.shape == other.edge_index.shape
+        and one.x.device == other.x.device
+        and (one.x is other.x or torch.equal(one.x, other.x))
+        and (one.edge_index is other.edge_index or torch.equal(one.edge_index, other.edge_index))
+    )

@@ -1,0 +1,168 @@
+"""K-means on any device, for dense and for sparse rows (Eq. 3, 4).
+
+Written here because scikit-learn's runs on the CPU alone and is several times slower there, and
+the PyTorch packages we tried leave clusters empty or are no longer kept.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from evengraph.ops.propagate import Sparse, csr
+from evengraph.ops.semantic import prepare_clusters
+from evengraph.rng import generator
+
+CHUNK = 2**24  # distances held at a time
+
+
+def kmeans(
+    x: Tensor | Sparse,
+    k: int,
+    seed: int,
+    *,
+    start: Tensor | None = None,
+    max_iterations: int = 100,
+    tolerance: float = 1e-4,
+) -> Tensor:
+    """Put every row into one of k clusters so that squared distances to the means are small.
+
+    Greedy k-means++ (the best of a few draws each time, as in scikit-learn), then Lloyd's
+    iterations until the means hardly move. No cluster stays empty: it takes the row that is
+    farthest from its own mean. Random numbers come from the seed alone, on every device alike.
+
+    Args:
+        x: Rows to cluster.
+        k: Number of clusters, at most the number of rows.
+        seed: Seed of the first means.
+        start: Clusters of an earlier call to start from, instead of k-means++.
+        max_iterations: Lloyd's iterations at most.
+        tolerance: Stop when the means move, in square, less than this share of the variance.
+
+    Shapes:
+        x: (N, d)
+        start: int64, (N,)
+        returns: int64, (N,), every number from 0 to k - 1 at least once
+    """
+    num_rows = x.shape[0]
+    if not 1 <= k <= num_rows:
+        raise ValueError(f"k must lie between 1 and the number of rows, {num_rows}, got {k}.")
+    norms = _square_norms(x)
+    means = _plus_plus(x, norms, k, seed) if start is None else cluster_means(x, start, k)
+    smallest_move = tolerance * _variance(x, norms)
+    assignment, distance = _nearest(x, norms, means)
+    for _ in range(max_iterations):
+        _fill_empty(assignment, distance, k)
+        moved = cluster_means(x, assignment, k)
+        move = (moved - means).square().sum()
+        means = moved
+        before = assignment
+        assignment, distance = _nearest(x, norms, means)
+        if move <= smallest_move or torch.equal(before, assignment):
+            break
+    _fill_empty(assignment, distance, k)
+    return assignment
+
+
+def cluster_means(x: Tensor | Sparse, assignment: Tensor, k: int) -> Tensor:
+    """Mean row of each cluster; zero for an empty one.
+
+    Shapes:
+        x: (N, d)
+        assignment: int64, (N,)
+        returns: (k, d)
+    """
+    if isinstance(x, Sparse):
+        member = torch.nn.functional.one_hot(assignment, k).to(x.matrix.dtype)  # (N, k)
+        sums = (x.transpose @ member).t().contiguous()
+    else:
+        sums = prepare_clusters(assignment, k, x.dtype).members @ x
+    sizes = torch.bincount(assignment, minlength=k).clamp(min=1)
+    return sums / sizes.unsqueeze(1)
+
+
+def nearest_mean(x: Tensor | Sparse, means: Tensor) -> Tensor:
+    """The cluster whose mean is nearest to each row, (N,)."""
+    return _nearest(x, _square_norms(x), means)[0]
+
+
+def _nearest(x: Tensor | Sparse, norms: Tensor, means: Tensor) -> tuple[Tensor, Tensor]:
+    """Nearest mean of each row and the squared distance to it."""
+    half = means.square().sum(1) / 2
+    if isinstance(x, Sparse):
+        best = (half - x.matrix @ means.t().contiguous()).min(dim=1)
+        return best.indices, (norms + 2 * best.values).clamp_(min=0)
+    rows = max(1, CHUNK // means.shape[0])
+    parts = [
+        torch.addmm(half, part, means.t(), alpha=-1).min(dim=1)  # |m|^2 / 2 - x.m, (rows, k)
+        for part in x.split(rows)
+    ]
+    indices = torch.cat([part.indices for part in parts])
+    values = torch.cat([part.values for part in parts])
+    return indices, (norms + 2 * values).clamp_(min=0)
+
+
+def _plus_plus(x: Tensor | Sparse, norms: Tensor, k: int, seed: int) -> Tensor:
+    """First means: rows drawn in proportion to their squared distance from those before."""
+    num_rows, device = x.shape[0], norms.device
+    trials = 2 + int(math.log(k))
+    draws = torch.rand((k, trials), generator=generator(seed), dtype=torch.float64).to(device)
+    first = (draws[0, :1] * num_rows).long()
+    chosen = [first]
+    closest = _distances(x, norms, first).squeeze(1)
+    for step in range(1, k):
+        mass = closest.double().cumsum(0)
+        tried = torch.searchsorted(mass, draws[step] * mass[-1]).clamp_(max=num_rows - 1)
+        candidates = torch.minimum(_distances(x, norms, tried), closest.unsqueeze(1))
+        best = candidates.sum(0).argmin().unsqueeze(0)
+        closest = candidates.index_select(1, best).squeeze(1)
+        chosen.append(tried.index_select(0, best))
+    return _rows(x, torch.cat(chosen))
+
+
+def _distances(x: Tensor | Sparse, norms: Tensor, rows: Tensor) -> Tensor:
+    """Squared distances of all rows to a few of them, (N, number of rows)."""
+    others = _rows(x, rows)
+    matrix = x.matrix if isinstance(x, Sparse) else x
+    products = matrix @ others.t().contiguous()
+    return (norms.unsqueeze(1) + norms[rows] - 2 * products).clamp_(min=0)
+
+
+def _rows(x: Tensor | Sparse, rows: Tensor) -> Tensor:
+    if isinstance(x, Tensor):
+        return x.index_select(0, rows)
+    unit = torch.zeros((x.shape[0], rows.numel()), dtype=x.matrix.dtype, device=rows.device)
+    unit[rows, torch.arange(rows.numel(), device=rows.device)] = 1
+    return (x.transpose @ unit).t().contiguous()  # torch cannot index rows of a CSR tensor
+
+
+def _square_norms(x: Tensor | Sparse) -> Tensor:
+    if isinstance(x, Tensor):
+        return x.square().sum(1)
+    ones = torch.ones((x.shape[1], 1), dtype=x.matrix.dtype, device=x.matrix.device)
+    return (_squared(x.matrix) @ ones).squeeze(1)
+
+
+def _squared(matrix: Tensor) -> Tensor:
+    shape = (matrix.shape[0], matrix.shape[1])
+    return csr(matrix.crow_indices(), matrix.col_indices(), matrix.values().square(), shape)
+
+
+def _variance(x: Tensor | Sparse, norms: Tensor) -> float:
+    """Mean variance of the columns."""
+    everything = torch.zeros(x.shape[0], dtype=torch.long, device=norms.device)
+    mean = cluster_means(x, everything, 1)
+    return float((norms.mean() - mean.square().sum()).clamp(min=0) / x.shape[1])
+
+
+def _fill_empty(assignment: Tensor, distance: Tensor, k: int) -> None:
+    """Give every empty cluster the row farthest from its mean, out of a cluster with company."""
+    sizes = torch.bincount(assignment, minlength=k)
+    for empty in (sizes == 0).nonzero().flatten().tolist():
+        far = torch.where(sizes[assignment] > 1, distance, -1).argmax()
+        sizes[assignment[far]] -= 1
+        sizes[empty] = 1
+        assignment[far] = empty
+        distance[far] = 0

@@ -1,0 +1,135 @@
+"""Sparse products with their gradients, and the matrices that graphs are propagated with."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+Normalisation = Literal["symmetric", "row"]
+
+
+def csr(row_pointers: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
+    """A sparse CSR tensor, with 32-bit indices where they suffice: a tenth faster, less memory."""
+    if max(columns.numel(), *shape) < 2**31:
+        row_pointers, columns = row_pointers.int(), columns.int()
+    with warnings.catch_warnings():
+        # Torch calls CSR tensors beta and says so once; a user of ours need not care.
+        warnings.simplefilter("ignore", UserWarning)
+        return torch.sparse_csr_tensor(row_pointers, columns, values, shape, check_invariants=False)
+
+
+def from_scipy(matrix: sp.spmatrix, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """A SciPy sparse matrix as a torch CSR tensor."""
+    matrix = matrix.tocsr()
+    matrix.sort_indices()
+    parts = (torch.from_numpy(part) for part in (matrix.indptr, matrix.indices, matrix.data))
+    row_pointers, columns, values = (part.to(device) for part in parts)
+    return csr(row_pointers, columns, values.to(dtype), matrix.shape)
+
+
+def to_scipy(matrix: Tensor) -> sp.csr_matrix:
+    """A torch CSR tensor as a SciPy sparse matrix."""
+    parts = (matrix.values(), matrix.col_indices(), matrix.crow_indices())
+    return sp.csr_matrix(tuple(part.cpu().numpy() for part in parts), shape=tuple(matrix.shape))
+
+
+def adjacency(edge_index: Tensor, num_nodes: int, *, undirected: bool = False) -> sp.csr_matrix:
+    """The binary adjacency matrix: A[i, j] = 1 where an edge leads from i to j.
+
+    Repeated edges count once and self-loops not at all.
+    """
+    source, target = edge_index.cpu().numpy()
+    if source.size and (edge_index.min() < 0 or edge_index.max() >= num_nodes):
+        raise ValueError(f"edge_index must hold node ids from 0 to {num_nodes - 1}.")
+    if undirected:
+        source, target = np.concatenate([source, target]), np.concatenate([target, source])
+    keep = source != target
+    ones = np.ones(int(keep.sum()), dtype=np.float32)
+    matrix = sp.csr_matrix((ones, (source[keep], target[keep])), shape=(num_nodes, num_nodes))
+    matrix.data[:] = 1
+    return matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Sparse:
+    """A constant sparse matrix for use as `matrix @ x`, differentiated in `x`.
+
+    It keeps its transpose, so that the backward pass is as fast as the forward pass: a product
+    with autograd's own transpose takes two to four times as long.
+    """
+
+    matrix: Tensor
+    transpose: Tensor
+
+    @classmethod
+    def from_scipy(
+        cls, matrix: sp.spmatrix, device: torch.device, dtype: torch.dtype = torch.float32
+    ) -> Sparse:
+        """Put a SciPy matrix and its transpose on a device."""
+        return cls(from_scipy(matrix, device, dtype), from_scipy(matrix.T, device, dtype))
+
+    @classmethod
+    def symmetric(cls, matrix: Tensor) -> Sparse:
+        """A matrix that is its own transpose, stored once."""
+        return cls(matrix, matrix)
+
+    @classmethod
+    def from_dense(cls, x: Tensor) -> Sparse:
+        """The non-zero entries of a dense matrix."""
+        return cls.from_scipy(sp.csr_matrix(x.cpu().numpy()), x.device, x.dtype)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        rows, columns = self.matrix.shape
+        return rows, columns
+
+    def __matmul__(self, x: Tensor) -> Tensor:
+        product: Tensor = _Product.apply(self.matrix, self.transpose, x)
+        return product
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, matrix: Tensor, transpose: Tensor, x: Tensor) -> Tensor:
+        ctx.transpose = transpose
+        return matrix @ x
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, None, Tensor]:
+        return None, None, ctx.transpose @ gradients[0].contiguous()
+
+
+def normalised(
+    matrix: sp.spmatrix,
+    device: torch.device,
+    *,
+    how: Normalisation = "symmetric",
+    dtype: torch.dtype = torch.float32,
+) -> Sparse:
+    """Add a self-loop to every node of an undirected graph and normalise by degree.
+
+    `symmetric` is D^-1/2 (A + I) D^-1/2, `row` is D^-1 (A + I); D holds the row sums of A + I,
+    so no degree is zero and an isolated node keeps its own row.
+    """
+    looped = (matrix + sp.identity(matrix.shape[0], format="csr")).astype(np.float64)
+    degree = np.asarray(looped.sum(axis=1)).ravel()
+    if how == "row":
+        return Sparse.from_scipy(sp.diags(1 / degree) @ looped, device, dtype)
+    root = sp.diags(degree**-0.5)
+    return Sparse.symmetric(from_scipy(root @ looped @ root, device, dtype))
+
+
+def features(x: Tensor, *, sparse_below: float = 0.25) -> Tensor | Sparse:
+    """Node features in the form in which products with them are cheapest.
+
+    Text-like features are mostly zero; their first layer then costs a fraction.
+    """
+    density = (x != 0).float().mean().item() if x.numel() else 1.0
+    return Sparse.from_dense(x) if density < sparse_below else x

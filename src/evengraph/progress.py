@@ -1,0 +1,57 @@
+"""A live progress bar for training, on terminals."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from evengraph.training import Callback, History
+
+
+@contextmanager
+def shown(
+    title: str, patience: int, max_epochs: int, wanted: bool | None = None
+) -> Iterator[Callback | None]:
+    """A callback that draws a bar while the block runs, or None when nothing is to be drawn.
+
+    The bar fills as patience runs out, since nobody knows when training will end; it starts
+    again whenever the score improves.
+    """
+    if wanted is None:
+        wanted = sys.stderr.isatty()
+    if not wanted:
+        yield None
+        return
+    # Rich is needed for drawing alone: the library itself works without it.
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("[bold]{task.description}"),
+        BarColumn(bar_width=20),
+        TextColumn("epoch {task.fields[epoch]:>5}"),
+        TextColumn("loss {task.fields[loss]:.4f}"),
+        TextColumn("val F1 {task.fields[score]:5.1f}"),
+        TextColumn("[green]best {task.fields[best]:5.1f} at {task.fields[best_epoch]}"),
+        TimeElapsedColumn(),
+    )
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, refresh_per_second=8) as progress:
+        start = {"epoch": 0, "loss": float("nan"), "score": 0.0, "best": 0.0, "best_epoch": 0}
+        bar = progress.add_task(title, total=None, **start)
+
+        def show(history: History) -> None:
+            left = min(patience, max_epochs)
+            progress.update(
+                bar,
+                total=left,
+                completed=min(history.epochs - history.best_epoch, left),
+                epoch=history.epochs,
+                loss=history.loss[-1],
+                score=100 * history.score[-1],
+                best=100 * history.best_score,
+                best_epoch=history.best_epoch,
+            )
+
+        yield show

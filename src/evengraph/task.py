@@ -1,0 +1,81 @@
+"""Task: one graph, three sets of nodes, the number of classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+HIDDEN_LABEL = -1
+"""What stands in place of a label that a method must not see."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A graph with labels and the nodes to train on, to choose on and to test on.
+
+    Args:
+        graph: Features `x`, edges `edge_index` and labels `y`; a node without label has -1.
+        train: Nodes whose label a method learns from.
+        val: Nodes whose label a method may use to choose, for early stopping above all.
+        test: Nodes whose label nobody sees before `evaluate`.
+        num_classes: How many classes there are, also those that a set lacks.
+        class_names: A name for each class, for people.
+
+    Shapes:
+        graph.x: (N, F), graph.edge_index: (2, E), graph.y: (N,)
+        train, val, test: bool, (N,)
+    """
+
+    graph: Data
+    train: Tensor
+    val: Tensor
+    test: Tensor
+    num_classes: int
+    class_names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        num_nodes = self.graph.num_nodes
+        if self.graph.y is None or self.graph.y.shape != (num_nodes,):
+            raise ValueError(f"graph.y must hold one label for each of the {num_nodes} nodes.")
+        for name in ("train", "val", "test"):
+            mask = getattr(self, name)
+            if mask.dtype != torch.bool or mask.shape != (num_nodes,):
+                raise ValueError(
+                    f"{name} must be a bool mask of shape ({num_nodes},), "
+                    f"got {mask.dtype} of shape {tuple(mask.shape)}."
+                )
+        if (self.train & self.val | self.train & self.test | self.val & self.test).any():
+            raise ValueError("train, val and test must not share nodes.")
+        if int(self.graph.y.max()) >= self.num_classes:
+            raise ValueError(
+                f"labels must be below num_classes={self.num_classes}, got {int(self.graph.y.max())}."
+            )
+        if self.class_names and len(self.class_names) != self.num_classes:
+            raise ValueError(
+                f"class_names must hold {self.num_classes} names, got {len(self.class_names)}."
+            )
+
+    @property
+    def class_counts(self) -> Tensor:
+        """Training nodes of each class, (C,)."""
+        labels = self.graph.y[self.train]
+        return torch.bincount(labels[labels >= 0], minlength=self.num_classes)
+
+    def without_test_labels(self) -> Task:
+        """The same task with every label outside train and validation replaced by -1."""
+        graph = self.graph.clone("y")
+        graph.y[~(self.train | self.val)] = HIDDEN_LABEL
+        return replace(self, graph=graph)
+
+    def to(self, device: torch.device | str) -> Task:
+        """The same task with all its tensors on a device."""
+        return replace(
+            self,
+            graph=self.graph.clone().to(device),
+            train=self.train.to(device),
+            val=self.val.to(device),
+            test=self.test.to(device),
+        )

@@ -1,0 +1,124 @@
+"""train(): the one training loop, with early stopping and the best weights put back."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import perf_counter
+
+import torch
+from torch import Tensor, nn
+
+logger = logging.getLogger(__name__)
+
+Epoch = Callable[[], tuple[Tensor, Tensor]]
+"""One pass: the loss to descend, and the validation score of the weights as they stand."""
+
+
+@dataclass
+class History:
+    """What happened during training.
+
+    Entry e of `loss` and `score` belongs to the weights after e steps, so entry 0 is the
+    untrained model.
+    """
+
+    loss: list[float] = field(default_factory=list)
+    score: list[float] = field(default_factory=list)
+    best_epoch: int = 0
+    best_score: float = -math.inf
+    seconds: float = 0.0
+    interrupted: bool = False
+
+    @property
+    def epochs(self) -> int:
+        """Steps taken."""
+        return max(len(self.loss) - 1, 0)
+
+
+Callback = Callable[[History], None]
+
+
+def train(
+    module: nn.Module,
+    epoch: Epoch,
+    *,
+    learning_rate: float,
+    weight_decay: float,
+    max_epochs: int,
+    patience: int,
+    on_epoch: Callback | None = None,
+) -> History:
+    """Adam until the validation score has not improved for `patience` epochs.
+
+    `epoch` returns loss and score of the same weights, so that a method can share work between
+    them. Of epochs with equal score, patience counts from the first and the weights kept are
+    the latest, the rule of the paper's comparison. Buffers are kept with the weights. Ctrl-C
+    ends training early, with the best model so far.
+
+    Args:
+        module: What to train; the best weights and buffers are put back into it.
+        epoch: Gives the loss, with gradients, and the score, the larger the better.
+        learning_rate: Adam's step.
+        weight_decay: Weight decay on all parameters.
+        max_epochs: Steps at most.
+        patience: Epochs without improvement before stopping.
+        on_epoch: Called after every epoch.
+    """
+    optimizer = torch.optim.Adam(
+        module.parameters(), lr=learning_rate, weight_decay=weight_decay, fused=True
+    )
+    history = History()
+    best = _Snapshot(module)
+    first_best = 0
+    started = perf_counter()
+    try:
+        for index in range(max_epochs + 1):
+            optimizer.zero_grad()
+            loss, score = epoch()
+            loss_value, score_value = torch.stack([loss.detach(), score.to(loss)]).tolist()
+            if not math.isfinite(loss_value):
+                raise FloatingPointError(
+                    f"The loss became {loss_value} in epoch {index}; try a smaller learning_rate."
+                )
+            history.loss.append(loss_value)
+            history.score.append(score_value)
+            if score_value > history.best_score:
+                first_best = index
+            if score_value >= history.best_score:
+                history.best_epoch, history.best_score = index, score_value
+                best.take()
+            if on_epoch is not None:
+                on_epoch(history)
+            if index == max_epochs or index - first_best > patience:
+                break
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+    except KeyboardInterrupt:
+        if not history.loss:  # nothing to keep yet
+            raise
+        history.interrupted = True
+    best.restore()
+    history.seconds = perf_counter() - started
+    logger.debug("best epoch %d of %d", history.best_epoch, history.epochs)
+    return history
+
+
+class _Snapshot:
+    """A copy of a module's weights and buffers, in memory that is allocated once."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self.live = [*module.parameters(), *module.buffers()]
+        self.kept = [tensor.detach().clone() for tensor in self.live]
+
+    @torch.no_grad()
+    def take(self) -> None:
+        for kept, live in zip(self.kept, self.live, strict=True):
+            kept.copy_(live)
+
+    @torch.no_grad()
+    def restore(self) -> None:
+        for kept, live in zip(self.kept, self.live, strict=True):
+            live.copy_(kept)
