@@ -112,7 +112,8 @@ class UniGNN(Method):
 
     def _fit(self, task: Task) -> None:
         graph, train, every = task.graph, task.train, self.recluster_every
-        labels, counts = graph.y[train], task.class_counts
+        labelled = train.nonzero().squeeze(1)
+        labels, counts = graph.y[labelled], task.class_counts
         weights = inverse_class_weights(counts) if self.class_weights else torch.ones_like(counts)
         inputs = self._inputs(graph)
         net = self._network(graph, task.num_classes)
@@ -125,12 +126,14 @@ class UniGNN(Method):
             first = net.first(inputs, net.stored)  # no dropout before it: both passes share it
             with torch.no_grad():
                 clean = net.rest(first, inputs, net.recluster if due else net.stored)
-            logits = net.rest(first, inputs, net.stored, dropout=True)
-            losses = cross_entropy(logits[train], labels, reduction="none")
-            loss = (weights[labels] * losses).sum()  # Eq. 8
             chosen = self._choose(clean.softmax(1), counts, ~train)
+            nodes = torch.cat([labelled, chosen.nodes])
+            logits = net.rest(first, inputs, net.stored, dropout=True, nodes=nodes)
+            logits, pseudo_logits = logits.tensor_split([labelled.numel()])
+            losses = cross_entropy(logits, labels, reduction="none")
+            loss = (weights[labels] * losses).sum()  # Eq. 8
             if chosen.nodes.numel():
-                pseudo_loss = cross_entropy(logits[chosen.nodes], chosen.labels)  # Eq. 13
+                pseudo_loss = cross_entropy(pseudo_logits, chosen.labels)  # Eq. 13
                 loss = loss + self.pseudo_weight * pseudo_loss  # Eq. 14
             return loss, validation_score(clean, task)
 
@@ -239,14 +242,28 @@ class UnifiedNetwork(nn.Module):
         clusters: FindClusters,
         *,
         dropout: bool = False,
+        nodes: Tensor | None = None,
     ) -> Tensor:
-        """Logits of all nodes from the first layer."""
+        """Logits of all nodes, or of some, from the first layer.
+
+        The logits of a few nodes need the last layer at their neighbours alone.
+        """
+        near, adjacency = None, inputs.adjacency
+        if nodes is not None and self._few(nodes, inputs):
+            near, adjacency = adjacency.rows(nodes).without_empty_columns()
         embeddings, joint = self._activate(first, dropout)
         for layer in range(1, len(self.weights)):
-            raw = self._layer(layer, embeddings, joint, inputs, clusters)
+            wanted = near if layer == len(self.weights) - 1 else None
+            raw = self._layer(layer, embeddings, joint, inputs, clusters, wanted)
             embeddings, joint = self._activate(raw, dropout)
-        logits: Tensor = self.classifier(joint, inputs.adjacency, dropout=dropout)
-        return logits
+        if near is not None and len(self.weights) == 1:
+            joint = joint[near]
+        logits: Tensor = self.classifier(joint, adjacency, dropout=dropout)
+        return logits if nodes is None or near is not None else logits[nodes]
+
+    def _few(self, nodes: Tensor, inputs: Inputs) -> bool:
+        """Whether it pays to compute these nodes alone; on a card small graphs cost nothing."""
+        return nodes.is_cpu and 8 * nodes.numel() < inputs.adjacency.shape[0]
 
     def _activate(self, raw: dict[str, Tensor], dropout: bool) -> tuple[dict[str, Tensor], Tensor]:
         """Embeddings of each encoder, and all of them side by side."""
@@ -261,14 +278,23 @@ class UnifiedNetwork(nn.Module):
         joint: Tensor | Sparse,
         inputs: Inputs,
         clusters: FindClusters,
+        nodes: Tensor | None = None,
     ) -> dict[str, Tensor]:
+        """One layer of each encoder before its activation, of all nodes or of some."""
         outputs: dict[str, Tensor] = {}
         for name, weight in self.weights[layer].items():
             own = joint if self.share or layer == 0 else embeddings[name]
-            if name == "structural":
-                outputs[name] = inputs.structural @ (own @ weight)  # Eq. 2
-            else:
-                outputs[name] = semantic_propagate(own @ weight, clusters(layer, joint))  # Eq. 6
+            if name == "structural":  # Eq. 2
+                if nodes is None:
+                    outputs[name] = inputs.structural @ (own @ weight)
+                else:
+                    outputs[name] = (inputs.structural.rows(nodes) @ own) @ weight
+            else:  # Eq. 6
+                found = clusters(layer, joint)
+                if nodes is None:
+                    outputs[name] = semantic_propagate(own @ weight, found)
+                else:
+                    outputs[name] = semantic_propagate(own, found, nodes) @ weight
         return outputs
 
     # Where the clusters of a layer come from: four answers to the same question.

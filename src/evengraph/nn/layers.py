@@ -14,7 +14,7 @@ def relu_dropout(x: Tensor, rate: float, *, training: bool) -> Tensor:
     """ReLU, then dropout while training, as one operation.
 
     On the CPU torch draws one Bernoulli number at a time, which costs more than the matrix
-    products around it; there we cut random 64-bit words into bytes instead, forty times as
+    products around it; there we cut random 64-bit words into bytes instead, ten times as
     fast. A rate is then met to 1/256, and the surviving values are scaled to fit.
     """
     if not training or rate == 0:
@@ -30,14 +30,26 @@ class _ReluDropout(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, dropped: int) -> Tensor:
         """Zero what is negative and, of 256 parts of the rest, as many as `dropped`."""
         words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
-        noise = words.view(torch.uint8)[: x.numel()].view(x.shape)
-        ctx.keep = (noise >= dropped) & (x > 0)
+        noise = words.view(torch.uint8)[: x.numel()].view(x.shape).to(x.dtype)
         ctx.scale = 256 / (256 - dropped)
-        return (x * ctx.keep).mul_(ctx.scale)
+        output = _where_above(x.relu(), noise, dropped - 0.5).mul_(ctx.scale)
+        ctx.save_for_backward(output)
+        return output
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        return (gradients[0] * ctx.keep).mul_(ctx.scale), None
+        (output,) = ctx.saved_tensors  # positive just where the value went through
+        return _where_above(gradients[0], output, 0.0).mul_(ctx.scale), None
+
+
+def _where_above(x: Tensor, reference: Tensor, limit: float) -> Tensor:
+    """x where the reference exceeds the limit, zero elsewhere.
+
+    ReLU's own backward is this operation, and the only form of it that torch vectorises on
+    the CPU: `torch.where` and a product with a bool mask take ten times as long.
+    """
+    kept: Tensor = torch.ops.aten.threshold_backward(x, reference, limit)
+    return kept
 
 
 class GraphConv(nn.Module):

@@ -90,6 +90,32 @@ class Sparse:
         rows, columns = self.matrix.shape
         return rows, columns
 
+    def rows(self, index: Tensor) -> Sparse:
+        """The matrix of some of the rows, in the order asked for."""
+        pointers, columns = self.matrix.crow_indices(), self.matrix.col_indices()
+        starts = pointers[index]
+        sizes = pointers[index + 1] - starts
+        ends = sizes.cumsum(0)
+        owner = torch.repeat_interleave(sizes)  # (nnz,), which of the rows an entry is in
+        positions = torch.arange(owner.numel(), device=index.device) + (starts - ends + sizes)[owner]
+        columns, values = columns[positions], self.matrix.values()[positions]
+        shape = (index.numel(), self.shape[1])
+        matrix = csr(torch.cat([ends.new_zeros(1), ends]), columns, values, shape)
+        order = torch.argsort(columns, stable=True)
+        ends = torch.bincount(columns, minlength=shape[1]).cumsum(0)
+        pointers = torch.cat([ends.new_zeros(1), ends])
+        return Sparse(matrix, csr(pointers, owner[order], values[order], shape[::-1]))
+
+    def without_empty_columns(self) -> tuple[Tensor, Sparse]:
+        """The ids of the columns that hold an entry, and the matrix of those columns."""
+        occupied, columns = torch.unique(self.matrix.col_indices(), return_inverse=True)
+        shape = (self.shape[0], occupied.numel())
+        matrix = csr(self.matrix.crow_indices(), columns, self.matrix.values(), shape)
+        pointers = self.transpose.crow_indices()
+        kept = torch.cat([pointers[occupied], pointers[-1:]])
+        parts = self.transpose.col_indices(), self.transpose.values()
+        return occupied.long(), Sparse(matrix, csr(kept, *parts, shape[::-1]))
+
     def __matmul__(self, x: Tensor) -> Tensor:
         product: Tensor = _Product.apply(self.matrix, self.transpose, x)
         return product

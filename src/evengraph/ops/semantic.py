@@ -34,7 +34,9 @@ def prepare_clusters(assignment: Tensor, num_clusters: int, dtype: torch.dtype) 
     return Clusters(assignment, members, (1 / (sizes + 1).to(dtype)).unsqueeze(1))
 
 
-def semantic_propagate(x: Tensor, clusters: Tensor | Clusters) -> Tensor:
+def semantic_propagate(
+    x: Tensor, clusters: Tensor | Clusters, nodes: Tensor | None = None
+) -> Tensor:
     """Propagate over D^-1/2 (A_sem + I) D^-1/2, where A_sem joins the nodes of a cluster.
 
     A_sem has ones on its diagonal, as a node shares its own cluster, and the identity comes on
@@ -45,11 +47,13 @@ def semantic_propagate(x: Tensor, clusters: Tensor | Clusters) -> Tensor:
     Args:
         x: Values to propagate.
         clusters: Cluster id of each node, or the same prepared by `prepare_clusters`.
+        nodes: Give the propagated values of these nodes alone; each at most once.
 
     Shapes:
         x: (N, d)
         clusters: (N,)
-        returns: (N, d)
+        nodes: int64, (M,)
+        returns: (N, d), or (M, d) with nodes
     """
     if isinstance(clusters, Tensor):
         if clusters.shape != x.shape[:1]:
@@ -59,7 +63,12 @@ def semantic_propagate(x: Tensor, clusters: Tensor | Clusters) -> Tensor:
             )
         num_clusters = int(clusters.max()) + 1 if clusters.numel() else 0
         clusters = prepare_clusters(clusters, num_clusters, x.dtype)
-    propagated: Tensor = _Propagate.apply(x, *clusters)
+    if not x.numel():
+        return x.clone()
+    if nodes is None:
+        propagated: Tensor = _Propagate.apply(x, clusters)
+    else:
+        propagated = _PropagateTo.apply(x, clusters, nodes)
     return propagated
 
 
@@ -67,19 +76,36 @@ class _Propagate(torch.autograd.Function):
     """The matrix is symmetric: the gradient is propagated just as the values are."""
 
     @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, assignment: Tensor, members: Tensor, share: Tensor
-    ) -> Tensor:
-        ctx.clusters = assignment, members, share
-        return _propagate(x, assignment, members, share)
+    def forward(ctx: Any, x: Tensor, clusters: Clusters) -> Tensor:
+        ctx.clusters = clusters
+        return _propagate(x, clusters)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
-        return _propagate(gradients[0].contiguous(), *ctx.clusters), None, None, None
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return _propagate(gradients[0].contiguous(), ctx.clusters), None
 
 
-def _propagate(x: Tensor, assignment: Tensor, members: Tensor, share: Tensor) -> Tensor:
-    if not x.numel():
-        return x.clone()
+def _propagate(x: Tensor, clusters: Clusters) -> Tensor:
+    assignment, members, share = clusters
     means = (members @ x).mul_(share)  # (K, d)
     return means.index_select(0, assignment).addcmul_(x, share.index_select(0, assignment))
+
+
+class _PropagateTo(torch.autograd.Function):
+    """Some rows of the same matrix; backwards, the same columns."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, clusters: Clusters, nodes: Tensor) -> Tensor:
+        ctx.clusters, ctx.nodes = clusters, nodes
+        assignment, members, share = clusters
+        own = assignment.index_select(0, nodes)
+        sums = (members @ x).index_select(0, own)
+        return sums.add_(x.index_select(0, nodes)).mul_(share.index_select(0, own))
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        assignment, _, share = ctx.clusters
+        own = assignment.index_select(0, ctx.nodes)
+        scaled = gradients[0] * share.index_select(0, own)  # (M, d)
+        sums = scaled.new_zeros(share.shape[0], scaled.shape[1]).index_add_(0, own, scaled)
+        return sums.index_select(0, assignment).index_add_(0, ctx.nodes, scaled), None, None
