@@ -304,9 +304,9 @@ class UnifiedNetwork(nn.Module):
         return self._prepared[layer]
 
     def recluster(self, layer: int, embeddings: Tensor | Sparse) -> Clusters:
-        """New ones, by k-means (Eq. 3, 4); they become the stored ones."""
-        seed = int(torch.randint(2**31, ()))
-        found = kmeans(embeddings, self.num_clusters, seed)
+        """New ones, by k-means from those found last (Eq. 3, 4); they become the stored ones."""
+        last = self._prepared[layer].assignment if layer in self._prepared else None
+        found = kmeans(embeddings, self.num_clusters, int(torch.randint(2**31, ())), start=last)
         self.get_buffer(f"clusters_{layer}").copy_(found)
         self._prepared[layer] = prepare_clusters(found, self.num_clusters, torch.float32)
         return self._prepared[layer]

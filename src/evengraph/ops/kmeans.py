@@ -11,7 +11,7 @@ import math
 import torch
 from torch import Tensor
 
-from evengraph.ops.propagate import Sparse, csr
+from evengraph.ops.propagate import Sparse, csr, product
 from evengraph.ops.semantic import prepare_clusters
 from evengraph.rng import generator
 
@@ -76,9 +76,9 @@ def cluster_means(x: Tensor | Sparse, assignment: Tensor, k: int) -> Tensor:
     """
     if isinstance(x, Sparse):
         member = torch.nn.functional.one_hot(assignment, k).to(x.matrix.dtype)  # (N, k)
-        sums = (x.transpose @ member).t().contiguous()
+        sums = product(x.transpose, member).t().contiguous()
     else:
-        sums = prepare_clusters(assignment, k, x.dtype).members @ x
+        sums = product(prepare_clusters(assignment, k, x.dtype).members, x)
     sizes = torch.bincount(assignment, minlength=k).clamp(min=1)
     return sums / sizes.unsqueeze(1)
 
@@ -92,7 +92,7 @@ def _nearest(x: Tensor | Sparse, norms: Tensor, means: Tensor) -> tuple[Tensor, 
     """Nearest mean of each row and the squared distance to it."""
     half = means.square().sum(1) / 2
     if isinstance(x, Sparse):
-        best = (half - x.matrix @ means.t().contiguous()).min(dim=1)
+        best = (half - product(x.matrix, means.t().contiguous())).min(dim=1)
         return best.indices, (norms + 2 * best.values).clamp_(min=0)
     rows = max(1, CHUNK // means.shape[0])
     parts = [
@@ -108,13 +108,14 @@ def _plus_plus(x: Tensor | Sparse, norms: Tensor, k: int, seed: int) -> Tensor:
     """First means: rows drawn in proportion to their squared distance from those before."""
     num_rows, device = x.shape[0], norms.device
     trials = 2 + int(math.log(k))
-    draws = torch.rand((k, trials), generator=generator(seed), dtype=torch.float64).to(device)
-    first = (draws[0, :1] * num_rows).long()
+    draws = torch.rand((k, trials), generator=generator(seed), dtype=torch.float64)
+    first = (draws[0, :1] * num_rows).long().to(device)
     chosen = [first]
     closest = _distances(x, norms, first).squeeze(1)
     for step in range(1, k):
-        mass = closest.double().cumsum(0)
+        mass = closest.double().cpu().cumsum(0)  # on a card, sums come out in any order
         tried = torch.searchsorted(mass, draws[step] * mass[-1]).clamp_(max=num_rows - 1)
+        tried = tried.to(device)
         candidates = torch.minimum(_distances(x, norms, tried), closest.unsqueeze(1))
         best = candidates.sum(0).argmin().unsqueeze(0)
         closest = candidates.index_select(1, best).squeeze(1)
@@ -125,8 +126,8 @@ def _plus_plus(x: Tensor | Sparse, norms: Tensor, k: int, seed: int) -> Tensor:
 def _distances(x: Tensor | Sparse, norms: Tensor, rows: Tensor) -> Tensor:
     """Squared distances of all rows to a few of them, (N, number of rows)."""
     others = _rows(x, rows)
-    matrix = x.matrix if isinstance(x, Sparse) else x
-    products = matrix @ others.t().contiguous()
+    transposed = others.t().contiguous()
+    products = product(x.matrix, transposed) if isinstance(x, Sparse) else x @ transposed
     return (norms.unsqueeze(1) + norms[rows] - 2 * products).clamp_(min=0)
 
 
@@ -135,14 +136,14 @@ def _rows(x: Tensor | Sparse, rows: Tensor) -> Tensor:
         return x.index_select(0, rows)
     unit = torch.zeros((x.shape[0], rows.numel()), dtype=x.matrix.dtype, device=rows.device)
     unit[rows, torch.arange(rows.numel(), device=rows.device)] = 1
-    return (x.transpose @ unit).t().contiguous()  # torch cannot index rows of a CSR tensor
+    return product(x.transpose, unit).t().contiguous()  # torch cannot index rows of a CSR tensor
 
 
 def _square_norms(x: Tensor | Sparse) -> Tensor:
     if isinstance(x, Tensor):
         return x.square().sum(1)
     ones = torch.ones((x.shape[1], 1), dtype=x.matrix.dtype, device=x.matrix.device)
-    return (_squared(x.matrix) @ ones).squeeze(1)
+    return product(_squared(x.matrix), ones).squeeze(1)
 
 
 def _squared(matrix: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, Literal
 
 import numpy as np
@@ -125,11 +126,26 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, matrix: Tensor, transpose: Tensor, x: Tensor) -> Tensor:
         ctx.transpose = transpose
-        return matrix @ x
+        return product(matrix, x)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[None, None, Tensor]:
-        return None, None, ctx.transpose @ gradients[0].contiguous()
+        return None, None, product(ctx.transpose, gradients[0].contiguous())
+
+
+def product(matrix: Tensor, x: Tensor) -> Tensor:
+    """Sparse CSR times dense, the same bits every time; without gradients.
+
+    Shapes:
+        matrix: sparse CSR, (M, N)
+        x: (N, d)
+        returns: (M, d)
+    """
+    if x.is_cuda and find_spec("triton") is not None:
+        from evengraph.ops.spmm import deterministic_product
+
+        return deterministic_product(matrix, x)
+    return matrix @ x
 
 
 def normalised(

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from evengraph.ops.propagate import csr
+from evengraph.ops.propagate import csr, product
 
 
 class Clusters(NamedTuple):
@@ -87,7 +87,7 @@ class _Propagate(torch.autograd.Function):
 
 def _propagate(x: Tensor, clusters: Clusters) -> Tensor:
     assignment, members, share = clusters
-    means = (members @ x).mul_(share)  # (K, d)
+    means = (product(members, x)).mul_(share)  # (K, d)
     return means.index_select(0, assignment).addcmul_(x, share.index_select(0, assignment))
 
 
@@ -99,7 +99,7 @@ class _PropagateTo(torch.autograd.Function):
         ctx.clusters, ctx.nodes = clusters, nodes
         assignment, members, share = clusters
         own = assignment.index_select(0, nodes)
-        sums = (members @ x).index_select(0, own)
+        sums = (product(members, x)).index_select(0, own)
         return sums.add_(x.index_select(0, nodes)).mul_(share.index_select(0, own))
 
     @staticmethod
