@@ -30,7 +30,7 @@ install: .venv/.installed
 	@touch $@
 
 run: install
-	$(BIN)/evengraph run cora --preset --seeds 5,6,7 --out runs/cora-step
+	$(BIN)/evengraph run cora --method unignn --imbalance step --minority 3 --ratio 0.1 --seeds 5,6,7 --out runs/cora-step
 
 test: install
 	$(BIN)/python -m pytest -n $(JOBS)

@@ -21,3 +21,16 @@ def milliseconds(*tasks: Callable[[], object], rounds: int = 30) -> list[float]:
             task()
             spent.append(perf_counter() - start)
     return [1000 * median(spent) for spent in times]
+
+
+def table(title: str, header: list[str], rows: list[list[object]]) -> None:
+    """Print a table in plain text."""
+    shown = [header, *([_cell(value) for value in row] for row in rows)]
+    widths = [max(len(row[column]) for row in shown) for column in range(len(header))]
+    print(f"\n{title}")
+    for row in shown:
+        print("  " + "   ".join(text.rjust(width) for text, width in zip(row, widths, strict=True)))
+
+
+def _cell(value: object) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

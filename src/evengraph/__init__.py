@@ -1,3 +1,62 @@
-"""Node classification when the classes are unequal."""
+"""Node classification when the classes are unequal.
+
+import evengraph as eg
+
+graph = eg.load("cora")
+task = eg.imbalance.Step(minority=3, ratio=0.1)(graph, seed=5)
+model = eg.UniGNN(alpha=2).fit(task, seed=5)
+eg.evaluate(task, model.predict_proba(task.graph))
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from evengraph import data, imbalance, methods, metrics, ops
+    from evengraph.data import load, toy
+    from evengraph.methods import GCN, METHODS, Method, UniGNN
+    from evengraph.metrics import evaluate
+    from evengraph.task import Task
 
 __version__ = "0.1.0"
+
+# Torch takes seconds to import, so every name is fetched when it is first asked for.
+_HOMES = {
+    "GCN": "methods",
+    "METHODS": "methods",
+    "Method": "methods",
+    "UniGNN": "methods",
+    "Task": "task",
+    "evaluate": "metrics",
+    "load": "data",
+    "toy": "data",
+}
+_ROOMS = ("data", "imbalance", "methods", "metrics", "ops")
+
+__all__ = [
+    "GCN",
+    "METHODS",
+    "Method",
+    "Task",
+    "UniGNN",
+    "data",
+    "evaluate",
+    "imbalance",
+    "load",
+    "methods",
+    "metrics",
+    "ops",
+    "toy",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"evengraph.{name}")
+    if name in _HOMES:
+        return getattr(import_module(f"evengraph.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'evengraph' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

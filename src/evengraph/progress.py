@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from evengraph.training import Callback, History
 
@@ -38,7 +39,13 @@ def shown(
     )
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, refresh_per_second=8) as progress:
-        start = {"epoch": 0, "loss": float("nan"), "score": 0.0, "best": 0.0, "best_epoch": 0}
+        start: dict[str, Any] = {
+            "epoch": 0,
+            "loss": 0.0,
+            "score": 0.0,
+            "best": 0.0,
+            "best_epoch": 0,
+        }
         bar = progress.add_task(title, total=None, **start)
 
         def show(history: History) -> None:

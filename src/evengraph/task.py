@@ -49,10 +49,9 @@ class Task:
                 )
         if (self.train & self.val | self.train & self.test | self.val & self.test).any():
             raise ValueError("train, val and test must not share nodes.")
-        if int(self.graph.y.max()) >= self.num_classes:
-            raise ValueError(
-                f"labels must be below num_classes={self.num_classes}, got {int(self.graph.y.max())}."
-            )
+        largest = int(self.graph.y.max())
+        if largest >= self.num_classes:
+            raise ValueError(f"labels must be below num_classes={self.num_classes}, got {largest}.")
         if self.class_names and len(self.class_names) != self.num_classes:
             raise ValueError(
                 f"class_names must hold {self.num_classes} names, got {len(self.class_names)}."

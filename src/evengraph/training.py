@@ -94,7 +94,7 @@ def train(
                 on_epoch(history)
             if index == max_epochs or index - first_best > patience:
                 break
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             optimizer.step()
     except KeyboardInterrupt:
         if not history.loss:  # nothing to keep yet

@@ -52,7 +52,7 @@ def mask_of(nodes: Sequence[int], graph: Data) -> Tensor:
 
 
 def relabelled(graph: Data, order: Sequence[int]) -> tuple[Data, tuple[str, ...]]:
-    """A copy of the graph whose class `order[i]` is called i, and the classes' names in that order."""
+    """A copy of the graph in which class `order[i]` is called i, and the names in that order."""
     new_label = torch.full((len(order) + 1,), -1, device=graph.y.device)
     for new, old in enumerate(order):
         new_label[old] = new

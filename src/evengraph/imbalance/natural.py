@@ -54,5 +54,11 @@ class Natural:
             train += nodes[:first]
             val += nodes[first:second]
             test += nodes[second:]
-        masks = (mask_of(nodes, graph) for nodes in (train, val, test))
-        return Task(graph, *masks, num_classes=num_classes, class_names=class_names(graph))
+        return Task(
+            graph,
+            mask_of(train, graph),
+            mask_of(val, graph),
+            mask_of(test, graph),
+            num_classes=num_classes,
+            class_names=class_names(graph),
+        )

@@ -47,7 +47,9 @@ class PublicStep:
     def __call__(self, graph: Data, *, seed: int) -> Task:
         """Split the graph."""
         if "train_mask" not in graph:
-            raise ValueError("This protocol needs a public split (train_mask, val_mask, test_mask).")
+            raise ValueError(
+                "This protocol needs a public split (train_mask, val_mask, test_mask)."
+            )
         num_classes = count_classes(graph)
         check_minority(self.minority, num_classes)
         stream = random.Random(seed)

@@ -71,5 +71,11 @@ class Step:
             train += nodes[:many]
             val += nodes[many : many + self.val_per_class]
             test += nodes[many + self.val_per_class : end]
-        masks = (mask_of(nodes, graph) for nodes in (train, val, test))
-        return Task(graph, *masks, num_classes=num_classes, class_names=names)
+        return Task(
+            graph,
+            mask_of(train, graph),
+            mask_of(val, graph),
+            mask_of(test, graph),
+            num_classes=num_classes,
+            class_names=names,
+        )

@@ -21,7 +21,9 @@ def relu_dropout(x: Tensor, rate: float, *, training: bool) -> Tensor:
         return x.relu()
     if x.device.type != "cpu":
         return nn.functional.dropout(x.relu(), rate)
-    dropped: Tensor = _ReluDropout.apply(x, min(round(256 * rate), 255))
+    dropped: Tensor = _ReluDropout.apply(  # type: ignore[no-untyped-call]
+        x, min(round(256 * rate), 255)
+    )
     return dropped
 
 

@@ -98,7 +98,9 @@ class Sparse:
         sizes = pointers[index + 1] - starts
         ends = sizes.cumsum(0)
         owner = torch.repeat_interleave(sizes)  # (nnz,), which of the rows an entry is in
-        positions = torch.arange(owner.numel(), device=index.device) + (starts - ends + sizes)[owner]
+        positions = (
+            torch.arange(owner.numel(), device=index.device) + (starts - ends + sizes)[owner]
+        )
         columns, values = columns[positions], self.matrix.values()[positions]
         shape = (index.numel(), self.shape[1])
         matrix = csr(torch.cat([ends.new_zeros(1), ends]), columns, values, shape)
@@ -118,8 +120,8 @@ class Sparse:
         return occupied.long(), Sparse(matrix, csr(kept, *parts, shape[::-1]))
 
     def __matmul__(self, x: Tensor) -> Tensor:
-        product: Tensor = _Product.apply(self.matrix, self.transpose, x)
-        return product
+        result: Tensor = _Product.apply(self.matrix, self.transpose, x)  # type: ignore[no-untyped-call]
+        return result
 
 
 class _Product(torch.autograd.Function):

@@ -66,9 +66,9 @@ def semantic_propagate(
     if not x.numel():
         return x.clone()
     if nodes is None:
-        propagated: Tensor = _Propagate.apply(x, clusters)
+        propagated: Tensor = _Propagate.apply(x, clusters)  # type: ignore[no-untyped-call]
     else:
-        propagated = _PropagateTo.apply(x, clusters, nodes)
+        propagated = _PropagateTo.apply(x, clusters, nodes)  # type: ignore[no-untyped-call]
     return propagated
 
 

@@ -16,7 +16,7 @@ ENTRIES = 16  # of a row, taken at a time
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _rows_kernel(  # type: ignore[no-untyped-def]  # noqa: D103
+def _rows_kernel(  # type: ignore[no-untyped-def]
     pointers,
     columns,
     values,

@@ -1,0 +1,230 @@
+"""The command line: parse, call one function, print.
+
+Torch and PyG take seconds to import, so each command imports what it needs when it runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from evengraph import __version__
+
+if TYPE_CHECKING:
+    import torch
+
+    from evengraph.experiment import Run
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    help="Node classification when the classes are unequal.",
+)
+data_app = typer.Typer(no_args_is_help=True, help="Graphs: what there is, and fetching it.")
+app.add_typer(data_app, name="data")
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+DataRoot = Annotated[
+    Path | None, typer.Option(help="Folder of graphs in PyG's layout, read-only.", metavar="DIR")
+]
+
+
+@app.callback(invoke_without_command=True)
+def _front(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        out.print(f"evengraph {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def run(
+    dataset: Annotated[str, typer.Argument(help="Name of a graph; see: evengraph data list.")],
+    method: Annotated[str, typer.Option(help="See: evengraph methods.")] = "unignn",
+    imbalance: Annotated[str, typer.Option(help="step, longtail, natural, publicstep.")] = "step",
+    minority: Annotated[int | None, typer.Option(help="Number of minority classes.")] = None,
+    ratio: Annotated[float | None, typer.Option(help="Smallest class over largest.")] = None,
+    train: Annotated[float | None, typer.Option(help="Share to train on (natural).")] = None,
+    val: Annotated[float | None, typer.Option(help="Share to validate on (natural).")] = None,
+    seeds: Annotated[str, typer.Option(help="Such as 5,6,7 or 5-24.")] = "5,6,7",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A field of the method; may be repeated.", metavar="NAME=VALUE"),
+    ] = None,
+    preset: Annotated[
+        bool, typer.Option(help="Use settings picked on validation where there are some.")
+    ] = True,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
+    data_root: DataRoot = None,
+    to: Annotated[
+        Path | None, typer.Option("--out", help="Folder for result.json and report.html.")
+    ] = None,
+) -> None:
+    """Train and test a method, once for each seed, and report."""
+    from evengraph.experiment.command import parse_seeds, pick_device, plan_run
+
+    shares = {"minority": minority, "ratio": ratio, "train": train, "val": val}
+    plan, picked = plan_run(
+        dataset,
+        method=method,
+        method_settings=settings or [],
+        imbalance=imbalance,
+        imbalance_fields={name: value for name, value in shares.items() if value is not None},
+        seeds=parse_seeds(seeds),
+        preset=preset,
+    )
+    folder = to or Path("runs") / f"{plan.dataset}-{plan.imbalance}-{plan.method}"
+    _check_folder(folder)
+    chosen = pick_device(device)
+    _announce(plan, picked, chosen)
+    result = _run(plan, chosen, data_root)
+    _deliver(result, folder)
+    if result["runs"][-1]["interrupted"]:
+        err.print("Interrupted: the last run counts with its best model so far.")
+        raise typer.Exit(130)
+
+
+def _announce(plan: Run, picked: dict[str, Any] | None, device: torch.device) -> None:
+    protocol = plan.make_imbalance()
+    known = {name: getattr(protocol, name, None) for name in ("minority", "ratio", "train", "val")}
+    words = ", ".join(f"{name}={value}" for name, value in known.items() if value is not None)
+    out.print(
+        f"[bold]{plan.make_method().__class__.__name__}[/] on [bold]{plan.dataset}[/], "
+        f"{plan.imbalance} imbalance ({words}), on {device.type}"
+    )
+    if picked:
+        words = ", ".join(f"{k}={v}" for k, v in picked.items())
+        out.print(f"[dim]preset picked on validation: {words} (--no-preset for the defaults)[/]")
+
+
+def _run(plan: Run, device: torch.device, data_root: Path | None) -> dict[str, Any]:
+    """Run with a bar on a terminal, and a line a seed elsewhere."""
+    from contextlib import ExitStack
+
+    from evengraph.data import load
+    from evengraph.experiment import run
+    from evengraph.progress import shown
+    from evengraph.results import Record
+    from evengraph.training import Callback
+
+    with err.status(f"loading {plan.dataset}"):
+        graph = load(plan.dataset, root=data_root)
+    method = plan.make_method()
+    with ExitStack() as bars:
+
+        def bar(seed: int) -> Callback | None:
+            bars.close()
+            title = f"seed {seed}"
+            return bars.enter_context(shown(title, method.patience, method.max_epochs))
+
+        def done(record: Record) -> None:
+            bars.close()
+            score = record.metrics["balanced_accuracy"]
+            err.print(
+                f"seed {record.seed}: bAcc {score:.1f}, best epoch {record.best_epoch} of "
+                f"{record.epochs}, {record.seconds:.0f} s"
+            )
+
+        return run(plan, graph, device, on_epoch=bar, on_record=done)
+
+
+def _check_folder(folder: Path) -> None:
+    """Find out that nothing can be written before, not after, an hour of training."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".evengraph-probe"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise ValueError(f"Cannot write to {folder}: {error.strerror}.") from None
+
+
+def _deliver(result: dict[str, Any], folder: Path) -> None:
+    from evengraph.report import write_page
+    from evengraph.report.terminal import result_table
+    from evengraph.results import write_json
+
+    out.print()
+    out.print(result_table(result))
+    out.print()
+    write_json(result, folder / "result.json")
+    write_page(result, folder / "report.html")
+    out.print(
+        f"Wrote {escape(str(folder / 'result.json'))} and {escape(str(folder / 'report.html'))}"
+    )
+
+
+@app.command()
+def methods(
+    name: Annotated[str | None, typer.Argument(help="Show one method whole.")] = None,
+) -> None:
+    """List the methods and their fields."""
+    from evengraph.experiment.command import describe_method, known_method
+    from evengraph.methods import METHODS
+
+    for key in [known_method(name)] if name else METHODS:
+        out.print(describe_method(key, whole=name is not None))
+
+
+@data_app.command("list")
+def data_list(data_root: DataRoot = None) -> None:
+    """Show every graph, its size and where it would come from."""
+    from rich.table import Table
+
+    from evengraph.data import available
+
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
+    for title in ("name", "nodes", "edges", "features", "classes", "source", "what"):
+        table.add_column(title, justify="right" if title in "nodesedgesfeaturesclasses" else "left")
+    for item in available(data_root):
+        counts = item.counts
+        sizes = (
+            (counts.nodes, counts.edges, counts.features, counts.classes)
+            if counts
+            else ("any",) * 4
+        )
+        shown = (f"{size:,}" if isinstance(size, int) else size for size in sizes)
+        table.add_row(item.name, *shown, item.status, item.title)
+    out.print(table)
+
+
+@data_app.command("fetch")
+def data_fetch(
+    name: Annotated[str, typer.Argument(help="Name of a graph.")], data_root: DataRoot = None
+) -> None:
+    """Bring a graph into the cache, or say where it already is."""
+    from evengraph.data import fetch
+
+    with err.status(f"fetching {name}") as status:
+        place = fetch(name, root=data_root, progress=status.update)
+    out.print(f"{name}: {escape(str(place))}")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; a mistake of the user's ends in one line and status 2."""
+    try:
+        status = app(args=arguments, standalone_mode=False)
+    except KeyboardInterrupt:
+        err.print("Interrupted.")
+        status = 130
+    except (ValueError, OSError, MemoryError, FloatingPointError) as error:
+        err.print(f"[red]Error:[/] {escape(str(error))}", soft_wrap=True)
+        status = 2
+    except Exception as error:
+        # Usage errors; the class that they share depends on the version of typer.
+        message = getattr(error, "format_message", None)
+        if message is None:
+            raise
+        text = escape(message().rstrip("."))
+        err.print(f"[red]Error:[/] {text}. See: evengraph --help", soft_wrap=True)
+        status = 2
+    sys.exit(status if isinstance(status, int) else 0)

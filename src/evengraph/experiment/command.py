@@ -1,0 +1,101 @@
+"""From words on a command line to something that can run; refuses with one line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from inspect import cleandoc
+from typing import Any
+
+import torch
+
+from evengraph.data.datasets import lookup
+from evengraph.experiment.fields import check_field, parse_fields, unknown
+from evengraph.experiment.presets import preset_for
+from evengraph.experiment.runner import Run
+from evengraph.imbalance import IMBALANCES
+from evengraph.methods import METHODS
+from evengraph.methods.base import Method
+
+
+def plan_run(
+    dataset: str,
+    *,
+    method: str,
+    method_settings: Sequence[str],
+    imbalance: str,
+    imbalance_fields: Mapping[str, Any],
+    seeds: Sequence[int],
+    preset: bool,
+) -> tuple[Run, dict[str, Any] | None]:
+    """A checked plan, and the preset that it uses if it uses one."""
+    lookup(dataset)
+    known_method(method)
+    if imbalance not in IMBALANCES:
+        raise ValueError(unknown("imbalance", imbalance, IMBALANCES))
+    for name in imbalance_fields:
+        check_field(IMBALANCES[imbalance], name)
+    protocol = IMBALANCES[imbalance](**imbalance_fields)
+    values = {item.name: getattr(protocol, item.name) for item in fields(protocol)}
+    picked = preset_for(dataset, imbalance, values, method) if preset else None
+    plan = Run(
+        dataset=dataset,
+        imbalance=imbalance,
+        imbalance_fields=dict(imbalance_fields),
+        method=method,
+        method_fields={**(picked or {}), **parse_fields(METHODS[method], method_settings)},
+        seeds=seeds,
+    )
+    plan.make_method()  # refuses a bad field before any work is done
+    return plan, picked
+
+
+def known_method(name: str) -> str:
+    """The name itself, if there is such a method."""
+    if name not in METHODS:
+        raise ValueError(unknown("method", name, METHODS))
+    return name
+
+
+def parse_seeds(text: str) -> list[int]:
+    """Read `5,6,7` or `5-24`."""
+    seeds: list[int] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", part)
+        if match is None:
+            raise ValueError(f"seeds must be whole numbers such as 5,6,7 or 5-24, got {text!r}.")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first:
+            raise ValueError(f"seeds must run upwards, got {part.strip()!r}.")
+        seeds += range(first, last + 1)
+    return list(dict.fromkeys(seeds))
+
+
+def pick_device(name: str) -> torch.device:
+    """A device by name; `auto` is the first graphics card if there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = torch.device("meta")
+    if device.type not in ("cpu", "cuda"):
+        raise ValueError(f"device must be auto, cpu, cuda or cuda:N, got {name!r}.")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ValueError(
+            f"There is no {name} here: torch sees {torch.cuda.device_count()} card(s)."
+        )
+    return device
+
+
+def describe_method(name: str, *, whole: bool) -> str:
+    """A method for people: its idea, and its fields with their defaults."""
+    cls = METHODS[name]
+    text = cleandoc(cls.__doc__ or "")
+    shared = {item.name for item in fields(Method)}
+    own = [item for item in fields(cls) if item.name not in shared]
+    listed = ", ".join(f"{item.name}={item.default}" for item in own)
+    training = ", ".join(f"{item.name}={item.default}" for item in fields(Method))
+    body = text if whole else text.partition("\n")[0]
+    return f"[bold]{name}[/]  {body}\n  fields: {listed}\n  training: {training}\n"

@@ -1,0 +1,43 @@
+"""Where a run took place."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+
+def describe(device: torch.device) -> dict[str, Any]:
+    """Versions, machine and commit, as stored with every result."""
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "torch_geometric": version("torch_geometric"),
+        "numpy": version("numpy"),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "device": f"{device.type} ({name})",
+        "threads": torch.get_num_threads(),
+        "commit": _commit(),
+    }
+
+
+def _commit() -> str | None:
+    """The commit of the checkout that this package runs from, if it is one; + if changed."""
+    here = Path(__file__).resolve().parent
+
+    def git(*words: str) -> str:
+        call = ["git", "-C", str(here), *words]
+        return subprocess.run(call, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        if git("ls-files", "--error-unmatch", __file__) == "":
+            return None
+        changed = git("status", "--porcelain", "--untracked-files=no")
+        return git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None  # installed without git or outside a checkout

@@ -1,0 +1,60 @@
+"""Fields of methods and protocols as words: reading `name=value`, and describing them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+
+def parse_fields(cls: type, assignments: Iterable[str]) -> dict[str, Any]:
+    """Read assignments such as `alpha=2` into values of the types that a dataclass declares."""
+    values: dict[str, Any] = {}
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        if not equals:
+            raise ValueError(f"--set takes name=value, got {assignment!r}.")
+        values[name.strip()] = parse_field(cls, name.strip(), text.strip())
+    return values
+
+
+def parse_field(cls: type, name: str, text: str) -> Any:
+    """Read one value."""
+    check_field(cls, name)
+    kind = get_type_hints(cls)[name]
+    if get_origin(kind) is Literal:
+        if text in get_args(kind):
+            return text
+    elif kind is bool:
+        words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+        if text.lower() in words:
+            return words[text.lower()]
+    else:
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    raise ValueError(f"{name} must be {describe_type(kind)}, got {text!r}.")
+
+
+def check_field(cls: type, name: str) -> None:
+    """Refuse a name that a dataclass does not have."""
+    names = [item.name for item in fields(cls)]
+    if name not in names:
+        raise ValueError(unknown(f"{cls.__name__} field", name, names))
+
+
+def describe_type(kind: Any) -> str:
+    """What may be written for a type."""
+    if get_origin(kind) is Literal:
+        return "one of " + ", ".join(str(word) for word in get_args(kind))
+    return {int: "a whole number", float: "a number", bool: "true or false"}.get(kind, str(kind))
+
+
+def unknown(what: str, name: str, allowed: Iterable[str]) -> str:
+    """One line for a name that does not exist: the nearest that does, and all of them."""
+    allowed = list(allowed)
+    close = difflib.get_close_matches(name, allowed, n=1)
+    hint = f"did you mean {close[0]}? " if close else ""
+    return f"Unknown {what} {name!r}; {hint}Allowed: {', '.join(allowed)}."

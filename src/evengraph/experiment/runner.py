@@ -1,0 +1,140 @@
+"""Runs: a method on a graph under a protocol, once for each seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
+from time import perf_counter
+from typing import Any
+
+import torch
+from torch_geometric.data import Data
+
+import evengraph
+from evengraph.experiment.environment import describe
+from evengraph.experiment.paper import paper_cell
+from evengraph.imbalance import IMBALANCES, Imbalance
+from evengraph.methods import METHODS, Method
+from evengraph.metrics import evaluate
+from evengraph.results import Record, mean_and_deviation
+from evengraph.task import Task
+from evengraph.training import Callback
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What to run: names and fields, as a user writes them.
+
+    Args:
+        dataset: Name of the graph.
+        imbalance: Name of the protocol.
+        imbalance_fields: Fields of the protocol that differ from its defaults.
+        method: Name of the method.
+        method_fields: Fields of the method that differ from its defaults.
+        seeds: One run each; a seed decides the split and everything random in the method.
+    """
+
+    dataset: str
+    imbalance: str = "step"
+    imbalance_fields: dict[str, Any] = field(default_factory=dict)
+    method: str = "unignn"
+    method_fields: dict[str, Any] = field(default_factory=dict)
+    seeds: Sequence[int] = (5, 6, 7)
+
+    def make_imbalance(self) -> Imbalance:
+        """The protocol; raises ValueError for a field it refuses."""
+        protocol: Imbalance = IMBALANCES[self.imbalance](**self.imbalance_fields)
+        return protocol
+
+    def make_method(self) -> Method:
+        """A fresh method; raises ValueError for a field it refuses."""
+        return METHODS[self.method](**self.method_fields)
+
+
+def run_seed(task: Task, method: Method, *, seed: int, on_epoch: Callback | None = None) -> Record:
+    """Fit, predict and evaluate once."""
+    started = perf_counter()
+    method.fit(task, seed=seed, on_epoch=on_epoch, progress=False)
+    figures = evaluate(task, method.predict_proba(task.graph))
+    last = method.history_[-1]
+    return Record(
+        seed=seed,
+        metrics={name: 100 * value for name, value in figures.items() if isinstance(value, float)},
+        per_class={
+            "recall": [100 * value for value in figures["per_class_recall"]],
+            "f1": [100 * value for value in figures["per_class_f1"]],
+            "support": figures["per_class_support"],
+        },
+        confusion_matrix=figures["confusion_matrix"],
+        history={"loss": last.loss, "score": [100 * value for value in last.score]},
+        validation=100 * last.best_score,
+        best_epoch=last.best_epoch,
+        epochs=last.epochs,
+        seconds=perf_counter() - started,
+        interrupted=any(history.interrupted for history in method.history_),
+    )
+
+
+def run(
+    plan: Run,
+    graph: Data,
+    device: torch.device,
+    *,
+    on_epoch: Callable[[int], Callback | None] = lambda seed: None,
+    on_record: Callable[[Record], None] = lambda record: None,
+) -> dict[str, Any]:
+    """Run every seed and gather the result, which `result.json` holds.
+
+    Ctrl-C ends the run at hand with its best model so far; later seeds are left out.
+
+    Args:
+        plan: What to run.
+        graph: The graph it names.
+        device: Where to train.
+        on_epoch: Gives a callback for the epochs of a seed.
+        on_record: Called after each seed.
+    """
+    protocol = plan.make_imbalance()
+    records: list[Record] = []
+    for seed in plan.seeds:
+        task = protocol(graph, seed=seed).to(device)
+        record = run_seed(task, plan.make_method(), seed=seed, on_epoch=on_epoch(seed))
+        records.append(record)
+        on_record(record)
+        if record.interrupted:
+            break
+    return _result(plan, task, records, device)
+
+
+def _result(plan: Run, task: Task, records: list[Record], device: torch.device) -> dict[str, Any]:
+    method, protocol = plan.make_method(), plan.make_imbalance()
+    imbalance_fields = {item.name: getattr(protocol, item.name) for item in fields(protocol)}  # type: ignore[arg-type]
+    mean, std = mean_and_deviation(records)
+    return {
+        "schema": 1,
+        "evengraph": evengraph.__version__,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "dataset": {
+            "name": plan.dataset,
+            "num_nodes": task.graph.num_nodes,
+            "num_edges": task.graph.num_edges,
+            "num_features": task.graph.num_features,
+            "num_classes": task.num_classes,
+            "class_names": list(task.class_names) or None,
+        },
+        "imbalance": {"name": plan.imbalance, **imbalance_fields},
+        "method": {
+            "name": plan.method,
+            "title": type(method).__name__,
+            "summary": (type(method).__doc__ or "").partition("\n")[0],
+            "fields": asdict(method),
+        },
+        "class_counts": task.class_counts.tolist(),
+        "seeds": [record.seed for record in records],
+        "runs": [record.as_dict() for record in records],
+        "mean": mean,
+        "std": std,
+        "paper": paper_cell(plan.dataset, plan.imbalance, imbalance_fields, plan.method),
+        "environment": describe(device),
+    }

@@ -1,0 +1,75 @@
+"""Record: one finished run; and files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean, pstdev
+from typing import Any
+
+HEADLINE = ("balanced_accuracy", "macro_f1", "g_mean")
+"""The metrics of the paper's tables."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """What one run gave: a method, a task, a seed. Metrics in percent.
+
+    Shapes:
+        per_class: lists of length C
+        confusion_matrix: (C, C), rows are true classes
+        history: lists with one entry an epoch
+    """
+
+    seed: int
+    metrics: dict[str, float]
+    per_class: dict[str, list[float]]
+    confusion_matrix: list[list[int]]
+    history: dict[str, list[float]]
+    validation: float
+    best_epoch: int
+    epochs: int
+    seconds: float
+    interrupted: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """The record as JSON can hold it."""
+        return asdict(self)
+
+
+def mean_and_deviation(records: Sequence[Record]) -> tuple[dict[str, float], dict[str, float]]:
+    """Mean and population deviation of every metric over runs, as the paper reports them."""
+    names = records[0].metrics
+    columns = {name: [record.metrics[name] for record in records] for name in names}
+    mean = {name: fmean(values) for name, values in columns.items()}
+    return mean, {name: pstdev(values) for name, values in columns.items()}
+
+
+def write_json(content: Any, path: Path) -> None:
+    """Write a JSON file in one move; a figure that is undefined becomes null."""
+    text = json.dumps(_plain(content), indent=1, allow_nan=False) + "\n"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(name, 0o644)  # mkstemp keeps others out
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return round(value, 6) if math.isfinite(value) else None
+    return value

@@ -1,0 +1,50 @@
+"""What all tests share: quiet imports, repeatable examples, the real graphs where there are any."""
+
+import os
+import random
+import warnings
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import settings
+
+with warnings.catch_warnings():
+    # PyTorch Geometric compiles a class on import in a way that torch calls outdated
+    warnings.simplefilter("ignore")
+    import torch_geometric  # noqa: F401
+
+settings.register_profile(
+    "repeatable", deadline=None, derandomize=True, database=None, max_examples=40
+)
+settings.load_profile("repeatable")
+torch.set_num_threads(1)  # small tensors, and several processes may share the machine
+
+REAL = os.environ.get("EVENGRAPH_DATA")
+
+
+@cache
+def _load(name):
+    from evengraph.data import load
+
+    return load(name, root=REAL)
+
+
+@pytest.fixture
+def real_graph():
+    """Gives a real graph by name, each read once; skips where there are none."""
+    if REAL is None:
+        pytest.skip("set EVENGRAPH_DATA to a folder with the real graphs to run this")
+    return _load
+
+
+@pytest.fixture
+def random_state():
+    """Reads the global random state of python, numpy and torch in a form that compares."""
+
+    def read():
+        _, words, *rest = np.random.get_state()
+        return random.getstate(), words.tolist(), rest, torch.get_rng_state().tolist()
+
+    return read

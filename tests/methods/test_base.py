@@ -1,0 +1,158 @@
+"""Method: what fit and predict_proba do around the two functions that authors write."""
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+from torch import nn
+
+from evengraph.methods.base import Method, at_least, fraction, one_of, same_graph
+from evengraph.metrics import evaluate
+from small_graphs import small_task
+
+
+@dataclass(kw_only=True)
+class Spy(Method):
+    """Keeps what it is given; its logits are one weight of its own for each class."""
+
+    fail: bool = False
+    fail_late: bool = False
+
+    def _fit(self, task):
+        self.task_ = task
+        self.drawn_ = float(torch.rand(()))
+        if self.fail:
+            raise ZeroDivisionError
+        self.net_ = nn.Linear(1, task.num_classes)
+        ones = torch.ones(1, 1)
+
+        def epoch():
+            return self.net_(ones).square().sum(), torch.tensor(0.5)
+
+        self._train(self.net_, epoch)
+        if self.fail_late:
+            raise KeyboardInterrupt
+
+    def _logits(self, graph):
+        self.grad_enabled_ = torch.is_grad_enabled()
+        return self.net_(torch.ones(graph.num_nodes, 1))
+
+
+def spy(**fields):
+    return Spy(**{"max_epochs": 3} | fields)
+
+
+def test_fit_returns_the_method_itself():
+    method = spy()
+    assert method.fit(small_task(), seed=0) is method
+
+
+def test_labels_of_other_nodes_are_hidden_from_the_author():
+    task = small_task()
+    seen = spy().fit(task, seed=0).task_
+    known = task.train | task.val
+    assert (seen.graph.y[~known] == -1).all()
+    assert torch.equal(seen.graph.y[known], task.graph.y[known])
+    assert (task.graph.y >= 0).all()
+
+
+def test_the_seed_decides_what_is_drawn():
+    task = small_task()
+    drawn = [spy().fit(task, seed=seed).drawn_ for seed in (1, 1, 2)]
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_probabilities_are_the_softmax_without_gradients():
+    task = small_task()
+    method = spy().fit(task, seed=0)
+    values = method.predict_proba(task.graph)
+    torch.testing.assert_close(values, method._logits(task.graph).softmax(1).detach())
+    method.predict_proba(task.graph)
+    assert not method.grad_enabled_
+    assert not values.requires_grad
+    assert set(evaluate(task, values)) >= {"macro_f1"}
+
+
+def test_callbacks_hear_of_every_epoch():
+    seen = []
+    method = spy(max_epochs=4).fit(
+        small_task(), seed=0, on_epoch=lambda history: seen.append(history.epochs)
+    )
+    assert seen == [0, 1, 2, 3, 4]
+    assert [history.epochs for history in method.history_] == [4]
+
+
+def test_patience_reaches_the_loop():
+    method = spy(max_epochs=50, patience=2).fit(small_task(), seed=0)
+    assert method.history_[0].epochs == 3
+
+
+def test_a_fit_that_fails_is_no_fit(random_state):
+    method = spy().fit(small_task(), seed=0)
+    method.fail = True
+    before = random_state()
+    with pytest.raises(ZeroDivisionError):
+        method.fit(small_task(), seed=0)
+    assert random_state() == before
+    assert not method.is_fitted
+    with pytest.raises(RuntimeError, match="Spy is not fitted yet"):
+        method.predict_proba(small_task().graph)
+
+
+def test_a_fit_that_ends_after_training_is_no_fit_either():
+    method = spy(fail_late=True)
+    with pytest.raises(KeyboardInterrupt):
+        method.fit(small_task(), seed=0)
+    assert not method.is_fitted
+
+
+def test_the_bar_is_shown_when_wanted(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    spy().fit(small_task(), seed=0)
+    assert capsys.readouterr().err == ""
+    spy().fit(small_task(), seed=0, progress=True)
+    assert "Spy" in capsys.readouterr().err
+
+
+def test_a_method_without_its_two_functions_cannot_be_made():
+    with pytest.raises(TypeError, match="abstract"):
+        Method()
+
+
+def test_at_least():
+    at_least("width", 1, 1)
+    for value in (0, float("nan")):
+        with pytest.raises(ValueError, match=f"width must be at least 1, got {value}"):
+            at_least("width", value, 1)
+
+
+def test_fraction():
+    fraction("rate", 0)
+    fraction("rate", 0.99)
+    for value in (-0.1, 1, float("nan")):
+        with pytest.raises(ValueError, match=rf"rate must lie in \[0, 1\), got {value}"):
+            fraction("rate", value)
+
+
+def test_one_of():
+    one_of("how", "b", ("a", "b"))
+    with pytest.raises(ValueError, match="how must be one of a, b, got 'c'"):
+        one_of("how", "c", ("a", "b"))
+
+
+def test_same_graph():
+    graph = small_task().graph
+    assert same_graph(graph, graph)
+    assert same_graph(graph, graph.clone())
+    labels = graph.clone()
+    labels.y = -labels.y
+    assert same_graph(graph, labels)  # labels do not matter
+    for change in (
+        {"x": graph.x + 1},
+        {"x": graph.x[:, 1:]},
+        {"edge_index": graph.edge_index[:, 1:]},
+        {"edge_index": graph.edge_index.flip(0)},
+    ):
+        other = graph.clone()
+        other.update(change)
+        assert not same_graph(graph, other)

@@ -1,0 +1,311 @@
+"""UniGNN: its loss against the equations, every ablation, the clusters over time."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from evengraph.methods import UniGNN, unignn
+from evengraph.nn import unified
+from evengraph.ops import balanced_pseudo_labels, prepare_clusters
+from small_graphs import graph_of, normal, small_task, task_of
+
+# The loss (Eq. 8 to 14), read off the first epoch: the weights that gave it are the fitted ones.
+
+
+def first_loss(**fields):
+    task = small_task()
+    settings = {"dropout": 0, "max_epochs": 0, "clusters_per_class": 4}
+    method = UniGNN(**settings | fields).fit(task, seed=0)
+    values = method.predict_proba(task.graph).double()
+    return task, values, method.history_[0].loss[0]
+
+
+def test_each_class_weighs_the_same():
+    task, values, loss = first_loss(pseudo_labels="none")
+    expected = 0.0
+    for label in range(3):
+        nodes = task.train & (task.graph.y == label)
+        expected -= values[nodes, label].log().mean()
+    assert loss == pytest.approx(float(expected), rel=1e-5)
+
+
+def test_without_class_weights_the_loss_is_the_plain_sum():
+    task, values, loss = first_loss(pseudo_labels="none", class_weights=False)
+    own = values[task.train].gather(1, task.graph.y[task.train, None])
+    assert loss == pytest.approx(float(-own.log().sum()), rel=1e-5)
+
+
+@pytest.mark.parametrize("which", ["balanced", "all"])
+@pytest.mark.parametrize("weight", [1.0, 0.25])
+def test_pseudo_labels_add_their_mean_loss(which, weight):
+    task, values, plain = first_loss(pseudo_labels="none")
+    settings = {"pseudo_labels": which, "threshold": 0.0, "pseudo_weight": weight}
+    _, same_values, loss = first_loss(**settings)
+    assert torch.equal(values, same_values)
+    confidence = values.max(1).values
+    if which == "all":
+        nodes = ~task.train
+    else:
+        chosen = balanced_pseudo_labels(values, task.class_counts, ~task.train, 0.0)
+        nodes = chosen.nodes
+        counts = task.class_counts + torch.bincount(chosen.labels, minlength=3)
+        assert (counts <= 10).all()
+        assert nodes.numel() > 0
+    expected = plain + weight * float(-confidence[nodes].log().mean())
+    assert loss == pytest.approx(expected, rel=1e-5)
+
+
+def test_no_node_is_confident_enough():
+    _, _, plain = first_loss(pseudo_labels="none")
+    assert first_loss(threshold=0.99)[2] == plain
+
+
+# Ablations.
+
+QUICK = {"max_epochs": 5, "clusters_per_class": 4}
+
+
+def probabilities(task, seed=0, **fields):
+    return UniGNN(**QUICK | fields).fit(task, seed=seed).predict_proba(task.graph)
+
+
+def test_no_pseudo_labels_equals_no_weight_on_them():
+    task = small_task()
+    # without dropout, which draws other numbers when more nodes are asked for
+    settings = {"dropout": 0, "threshold": 0.2}
+    histories = [
+        UniGNN(**QUICK | settings | fields).fit(task, seed=0).history_[0]
+        for fields in ({"pseudo_labels": "none"}, {"pseudo_weight": 0.0}, {})
+    ]
+    assert histories[0].loss == pytest.approx(histories[1].loss, rel=1e-4)
+    assert histories[0].loss != pytest.approx(histories[2].loss, rel=1e-2)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"share_embeddings": False},
+        {"pseudo_labels": "none"},
+        {"alpha": 1},
+        {"encoders": "semantic"},
+        {"encoders": "structural"},
+        {"pseudo_labels": "all", "threshold": 0.0},
+        {"recluster_every": 1},
+        {"class_weights": False},
+    ],
+)
+def test_every_ablation_changes_the_outcome(fields):
+    task = small_task()
+    full = probabilities(task, threshold=0.3)
+    assert not torch.allclose(probabilities(task, **{"threshold": 0.3} | fields), full, atol=1e-4)
+
+
+def test_structural_alone_never_clusters(monkeypatch):
+    monkeypatch.setattr(unified, "kmeans", None)
+    monkeypatch.setattr(unified, "semantic_propagate", None)
+    assert torch.isfinite(probabilities(small_task(), encoders="structural")).all()
+
+
+def test_semantic_alone_knows_no_paths():
+    task = small_task()
+    near = probabilities(task, encoders="semantic", alpha=1)
+    assert torch.equal(near, probabilities(task, encoders="semantic", alpha=3))
+
+
+def test_alpha_one_propagates_over_the_graph_itself():
+    inputs = UniGNN(alpha=1)._inputs(small_task().graph)
+    structural, plain = inputs.structural.matrix, inputs.adjacency.matrix
+    torch.testing.assert_close(structural.to_dense(), plain.to_dense())
+
+
+def test_edges_are_read_in_both_directions():
+    task = small_task()
+    source, target = task.graph.edge_index
+    one_way = task.graph.clone()
+    one_way.edge_index = task.graph.edge_index[:, source < target]
+    values = probabilities(dataclasses.replace(task, graph=one_way))
+    assert torch.equal(values, probabilities(task))
+
+
+# Clusters.
+
+
+@pytest.fixture
+def clusterings(monkeypatch):
+    """Every call of k-means: epochs seen before it, width of the rows, start and outcome."""
+    calls, real = [], unified.kmeans
+
+    def spy(x, k, seed, *, start=None):
+        found = real(x, k, seed, start=start)
+        last = None if start is None else start.clone()
+        calls.append((len(epochs), x.shape[1], last, found.clone()))
+        return found
+
+    epochs = []
+    monkeypatch.setattr(unified, "kmeans", spy)
+    return calls, epochs
+
+
+def fit_seen(epochs, **fields):
+    settings = {"max_epochs": 7, "clusters_per_class": 4, "hidden": 8}
+    method = UniGNN(**settings | fields)
+    return method.fit(small_task(), seed=0, on_epoch=lambda history: epochs.append(history.epochs))
+
+
+def test_clustered_at_the_start_and_every_so_many_epochs(clusterings):
+    calls, epochs = clusterings
+    fit_seen(epochs, recluster_every=3)
+    # 64 features, once; embeddings of width 2 x 8 in epochs 0, 3 and 6
+    assert [call[:2] for call in calls] == [(0, 64), (0, 16), (3, 16), (6, 16)]
+
+
+def test_clustered_only_once_per_layer(clusterings):
+    calls, epochs = clusterings
+    fit_seen(epochs, recluster_every=0, layers=3)
+    assert [call[:2] for call in calls] == [(0, 64), (0, 16), (0, 16)]
+
+
+def test_one_layer_clusters_the_features_alone(clusterings):
+    calls, epochs = clusterings
+    fit_seen(epochs, recluster_every=1, layers=1)
+    assert [call[:2] for call in calls] == [(0, 64)]
+
+
+def test_clustering_starts_from_the_clusters_before(clusterings):
+    calls, epochs = clusterings
+    fit_seen(epochs, recluster_every=2)
+    starts, found = [call[2] for call in calls], [call[3] for call in calls]
+    assert starts[:2] == [None, None]
+    for start, before in zip(starts[2:], found[1:], strict=False):
+        assert torch.equal(start, before)
+
+
+def test_restored_clusters_belong_to_the_best_epoch(monkeypatch):
+    scores = iter([0.1, 0.2, 0.9, 0.3, 0.2, 0.1])
+    monkeypatch.setattr(unignn, "validation_score", lambda *args: torch.tensor(next(scores)))
+    found = []
+
+    def roll(x, k, seed, *, start=None):  # other clusters each time
+        found.append((torch.arange(x.shape[0]) + len(found)) % k)
+        return found[-1]
+
+    monkeypatch.setattr(unified, "kmeans", roll)
+    task = small_task()
+    method = UniGNN(max_epochs=5, clusters_per_class=4, recluster_every=1).fit(task, seed=0)
+    assert method.history_[0].best_epoch == 2
+    net = method.net_
+    assert len(found) == 7  # the features, then six epochs
+    assert torch.equal(net.clusters_0, found[0])
+    assert torch.equal(net.clusters_1, found[3])
+    assert torch.equal(net.stored(1, torch.empty(0)).assignment, found[3])
+    # and the answer is that of these clusters
+    clusters = [prepare_clusters(found[i], net.num_clusters, torch.float32) for i in (0, 3)]
+    with torch.no_grad():
+        expected = net(method.inputs_, lambda layer, embeddings: clusters[layer]).softmax(1)
+    assert torch.equal(method.predict_proba(task.graph), expected)
+
+
+def test_the_best_epoch_is_what_a_shorter_run_ends_with(monkeypatch):
+    """Weights, clusters and all: stop at the best epoch, or go on and come back to it."""
+    answers = []
+    for max_epochs in (4, 9):
+        scores = iter([0.1, 0.2, 0.3, 0.4, 0.9, 0.5, 0.5, 0.5, 0.5, 0.5])
+        monkeypatch.setattr(
+            unignn, "validation_score", lambda *args, s=scores: torch.tensor(next(s))
+        )
+        answers.append(probabilities(small_task(), max_epochs=max_epochs, recluster_every=2))
+    assert torch.equal(*answers)
+
+
+def test_a_new_graph_takes_the_nearest_trained_cluster():
+    task = small_task()
+    method = UniGNN(**QUICK).fit(task, seed=0)
+    net, x = method.net_, task.graph.x
+    means = torch.stack([x[net.clusters_0 == k].mean(0) for k in range(net.num_clusters)])
+    torch.testing.assert_close(net._means[0], means)
+    shifted = x[torch.randperm(150, generator=torch.Generator().manual_seed(0))][:80]
+    found = net.nearest(0, shifted).assignment
+    distance = torch.cdist(shifted.double(), means.double())
+    torch.testing.assert_close(
+        distance.gather(1, found[:, None]).squeeze(1), distance.min(1).values, rtol=1e-5, atol=1e-4
+    )
+
+
+def test_too_many_clusters_are_refused():
+    message = "clusters_per_class=60 makes 180 clusters of 150 nodes; use a smaller one"
+    with pytest.raises(ValueError, match=message):
+        UniGNN(clusters_per_class=60).fit(small_task(), seed=0)
+
+
+def test_a_cluster_for_every_node():
+    graph = graph_of(normal(6, 3, dtype=torch.float32), [(0, 1), (2, 3)], [0, 1, 0, 1, 0, 1])
+    task = task_of(graph, [0, 1], [2, 3], [4, 5])
+    assert torch.isfinite(probabilities(task, clusters_per_class=3)).all()
+
+
+# Ctrl-C, fields.
+
+
+def test_ctrl_c_leaves_the_best_model_so_far():
+    def stop(history):
+        if history.epochs == 4:
+            raise KeyboardInterrupt
+
+    task = small_task()
+    method = UniGNN(max_epochs=50, clusters_per_class=4)
+    method.fit(task, seed=0, on_epoch=stop)
+    assert method.history_[0].interrupted
+    assert method.history_[0].epochs == 4
+    assert torch.equal(method.predict_proba(task.graph), probabilities(task, max_epochs=4))
+
+
+def test_ctrl_c_in_the_middle_of_a_clustering(monkeypatch):
+    real, calls = unified.kmeans, []
+
+    def stop(*args, **options):
+        calls.append(args)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return real(*args, **options)
+
+    monkeypatch.setattr(unified, "kmeans", stop)
+    task = small_task()
+    method = UniGNN(max_epochs=50, clusters_per_class=4, recluster_every=2).fit(task, seed=0)
+    assert method.history_[0].interrupted
+    values = method.predict_proba(task.graph)
+    assert torch.isfinite(values).all()
+    monkeypatch.setattr(unified, "kmeans", real)
+    assert torch.equal(values, probabilities(task, max_epochs=3, recluster_every=2))
+
+
+def test_ctrl_c_before_the_first_epoch_is_passed_on(monkeypatch):
+    def stop(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(unified, "kmeans", stop)
+    method = UniGNN(**QUICK)
+    with pytest.raises(KeyboardInterrupt):
+        method.fit(small_task(), seed=0)
+    assert not method.is_fitted
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "rule"),
+    [
+        ("alpha", 0, "be at least 1"),
+        ("clusters_per_class", 0, "be at least 1"),
+        ("layers", 0, "be at least 1"),
+        ("hidden", -3, "be at least 1"),
+        ("recluster_every", -1, "be at least 0"),
+        ("pseudo_weight", -0.5, "be at least 0"),
+        ("threshold", 1.0, r"lie in \[0, 1\)"),
+        ("threshold", -0.1, r"lie in \[0, 1\)"),
+        ("dropout", 1, r"lie in \[0, 1\)"),
+        ("pseudo_labels", "some", "be one of balanced, all, none"),
+        ("encoders", "neither", "be one of both, structural, semantic"),
+    ],
+)
+def test_bad_fields_are_refused(field, value, rule):
+    with pytest.raises(ValueError, match=f"{field} must {rule}, got .?{value}"):
+        UniGNN(**{field: value})

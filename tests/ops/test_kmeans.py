@@ -1,0 +1,162 @@
+"""K-means: its promises, and how close it comes to scikit-learn's."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.cluster import KMeans
+from sklearn.datasets import make_blobs
+
+from evengraph.data import toy
+from evengraph.ops import Sparse, cluster_means, kmeans, nearest_mean
+from evengraph.ops.propagate import features
+from small_graphs import normal
+
+
+def inertia(x, assignment):
+    """Eq. 4: squared distances to the means of the clusters."""
+    total = 0.0
+    for cluster in assignment.unique():
+        rows = x[assignment == cluster].double()
+        total += float((rows - rows.mean(0)).square().sum())
+    return total
+
+
+def blobs():
+    x, _ = make_blobs(400, 8, centers=12, cluster_std=1.5, random_state=3)
+    return torch.from_numpy(x).float()
+
+
+def words():
+    return toy(500, 1000, 300, 4, seed=2).x
+
+
+@given(st.integers(1, 14), st.integers(1, 3), st.integers(0, 500), st.data())
+def test_every_cluster_is_used(num_rows, width, seed, data):
+    k = data.draw(st.integers(1, num_rows))
+    distinct = data.draw(st.integers(1, num_rows))  # often far fewer than clusters
+    x = normal(distinct, width, seed=seed, dtype=torch.float32)
+    x = x[torch.arange(num_rows) % distinct]
+    for rows in (x, Sparse.from_dense(x)):
+        assignment = kmeans(rows, k, seed)
+        assert assignment.dtype == torch.int64
+        assert assignment.shape == (num_rows,)
+        assert assignment.unique().tolist() == list(range(k))
+
+
+def test_every_cluster_is_used_however_few_rows_differ():
+    for num_rows in range(1, 8):
+        for distinct in range(1, num_rows + 1):
+            x = normal(distinct, 2)[torch.arange(num_rows) % distinct]
+            for k in range(1, num_rows + 1):
+                assert kmeans(x, k, 0).unique().tolist() == list(range(k)), (num_rows, distinct, k)
+
+
+def test_every_row_ends_up_with_the_nearest_mean():
+    x = blobs()
+    assignment = kmeans(x, 30, 0, tolerance=0)
+    assert torch.equal(nearest_mean(x, cluster_means(x, assignment, 30)), assignment)
+
+
+def test_as_many_clusters_as_rows():
+    assert kmeans(normal(9, 2), 9, 0).sort().values.tolist() == list(range(9))
+
+
+def test_one_cluster():
+    assert kmeans(normal(9, 2), 1, 0).tolist() == [0] * 9
+
+
+def test_equal_rows_share_a_cluster_while_there_are_enough_others():
+    x = normal(6, 3)[torch.arange(60) % 6]
+    assignment = kmeans(x, 6, 1)
+    assert torch.equal(assignment, assignment[:6].repeat(10))
+
+
+@pytest.mark.parametrize("make", [blobs, words])
+def test_same_seed_same_clusters(make):
+    x = make()
+    assert torch.equal(kmeans(x, 20, 5), kmeans(x, 20, 5))
+    assert not torch.equal(kmeans(x, 20, 5), kmeans(x, 20, 6))
+
+
+def test_global_random_state_is_neither_read_nor_changed(random_state):
+    x = blobs()
+    torch.manual_seed(0)
+    first = kmeans(x, 20, 5)
+    torch.manual_seed(1)
+    before = random_state()
+    assert torch.equal(kmeans(x, 20, 5), first)
+    assert random_state() == before
+
+
+@pytest.mark.parametrize(("make", "k"), [(blobs, 12), (blobs, 30), (words, 20), (words, 40)])
+def test_as_tight_as_scikit_learn(make, k):
+    x = make()
+    seeds = range(5)
+    ours = sum(inertia(x, kmeans(features(x), k, seed)) for seed in seeds)
+    theirs = sum(
+        KMeans(k, n_init=1, max_iter=100, random_state=seed).fit(x.numpy()).inertia_
+        for seed in seeds
+    )
+    assert ours < 1.02 * theirs
+
+
+def test_sparse_and_dense_rows_give_the_same_clusters():
+    x = words()
+    assert torch.equal(kmeans(x, 20, 0), kmeans(Sparse.from_dense(x), 20, 0))
+
+
+def test_rows_in_several_chunks_give_the_same_clusters(monkeypatch):
+    from evengraph.ops.kmeans import kmeans as function
+
+    x = words()
+    whole = function(x, 20, 0)
+    monkeypatch.setitem(function.__globals__, "CHUNK", 1000)
+    assert torch.equal(function(x, 20, 0), whole)
+
+
+@given(st.integers(2, 30), st.integers(0, 1000), st.data())
+def test_a_start_never_gets_worse(num_rows, seed, data):
+    k = data.draw(st.integers(1, num_rows))
+    x = normal(num_rows, 3, seed=seed)
+    start = torch.arange(num_rows)[torch.randperm(num_rows, generator=_stream(seed))] % k
+    after = kmeans(x, k, 0, start=start)
+    assert inertia(x, after) <= inertia(x, start) * (1 + 1e-9)
+
+
+def _stream(seed):
+    return torch.Generator().manual_seed(seed)
+
+
+def test_a_good_start_is_kept_and_left_alone():
+    x = blobs()
+    start = kmeans(x, 12, 0)
+    copy = start.clone()
+    assert torch.equal(kmeans(x, 12, 99, start=start), kmeans(x, 12, 98, start=start))
+    assert torch.equal(start, copy)
+
+
+def test_no_iterations_left_still_fills_every_cluster():
+    x = torch.zeros(5, 2)
+    assert kmeans(x, 5, 0, max_iterations=0).unique().numel() == 5
+
+
+@pytest.mark.parametrize("k", [0, -1, 6])
+def test_bad_number_of_clusters(k):
+    with pytest.raises(
+        ValueError, match=f"k must lie between 1 and the number of rows, 5, got {k}"
+    ):
+        kmeans(normal(5, 2), k, 0)
+
+
+@given(st.integers(1, 12), st.integers(1, 6), st.integers(0, 1000))
+def test_means_and_the_nearest_of_them(num_rows, k, seed):
+    x = normal(num_rows, 3, seed=seed)
+    assignment = torch.randint(k, (num_rows,), generator=_stream(seed))
+    means = torch.zeros(k, 3, dtype=torch.float64)
+    for cluster in assignment.unique():
+        means[cluster] = x[assignment == cluster].mean(0)
+    nearest = torch.cdist(x, means).argmin(1)
+    for rows in (x, Sparse.from_dense(x)):
+        torch.testing.assert_close(cluster_means(rows, assignment, k), means)
+        assert torch.equal(nearest_mean(rows, means), nearest)

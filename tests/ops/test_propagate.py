@@ -1,0 +1,128 @@
+"""Adjacency, normalisation and sparse products against dense matrices."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evengraph.ops import Sparse, adjacency, features, normalised
+from evengraph.ops.propagate import from_scipy, to_scipy
+from small_graphs import (
+    dense_adjacency,
+    dense_row,
+    dense_symmetric,
+    edge_lists,
+    edges,
+    normal,
+    random_edges,
+)
+
+CPU = torch.device("cpu")
+
+
+@st.composite
+def matrices(draw):
+    """Mostly zeros, empty rows and columns included."""
+    rows, columns = draw(st.integers(1, 8)), draw(st.integers(1, 8))
+    kept = draw(st.lists(st.booleans(), min_size=rows * columns, max_size=rows * columns))
+    values = normal(rows, columns, seed=draw(st.integers(0, 1000)))
+    return values * torch.tensor(kept).reshape(rows, columns)
+
+
+def value_and_gradient(matrix, x, seed=1):
+    x = x.clone().requires_grad_()
+    value = matrix @ x
+    (gradient,) = torch.autograd.grad(value, x, normal(*value.shape, seed=seed))
+    return value.detach(), gradient
+
+
+def assert_same_product(matrix, dense, x):
+    value, gradient = value_and_gradient(matrix, x)
+    dense_value, dense_gradient = value_and_gradient(dense, x)
+    torch.testing.assert_close(value, dense_value)
+    torch.testing.assert_close(gradient, dense_gradient)
+
+
+@given(edge_lists(), st.booleans())
+def test_adjacency_is_binary_without_loops(graph, undirected):
+    edge_index, num_nodes = graph
+    matrix = adjacency(edge_index, num_nodes, undirected=undirected)
+    expected = dense_adjacency(edge_index, num_nodes, undirected=undirected)
+    assert np.array_equal(matrix.toarray(), expected.numpy())
+    assert matrix.nnz == int(expected.sum())
+
+
+@pytest.mark.parametrize("bad", [[(0, 3)], [(-1, 0)]])
+def test_adjacency_refuses_ids_outside_the_graph(bad):
+    with pytest.raises(ValueError, match="edge_index must hold node ids from 0 to 2"):
+        adjacency(edges(bad), 3)
+
+
+@given(edge_lists(), st.sampled_from(["symmetric", "row"]))
+def test_normalised_products_equal_the_formula(graph, how):
+    edge_index, num_nodes = graph
+    binary = adjacency(edge_index, num_nodes, undirected=True)
+    formula = {"symmetric": dense_symmetric, "row": dense_row}[how]
+    dense = formula(dense_adjacency(edge_index, num_nodes, undirected=True))
+    matrix = normalised(binary, CPU, how=how, dtype=torch.float64)
+    assert_same_product(matrix, dense, normal(num_nodes, 3))
+
+
+def test_isolated_node_keeps_its_own_row():
+    matrix = normalised(adjacency(edges([(0, 1), (1, 0)]), 3), CPU)
+    assert (matrix @ torch.tensor([[1.0], [2.0], [7.0]])).flatten().tolist() == [1.5, 1.5, 7.0]
+
+
+@given(matrices(), st.integers(0, 3))
+def test_product_and_gradient(dense, width):
+    assert_same_product(Sparse.from_dense(dense), dense, normal(dense.shape[1], width))
+
+
+@given(matrices(), st.data())
+def test_rows_in_the_order_asked_for(dense, data):
+    index = torch.tensor(data.draw(st.lists(st.integers(0, dense.shape[0] - 1))), dtype=torch.long)
+    some = Sparse.from_dense(dense).rows(index)
+    assert some.shape == (index.numel(), dense.shape[1])
+    assert torch.equal(some.matrix.to_dense(), dense[index])
+    assert torch.equal(some.transpose.to_dense(), dense[index].t())
+    assert_same_product(some, dense[index], normal(dense.shape[1], 2))
+
+
+@given(matrices())
+def test_columns_without_entries_are_left_out(dense):
+    occupied, narrow = Sparse.from_dense(dense).without_empty_columns()
+    assert occupied.tolist() == (dense != 0).any(0).nonzero().flatten().tolist()
+    assert occupied.dtype == torch.int64
+    assert torch.equal(narrow.matrix.to_dense(), dense[:, occupied])
+    assert torch.equal(narrow.transpose.to_dense(), dense[:, occupied].t())
+    assert_same_product(narrow, dense[:, occupied], normal(occupied.numel(), 2))
+
+
+def test_rows_then_columns_give_the_same_product():
+    dense = dense_adjacency(random_edges(40, 80), 40)
+    nodes = torch.tensor([7, 3, 30])
+    x = normal(40, 2)
+    occupied, narrow = Sparse.from_dense(dense).rows(nodes).without_empty_columns()
+    assert 0 < occupied.numel() < 40
+    torch.testing.assert_close(narrow @ x[occupied], dense[nodes] @ x)
+
+
+def test_there_and_back():
+    matrix = sp.random(6, 4, density=0.4, format="csr", random_state=0)
+    tensor = from_scipy(matrix, CPU, torch.float64)
+    assert np.array_equal(to_scipy(tensor).toarray(), matrix.toarray())
+    assert tensor.crow_indices().dtype == torch.int32
+
+
+def test_features_are_sparse_when_few_are_set():
+    words = torch.zeros(10, 10)
+    words[:, :2] = 1
+    assert isinstance(features(words), Sparse)
+    assert torch.equal(features(words).matrix.to_dense(), words)
+    words[:, :3] = 1
+    assert features(words) is words
+    assert isinstance(features(words, sparse_below=0.5), Sparse)
+    nothing = torch.zeros(3, 0)
+    assert features(nothing) is nothing

@@ -1,0 +1,92 @@
+"""Pseudo-labels against a plain version of Eq. 10 to 12."""
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evengraph.ops import balanced_pseudo_labels, confident_pseudo_labels
+
+
+@st.composite
+def situations(draw):
+    """Few distinct probabilities, so that many are equal or just at the threshold."""
+    num_nodes, num_classes = draw(st.integers(0, 12)), draw(st.integers(1, 4))
+    grid = st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.75, 1.0])
+    rows = st.lists(grid, min_size=num_classes, max_size=num_classes)
+    probabilities = draw(st.lists(rows, min_size=num_nodes, max_size=num_nodes))
+    counts = draw(st.lists(st.integers(0, 5), min_size=num_classes, max_size=num_classes))
+    unlabelled = draw(st.lists(st.booleans(), min_size=num_nodes, max_size=num_nodes))
+    threshold = draw(st.sampled_from([0.0, 0.25, 0.5, 0.99]))
+    return (
+        torch.tensor(probabilities).reshape(num_nodes, num_classes),
+        torch.tensor(counts),
+        torch.tensor(unlabelled, dtype=torch.bool),
+        threshold,
+    )
+
+
+def confident(probabilities, unlabelled, threshold):
+    """Eq. 11: class of each confident unlabelled node."""
+    found = {}
+    for node, row in enumerate(probabilities.tolist()):
+        if unlabelled[node] and max(row) > threshold:
+            found[node] = row.index(max(row))
+    return found
+
+
+def balanced(probabilities, counts, unlabelled, threshold):
+    """Eq. 10 and 12: the most confident nodes of each class, as many as it lacks."""
+    found = confident(probabilities, unlabelled, threshold)
+    chosen = {}
+    for label, size in enumerate(counts.tolist()):
+        wanted = max(counts.tolist()) - size
+        nodes = [node for node in found if found[node] == label]
+        nodes.sort(key=lambda node: (-float(probabilities[node, label]), node))
+        chosen |= dict.fromkeys(nodes[:wanted], label)
+    return dict(sorted(chosen.items()))
+
+
+@given(situations())
+def test_balanced_equals_the_plain_version(situation):
+    nodes, labels = balanced_pseudo_labels(*situation)
+    expected = balanced(*situation)
+    assert nodes.tolist() == list(expected)
+    assert labels.tolist() == list(expected.values())
+
+
+@given(situations())
+def test_confident_takes_every_node_above_the_threshold(situation):
+    probabilities, _, unlabelled, threshold = situation
+    nodes, labels = confident_pseudo_labels(probabilities, unlabelled, threshold)
+    assert dict(zip(nodes.tolist(), labels.tolist(), strict=True)) == confident(
+        probabilities, unlabelled, threshold
+    )
+
+
+def test_equal_confidence_goes_by_id():
+    probabilities = torch.tensor([[0.2, 0.8]] * 5)
+    everyone = torch.ones(5, dtype=torch.bool)
+    nodes, labels = balanced_pseudo_labels(probabilities, torch.tensor([3, 1]), everyone, 0.5)
+    assert nodes.tolist() == [0, 1]
+    assert labels.tolist() == [1, 1]
+
+
+def test_a_class_with_too_few_gives_all_it_has():
+    probabilities = torch.tensor([[0.9, 0.1], [0.1, 0.9], [0.6, 0.4]])
+    everyone = torch.ones(3, dtype=torch.bool)
+    nodes, labels = balanced_pseudo_labels(probabilities, torch.tensor([9, 2]), everyone, 0.5)
+    assert (nodes.tolist(), labels.tolist()) == ([1], [1])
+
+
+def test_nothing_to_choose():
+    probabilities = torch.tensor([[0.9, 0.1], [0.1, 0.9]])
+    everyone, nobody = torch.ones(2, dtype=torch.bool), torch.zeros(2, dtype=torch.bool)
+    unequal, equal = torch.tensor([5, 1]), torch.tensor([5, 5])
+    for counts, unlabelled, threshold in [
+        (unequal, nobody, 0.5),
+        (unequal, everyone, 0.95),
+        (equal, everyone, 0.5),
+    ]:
+        nodes, labels = balanced_pseudo_labels(probabilities, counts, unlabelled, threshold)
+        assert nodes.shape == labels.shape == (0,)
+        assert nodes.dtype == labels.dtype == torch.int64

@@ -1,0 +1,90 @@
+"""semantic_propagate against the product with the dense matrix (Eq. 5, 6)."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evengraph.ops import prepare_clusters, semantic_propagate
+from small_graphs import dense_semantic, dense_symmetric, normal
+
+
+@st.composite
+def clusterings(draw):
+    """A cluster for each node; some clusters may be empty."""
+    num_nodes, num_clusters = draw(st.integers(1, 12)), draw(st.integers(1, 12))
+    cluster = st.integers(0, num_clusters - 1)
+    return torch.tensor(draw(st.lists(cluster, min_size=num_nodes, max_size=num_nodes)))
+
+
+def reference(x, assignment):
+    return dense_symmetric(dense_semantic(assignment)) @ x
+
+
+def with_gradient(function, x, seed):
+    x = x.clone().requires_grad_()
+    value = function(x)
+    (gradient,) = torch.autograd.grad(value, x, normal(*value.shape, seed=seed))
+    return value.detach(), gradient
+
+
+@given(clusterings(), st.integers(1, 4), st.integers(0, 1000))
+def test_equals_the_dense_product(assignment, width, seed):
+    x = normal(assignment.numel(), width, seed=seed)
+    value, gradient = with_gradient(lambda x: semantic_propagate(x, assignment), x, seed)
+    dense_value, dense_gradient = with_gradient(lambda x: reference(x, assignment), x, seed)
+    torch.testing.assert_close(value, dense_value)
+    torch.testing.assert_close(gradient, dense_gradient)
+
+
+@given(clusterings(), st.data())
+def test_some_nodes_equal_their_rows(assignment, data):
+    num_nodes = assignment.numel()
+    nodes = torch.tensor(
+        data.draw(st.lists(st.integers(0, num_nodes - 1), unique=True)), dtype=torch.long
+    )
+    x = normal(num_nodes, 3)
+    value, gradient = with_gradient(lambda x: semantic_propagate(x, assignment, nodes), x, 1)
+    dense_value, dense_gradient = with_gradient(lambda x: reference(x, assignment)[nodes], x, 1)
+    torch.testing.assert_close(value, dense_value)
+    torch.testing.assert_close(gradient, dense_gradient)
+
+
+@given(clusterings())
+def test_prepared_clusters_give_the_same(assignment):
+    x = normal(assignment.numel(), 2)
+    prepared = prepare_clusters(assignment, 15, torch.float64)  # the last ones empty
+    assert torch.equal(semantic_propagate(x, prepared), semantic_propagate(x, assignment))
+
+
+def test_by_hand():
+    x = torch.tensor([[3.0], [6.0], [9.0]])
+    propagated = semantic_propagate(x, torch.tensor([0, 0, 1]))
+    # (3 + 6 + 3) / 3, (3 + 6 + 6) / 3, (9 + 9) / 2
+    assert propagated.flatten().tolist() == [4, 5, 9]
+
+
+def test_one_cluster_and_a_cluster_each():
+    x = normal(5, 2)
+    one = semantic_propagate(x, torch.zeros(5, dtype=torch.long))
+    torch.testing.assert_close(one, (x.sum(0) + x) / 6)
+    torch.testing.assert_close(semantic_propagate(x, torch.arange(5)), x)
+
+
+def test_input_is_left_alone():
+    x = normal(4, 2)
+    before = x.clone()
+    semantic_propagate(x, torch.tensor([0, 1, 1, 0]))
+    semantic_propagate(x, torch.tensor([0, 1, 1, 0]), torch.tensor([1]))
+    assert torch.equal(x, before)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (4, 0)])
+def test_nothing_to_propagate(shape):
+    propagated = semantic_propagate(torch.zeros(shape), torch.zeros(shape[0], dtype=torch.long))
+    assert propagated.shape == shape
+
+
+def test_one_cluster_id_per_row():
+    with pytest.raises(ValueError, match=r"one id for each of the 4 rows of x, got shape \(3,\)"):
+        semantic_propagate(normal(4, 2), torch.zeros(3, dtype=torch.long))

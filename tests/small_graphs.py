@@ -1,0 +1,94 @@
+"""Graphs and tasks small enough for brute force, and the dense matrices of the equations."""
+
+import networkx as nx
+import torch
+from hypothesis import strategies as st
+from torch_geometric.data import Data
+
+from evengraph.data import toy
+from evengraph.imbalance import Step
+from evengraph.task import Task
+
+
+@st.composite
+def edge_lists(draw, max_nodes=12):
+    """Edges as they come: directed, with self-loops, repeats and isolated nodes, or none."""
+    num_nodes = draw(st.integers(1, max_nodes))
+    node = st.integers(0, num_nodes - 1)
+    pairs = draw(st.lists(st.tuples(node, node), max_size=3 * num_nodes))
+    return edges(pairs), num_nodes
+
+
+def edges(pairs):
+    return torch.tensor(pairs, dtype=torch.long).reshape(-1, 2).t().contiguous()
+
+
+def normal(*shape, seed=0, dtype=torch.float64):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def random_edges(num_nodes, num_edges, seed=0):
+    stream = torch.Generator().manual_seed(seed)
+    return torch.randint(num_nodes, (2, num_edges), generator=stream)
+
+
+def dense_adjacency(edge_index, num_nodes, *, undirected=False):
+    matrix = torch.zeros(num_nodes, num_nodes, dtype=torch.float64)
+    for source, target in edge_index.t().tolist():
+        if source != target:
+            matrix[source, target] = 1
+            if undirected:
+                matrix[target, source] = 1
+    return matrix
+
+
+def dense_structural(edge_index, num_nodes, alpha):
+    """Eq. 1: one over the length of the shortest path, if it is at most alpha."""
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(num_nodes))
+    graph.add_edges_from(edge_index.t().tolist())
+    matrix = torch.zeros(num_nodes, num_nodes, dtype=torch.float64)
+    for node, lengths in nx.all_pairs_shortest_path_length(graph, cutoff=alpha):
+        for other, length in lengths.items():
+            if length:
+                matrix[node, other] = 1 / length
+    return matrix
+
+
+def dense_semantic(assignment):
+    """Eq. 5: one for every two nodes of a cluster, a node and itself included."""
+    return (assignment.unsqueeze(0) == assignment.unsqueeze(1)).double()
+
+
+def dense_symmetric(matrix):
+    """D^-1/2 (A + I) D^-1/2, with the row sums of A + I in D."""
+    looped = matrix + torch.eye(matrix.shape[0], dtype=matrix.dtype)
+    root = torch.diag(looped.sum(1) ** -0.5)
+    return root @ looped @ root
+
+
+def dense_row(matrix):
+    """D^-1 (A + I)."""
+    looped = matrix + torch.eye(matrix.shape[0], dtype=matrix.dtype)
+    return looped / looped.sum(1, keepdim=True)
+
+
+def small_task(num_classes=3, *, num_nodes=150, num_features=64, seed=1):
+    """A generated graph with one small class."""
+    graph = toy(num_nodes, 4 * num_nodes, num_features, num_classes, seed, size_ratio=0.5)
+    protocol = Step(minority=1, ratio=0.2, train_per_class=10, val_per_class=5, test_per_class=8)
+    return protocol(graph, seed=0)
+
+
+def task_of(graph, train, val, test=(), num_classes=None):
+    """A task from lists of nodes."""
+    masks = []
+    for nodes in (train, val, test):
+        mask = torch.zeros(graph.num_nodes, dtype=torch.bool)
+        mask[list(nodes)] = True
+        masks.append(mask)
+    return Task(graph, *masks, num_classes=num_classes or int(graph.y.max()) + 1)
+
+
+def graph_of(x, pairs, y):
+    return Data(x=torch.as_tensor(x), edge_index=edges(pairs), y=torch.tensor(y))

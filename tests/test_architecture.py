@@ -1,0 +1,174 @@
+"""The laws of the house: who imports whom, what import costs, where tests live."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import evengraph
+
+TESTS = Path(__file__).parent
+SOURCE = Path(evengraph.__file__).parent
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+# Imports point to the same line or to a line above, never below.
+LAYERS = [
+    {"rng", "results"},
+    {"task", "metrics", "ops"},
+    {"data", "imbalance", "nn"},
+    {"training", "progress"},
+    {"methods"},
+    {"experiment"},
+    {"report", "cli"},
+]
+
+# Modules without a test file of their own, and where they are tested instead.
+TESTED_ELSEWHERE = {
+    "imbalance/base.py": "through every protocol, in tests/imbalance",
+    "ops/spmm.py": "runs on a card only: tests/test_cuda.py",
+    "data/checking.py": "through reading and sources, in tests/data",
+    "data/loading.py": "through datasets and sources, in tests/data",
+    "report/curves.py": "through charts and page, in tests/report",
+    "report/markup.py": "through page, in tests/report",
+    "report/sections.py": "through page, in tests/report",
+    "report/values.py": "through page, in tests/report",
+    "report/words.py": "through page, in tests/report",
+}
+
+
+def dotted(path):
+    """evengraph.ops.kmeans for src/evengraph/ops/kmeans.py; a package has its folder's name."""
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+def imports(path):
+    """Every module of ours that a file imports, wherever in it, as dotted names."""
+    known = {dotted(module) for module in MODULES}
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively"
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                found.add(inner if inner in known else node.module)
+    return {name for name in found if name and name.split(".")[0] == "evengraph"}
+
+
+def room(name):
+    """The second part of a dotted name; empty for the package itself."""
+    return name.split(".")[1] if "." in name else ""
+
+
+def layer(name):
+    places = [index for index, rooms in enumerate(LAYERS) if room(name) in rooms]
+    assert places, f"{name} is in no layer: give it one here and in the style guide"
+    return places[0]
+
+
+INSIDE = [path for path in MODULES if path != SOURCE / "__init__.py"]
+
+
+@pytest.mark.parametrize("path", INSIDE, ids=dotted)
+def test_imports_point_down(path):
+    own = dotted(path)
+    for name in imports(path):
+        if room(name):  # the front door itself holds the version and nothing else at import
+            assert layer(name) <= layer(own), f"{own} imports {name}"
+
+
+@pytest.mark.parametrize("path", sorted((SOURCE / "methods").glob("*.py")), ids=dotted)
+def test_methods_import_neither_one_another_nor_data(path):
+    own = dotted(path)
+    for name in imports(path):
+        assert room(name) not in {"data", "imbalance", "experiment"}, f"{own} imports {name}"
+        if path.name != "__init__.py" and room(name) == "methods":
+            assert name == "evengraph.methods.base", f"{own} imports {name}"
+
+
+def test_reports_import_results_alone():
+    for path in (SOURCE / "report").rglob("*.py"):
+        for name in imports(path):
+            assert room(name) in {"", "report", "results"}, f"{dotted(path)} imports {name}"
+
+
+def test_only_rng_sets_a_seed():
+    setters = {"seed", "manual_seed", "manual_seed_all", "seed_all", "set_rng_state"}
+    for path in INSIDE:
+        if path.name == "rng.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                assert node.func.attr not in setters, f"{dotted(path)} line {node.lineno}"
+
+
+def test_only_the_command_line_prints():
+    for path in INSIDE:
+        if path.name == "cli.py" or "cli" in path.relative_to(SOURCE).parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id != "print", f"{dotted(path)} line {node.lineno}"
+
+
+def python(code):
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False
+    )
+
+
+def test_the_front_door_does_not_import_torch():
+    done = python(
+        "import sys, evengraph\n"
+        "assert evengraph.__version__\n"
+        "print([n for n in ('torch', 'torch_geometric', 'scipy', 'sklearn') if n in sys.modules])"
+    )
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
+def test_every_name_at_the_front_door_is_there():
+    done = python(
+        "import evengraph\n"
+        "for name in evengraph.__all__: assert getattr(evengraph, name) is not None, name\n"
+        "assert set(evengraph.__all__) <= set(dir(evengraph))\n"
+        "from evengraph import *\n"
+        "try: evengraph.nothing\n"
+        "except AttributeError as error: print(error)"
+    )
+    assert done.stdout.strip() == "module 'evengraph' has no attribute 'nothing'", done.stderr
+
+
+def test_the_library_works_without_what_only_the_command_line_needs():
+    done = python(
+        "import sys\n"
+        "for name in ('typer', 'rich', 'platformdirs', 'matplotlib'): sys.modules[name] = None\n"
+        "import evengraph.data, evengraph.imbalance, evengraph.methods, evengraph.metrics\n"
+        "import evengraph.nn, evengraph.ops, evengraph.progress, evengraph.rng, evengraph.task\n"
+        "import evengraph.training, evengraph.report\n"
+        "graph = evengraph.data.toy(100, 200, 20, 2)\n"
+        "task = evengraph.imbalance.Natural()(graph, seed=0)\n"
+        "method = evengraph.methods.UniGNN(max_epochs=2, clusters_per_class=3).fit(task, seed=0)\n"
+        "print(sorted(evengraph.metrics.evaluate(task, method.predict_proba(graph)))[0])"
+    )
+    assert done.stdout.strip() == "accuracy", done.stderr
+
+
+@pytest.mark.parametrize("path", INSIDE, ids=dotted)
+def test_every_module_has_its_tests(path):
+    place = path.relative_to(SOURCE)
+    if path.name == "__init__.py":
+        return
+    test = TESTS / place.parent / f"test_{place.name}"
+    if place.as_posix() in TESTED_ELSEWHERE:
+        assert not test.exists(), f"{place} has tests now: take it off the list"
+    else:
+        assert test.exists(), f"{place} wants {test.relative_to(TESTS.parent)}"
+
+
+def test_exceptions_name_real_modules():
+    for place in TESTED_ELSEWHERE:
+        assert (SOURCE / place).exists(), place

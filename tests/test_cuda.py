@@ -1,0 +1,171 @@
+"""On a card: the same values as on the CPU, and the same bits every time."""
+
+import pytest
+import torch
+
+from evengraph import metrics
+from evengraph.data import toy
+from evengraph.methods import METHODS
+from evengraph.nn import relu_dropout
+from evengraph.ops import (
+    Sparse,
+    adjacency,
+    balanced_pseudo_labels,
+    cluster_means,
+    features,
+    inverse_class_weights,
+    kmeans,
+    normalised,
+    prepare_clusters,
+    semantic_propagate,
+    structural_adjacency,
+)
+from evengraph.rng import generator, seeded
+from small_graphs import normal, random_edges, small_task
+
+pytestmark = [
+    pytest.mark.cuda,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a graphics card"),
+]
+
+CPU, CARD = torch.device("cpu"), torch.device("cuda")
+
+
+def with_gradient(function, x):
+    x = x.clone().requires_grad_()
+    value = function(x)
+    weight = normal(*value.shape, seed=1, dtype=value.dtype).to(value.device)
+    return value.detach().cpu(), torch.autograd.grad(value, x, weight)[0].cpu()
+
+
+def assert_same(on_cpu, on_card, x):
+    for ours, theirs in zip(
+        with_gradient(on_cpu, x), with_gradient(on_card, x.to(CARD)), strict=True
+    ):
+        torch.testing.assert_close(theirs, ours, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("how", ["symmetric", "row"])
+@pytest.mark.parametrize("width", [1, 3, 64, 200])
+def test_products(how, width, dtype):
+    matrix = adjacency(random_edges(300, 3000), 300, undirected=True)
+    on_cpu = normalised(matrix, CPU, how=how, dtype=dtype)
+    on_card = normalised(matrix, CARD, how=how, dtype=dtype)
+    x = normal(300, width, dtype=dtype)
+    assert_same(lambda x: on_cpu @ x, lambda x: on_card @ x, x)
+
+
+def test_rows_and_columns_of_a_matrix():
+    matrix = adjacency(random_edges(200, 600), 200, undirected=True)
+    nodes = torch.tensor([7, 3, 150, 0])
+    occupied, some = normalised(matrix, CPU).rows(nodes).without_empty_columns()
+    near, on_card = normalised(matrix, CARD).rows(nodes.to(CARD)).without_empty_columns()
+    assert torch.equal(near.cpu(), occupied)
+    x = normal(occupied.numel(), 5, dtype=torch.float32)
+    assert_same(lambda x: some @ x, lambda x: on_card @ x, x)
+
+
+@pytest.mark.parametrize("nodes", [None, [3, 50, 7]])
+def test_semantic_propagation(nodes):
+    assignment = torch.randint(12, (100,), generator=generator(0))
+    chosen = None if nodes is None else torch.tensor(nodes)
+    on_card = None if nodes is None else chosen.to(CARD)
+    assert_same(
+        lambda x: semantic_propagate(x, assignment, chosen),
+        lambda x: semantic_propagate(x, assignment.to(CARD), on_card),
+        normal(100, 9, dtype=torch.float32),
+    )
+
+
+def test_structural_adjacency():
+    edge_index = random_edges(100, 200)
+    on_card = structural_adjacency(edge_index.to(CARD), 100, 3)
+    assert on_card.is_cuda
+    assert torch.equal(
+        on_card.cpu().to_dense(), structural_adjacency(edge_index, 100, 3).to_dense()
+    )
+
+
+def inertia(x, assignment, k):
+    means = cluster_means(x, assignment, k)
+    return float((x - means[assignment]).square().sum())
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_kmeans(sparse):
+    x = toy(600, 1200, 200, 4).x
+    form = features if sparse else (lambda x: x)
+    on_cpu = kmeans(form(x), 20, 0)
+    on_card = kmeans(form(x.to(CARD)), 20, 0)
+    assert on_card.is_cuda
+    assert on_card.unique().tolist() == list(range(20))
+    assert inertia(x, on_card.cpu(), 20) == pytest.approx(inertia(x, on_cpu, 20), rel=0.02)
+    assert torch.equal(on_card, kmeans(form(x.to(CARD)), 20, 0))
+
+
+def test_means_of_clusters():
+    x, assignment = normal(90, 7), torch.randint(5, (90,), generator=generator(1))
+    for form in (lambda x: x, Sparse.from_dense):
+        on_card = cluster_means(form(x.to(CARD)), assignment.to(CARD), 5)
+        torch.testing.assert_close(on_card.cpu(), cluster_means(x, assignment, 5))
+    assert prepare_clusters(assignment.to(CARD), 5, torch.float32).share.is_cuda
+
+
+def test_pseudo_labels_and_class_weights():
+    values = normal(80, 4, dtype=torch.float32).softmax(1)
+    counts, unlabelled = torch.tensor([9, 4, 2, 1]), torch.arange(80) > 15
+    on_cpu = balanced_pseudo_labels(values, counts, unlabelled, 0.4)
+    on_card = balanced_pseudo_labels(values.to(CARD), counts.to(CARD), unlabelled.to(CARD), 0.4)
+    for ours, theirs in zip(on_cpu, on_card, strict=True):
+        assert torch.equal(ours, theirs.cpu())
+    torch.testing.assert_close(
+        inverse_class_weights(counts.to(CARD)).cpu(), inverse_class_weights(counts)
+    )
+
+
+def test_dropout_rate():
+    with seeded(0):
+        dropped = relu_dropout(torch.ones(1000, 500, device=CARD), 0.3, training=True)
+    assert (dropped == 0).float().mean().item() == pytest.approx(0.3, abs=0.01)
+    assert dropped.mean().item() == pytest.approx(1, abs=0.01)
+
+
+def test_metrics():
+    task = small_task()
+    values = normal(task.graph.num_nodes, 3, dtype=torch.float32).softmax(1)
+    expected = metrics.evaluate(task, values)
+    for one in (task, task.to(CARD)):
+        found = metrics.evaluate(one, values.to(CARD))
+        for name, value in expected.items():
+            assert found[name] == pytest.approx(value, abs=1e-6), name
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_fitting_twice_gives_the_same_bits(name):
+    task = small_task().to(CARD)
+    answers = [
+        METHODS[name](max_epochs=30).fit(task, seed=0).predict_proba(task.graph) for _ in range(2)
+    ]
+    assert answers[0].is_cuda
+    assert torch.equal(*answers)
+    torch.testing.assert_close(answers[0].sum(1).cpu(), torch.ones(task.graph.num_nodes))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_cards_random_state_is_left_alone(name):
+    torch.rand(1, device=CARD)
+    before = torch.cuda.get_rng_state()
+    METHODS[name](max_epochs=3).fit(small_task().to(CARD), seed=0)
+    assert torch.equal(torch.cuda.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_first_loss_is_that_of_the_cpu(name):
+    """Before any step and without dropout, only rounding may differ."""
+    task = small_task()
+    losses = [
+        METHODS[name](max_epochs=0, dropout=0.0).fit(one, seed=0).history_[0].loss[0]
+        for one in (task, task.to(CARD))
+    ]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-3)
