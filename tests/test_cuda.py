@@ -1,5 +1,8 @@
 """On a card: the same values as on the CPU, and the same bits every time."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -137,8 +140,9 @@ def test_metrics():
     expected = metrics.evaluate(task, values)
     for one in (task, task.to(CARD)):
         found = metrics.evaluate(one, values.to(CARD))
-        for name, value in expected.items():
-            assert found[name] == pytest.approx(value, abs=1e-6), name
+        assert found.pop("confusion_matrix") == expected["confusion_matrix"]
+        for name, value in found.items():
+            assert value == pytest.approx(expected[name], abs=1e-6), name
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -158,6 +162,23 @@ def test_the_cards_random_state_is_left_alone(name):
     before = torch.cuda.get_rng_state()
     METHODS[name](max_epochs=3).fit(small_task().to(CARD), seed=0)
     assert torch.equal(torch.cuda.get_rng_state(), before)
+
+
+def test_seeding_before_the_card_is_first_used_leaves_its_state_alone():
+    code = (
+        "import torch\n"
+        "from evengraph.rng import seeded\n"
+        "torch.manual_seed(1)\n"
+        "{}\n"
+        "print(torch.rand(3, device='cuda').tolist())"
+    )
+    drawn = [
+        subprocess.run(
+            [sys.executable, "-c", code.format(line)], capture_output=True, text=True, check=True
+        ).stdout
+        for line in ("pass", "with seeded(5): pass")
+    ]
+    assert drawn[0] == drawn[1]
 
 
 @pytest.mark.parametrize("name", METHODS)

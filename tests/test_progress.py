@@ -12,7 +12,13 @@ from evengraph.training import History
 def history(*scores):
     best = max(scores)
     latest = max(index for index, score in enumerate(scores) if score == best)
-    return History([0.5] * len(scores), list(scores), best_epoch=latest, best_score=best)
+    return History(
+        [0.5] * len(scores),
+        list(scores),
+        best_epoch=latest,
+        first_best_epoch=scores.index(best),
+        best_score=best,
+    )
 
 
 @pytest.fixture

@@ -89,7 +89,7 @@ def run(
     result = _run(plan, chosen, data_root)
     _deliver(result, folder)
     if result["runs"][-1]["interrupted"]:
-        err.print("Interrupted: the last run counts with its best model so far.")
+        err.print("The last run counts with its best model so far.")
         raise typer.Exit(130)
 
 
@@ -182,9 +182,12 @@ def data_list(data_root: DataRoot = None) -> None:
 
     from evengraph.data import available
 
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
-    for title in ("name", "nodes", "edges", "features", "classes", "source", "what"):
-        table.add_column(title, justify="right" if title in "nodesedgesfeaturesclasses" else "left")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("name", no_wrap=True)
+    for title in ("nodes", "edges", "features", "classes"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for title in ("source", "what"):
+        table.add_column(title)
     for item in available(data_root):
         counts = item.counts
         sizes = (
@@ -214,7 +217,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         status = app(args=arguments, standalone_mode=False)
     except KeyboardInterrupt:
-        err.print("Interrupted.")
         status = 130
     except (ValueError, OSError, MemoryError, FloatingPointError) as error:
         err.print(f"[red]Error:[/] {escape(str(error))}", soft_wrap=True)
@@ -227,4 +229,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         text = escape(message().rstrip("."))
         err.print(f"[red]Error:[/] {text}. See: evengraph --help", soft_wrap=True)
         status = 2
+    if status == 130:
+        err.print("Interrupted.")
     sys.exit(status if isinstance(status, int) else 0)

@@ -46,14 +46,15 @@ def shown(
             "best": 0.0,
             "best_epoch": 0,
         }
-        bar = progress.add_task(title, total=None, **start)
+        bar = progress.add_task(title, total=None, visible=False, **start)
 
         def show(history: History) -> None:
             left = min(patience, max_epochs)
             progress.update(
                 bar,
+                visible=True,
                 total=left,
-                completed=min(history.epochs - history.best_epoch, left),
+                completed=min(history.epochs - history.first_best_epoch, left),
                 epoch=history.epochs,
                 loss=history.loss[-1],
                 score=100 * history.score[-1],

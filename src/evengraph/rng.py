@@ -30,7 +30,10 @@ def seeded(seed: int) -> Iterator[None]:
     with torch.random.fork_rng(devices=devices):
         random.seed(seed)
         np.random.seed(seed % 2**32)
-        torch.manual_seed(seed)
+        # torch.manual_seed would also leave a seed waiting for cards that are not in use yet.
+        torch.default_generator.manual_seed(seed)
+        if devices:
+            torch.cuda.manual_seed_all(seed)
         try:
             yield
         finally:

@@ -22,12 +22,14 @@ class History:
     """What happened during training.
 
     Entry e of `loss` and `score` belongs to the weights after e steps, so entry 0 is the
-    untrained model.
+    untrained model. Several epochs may share the best score: the weights kept are those of the
+    last, `best_epoch`.
     """
 
     loss: list[float] = field(default_factory=list)
     score: list[float] = field(default_factory=list)
     best_epoch: int = 0
+    first_best_epoch: int = 0
     best_score: float = -math.inf
     seconds: float = 0.0
     interrupted: bool = False
@@ -72,7 +74,6 @@ def train(
     )
     history = History()
     best = _Snapshot(module)
-    first_best = 0
     started = perf_counter()
     try:
         for index in range(max_epochs + 1):
@@ -86,13 +87,13 @@ def train(
             history.loss.append(loss_value)
             history.score.append(score_value)
             if score_value > history.best_score:
-                first_best = index
+                history.first_best_epoch = index
             if score_value >= history.best_score:
                 history.best_epoch, history.best_score = index, score_value
                 best.take()
             if on_epoch is not None:
                 on_epoch(history)
-            if index == max_epochs or index - first_best > patience:
+            if index == max_epochs or index - history.first_best_epoch > patience:
                 break
             loss.backward()
             optimizer.step()

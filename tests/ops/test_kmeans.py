@@ -9,6 +9,7 @@ from sklearn.datasets import make_blobs
 
 from evengraph.data import toy
 from evengraph.ops import Sparse, cluster_means, kmeans, nearest_mean
+from evengraph.ops.kmeans import _fill_empty
 from evengraph.ops.propagate import features
 from small_graphs import normal
 
@@ -47,9 +48,18 @@ def test_every_cluster_is_used(num_rows, width, seed, data):
 def test_every_cluster_is_used_however_few_rows_differ():
     for num_rows in range(1, 8):
         for distinct in range(1, num_rows + 1):
-            x = normal(distinct, 2)[torch.arange(num_rows) % distinct]
+            x = (torch.arange(num_rows) % distinct).double().unsqueeze(1)  # distances are exact
             for k in range(1, num_rows + 1):
                 assert kmeans(x, k, 0).unique().tolist() == list(range(k)), (num_rows, distinct, k)
+
+
+def test_filling_an_empty_cluster_empties_no_other():
+    assignment = torch.tensor([0, 0, 1, 1, 1])
+    _fill_empty(assignment, torch.zeros(5), 5)
+    assert assignment.sort().values.tolist() == [0, 1, 2, 3, 4]
+    assignment = torch.tensor([0, 0, 1, 1, 1])
+    _fill_empty(assignment, torch.tensor([1.0, 2.0, 3.0, 9.0, 4.0]), 3)
+    assert assignment.tolist() == [0, 0, 1, 2, 1]  # the farthest row
 
 
 def test_every_row_ends_up_with_the_nearest_mean():

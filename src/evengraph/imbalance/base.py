@@ -70,6 +70,13 @@ def class_names(graph: Data) -> tuple[str, ...]:
     return tuple(graph.class_names) if "class_names" in graph else ()
 
 
+def check_sizes(**sizes: int) -> None:
+    """Refuse sets that would be empty."""
+    for name, size in sizes.items():
+        if size < 1:
+            raise ValueError(f"{name} must be at least 1, got {size}.")
+
+
 def need(nodes: Sequence[int], wanted: int, label: int, what: str) -> None:
     """Refuse a class that is too small for a protocol."""
     if len(nodes) < wanted:

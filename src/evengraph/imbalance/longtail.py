@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 
 from evengraph.imbalance.base import (
     check_ratio,
+    check_sizes,
     count_classes,
     mask_of,
     need,
@@ -51,6 +52,7 @@ class LongTail:
 
     def __post_init__(self) -> None:
         check_ratio(self.ratio)
+        check_sizes(val_per_class=self.val_per_class, test_per_class=self.test_per_class)
 
     def __call__(self, graph: Data, *, seed: int) -> Task:
         """Split the graph."""
@@ -68,8 +70,9 @@ class LongTail:
         val: list[int] = []
         test: list[int] = []
         for label in range(num_classes):
-            val += self._draw(graph, label, val_pool, self.val_per_class, stream)
-            test += self._draw(graph, label, test_pool, self.test_per_class, stream)
+            called = order[label]
+            val += _draw(graph, label, val_pool, self.val_per_class, stream, called)
+            test += _draw(graph, label, test_pool, self.test_per_class, stream, called)
         return Task(
             graph,
             train_pool & ~removed,
@@ -79,14 +82,6 @@ class LongTail:
             class_names=names,
         )
 
-    def _draw(
-        self, graph: Data, label: int, pool: Tensor, many: int, stream: random.Random
-    ) -> list[int]:
-        """So many nodes of a class, out of a pool."""
-        nodes = shuffled(nodes_of_class(graph, label, among=pool), stream)
-        need(nodes, many, label, "validation or test")
-        return nodes[:many]
-
     def _pools(self, graph: Data, stream: random.Random) -> tuple[Tensor, Tensor, Tensor]:
         """Nodes that may train, validate and test, for a graph without public sets."""
         labelled = graph.y >= 0
@@ -94,11 +89,20 @@ class LongTail:
         val: list[int] = []
         test: list[int] = []
         for label in range(count_classes(graph)):
-            nodes = self._draw(graph, label, labelled, many, stream)
+            nodes = _draw(graph, label, labelled, many, stream, label)
             val += nodes[: self.val_per_class]
             test += nodes[self.val_per_class :]
         val_pool, test_pool = mask_of(val, graph), mask_of(test, graph)
         return labelled & ~val_pool & ~test_pool, val_pool, test_pool
+
+
+def _draw(
+    graph: Data, label: int, pool: Tensor, many: int, stream: random.Random, called: int
+) -> list[int]:
+    """So many nodes of a class out of a pool; `called` is the name that the caller knows it by."""
+    nodes = shuffled(nodes_of_class(graph, label, among=pool), stream)
+    need(nodes, many, called, "validation or test")
+    return nodes[:many]
 
 
 def _public_pools(graph: Data) -> tuple[Tensor, Tensor, Tensor]:
@@ -119,7 +123,7 @@ def _cut_tail(graph: Data, pool: Tensor, targets: list[int]) -> Tensor:
     removed = np.zeros(graph.num_nodes, dtype=bool)
     for label, keep in enumerate(targets):
         if keep < 1:
-            raise ValueError(f"ratio is too small: class {label} would keep no training node.")
+            raise ValueError("ratio is too small: the last class would keep no training node.")
         nodes = np.array(nodes_of_class(graph, label, among=pool))
         surplus = len(nodes) - keep
         for step in range(1, ROUNDS + 1):

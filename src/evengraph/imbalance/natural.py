@@ -20,7 +20,9 @@ from evengraph.task import Task
 
 @dataclass(frozen=True, kw_only=True)
 class Natural:
-    """A stratified split: the same share of every class, at least one node; the rest is test.
+    """A stratified split: the same share of every class, and at least a node in each set.
+
+    What neither trains nor validates is test.
 
     Args:
         train: Share of the labelled nodes to train on.
@@ -49,8 +51,8 @@ class Natural:
         for label in range(num_classes):
             nodes = shuffled(nodes_of_class(graph, label), stream)
             need(nodes, 3, label, "train, validation and test")
-            first = max(1, round(self.train * len(nodes)))
-            second = first + max(1, round(self.val * len(nodes)))
+            first = min(max(1, round(self.train * len(nodes))), len(nodes) - 2)
+            second = min(first + max(1, round(self.val * len(nodes))), len(nodes) - 1)
             train += nodes[:first]
             val += nodes[first:second]
             test += nodes[second:]

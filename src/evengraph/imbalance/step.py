@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 from evengraph.imbalance.base import (
     check_minority,
     check_ratio,
+    check_sizes,
     count_classes,
     mask_of,
     minority_size,
@@ -48,6 +49,11 @@ class Step:
 
     def __post_init__(self) -> None:
         check_ratio(self.ratio)
+        check_sizes(
+            train_per_class=self.train_per_class,
+            val_per_class=self.val_per_class,
+            test_per_class=self.test_per_class,
+        )
         minority_size(self.train_per_class, self.ratio)
 
     def __call__(self, graph: Data, *, seed: int) -> Task:
@@ -67,7 +73,7 @@ class Step:
                 many = minority_size(many, self.ratio)
             nodes = shuffled(nodes_of_class(graph, label), stream)
             end = many + self.val_per_class + self.test_per_class
-            need(nodes, end, label, "train, validation and test")
+            need(nodes, end, order[label], "train, validation and test")
             train += nodes[:many]
             val += nodes[many : many + self.val_per_class]
             test += nodes[many + self.val_per_class : end]

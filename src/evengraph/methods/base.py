@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Self, final
+from typing import ClassVar, Self, final
 
 import torch
 from torch import Tensor, nn
@@ -34,6 +34,8 @@ class Method(ABC):
     max_epochs: int = 10_000
     patience: int = 1_000
 
+    is_fitted: ClassVar[bool] = False  # no field; `fit` sets it on the object
+
     def __post_init__(self) -> None:
         at_least("max_epochs", self.max_epochs, 0)
         at_least("patience", self.patience, 0)
@@ -62,12 +64,15 @@ class Method(ABC):
             progress: Show a live bar; by default on a terminal only.
         """
         _check(task)
+        self.is_fitted = False  # type: ignore[misc]
+        self.num_features_ = task.graph.num_features
         self.history_: list[History] = []
         with shown(type(self).__name__, self.patience, self.max_epochs, progress) as show:
             self._callbacks = [callback for callback in (show, on_epoch) if callback is not None]
             with seeded(seed):
                 self._fit(task.without_test_labels())
             del self._callbacks
+        self.is_fitted = True  # type: ignore[misc]
         return self
 
     @final
@@ -80,12 +85,12 @@ class Method(ABC):
         """
         if not self.is_fitted:
             raise RuntimeError(f"This {type(self).__name__} is not fitted yet; call fit first.")
+        if graph.num_features != self.num_features_:
+            raise ValueError(
+                f"graph.x must have {self.num_features_} columns as in training, "
+                f"got {graph.num_features}."
+            )
         return self._logits(graph).softmax(dim=1)
-
-    @property
-    def is_fitted(self) -> bool:
-        """Whether `fit` has come to its end."""
-        return bool(getattr(self, "history_", None))
 
     def _train(self, module: nn.Module, epoch: Epoch) -> History:
         """Run the training loop with this method's settings, and keep its history."""

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 
-from evengraph.methods.base import Method
+from evengraph.methods.base import Method, at_least, fraction, one_of
 from evengraph.metrics import validation_score
 from evengraph.nn import GraphClassifier, GraphConv, relu_dropout
 from evengraph.ops import Sparse, adjacency, features, normalised
@@ -46,6 +46,12 @@ class GCN(Method):
     dropout: float = 0.5
     normalisation: Normalisation = "row"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least("hidden", self.hidden, 1)
+        fraction("dropout", self.dropout)
+        one_of("normalisation", self.normalisation, ("row", "symmetric"))
+
     def _fit(self, task: Task) -> None:
         graph = task.graph
         x, propagation = self._inputs(graph)
@@ -68,7 +74,7 @@ class GCN(Method):
 
     def _inputs(self, graph: Data) -> tuple[Tensor | Sparse, Sparse]:
         matrix = adjacency(graph.edge_index, graph.num_nodes, undirected=True)
-        return features(graph.x), normalised(matrix, graph.x.device, how=self.normalisation)
+        return features(graph.x.float()), normalised(matrix, graph.x.device, how=self.normalisation)
 
 
 class _Network(nn.Module):

@@ -140,7 +140,7 @@ class UniGNN(Method):
         device = graph.x.device
         paths = to_scipy(structural_adjacency(edges, graph.num_nodes, self.alpha))
         return Connectivity(
-            x=features(graph.x),
+            x=features(graph.x.float()),
             structural=normalised(paths, device),
             adjacency=normalised(adjacency(edges, graph.num_nodes), device),
         )

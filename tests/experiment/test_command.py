@@ -1,0 +1,51 @@
+import pytest
+import torch
+
+from evengraph.experiment.command import describe_method, parse_seeds, pick_device, plan_run
+
+
+def plan(**changes):
+    words = {
+        "method": "unignn",
+        "method_settings": [],
+        "imbalance": "step",
+        "imbalance_fields": {},
+        "seeds": [5],
+        "preset": True,
+    }
+    return plan_run("cora", **{**words, **changes})
+
+
+def test_seeds():
+    assert parse_seeds("5,6,7") == [5, 6, 7]
+    assert parse_seeds("5-8, 2") == [5, 6, 7, 8, 2]
+    assert parse_seeds("5,5") == [5]
+    for text in ("", "a", "7-5", "5,", "-1", "1.5"):
+        with pytest.raises(ValueError, match="seeds"):
+            parse_seeds(text)
+
+
+def test_a_preset_applies_by_itself_and_settings_go_over_it():
+    run, picked = plan()
+    assert picked
+    assert run.method_fields == picked
+    changed, _ = plan(method_settings=["alpha=3"])
+    assert changed.method_fields == {**picked, "alpha": 3}
+    plain, nothing = plan(preset=False)
+    assert nothing is None
+    assert plain.method_fields == {}
+
+
+def test_devices():
+    assert pick_device("cpu") == torch.device("cpu")
+    assert pick_device("auto").type in ("cpu", "cuda")
+    for name in ("gpu", "mps", "cuda:99"):
+        with pytest.raises(ValueError, match="cuda"):
+            pick_device(name)
+
+
+def test_a_method_is_described():
+    short = describe_method("gcn", whole=False)
+    assert "hidden=64" in short
+    assert "Kipf" not in short
+    assert "Kipf" in describe_method("gcn", whole=True)

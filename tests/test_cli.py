@@ -1,0 +1,161 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evengraph.cli import main
+
+QUICK = ["--set", "max_epochs=3", "--set", "clusters_per_class=3"]
+
+
+def call(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as stop:
+        main(list(arguments))
+    assert isinstance(stop.value.code, int)
+    return stop.value.code
+
+
+def test_run_writes_result_and_report(tmp_path, capsys):
+    assert call("run", "toy", *QUICK, "--seeds", "5,6", "--out", str(tmp_path)) == 0
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result["seeds"] == [5, 6]
+    assert result["method"]["fields"]["max_epochs"] == 3
+    assert result["imbalance"] == {
+        "name": "step",
+        "minority": 3,
+        "ratio": 0.1,
+        "train_per_class": 20,
+        "val_per_class": 25,
+        "test_per_class": 55,
+    }
+    assert result["class_counts"] == [20, 20, 2, 2, 2]
+    assert result["paper"] is None
+    assert {"python", "torch", "torch_geometric", "device", "commit"} <= set(result["environment"])
+    values = [run["metrics"]["balanced_accuracy"] for run in result["runs"]]
+    assert result["mean"]["balanced_accuracy"] == pytest.approx(sum(values) / 2, abs=1e-4)
+    assert all(0 <= value <= 100 for value in values)
+    assert "<html" in (tmp_path / "report.html").read_text()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "result.json"]
+    shown = capsys.readouterr()
+    assert f"{result['mean']['balanced_accuracy']:.1f} ±" in shown.out
+    assert "seed 5: bAcc" in shown.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "coraa"], ["coraa", "cora", "toy"]),
+        (["run", "toy", "--method", "unignnn"], ["unignnn", "gcn", "unignn"]),
+        (["run", "toy", "--imbalance", "steps"], ["steps", "longtail"]),
+        (["run", "toy", "--imbalance", "natural", "--minority", "2"], ["minority", "train, val"]),
+        (["run", "toy", "--set", "alfa=2"], ["alfa", "did you mean alpha"]),
+        (["run", "toy", "--set", "alpha"], ["name=value"]),
+        (["run", "toy", "--set", "alpha=two"], ["alpha", "whole number", "two"]),
+        (["run", "toy", "--set", "alpha=0"], ["alpha", "at least 1"]),
+        (["run", "toy", "--set", "encoders=three"], ["both, structural, semantic"]),
+        (["run", "toy", "--set", "class_weights=maybe"], ["true or false"]),
+        (["run", "toy", "--set", "clusters_per_class=900"], ["4500 clusters", "2000 nodes"]),
+        (["run", "toy", "--minority", "9"], ["minority", "0 and 4", "9"]),
+        (["run", "toy", "--minority", "many"], ["--minority"]),
+        (["run", "toy", "--ratio", "0.01"], ["0.05"]),
+        (["run", "toy", "--ratio", "2"], ["(0, 1]"]),
+        (["run", "toy", "--seeds", "5;6"], ["5,6,7", "5-24"]),
+        (["run", "toy", "--device", "tpu"], ["auto, cpu, cuda"]),
+        (["run", "toy", "--imbalance", "publicstep"], ["public split"]),
+        (["run", "toy", "--no-such-option"], ["--no-such-option"]),
+        (["run"], ["dataset"]),
+        (["rum"], ["rum"]),
+        (["methods", "gnc"], ["gcn"]),
+        (["data", "fetch", "corra"], ["cora"]),
+    ],
+)
+def test_mistakes_get_one_line_and_status_two(arguments, words, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert call(*arguments) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("Error: ")
+    for word in words:
+        assert word in lines[0]
+    assert not list(tmp_path.rglob("*.json"))
+
+
+def test_a_folder_that_cannot_be_written_is_found_out_before_training(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    assert call("run", "toy", "--out", str(tmp_path / "file" / "below")) == 2
+    assert "Cannot write" in capsys.readouterr().err
+
+
+def test_methods_lists_every_method_with_its_fields(capsys):
+    assert call("methods") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    for word in ("gcn", "unignn", "clusters_per_class=10", "patience=1000"):
+        assert word in shown
+    assert call("methods", "unignn") == 0
+    assert "Alchihabi" in capsys.readouterr().out
+
+
+def test_data_list_names_every_graph(capsys):
+    from evengraph.data import DATASETS
+
+    assert call("data", "list") == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in DATASETS)
+
+
+def test_version(capsys):
+    from evengraph import __version__
+
+    assert call("--version") == 0
+    assert __version__ in capsys.readouterr().out
+
+
+def test_help_does_not_wait_for_torch():
+    code = (
+        "import sys\n"
+        "from evengraph.cli import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit as stop:\n    assert stop.code == 0\n"
+        "print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "run" in done.stdout
+    assert done.stdout.strip().endswith("False")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals")
+def test_ctrl_c_keeps_the_best_model_so_far(tmp_path: Path):
+    import pty
+
+    code = "from evengraph.cli import main; main()"
+    words = ["run", "toy", "--seeds", "5,6", "--out", str(tmp_path)]
+    words += ["--set", "max_epochs=100000", "--set", "patience=100000"]
+    terminal, end = pty.openpty()
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, *words], stdout=subprocess.DEVNULL, stderr=end
+    )
+    os.close(end)
+    drawn = b""
+    while b"best" not in drawn:  # the bar is drawn once training is under way
+        drawn += os.read(terminal, 4096)
+    child.send_signal(signal.SIGINT)
+    while child.poll() is None:
+        drawn += _read(terminal)
+    drawn += _read(terminal)
+    assert child.returncode == 130, drawn
+    assert b"val F1" in drawn
+    assert b"Interrupted" in drawn
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result["seeds"] == [5]
+    assert result["runs"][0]["interrupted"] is True
+
+
+def _read(terminal: int) -> bytes:
+    """What a terminal still holds; a closed one counts as empty."""
+    try:
+        return os.read(terminal, 65536)
+    except OSError:
+        return b""

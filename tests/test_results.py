@@ -1,0 +1,48 @@
+import json
+import math
+import statistics
+
+import pytest
+
+from evengraph.results import Record, mean_and_deviation, write_json
+
+
+def record(seed: int, value: float) -> Record:
+    return Record(
+        seed=seed,
+        metrics={"macro_f1": value},
+        per_class={"recall": [value]},
+        confusion_matrix=[[1]],
+        history={"loss": [1.0], "score": [value]},
+        validation=value,
+        best_epoch=0,
+        epochs=0,
+        seconds=0.1,
+    )
+
+
+def test_mean_and_population_deviation():
+    values = [60.0, 70.0, 74.0]
+    mean, std = mean_and_deviation([record(seed, value) for seed, value in enumerate(values)])
+    assert mean["macro_f1"] == pytest.approx(statistics.fmean(values))
+    assert std["macro_f1"] == pytest.approx(statistics.pstdev(values))
+
+
+def test_what_is_undefined_becomes_null(tmp_path):
+    path = tmp_path / "deep" / "result.json"
+    write_json({"a": math.nan, "b": [math.inf, 1.5], "c": (1,)}, path)
+    assert json.loads(path.read_text()) == {"a": None, "b": [None, 1.5], "c": [1]}
+
+
+def test_a_failing_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "result.json"
+    write_json({"a": 1}, path)
+
+    def broken(*_: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.replace", broken)
+    with pytest.raises(OSError, match="disk full"):
+        write_json({"a": 2}, path)
+    assert json.loads(path.read_text()) == {"a": 1}
+    assert [item.name for item in tmp_path.iterdir()] == ["result.json"]
