@@ -46,3 +46,11 @@ def test_a_failing_write_leaves_the_old_file(tmp_path, monkeypatch):
         write_json({"a": 2}, path)
     assert json.loads(path.read_text()) == {"a": 1}
     assert [item.name for item in tmp_path.iterdir()] == ["result.json"]
+
+
+def test_lists_of_numbers_stay_on_one_line(tmp_path):
+    path = tmp_path / "result.json"
+    content = {"history": [1.0, 2.5, None], "names": ["a  b", "[ x ]"], "matrix": [[1, 2], [3, 4]]}
+    write_json(content, path)
+    assert json.loads(path.read_text()) == content
+    assert '"history": [1.0, 2.5, null],' in path.read_text()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -53,6 +54,7 @@ def mean_and_deviation(records: Sequence[Record]) -> tuple[dict[str, float], dic
 def write_json(content: Any, path: Path) -> None:
     """Write a JSON file in one move; a figure that is undefined becomes null."""
     text = json.dumps(_plain(content), indent=1, allow_nan=False) + "\n"
+    text = re.sub(r'\[[^\[\]{}"]*\]', _on_one_line, text)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -63,6 +65,11 @@ def write_json(content: Any, path: Path) -> None:
     except BaseException:
         os.unlink(name)
         raise
+
+
+def _on_one_line(numbers: re.Match[str]) -> str:
+    """A list of numbers without the line breaks: a history is thousands of epochs long."""
+    return " ".join(numbers[0].split()).replace("[ ", "[").replace(" ]", "]")
 
 
 def _plain(value: Any) -> Any:
