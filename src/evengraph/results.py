@@ -54,7 +54,7 @@ def mean_and_deviation(records: Sequence[Record]) -> tuple[dict[str, float], dic
 def write_json(content: Any, path: Path) -> None:
     """Write a JSON file in one move; a figure that is undefined becomes null."""
     text = json.dumps(_plain(content), indent=1, allow_nan=False) + "\n"
-    text = re.sub(r'\[[^\[\]{}"]*\]', _on_one_line, text)
+    text = re.sub(r'\[\n[^\[\]{}"]*\]', _on_one_line, text)  # no string holds a line break
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
