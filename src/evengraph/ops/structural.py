@@ -36,42 +36,44 @@ def structural_adjacency(
     if alpha < 1:
         raise ValueError(f"alpha must be at least 1, got {alpha}.")
     graph = adjacency(edge_index, num_nodes)
-    _refuse_if_large(graph, alpha, memory_limit)
-    blocks = [_weights(graph, rows, alpha) for rows in _blocks(graph, np.arange(num_nodes), alpha)]
+    looped = (graph + sp.identity(num_nodes, np.float32, format="csr")).tocsr()
+    _refuse_if_large(looped, alpha, memory_limit)
+    blocks = [
+        _weights(looped, rows, alpha) for rows in _blocks(looped, np.arange(num_nodes), alpha)
+    ]
     matrix = sp.vstack(blocks, format="csr") if blocks else graph
     return from_scipy(matrix, edge_index.device, torch.float32)
 
 
-def _weights(graph: sp.csr_matrix, rows: np.ndarray, alpha: int) -> sp.csr_matrix:
+def _weights(looped: sp.csr_matrix, rows: np.ndarray, alpha: int) -> sp.csr_matrix:
     """Rows of the matrix: 1 / SPD(i, j)."""
-    nearness = _nearness(graph, rows, alpha)
-    nearness.data = (1.0 / (alpha + 1 - nearness.data)).astype(np.float32)
+    nearness = _nearness(looped, rows, alpha)
+    np.subtract(alpha + 1, nearness.data, out=nearness.data)  # the distance
+    np.reciprocal(nearness.data, out=nearness.data)
     return nearness
 
 
-def _nearness(graph: sp.csr_matrix, rows: np.ndarray, alpha: int) -> sp.csr_matrix:
+def _nearness(looped: sp.csr_matrix, rows: np.ndarray, alpha: int) -> sp.csr_matrix:
     """For each node j within alpha steps of a row's node: alpha + 1 - distance.
 
     The nodes within k steps are nested in k, so adding up their indicators for k = 1..alpha
     counts, exactly and in whole numbers, how many of the rounds j was in.
     """
-    own = sp.csr_matrix(
-        (np.ones(rows.size, dtype=np.float32), (np.arange(rows.size), rows)),
-        shape=(rows.size, graph.shape[0]),
-    )
-    reached, total = own, None
-    for _ in range(alpha):
-        reached = reached @ graph + reached
-        reached.data[:] = 1
-        total = reached if total is None else total + reached
-    nearness = total - alpha * own  # a node is in every round of its own; drop it
-    nearness.eliminate_zeros()
-    return nearness
+    reached = looped[rows]
+    own = (np.arange(rows.size), rows)
+    # A node is in every round of its own: start it at -alpha, so that it ends at zero.
+    total = reached - sp.csr_matrix((np.full(rows.size, alpha, np.float32), own), reached.shape)
+    for _ in range(alpha - 1):
+        reached = (reached @ looped).tocsc().tocsr()  # there and back sorts in linear time
+        reached.data.fill(1)
+        total = total + reached
+    total.eliminate_zeros()
+    return total
 
 
-def _blocks(graph: sp.csr_matrix, rows: np.ndarray, alpha: int) -> Iterator[np.ndarray]:
+def _blocks(looped: sp.csr_matrix, rows: np.ndarray, alpha: int) -> Iterator[np.ndarray]:
     """Cut rows into runs whose walks of length alpha fit into one block."""
-    walks = np.cumsum(_walks(graph, alpha)[rows])
+    walks = np.cumsum(_walks(looped, alpha)[rows])
     start = 0
     while start < rows.size:
         before = walks[start - 1] if start else 0.0
@@ -81,25 +83,25 @@ def _blocks(graph: sp.csr_matrix, rows: np.ndarray, alpha: int) -> Iterator[np.n
         start = stop
 
 
-def _walks(graph: sp.csr_matrix, alpha: int) -> np.ndarray:
+def _walks(looped: sp.csr_matrix, alpha: int) -> np.ndarray:
     """How many walks of at most alpha steps leave each node: a bound on what it reaches."""
-    count = np.ones(graph.shape[0])
+    count = np.ones(looped.shape[0])
     for _ in range(alpha):
-        count = graph @ count + count
+        count = looped @ count
     return np.asarray(count)
 
 
-def _refuse_if_large(graph: sp.csr_matrix, alpha: int, memory_limit: float) -> None:
+def _refuse_if_large(looped: sp.csr_matrix, alpha: int, memory_limit: float) -> None:
     """Count entries, in bounded memory, and raise when there are too many."""
     most = memory_limit / BYTES_PER_ENTRY
-    if _walks(graph, alpha).sum() <= most:  # the cheap bound already fits
+    if _walks(looped, alpha).sum() <= most:  # the cheap bound already fits
         return
     # In random order, the rows seen so far tell the size of the rest.
-    num_nodes = graph.shape[0]
+    num_nodes = looped.shape[0]
     rows = np.random.default_rng(0).permutation(num_nodes)
     entries = seen = 0
-    for block in _blocks(graph, rows, alpha):
-        entries += _nearness(graph, block, alpha).nnz
+    for block in _blocks(looped, rows, alpha):
+        entries += _nearness(looped, block, alpha).nnz
         seen += block.size
         if entries > most:
             expected = entries * num_nodes / seen
