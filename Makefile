@@ -18,7 +18,7 @@ help:
 	@echo "make install  make .venv with the package and its development tools"
 	@echo "make check    lint, formatting, types"
 	@echo "make bench    print the benchmarks"
-	@echo "make slow     run the long tests too (published numbers)"
+	@echo "make slow     run the long tests: stored results again, real downloads"
 
 install: .venv/.installed
 

@@ -1,6 +1,5 @@
 """What all tests share: quiet imports, repeatable examples, the real graphs where there are any."""
 
-import os
 import random
 import warnings
 from functools import cache
@@ -21,22 +20,26 @@ settings.register_profile(
 settings.load_profile("repeatable")
 torch.set_num_threads(1)  # small tensors, and several processes may share the machine
 
-REAL = os.environ.get("EVENGRAPH_DATA")
-
 
 @cache
 def _load(name):
-    from evengraph.data import load
+    from evengraph.data import available, load
 
-    return load(name, root=REAL)
+    status = {item.name: item.status for item in available()}[name]
+    return load(name) if status in ("folder", "cache") else None
 
 
 @pytest.fixture
 def real_graph():
-    """Gives a real graph by name, each read once; skips where there are none."""
-    if REAL is None:
-        pytest.skip("set EVENGRAPH_DATA to a folder with the real graphs to run this")
-    return _load
+    """Gives a real graph by name, each read once; skips where it would have to be fetched."""
+
+    def get(name):
+        graph = _load(name)
+        if graph is None:
+            pytest.skip(f"{name} is not here: run evengraph data fetch {name}")
+        return graph
+
+    return get
 
 
 @pytest.fixture

@@ -1,9 +1,11 @@
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
@@ -64,6 +66,8 @@ def test_run_writes_result_and_report(tmp_path, capsys):
         (["run", "toy", "--ratio", "0.01"], ["0.05"]),
         (["run", "toy", "--ratio", "2"], ["(0, 1]"]),
         (["run", "toy", "--seeds", "5;6"], ["5,6,7", "5-24"]),
+        (["run", "toy", "--seeds", "9" * 24], ["seeds", "2^32"]),
+        (["run", "toy", "--seeds", "0-999999999"], ["at most 1000"]),
         (["run", "toy", "--device", "tpu"], ["auto, cpu, cuda"]),
         (["run", "toy", "--imbalance", "publicstep"], ["public split"]),
         (["run", "toy", "--no-such-option"], ["--no-such-option"]),
@@ -139,12 +143,14 @@ def test_ctrl_c_keeps_the_best_model_so_far(tmp_path: Path):
     )
     os.close(end)
     drawn = b""
-    while b"best" not in drawn:  # the bar is drawn once training is under way
-        drawn += os.read(terminal, 4096)
+    give_up = monotonic() + 120
+    while b"best" not in drawn and monotonic() < give_up:  # drawn once training is under way
+        drawn += _read(terminal)
     child.send_signal(signal.SIGINT)
-    while child.poll() is None:
+    while child.poll() is None and monotonic() < give_up:
         drawn += _read(terminal)
     drawn += _read(terminal)
+    child.kill()
     assert child.returncode == 130, drawn
     assert b"val F1" in drawn
     assert b"Interrupted" in drawn
@@ -154,8 +160,23 @@ def test_ctrl_c_keeps_the_best_model_so_far(tmp_path: Path):
 
 
 def _read(terminal: int) -> bytes:
-    """What a terminal still holds; a closed one counts as empty."""
+    """What a terminal shows within a moment; a closed one counts as empty."""
     try:
-        return os.read(terminal, 65536)
+        ready, _, _ = select.select([terminal], [], [], 0.2)
+        return os.read(terminal, 65536) if ready else b""
     except OSError:
         return b""
+
+
+def test_without_a_word_the_help_is_shown(capsys):
+    call()
+    shown = capsys.readouterr()
+    assert "run" in shown.out + shown.err
+    assert "Error" not in shown.err
+
+
+def test_every_setup_has_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for words in ([], ["--minority", "2"], ["--set", "alpha=1"]):
+        assert call("run", "toy", *QUICK, "--seeds", "5", *words) == 0
+    assert len(list(tmp_path.glob("runs/*/result.json"))) == 3

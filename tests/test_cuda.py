@@ -5,6 +5,7 @@ import sys
 
 import pytest
 import torch
+from torch_geometric.utils import to_undirected
 
 from evengraph import metrics
 from evengraph.data import toy
@@ -52,7 +53,7 @@ def assert_same(on_cpu, on_card, x):
 @pytest.mark.parametrize("how", ["symmetric", "row"])
 @pytest.mark.parametrize("width", [1, 3, 64, 200])
 def test_products(how, width, dtype):
-    matrix = adjacency(random_edges(300, 3000), 300, undirected=True)
+    matrix = adjacency(to_undirected(random_edges(300, 3000), num_nodes=300), 300)
     on_cpu = normalised(matrix, CPU, how=how, dtype=dtype)
     on_card = normalised(matrix, CARD, how=how, dtype=dtype)
     x = normal(300, width, dtype=dtype)
@@ -60,7 +61,7 @@ def test_products(how, width, dtype):
 
 
 def test_rows_and_columns_of_a_matrix():
-    matrix = adjacency(random_edges(200, 600), 200, undirected=True)
+    matrix = adjacency(to_undirected(random_edges(200, 600), num_nodes=200), 200)
     nodes = torch.tensor([7, 3, 150, 0])
     occupied, some = normalised(matrix, CPU).rows(nodes).without_empty_columns()
     near, on_card = normalised(matrix, CARD).rows(nodes.to(CARD)).without_empty_columns()

@@ -28,6 +28,12 @@ def test_mean_and_population_deviation():
     assert std["macro_f1"] == pytest.approx(statistics.pstdev(values))
 
 
+def test_an_undefined_metric_stays_undefined():
+    mean, std = mean_and_deviation([record(0, 50.0), record(1, math.nan)])
+    assert math.isnan(mean["macro_f1"])
+    assert math.isnan(std["macro_f1"])
+
+
 def test_what_is_undefined_becomes_null(tmp_path):
     path = tmp_path / "deep" / "result.json"
     write_json({"a": math.nan, "b": [math.inf, 1.5], "c": (1,)}, path)

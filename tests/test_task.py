@@ -73,3 +73,8 @@ def test_a_graph_needs_one_label_per_node():
     graph.y = None
     with pytest.raises(ValueError, match=r"graph\.y must hold one label for each of the 5 nodes"):
         Task(graph, mask(0), mask(1), mask(2), num_classes=2)
+
+
+def test_labels_below_minus_one_are_refused():
+    with pytest.raises(ValueError, match="labels must be -1 for unlabelled or a class, got -5"):
+        make(y=(0, 1, 0, 1, -5))

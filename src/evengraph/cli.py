@@ -82,15 +82,23 @@ def run(
         seeds=parse_seeds(seeds),
         preset=preset,
     )
-    folder = to or Path("runs") / f"{plan.dataset}-{plan.imbalance}-{plan.method}"
+    folder = to or Path("runs") / _name(plan, settings or [])
     _check_folder(folder)
     chosen = pick_device(device)
     _announce(plan, picked, chosen)
     result = _run(plan, chosen, data_root)
     _deliver(result, folder)
-    if result["runs"][-1]["interrupted"]:
-        err.print("The last run counts with its best model so far.")
+    if not result["complete"]:
+        if result["runs"][-1]["interrupted"]:
+            err.print("The last run counts with its best model so far.")
         raise typer.Exit(130)
+
+
+def _name(plan: Run, settings: list[str]) -> str:
+    """A folder of its own for every set-up, so that one run does not replace another."""
+    protocol = (f"{name}={value}" for name, value in plan.imbalance_fields.items())
+    words = [plan.dataset, plan.imbalance, *protocol, plan.method, *settings]
+    return "-".join(words).replace("/", "_").replace(" ", "")
 
 
 def _announce(plan: Run, picked: dict[str, Any] | None, device: torch.device) -> None:
@@ -227,7 +235,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if message is None:
             raise
         text = escape(message().rstrip("."))
-        err.print(f"[red]Error:[/] {text}. See: evengraph --help", soft_wrap=True)
+        if text:  # without any word, the help was asked for and has been shown
+            err.print(f"[red]Error:[/] {text}. See: evengraph --help", soft_wrap=True)
         status = 2
     if status == 130:
         err.print("Interrupted.")

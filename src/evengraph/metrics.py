@@ -146,6 +146,8 @@ def evaluate(task: Task, probabilities: Tensor) -> dict[str, Any]:
         )
     if not task.test.any():
         raise ValueError("There are no test nodes to evaluate on.")
+    if not torch.isfinite(probabilities).all():
+        raise ValueError("probabilities must be finite; some are NaN or infinite.")
     labels = task.graph.y[task.test].to(probabilities.device)
     scores = probabilities[task.test.to(probabilities.device)]
     if labels.min() < 0:

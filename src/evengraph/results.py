@@ -48,19 +48,26 @@ def mean_and_deviation(records: Sequence[Record]) -> tuple[dict[str, float], dic
     names = records[0].metrics
     columns = {name: [record.metrics[name] for record in records] for name in names}
     mean = {name: fmean(values) for name, values in columns.items()}
-    return mean, {name: pstdev(values) for name, values in columns.items()}
+    # pstdev fails on NaN, which stands for a metric that a test set leaves undefined
+    std = {n: pstdev(v) if math.isfinite(mean[n]) else math.nan for n, v in columns.items()}
+    return mean, std
 
 
 def write_json(content: Any, path: Path) -> None:
     """Write a JSON file in one move; a figure that is undefined becomes null."""
     text = json.dumps(_plain(content), indent=1, allow_nan=False) + "\n"
     text = re.sub(r'\[\n[^\[\]{}"]*\]', _on_one_line, text)  # no string holds a line break
+    write_whole(text.encode(), path)
+
+
+def write_whole(content: bytes, path: Path) -> None:
+    """Write a file in one move: readers see the old file or the new one, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(name, 0o644)  # mkstemp keeps others out
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.chmod(name, 0o644)  # mkstemp keeps others out; results are meant to be passed on
         os.replace(name, path)
     except BaseException:
         os.unlink(name)

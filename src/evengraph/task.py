@@ -38,10 +38,14 @@ class Task:
 
     def __post_init__(self) -> None:
         num_nodes = self.graph.num_nodes
+        if not num_nodes:
+            raise ValueError("The graph has no nodes.")
         if self.graph.y is None or self.graph.y.shape != (num_nodes,):
             raise ValueError(f"graph.y must hold one label for each of the {num_nodes} nodes.")
         for name in ("train", "val", "test"):
             mask = getattr(self, name)
+            if mask.device != self.graph.y.device:
+                raise ValueError(f"{name} is on {mask.device}, the graph on {self.graph.y.device}.")
             if mask.dtype != torch.bool or mask.shape != (num_nodes,):
                 raise ValueError(
                     f"{name} must be a bool mask of shape ({num_nodes},), "
@@ -49,7 +53,9 @@ class Task:
                 )
         if (self.train & self.val | self.train & self.test | self.val & self.test).any():
             raise ValueError("train, val and test must not share nodes.")
-        largest = int(self.graph.y.max())
+        smallest, largest = int(self.graph.y.min()), int(self.graph.y.max())
+        if smallest < HIDDEN_LABEL:
+            raise ValueError(f"labels must be -1 for unlabelled or a class, got {smallest}.")
         if largest >= self.num_classes:
             raise ValueError(f"labels must be below num_classes={self.num_classes}, got {largest}.")
         if self.class_names and len(self.class_names) != self.num_classes:
@@ -64,9 +70,10 @@ class Task:
         return torch.bincount(labels[labels >= 0], minlength=self.num_classes)
 
     def without_test_labels(self) -> Task:
-        """The same task with every label outside train and validation replaced by -1."""
-        graph = self.graph.clone("y")
-        graph.y[~(self.train | self.val)] = HIDDEN_LABEL
+        """Features, edges and masks, with every label outside train and validation now -1."""
+        seen = self.train | self.val
+        labels = torch.where(seen, self.graph.y, HIDDEN_LABEL)
+        graph = Data(x=self.graph.x, edge_index=self.graph.edge_index, y=labels)
         return replace(self, graph=graph)
 
     def to(self, device: torch.device | str) -> Task:

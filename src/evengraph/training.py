@@ -73,7 +73,7 @@ def train(
         module.parameters(), lr=learning_rate, weight_decay=weight_decay, fused=True
     )
     history = History()
-    best = _Snapshot(module)
+    best = _Best(module)
     started = perf_counter()
     try:
         for index in range(max_epochs + 1):
@@ -90,7 +90,7 @@ def train(
                 history.first_best_epoch = index
             if score_value >= history.best_score:
                 history.best_epoch, history.best_score = index, score_value
-                best.take()
+                best.keep()
             if on_epoch is not None:
                 on_epoch(history)
             if index == max_epochs or index - history.first_best_epoch > patience:
@@ -101,23 +101,28 @@ def train(
         if not history.loss:  # nothing to keep yet
             raise
         history.interrupted = True
+        del history.score[len(history.loss) :], history.loss[len(history.score) :]
     best.restore()
     history.seconds = perf_counter() - started
     logger.debug("best epoch %d of %d", history.best_epoch, history.epochs)
     return history
 
 
-class _Snapshot:
-    """A copy of a module's weights and buffers, in memory that is allocated once."""
+class _Best:
+    """A copy of a module's weights and buffers, in memory that is allocated once.
+
+    Two copies take turns: an interrupt while one is written leaves the other whole.
+    """
 
     def __init__(self, module: nn.Module) -> None:
         self.live = [*module.parameters(), *module.buffers()]
-        self.kept = [tensor.detach().clone() for tensor in self.live]
+        self.kept, self.spare = ([t.detach().clone() for t in self.live] for _ in range(2))
 
     @torch.no_grad()
-    def take(self) -> None:
-        for kept, live in zip(self.kept, self.live, strict=True):
-            kept.copy_(live)
+    def keep(self) -> None:
+        for spare, live in zip(self.spare, self.live, strict=True):
+            spare.copy_(live)
+        self.kept, self.spare = self.spare, self.kept
 
     @torch.no_grad()
     def restore(self) -> None:

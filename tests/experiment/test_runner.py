@@ -59,3 +59,31 @@ def test_an_interrupted_run_ends_the_series(graph):
     result = run(plan, graph, CPU, on_epoch=on_epoch)
     assert result["seeds"] == [0, 1]
     assert [one["interrupted"] for one in result["runs"]] == [False, True]
+
+
+def test_an_interrupt_outside_training_keeps_the_seeds_before(graph):
+    def on_epoch(seed):
+        if seed == 1:
+            raise KeyboardInterrupt
+
+    plan = Run(dataset="toy", method="gcn", method_fields={"max_epochs": 1}, seeds=[0, 1, 2])
+    result = run(plan, graph, CPU, on_epoch=on_epoch)
+    assert result["seeds"] == [0]
+    assert not result["complete"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, True),
+        ({"method_fields": {"alpha": 1, "threshold": 0.7}}, True),
+        ({"method_fields": {"pseudo_labels": "none"}}, False),
+        ({"imbalance_fields": {"train_per_class": 40}}, False),
+        ({"imbalance_fields": {"minority": 2}}, False),
+    ],
+)
+def test_the_papers_figures_stand_beside_the_papers_method_alone(changes, expected):
+    from evengraph.experiment.runner import _paper
+
+    plan = Run(dataset="cora", **changes)
+    assert (_paper(plan, plan.make_imbalance()) is not None) == expected

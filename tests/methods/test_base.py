@@ -56,6 +56,33 @@ def test_labels_of_other_nodes_are_hidden_from_the_author():
     assert (task.graph.y >= 0).all()
 
 
+def test_labels_are_out_of_reach_when_predicting_too():
+    @dataclass(kw_only=True)
+    class Cheat(Spy):
+        def _logits(self, graph):
+            return nn.functional.one_hot(graph.y, 3).float()
+
+    task = small_task()
+    cheat = Cheat(max_epochs=1).fit(task, seed=0)
+    with pytest.raises(TypeError):  # there is no graph.y to look at
+        cheat.predict_proba(task.graph)
+
+
+@pytest.mark.parametrize("missing", ["x", "edge_index"])
+def test_a_graph_without_its_parts_is_refused(missing):
+    task = small_task()
+    graph = task.graph.clone()
+    graph[missing] = None
+    with pytest.raises(ValueError, match=f"graph.{missing} must hold"):
+        spy().fit(task, seed=0).predict_proba(graph)
+
+
+@pytest.mark.parametrize("value", [2.5, "3", True])
+def test_counts_are_whole_numbers(value):
+    with pytest.raises(ValueError, match="patience must be a whole number"):
+        spy(patience=value)
+
+
 def test_the_seed_decides_what_is_drawn():
     task = small_task()
     drawn = [spy().fit(task, seed=seed).drawn_ for seed in (1, 1, 2)]

@@ -111,9 +111,19 @@ def test_as_tight_as_scikit_learn(make, k):
     assert ours < 1.02 * theirs
 
 
-def test_sparse_and_dense_rows_give_the_same_clusters():
+def test_sparse_and_dense_rows_give_clusters_of_the_same_quality():
     x = words()
-    assert torch.equal(kmeans(x, 20, 0), kmeans(Sparse.from_dense(x), 20, 0))
+    dense, sparse = kmeans(x, 20, 0), kmeans(Sparse.from_dense(x), 20, 0)
+    assert inertia(x, sparse) == pytest.approx(inertia(x, dense), rel=0.01)
+
+
+def test_rows_far_from_the_origin():
+    x, _ = make_blobs(300, 3, centers=6, cluster_std=0.05, random_state=0)
+    x = torch.tensor(x, dtype=torch.float32)
+    near, far = kmeans(x, 6, 0), kmeans(x + 1000, 6, 0)
+    assert inertia(x, far) == pytest.approx(inertia(x, near), rel=0.02)
+    means = cluster_means(x + 1000, far, 6)
+    assert (nearest_mean(x + 1000, means) == far).float().mean() > 0.99
 
 
 def test_rows_in_several_chunks_give_the_same_clusters(monkeypatch):

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch_geometric.utils import to_undirected
 
 from evengraph.ops import Sparse, adjacency, features, normalised
 from evengraph.ops.propagate import from_scipy, to_scipy
@@ -45,13 +46,19 @@ def assert_same_product(matrix, dense, x):
     torch.testing.assert_close(gradient, dense_gradient)
 
 
-@given(edge_lists(), st.booleans())
-def test_adjacency_is_binary_without_loops(graph, undirected):
+@given(edge_lists())
+def test_adjacency_is_binary_without_loops(graph):
     edge_index, num_nodes = graph
-    matrix = adjacency(edge_index, num_nodes, undirected=undirected)
-    expected = dense_adjacency(edge_index, num_nodes, undirected=undirected)
+    matrix = adjacency(edge_index, num_nodes)
+    expected = dense_adjacency(edge_index, num_nodes)
     assert np.array_equal(matrix.toarray(), expected.numpy())
     assert matrix.nnz == int(expected.sum())
+
+
+def test_normalising_refuses_one_way_edges():
+    matrix = adjacency(edges([(0, 1), (1, 2)]), 3)
+    with pytest.raises(ValueError, match="symmetric"):
+        normalised(matrix, torch.device("cpu"))
 
 
 @pytest.mark.parametrize("bad", [[(0, 3)], [(-1, 0)]])
@@ -63,7 +70,7 @@ def test_adjacency_refuses_ids_outside_the_graph(bad):
 @given(edge_lists(), st.sampled_from(["symmetric", "row"]))
 def test_normalised_products_equal_the_formula(graph, how):
     edge_index, num_nodes = graph
-    binary = adjacency(edge_index, num_nodes, undirected=True)
+    binary = adjacency(to_undirected(edge_index, num_nodes=num_nodes), num_nodes)
     formula = {"symmetric": dense_symmetric, "row": dense_row}[how]
     dense = formula(dense_adjacency(edge_index, num_nodes, undirected=True))
     matrix = normalised(binary, CPU, how=how, dtype=torch.float64)

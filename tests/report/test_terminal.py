@@ -13,7 +13,7 @@ def shown(result) -> str:
 def example(paper=None, value=70.0):
     metrics = {"balanced_accuracy": value, "macro_f1": 69.0, "g_mean": 80.0}
     run = {"seed": 5, "metrics": metrics, "best_epoch": 12, "epochs": 40, "seconds": 1.25}
-    return {"runs": [run], "mean": metrics, "std": dict.fromkeys(metrics, 1.5), "paper": paper}
+    return {"runs": [run, run], "mean": metrics, "std": dict.fromkeys(metrics, 1.5), "paper": paper}
 
 
 def test_mean_paper_and_difference():
@@ -32,3 +32,9 @@ def test_without_the_paper():
 
 def test_an_undefined_figure_is_a_dash():
     assert "–" in shown(example(value=float("nan")))
+
+
+def test_one_run_has_no_spread():
+    result = example()
+    result["runs"] = result["runs"][:1]
+    assert "±" not in shown(result)

@@ -18,6 +18,8 @@ from evengraph.imbalance import IMBALANCES
 from evengraph.methods import METHODS
 from evengraph.methods.base import Method
 
+MOST_SEEDS = 1000
+
 
 def plan_run(
     dataset: str,
@@ -68,6 +70,9 @@ def parse_seeds(text: str) -> list[int]:
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first:
             raise ValueError(f"seeds must run upwards, got {part.strip()!r}.")
+        if last >= 2**32 or last - first >= MOST_SEEDS:
+            limits = f"below 2^32 and at most {MOST_SEEDS} at a time"
+            raise ValueError(f"seeds must be {limits}, got {part.strip()!r}.")
         seeds += range(first, last + 1)
     return list(dict.fromkeys(seeds))
 

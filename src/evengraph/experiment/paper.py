@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
-METRICS = ("balanced_accuracy", "macro_f1", "g_mean")
+from evengraph.results import HEADLINE
 
 
 def paper_cell(
@@ -29,7 +29,7 @@ def paper_cell(
         ):
             return {
                 name: {"mean": float(row[name]), "std": _number(row[f"{name}_std"])}
-                for name in METRICS
+                for name in HEADLINE
             }
     return None
 

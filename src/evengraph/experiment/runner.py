@@ -21,6 +21,9 @@ from evengraph.results import Record, mean_and_deviation
 from evengraph.task import Task
 from evengraph.training import Callback
 
+TUNED = {"alpha", "clusters_per_class", "threshold", "recluster_every"}
+"""What the paper searched over; any other change makes another method of it."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
@@ -97,19 +100,26 @@ def run(
     """
     protocol = plan.make_imbalance()
     records: list[Record] = []
-    for seed in plan.seeds:
-        task = protocol(graph, seed=seed).to(device)
-        record = run_seed(task, plan.make_method(), seed=seed, on_epoch=on_epoch(seed))
-        records.append(record)
-        on_record(record)
-        if record.interrupted:
-            break
-    return _result(plan, task, records, device)
+    task = protocol(graph, seed=plan.seeds[0]).to(device)
+    try:
+        for seed in plan.seeds:
+            task = protocol(graph, seed=seed).to(device)
+            record = run_seed(task, plan.make_method(), seed=seed, on_epoch=on_epoch(seed))
+            records.append(record)
+            on_record(record)
+            if record.interrupted:
+                break
+    except KeyboardInterrupt:  # outside training: the seed at hand has nothing to keep
+        if not records:
+            raise
+    return _result(plan, graph, task, records, device)
 
 
-def _result(plan: Run, task: Task, records: list[Record], device: torch.device) -> dict[str, Any]:
+def _result(
+    plan: Run, graph: Data, task: Task, records: list[Record], device: torch.device
+) -> dict[str, Any]:
     method, protocol = plan.make_method(), plan.make_imbalance()
-    imbalance_fields = {item.name: getattr(protocol, item.name) for item in fields(protocol)}  # type: ignore[arg-type]
+    imbalance_fields = asdict(protocol)  # type: ignore[call-overload]
     mean, std = mean_and_deviation(records)
     return {
         "schema": 1,
@@ -117,9 +127,10 @@ def _result(plan: Run, task: Task, records: list[Record], device: torch.device) 
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "dataset": {
             "name": plan.dataset,
-            "num_nodes": task.graph.num_nodes,
-            "num_edges": task.graph.num_edges,
-            "num_features": task.graph.num_features,
+            "num_nodes": graph.num_nodes,
+            "num_edges": graph.num_edges,
+            "num_edges_left": task.graph.num_edges,  # a long tail cuts nodes off
+            "num_features": graph.num_features,
             "num_classes": task.num_classes,
             "class_names": list(task.class_names) or None,
         },
@@ -132,9 +143,22 @@ def _result(plan: Run, task: Task, records: list[Record], device: torch.device) 
         },
         "class_counts": task.class_counts.tolist(),
         "seeds": [record.seed for record in records],
+        "complete": len(records) == len(plan.seeds) and not records[-1].interrupted,
         "runs": [record.as_dict() for record in records],
         "mean": mean,
         "std": std,
-        "paper": paper_cell(plan.dataset, plan.imbalance, imbalance_fields, plan.method),
+        "paper": _paper(plan, protocol),
         "environment": describe(device),
     }
+
+
+def _paper(plan: Run, protocol: Imbalance) -> dict[str, Any] | None:
+    """The paper's figures, unless something was changed that the paper did not tune."""
+    known = {"minority", "ratio"}
+    same = all(
+        item.name in known or getattr(protocol, item.name) == item.default
+        for item in fields(protocol)  # type: ignore[arg-type]
+    )
+    if not same or not set(plan.method_fields) <= TUNED:
+        return None
+    return paper_cell(plan.dataset, plan.imbalance, asdict(protocol), plan.method)  # type: ignore[call-overload]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Self, final
+from typing import Self, final
 
 import torch
 from torch import Tensor, nn
@@ -34,11 +34,9 @@ class Method(ABC):
     max_epochs: int = 10_000
     patience: int = 1_000
 
-    is_fitted: ClassVar[bool] = False  # no field; `fit` sets it on the object
-
     def __post_init__(self) -> None:
-        at_least("max_epochs", self.max_epochs, 0)
-        at_least("patience", self.patience, 0)
+        whole("max_epochs", self.max_epochs, 0)
+        whole("patience", self.patience, 0)
         at_least("weight_decay", self.weight_decay, 0)
         if not self.learning_rate > 0:
             raise ValueError(f"learning_rate must be above 0, got {self.learning_rate}.")
@@ -64,15 +62,14 @@ class Method(ABC):
             progress: Show a live bar; by default on a terminal only.
         """
         _check(task)
-        self.is_fitted = False  # type: ignore[misc]
-        self.num_features_ = task.graph.num_features
+        self.fitted_ = False
         self.history_: list[History] = []
+        self.num_features_, self.device_ = task.graph.num_features, task.graph.x.device
         with shown(type(self).__name__, self.patience, self.max_epochs, progress) as show:
             self._callbacks = [callback for callback in (show, on_epoch) if callback is not None]
             with seeded(seed):
                 self._fit(task.without_test_labels())
-            del self._callbacks
-        self.is_fitted = True  # type: ignore[misc]
+        self.fitted_ = True
         return self
 
     @final
@@ -85,12 +82,20 @@ class Method(ABC):
         """
         if not self.is_fitted:
             raise RuntimeError(f"This {type(self).__name__} is not fitted yet; call fit first.")
+        check_graph(graph)
         if graph.num_features != self.num_features_:
             raise ValueError(
                 f"graph.x must have {self.num_features_} columns as in training, "
                 f"got {graph.num_features}."
             )
-        return self._logits(graph).softmax(dim=1)
+        # Features and edges alone: labels that the graph may carry are none of a method's business.
+        bare = Data(x=graph.x, edge_index=graph.edge_index).to(self.device_)
+        return self._logits(bare).softmax(dim=1).to(graph.x.device)
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether `fit` has come to its end."""
+        return getattr(self, "fitted_", False)
 
     def _train(self, module: nn.Module, epoch: Epoch) -> History:
         """Run the training loop with this method's settings, and keep its history."""
@@ -122,12 +127,7 @@ class Method(ABC):
 
 def _check(task: Task) -> None:
     """Refuse a task that nothing can be learnt from."""
-    x = task.graph.x
-    if x is None or x.dim() != 2 or not x.is_floating_point():
-        raise ValueError("graph.x must hold a row of floating-point features for each node.")
-    if not torch.isfinite(x).all():
-        row = int((~torch.isfinite(x)).any(dim=1).nonzero()[0])
-        raise ValueError(f"graph.x must be finite; node {row} has a NaN or an infinity.")
+    check_graph(task.graph)
     counts = task.class_counts
     if counts.min() < 1:
         empty = int(counts.argmin())
@@ -139,6 +139,25 @@ def _check(task: Task) -> None:
             raise ValueError(f"The {name} set is empty.")
         if (task.graph.y[mask] < 0).any():
             raise ValueError(f"Some {name} nodes have no label.")
+
+
+def check_graph(graph: Data) -> None:
+    """Refuse a graph without usable features and edges."""
+    x, edges = graph.x, graph.edge_index
+    if x is None or x.dim() != 2 or not x.is_floating_point():
+        raise ValueError("graph.x must hold a row of floating-point features for each node.")
+    if not torch.isfinite(x).all():
+        row = int((~torch.isfinite(x)).any(dim=1).nonzero()[0])
+        raise ValueError(f"graph.x must be finite; node {row} has a NaN or an infinity.")
+    if edges is None or edges.dim() != 2 or edges.shape[0] != 2 or edges.is_floating_point():
+        raise ValueError("graph.edge_index must hold the edges as whole numbers, shape (2, E).")
+
+
+def whole(name: str, value: int, least: int) -> None:
+    """Refuse a field that is no whole number or below its least value."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{name} must be a whole number, got {value!r}.")
+    at_least(name, value, least)
 
 
 def at_least(name: str, value: float, least: float) -> None:

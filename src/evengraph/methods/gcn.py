@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
+from torch_geometric.utils import to_undirected
 
-from evengraph.methods.base import Method, at_least, fraction, one_of
+from evengraph.methods.base import Method, fraction, one_of, whole
 from evengraph.metrics import validation_score
 from evengraph.nn import GraphClassifier, GraphConv, relu_dropout
 from evengraph.ops import Sparse, adjacency, features, normalised
@@ -48,7 +49,7 @@ class GCN(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least("hidden", self.hidden, 1)
+        whole("hidden", self.hidden, 1)
         fraction("dropout", self.dropout)
         one_of("normalisation", self.normalisation, ("row", "symmetric"))
 
@@ -73,7 +74,8 @@ class GCN(Method):
         return self.net_.classify(self.net_.encoder(x, propagation), propagation)
 
     def _inputs(self, graph: Data) -> tuple[Tensor | Sparse, Sparse]:
-        matrix = adjacency(graph.edge_index, graph.num_nodes, undirected=True)
+        edges = to_undirected(graph.edge_index, num_nodes=graph.num_nodes)
+        matrix = adjacency(edges, graph.num_nodes)
         return features(graph.x.float()), normalised(matrix, graph.x.device, how=self.normalisation)
 
 

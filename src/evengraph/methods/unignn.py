@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
-from evengraph.methods.base import Method, at_least, fraction, one_of, same_graph
+from evengraph.methods.base import Method, at_least, fraction, one_of, same_graph, whole
 from evengraph.metrics import validation_score
 from evengraph.nn import Connectivity, UnifiedNetwork
 from evengraph.ops import (
@@ -59,6 +59,7 @@ class UniGNN(Method):
         layers: Layers of each encoder.
         hidden: Width of every layer.
         dropout: Share of activations dropped after each layer.
+        memory_limit: Bytes that the structural adjacency may take; fitting needs about four times.
 
     Shapes:
         task.graph.x: (N, F)
@@ -66,9 +67,15 @@ class UniGNN(Method):
 
     Departs:
         Points that the paper leaves open. Pseudo-labels come from a pass without dropout, and
-        so do the embeddings that are clustered. The first layer's clusters come from the
-        features, once. The classifier propagates over the input graph. Edges are read in both
-        directions.
+        so do the embeddings that are clustered; validation and test nodes, without their
+        labels, may get one. The first layer's clusters come from the features, once; later
+        clusterings start from the clusters before, which costs a fraction and scores no less.
+        A_sem has ones on its diagonal before the identity is added. The classifier propagates
+        over the input graph. Features are taken as they come, without dropout on them.
+        Encoders have no bias, as in the equations, and Xavier weights; the classifier starts
+        like that of the comparison methods. Of epochs with equal validation score, patience
+        counts from the first and the model is the latest. Edges are read in both directions.
+        On the CPU the dropout rate is met to 1/256.
 
     Reference:
         Alchihabi, Yan and Guo, "Overcoming Class Imbalance: Unified GNN Learning with
@@ -87,13 +94,15 @@ class UniGNN(Method):
     layers: int = 2
     hidden: int = 64
     dropout: float = 0.5
+    memory_limit: float = 4 * 2**30
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("alpha", "clusters_per_class", "layers", "hidden"):
-            at_least(name, getattr(self, name), 1)
-        for name in ("recluster_every", "pseudo_weight"):
-            at_least(name, getattr(self, name), 0)
+            whole(name, getattr(self, name), 1)
+        whole("recluster_every", self.recluster_every, 0)
+        at_least("pseudo_weight", self.pseudo_weight, 0)
+        at_least("memory_limit", self.memory_limit, 0)
         for name in ("threshold", "dropout"):
             fraction(name, getattr(self, name))
         one_of("pseudo_labels", self.pseudo_labels, ("balanced", "all", "none"))
@@ -137,12 +146,12 @@ class UniGNN(Method):
 
     def _inputs(self, graph: Data) -> Connectivity:
         edges = to_undirected(graph.edge_index, num_nodes=graph.num_nodes)
-        device = graph.x.device
-        paths = to_scipy(structural_adjacency(edges, graph.num_nodes, self.alpha))
+        device, size = graph.x.device, graph.num_nodes
+        paths = structural_adjacency(edges, size, self.alpha, memory_limit=self.memory_limit)
         return Connectivity(
             x=features(graph.x.float()),
-            structural=normalised(paths, device),
-            adjacency=normalised(adjacency(edges, graph.num_nodes), device),
+            structural=normalised(to_scipy(paths), device),
+            adjacency=normalised(adjacency(edges, size), device),
         )
 
     def _network(self, graph: Data, num_classes: int) -> UnifiedNetwork:

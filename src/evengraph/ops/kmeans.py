@@ -49,6 +49,9 @@ def kmeans(
     num_rows = x.shape[0]
     if not 1 <= k <= num_rows:
         raise ValueError(f"k must lie between 1 and the number of rows, {num_rows}, got {k}.")
+    if isinstance(x, Tensor):
+        # Distances do not change, and far from the origin they would drown in rounding.
+        x = x - x.mean(0)
     norms = _square_norms(x)
     means = _plus_plus(x, norms, k, seed) if start is None else cluster_means(x, start, k)
     smallest_move = tolerance * _variance(x, norms)
@@ -75,7 +78,8 @@ def cluster_means(x: Tensor | Sparse, assignment: Tensor, k: int) -> Tensor:
         returns: (k, d)
     """
     if isinstance(x, Sparse):
-        member = torch.nn.functional.one_hot(assignment, k).to(x.matrix.dtype)  # (N, k)
+        member = torch.zeros((x.shape[0], k), dtype=x.matrix.dtype, device=assignment.device)
+        member.scatter_(1, assignment.unsqueeze(1), 1)
         sums = product(x.transpose, member).t().contiguous()
     else:
         sums = product(prepare_clusters(assignment, k, x.dtype).members, x)
@@ -85,6 +89,9 @@ def cluster_means(x: Tensor | Sparse, assignment: Tensor, k: int) -> Tensor:
 
 def nearest_mean(x: Tensor | Sparse, means: Tensor) -> Tensor:
     """The cluster whose mean is nearest to each row, (N,)."""
+    if isinstance(x, Tensor):
+        centre = means.mean(0)
+        x, means = x - centre, means - centre
     return _nearest(x, _square_norms(x), means)[0]
 
 
@@ -134,9 +141,7 @@ def _distances(x: Tensor | Sparse, norms: Tensor, rows: Tensor) -> Tensor:
 def _rows(x: Tensor | Sparse, rows: Tensor) -> Tensor:
     if isinstance(x, Tensor):
         return x.index_select(0, rows)
-    unit = torch.zeros((x.shape[0], rows.numel()), dtype=x.matrix.dtype, device=rows.device)
-    unit[rows, torch.arange(rows.numel(), device=rows.device)] = 1
-    return product(x.transpose, unit).t().contiguous()  # torch cannot index rows of a CSR tensor
+    return x.rows(rows).matrix.to_dense()
 
 
 def _square_norms(x: Tensor | Sparse) -> Tensor:

@@ -40,7 +40,7 @@ def to_scipy(matrix: Tensor) -> sp.csr_matrix:
     return sp.csr_matrix(tuple(part.cpu().numpy() for part in parts), shape=tuple(matrix.shape))
 
 
-def adjacency(edge_index: Tensor, num_nodes: int, *, undirected: bool = False) -> sp.csr_matrix:
+def adjacency(edge_index: Tensor, num_nodes: int) -> sp.csr_matrix:
     """The binary adjacency matrix: A[i, j] = 1 where an edge leads from i to j.
 
     Repeated edges count once and self-loops not at all.
@@ -48,8 +48,6 @@ def adjacency(edge_index: Tensor, num_nodes: int, *, undirected: bool = False) -
     source, target = edge_index.cpu().numpy()
     if source.size and (edge_index.min() < 0 or edge_index.max() >= num_nodes):
         raise ValueError(f"edge_index must hold node ids from 0 to {num_nodes - 1}.")
-    if undirected:
-        source, target = np.concatenate([source, target]), np.concatenate([target, source])
     keep = source != target
     ones = np.ones(int(keep.sum()), dtype=np.float32)
     matrix = sp.csr_matrix((ones, (source[keep], target[keep])), shape=(num_nodes, num_nodes))
@@ -136,7 +134,10 @@ class _Product(torch.autograd.Function):
 
 
 def product(matrix: Tensor, x: Tensor) -> Tensor:
-    """Sparse CSR times dense, the same bits every time; without gradients.
+    """Sparse CSR times dense, without gradients.
+
+    The same bits every time on the CPU, and on CUDA where Triton is there, as it is beside
+    torch's own CUDA builds; without it cuSPARSE adds in an order of its own.
 
     Shapes:
         matrix: sparse CSR, (M, N)
@@ -162,6 +163,9 @@ def normalised(
     `symmetric` is D^-1/2 (A + I) D^-1/2, `row` is D^-1 (A + I); D holds the row sums of A + I,
     so no degree is zero and an isolated node keeps its own row.
     """
+    probe = np.random.default_rng(0).random(matrix.shape[0])
+    if not np.allclose(matrix @ probe, matrix.T @ probe):
+        raise ValueError("The matrix must be symmetric: list each edge in both directions.")
     looped = (matrix + sp.identity(matrix.shape[0], format="csr")).astype(np.float64)
     degree = np.asarray(looped.sum(axis=1)).ravel()
     if how == "row":

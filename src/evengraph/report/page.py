@@ -1,7 +1,5 @@
 """One self-contained HTML page for one result."""
 
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +8,7 @@ from evengraph.report import sections, words
 from evengraph.report.markup import Markup, join, tag
 from evengraph.report.style import STYLE
 from evengraph.report.values import class_rows
+from evengraph.results import write_whole
 
 # the browser itself then refuses any outside request, whatever a result may contain
 _POLICY = (
@@ -51,19 +50,7 @@ def write_page(result: Mapping[str, Any], path: Path) -> None:
     """
     # a lone surrogate in a name cannot be UTF-8; as a reference it shows as a replacement mark
     content = render_page(result).encode("utf-8", errors="xmlcharrefreplace")
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        # mkstemp makes files only the owner can read; a report is meant to be passed on
-        temporary.chmod(0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    write_whole(content, Path(path))
 
 
 def _head(result: Mapping[str, Any]) -> Markup:

@@ -22,8 +22,7 @@ from evengraph.report.values import (
     spread,
     whole,
 )
-
-HEADLINES = ("balanced_accuracy", "macro_f1", "g_mean")
+from evengraph.results import HEADLINE
 
 
 def header(result: Mapping[str, Any]) -> Markup:
@@ -53,7 +52,7 @@ def header(result: Mapping[str, Any]) -> Markup:
 
 def headline(result: Mapping[str, Any]) -> Markup:
     """Show the three figures of the papers as mean and deviation over seeds."""
-    cards = (_card(result, key) for key in HEADLINES)
+    cards = (_card(result, key) for key in HEADLINE)
     heading = tag("h2", "Headline figures in percent", class_="unseen")
     return tag("section", heading, *cards, _headline_legend(result), class_="cards")
 

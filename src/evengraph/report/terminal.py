@@ -26,10 +26,12 @@ def result_table(result: Mapping[str, Any]) -> Table:
         table.add_row(str(run["seed"]), *scores, *spent)
     mean, std, paper = result["mean"], result["std"], result["paper"]
     table.add_row()
-    table.add_row("mean", *(_spread(mean[name], std[name]) for name in HEADLINE), style="bold")
+    several = len(result["runs"]) > 1  # one run has no spread
+    cells = [_spread(mean[name], std[name] if several else None) for name in HEADLINE]
+    table.add_row("mean", *cells, style="bold")
     if paper:
-        cells = [paper[name] for name in HEADLINE]
-        table.add_row("paper", *(_spread(cell["mean"], cell["std"]) for cell in cells))
+        cells = [_spread(paper[name]["mean"], paper[name]["std"]) for name in HEADLINE]
+        table.add_row("paper", *cells)
         gaps = [mean[name] - paper[name]["mean"] for name in HEADLINE]
         table.add_row("difference", *(f"{gap:+.1f}" for gap in gaps))
     return table
