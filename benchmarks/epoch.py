@@ -106,7 +106,7 @@ def main() -> None:
         total, (features, first, *later) = clustering(task, fields)
         more.append([title, total, sum(later), 100 * sum(later) / total, features, first])
     table(
-        "one training epoch, milliseconds: PyG's GCN step with torch's default Adam; Uni-GNN's epoch "
+        "one training epoch, milliseconds: PyG's GCN step with default Adam; Uni-GNN's epoch "
         "with pseudo-labels, validation and fused Adam",
         ["task", "plain PyG GCN", "Uni-GNN", "ratio", "target at most"],
         rows,
