@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 
@@ -27,9 +29,16 @@ class Clusters(NamedTuple):
 def prepare_clusters(assignment: Tensor, num_clusters: int, dtype: torch.dtype) -> Clusters:
     """Sort the nodes by cluster once, so that each propagation is two linear passes."""
     sizes = torch.bincount(assignment, minlength=num_clusters)
-    pointers = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
     ones = torch.ones(assignment.numel(), dtype=dtype, device=assignment.device)
-    by_cluster = torch.argsort(assignment, stable=True)
+    if assignment.is_cpu:
+        # To CSC is a counting sort, linear where torch's sort is not.
+        shape = (assignment.numel(), num_clusters)
+        rows = np.arange(assignment.numel() + 1)
+        sorted_ = sp.csr_matrix((ones.numpy(), assignment.numpy(), rows), shape).tocsc()
+        pointers, by_cluster = torch.from_numpy(sorted_.indptr), torch.from_numpy(sorted_.indices)
+    else:
+        pointers = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+        by_cluster = torch.argsort(assignment, stable=True)
     members = csr(pointers, by_cluster, ones, (num_clusters, assignment.numel()))
     return Clusters(assignment, members, (1 / (sizes + 1).to(dtype)).unsqueeze(1))
 
