@@ -18,6 +18,7 @@ from evengraph import __version__
 
 if TYPE_CHECKING:
     import torch
+    from torch_geometric.data import Data
 
     from evengraph.experiment import Run
 
@@ -82,11 +83,13 @@ def run(
         seeds=parse_seeds(seeds),
         preset=preset,
     )
-    folder = to or Path("runs") / _name(plan, settings or [])
-    _check_folder(folder)
+    words = [*(settings or []), *([] if preset else ["no-preset"]), f"seeds={seeds}"]
+    folder = to or Path("runs") / _name(plan, words)
     chosen = pick_device(device)
+    graph = _load(plan, data_root)
+    _check_folder(folder)
     _announce(plan, picked, chosen)
-    result = _run(plan, chosen, data_root)
+    result = _run(plan, graph, chosen)
     _deliver(result, folder)
     if not result["complete"]:
         if result["runs"][-1]["interrupted"]:
@@ -94,11 +97,21 @@ def run(
         raise typer.Exit(130)
 
 
-def _name(plan: Run, settings: list[str]) -> str:
+def _name(plan: Run, words: list[str]) -> str:
     """A folder of its own for every set-up, so that one run does not replace another."""
     protocol = (f"{name}={value}" for name, value in plan.imbalance_fields.items())
-    words = [plan.dataset, plan.imbalance, *protocol, plan.method, *settings]
+    words = [plan.dataset, plan.imbalance, *protocol, plan.method, *words]
     return "-".join(words).replace("/", "_").replace(" ", "")
+
+
+def _load(plan: Run, data_root: Path | None) -> Data:
+    """The graph, once it is clear that it can be split as asked."""
+    from evengraph.data import load
+
+    with err.status(f"loading {plan.dataset}"):
+        graph = load(plan.dataset, root=data_root)
+        plan.make_imbalance()(graph, seed=plan.seeds[0])
+    return graph
 
 
 def _announce(plan: Run, picked: dict[str, Any] | None, device: torch.device) -> None:
@@ -114,18 +127,15 @@ def _announce(plan: Run, picked: dict[str, Any] | None, device: torch.device) ->
         out.print(f"[dim]preset picked on validation: {words} (--no-preset for the defaults)[/]")
 
 
-def _run(plan: Run, device: torch.device, data_root: Path | None) -> dict[str, Any]:
+def _run(plan: Run, graph: Data, device: torch.device) -> dict[str, Any]:
     """Run with a bar on a terminal, and a line a seed elsewhere."""
     from contextlib import ExitStack
 
-    from evengraph.data import load
     from evengraph.experiment import run
     from evengraph.progress import shown
     from evengraph.results import Record
     from evengraph.training import Callback
 
-    with err.status(f"loading {plan.dataset}"):
-        graph = load(plan.dataset, root=data_root)
     method = plan.make_method()
     with ExitStack() as bars:
 
@@ -166,9 +176,8 @@ def _deliver(result: dict[str, Any], folder: Path) -> None:
     out.print()
     write_json(result, folder / "result.json")
     write_page(result, folder / "report.html")
-    out.print(
-        f"Wrote {escape(str(folder / 'result.json'))} and {escape(str(folder / 'report.html'))}"
-    )
+    for name in ("result.json", "report.html"):
+        out.print(f"wrote {escape(str(folder / name))}", soft_wrap=True)
 
 
 @app.command()
@@ -180,7 +189,7 @@ def methods(
     from evengraph.methods import METHODS
 
     for key in [known_method(name)] if name else METHODS:
-        out.print(describe_method(key, whole=name is not None))
+        out.print(describe_method(key, whole=name is not None), soft_wrap=True)
 
 
 @data_app.command("list")

@@ -16,8 +16,8 @@ def shown(
 ) -> Iterator[Callback | None]:
     """A callback that draws a bar while the block runs, or None when nothing is to be drawn.
 
-    The bar fills as patience runs out, since nobody knows when training will end; it starts
-    again whenever the score improves.
+    The bar fills as patience or the epochs run out, whichever is nearer; a better score gives
+    patience back. At its right stands how many epochs are left if nothing improves.
     """
     if wanted is None:
         wanted = sys.stderr.isatty()
@@ -35,6 +35,7 @@ def shown(
         TextColumn("loss {task.fields[loss]:.4f}"),
         TextColumn("val F1 {task.fields[score]:5.1f}"),
         TextColumn("[green]best {task.fields[best]:5.1f} at {task.fields[best_epoch]}"),
+        TextColumn("[dim]stops in {task.fields[left]}"),
         TimeElapsedColumn(),
     )
     console = Console(stderr=True)
@@ -45,16 +46,19 @@ def shown(
             "score": 0.0,
             "best": 0.0,
             "best_epoch": 0,
+            "left": 0,
         }
         bar = progress.add_task(title, total=None, visible=False, **start)
 
         def show(history: History) -> None:
-            left = min(patience, max_epochs)
+            waited = history.epochs - history.first_best_epoch
+            left = max(min(patience - waited, max_epochs - history.epochs), 0)
             progress.update(
                 bar,
                 visible=True,
-                total=left,
-                completed=min(history.epochs - history.first_best_epoch, left),
+                total=min(patience, max_epochs),
+                completed=min(patience, max_epochs) - left,
+                left=left,
                 epoch=history.epochs,
                 loss=history.loss[-1],
                 score=100 * history.score[-1],

@@ -57,4 +57,4 @@ def unknown(what: str, name: str, allowed: Iterable[str]) -> str:
     allowed = list(allowed)
     close = difflib.get_close_matches(name, allowed, n=1)
     hint = f"did you mean {close[0]}? " if close else ""
-    return f"Unknown {what} {name!r}; {hint}Allowed: {', '.join(allowed)}."
+    return f"Unknown {what} {name!r}; {hint}allowed: {', '.join(allowed)}."
