@@ -183,3 +183,13 @@ def test_same_graph():
         other = graph.clone()
         other.update(change)
         assert not same_graph(graph, other)
+
+
+@pytest.mark.parametrize("fail", [False, True])
+def test_nothing_of_the_caller_stays_behind(fail):
+    method = spy(fail=fail)
+    try:
+        method.fit(small_task(), seed=0, on_epoch=lambda history: None)
+    except ZeroDivisionError:
+        assert fail
+    assert not hasattr(method, "_callbacks")

@@ -18,6 +18,7 @@ def test_writing_replaces_the_old_page(result, tmp_path: Path):
 def test_a_name_that_is_not_unicode_can_be_written(result, tmp_path: Path):
     result["dataset"]["class_names"][0] = "broken \ud800 name"
     write_page(result, tmp_path / "report.html")
+    assert "broken " in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("where", ["render_page", "os.replace"])

@@ -100,7 +100,6 @@ def run(
     """
     protocol = plan.make_imbalance()
     records: list[Record] = []
-    task = protocol(graph, seed=plan.seeds[0]).to(device)
     try:
         for seed in plan.seeds:
             task = protocol(graph, seed=seed).to(device)

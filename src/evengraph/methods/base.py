@@ -67,8 +67,11 @@ class Method(ABC):
         self.num_features_, self.device_ = task.graph.num_features, task.graph.x.device
         with shown(type(self).__name__, self.patience, self.max_epochs, progress) as show:
             self._callbacks = [callback for callback in (show, on_epoch) if callback is not None]
-            with seeded(seed):
-                self._fit(task.without_test_labels())
+            try:
+                with seeded(seed):
+                    self._fit(task.without_test_labels())
+            finally:
+                del self._callbacks  # a fitted method holds no bar and no function of the caller's
         self.fitted_ = True
         return self
 
