@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 import evengraph.methods
 from evengraph.data import toy
 from evengraph.methods import METHODS, Method
+from evengraph.methods.network import NetworkMethod
 from small_graphs import graph_of, normal, small_task
 
 pytestmark = pytest.mark.parametrize("name", METHODS)
@@ -346,13 +347,14 @@ def test_its_parts_are_where_they_belong(name):
 def test_it_is_documented(name):
     method = METHODS[name]
     text = inspect.cleandoc(method.__doc__)
-    sections = re.findall(r"^(Args|Shapes|Departs|Reference):$", text, flags=re.MULTILINE)
-    order = ["Args", "Shapes", "Departs", "Reference"]
+    sections = re.findall(r"^(Args|Shapes|Cost|Departs|Reference):$", text, flags=re.MULTILINE)
+    order = ["Args", "Shapes", "Cost", "Departs", "Reference"]
     assert sections == sorted(sections, key=order.index)
-    assert {"Args", "Reference"} <= set(sections)
-    base = {field.name for field in dataclasses.fields(Method)}
-    own = [field.name for field in dataclasses.fields(method) if field.name not in base]
-    arguments = text.split("\nArgs:\n")[1].split("\n\n")[0]
+    assert {"Shapes", "Cost", "Reference"} <= set(sections)
+    base = Method if method.__base__ is Method else NetworkMethod
+    shared = {field.name for field in dataclasses.fields(base)}
+    own = [field.name for field in dataclasses.fields(method) if field.name not in shared]
+    arguments = (text.split("\nArgs:\n")[1].split("\n\n")[0]) if own else ""
     assert re.findall(r"^    (\w+):", arguments, flags=re.MULTILINE) == own
 
 

@@ -25,7 +25,7 @@ class Method(ABC):
     Args:
         learning_rate: Adam's step.
         weight_decay: Weight decay on all parameters.
-        max_epochs: Training steps at most.
+        max_epochs: Training steps at most, in each stage of a method that has several.
         patience: Epochs without a better validation score before training stops.
     """
 
@@ -100,8 +100,23 @@ class Method(ABC):
         """Whether `fit` has come to its end."""
         return getattr(self, "fitted_", False)
 
-    def _train(self, module: nn.Module, epoch: Epoch) -> History:
-        """Run the training loop with this method's settings, and keep its history."""
+    def _train(
+        self,
+        module: nn.Module,
+        epoch: Epoch,
+        *,
+        max_epochs: int | None = None,
+        patience: int | None = None,
+    ) -> History:
+        """Run the training loop with this method's settings, and keep its history.
+
+        A method of several stages calls it once for each, with limits of the stage's own where
+        it has some; `max_epochs` of the method bounds every stage. After Ctrl-C in one stage,
+        those that follow take no steps.
+        """
+        limit = self.max_epochs if max_epochs is None else min(max_epochs, self.max_epochs)
+        if any(history.interrupted for history in self.history_):
+            limit = 0
 
         def tell(history: History) -> None:
             for callback in self._callbacks:
@@ -112,8 +127,8 @@ class Method(ABC):
             epoch,
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
-            max_epochs=self.max_epochs,
-            patience=self.patience,
+            max_epochs=limit,
+            patience=self.patience if patience is None else patience,
             on_epoch=tell,
         )
         self.history_.append(history)

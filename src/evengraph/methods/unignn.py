@@ -65,6 +65,10 @@ class UniGNN(Method):
         task.graph.x: (N, F)
         predict_proba: (N, C)
 
+    Cost:
+        O((E_alpha + N) h + nnz(X) h) an epoch, with E_alpha pairs at most alpha steps apart; k-means
+        every few epochs, O(N K h) a round.
+
     Departs:
         Points that the paper leaves open. Pseudo-labels come from a pass without dropout, and
         so do the embeddings that are clustered; validation and test nodes, without their

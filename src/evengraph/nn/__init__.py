@@ -1,6 +1,17 @@
 """Layers and networks that methods are built from."""
 
+from evengraph.nn.decoders import EdgeDecoder, Reconstruction
 from evengraph.nn.layers import GraphClassifier, GraphConv, relu_dropout
+from evengraph.nn.network import GraphNetwork
 from evengraph.nn.unified import Connectivity, UnifiedNetwork
 
-__all__ = ["Connectivity", "GraphClassifier", "GraphConv", "UnifiedNetwork", "relu_dropout"]
+__all__ = [
+    "Connectivity",
+    "EdgeDecoder",
+    "GraphClassifier",
+    "GraphConv",
+    "GraphNetwork",
+    "Reconstruction",
+    "UnifiedNetwork",
+    "relu_dropout",
+]

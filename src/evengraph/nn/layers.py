@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from evengraph.ops import Sparse
+from evengraph.ops import Attached, Sparse
 
 
 def relu_dropout(x: Tensor, rate: float, *, training: bool) -> Tensor:
@@ -72,7 +72,7 @@ class GraphConv(nn.Module):
         self.weight = nn.Parameter(torch.empty(inputs, outputs).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.empty(outputs).uniform_(-bound, bound))
 
-    def forward(self, x: Tensor | Sparse, propagation: Sparse) -> Tensor:
+    def forward(self, x: Tensor | Sparse, propagation: Sparse | Attached) -> Tensor:
         """Convolve."""
         return propagation @ (x @ self.weight) + self.bias
 
@@ -92,8 +92,19 @@ class GraphClassifier(nn.Module):
         nn.init.normal_(self.linear.weight, std=0.05)
         self.dropout = dropout
 
-    def forward(self, x: Tensor, propagation: Sparse, *, dropout: bool) -> Tensor:
+    def forward(self, x: Tensor, propagation: Sparse | Attached, *, dropout: bool) -> Tensor:
         """Logits of all nodes."""
-        hidden = relu_dropout(self.conv(x, propagation), self.dropout, training=dropout)
-        logits: Tensor = self.linear(hidden)
+        return self._finish(self.conv(x, propagation), dropout)
+
+    def of_propagated(self, x: Tensor, *, dropout: bool) -> Tensor:
+        """Logits from P x: where x stays the same, it is propagated once and for all.
+
+        Shapes:
+            x: (M, inputs), rows of the nodes wanted
+            returns: (M, C)
+        """
+        return self._finish(x @ self.conv.weight + self.conv.bias, dropout)
+
+    def _finish(self, convolved: Tensor, dropout: bool) -> Tensor:
+        logits: Tensor = self.linear(relu_dropout(convolved, self.dropout, training=dropout))
         return logits

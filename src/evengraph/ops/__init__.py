@@ -1,26 +1,56 @@
 """Pure functions on tensors: the operations that methods are made of."""
 
+from evengraph.ops.attach import Attached
 from evengraph.ops.kmeans import cluster_means, kmeans, nearest_mean
-from evengraph.ops.losses import inverse_class_weights
-from evengraph.ops.propagate import Sparse, adjacency, features, normalised
+from evengraph.ops.losses import focal_cross_entropy, inverse_class_weights
+from evengraph.ops.propagate import (
+    Sparse,
+    adjacency,
+    features,
+    normalise,
+    normalised,
+    undirected_adjacency,
+)
+from evengraph.ops.prototypes import class_prototypes
 from evengraph.ops.pseudo import PseudoLabels, balanced_pseudo_labels, confident_pseudo_labels
+from evengraph.ops.sampling import (
+    Copies,
+    class_shares,
+    copies_of_rare,
+    interpolate,
+    nearest_peers,
+    rare_classes,
+    sample_neighbours,
+)
 from evengraph.ops.semantic import Clusters, prepare_clusters, semantic_propagate
 from evengraph.ops.structural import structural_adjacency
 
 __all__ = [
+    "Attached",
     "Clusters",
+    "Copies",
     "PseudoLabels",
     "Sparse",
     "adjacency",
     "balanced_pseudo_labels",
+    "class_prototypes",
+    "class_shares",
     "cluster_means",
     "confident_pseudo_labels",
+    "copies_of_rare",
     "features",
+    "focal_cross_entropy",
+    "interpolate",
     "inverse_class_weights",
     "kmeans",
     "nearest_mean",
+    "nearest_peers",
+    "normalise",
     "normalised",
     "prepare_clusters",
+    "rare_classes",
+    "sample_neighbours",
     "semantic_propagate",
     "structural_adjacency",
+    "undirected_adjacency",
 ]

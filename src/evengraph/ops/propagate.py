@@ -55,6 +55,12 @@ def adjacency(edge_index: Tensor, num_nodes: int) -> sp.csr_matrix:
     return matrix
 
 
+def undirected_adjacency(edge_index: Tensor, num_nodes: int) -> sp.csr_matrix:
+    """The binary adjacency matrix with every edge read in both directions."""
+    matrix = adjacency(edge_index, num_nodes)
+    return matrix.maximum(matrix.T).tocsr()
+
+
 @dataclass(frozen=True, eq=False)
 class Sparse:
     """A constant sparse matrix for use as `matrix @ x`, differentiated in `x`.
@@ -91,16 +97,11 @@ class Sparse:
 
     def rows(self, index: Tensor) -> Sparse:
         """The matrix of some of the rows, in the order asked for."""
-        pointers, columns = self.matrix.crow_indices(), self.matrix.col_indices()
-        starts = pointers[index]
-        sizes = pointers[index + 1] - starts
-        ends = sizes.cumsum(0)
-        owner = torch.repeat_interleave(sizes)  # (nnz,), which of the rows an entry is in
-        positions = (
-            torch.arange(owner.numel(), device=index.device) + (starts - ends + sizes)[owner]
-        )
-        columns, values = columns[positions], self.matrix.values()[positions]
+        owner, positions = row_entries(self.matrix, index)
+        columns = self.matrix.col_indices()[positions]
+        values = self.matrix.values()[positions]
         shape = (index.numel(), self.shape[1])
+        ends = torch.bincount(owner, minlength=shape[0]).cumsum(0)
         matrix = csr(torch.cat([ends.new_zeros(1), ends]), columns, values, shape)
         order = torch.argsort(columns, stable=True)
         ends = torch.bincount(columns, minlength=shape[1]).cumsum(0)
@@ -120,6 +121,41 @@ class Sparse:
     def __matmul__(self, x: Tensor) -> Tensor:
         result: Tensor = _Product.apply(self.matrix, self.transpose, x)  # type: ignore[no-untyped-call]
         return result
+
+
+def row_entries(matrix: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
+    """The entries of some rows of a CSR matrix: which of the rows each is in, and where it stands.
+
+    Shapes:
+        index: (M,), rows, repeats allowed
+        returns: (entries,), (entries,), in the order of the rows asked for
+    """
+    pointers = matrix.crow_indices()
+    starts = pointers[index]
+    sizes = (pointers[index + 1] - starts).long()
+    owner = torch.repeat_interleave(sizes)
+    before = sizes.cumsum(0) - sizes
+    return owner, torch.arange(owner.numel(), device=index.device) + (starts - before)[owner]
+
+
+def take(x: Tensor, index: Tensor) -> Tensor:
+    """Rows of a matrix. The gradient has the same bits every time, on a card too."""
+    # On a card index_select adds gradients up in any order; on the CPU the others are slower.
+    return x[index] if x.is_cuda else x.index_select(0, index)
+
+
+def scatter_sum(values: Tensor, index: Tensor, size: int) -> Tensor:
+    """Sum the rows that share an index, with the same bits every time.
+
+    Shapes:
+        values: (K, ...)
+        index: (K,)
+        returns: (size, ...)
+    """
+    total = values.new_zeros((size, *values.shape[1:]))
+    if values.is_cuda:
+        return total.index_put((index,), values, accumulate=True)
+    return total.index_add(0, index, values)
 
 
 class _Product(torch.autograd.Function):
@@ -151,14 +187,8 @@ def product(matrix: Tensor, x: Tensor) -> Tensor:
     return matrix @ x
 
 
-def normalised(
-    matrix: sp.spmatrix,
-    device: torch.device,
-    *,
-    how: Normalisation = "symmetric",
-    dtype: torch.dtype = torch.float32,
-) -> Sparse:
-    """Add a self-loop to every node of an undirected graph and normalise by degree.
+def normalise(matrix: sp.spmatrix, how: Normalisation) -> sp.csr_matrix:
+    """Add a self-loop to every node of an undirected graph and divide by degrees.
 
     `symmetric` is D^-1/2 (A + I) D^-1/2, `row` is D^-1 (A + I); D holds the row sums of A + I,
     so no degree is zero and an isolated node keeps its own row.
@@ -169,9 +199,23 @@ def normalised(
     looped = (matrix + sp.identity(matrix.shape[0], format="csr")).astype(np.float64)
     degree = np.asarray(looped.sum(axis=1)).ravel()
     if how == "row":
-        return Sparse.from_scipy(sp.diags(1 / degree) @ looped, device, dtype)
+        return sp.diags(1 / degree) @ looped
     root = sp.diags(degree**-0.5)
-    return Sparse.symmetric(from_scipy(root @ looped @ root, device, dtype))
+    return root @ looped @ root
+
+
+def normalised(
+    matrix: sp.spmatrix,
+    device: torch.device,
+    *,
+    how: Normalisation = "symmetric",
+    dtype: torch.dtype = torch.float32,
+) -> Sparse:
+    """`normalise`, ready for products on a device."""
+    ready = normalise(matrix, how)
+    if how == "row":
+        return Sparse.from_scipy(ready, device, dtype)
+    return Sparse.symmetric(from_scipy(ready, device, dtype))
 
 
 def features(x: Tensor, *, sparse_below: float = 0.25) -> Tensor | Sparse:

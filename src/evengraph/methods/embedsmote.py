@@ -1,0 +1,114 @@
+"""Embed-SMOTE: points between the embeddings of rare nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torch_geometric.data import Data
+
+from evengraph.methods.base import whole
+from evengraph.methods.network import Inputs, NetworkMethod
+from evengraph.metrics import validation_score
+from evengraph.nn import GraphConv, relu_dropout
+from evengraph.ops import Sparse, class_shares, copies_of_rare, interpolate, rare_classes
+from evengraph.task import Task
+
+
+@final
+@dataclass(kw_only=True)
+class EmbedSMOTE(NetworkMethod):
+    """Add points between the embeddings of rare labelled nodes, anew in every epoch.
+
+    A graph convolution embeds the nodes. A new point lies on the way from the embedding of a
+    rare labelled node to the nearest of its class; it has no links, only a label, and joins the
+    loss of a linear classifier. Gradients flow through both ends. A class with one labelled node
+    gets its own point again, which doubles that node's loss.
+
+    Args:
+        copies: New points for each labelled node of a rare class; 0 fills every class up to the
+            largest.
+        minority: How many of the smallest classes are rare; 0: those that are nearer in size, by
+            ratio, to the smallest class than to the largest.
+        layers: Convolutions before the classifier.
+
+    Shapes:
+        task.graph.x: (N, F)
+        predict_proba: (N, C)
+
+    Cost:
+        O(E h + nnz(X) h) an epoch, half of GCN, and the distances within each rare class.
+
+    Departs:
+        As in the comparison's public code, and so in the published row, there is one convolution,
+        one less than in every other method, and a rare class is merely doubled; `layers=2` and
+        `copies=0` mend that. There, asking for more copies has no effect; here it has. One place
+        on the way is drawn for each class, round of copies and epoch.
+
+    Reference:
+        Ando and Huang, "Deep Over-sampling Framework for Classifying Imbalanced Data", ECML PKDD
+        2017; in the form of Yun, Kim, Yoon and Park, "LTE4G", CIKM 2022.
+    """
+
+    copies: int = 1
+    minority: int = 0
+    layers: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("copies", self.copies, 0)
+        whole("minority", self.minority, 0)
+        whole("layers", self.layers, 1)
+
+    def _fit(self, task: Task) -> None:
+        graph, nodes = task.graph, task.train.nonzero().squeeze(1)
+        labels, num_classes = graph.y[nodes], task.num_classes
+        copies = copies_of_rare(labels, rare_classes(task.class_counts, self.minority), self.copies)
+        all_labels = torch.cat([labels, copies.labels])
+        inputs = self._inputs(graph)
+        self.embedder_ = net = _Network(
+            graph.num_features, self.hidden, num_classes, self.layers, self.dropout
+        ).to(graph.x.device)
+
+        def epoch() -> tuple[Tensor, Tensor]:
+            first = net.convs[0](*inputs)  # no dropout before it: both passes share it
+            with torch.no_grad():
+                score = validation_score(net.linear(net.embed(first, inputs)), task)
+            rows = net.embed(first, inputs, dropout=True)[nodes]
+            new, _ = interpolate(rows, labels, copies, class_shares(copies, num_classes))
+            return cross_entropy(net.linear(torch.cat([rows, new])), all_labels), score
+
+        self._train(net, epoch)
+
+    def _logits(self, graph: Data) -> Tensor:
+        logits: Tensor = self.embedder_(*self._inputs(graph))
+        return logits
+
+
+class _Network(nn.Module):
+    def __init__(
+        self, num_features: int, hidden: int, num_classes: int, layers: int, dropout: float
+    ) -> None:
+        super().__init__()
+        widths = [num_features, *[hidden] * layers]
+        self.convs = nn.ModuleList(map(GraphConv, widths[:-1], widths[1:]))
+        self.linear = nn.Linear(hidden, num_classes)
+        nn.init.normal_(self.linear.weight, std=0.05)
+        self.dropout = dropout
+
+    def forward(self, x: Tensor | Sparse, propagation: Sparse) -> Tensor:
+        """Logits of all nodes, without dropout."""
+        inputs = Inputs(x, propagation)
+        logits: Tensor = self.linear(self.embed(self.convs[0](*inputs), inputs))
+        return logits
+
+    def embed(self, first: Tensor, inputs: Inputs, *, dropout: bool = False) -> Tensor:
+        """Embeddings from the first convolution's output before its activation."""
+        hidden = relu_dropout(first, self.dropout, training=dropout)
+        for conv in self.convs[1:]:
+            convolved = conv(hidden, inputs.propagation)
+            hidden = relu_dropout(convolved, self.dropout, training=dropout)
+        return hidden

@@ -1,0 +1,305 @@
+"""LTE4G: experts for head and tail classes of high and low degree, distilled into two students."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import count
+from typing import NamedTuple, final
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, kl_div, log_softmax, normalize
+from torch_geometric.data import Data
+
+from evengraph.methods.base import at_least, whole
+from evengraph.methods.network import Inputs, NetworkMethod
+from evengraph.metrics import confusion_matrix, macro_f1, validation_score
+from evengraph.nn import EdgeDecoder, GraphClassifier, Reconstruction
+from evengraph.ops import (
+    class_prototypes,
+    focal_cross_entropy,
+    inverse_class_weights,
+    undirected_adjacency,
+)
+from evengraph.ops.propagate import from_scipy
+from evengraph.task import Task
+
+RECONSTRUCTION_WEIGHT = 1e-6
+EXPERT_PATIENCE = 300
+OTHER_SIDE = -1e6  # logit of a class that a node is not routed to: no probability is left for it
+
+
+@final
+@dataclass(kw_only=True)
+class LTE4G(NetworkMethod):
+    """Train experts for frequent and rare classes, well and badly connected nodes; then join them.
+
+    1. A GCN learns all classes with a focal loss; its encoder is then frozen.
+    2. Each class gets a prototype, the mean embedding of its labelled nodes and, where those are
+       few, of likely unlabelled ones. The nearest prototype tells whether a node is one for the
+       head classes or for the tail.
+    3. Labelled nodes are split by class (head, tail) and by degree (high, low). Each of the four
+       sets trains an expert, low degree starting from what high degree learnt.
+    4. A student for the head classes and one for the tail learn from the labels and from their two
+       experts, at first more from that of high degree, later more from that of low degree.
+
+    Args:
+        reconstruct: Let the encoder also learn the graph's edges, alone for 50 epochs and then
+            along with the classes.
+        class_weights: Weigh classes by one over their size in stage 1.
+        focal_gamma: How much less well-learnt nodes count in stage 1; 0 is cross-entropy.
+        focal_alpha: Factor of the loss without class weights.
+        head_tenths: Share of the classes that are head classes, in tenths, where class sizes are
+            graded; where there are two sizes, the larger is the head.
+        high_degree: Least degree that is high, the node itself counted.
+        pretrain_epochs: Epochs of reconstruction alone.
+        expert_epochs: Most epochs of an expert; patience is 300.
+        student_epochs: Epochs of a student.
+        sound: Do without slips of the public code, listed below.
+
+    Shapes:
+        task.graph.x: (N, F)
+        predict_proba: (N, C)
+
+    Cost:
+        O(E h + nnz(X) h) an epoch of stage 1, as GCN; later epochs O(n h^2) for n labelled nodes,
+        as embeddings no longer change; once O(N F) for each labelled node of a small class.
+
+    Departs:
+        As in the public code: the focal factor is taken from the mean loss instead of each node's;
+        prototypes are filled only while the list is shorter than what was missing, and leave out
+        the most similar node of each; distillation is averaged over classes as well as nodes.
+        `sound` mends these. Unlike there, a set without nodes has no expert (its loss is left out,
+        and a low-degree expert then starts afresh), a single node keeps to its degree, the loss on
+        all N^2 pairs takes random ones, and in stages 3 and 4 the propagation of the frozen
+        embeddings is done once.
+
+    Reference:
+        Yun, Kim, Yoon and Park, "LTE4G: Long-Tail Experts for Graph Neural Networks", CIKM 2022.
+    """
+
+    reconstruct: bool = False
+    class_weights: bool = True
+    focal_gamma: float = 1.0
+    focal_alpha: float = 0.9
+    head_tenths: int = 7
+    high_degree: int = 6
+    pretrain_epochs: int = 50
+    expert_epochs: int = 1000
+    student_epochs: int = 500
+    sound: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("focal_gamma", "focal_alpha"):
+            at_least(name, getattr(self, name), 0)
+        for name in ("high_degree", "pretrain_epochs", "expert_epochs", "student_epochs"):
+            whole(name, getattr(self, name), 0)
+        whole("head_tenths", self.head_tenths, 1)
+        if self.head_tenths > 9:
+            raise ValueError(f"head_tenths must be at most 9, got {self.head_tenths}.")
+
+    def _fit(self, task: Task) -> None:
+        graph = task.graph
+        matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
+        inputs = self._inputs(graph)
+        reconstruction = Reconstruction(matrix, graph.x.device) if self.reconstruct else None
+        self._train_encoder(task, inputs, reconstruction)
+        neighbours = from_scipy(matrix, graph.x.device, torch.float32)
+        self.head_ = head_classes(task.class_counts, self.head_tenths)
+        with torch.no_grad():
+            first = self.net_.encoder(*inputs)
+            embeddings = self.net_.embed(first)
+            propagated = inputs.propagation @ embeddings
+            predicted = self.net_.classify(first, inputs.propagation).softmax(1)
+        nodes = task.train.nonzero().squeeze(1)
+        self.prototypes_ = class_prototypes(
+            embeddings,
+            predicted,
+            graph.x.float(),
+            neighbours,
+            nodes,
+            graph.y[nodes],
+            prototype_size(task.class_counts),
+            sound=self.sound,
+        )
+        high = neighbours.crow_indices().diff() + 1 >= self.high_degree
+        self.students_ = {
+            side: self._train_side(task, propagated, classes, high)
+            for side, classes in self._sides().items()
+        }
+
+    def _logits(self, graph: Data) -> Tensor:
+        inputs = self._inputs(graph)
+        embeddings = self.net_.embed(self.net_.encoder(*inputs))
+        propagated = inputs.propagation @ embeddings
+        likeness = normalize(embeddings, dim=1) @ normalize(self.prototypes_, dim=1).t()
+        to_head = self.head_[likeness.argmax(1)]
+        logits = embeddings.new_full((graph.num_nodes, self.head_.numel()), OTHER_SIDE)
+        for side, classes in self._sides().items():
+            routed = (to_head == side).nonzero()
+            student = self.students_[side]
+            answers = student.of_propagated(propagated[routed.squeeze(1)], dropout=False)
+            logits[routed, classes] = answers
+        return logits
+
+    def _sides(self) -> dict[bool, Tensor]:
+        """The classes of the head and of the tail, where there are any."""
+        sides = {side: (self.head_ == side).nonzero().squeeze(1) for side in (True, False)}
+        return {side: classes for side, classes in sides.items() if classes.numel()}
+
+    def _train_encoder(
+        self, task: Task, inputs: Inputs, reconstruction: Reconstruction | None
+    ) -> None:
+        """Stage 1."""
+        self.net_ = net = self._network(task)
+        decoder = EdgeDecoder(self.hidden).to(task.graph.x.device)
+        labels = task.graph.y[task.train]
+        weights = inverse_class_weights(task.class_counts) if self.class_weights else None
+        factor = 1.0 if self.class_weights else self.focal_alpha
+        if reconstruction:
+            self._pretrain(inputs, decoder, reconstruction, self.pretrain_epochs)
+
+        def epoch() -> tuple[Tensor, Tensor]:
+            first = net.encoder(*inputs)  # no dropout before it: both passes share it
+            with torch.no_grad():
+                score = validation_score(net.classify(first, inputs.propagation), task)
+            embeddings = net.embed(first, dropout=True)
+            logits = net.classifier(embeddings, inputs.propagation, dropout=True)[task.train]
+            loss = factor * focal_cross_entropy(
+                logits, labels, self.focal_gamma, weights, on_mean=not self.sound
+            )
+            if reconstruction:
+                loss = loss + RECONSTRUCTION_WEIGHT * reconstruction(decoder, embeddings)
+            return loss, score
+
+        self._train(nn.ModuleList([net, decoder]) if reconstruction else net, epoch)
+
+    def _train_side(
+        self, task: Task, propagated: Tensor, classes: Tensor, high: Tensor
+    ) -> GraphClassifier:
+        """Stages 3 and 4 for the head or the tail: two experts, then their student."""
+        place = torch.full((task.num_classes + 1,), -1, device=classes.device)
+        place[classes] = torch.arange(classes.numel(), device=classes.device)
+        labels = place[task.graph.y]  # -1, an unknown label, reads the last entry: -1 again
+        learn, choose = (
+            _Nodes(propagated[mask], labels[mask], high[mask])
+            for mask in (task.train & (labels >= 0), task.val & (labels >= 0))
+        )
+        expert: GraphClassifier | None = None
+        lessons: list[Lesson] = []
+        for part in (True, False):
+            pupils = learn.of_degree(part)
+            if pupils.labels.numel():
+                expert = self._train_expert(pupils, choose.of_degree(part), classes.numel(), expert)
+                with torch.no_grad():
+                    answers = expert.of_propagated(pupils.x, dropout=False)
+                lessons.append(Lesson(learn.high == part, log_softmax(answers, dim=1), part))
+        return self._train_student(learn, choose, classes.numel(), lessons)
+
+    def _train_expert(
+        self, learn: _Nodes, choose: _Nodes, num_classes: int, start: GraphClassifier | None
+    ) -> GraphClassifier:
+        """Stage 3: plain cross-entropy on a set's own nodes."""
+        net = self._classifier(num_classes, learn.x.device)
+        if start is not None:
+            net.load_state_dict(start.state_dict())
+
+        def epoch() -> tuple[Tensor, Tensor]:
+            loss = cross_entropy(net.of_propagated(learn.x, dropout=True), learn.labels)
+            return loss, choose.score(net, num_classes)
+
+        self._train(net, epoch, max_epochs=self.expert_epochs, patience=EXPERT_PATIENCE)
+        return net
+
+    def _train_student(
+        self, learn: _Nodes, choose: _Nodes, num_classes: int, lessons: list[Lesson]
+    ) -> GraphClassifier:
+        """Stage 4: labels, and the experts' answers for their own nodes."""
+        net = self._classifier(num_classes, learn.x.device)
+        numbers = count()
+
+        def epoch() -> tuple[Tensor, Tensor]:
+            logits = net.of_propagated(learn.x, dropout=True)
+            loss = cross_entropy(logits, learn.labels)
+            progress = next(numbers) / max(self.student_epochs, 1)
+            of_high = math.cos(math.pi / 2 * progress)  # from one to zero
+            for lesson in lessons:
+                heard = log_softmax(logits[lesson.pupils], dim=1)
+                missed = kl_div(heard, lesson.answers, reduction="sum", log_target=True)
+                shared_by = heard.shape[0] if self.sound else heard.numel()
+                loss = loss + (of_high if lesson.high else 1 - of_high) * missed / shared_by
+            return loss, choose.score(net, num_classes)
+
+        length = self.student_epochs
+        self._train(net, epoch, max_epochs=length, patience=length)
+        return net
+
+    def _classifier(self, num_classes: int, device: torch.device) -> GraphClassifier:
+        return GraphClassifier(self.hidden, self.hidden, num_classes, self.dropout).to(device)
+
+
+class Lesson(NamedTuple):
+    """What an expert has to say.
+
+    Shapes:
+        pupils: bool, (n,), which of the side's labelled nodes are its own
+        answers: (of those, classes of the side), log-probabilities
+    """
+
+    pupils: Tensor
+    answers: Tensor
+    high: bool
+
+
+class _Nodes(NamedTuple):
+    """Some nodes of one side.
+
+    Shapes:
+        x: (n, h), propagated embeddings
+        labels: (n,), places in the list of the side's classes
+        high: bool, (n,), whether the degree is high
+    """
+
+    x: Tensor
+    labels: Tensor
+    high: Tensor
+
+    def of_degree(self, high: bool) -> _Nodes:
+        """Those of high or of low degree."""
+        return _Nodes(*(part[self.high == high] for part in self))
+
+    def score(self, net: GraphClassifier, num_classes: int) -> Tensor:
+        """Macro-F1 of a classifier; without nodes 0, so that of all epochs the last is kept."""
+        if not self.labels.numel():
+            return self.x.new_zeros(())
+        with torch.no_grad():
+            predictions = net.of_propagated(self.x, dropout=False).argmax(1)
+        return macro_f1(confusion_matrix(self.labels, predictions, num_classes))
+
+
+def head_classes(class_counts: Tensor, tenths: int) -> Tensor:
+    """Which classes are head classes, bool, (C,).
+
+    Of two sizes, the larger. Of graded sizes, about `tenths` of ten classes: the count at that
+    place in descending order is the threshold, and of the cuts above and below it the one is
+    taken whose ratio of head to tail classes is nearer; a coin decides when both are as near.
+    """
+    if class_counts.unique().numel() <= 2:
+        return class_counts == class_counts.max()
+    ordered = class_counts.sort(descending=True).values
+    threshold = ordered[class_counts.numel() * tenths // 10]
+    cuts = [class_counts >= threshold, class_counts > threshold]
+    cuts = [cut for cut in cuts if cut.any() and not cut.all()]
+    ratios = [int(cut.sum()) / int((~cut).sum()) for cut in cuts]
+    gaps = [abs(ratio - tenths / (10 - tenths)) for ratio in ratios]
+    best = [cut for cut, gap in zip(cuts, gaps, strict=True) if math.isclose(gap, min(gaps))]
+    return best[int(torch.randint(len(best), ()))]
+
+
+def prototype_size(class_counts: Tensor) -> int:
+    """Nodes wanted for a prototype: the larger of two class sizes, or the mean of graded ones."""
+    if class_counts.unique().numel() <= 2:
+        return int(class_counts.max())
+    return int(class_counts.double().mean())

@@ -1,0 +1,109 @@
+"""What the methods on the comparison's network share: its fields, its inputs, one training run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from evengraph.methods.base import Method, fraction, one_of, whole
+from evengraph.metrics import validation_score
+from evengraph.nn import EdgeDecoder, GraphNetwork, Reconstruction
+from evengraph.ops import Sparse, features, normalised, undirected_adjacency
+from evengraph.ops.propagate import Normalisation
+from evengraph.task import Task
+
+
+class Inputs(NamedTuple):
+    """What the network takes of a graph.
+
+    Shapes:
+        x: (N, F)
+        propagation: (N, N)
+    """
+
+    x: Tensor | Sparse
+    propagation: Sparse
+
+
+@dataclass(kw_only=True)
+class NetworkMethod(Method):
+    """A method on the network of the comparison: two convolutions and a linear layer.
+
+    Args:
+        hidden: Width of both convolutions.
+        dropout: Share of activations dropped after each.
+        normalisation: `row` averages over a node and its neighbours, as the comparison's public
+            code does; `symmetric` is Kipf and Welling's.
+    """
+
+    hidden: int = 64
+    dropout: float = 0.5
+    normalisation: Normalisation = "row"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("hidden", self.hidden, 1)
+        fraction("dropout", self.dropout)
+        one_of("normalisation", self.normalisation, ("row", "symmetric"))
+
+    def _logits(self, graph: Data) -> Tensor:
+        logits: Tensor = self.net_(*self._inputs(graph))
+        return logits
+
+    def _inputs(self, graph: Data) -> Inputs:
+        matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
+        propagation = normalised(matrix, graph.x.device, how=self.normalisation)
+        return Inputs(features(graph.x.float()), propagation)
+
+    def _network(self, task: Task) -> GraphNetwork:
+        graph = task.graph
+        net = GraphNetwork(graph.num_features, self.hidden, task.num_classes, self.dropout)
+        return net.to(graph.x.device)
+
+    def _fit_network(
+        self,
+        task: Task,
+        inputs: Inputs,
+        loss: Callable[[Tensor], Tensor],
+        validation: Inputs | None = None,
+    ) -> None:
+        """Train a fresh network.
+
+        Args:
+            task: What to learn; its nodes are the first of the inputs.
+            inputs: What to train on.
+            loss: Of the logits of all nodes.
+            validation: What to validate on, if not on the inputs.
+        """
+        self.net_ = net = self._network(task)
+        num_nodes = task.graph.num_nodes
+
+        def epoch() -> tuple[Tensor, Tensor]:
+            first = net.encoder(*inputs)  # no dropout before it: both passes share it
+            with torch.no_grad():
+                clean = (
+                    net.classify(first, inputs.propagation) if not validation else net(*validation)
+                )
+                score = validation_score(clean[:num_nodes], task)
+            return loss(net.classify(first, inputs.propagation, dropout=True)), score
+
+        self._train(net, epoch)
+
+    def _pretrain(
+        self, inputs: Inputs, decoder: EdgeDecoder, loss: Reconstruction, epochs: int
+    ) -> None:
+        """Let the encoder and an edge decoder learn for some epochs which nodes are joined."""
+        net = self.net_
+
+        def epoch() -> tuple[Tensor, Tensor]:
+            embeddings = net.embed(net.encoder(*inputs), dropout=True)
+            return loss(decoder, embeddings), torch.zeros(())  # nothing to choose: the last stays
+
+        if epochs:
+            both = nn.ModuleList([net.encoder, decoder])
+            self._train(both, epoch, max_epochs=epochs, patience=epochs)

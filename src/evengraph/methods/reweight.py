@@ -1,0 +1,71 @@
+"""Re-weight: rare classes count for more in the loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from evengraph.methods.base import at_least, whole
+from evengraph.methods.network import NetworkMethod
+from evengraph.ops import inverse_class_weights, rare_classes
+from evengraph.task import Task
+
+
+@final
+@dataclass(kw_only=True)
+class Reweight(NetworkMethod):
+    """Let rare classes speak louder in the loss of a GCN.
+
+    A node of a rare class weighs 1 + scale, any other 1, and the loss is the weighted mean. With
+    `balance` a node weighs one over the size of its class, so that all classes have equal say.
+
+    Args:
+        scale: How much more a rare class weighs; zero is the plain loss.
+        balance: Weigh by inverse class size instead.
+        minority: How many of the smallest classes are rare; 0: those that are nearer in size, by
+            ratio, to the smallest class than to the largest.
+
+    Shapes:
+        task.graph.x: (N, F)
+        predict_proba: (N, C)
+
+    Cost:
+        O(E h + nnz(X) h) an epoch, as GCN.
+
+    Departs:
+        The comparison's public code, and so the published row, merely doubles the weight of the
+        rare classes; the usual re-weighting by inverse frequency is `balance`.
+
+    Reference:
+        Yuan and Ma, "Sampling + Reweighting: Boosting the Performance of AdaBoost on Imbalanced
+        Datasets", IJCNN 2012; in the form of Yun, Kim, Yoon and Park, "LTE4G: Long-Tail Experts
+        for Graph Neural Networks", CIKM 2022.
+    """
+
+    scale: float = 1.0
+    balance: bool = False
+    minority: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least("scale", self.scale, 0)
+        whole("minority", self.minority, 0)
+
+    def _fit(self, task: Task) -> None:
+        labels = task.graph.y[task.train]
+        weights = self._weights(task.class_counts)
+        inputs = self._inputs(task.graph)
+        self._fit_network(
+            task, inputs, lambda logits: cross_entropy(logits[task.train], labels, weights)
+        )
+
+    def _weights(self, class_counts: Tensor) -> Tensor:
+        """Of each class, (C,)."""
+        if self.balance:
+            return inverse_class_weights(class_counts)
+        rare = rare_classes(class_counts, self.minority)
+        return torch.where(rare, 1 + self.scale, 1.0)

@@ -1,0 +1,44 @@
+"""The network of the comparison: an encoder of one convolution, a classifier of another."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from evengraph.nn.layers import GraphClassifier, GraphConv, relu_dropout
+from evengraph.ops import Attached, Sparse
+
+
+class GraphNetwork(nn.Module):
+    """Convolution, ReLU, dropout; convolution, ReLU, dropout, linear layer.
+
+    Shapes:
+        x: (N, F)
+        propagation: (N, N), already normalised
+        returns: (N, C)
+    """
+
+    def __init__(self, num_features: int, hidden: int, num_classes: int, dropout: float) -> None:
+        super().__init__()
+        self.encoder = GraphConv(num_features, hidden)
+        self.classifier = GraphClassifier(hidden, hidden, num_classes, dropout)
+        self.dropout = dropout
+
+    def forward(self, x: Tensor | Sparse, propagation: Sparse) -> Tensor:
+        """Logits of all nodes, without dropout."""
+        return self.classify(self.encoder(x, propagation), propagation)
+
+    def embed(self, first: Tensor, *, dropout: bool = False) -> Tensor:
+        """Embeddings from the encoder's output before its activation."""
+        return relu_dropout(first, self.dropout, training=dropout)
+
+    def classify(
+        self, first: Tensor, propagation: Sparse | Attached, *, dropout: bool = False
+    ) -> Tensor:
+        """Logits from the encoder's output before its activation.
+
+        There is no dropout before that, so a pass with dropout and one without can share it.
+        """
+        logits: Tensor = self.classifier(
+            self.embed(first, dropout=dropout), propagation, dropout=dropout
+        )
+        return logits
