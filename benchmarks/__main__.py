@@ -7,9 +7,9 @@ import torch
 
 warnings.simplefilter("ignore")  # PyG's and torch's own, about each other
 
-from benchmarks import epoch, pieces, semantic  # noqa: E402
+from benchmarks import epoch, methods, pieces, semantic  # noqa: E402
 
 torch.set_num_threads(2)
 print(f"Python {platform.python_version()}, torch {torch.__version__}, 2 threads")
-for benchmark in (semantic, epoch, pieces):
+for benchmark in (semantic, epoch, methods, pieces):
     benchmark.main()

@@ -10,7 +10,9 @@ from time import monotonic
 import pytest
 
 from evengraph.cli import main
+from evengraph.methods import METHODS
 
+TINY = ["--set", "max_epochs=2"]
 QUICK = ["--set", "max_epochs=3", "--set", "clusters_per_class=3"]
 
 
@@ -52,6 +54,10 @@ def test_run_writes_result_and_report(tmp_path, capsys):
     [
         (["run", "coraa"], ["coraa", "cora", "toy"]),
         (["run", "toy", "--method", "unignnn"], ["unignnn", "gcn", "unignn"]),
+        (["run", "toy", "--method", "gcn,nobody"], ["nobody", "lte4g"]),
+        (["run", "toy", "--method", "gcn,reweight", "--set", "alpha=2"], ["alpha", "scale"]),
+        (["run", "toy", "--method", "gcn,"], ["method ''"]),
+        (["run", "toy", "--method", "reweight", "--set", "minority=5"], ["minority", "5 classes"]),
         (["run", "toy", "--imbalance", "steps"], ["steps", "longtail"]),
         (["run", "toy", "--imbalance", "natural", "--minority", "2"], ["minority", "train, val"]),
         (["run", "toy", "--set", "alfa=2"], ["alfa", "did you mean alpha"]),
@@ -97,10 +103,14 @@ def test_a_folder_that_cannot_be_written_is_found_out_before_training(tmp_path, 
 def test_methods_lists_every_method_with_its_fields(capsys):
     assert call("methods") == 0
     shown = " ".join(capsys.readouterr().out.split())
-    for word in ("gcn", "unignn", "clusters_per_class=10", "patience=1000"):
+    for word in ("clusters_per_class=10", "patience=1000", "O(E h", "Alchihabi", "Kipf"):
         assert word in shown
-    assert call("methods", "unignn") == 0
-    assert "Alchihabi" in capsys.readouterr().out
+    for name, method in METHODS.items():
+        assert f"{name} {method.title} idea" in shown
+    assert call("methods", "graphens") == 0
+    shown = capsys.readouterr().out
+    assert "Departs:" in shown
+    assert "temperature=1.0" in shown
 
 
 def test_data_list_names_every_graph(capsys):
@@ -180,3 +190,36 @@ def test_every_setup_has_a_folder_of_its_own(tmp_path, monkeypatch):
     for words in ([], ["--minority", "2"], ["--set", "alpha=1"]):
         assert call("run", "toy", *QUICK, "--seeds", "5", *words) == 0
     assert len(list(tmp_path.glob("runs/*/result.json"))) == 3
+
+
+def test_several_methods_are_compared_on_the_same_splits(tmp_path, capsys):
+    words = ["--method", "gcn,reweight,smote", "--seeds", "5,6", "--set", "scale=2"]
+    assert call("run", "toy", *TINY, *words, "--out", str(tmp_path)) == 0
+    results = {
+        path.parent.name: json.loads(path.read_text()) for path in tmp_path.glob("*/result.json")
+    }
+    assert set(results) == {"gcn", "reweight", "smote"}
+    assert {path.parent.name for path in tmp_path.glob("*/report.html")} == set(results)
+    assert all(result["seeds"] == [5, 6] for result in results.values())
+    assert all(result["method"]["fields"]["max_epochs"] == 2 for result in results.values())
+    assert results["reweight"]["method"]["fields"]["scale"] == 2
+    supports = {str(r["runs"][0]["per_class"]["support"]) for r in results.values()}
+    assert len(supports) == 1
+    table = capsys.readouterr().out.split("seconds")[1]
+    for name, result in results.items():
+        (row,) = [line for line in table.splitlines() if line.startswith(METHODS[name].title)]
+        assert f"{result['mean']['macro_f1']:.1f} ±" in row
+
+
+def test_a_method_that_cannot_run_does_not_stop_the_others(tmp_path, capsys):
+    words = ["--method", "gcn,unignn,reweight", "--seeds", "5", "--set", "clusters_per_class=900"]
+    assert call("run", "toy", *TINY, *words, "--out", str(tmp_path)) == 2
+    shown = capsys.readouterr()
+    assert "4500 clusters" in shown.err
+    assert {path.parent.name for path in tmp_path.glob("*/result.json")} == {"gcn", "reweight"}
+    assert "Re-weight" in shown.out.split("seconds")[1]
+
+
+def test_all_stands_for_every_method(tmp_path):
+    assert call("run", "toy", *TINY, "--method", "all", "--seeds", "5", "--out", str(tmp_path)) == 0
+    assert {path.parent.name for path in tmp_path.glob("*/result.json")} == set(METHODS)

@@ -50,7 +50,12 @@ def _front(
 @app.command()
 def run(
     dataset: Annotated[str, typer.Argument(help="Name of a graph; see: evengraph data list.")],
-    method: Annotated[str, typer.Option(help="See: evengraph methods.")] = "unignn",
+    method: Annotated[
+        str,
+        typer.Option(
+            help="One, several such as gcn,lte4g to compare, or all; see: evengraph methods."
+        ),
+    ] = "unignn",
     imbalance: Annotated[str, typer.Option(help="step, longtail, natural, publicstep.")] = "step",
     minority: Annotated[int | None, typer.Option(help="Number of minority classes.")] = None,
     ratio: Annotated[float | None, typer.Option(help="Smallest class over largest.")] = None,
@@ -62,7 +67,8 @@ def run(
         typer.Option("--set", help="A field of the method; may be repeated.", metavar="NAME=VALUE"),
     ] = None,
     preset: Annotated[
-        bool, typer.Option(help="Use settings picked on validation where there are some.")
+        bool,
+        typer.Option(help="Use settings picked or published for a set-up where there are some."),
     ] = True,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
     data_root: DataRoot = None,
@@ -70,37 +76,89 @@ def run(
         Path | None, typer.Option("--out", help="Folder for result.json and report.html.")
     ] = None,
 ) -> None:
-    """Train and test a method, once for each seed, and report."""
-    from evengraph.experiment.command import parse_seeds, pick_device, plan_run
+    """Train and test a method, once for each seed, and report; several are compared."""
+    from evengraph.experiment.command import (
+        parse_methods,
+        parse_seeds,
+        pick_device,
+        plan_run,
+        settings_of_each,
+    )
 
     shares = {"minority": minority, "ratio": ratio, "train": train, "val": val}
-    plan, picked = plan_run(
-        dataset,
-        method=method,
-        method_settings=settings or [],
-        imbalance=imbalance,
-        imbalance_fields={name: value for name, value in shares.items() if value is not None},
-        seeds=parse_seeds(seeds),
-        preset=preset,
-    )
-    words = [*(settings or []), *([] if preset else ["no-preset"]), f"seeds={seeds}"]
-    folder = to or Path("runs") / _name(plan, words)
+    names = parse_methods(method)
+    each = settings_of_each(names, settings or [])
+    plans = [
+        plan_run(
+            dataset,
+            method=name,
+            method_settings=each[name],
+            imbalance=imbalance,
+            imbalance_fields={name: value for name, value in shares.items() if value is not None},
+            seeds=parse_seeds(seeds),
+            preset=preset,
+        )
+        for name in names
+    ]
     chosen = pick_device(device)
-    graph = _load(plan, data_root)
+    words = [*(settings or []), *([] if preset else ["no-preset"]), f"seeds={seeds}"]
+    folder = to or Path("runs") / _name(plans[0][0], method, words)
+    graph = _load(plans[0][0], data_root)
     _check_folder(folder)
-    _announce(plan, picked, chosen)
-    result = _run(plan, graph, chosen)
-    _deliver(result, folder)
+    if len(plans) == 1:
+        plan, picked = plans[0]
+        _announce(plan, picked, chosen)
+        result = _run(plan, graph, chosen)
+        _deliver(result, folder)
+        _stop_if_interrupted(result)
+    else:
+        _compare(plans, graph, chosen, folder)
+
+
+def _compare(
+    plans: Sequence[tuple[Run, dict[str, Any] | None]],
+    graph: Data,
+    device: torch.device,
+    folder: Path,
+) -> None:
+    """Run several methods on the same splits; one that cannot run does not stop the others."""
+    from evengraph.report.terminal import comparison_table
+
+    results, failed = [], False
+    for plan, picked in plans:
+        _announce(plan, picked, device)
+        try:
+            result = _run(plan, graph, device)
+        except (ValueError, MemoryError, FloatingPointError) as error:
+            _complain(error)
+            failed = True
+            continue
+        _save(result, folder / plan.method)
+        results.append(result)
+        if not result["complete"]:
+            break
+    if results:
+        out.print()
+        out.print(comparison_table(results))
+        out.print()
+        where = escape(str(folder))
+        out.print(f"wrote {where}/METHOD/result.json and report.html", soft_wrap=True)
+        _stop_if_interrupted(results[-1])
+    if failed:
+        raise typer.Exit(2)
+
+
+def _stop_if_interrupted(result: dict[str, Any]) -> None:
     if not result["complete"]:
         if result["runs"][-1]["interrupted"]:
             err.print("The last run counts with its best model so far.")
         raise typer.Exit(130)
 
 
-def _name(plan: Run, words: list[str]) -> str:
+def _name(plan: Run, methods: str, words: list[str]) -> str:
     """A folder of its own for every set-up, so that one run does not replace another."""
     protocol = (f"{name}={value}" for name, value in plan.imbalance_fields.items())
-    words = [plan.dataset, plan.imbalance, *protocol, plan.method, *words]
+    words = [plan.dataset, plan.imbalance, *protocol, methods, *words]
     return "-".join(words).replace("/", "_").replace(" ", "")
 
 
@@ -119,12 +177,12 @@ def _announce(plan: Run, picked: dict[str, Any] | None, device: torch.device) ->
     known = {name: getattr(protocol, name, None) for name in ("minority", "ratio", "train", "val")}
     words = ", ".join(f"{name}={value}" for name, value in known.items() if value is not None)
     out.print(
-        f"[bold]{plan.make_method().__class__.__name__}[/] on [bold]{plan.dataset}[/], "
+        f"[bold]{plan.make_method().title}[/] on [bold]{plan.dataset}[/], "
         f"{plan.imbalance} imbalance ({words}), on {device.type}"
     )
     if picked:
         words = ", ".join(f"{k}={v}" for k, v in picked.items())
-        out.print(f"[dim]preset picked on validation: {words} (--no-preset for the defaults)[/]")
+        out.print(f"[dim]preset: {words} (--no-preset for the defaults)[/]")
 
 
 def _run(plan: Run, graph: Data, device: torch.device) -> dict[str, Any]:
@@ -167,29 +225,45 @@ def _check_folder(folder: Path) -> None:
 
 
 def _deliver(result: dict[str, Any], folder: Path) -> None:
-    from evengraph.report import write_page
     from evengraph.report.terminal import result_table
-    from evengraph.results import write_json
 
     out.print()
     out.print(result_table(result))
     out.print()
-    write_json(result, folder / "result.json")
-    write_page(result, folder / "report.html")
+    _save(result, folder)
     for name in ("result.json", "report.html"):
         out.print(f"wrote {escape(str(folder / name))}", soft_wrap=True)
+
+
+def _save(result: dict[str, Any], folder: Path) -> None:
+    from evengraph.report import write_page
+    from evengraph.results import write_json
+
+    write_json(result, folder / "result.json")
+    write_page(result, folder / "report.html")
 
 
 @app.command()
 def methods(
     name: Annotated[str | None, typer.Argument(help="Show one method whole.")] = None,
 ) -> None:
-    """List the methods and their fields."""
-    from evengraph.experiment.command import describe_method, known_method
-    from evengraph.methods import METHODS
+    """List the methods: idea, reference, cost, fields."""
+    from dataclasses import asdict
 
-    for key in [known_method(name)] if name else METHODS:
-        out.print(describe_method(key, whole=name is not None), soft_wrap=True)
+    from evengraph.experiment.command import known_method
+    from evengraph.experiment.describe import describe_method, training_fields
+    from evengraph.methods import METHODS
+    from evengraph.report.terminal import fields_line, method_card
+
+    if name:
+        words = describe_method(known_method(name))
+        out.print(f"[bold]{words.name}[/]  {words.title}\n\n{escape(words.text)}\n", soft_wrap=True)
+        out.print(f"Fields: {escape(fields_line(words.fields))}")
+    else:
+        for key in METHODS:
+            out.print(method_card(asdict(describe_method(key))))
+            out.print()
+    out.print(f"Of all methods: {fields_line(training_fields())}")
 
 
 @data_app.command("list")
@@ -229,6 +303,10 @@ def data_fetch(
     out.print(f"{name}: {escape(str(place))}")
 
 
+def _complain(error: Exception) -> None:
+    err.print(f"[red]Error:[/] {escape(str(error))}", soft_wrap=True)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; a mistake of the user's ends in one line and status 2."""
     try:
@@ -236,7 +314,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         status = 130
     except (ValueError, OSError, MemoryError, FloatingPointError) as error:
-        err.print(f"[red]Error:[/] {escape(str(error))}", soft_wrap=True)
+        _complain(error)
         status = 2
     except Exception as error:
         # Usage errors; the class that they share depends on the version of typer.

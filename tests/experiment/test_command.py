@@ -1,7 +1,14 @@
 import pytest
 import torch
 
-from evengraph.experiment.command import describe_method, parse_seeds, pick_device, plan_run
+from evengraph.experiment.command import (
+    parse_methods,
+    parse_seeds,
+    pick_device,
+    plan_run,
+    settings_of_each,
+)
+from evengraph.methods import METHODS
 
 
 def plan(**changes):
@@ -44,8 +51,16 @@ def test_devices():
             pick_device(name)
 
 
-def test_a_method_is_described():
-    short = describe_method("gcn", whole=False)
-    assert "hidden=64" in short
-    assert "Kipf" not in short
-    assert "Kipf" in describe_method("gcn", whole=True)
+def test_methods():
+    assert parse_methods("gcn") == ["gcn"]
+    assert parse_methods("lte4g, gcn,lte4g") == ["lte4g", "gcn"]
+    assert parse_methods("all") == list(METHODS)
+    with pytest.raises(ValueError, match="did you mean lte4g"):
+        parse_methods("gcn,lte4")
+
+
+def test_settings_go_to_the_methods_that_have_them():
+    each = settings_of_each(["gcn", "reweight"], ["scale=2", "hidden=8"])
+    assert each == {"gcn": ["hidden=8"], "reweight": ["scale=2", "hidden=8"]}
+    with pytest.raises(ValueError, match="alpha"):
+        settings_of_each(["gcn", "reweight"], ["alpha=2"])

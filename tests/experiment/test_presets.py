@@ -32,6 +32,6 @@ def test_presets_come_from_the_papers_grid():
         "threshold": {0.5, 0.7},
         "recluster_every": {50, 100},
     }
-    for preset in _presets():
+    for preset in (one for one in _presets() if one["method"] == "unignn"):
         assert set(preset["fields"]) == set(grid)
         assert all(value in grid[name] for name, value in preset["fields"].items())

@@ -114,6 +114,75 @@ def test_patience_reaches_the_loop():
     assert method.history_[0].epochs == 3
 
 
+# Stages.
+
+
+@dataclass(kw_only=True)
+class Staged(Spy):
+    """Two stages, the second with limits of its own."""
+
+    second_epochs: int = 5
+    second_patience: int = 5
+
+    def _fit(self, task):
+        super()._fit(task)
+        ones = torch.ones(1, 1)
+        self._train(
+            self.net_,
+            lambda: (self.net_(ones).square().sum(), torch.tensor(0.5)),
+            max_epochs=self.second_epochs,
+            patience=self.second_patience,
+        )
+
+
+@pytest.mark.parametrize(
+    ("fields", "lengths"),
+    [
+        ({"max_epochs": 9}, [9, 5]),
+        ({"max_epochs": 3}, [3, 3]),  # the method's limit holds for every stage
+        ({"max_epochs": 9, "patience": 2}, [3, 5]),
+        ({"max_epochs": 9, "second_patience": 1}, [9, 2]),
+        ({"max_epochs": 9, "second_epochs": 0}, [9, 0]),
+        ({"max_epochs": 0}, [0, 0]),
+    ],
+)
+def test_stages_have_limits_of_their_own(fields, lengths):
+    seen = []
+    method = Staged(**fields)
+    method.fit(small_task(), seed=0, on_epoch=lambda history: seen.append(history.epochs))
+    assert [history.epochs for history in method.history_] == lengths
+    assert seen == [*range(lengths[0] + 1), *range(lengths[1] + 1)]
+
+
+def test_a_stage_goes_on_from_the_one_before():
+    task = small_task()
+    method = Staged(max_epochs=4).fit(task, seed=0)
+    first, second = (history.loss for history in method.history_)
+    assert second[0] == first[-1] < first[0]
+    again = method.fit(task, seed=0)
+    assert len(again.history_) == 2  # of this fit alone
+
+
+@pytest.mark.parametrize(("stop_at", "lengths"), [(2, [2, 0]), (7, [4, 2])])
+def test_after_ctrl_c_later_stages_take_no_steps(stop_at, lengths):
+    seen = []
+
+    def stop(history):
+        seen.append(history)
+        if len(seen) == stop_at + 1:
+            raise KeyboardInterrupt
+
+    task = small_task()
+    method = Staged(max_epochs=4).fit(task, seed=0, on_epoch=stop)
+    assert [history.epochs for history in method.history_] == lengths
+    assert [history.interrupted for history in method.history_] == [stop_at < 5, stop_at > 4]
+    assert method.is_fitted
+    assert method.fit(task, seed=0).history_[1].epochs == 4  # the next fit is a fresh one
+
+
+# A fit that does not come to its end.
+
+
 def test_a_fit_that_fails_is_no_fit(random_state):
     method = spy().fit(small_task(), seed=0)
     method.fail = True

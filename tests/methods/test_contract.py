@@ -4,9 +4,12 @@ import dataclasses
 import inspect
 import pickle
 import re
+from itertools import product
+from typing import Literal, get_args, get_origin, get_type_hints
 
 import pytest
 import torch
+from oracles import task_with
 from torch_geometric.data import Data
 
 import evengraph.methods
@@ -198,15 +201,29 @@ def test_one_labelled_node_in_every_class(name):
     check_fits(name, dataclasses.replace(task, train=train))
 
 
-def test_a_class_missing_from_validation(name):
+@pytest.mark.parametrize("counts", [(9, 9, 2), (6, 6, 6), (2, 2, 2), (9, 4, 1), (1, 9, 9)])
+def test_class_sizes_of_any_shape(name, counts):
+    check_fits(name, task_with(*counts))
+
+
+@pytest.mark.parametrize("label", [0, 1, 2])
+def test_a_class_missing_from_validation(name, label):
     task = small_task()
-    check_fits(name, dataclasses.replace(task, val=task.val & (task.graph.y != 1)))
+    check_fits(name, dataclasses.replace(task, val=task.val & (task.graph.y != label)))
 
 
 def test_an_isolated_labelled_node(name):
     task = small_task()
     node = task.train.nonzero()[0]
     keep = (task.graph.edge_index != node).all(0)
+    check_fits(name, changed(task, edge_index=task.graph.edge_index[:, keep]))
+
+
+@pytest.mark.parametrize("label", [0, 2])
+def test_a_class_whose_labelled_nodes_are_isolated(name, label):
+    task = small_task()
+    cut_off = task.train & (task.graph.y == label)
+    keep = ~cut_off[task.graph.edge_index].any(0)
     check_fits(name, changed(task, edge_index=task.graph.edge_index[:, keep]))
 
 
@@ -249,6 +266,25 @@ def test_all_nodes_labelled(name):
     val[::5] = True
     nobody = torch.zeros_like(val)
     check_fits(name, dataclasses.replace(task, train=~val, val=val, test=nobody))
+
+
+# Every choice that a method offers.
+
+
+def choices(method):
+    """The values of every field that has a few."""
+    for field, hint in get_type_hints(method).items():
+        if hint is bool:
+            yield [(field, value) for value in (False, True)]
+        elif get_origin(hint) is Literal:
+            yield [(field, value) for value in get_args(hint)]
+
+
+def test_all_choices_together(name):
+    task = small_task()
+    for chosen in product(*choices(METHODS[name])):
+        values = probabilities(name, task, max_epochs=2, **dict(chosen))
+        check_probabilities(values, task.graph.num_nodes, 3)
 
 
 # Tasks that are refused.
@@ -303,7 +339,7 @@ def test_sets_with_unlabelled_nodes(name, which):
 
 
 def test_predicting_before_fitting(name):
-    with pytest.raises(RuntimeError, match=f"{METHODS[name].__name__} is not fitted yet; call fit"):
+    with pytest.raises(RuntimeError, match=f"{METHODS[name].title} is not fitted yet; call fit"):
         make(name).predict_proba(small_task().graph)
 
 
@@ -341,6 +377,7 @@ def test_its_parts_are_where_they_belong(name):
     method = METHODS[name]
     assert method.__module__ == f"evengraph.methods.{name}"
     assert method.__name__.lower() == name
+    assert method.title.replace("-", "").lower() == name
     assert method.__name__ in evengraph.methods.__all__
 
 

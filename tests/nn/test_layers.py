@@ -123,3 +123,26 @@ def test_classifier_equals_the_formula():
     hidden = (matrix @ x @ net.conv.weight + net.conv.bias).relu()
     torch.testing.assert_close(value, hidden @ net.linear.weight.t() + net.linear.bias)
     assert not torch.equal(value, net(x, Sparse.from_dense(matrix), dropout=True))
+
+
+def test_classifier_of_what_is_already_propagated():
+    torch.manual_seed(0)
+    matrix = Sparse.from_dense(dense_row(dense_adjacency(random_edges(9, 20), 9)))
+    x = normal(9, 4).requires_grad_()
+    net = GraphClassifier(4, 5, 3, dropout=0.5).double()
+    ours = net.of_propagated(matrix @ x, dropout=False)
+    theirs = net(x, matrix, dropout=False)
+    torch.testing.assert_close(ours, theirs)
+    over, weight = [x, *net.parameters()], normal(9, 3, seed=5)
+    torch.testing.assert_close(
+        torch.autograd.grad(ours, over, weight), torch.autograd.grad(theirs, over, weight)
+    )
+    some = torch.tensor([7, 2])
+    torch.testing.assert_close(net.of_propagated((matrix @ x)[some], dropout=False), theirs[some])
+    values = []
+    for seed in (3, 3, 4):
+        with seeded(seed):
+            values.append(net.of_propagated(matrix @ x, dropout=True))
+    assert torch.equal(values[0], values[1])
+    assert not torch.equal(values[0], values[2])
+    assert not torch.equal(values[0], ours)

@@ -8,8 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch_geometric.utils import to_undirected
 
-from evengraph.ops import Sparse, adjacency, features, normalised
-from evengraph.ops.propagate import from_scipy, to_scipy
+from evengraph.ops import (
+    Sparse,
+    adjacency,
+    features,
+    normalise,
+    normalised,
+    undirected_adjacency,
+)
+from evengraph.ops.propagate import from_scipy, row_entries, scatter_sum, take, to_scipy
 from small_graphs import (
     dense_adjacency,
     dense_row,
@@ -55,8 +62,21 @@ def test_adjacency_is_binary_without_loops(graph):
     assert matrix.nnz == int(expected.sum())
 
 
+@given(edge_lists())
+def test_undirected_adjacency_reads_edges_in_both_directions(graph):
+    edge_index, num_nodes = graph
+    matrix = undirected_adjacency(edge_index, num_nodes)
+    expected = dense_adjacency(edge_index, num_nodes, undirected=True)
+    assert matrix.format == "csr"
+    assert np.array_equal(matrix.toarray(), expected.numpy())
+    assert matrix.nnz == int(expected.sum())
+
+
 def test_normalising_refuses_one_way_edges():
     matrix = adjacency(edges([(0, 1), (1, 2)]), 3)
+    for how in ("row", "symmetric"):
+        with pytest.raises(ValueError, match="symmetric"):
+            normalise(matrix, how)
     with pytest.raises(ValueError, match="symmetric"):
         normalised(matrix, torch.device("cpu"))
 
@@ -65,6 +85,19 @@ def test_normalising_refuses_one_way_edges():
 def test_adjacency_refuses_ids_outside_the_graph(bad):
     with pytest.raises(ValueError, match="edge_index must hold node ids from 0 to 2"):
         adjacency(edges(bad), 3)
+
+
+@given(edge_lists(), st.sampled_from(["symmetric", "row"]), st.integers(0, 99))
+def test_normalise_equals_the_formula_with_weights_too(graph, how, seed):
+    edge_index, num_nodes = graph
+    weights = normal(num_nodes, num_nodes, seed=seed).abs()
+    weighted = dense_adjacency(edge_index, num_nodes, undirected=True) * (weights + weights.t())
+    matrix = sp.csr_matrix(weighted.numpy())
+    before = matrix.copy()
+    formula = {"symmetric": dense_symmetric, "row": dense_row}[how]
+    value = torch.from_numpy(normalise(matrix, how).toarray())
+    torch.testing.assert_close(value, formula(weighted))
+    assert (matrix != before).nnz == 0
 
 
 @given(edge_lists(), st.sampled_from(["symmetric", "row"]))
@@ -114,6 +147,52 @@ def test_rows_then_columns_give_the_same_product():
     occupied, narrow = Sparse.from_dense(dense).rows(nodes).without_empty_columns()
     assert 0 < occupied.numel() < 40
     torch.testing.assert_close(narrow @ x[occupied], dense[nodes] @ x)
+
+
+@given(matrices(), st.data())
+def test_entries_of_rows_in_the_order_asked_for(dense, data):
+    rows = data.draw(st.lists(st.integers(0, dense.shape[0] - 1)))
+    matrix = Sparse.from_dense(dense).matrix
+    owner, positions = row_entries(matrix, torch.tensor(rows, dtype=torch.long))
+    assert owner.dtype == positions.dtype == torch.int64
+    columns, values = matrix.col_indices()[positions], matrix.values()[positions]
+    found = list(zip(owner.tolist(), columns.tolist(), values.tolist(), strict=True))
+    assert found == [
+        (place, column, value)
+        for place, row in enumerate(rows)
+        for column, value in enumerate(dense[row].tolist())
+        if value
+    ]
+
+
+@given(st.integers(1, 6), st.integers(0, 3), st.data())
+def test_take_and_its_gradient(size, width, data):
+    rows = data.draw(st.lists(st.integers(0, size - 1)))
+    x = normal(size, width).requires_grad_()
+    value = take(x, torch.tensor(rows, dtype=torch.long))
+    upstream = normal(len(rows), width, seed=1)
+    expected = torch.zeros(size, width, dtype=torch.float64)
+    for place, row in enumerate(rows):
+        assert torch.equal(value[place], x[row])
+        expected[row] += upstream[place]
+    assert value.shape == (len(rows), width)
+    torch.testing.assert_close(*torch.autograd.grad(value, x, upstream), expected)
+
+
+@given(st.integers(1, 6), st.sampled_from([(), (1,), (3,), (2, 2)]), st.data())
+def test_scatter_sum_and_its_gradient(size, shape, data):
+    index = data.draw(st.lists(st.integers(0, size - 1)))
+    values = normal(len(index), *shape).requires_grad_()
+    total = scatter_sum(values, torch.tensor(index, dtype=torch.long), size)
+    expected = torch.zeros(size, *shape, dtype=torch.float64)
+    for place, row in enumerate(index):
+        expected[row] += values[place].detach()
+    torch.testing.assert_close(total.detach(), expected)
+    upstream = normal(size, *shape, seed=1)
+    (gradient,) = torch.autograd.grad(total, values, upstream)
+    assert gradient.shape == values.shape
+    for place, row in enumerate(index):
+        assert torch.equal(gradient[place], upstream[row])
 
 
 def test_there_and_back():

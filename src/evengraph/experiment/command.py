@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from inspect import cleandoc
 from typing import Any
 
 import torch
@@ -16,7 +15,6 @@ from evengraph.experiment.presets import preset_for
 from evengraph.experiment.runner import Run
 from evengraph.imbalance import IMBALANCES
 from evengraph.methods import METHODS
-from evengraph.methods.base import Method
 
 MOST_SEEDS = 1000
 
@@ -51,6 +49,29 @@ def plan_run(
     )
     plan.make_method()  # refuses a bad field before any work is done
     return plan, picked
+
+
+def parse_methods(text: str) -> list[str]:
+    """Read `gcn`, `gcn,lte4g` or `all`."""
+    if text.strip() == "all":
+        return list(METHODS)
+    names = [known_method(part.strip()) for part in text.split(",")]
+    return list(dict.fromkeys(names))
+
+
+def settings_of_each(methods: Sequence[str], settings: Sequence[str]) -> dict[str, list[str]]:
+    """Which settings go to which method: each to all that have the field, and to one at least."""
+    names = {name: {item.name for item in fields(METHODS[name])} for name in methods}
+    wanted = {setting: setting.partition("=")[0].strip() for setting in settings}
+    if len(methods) > 1:
+        for field in wanted.values():
+            if not any(field in known for known in names.values()):
+                allowed = dict.fromkeys(f.name for m in methods for f in fields(METHODS[m]))
+                raise ValueError(unknown("field", field, allowed))
+    return {
+        name: [s for s, field in wanted.items() if len(methods) == 1 or field in known]
+        for name, known in names.items()
+    }
 
 
 def known_method(name: str) -> str:
@@ -92,15 +113,3 @@ def pick_device(name: str) -> torch.device:
             f"There is no {name} here: torch sees {torch.cuda.device_count()} card(s)."
         )
     return device
-
-
-def describe_method(name: str, *, whole: bool) -> str:
-    """A method for people: its idea, and its fields with their defaults."""
-    cls = METHODS[name]
-    text = cleandoc(cls.__doc__ or "")
-    shared = {item.name for item in fields(Method)}
-    own = [item for item in fields(cls) if item.name not in shared]
-    listed = ", ".join(f"{item.name}={item.default}" for item in own)
-    training = ", ".join(f"{item.name}={item.default}" for item in fields(Method))
-    body = text if whole else text.partition("\n")[0]
-    return f"[bold]{name}[/]  {body}\n  fields: {listed}\n  training: {training}\n"

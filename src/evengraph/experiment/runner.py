@@ -16,13 +16,18 @@ from evengraph.experiment.environment import describe
 from evengraph.experiment.paper import paper_cell
 from evengraph.imbalance import IMBALANCES, Imbalance
 from evengraph.methods import METHODS, Method
-from evengraph.metrics import evaluate
+from evengraph.metrics import evaluate, validation_score
 from evengraph.results import Record, mean_and_deviation
 from evengraph.task import Task
 from evengraph.training import Callback
 
-TUNED = {"alpha", "clusters_per_class", "threshold", "recluster_every"}
-"""What the paper searched over; any other change makes another method of it."""
+TUNED = {
+    "unignn": {"alpha", "clusters_per_class", "threshold", "recluster_every"},
+    "lte4g": {"reconstruct", "class_weights", "focal_gamma", "focal_alpha", "head_tenths"},
+    "graphsmote": {"variant"},
+    "graphens": {"layers", "hidden", "temperature", "masked"},
+}
+"""What was searched over, or set for each graph; any other change makes another method of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,11 +61,15 @@ class Run:
 
 
 def run_seed(task: Task, method: Method, *, seed: int, on_epoch: Callback | None = None) -> Record:
-    """Fit, predict and evaluate once."""
+    """Fit, predict and evaluate once.
+
+    The history is that of the longest stage, the validation score that of the whole.
+    """
     started = perf_counter()
     method.fit(task, seed=seed, on_epoch=on_epoch, progress=False)
-    figures = evaluate(task, method.predict_proba(task.graph))
-    last = method.history_[-1]
+    probabilities = method.predict_proba(task.graph)
+    figures = evaluate(task, probabilities)
+    longest = max(method.history_, key=lambda history: history.epochs)
     return Record(
         seed=seed,
         metrics={name: 100 * value for name, value in figures.items() if isinstance(value, float)},
@@ -70,10 +79,10 @@ def run_seed(task: Task, method: Method, *, seed: int, on_epoch: Callback | None
             "support": figures["per_class_support"],
         },
         confusion_matrix=figures["confusion_matrix"],
-        history={"loss": last.loss, "score": [100 * value for value in last.score]},
-        validation=100 * last.best_score,
-        best_epoch=last.best_epoch,
-        epochs=last.epochs,
+        history={"loss": longest.loss, "score": [100 * value for value in longest.score]},
+        validation=100 * float(validation_score(probabilities, task)),
+        best_epoch=longest.best_epoch,
+        epochs=longest.epochs,
         seconds=perf_counter() - started,
         interrupted=any(history.interrupted for history in method.history_),
     )
@@ -136,7 +145,7 @@ def _result(
         "imbalance": {"name": plan.imbalance, **imbalance_fields},
         "method": {
             "name": plan.method,
-            "title": type(method).__name__,
+            "title": method.title,
             "summary": (type(method).__doc__ or "").partition("\n")[0],
             "fields": asdict(method),
         },
@@ -158,6 +167,6 @@ def _paper(plan: Run, protocol: Imbalance) -> dict[str, Any] | None:
         item.name in known or getattr(protocol, item.name) == item.default
         for item in fields(protocol)  # type: ignore[arg-type]
     )
-    if not same or not set(plan.method_fields) <= TUNED:
+    if not same or not set(plan.method_fields) <= TUNED.get(plan.method, set()):
         return None
     return paper_cell(plan.dataset, plan.imbalance, asdict(protocol), plan.method)  # type: ignore[call-overload]

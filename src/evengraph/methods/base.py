@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Self, final
+from typing import ClassVar, Self, final
 
 import torch
 from torch import Tensor, nn
@@ -29,10 +29,16 @@ class Method(ABC):
         patience: Epochs without a better validation score before training stops.
     """
 
+    title: ClassVar[str]
+    """The name in the literature; that of the class if none is given."""
+
     learning_rate: float = 0.01
     weight_decay: float = 5e-4
     max_epochs: int = 10_000
     patience: int = 1_000
+
+    def __init_subclass__(cls) -> None:
+        cls.title = vars(cls).get("title", cls.__name__)
 
     def __post_init__(self) -> None:
         whole("max_epochs", self.max_epochs, 0)
@@ -65,7 +71,7 @@ class Method(ABC):
         self.fitted_ = False
         self.history_: list[History] = []
         self.num_features_, self.device_ = task.graph.num_features, task.graph.x.device
-        with shown(type(self).__name__, self.patience, self.max_epochs, progress) as show:
+        with shown(self.title, self.patience, self.max_epochs, progress) as show:
             self._callbacks = [callback for callback in (show, on_epoch) if callback is not None]
             try:
                 with seeded(seed):
@@ -84,7 +90,7 @@ class Method(ABC):
             returns: (N, C)
         """
         if not self.is_fitted:
-            raise RuntimeError(f"This {type(self).__name__} is not fitted yet; call fit first.")
+            raise RuntimeError(f"This {self.title} is not fitted yet; call fit first.")
         check_graph(graph)
         if graph.num_features != self.num_features_:
             raise ValueError(

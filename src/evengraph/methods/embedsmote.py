@@ -53,6 +53,8 @@ class EmbedSMOTE(NetworkMethod):
         2017; in the form of Yun, Kim, Yoon and Park, "LTE4G", CIKM 2022.
     """
 
+    title = "Embed-SMOTE"
+
     copies: int = 1
     minority: int = 0
     layers: int = 1

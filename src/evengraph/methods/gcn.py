@@ -32,6 +32,8 @@ class GCN(NetworkMethod):
         ICLR 2017.
     """
 
+    title = "GCN"
+
     def _fit(self, task: Task) -> None:
         labels = task.graph.y[task.train]
         inputs = self._inputs(task.graph)

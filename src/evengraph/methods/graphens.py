@@ -65,6 +65,8 @@ class GraphENS(Method):
         Node Classification", ICLR 2022.
     """
 
+    title = "GraphENS"
+
     layers: int = 2
     hidden: int = 256
     dropout: float = 0.5

@@ -71,6 +71,8 @@ class GraphSMOTE(NetworkMethod):
         Neural Networks", WSDM 2021.
     """
 
+    title = "GraphSMOTE"
+
     variant: Literal["T", "O"] = "T"
     copies: int = 1
     minority: int = 0

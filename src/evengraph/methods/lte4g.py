@@ -79,6 +79,8 @@ class LTE4G(NetworkMethod):
         Yun, Kim, Yoon and Park, "LTE4G: Long-Tail Experts for Graph Neural Networks", CIKM 2022.
     """
 
+    title = "LTE4G"
+
     reconstruct: bool = False
     class_weights: bool = True
     focal_gamma: float = 1.0

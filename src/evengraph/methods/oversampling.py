@@ -45,5 +45,7 @@ class Oversampling(EnlargedGraph):
         for Graph Neural Networks", CIKM 2022.
     """
 
+    title = "Over-sampling"
+
     def _new_features(self, x: Tensor, labels: Tensor, copies: Copies) -> Tensor:
         return x[copies.positions]

@@ -46,6 +46,8 @@ class Reweight(NetworkMethod):
         for Graph Neural Networks", CIKM 2022.
     """
 
+    title = "Re-weight"
+
     scale: float = 1.0
     balance: bool = False
     minority: int = 0

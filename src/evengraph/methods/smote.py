@@ -48,6 +48,8 @@ class SMOTE(EnlargedGraph):
         JAIR 2002; in the form of Yun, Kim, Yoon and Park, "LTE4G", CIKM 2022.
     """
 
+    title = "SMOTE"
+
     def _new_features(self, x: Tensor, labels: Tensor, copies: Copies) -> Tensor:
         # From a stream of its own, so that the network starts as every other method's.
         stream = generator(torch.initial_seed())

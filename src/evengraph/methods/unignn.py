@@ -66,8 +66,8 @@ class UniGNN(Method):
         predict_proba: (N, C)
 
     Cost:
-        O((E_alpha + N) h + nnz(X) h) an epoch, with E_alpha pairs at most alpha steps apart; k-means
-        every few epochs, O(N K h) a round.
+        O((E_alpha + N) h + nnz(X) h) an epoch, with E_alpha pairs at most alpha steps apart;
+        k-means every few epochs, O(N K h) a round.
 
     Departs:
         Points that the paper leaves open. Pseudo-labels come from a pass without dropout, and
@@ -85,6 +85,8 @@ class UniGNN(Method):
         Alchihabi, Yan and Guo, "Overcoming Class Imbalance: Unified GNN Learning with
         Structural and Semantic Connectivity Representations", 2024.
     """
+
+    title = "Uni-GNN"
 
     alpha: int = 2
     clusters_per_class: int = 10

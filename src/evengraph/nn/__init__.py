@@ -2,7 +2,7 @@
 
 from evengraph.nn.decoders import EdgeDecoder, Reconstruction
 from evengraph.nn.layers import GraphClassifier, GraphConv, relu_dropout
-from evengraph.nn.network import GraphNetwork
+from evengraph.nn.graphnetwork import GraphNetwork
 from evengraph.nn.unified import Connectivity, UnifiedNetwork
 
 __all__ = [

@@ -46,8 +46,8 @@ class Reconstruction:
 
     The loss over all N^2 pairs is |E| (mean over edges of (1 - s)^2 + mean over other pairs of
     s^2), every node being joined to itself. Here the second mean is over pairs drawn anew at
-    each call, as many as there are edges, which is right on average; a graph with more edges
-    than `limit` draws its edges, too.
+    each call, as many as there are edges, which is right on average (unless nearly all pairs are
+    edges and none but those is drawn); a graph with more edges than `limit` draws its edges, too.
 
     Args:
         adjacency: The graph, binary and symmetric, without self-loops.

@@ -88,8 +88,8 @@ def similar_nodes(x: Tensor, adjacency: Tensor, nodes: Tensor, skip: int) -> Ten
     for node in nodes:
         likeness = (x @ (x[node] / length[node])) / length
         _, positions = row_entries(adjacency, node.unsqueeze(0))
-        likeness[adjacency.col_indices()[positions].long()] -= 1  # neighbours come last
-        likeness[node] -= 1
-        best = likeness.topk(min(skip + SIMILAR, likeness.numel())).indices
-        found.append(best[skip:])
+        likeness[adjacency.col_indices()[positions].long()] = -torch.inf
+        likeness[node] = -torch.inf
+        best, which = likeness.topk(min(skip + SIMILAR, likeness.numel()))
+        found.append(which[skip:][best[skip:].isfinite()])
     return torch.cat(found).unique() if found else nodes

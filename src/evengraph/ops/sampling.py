@@ -106,6 +106,7 @@ def nearest_peers(x: Tensor, labels: Tensor) -> Tensor:
     if not size:
         return own
     step = max(BLOCK_ENTRIES // size, 1)
+    x = x - x.mean(0)  # distances are taken through products, which are exact near the origin
     found = []
     for rows in own.split(step):
         distance = torch.cdist(x[rows], x)
@@ -183,5 +184,5 @@ def sample_neighbours(
     order = order[torch.argsort(owner[order], stable=True)]  # by new node, then by luck
     size = torch.bincount(owner, minlength=sources.numel())
     rank = torch.arange(order.numel(), device=order.device) - _starts(size)[owner[order]]
-    kept = order[rank < degrees[owner[order]]]
+    kept = order[(rank < degrees[owner[order]]) & (chance[order] > 0)]
     return owner[kept], neighbour[kept]

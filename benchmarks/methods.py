@@ -1,0 +1,95 @@
+"""Seconds an epoch and peak memory of every method, beside plain GCN.
+
+Each method runs in a process of its own, a few epochs of every stage. The memory is what fitting
+added at its peak to what the process held before, graph and libraries included.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+from benchmarks.timing import table
+
+GRAPHS = ("cora", "pubmed", "toy 169k")
+EPOCHS = 10
+STAGES = {"pretrain_epochs": 5, "expert_epochs": 5, "student_epochs": 5}
+
+
+def measure(graph: str, method: str) -> dict[str, Any]:
+    """Run one method in a process of its own."""
+    call = [sys.executable, "-W", "ignore", "-m", "benchmarks.methods", graph, method]
+    done = subprocess.run(call, capture_output=True, text=True, check=True)
+    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+def _child(graph: str, method: str) -> None:
+    import resource
+
+    import torch
+
+    from evengraph.data import load, toy
+    from evengraph.imbalance import Step
+    from evengraph.methods import METHODS
+
+    torch.set_num_threads(2)
+    data = toy(169_000, 2_300_000, 128, 10) if graph == "toy 169k" else load(graph)
+    task = Step(minority=1 if graph == "pubmed" else 3)(data, seed=5)
+    fields: dict[str, Any] = {"max_epochs": EPOCHS}
+    names = METHODS[method].__dataclass_fields__
+    fields |= {name: value for name, value in STAGES.items() if name in names}
+    if "reconstruct" in names:
+        fields["reconstruct"] = True  # the dearer way
+    before = _resident()
+    model = METHODS[method](**fields).fit(task, seed=5, progress=False)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # KiB on Linux
+    longest = max(model.history_, key=lambda history: history.epochs)
+    print(
+        json.dumps(
+            {
+                "epoch": longest.seconds / (longest.epochs + 1),
+                "memory": peak - before,
+                "stages": len(model.history_),
+                "fewest": min(history.epochs for history in model.history_),
+            }
+        )
+    )
+
+
+def _resident() -> float:
+    """What this process holds now, GiB."""
+    with open("/proc/self/status") as status:
+        line = next(line for line in status if line.startswith("VmRSS"))
+    return int(line.split()[1]) / 2**20
+
+
+def main() -> None:
+    from evengraph.methods import METHODS
+
+    for graph in GRAPHS:
+        found = {name: measure(graph, name) for name in METHODS}
+        plain = found["gcn"]
+        rows = [
+            [
+                name,
+                figures["stages"],
+                1000 * figures["epoch"],
+                figures["epoch"] / plain["epoch"],
+                figures["memory"],
+            ]
+            for name, figures in found.items()
+        ]
+        limit = {"pubmed": ", target under 2", "toy 169k": ", target under 10"}.get(graph, "")
+        table(
+            f"methods on {graph}: milliseconds an epoch of the longest stage, validation included; "
+            f"memory that fitting added at its peak, GiB{limit}",
+            ["method", "stages", "ms", "times GCN", "GiB"],
+            rows,
+        )
+
+
+if __name__ == "__main__":
+    _child(sys.argv[1], sys.argv[2])

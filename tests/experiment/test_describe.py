@@ -1,0 +1,27 @@
+import pytest
+
+from evengraph.experiment.describe import describe_method, training_fields
+from evengraph.methods import METHODS
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_can_be_described(name):
+    words = describe_method(name)
+    assert words.title == METHODS[name].title
+    assert words.idea.endswith(".")
+    assert words.cost.startswith("O(")
+    assert any(year in words.reference for year in ("2002", "2012", "2017", "2021", "2022", "2024"))
+    assert not set(words.fields) & set(training_fields())
+    assert words.text.startswith(words.idea)
+
+
+def test_fields_come_with_their_defaults():
+    assert describe_method("lte4g").fields["high_degree"] == 6
+    assert describe_method("gcn").fields == {"hidden": 64, "dropout": 0.5, "normalisation": "row"}
+    assert training_fields()["patience"] == 1000
+
+
+def test_sections_are_joined_to_one_line():
+    words = describe_method("unignn")
+    assert "\n" not in words.reference + words.cost
+    assert "Alchihabi, Yan and Guo" in words.reference

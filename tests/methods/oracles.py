@@ -1,0 +1,91 @@
+"""Tasks with class sizes of one's choice, and the comparison's network as dense formulas."""
+
+import copy
+import dataclasses
+
+import pytest
+import torch
+
+from evengraph.data import toy
+from evengraph.metrics import validation_score
+from evengraph.training import train
+from small_graphs import dense_adjacency, dense_row, dense_symmetric, task_of
+
+DENSE = {"row": dense_row, "symmetric": dense_symmetric}
+
+
+def task_with(*counts, num_nodes=150, seed=1):
+    """A generated graph with so many labelled nodes in each class, and five to choose by."""
+    graph = toy(num_nodes, 4 * num_nodes, 64, len(counts), seed, size_ratio=0.5)
+    train, val = [], []
+    for label, size in enumerate(counts):
+        nodes = (graph.y == label).nonzero().flatten().tolist()[::-1]
+        train += nodes[:size]
+        val += nodes[size : size + 5]
+    task = task_of(graph, train, val)
+    assert task.class_counts.tolist() == list(counts)
+    return task
+
+
+def dense_graph(graph):
+    return dense_adjacency(graph.edge_index, graph.num_nodes, undirected=True)
+
+
+def dense_propagation(graph, how="row"):
+    return DENSE[how](dense_graph(graph))
+
+
+def labelled(task):
+    """The labelled nodes and their classes."""
+    return task.train.nonzero().flatten(), task.graph.y[task.train]
+
+
+def dense_conv(conv, x, matrix):
+    """P x W + b, then ReLU."""
+    return (matrix @ x.double() @ conv.weight.double() + conv.bias.double()).relu()
+
+
+def dense_linear(linear, x):
+    return x @ linear.weight.double().t() + linear.bias.double()
+
+
+def dense_classify(classifier, x, matrix):
+    return dense_linear(classifier.linear, dense_conv(classifier.conv, x, matrix))
+
+
+def dense_logits(net, x, matrix):
+    """The whole network, without dropout."""
+    return dense_classify(net.classifier, dense_conv(net.encoder, x, matrix), matrix)
+
+
+def first_loss(method, task):
+    """The loss of the first weights, which are those that no steps leave."""
+    method = dataclasses.replace(method, dropout=0, max_epochs=0).fit(task, seed=0)
+    return method, method.history_[-1].loss[0]
+
+
+def check_losses(method, task, module, loss, rel=1e-4):
+    """The method's losses, and so its gradients, are those of a formula that is trained alike.
+
+    The module holds the first weights in single precision; the formula is given a copy.
+    """
+    module = copy.deepcopy(module).double()
+    method.fit(task, seed=0)
+    history = train(
+        module,
+        lambda: (loss(module), torch.zeros(())),
+        learning_rate=method.learning_rate,
+        weight_decay=method.weight_decay,
+        max_epochs=method.max_epochs,
+        patience=method.patience,
+    )
+    assert len(history.loss) > 1
+    assert method.history_[-1].loss == pytest.approx(history.loss, rel=rel)
+
+
+def check_chosen(method, task):
+    """The score that the weights were chosen by is that of the answer."""
+    values = method.predict_proba(task.graph)
+    score = float(validation_score(values, task))
+    assert score > 0.4  # not by guessing
+    assert method.history_[-1].best_score == pytest.approx(score, abs=1e-6)

@@ -1,0 +1,355 @@
+"""GraphENS: who is mixed with whom, features, neighbours and saliency against the formulas."""
+
+import copy
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import check_chosen, dense_graph, dense_propagation, labelled, task_with
+from torch.nn.functional import cross_entropy
+
+from evengraph.methods import GraphENS, graphens
+from evengraph.methods.graphens import Pairs, draw_pairs
+from evengraph.ops.propagate import from_scipy, undirected_adjacency
+from evengraph.rng import seeded
+from small_graphs import graph_of, normal, small_task
+
+# Who is mixed with whom.
+
+
+def counted(counts):
+    return torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.randoms(use_true_random=False))
+def test_every_class_reaches_the_largest(counts, luck):
+    labels = counted(counts).tolist()
+    luck.shuffle(labels)
+    labels = torch.tensor(labels)
+    with seeded(luck.randrange(1000)):
+        pairs = draw_pairs(labels, torch.tensor(counts))
+    added = torch.bincount(pairs.labels, minlength=len(counts))
+    assert (torch.tensor(counts) + added == max(counts)).all()
+    assert torch.equal(labels[pairs.sources], pairs.labels)
+    assert ((pairs.targets >= 0) & (pairs.targets < labels.numel())).all()
+    assert ((pairs.shares > 0) & (pairs.shares < 1)).all()
+    if max(counts) > 1:  # a class of one is never a target
+        assert (torch.tensor(counts)[labels[pairs.targets]] > 1).all()
+
+
+def many_pairs(counts, times=400):
+    labels = counted(counts)
+    with seeded(0):
+        drawn = [draw_pairs(labels, torch.tensor(counts)) for _ in range(times)]
+    return labels, Pairs(*(torch.cat(parts) for parts in zip(*drawn, strict=True)))
+
+
+def check_law(found, chances):
+    """Counts lie within four standard deviations of what they should be."""
+    total = sum(found)
+    for count, chance in zip(found, chances, strict=True):
+        assert abs(count - total * chance) <= 4 * math.sqrt(total * chance * (1 - chance)) + 1e-9
+
+
+def test_targets_are_drawn_by_the_logarithm_of_their_class():
+    counts = [12, 4, 2, 1]
+    labels, pairs = many_pairs(counts)
+    chances = [math.log(counts[label]) / counts[label] for label in labels.tolist()]
+    expected = [chance / sum(chances) for chance in chances]
+    check_law(torch.bincount(pairs.targets, minlength=19).tolist(), expected)
+
+
+def test_sources_are_drawn_evenly():
+    _, pairs = many_pairs([12, 4, 2, 1])
+    for label, (first, size) in enumerate([(0, 12), (12, 4), (16, 2), (18, 1)]):
+        drawn = pairs.sources[pairs.labels == label] - first
+        check_law(torch.bincount(drawn, minlength=size).tolist(), [1 / size] * size)
+
+
+def test_shares_follow_a_beta_law():
+    shares = many_pairs([12, 1])[1].shares.double()
+    assert shares.mean().item() == pytest.approx(0.5, abs=0.015)
+    assert shares.var().item() == pytest.approx(0.05, abs=0.003)
+    cube = shares.pow(4).mean().item()  # of Beta(2, 2): 2 * 3 * 4 * 5 / (4 * 5 * 6 * 7)
+    assert cube == pytest.approx(1 / 7, abs=0.01)
+
+
+def test_equal_classes_have_no_pairs_even_if_of_one():
+    for counts in ([1, 1, 1], [5, 5]):
+        pairs = draw_pairs(counted(counts), torch.tensor(counts))
+        assert [part.numel() for part in pairs] == [0] * 4
+
+
+# Features.
+
+
+def mixed(divergence, saliency, masked=0.2, count=3, width=50):
+    """Of a source of ones and a target of zeros, half and half."""
+    x = torch.stack([torch.ones(width), torch.zeros(width)])
+    ones = torch.ones(count)
+    pairs = Pairs(torch.zeros(count).long(), ones.long(), torch.zeros(count).long(), 0.5 * ones)
+    if divergence is not None:
+        divergence = torch.full((count,), divergence)
+    with seeded(0):
+        return GraphENS(masked=masked)._mix(x, pairs, divergence, saliency)
+
+
+def test_warm_up_mixes_by_share_alone():
+    assert (mixed(None, None) == 0.5).all()
+
+
+@pytest.mark.parametrize(
+    ("divergence", "masked", "taken"),
+    # of 50 features: ten drawn, by how far the two differ half of them to all
+    [(0.0, 0.2, 5), (3.0, 0.2, 7), (60.0, 0.2, 10), (0.0, 0.02, 1), (0.0, 0.0, 1)],
+)
+def test_sensitive_features_are_the_sources(divergence, masked, taken):
+    even = torch.full((2, 50), 1 / 50)
+    new = mixed(divergence, even, masked)
+    assert set(new.unique().tolist()) == {0.5, 1}
+    assert ((new == 1).sum(1) == taken).all()
+
+
+def test_the_targets_saliency_decides_which():
+    saliency = torch.full((2, 50), 1e-10)
+    saliency[0, 40:] = 0.1  # of the source: must not matter
+    saliency[1, :10] = 0.1
+    new = mixed(60.0, saliency)
+    assert (new[:, :10] == 1).all()
+    assert (new[:, 10:] == 0.5).all()
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.0])
+def test_divergence_of_the_neighbourhoods(temperature):
+    task = task_with(6, 4, 2)
+    nodes, labels = labelled(task)
+    method = GraphENS(temperature=temperature)
+    last = graphens._Last(nodes)
+    pairs = draw_pairs(labels, task.class_counts)
+    propagation = method._inputs(task.graph)[1]
+    logits = normal(150, 3, dtype=torch.float32) * 5
+    for epoch in range(2):
+        assert method._divergence(last, propagation, pairs) is None, epoch
+        last.keep(logits, torch.zeros(2, 2, requires_grad=True), torch.zeros(2, 2))
+    found = method._divergence(last, propagation, pairs)
+    around = dense_propagation(task.graph) @ logits.double() / temperature
+    law = around.softmax(1)[nodes]
+    source, target = law[pairs.sources], law[pairs.targets]
+    expected = (source * (source / target).log()).sum(1)
+    torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=1e-5)
+    assert (found >= 0).all()
+
+
+# Neighbours.
+
+# 0 - 1, 2, 3; 4 - 5, 6; 7 is isolated
+STAR = graph_of(torch.zeros(8, 1), [(0, 1), (0, 2), (0, 3), (4, 5), (4, 6)], [0] * 8)
+LABELLED = torch.tensor([0, 4, 7])
+
+
+def neighbours(source, target, divergence, count=300):
+    matrix = undirected_adjacency(STAR.edge_index, 8)
+    adjacency = from_scipy(matrix, torch.device("cpu"), torch.float32)
+    places = (torch.full((count,), place) for place in (source, target))
+    pairs = Pairs(*places, torch.zeros(count).long(), torch.full((count,), 0.5))
+    if divergence is not None:
+        divergence = torch.full((count,), divergence)
+    with seeded(0):
+        new, known = GraphENS()._neighbours(adjacency, LABELLED, pairs, divergence)
+    found = [set() for _ in range(count)]
+    for place, node in zip(new.tolist(), known.tolist(), strict=True):
+        assert node not in found[place]
+        found[place].add(node)
+    return found
+
+
+def test_in_warm_up_neighbours_are_the_sources():
+    assert neighbours(0, 1, None, 3) == [{1, 2, 3}] * 3
+    assert neighbours(1, 0, None, 3) == [{5, 6}] * 3
+    assert neighbours(2, 0, None, 3) == [set()] * 3
+
+
+def test_afterwards_neighbours_are_of_both():
+    found = neighbours(0, 1, 0.0)
+    assert set().union(*found) == {1, 2, 3, 5, 6}
+    assert {len(nodes) for nodes in found} == {0, 1, 2, 3}  # as some node of the graph has
+    alone = [nodes for nodes in found if len(nodes) == 1]
+    # half of the time a neighbour of the source
+    of_source = sum(bool(nodes & {1, 2, 3}) for nodes in alone)
+    check_law([of_source, len(alone) - of_source], [0.5, 0.5])
+
+
+def test_the_more_they_differ_the_more_neighbours_are_the_sources():
+    alone = [nodes for nodes in neighbours(0, 1, 1.0, 1000) if len(nodes) == 1]
+    of_source = sum(bool(nodes & {1, 2, 3}) for nodes in alone)
+    share = 1 / (1 + math.exp(-1))
+    check_law([of_source, len(alone) - of_source], [share, 1 - share])
+    assert set().union(*neighbours(0, 1, 100.0)) == {1, 2, 3}
+
+
+def test_a_new_node_has_at_most_the_degree_of_its_source():
+    # degrees 3, 2, five of 1 and one of 0
+    sizes = torch.tensor([len(nodes) for nodes in neighbours(1, 0, 0.0, 2000)])
+    check_law(torch.bincount(sizes).tolist(), [1 / 8, 5 / 8, 2 / 8])
+    assert neighbours(2, 0, 0.0, 20) == [set()] * 20
+
+
+# Training.
+
+
+@pytest.fixture
+def watched(monkeypatch):
+    """The pairs of every epoch, and what the last one leaves behind."""
+    drawn, left, real = [], [], graphens._Last
+
+    def draw(*args):
+        drawn.append(draw_pairs(*args))
+        return drawn[-1]
+
+    def make(nodes):
+        left.append(real(nodes))
+        return left[-1]
+
+    monkeypatch.setattr(graphens, "draw_pairs", draw)
+    monkeypatch.setattr(graphens, "_Last", make)
+    return drawn, left
+
+
+def dense_forward(net, x, matrix):
+    hidden = x.double()
+    for weight, bias in zip(net.weights, net.biases, strict=True):
+        hidden = (matrix @ hidden @ weight.double() + bias.double()).relu()
+    return hidden @ net.linear.weight.double().t() + net.linear.bias.double()
+
+
+def dense_loss(net, task, x, pairs):
+    """The loss of a warm-up epoch: features mixed by share, the source's neighbours copied."""
+    nodes, labels = labelled(task)
+    size, count = task.graph.num_nodes, pairs.labels.numel()
+    sources, targets = nodes[pairs.sources], nodes[pairs.targets]
+    share, fixed = pairs.shares.double().unsqueeze(1), x.detach()
+    new = share * fixed[sources] + (1 - share) * fixed[targets]
+    rows = torch.cat([dense_graph(task.graph)[sources], torch.eye(count)], dim=1)
+    plain = torch.cat([dense_propagation(task.graph), torch.zeros(size, count)], dim=1)
+    matrix = torch.cat([plain, rows / rows.sum(1, keepdim=True)])
+    logits = dense_forward(net, torch.cat([x, new]), matrix)
+    every = torch.cat([nodes, torch.arange(count) + size])
+    return cross_entropy(logits[every], torch.cat([labels, pairs.labels]))
+
+
+QUICK = {"hidden": 8, "dropout": 0}
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_the_first_loss_equals_the_formula(watched, layers):
+    task = task_with(6, 3, 1)
+    method = GraphENS(layers=layers, max_epochs=0, **QUICK).fit(task, seed=0)
+    expected = dense_loss(method.net_, task, task.graph.x.double(), watched[0][0])
+    assert method.history_[0].loss[0] == pytest.approx(expected.item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_saliency_is_the_gradient_of_the_loss(watched, layers):
+    task = task_with(6, 3, 1)
+    settings = {"layers": layers, **QUICK}
+    start = GraphENS(max_epochs=0, **settings).fit(task, seed=0).net_
+    drawn, left = watched
+    drawn.clear()
+    GraphENS(max_epochs=1, **settings).fit(task, seed=0)
+    x = task.graph.x.double().requires_grad_()
+    loss = dense_loss(start, task, x, drawn[0])
+    (gradient,) = torch.autograd.grad(loss, x)
+    sensitive = gradient[labelled(task)[0]].abs() + 1e-10
+    expected = sensitive / sensitive.sum(1, keepdim=True)
+    torch.testing.assert_close(left[-1].saliency.double(), expected, rtol=1e-3, atol=1e-6)
+
+
+def test_known_nodes_do_not_hear_new_ones(watched):
+    task = small_task()
+    method = GraphENS(max_epochs=0, **QUICK).fit(task, seed=0)
+    assert watched[0][0].labels.numel() == 8
+    expected = dense_forward(method.net_, task.graph.x, dense_propagation(task.graph))
+    torch.testing.assert_close(watched[1][0].logits.double(), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_the_best_is_chosen_on_the_graph_itself():
+    task = small_task()
+    check_chosen(GraphENS(max_epochs=20, hidden=16).fit(task, seed=0), task)
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_probabilities_equal_the_formula(layers):
+    task = small_task()
+    method = GraphENS(layers=layers, hidden=5, max_epochs=4).fit(task, seed=0)
+    expected = dense_forward(method.net_, task.graph.x, dense_propagation(task.graph)).softmax(1)
+    values = method.predict_proba(task.graph).double()
+    torch.testing.assert_close(values, expected, rtol=1e-4, atol=1e-6)
+
+
+def trained(method, task, loss):
+    """Losses of the formula, trained as the method is."""
+    net = copy.deepcopy(GraphENS(max_epochs=0, **QUICK).fit(task, seed=0).net_).double()
+    adam = torch.optim.Adam(
+        net.parameters(), lr=method.learning_rate, weight_decay=method.weight_decay
+    )
+    losses = []
+    for epoch in range(method.max_epochs + 1):
+        adam.zero_grad()
+        value = loss(net, epoch)
+        losses.append(value.item())
+        value.backward()
+        adam.step()
+    return losses
+
+
+def test_equal_classes_make_it_a_plain_network():
+    task = task_with(6, 6, 6)
+    method = GraphENS(max_epochs=5, **QUICK).fit(task, seed=0)
+    nodes, labels = labelled(task)
+    matrix = dense_propagation(task.graph)
+    expected = trained(
+        method,
+        task,
+        lambda net, _: cross_entropy(dense_forward(net, task.graph.x, matrix)[nodes], labels),
+    )
+    assert method.history_[0].loss == pytest.approx(expected, rel=1e-4)
+
+
+def test_warm_up_lasts_until_its_epoch(watched):
+    task = task_with(6, 3, 1)
+    method = GraphENS(max_epochs=5, warmup=3, **QUICK).fit(task, seed=0)
+    pairs = list(watched[0])
+    x = task.graph.x.double()
+    expected = trained(method, task, lambda net, epoch: dense_loss(net, task, x, pairs[epoch]))
+    assert method.history_[0].loss[:4] == pytest.approx(expected[:4], rel=1e-4)
+    assert method.history_[0].loss[4] != pytest.approx(expected[4], rel=1e-4)
+
+
+def test_every_field_matters():
+    task = small_task()
+    full = {"max_epochs": 6, "hidden": 16}
+    losses = [
+        tuple(GraphENS(**full | fields).fit(task, seed=0).history_[0].loss)
+        for fields in ({}, {"warmup": 9}, {"temperature": 0.1}, {"masked": 0.9}, {"layers": 1})
+    ]
+    assert len(set(losses)) == 5
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "rule"),
+    [
+        ("layers", 0, "be at least 1"),
+        ("hidden", 0, "be at least 1"),
+        ("warmup", -1, "be at least 0"),
+        ("dropout", 1, r"lie in \[0, 1\)"),
+        ("masked", 1, r"lie in \[0, 1\)"),
+        ("masked", -0.1, r"lie in \[0, 1\)"),
+        ("temperature", 0, "be above 0"),
+        ("temperature", float("nan"), "be above 0"),
+    ],
+)
+def test_bad_fields_are_refused(field, value, rule):
+    with pytest.raises(ValueError, match=f"{field} must {rule}, got .?{value}"):
+        GraphENS(**{field: value})

@@ -1,0 +1,298 @@
+"""GraphSMOTE: candidate links by sets, link weights, its loss and gradients against the formula."""
+
+import copy
+import dataclasses
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import (
+    DENSE,
+    check_chosen,
+    check_losses,
+    dense_classify,
+    dense_conv,
+    dense_graph,
+    dense_logits,
+    dense_propagation,
+    first_loss,
+    labelled,
+    task_with,
+)
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from evengraph.methods import GCN, GraphSMOTE, graphsmote
+from evengraph.methods.graphsmote import candidate_links
+from evengraph.nn import EdgeDecoder
+from evengraph.ops import Sparse
+from evengraph.rng import seeded
+from small_graphs import dense_adjacency, edge_lists, graph_of, normal, small_task, task_of
+
+SHARE = 0.3
+
+
+@pytest.fixture
+def decoders(monkeypatch):
+    """Every decoder that is made."""
+    made = []
+
+    def make(width):
+        made.append(EdgeDecoder(width))
+        return made[-1]
+
+    monkeypatch.setattr(graphsmote, "EdgeDecoder", make)
+    return made
+
+
+@pytest.fixture
+def one_share(monkeypatch):
+    """Every new node lies as far on its way."""
+    monkeypatch.setattr(
+        graphsmote, "class_shares", lambda copies, *_: torch.full(copies.labels.shape, SHARE)
+    )
+
+
+# Links.
+
+
+@given(st.data())
+def test_candidates_are_the_neighbours_of_both_ends(data):
+    edge_index, num_nodes = data.draw(edge_lists())
+    closed = dense_adjacency(edge_index, num_nodes, undirected=True) + torch.eye(num_nodes)
+    node = st.integers(0, num_nodes - 1)
+    ends = data.draw(st.lists(st.tuples(node, node), max_size=5))
+    seeds, peers = torch.tensor(ends, dtype=torch.long).reshape(-1, 2).t()
+    new, known = candidate_links(Sparse.from_dense(closed).matrix, seeds, peers)
+    expected = {
+        (place, int(other))
+        for place, pair in enumerate(ends)
+        for end in pair
+        for other in closed[end].nonzero()
+    }
+    found = list(zip(new.tolist(), known.tolist(), strict=True))
+    assert len(found) == len(set(found))
+    assert set(found) == expected
+
+
+def weights(**fields):
+    with seeded(0):
+        decoder = EdgeDecoder(4)
+    one, other = (normal(50, 4, seed=seed, dtype=torch.float32) for seed in (0, 1))
+    found = GraphSMOTE(**fields)._weights(decoder, one, other)
+    return found, decoder(one, other)
+
+
+@pytest.mark.parametrize("sound", [False, True])
+def test_t_keeps_links_that_are_likely(sound):
+    found, scores = weights(variant="T", sound=sound)
+    assert set(found.tolist()) == {0, 1}
+    assert torch.equal(found == 1, scores >= 0.5)
+    assert not found.requires_grad
+
+
+@pytest.mark.parametrize("sound", [False, True])
+def test_o_weighs_links_by_their_scores(sound):
+    found, scores = weights(variant="O", sound=sound)
+    assert torch.equal(found, scores)
+    assert found.requires_grad == sound
+
+
+# The loss.
+
+
+def nearest(rows):
+    """For each row the nearest other; alone, itself."""
+    distance = torch.cdist(rows, rows)
+    return (distance + torch.eye(rows.shape[0]) * 1e9).argmin(1)
+
+
+def dense_loss(method, task, net, decoder, times=1):
+    """Cross-entropy in the enlarged graph, all matrices dense and all pairs scored."""
+    graph, (nodes, labels) = task.graph, labelled(task)
+    propagation = dense_propagation(graph, method.normalisation)
+    known = dense_conv(net.encoder, graph.x, propagation)
+    seeds = nodes[labels == 2]
+    peers = seeds[nearest(known[seeds].detach())]
+    seeds, peers = seeds.repeat(times), peers.repeat(times)
+    new = (1 - SHARE) * known[seeds] + SHARE * known[peers]
+
+    closed = dense_graph(graph) + torch.eye(graph.num_nodes)
+    candidates = closed[seeds] + closed[peers] > 0
+    scores = ((new @ decoder.weight) @ (known @ decoder.weight).t()).sigmoid()
+    if method.variant == "T":
+        scores, frame = (scores >= 0.5).double(), closed
+    else:
+        scores, frame = scores if method.sound else scores.detach(), propagation
+    links = torch.where(candidates, scores, 0.0)
+    own = torch.eye(seeds.numel()) * method.sound
+    matrix = torch.cat([torch.cat([frame, links.t()], 1), torch.cat([links, own], 1)])
+    sums = matrix.sum(1, keepdim=True)
+    inverse = torch.where(sums > 0, 1 / sums.clamp(min=1e-9), 0.0)
+    if method.normalisation == "row":
+        matrix = inverse * matrix
+    else:
+        matrix = inverse.sqrt() * matrix * inverse.sqrt().t()
+
+    logits = dense_classify(net.classifier, torch.cat([known, new]), matrix)
+    rows = torch.cat([nodes, torch.arange(seeds.numel()) + graph.num_nodes])
+    return cross_entropy(logits[rows], torch.cat([labels, torch.full_like(seeds, 2)]))
+
+
+QUICK = {"hidden": 8, "dropout": 0, "pretrain_epochs": 0, "reconstruction_weight": 0.0}
+
+
+@pytest.mark.parametrize("how", ["row", "symmetric"])
+@pytest.mark.parametrize("sound", [False, True])
+@pytest.mark.parametrize("variant", ["T", "O"])
+@pytest.mark.parametrize("size", [1, 3])
+def test_losses_and_gradients_equal_the_formula(decoders, one_share, variant, sound, how, size):
+    task = task_with(5, 5, size)
+    method = GraphSMOTE(variant=variant, sound=sound, normalisation=how, max_epochs=4, **QUICK)
+    start, _ = first_loss(method, task)
+    module = nn.ModuleList([start.net_, decoders[0]])
+    check_losses(method, task, module, lambda both: dense_loss(method, task, *both))
+
+
+@pytest.mark.parametrize("copies", [2, 0])
+def test_more_copies(decoders, one_share, copies):
+    task = task_with(6, 6, 2)
+    method, loss = first_loss(GraphSMOTE(copies=copies, **QUICK), task)
+    expected = dense_loss(method, task, method.net_, decoders[0].double(), times=2)
+    assert loss == pytest.approx(expected.item(), rel=1e-5)
+
+
+def moved(decoders, **fields):
+    """Whether the classification loss alone changes the decoder."""
+    seen = []
+    method = GraphSMOTE(**QUICK | {"max_epochs": 3, "weight_decay": 0} | fields)
+    task = task_with(6, 6, 2)
+    method.fit(task, seed=0, on_epoch=lambda _: seen.append(decoders[-1].weight.clone()))
+    return not torch.equal(seen[0], seen[-1])
+
+
+def test_the_classification_loss_trains_the_decoder_in_one_case_only(decoders):
+    assert moved(decoders, variant="O", sound=True)
+    assert not moved(decoders, variant="O")
+    assert not moved(decoders, variant="T")
+    assert not moved(decoders, variant="T", sound=True)
+
+
+@pytest.mark.parametrize("fields", [{}, {"normalisation": "symmetric"}, {"variant": "O"}])
+def test_equal_classes_make_it_a_gcn(fields):
+    task = task_with(6, 6, 6)
+    method = GraphSMOTE(max_epochs=5, **QUICK | fields).fit(task, seed=0)
+    how = fields.get("normalisation", "row")
+    plain = GCN(hidden=8, dropout=0, max_epochs=5, normalisation=how).fit(task, seed=0)
+    assert method.history_[0].loss == pytest.approx(plain.history_[0].loss, rel=1e-4)
+
+
+# Reconstruction.
+
+
+def complete_task():
+    """All nodes are joined, so that no pairs are left to draw from."""
+    pairs = [(i, j) for i in range(6) for j in range(i)]
+    graph = graph_of(normal(6, 3, dtype=torch.float32), pairs, [0, 1, 0, 1, 0, 1])
+    return task_of(graph, [0, 1, 2, 3], [4, 5])
+
+
+@pytest.mark.parametrize("weight", [0.0, 1e-6, 0.5])
+def test_reconstruction_is_added_to_the_loss(decoders, weight):
+    task = complete_task()
+    method = GraphSMOTE(hidden=8, reconstruction_weight=weight)
+    method, loss = first_loss(method, task)
+    matrix = dense_propagation(task.graph)
+    hidden = dense_conv(method.net_.encoder, task.graph.x, matrix)
+    turned = hidden @ decoders[0].weight.double()
+    missed = (1 - (turned @ turned.t()).sigmoid()).square().sum().item()
+    logits = dense_logits(method.net_, task.graph.x, matrix)[task.train]
+    plain = cross_entropy(logits, task.graph.y[task.train]).item()
+    assert method.history_[0].loss == pytest.approx([missed], rel=1e-5)  # pretraining
+    assert loss == pytest.approx(plain + weight * missed, rel=1e-5)
+
+
+@pytest.mark.parametrize(("epochs", "stages"), [(4, [4, 6]), (0, [6]), (50, [6, 6])])
+def test_pretraining_is_a_stage_of_its_own(epochs, stages):
+    method = GraphSMOTE(pretrain_epochs=epochs, max_epochs=6).fit(small_task(), seed=0)
+    assert [history.epochs for history in method.history_] == stages
+
+
+def test_classification_starts_from_what_pretraining_learnt(decoders):
+    seen = []
+    method = GraphSMOTE(pretrain_epochs=3, max_epochs=3)
+
+    def watch(history):
+        seen.append(copy.deepcopy([method.net_.encoder.weight, decoders[0].weight]))
+
+    method.fit(small_task(), seed=0, on_epoch=watch)
+    assert len(seen) == 8
+    assert all(torch.equal(*pair) for pair in zip(seen[3], seen[4], strict=True))
+    assert not any(torch.equal(*pair) for pair in zip(seen[0], seen[3], strict=True))
+
+
+# What is classified.
+
+
+def test_the_best_is_chosen_on_the_graph_without_new_nodes():
+    task = small_task()
+    for variant in ("T", "O"):
+        method = GraphSMOTE(variant=variant, max_epochs=20, pretrain_epochs=2).fit(task, seed=0)
+        check_chosen(method, task)
+
+
+@pytest.mark.parametrize("how", ["row", "symmetric"])
+def test_probabilities_equal_the_formula(how):
+    task = small_task()
+    method = GraphSMOTE(max_epochs=3, normalisation=how).fit(task, seed=0)
+    matrix = DENSE[how](dense_graph(task.graph))
+    expected = dense_logits(method.net_, task.graph.x, matrix).softmax(1)
+    values = method.predict_proba(task.graph).double()
+    torch.testing.assert_close(values, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_a_class_of_one_gets_its_own_embedding_again(monkeypatch):
+    seen, real = [], graphsmote.interpolate
+
+    def spy(rows, labels, copies, share):
+        seen.append((rows, labels, *real(rows, labels, copies, share)))
+        return seen[-1][2:]
+
+    monkeypatch.setattr(graphsmote, "interpolate", spy)
+    GraphSMOTE(max_epochs=2, pretrain_epochs=0).fit(task_with(6, 6, 1), seed=0)
+    assert len(seen) == 3
+    for rows, labels, new, peers in seen:
+        assert torch.equal(new, rows[labels == 2])
+        assert torch.equal(peers, (labels == 2).nonzero().flatten())
+
+
+def test_both_variants_and_soundness_change_the_outcome():
+    task = small_task()
+    method = GraphSMOTE(max_epochs=5, pretrain_epochs=2)
+    answers = [
+        dataclasses.replace(method, variant=variant, sound=sound)
+        .fit(task, seed=0)
+        .predict_proba(task.graph)
+        for variant in ("T", "O")
+        for sound in (False, True)
+    ]
+    for place, one in enumerate(answers):
+        assert not any(torch.allclose(one, other, atol=1e-4) for other in answers[:place])
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "rule"),
+    [
+        ("variant", "X", "be one of T, O"),
+        ("copies", -1, "be at least 0"),
+        ("minority", -1, "be at least 0"),
+        ("pretrain_epochs", -1, "be at least 0"),
+        ("pretrain_epochs", 0.5, "be a whole number"),
+        ("reconstruction_weight", -1e-6, "be at least 0"),
+        ("dropout", 1, r"lie in \[0, 1\)"),
+    ],
+)
+def test_bad_fields_are_refused(field, value, rule):
+    with pytest.raises(ValueError, match=f"{field} must {rule}, got .?{value}"):
+        GraphSMOTE(**{field: value})

@@ -1,0 +1,391 @@
+"""LTE4G: head and tail, the four sets, every stage's loss against the formulas, routing."""
+
+import dataclasses
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import (
+    dense_conv,
+    dense_graph,
+    dense_linear,
+    dense_logits,
+    dense_propagation,
+    labelled,
+    task_with,
+)
+from torch.nn.functional import cross_entropy, normalize
+
+from evengraph.imbalance import Step
+from evengraph.methods import GCN, LTE4G, Reweight, lte4g
+from evengraph.methods.lte4g import head_classes, prototype_size
+from evengraph.rng import seeded
+from small_graphs import graph_of, normal, small_task, task_of
+
+# Head and tail.
+
+CORA_TAIL = [341, 158, 73, 34, 15, 7, 3]
+CITESEER_TAIL = [371, 147, 58, 23, 9, 3]
+
+
+def heads(counts, tenths=7, seed=0):
+    with seeded(seed):
+        return head_classes(torch.tensor(counts), tenths).tolist()
+
+
+@pytest.mark.parametrize("tenths", [1, 5, 9])
+def test_of_two_sizes_the_larger_is_the_head(tenths):
+    assert heads([20, 20, 20, 20, 2, 2, 2], tenths) == [True] * 4 + [False] * 3
+    assert heads([1, 20, 1], tenths) == [False, True, False]
+    assert heads([20, 1], tenths) == [True, False]
+
+
+def test_of_one_size_all_are_head():
+    assert heads([20, 20, 20]) == [True] * 3
+    assert heads([1]) == [True]
+
+
+def test_cora_with_a_long_tail():
+    assert {tuple(heads(CORA_TAIL, 7, seed)) for seed in range(10)} == {(True,) * 5 + (False,) * 2}
+
+
+def test_citeseer_with_a_long_tail_is_a_coin_flip():
+    found = [tuple(heads(CITESEER_TAIL, 6, seed)) for seed in range(100)]
+    four, three = ((True,) * many + (False,) * (6 - many) for many in (4, 3))
+    assert set(found) == {four, three}
+    assert 30 < found.count(four) < 70
+
+
+def test_classes_may_stand_in_any_order():
+    assert heads([3, 341, 7, 34, 158, 15, 73]) == [False, True, False, True, True, True, True]
+
+
+@given(st.lists(st.integers(1, 40), min_size=3, max_size=12), st.integers(1, 9))
+def test_graded_sizes_have_a_head_and_a_tail(counts, tenths):
+    found = torch.tensor(heads(counts, tenths))
+    sizes = torch.tensor(counts)
+    if len(set(counts)) >= 2:
+        assert sizes[found].min() > sizes[~found].max()
+    else:
+        assert found.all()
+
+
+def test_prototype_size():
+    assert prototype_size(torch.tensor([20, 20, 2])) == 20
+    assert prototype_size(torch.tensor([5, 5])) == 5
+    assert prototype_size(torch.tensor(CORA_TAIL)) == 90
+    assert prototype_size(torch.tensor(CITESEER_TAIL)) == 101
+
+
+# The four sets.
+
+
+@pytest.fixture
+def sets(monkeypatch):
+    """Gives how many labelled nodes are in HH, HT, TH and TT; nothing is trained."""
+    found = []
+
+    def count(self, task, propagated, classes, high):
+        own = task.train & torch.isin(task.graph.y, classes)
+        found.extend([int((own & high).sum()), int((own & ~high).sum())])
+        return self._classifier(classes.numel(), propagated.device)
+
+    def zeros(embeddings, probabilities, *args, **options):
+        return embeddings.new_zeros(probabilities.shape[1], embeddings.shape[1])
+
+    monkeypatch.setattr(LTE4G, "_train_side", count)
+    monkeypatch.setattr(lte4g, "class_prototypes", zeros)
+
+    def get(task, **fields):
+        found.clear()
+        LTE4G(hidden=1, max_epochs=0, **fields).fit(task, seed=0)
+        return tuple(found)
+
+    return get
+
+
+@pytest.mark.parametrize(
+    ("name", "ratio", "expected"),
+    [
+        ("cora", 0.1, [(8, 72, 2, 4), (20, 60, 0, 6), (22, 58, 2, 4)]),
+        ("cora", 0.05, [(8, 72, 1, 2), (20, 60, 0, 3), (22, 58, 1, 2)]),
+        ("citeseer", 0.1, [(8, 52, 1, 5), (4, 56, 1, 5), (9, 51, 0, 6)]),
+    ],
+)
+def test_the_four_sets_of_the_published_splits(real_graph, sets, name, ratio, expected):
+    graph = real_graph(name)
+    protocol = Step(minority=3, ratio=ratio)
+    assert [sets(protocol(graph, seed=seed)) for seed in (5, 6, 7)] == expected
+
+
+def test_pubmed_has_no_rare_node_of_high_degree(real_graph, sets):
+    graph = real_graph("pubmed")
+    for minority in (1, 2):
+        for ratio in (0.1, 0.05):
+            protocol = Step(minority=minority, ratio=ratio)
+            assert [sets(protocol(graph, seed=seed))[2] for seed in (5, 6, 7)] == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [(2, (3, 0, 1, 0)), (3, (1, 2, 0, 1)), (4, (1, 2, 0, 1)), (5, (0, 3, 0, 1))],
+)
+def test_a_degree_counts_the_node_itself(sets, limit, expected):
+    # three neighbours of node 0; a loop and a repeated edge do not count
+    pairs = [(0, 1), (1, 0), (0, 2), (0, 3), (3, 3)]
+    graph = graph_of(torch.ones(5, 1), pairs, [0, 0, 0, 1, 1])
+    assert sets(task_of(graph, [0, 1, 2, 3], [4]), high_degree=limit) == expected
+
+
+# Stages.
+
+QUICK = {"hidden": 8, "dropout": 0, "max_epochs": 0}
+
+
+@pytest.fixture
+def experts(monkeypatch):
+    """Every expert that is trained: its nodes, whom it starts from, what comes out."""
+    trained, real = [], LTE4G._train_expert
+
+    def spy(self, learn, choose, num_classes, start):
+        trained.append((learn, start, real(self, learn, choose, num_classes, start)))
+        return trained[-1][2]
+
+    monkeypatch.setattr(LTE4G, "_train_expert", spy)
+    return trained
+
+
+def stage_one(task, **fields):
+    """The first stage's method, and the cross-entropy of each labelled node."""
+    method = LTE4G(**QUICK | fields).fit(task, seed=0)
+    nodes, labels = labelled(task)
+    logits = dense_logits(method.net_, task.graph.x, dense_propagation(task.graph))
+    return method.history_[0].loss[0], -logits.log_softmax(1)[nodes, labels], labels
+
+
+def test_the_focal_factor_comes_from_the_mean_loss():
+    task = task_with(9, 9, 2)
+    loss, each, _ = stage_one(task, class_weights=False, focal_gamma=2, focal_alpha=0.4)
+    mean = each.mean()
+    expected = 0.4 * (1 - (-mean).exp()) ** 2 * mean
+    assert loss == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_class_weights_leave_alpha_out():
+    task = task_with(9, 9, 2)
+    loss, each, labels = stage_one(task, focal_gamma=1.5, focal_alpha=0.4)
+    weighted = sum(each[labels == label].mean() for label in range(3)) / 3
+    expected = (1 - (-each.mean()).exp()) ** 1.5 * weighted
+    assert loss == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_where_sound_every_node_has_a_factor_of_its_own():
+    task = task_with(9, 9, 2)
+    settings = {"class_weights": False, "focal_gamma": 2, "focal_alpha": 1.0}
+    loss, each, _ = stage_one(task, sound=True, **settings)
+    expected = ((1 - (-each).exp()) ** 2 * each).mean()
+    assert loss == pytest.approx(expected.item(), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("fields", "plain"),
+    [
+        ({"class_weights": False, "focal_alpha": 1.0}, GCN()),
+        ({"class_weights": True}, Reweight(balance=True)),
+    ],
+)
+def test_without_focus_stage_one_is_a_known_method(fields, plain):
+    task = small_task()
+    settings = {"hidden": 8, "dropout": 0, "max_epochs": 5}
+    plain = dataclasses.replace(plain, **settings).fit(task, seed=0)
+    method = LTE4G(focal_gamma=0, **settings | fields).fit(task, seed=0)
+    assert method.history_[0].loss == pytest.approx(plain.history_[0].loss, rel=1e-4)
+
+
+def test_reconstruction_has_a_stage_of_its_own_and_a_part_in_the_next():
+    # all nodes are joined, so that no pairs are left to draw from
+    pairs = [(i, j) for i in range(6) for j in range(i)]
+    graph = graph_of(normal(6, 3, dtype=torch.float32), pairs, [0, 1, 0, 1, 0, 1])
+    task = task_of(graph, [0, 1, 2, 3], [4, 5])
+    settings = QUICK | {"focal_gamma": 0, "reconstruct": True}
+    alone, joint, *_ = (history.loss[0] for history in LTE4G(**settings).fit(task, seed=0).history_)
+    plain = LTE4G(**settings | {"reconstruct": False}).fit(task, seed=0).history_[0].loss[0]
+    assert alone > 1
+    assert joint == pytest.approx(plain + 1e-6 * alone, rel=1e-6, abs=0)
+
+
+def propagated(method, task):
+    """Embeddings, and what the classifiers of stages 3 and 4 take."""
+    matrix = dense_propagation(task.graph)
+    embeddings = dense_conv(method.net_.encoder, task.graph.x, matrix).detach()
+    return embeddings, matrix @ embeddings
+
+
+def answers(classifier, x):
+    alone = torch.eye(x.shape[0]).double()
+    return dense_linear(classifier.linear, dense_conv(classifier.conv, x, alone))
+
+
+def test_the_order_of_the_stages(experts):
+    task = task_with(8, 8, 3, 3)
+    fields = {"expert_epochs": 3, "student_epochs": 4, "pretrain_epochs": 2, "max_epochs": 9}
+    method = LTE4G(**QUICK | fields, reconstruct=True).fit(task, seed=0)
+    lengths = [history.epochs for history in method.history_]
+    assert lengths == [2, 9, 3, 3, 4, 3, 3, 4]
+    high_head, low_head, high_tail, low_tail = experts
+    assert high_head[1] is None
+    assert low_head[1] is high_head[2]
+    assert high_tail[1] is None
+    assert low_tail[1] is high_tail[2]
+    degrees = dense_graph(task.graph).sum(1) + 1
+    nodes, labels = labelled(task)
+    sizes = [
+        int(((labels < 2) == head).logical_and((degrees[nodes] >= 6) == high).sum())
+        for head in (True, False)
+        for high in (True, False)
+    ]
+    assert [expert[0].labels.numel() for expert in experts] == sizes
+    assert min(sizes) > 0
+
+
+@pytest.mark.parametrize("sound", [False, True])
+def test_losses_of_experts_and_students_equal_the_formulas(experts, sound):
+    task = task_with(8, 8, 3, 3)
+    # so slow that the weights stay, for two epochs of a student
+    still = {"learning_rate": 1e-12, "max_epochs": 2, "student_epochs": 2, "sound": sound}
+    method = LTE4G(**QUICK | still).fit(task, seed=0)
+    losses = [history.loss for history in method.history_[1:]]
+    x = propagated(method, task)[1]
+    nodes, labels = labelled(task)
+    high = dense_graph(task.graph).sum(1) + 1 >= 6
+    for (_, _, start), (_, _, low) in (experts[:2], experts[2:]):  # one starts from the other
+        for one, other in zip(low.parameters(), start.parameters(), strict=True):
+            torch.testing.assert_close(one, other)
+    for side, first in ((True, 0), (False, 2)):
+        own = nodes[(labels < 2) == side]
+        places = task.graph.y[own] - (0 if side else 2)
+        student = answers(method.students_[side], x[own])
+        missed = []
+        for part, expert in zip((True, False), experts[first : first + 2], strict=True):
+            mine = high[own] == part
+            teacher = answers(expert[2], x[own])
+            expected = cross_entropy(teacher[mine], places[mine])
+            place = first // 2 * 3 + (not part)
+            assert losses[place][0] == pytest.approx(expected.item(), rel=1e-5)
+            law = teacher[mine].softmax(1)
+            apart = (law * (law.log() - student[mine].log_softmax(1))).sum()
+            missed.append(apart / (mine.sum() if sound else 2 * mine.sum()))
+        plain = cross_entropy(student, places)
+        factors = [1.0, 0.5**0.5, 0.0]
+        expected = [plain + a * missed[0] + (1 - a) * missed[1] for a in factors]
+        found = losses[first // 2 * 3 + 2]
+        assert found == pytest.approx([value.item() for value in expected], rel=1e-5)
+
+
+def test_the_encoder_is_frozen_after_its_stage():
+    task = small_task()
+    settings = {"hidden": 8, "max_epochs": 5}
+    full, first = (
+        LTE4G(**settings, expert_epochs=epochs, student_epochs=epochs).fit(task, seed=0).net_
+        for epochs in (5, 0)
+    )
+    for one, other in zip(full.parameters(), first.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_experts_and_students_have_a_patience_of_their_own(monkeypatch):
+    monkeypatch.setattr(lte4g, "EXPERT_PATIENCE", 5)
+    task = task_with(8, 8, 3, 3)
+    task = dataclasses.replace(task, val=task.val & (task.graph.y < 2))  # no score for the tail
+    fields = {"patience": 1, "max_epochs": 50, "student_epochs": 9}
+    method = LTE4G(**QUICK | fields).fit(task, seed=0)
+    assert [history.epochs for history in method.history_[-3:]] == [6, 6, 9]
+
+
+# Answers.
+
+
+@pytest.mark.parametrize("counts", [(8, 8, 3, 3), (9, 9, 2), (9, 5, 4, 2)])
+def test_only_the_classes_of_a_nodes_side_are_possible(counts):
+    task = task_with(*counts)
+    method = LTE4G(max_epochs=15, hidden=16, dropout=0).fit(task, seed=0)
+    values = method.predict_proba(task.graph).double()
+    embeddings, x = propagated(method, task)
+    likeness = normalize(embeddings) @ normalize(method.prototypes_.double()).t()
+    to_head = method.head_[likeness.argmax(1)]
+    assert 0 < to_head.sum() < 150
+    for side in (True, False):
+        classes = method.head_ == side
+        rows = values[to_head == side]
+        assert (rows[:, ~classes] == 0).all()
+        expected = answers(method.students_[side], x[to_head == side]).softmax(1)
+        torch.testing.assert_close(rows[:, classes], expected, rtol=1e-3, atol=1e-5)
+
+
+def test_prototypes_of_large_classes_are_plain_means():
+    task = task_with(9, 9, 2)
+    method = LTE4G(max_epochs=5, hidden=8).fit(task, seed=0)
+    embeddings = propagated(method, task)[0]
+    nodes, labels = labelled(task)
+    means = torch.stack([embeddings[nodes[labels == label]].mean(0) for label in range(3)])
+    found = method.prototypes_.double()
+    torch.testing.assert_close(found[:2], means[:2], rtol=1e-4, atol=1e-5)
+    assert not torch.allclose(found[2], means[2], rtol=1e-2)
+
+
+def test_a_tail_of_one_class_is_a_matter_of_routing():
+    task = task_with(9, 9, 2)
+    method = LTE4G(max_epochs=10).fit(task, seed=0)
+    values = method.predict_proba(task.graph)
+    assert set(values[:, 2].tolist()) == {0, 1}
+    assert method.history_[-1].loss == [0.0] * len(method.history_[-1].loss)
+
+
+def test_equal_classes_have_no_tail():
+    task = task_with(6, 6, 6)
+    method = LTE4G(max_epochs=5).fit(task, seed=0)
+    assert method.head_.all()
+    assert set(method.students_) == {True}
+    assert (method.predict_proba(task.graph) > 0).all()
+
+
+@pytest.mark.parametrize(("limit", "part"), [(1000, False), (0, True)])
+def test_a_set_without_nodes_has_no_expert(experts, limit, part):
+    task = task_with(8, 8, 3, 3)
+    fields = {"max_epochs": 3, "high_degree": limit, "student_epochs": 2}
+    method = LTE4G(**QUICK | fields).fit(task, seed=0)
+    assert len(method.history_) == 5
+    assert [expert[0].labels.numel() for expert in experts] == [16, 6]
+    assert all((expert[0].high == part).all() for expert in experts)
+    assert [expert[1] for expert in experts] == [None, None]
+    assert torch.isfinite(method.predict_proba(task.graph)).all()
+
+
+def test_nothing_to_choose_by_on_one_side():
+    task = task_with(8, 8, 3, 3)
+    task = dataclasses.replace(task, val=task.val & (task.graph.y < 2))
+    method = LTE4G(max_epochs=4).fit(task, seed=0)
+    assert method.history_[-1].score == [0.0] * 5
+    assert method.history_[-1].best_epoch == 4
+    assert torch.isfinite(method.predict_proba(task.graph)).all()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "rule"),
+    [
+        ("focal_gamma", -1, "be at least 0"),
+        ("focal_alpha", -0.1, "be at least 0"),
+        ("head_tenths", 0, "be at least 1"),
+        ("head_tenths", 10, "be at most 9"),
+        ("head_tenths", 7.5, "be a whole number"),
+        ("high_degree", -1, "be at least 0"),
+        ("pretrain_epochs", -1, "be at least 0"),
+        ("expert_epochs", -1, "be at least 0"),
+        ("student_epochs", 0.5, "be a whole number"),
+        ("hidden", 0, "be at least 1"),
+    ],
+)
+def test_bad_fields_are_refused(field, value, rule):
+    with pytest.raises(ValueError, match=f"{field} must {rule}, got .?{value}"):
+        LTE4G(**{field: value})

@@ -1,0 +1,133 @@
+"""Propagation with new nodes against a dense matrix of all nodes."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evengraph.ops import Attached, Sparse, adjacency, normalised
+from small_graphs import dense_adjacency, dense_row, edges, normal
+
+KINDS = st.fixed_dictionaries(
+    {
+        "both_ways": st.booleans(),
+        "loop": st.sampled_from([0.0, 1.0]),
+        "how": st.sampled_from(["row", "symmetric"]),
+    }
+)
+
+
+@st.composite
+def attachments(draw):
+    """Weights among a few nodes, some without any, and edges to new ones, some twice or at 0."""
+    num_known, num_new = draw(st.integers(1, 6)), draw(st.integers(0, 4))
+    kept = draw(st.lists(st.booleans(), min_size=num_known**2, max_size=num_known**2))
+    known = normal(num_known, num_known, seed=draw(st.integers(0, 99))).abs()
+    known = known * torch.tensor(kept).reshape(num_known, num_known)
+    weight = st.sampled_from([0.0, 0.3, 1.0, 2.0])
+    ends = st.tuples(st.integers(0, num_known - 1), st.integers(0, max(num_new - 1, 0)), weight)
+    links = draw(st.lists(ends, max_size=8)) if num_new else []
+    nodes, new = (torch.tensor([link[i] for link in links], dtype=torch.long) for i in (0, 1))
+    weights = torch.tensor([link[2] for link in links], dtype=torch.float64)
+    return known, nodes, new, weights, num_new
+
+
+def dense_attached(known, nodes, new, weights, num_new, *, both_ways, loop, how):
+    """The matrix of all nodes, normalised; a node whose row has no weights counts for nothing."""
+    num_known = known.shape[0]
+    size = num_known + num_new
+    matrix = torch.zeros(size, size, dtype=torch.float64)
+    matrix[:num_known, :num_known] = known
+    for place in range(num_new):
+        matrix[num_known + place, num_known + place] = loop
+    for node, place, weight in zip(nodes.tolist(), new.tolist(), weights, strict=True):
+        matrix[num_known + place, node] += weight
+        if both_ways:
+            matrix[node, num_known + place] += weight
+    sums = [matrix[row].sum() for row in range(size)]
+    result = torch.zeros(size, size, dtype=torch.float64)
+    for row in range(size):
+        for column in range(size):
+            if how == "row" and sums[row] > 0:
+                result[row, column] = matrix[row, column] / sums[row]
+            if how == "symmetric" and sums[row] > 0 and sums[column] > 0:
+                result[row, column] = matrix[row, column] / (sums[row] * sums[column]).sqrt()
+    return result
+
+
+def value_and_gradients(make, weights, x):
+    weights, x = weights.clone().requires_grad_(), x.clone().requires_grad_()
+    value = make(weights) @ x
+    upstream = normal(*value.shape, seed=5)
+    gradients = torch.autograd.grad(value, [weights, x], upstream, allow_unused=True)
+    return [
+        value.detach(),
+        *(
+            torch.zeros_like(of) if gradient is None else gradient
+            for gradient, of in zip(gradients, (weights, x), strict=True)
+        ),
+    ]
+
+
+@given(attachments(), KINDS, st.integers(1, 3))
+def test_products_and_gradients_equal_the_dense_matrix(attachment, kind, width):
+    known, nodes, new, weights, num_new = attachment
+    x = normal(known.shape[0] + num_new, width)
+    sparse, sums = Sparse.from_dense(known), known.sum(1)
+    ours = value_and_gradients(
+        lambda weights: Attached(sparse, sums, nodes, new, weights, num_new, **kind), weights, x
+    )
+    theirs = value_and_gradients(
+        lambda weights: dense_attached(known, nodes, new, weights, num_new, **kind), weights, x
+    )
+    for one, other in zip(ours, theirs, strict=True):
+        assert torch.isfinite(one).all()
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("how", ["row", "symmetric"])
+@pytest.mark.parametrize("both_ways", [True, False])
+def test_a_row_without_weights_gives_zeros(how, both_ways):
+    known = torch.tensor([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]).double()
+    weights = torch.tensor([1.0, 0.5]).double().requires_grad_()
+    x = normal(6, 2).requires_grad_()
+    nodes, new = torch.tensor([0, 1]), torch.tensor([0, 0])
+    value = (
+        Attached(Sparse.from_dense(known), known.sum(1), nodes, new, weights, 3, both_ways, how=how)
+        @ x
+    )
+    assert torch.equal(value[[2, 4, 5]], torch.zeros(3, 2).double())
+    assert (value[[0, 1, 3]] != 0).all()
+    by_weights, by_x = torch.autograd.grad(value.sum(), [weights, x])
+    assert torch.isfinite(by_weights).all()
+    assert torch.isfinite(by_x).all()
+    assert torch.equal(by_x[[2, 4, 5]], torch.zeros(3, 2).double())
+
+
+def test_rows_of_known_nodes_stay_as_they_were_when_nothing_is_heard():
+    binary = adjacency(edges([(0, 1), (1, 0), (1, 2), (2, 1)]), 3)
+    known = normalised(binary, torch.device("cpu"), how="row", dtype=torch.float64)
+    ones = torch.ones(3, dtype=torch.float64)
+    attached = Attached(
+        known, ones, torch.tensor([0, 2]), torch.tensor([1, 1]), ones[:2], 2, False, 1.0
+    )
+    x = normal(5, 2)
+    value = attached @ x
+    dense = dense_row(dense_adjacency(edges([(0, 1), (1, 2)]), 3, undirected=True))
+    torch.testing.assert_close(value[:3], dense @ x[:3])
+    torch.testing.assert_close(value[3], x[3])  # nobody but itself
+    torch.testing.assert_close(value[4], (x[0] + x[2] + x[4]) / 3)
+
+
+def test_both_ways_is_an_average_of_neighbours_old_and_new():
+    known = torch.tensor([[1.0, 1.0], [1.0, 1.0]])
+    attached = Attached(
+        Sparse.from_dense(known),
+        known.sum(1),
+        torch.tensor([1]),
+        torch.tensor([0]),
+        torch.tensor([2.0]),
+        1,
+    )
+    x = torch.tensor([[2.0], [4.0], [10.0]])
+    assert (attached @ x).flatten().tolist() == [3.0, 6.5, 4.0]
