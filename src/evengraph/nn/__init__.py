@@ -1,8 +1,8 @@
 """Layers and networks that methods are built from."""
 
 from evengraph.nn.decoders import EdgeDecoder, Reconstruction
-from evengraph.nn.layers import GraphClassifier, GraphConv, relu_dropout
 from evengraph.nn.graphnetwork import GraphNetwork
+from evengraph.nn.layers import GraphClassifier, GraphConv, relu_dropout
 from evengraph.nn.unified import Connectivity, UnifiedNetwork
 
 __all__ = [
