@@ -36,7 +36,7 @@ def chosen() -> dict[Setup, dict[str, list[Row]]]:
     """
     runs: dict[Setup, dict[str, dict[str, list[Row]]]] = defaultdict(lambda: defaultdict(dict))
     for row in rows():
-        if row["split"] != row["seed"] or row["seed"] not in SEEDS or "sound" in row["fields"]:
+        if row["split"] != row["seed"] or row["seed"] not in SEEDS or "sound=True" in row["fields"]:
             continue
         setup = (row["dataset"], row["imbalance"], row["minority"], row["ratio"])
         title = describe_method(row["method"]).title
@@ -71,7 +71,7 @@ def paper(setup: Setup, method: str) -> dict[str, float | None] | None:
 
 
 def shortfall(ours: float, theirs: dict[str, float | None]) -> float:
-    """How far ours lies below the paper's by more than two points or 1.5 of its deviations."""
+    """How far ours lies below the paper's beyond two points or 1.5 deviations, the larger."""
     allowed = max(2.0, 1.5 * (theirs["std"] or 0.0))
     return float(theirs["mean"] or 0.0) - allowed - ours
 

@@ -1,3 +1,4 @@
+import csv
 import json
 import os
 import select
@@ -8,6 +9,7 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
+import torch
 
 from evengraph.cli import main
 from evengraph.methods import METHODS
@@ -59,7 +61,10 @@ def test_run_writes_result_and_report(tmp_path, capsys):
         (["run", "toy", "--method", "gcn,"], ["method ''"]),
         (["run", "toy", "--method", "reweight", "--set", "minority=5"], ["minority", "5 classes"]),
         (["run", "toy", "--imbalance", "steps"], ["steps", "longtail"]),
-        (["run", "toy", "--imbalance", "natural", "--minority", "2"], ["minority", "train, val"]),
+        (
+            ["run", "toy", "--imbalance", "natural", "--minority", "2"],
+            ["--minority", "--train, --val"],
+        ),
         (["run", "toy", "--set", "alfa=2"], ["alfa", "did you mean alpha"]),
         (["run", "toy", "--set", "alpha"], ["name=value"]),
         (["run", "toy", "--set", "alpha=two"], ["alpha", "whole number", "two"]),
@@ -203,21 +208,65 @@ def test_several_methods_are_compared_on_the_same_splits(tmp_path, capsys):
     assert all(result["seeds"] == [5, 6] for result in results.values())
     assert all(result["method"]["fields"]["max_epochs"] == 2 for result in results.values())
     assert results["reweight"]["method"]["fields"]["scale"] == 2
-    supports = {str(r["runs"][0]["per_class"]["support"]) for r in results.values()}
-    assert len(supports) == 1
     table = capsys.readouterr().out.split("seconds")[1]
     for name, result in results.items():
         (row,) = [line for line in table.splitlines() if line.startswith(METHODS[name].title)]
-        assert f"{result['mean']['macro_f1']:.1f} ±" in row
+        assert f"{result['mean']['macro_f1']:.1f}±" in row
+    rows = list(csv.DictReader((tmp_path / "comparison.csv").read_text().splitlines()))
+    assert [row["method"] for row in rows] == ["gcn", "reweight", "smote"]
+    assert float(rows[0]["g_mean"]) == pytest.approx(results["gcn"]["mean"]["g_mean"], abs=1e-4)
 
 
 def test_a_method_that_cannot_run_does_not_stop_the_others(tmp_path, capsys):
     words = ["--method", "gcn,unignn,reweight", "--seeds", "5", "--set", "clusters_per_class=900"]
     assert call("run", "toy", *TINY, *words, "--out", str(tmp_path)) == 2
     shown = capsys.readouterr()
-    assert "4500 clusters" in shown.err
+    assert "Error: Uni-GNN did not run: clusters_per_class=900 makes 4500 clusters" in shown.err
     assert {path.parent.name for path in tmp_path.glob("*/result.json")} == {"gcn", "reweight"}
     assert "Re-weight" in shown.out.split("seconds")[1]
+
+
+def test_methods_see_the_same_splits(tmp_path, monkeypatch):
+    seen = {}
+
+    def spy(self, task):
+        seen.setdefault(self.title, []).append(task)
+        raise FloatingPointError("enough")
+
+    for name in ("gcn", "reweight"):
+        monkeypatch.setattr(METHODS[name], "_fit", spy)
+    words = ["--method", "gcn,reweight", "--seeds", "6", "--out", str(tmp_path)]
+    assert call("run", "toy", *words) == 2
+    (first,), (second,) = seen["GCN"], seen["Re-weight"]
+    for mask in ("train", "val", "test"):
+        assert torch.equal(getattr(first, mask), getattr(second, mask))
+
+
+@pytest.mark.parametrize(
+    "error", [torch.OutOfMemoryError("CUDA out of memory."), RuntimeError("can't allocate memory")]
+)
+def test_running_out_of_memory_is_no_traceback(error, tmp_path, monkeypatch, capsys):
+    def fail(self, task):
+        raise error
+
+    monkeypatch.setattr(METHODS["reweight"], "_fit", fail)
+    words = ["--method", "gcn,reweight,smote", "--seeds", "5", "--out", str(tmp_path)]
+    assert call("run", "toy", *TINY, *words) == 2
+    shown = capsys.readouterr()
+    assert "Re-weight ran out of memory" in shown.err
+    assert {path.parent.name for path in tmp_path.glob("*/result.json")} == {"gcn", "smote"}
+
+
+def test_an_interrupted_comparison_says_what_is_missing(tmp_path, monkeypatch, capsys):
+    def stop(self, task):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(METHODS["reweight"], "_fit", stop)
+    words = ["--method", "gcn,reweight,smote", "--seeds", "5", "--out", str(tmp_path)]
+    assert call("run", "toy", *TINY, *words) == 130
+    shown = capsys.readouterr()
+    assert "GCN" in shown.out.split("seconds")[1]
+    assert "Not run: Re-weight, SMOTE." in shown.err
 
 
 def test_all_stands_for_every_method(tmp_path):

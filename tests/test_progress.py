@@ -9,7 +9,7 @@ from evengraph.progress import shown
 from evengraph.training import History
 
 
-def history(*scores):
+def history(*scores, patience=10, max_epochs=100):
     best = max(scores)
     latest = max(index for index, score in enumerate(scores) if score == best)
     return History(
@@ -18,6 +18,8 @@ def history(*scores):
         best_epoch=latest,
         first_best_epoch=scores.index(best),
         best_score=best,
+        patience=patience,
+        max_epochs=max_epochs,
     )
 
 
@@ -31,22 +33,22 @@ def updates(monkeypatch):
 
 
 def test_no_bar_away_from_a_terminal(capsys):
-    with shown("GCN", 10, 100) as show:
+    with shown("GCN") as show:
         assert show is None
     assert capsys.readouterr() == ("", "")
 
 
 def test_a_bar_on_a_terminal_unless_unwanted(monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    with shown("GCN", 10, 100) as show:
+    with shown("GCN") as show:
         assert show is not None
-    with shown("GCN", 10, 100, wanted=False) as show:
+    with shown("GCN", wanted=False) as show:
         assert show is None
 
 
 def test_the_bar_goes_to_stderr(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with shown("GCN", 10, 100, wanted=True) as show:
+    with shown("GCN", wanted=True) as show:
         show(history(0.25, 0.5))
     out, err = capsys.readouterr()
     assert out == ""
@@ -55,10 +57,10 @@ def test_the_bar_goes_to_stderr(monkeypatch, capsys):
 
 
 def test_the_bar_fills_as_patience_runs_out(updates):
-    with shown("GCN", 4, 100, wanted=True) as show:
-        show(history(0.1, 0.5))
-        show(history(0.1, 0.5, 0.2, 0.3))
-        show(history(0.1, 0.5, 0.2, 0.3, 0.6))
+    with shown("GCN", wanted=True) as show:
+        show(history(0.1, 0.5, patience=4))
+        show(history(0.1, 0.5, 0.2, 0.3, patience=4))
+        show(history(0.1, 0.5, 0.2, 0.3, 0.6, patience=4))
     assert [fields["completed"] for fields in updates] == [0, 2, 0]
     assert {fields["total"] for fields in updates} == {4}
     last = updates[-1]
@@ -67,18 +69,18 @@ def test_the_bar_fills_as_patience_runs_out(updates):
 
 
 def test_the_bar_never_runs_over(updates):
-    with shown("GCN", 1, 100, wanted=True) as show:
-        show(history(0.5, 0.1, 0.1, 0.1))
+    with shown("GCN", wanted=True) as show:
+        show(history(0.5, 0.1, 0.1, 0.1, patience=1))
     assert updates[0]["completed"] == updates[0]["total"] == 1
 
 
 def test_an_equal_score_does_not_start_the_bar_again(updates):
     """Patience counts from the first best epoch, and the bar shows patience."""
-    with shown("GCN", 4, 100, wanted=True) as show:
+    with shown("GCN", wanted=True) as show:
         show(history(0.5, 0.2, 0.5))
     assert updates[0]["completed"] == 2
 
 
 def test_an_error_inside_is_passed_on():
-    with pytest.raises(KeyError), shown("GCN", 4, 100, wanted=True):
+    with pytest.raises(KeyError), shown("GCN", wanted=True):
         raise KeyError

@@ -11,9 +11,7 @@ from evengraph.training import Callback, History
 
 
 @contextmanager
-def shown(
-    title: str, patience: int, max_epochs: int, wanted: bool | None = None
-) -> Iterator[Callback | None]:
+def shown(title: str, wanted: bool | None = None) -> Iterator[Callback | None]:
     """A callback that draws a bar while the block runs, or None when nothing is to be drawn.
 
     The bar fills as patience or the epochs run out, whichever is nearer; a better score gives
@@ -51,6 +49,7 @@ def shown(
         bar = progress.add_task(title, total=None, visible=False, **start)
 
         def show(history: History) -> None:
+            patience, max_epochs = history.patience, history.max_epochs
             waited = history.epochs - history.first_best_epoch
             left = max(min(patience - waited, max_epochs - history.epochs), 0)
             progress.update(

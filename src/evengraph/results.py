@@ -24,7 +24,7 @@ class Record:
     Shapes:
         per_class: lists of length C
         confusion_matrix: (C, C), rows are true classes
-        history: lists with one entry an epoch
+        history: lists with one entry an epoch, of its main stage
     """
 
     seed: int
@@ -37,6 +37,7 @@ class Record:
     epochs: int
     seconds: float
     interrupted: bool = False
+    stages: int = 1
 
     def as_dict(self) -> dict[str, Any]:
         """The record as JSON can hold it."""

@@ -23,7 +23,8 @@ class History:
 
     Entry e of `loss` and `score` belongs to the weights after e steps, so entry 0 is the
     untrained model. Several epochs may share the best score: the weights kept are those of the
-    last, `best_epoch`.
+    last, `best_epoch`. A method of several stages has a history of each, and one of them is the
+    main one, whose score is that of all classes.
     """
 
     loss: list[float] = field(default_factory=list)
@@ -33,6 +34,9 @@ class History:
     best_score: float = -math.inf
     seconds: float = 0.0
     interrupted: bool = False
+    max_epochs: int = 0
+    patience: int = 0
+    main: bool = True
 
     @property
     def epochs(self) -> int:
@@ -52,6 +56,7 @@ def train(
     max_epochs: int,
     patience: int,
     on_epoch: Callback | None = None,
+    main: bool = True,
 ) -> History:
     """Adam until the validation score has not improved for `patience` epochs.
 
@@ -68,11 +73,12 @@ def train(
         max_epochs: Steps at most.
         patience: Epochs without improvement before stopping.
         on_epoch: Called after every epoch.
+        main: What the history says of itself.
     """
     optimizer = torch.optim.Adam(
         module.parameters(), lr=learning_rate, weight_decay=weight_decay, fused=True
     )
-    history = History()
+    history = History(max_epochs=max_epochs, patience=patience, main=main)
     best = _Best(module)
     started = perf_counter()
     try:

@@ -11,13 +11,16 @@ def test_every_method_can_be_described(name):
     assert words.idea.endswith(".")
     assert words.cost.startswith("O(")
     assert any(year in words.reference for year in ("2002", "2012", "2017", "2021", "2022", "2024"))
-    assert not set(words.fields) & set(training_fields())
+    assert set(training_fields()) <= set(words.fields) == set(words.meanings)
+    assert all(meaning.endswith(".") for meaning in words.meanings.values())
     assert words.text.startswith(words.idea)
 
 
 def test_fields_come_with_their_defaults():
     assert describe_method("lte4g").fields["high_degree"] == 6
-    assert describe_method("gcn").fields == {"hidden": 64, "dropout": 0.5, "normalisation": "row"}
+    own = {"hidden": 64, "dropout": 0.5, "normalisation": "row"}
+    assert describe_method("gcn").fields == own | training_fields()
+    assert "averages" in describe_method("lte4g").meanings["normalisation"]
     assert training_fields()["patience"] == 1000
 
 

@@ -5,7 +5,7 @@ import torch
 
 from evengraph.data import toy
 from evengraph.experiment import Run, run
-from evengraph.experiment.runner import run_seed
+from evengraph.experiment.runner import changed_from_paper, run_seed
 from evengraph.imbalance import Step
 from evengraph.methods import GCN
 from evengraph.metrics import evaluate
@@ -75,15 +75,21 @@ def test_an_interrupt_outside_training_keeps_the_seeds_before(graph):
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({}, True),
-        ({"method_fields": {"alpha": 1, "threshold": 0.7}}, True),
-        ({"method_fields": {"pseudo_labels": "none"}}, False),
-        ({"imbalance_fields": {"train_per_class": 40}}, False),
-        ({"imbalance_fields": {"minority": 2}}, False),
+        ({}, set()),
+        ({"method_fields": {"alpha": 1, "threshold": 0.7}}, set()),
+        ({"method_fields": {"hidden": 64}}, set()),  # the default, written out
+        ({"method_fields": {"pseudo_labels": "none"}}, {"pseudo_labels"}),
+        ({"imbalance_fields": {"train_per_class": 40}}, {"train_per_class"}),
+        ({"imbalance_fields": {"minority": 2}}, set()),  # another set-up, not another method
     ],
 )
 def test_the_papers_figures_stand_beside_the_papers_method_alone(changes, expected):
-    from evengraph.experiment.runner import _paper
-
     plan = Run(dataset="cora", **changes)
-    assert (_paper(plan, plan.make_imbalance()) is not None) == expected
+    assert set(changed_from_paper(plan, plan.make_imbalance())) == expected
+
+
+def test_figures_of_the_paper_are_left_out_with_a_reason(graph):
+    plan = Run(dataset="toy", method="gcn", method_fields={"max_epochs": 1}, seeds=[0])
+    result = run(plan, graph, CPU)
+    assert result["paper"] is None
+    assert result["changed_from_paper"] == ["max_epochs"]

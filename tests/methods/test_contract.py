@@ -16,6 +16,7 @@ import evengraph.methods
 from evengraph.data import toy
 from evengraph.methods import METHODS, Method
 from evengraph.methods.network import NetworkMethod
+from evengraph.metrics import validation_score
 from small_graphs import graph_of, normal, small_task
 
 pytestmark = pytest.mark.parametrize("name", METHODS)
@@ -355,9 +356,35 @@ def test_interrupted_early_it_is_still_usable(name):
         raise KeyboardInterrupt
 
     task = small_task()
-    method = make(name).fit(task, seed=0, on_epoch=stop)
+    method = make(name)
+    if "pretrain_epochs" in dataclasses.asdict(method):
+        method.pretrain_epochs = 0
+    method.fit(task, seed=0, on_epoch=stop)
     assert method.history_[0].interrupted
     check_probabilities(method.predict_proba(task.graph), task.graph.num_nodes, 3)
+
+
+def test_interrupted_later_it_answers_with_what_it_has_learnt(name):
+    """Stages that never came must not spoil the answer of those that did."""
+    task = small_task()
+    seen = []
+
+    def stop(history):
+        seen.append(history)
+        if history.main and history.epochs == 40:
+            raise KeyboardInterrupt
+
+    method = make(name, max_epochs=60, patience=60).fit(task, seed=0, on_epoch=stop)
+    values = method.predict_proba(task.graph)
+    assert any(history.interrupted for history in method.history_)
+    score = validation_score(values, task)
+    (main,) = (history for history in method.history_ if history.main)
+    assert float(score) == pytest.approx(main.best_score, abs=1e-6)
+
+
+def test_one_stage_is_the_main_one(name):
+    method = fitted(name, small_task())
+    assert sum(history.main for history in method.history_) == 1
 
 
 # How it is written.

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import (
     DENSE,
+    as_dense,
     check_chosen,
     check_losses,
     dense_graph,
@@ -42,7 +43,7 @@ def blocks(matrix, seeds):
 
 
 def enlarged(graph, seeds, **fields):
-    return Shifted(**fields)._enlarge(graph, torch.as_tensor(seeds)).matrix.to_dense().double()
+    return as_dense(Shifted(**fields)._enlarge(graph, torch.as_tensor(seeds))).double()
 
 
 @st.composite

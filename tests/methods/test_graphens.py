@@ -100,10 +100,15 @@ def test_warm_up_mixes_by_share_alone():
     assert (mixed(None, None) == 0.5).all()
 
 
+@pytest.mark.parametrize("masked", [0.0, 0.019])
+def test_too_small_a_share_masks_nothing(masked):
+    assert (mixed(60.0, torch.full((2, 50), 1 / 50), masked) == 0.5).all()
+
+
 @pytest.mark.parametrize(
     ("divergence", "masked", "taken"),
     # of 50 features: ten drawn, by how far the two differ half of them to all
-    [(0.0, 0.2, 5), (3.0, 0.2, 7), (60.0, 0.2, 10), (0.0, 0.02, 1), (0.0, 0.0, 1)],
+    [(0.0, 0.2, 5), (3.0, 0.2, 7), (60.0, 0.2, 10), (0.0, 0.02, 1)],
 )
 def test_sensitive_features_are_the_sources(divergence, masked, taken):
     even = torch.full((2, 50), 1 / 50)
@@ -128,7 +133,7 @@ def test_divergence_of_the_neighbourhoods(temperature):
     method = GraphENS(temperature=temperature)
     last = graphens._Last(nodes)
     pairs = draw_pairs(labels, task.class_counts)
-    propagation = method._inputs(task.graph)[1]
+    propagation = method._inputs(task.graph)[1].rows(nodes)
     logits = normal(150, 3, dtype=torch.float32) * 5
     for epoch in range(2):
         assert method._divergence(last, propagation, pairs) is None, epoch

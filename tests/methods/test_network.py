@@ -8,6 +8,7 @@ import torch
 from oracles import check_chosen, dense_logits, dense_propagation
 from torch.nn.functional import cross_entropy
 
+from evengraph.methods import GraphSMOTE
 from evengraph.methods.network import Inputs, NetworkMethod
 from evengraph.metrics import validation_score
 from evengraph.nn import EdgeDecoder, Reconstruction
@@ -142,3 +143,14 @@ def test_pretraining_learns_which_nodes_are_joined():
 def test_bad_fields_are_refused(field, value, rule):
     with pytest.raises(ValueError, match=f"{field} must {rule}, got .?{value}"):
         Plain(**{field: value})
+
+
+def test_an_interrupt_before_classes_are_learnt_leaves_nothing():
+    def stop(history):
+        if not history.main:
+            raise KeyboardInterrupt
+
+    method = GraphSMOTE(max_epochs=3)
+    with pytest.raises(KeyboardInterrupt):
+        method.fit(small_task(), seed=0, on_epoch=stop)
+    assert not method.is_fitted

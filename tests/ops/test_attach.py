@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evengraph.ops import Attached, Sparse, adjacency, normalised
+from evengraph.ops import Attached, Repeated, Sparse, adjacency, normalised
 from small_graphs import dense_adjacency, dense_row, edges, normal
 
 KINDS = st.fixed_dictionaries(
@@ -131,3 +131,38 @@ def test_both_ways_is_an_average_of_neighbours_old_and_new():
     )
     x = torch.tensor([[2.0], [4.0], [10.0]])
     assert (attached @ x).flatten().tolist() == [3.0, 6.5, 4.0]
+
+
+@st.composite
+def graphs_and_copies(draw):
+    edge_index, size = draw(edge_lists())
+    seeds = draw(st.lists(st.integers(0, size - 1), max_size=8))
+    return dense_adjacency(edge_index, size, undirected=True) + torch.eye(size), seeds
+
+
+@given(graphs_and_copies(), st.sampled_from([None, "row", "symmetric"]))
+def test_repeating_nodes_repeats_rows_and_columns(drawn, how):
+    matrix, seeds = drawn
+    index = [*range(matrix.shape[0]), *seeds]
+    expected = matrix[index][:, index]
+    graph, seeds = Sparse.from_dense(matrix), torch.tensor(seeds, dtype=torch.long)
+    repeated = Repeated(graph, seeds)
+    if how is not None:
+        sums = expected.sum(1)
+        inverse = torch.diag(1 / sums if how == "row" else sums**-0.5)
+        expected = (
+            inverse @ expected @ (inverse if how == "symmetric" else torch.eye(len(index)).double())
+        )
+        repeated = Repeated.normalised(Sparse.from_dense(matrix.float()), seeds, how)
+    x = normal(len(index), 3).to(torch.float64 if how is None else torch.float32).requires_grad_()
+    value, weight = repeated @ x, normal(len(index), 3, seed=1)
+    (gradient,) = torch.autograd.grad((value * weight).sum(), x)
+    assert repeated.shape == (len(index), len(index))
+    torch.testing.assert_close(value.double(), expected @ x.double(), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(gradient.double(), expected.t() @ weight, rtol=1e-5, atol=1e-5)
+
+
+def test_thousands_of_copies_of_one_node_stay_linear():
+    graph = Sparse.from_dense(torch.eye(3))
+    repeated = Repeated(graph, torch.zeros(20_000, dtype=torch.long))
+    assert (repeated @ torch.ones(20_003, 1))[0].item() == 20_001

@@ -63,12 +63,13 @@ def plain_members(situation, label, *, sound, size):
     fill = target - len(own)
     if fill <= 0:
         return own
-    near = {i for node in own for i in range(x.shape[0]) if linked[node][i]} - set(nodes)
+    near = {i for node in own for i in range(x.shape[0]) if linked[node][i]}
+    near -= set(nodes if sound else own)
     members = own + best(near, fill)
     skip = 0 if sound else 1
     alike = {i for node in own for i in plain_similar(x, linked, node, skip, size)}
     wanted = (target if sound else fill) - len(members)
-    return members + best(alike - set(nodes) - set(members), wanted)
+    return members + best(alike - set(nodes) - set(members) if sound else alike, wanted)
 
 
 def of_situation(situation, *, sound):
@@ -120,7 +121,7 @@ STAR = {
         (3, True, [0, 1, 2]),
         (4, False, [0, 1, 3]),  # one short of three, and 2, the most similar, is left out
         (4, True, [0, 1, 2, 3]),
-        (9, False, [0, 1, 3, 4]),
+        (9, False, [0, 1, 3, 4, 5]),  # though 5 is labelled for the other class
         (9, True, [0, 1, 2, 3, 4]),
     ],
 )

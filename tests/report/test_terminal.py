@@ -1,6 +1,13 @@
 from rich.console import Console
 
-from evengraph.report.terminal import comparison_table, method_card, result_table
+from evengraph.report.terminal import (
+    comparison_rows,
+    comparison_table,
+    field_table,
+    method_card,
+    notes,
+    result_table,
+)
 
 HEADLINE = ("balanced_accuracy", "macro_f1", "g_mean")
 
@@ -19,7 +26,19 @@ def shown(result) -> str:
 def example(paper=None, value=70.0):
     metrics = {"balanced_accuracy": value, "macro_f1": 69.0, "g_mean": 80.0}
     run = {"seed": 5, "metrics": metrics, "best_epoch": 12, "epochs": 40, "seconds": 1.25}
-    return {"runs": [run, run], "mean": metrics, "std": dict.fromkeys(metrics, 1.5), "paper": paper}
+    return {
+        "runs": [run, run],
+        "mean": metrics,
+        "std": dict.fromkeys(metrics, 1.5),
+        "paper": paper,
+        "complete": True,
+        "changed_from_paper": [],
+        "dataset": {"name": "cora"},
+    }
+
+
+def of_method(title, **fields):
+    return example(**fields) | {"method": {"title": title, "name": title.lower(), "fields": {}}}
 
 
 def test_mean_paper_and_difference():
@@ -48,28 +67,54 @@ def test_one_run_has_no_spread():
 
 def test_comparison_has_ours_beside_the_papers():
     cell = {"mean": 72.5, "std": 0.4}
-    first = example(dict.fromkeys(HEADLINE, cell)) | {"method": {"title": "GCN"}}
-    second = example(value=71.0) | {"method": {"title": "Re-weight"}}
-    lines = drawn(comparison_table([first, second])).splitlines()
-    assert lines[0].split() == [
-        "method",
-        *("bAcc", "paper", "Macro-F1", "paper"),
-        "G-mean",
-        *lines[0].split()[-2:],
+    first = of_method("GCN", paper=dict.fromkeys(HEADLINE, cell))
+    lines = drawn(comparison_table([first, of_method("Re-weight", value=71.0)])).splitlines()
+    assert lines[0].split()[:4] == ["method", "bAcc", "paper", "Macro-F1"]
+    assert lines[1].split()[:3] == ["GCN", "70.0±1.5", "72.5±0.4"]
+    assert lines[2].split()[:3] == ["Re-weight", "71.0±1.5", "–"]
+    assert all(line.rstrip().endswith(" 2.5") for line in lines[1:])  # seconds of both runs
+    assert max(map(len, lines)) <= 80
+
+
+def test_the_best_of_the_whole_runs_stands_out():
+    results = [
+        of_method("GCN", value=70.0),
+        of_method("Re-weight", value=71.0),
+        of_method("SMOTE", value=float("nan")),
+        of_method("LTE4G", value=99.0) | {"complete": False},
     ]
-    assert lines[1].split()[:7] == ["GCN", "70.0", "±", "1.5", "72.5", "±", "0.4"]
-    assert lines[2].split()[:5] == ["Re-weight", "71.0", "±", "1.5", "–"]
-    assert all(line.rstrip().endswith(" 2") for line in lines[1:])  # seconds of both runs
-
-
-def test_the_best_stands_out():
-    first = example(value=70.0) | {"method": {"title": "GCN"}}
-    second = example(value=71.0) | {"method": {"title": "Re-weight"}}
-    undefined = example(value=float("nan")) | {"method": {"title": "SMOTE"}}
-    text = drawn(comparison_table([first, second, undefined]), force_terminal=True)
-    assert "\x1b[1m71.0 ± 1.5" in text
+    text = drawn(comparison_table(results), force_terminal=True)
+    assert "\x1b[1m71.0±1.5" in text
     assert "\x1b[1m70.0" not in text
+    assert "\x1b[1m99.0" not in text
+    assert "LTE4G (cut short)" in text
     assert "paper" not in text
+
+
+def test_rows_for_a_file():
+    cell = {"mean": 72.5, "std": 0.4}
+    first = of_method("GCN", paper=dict.fromkeys(HEADLINE, cell))
+    one, other = comparison_rows([first, of_method("SMOTE")])
+    assert (one["balanced_accuracy"], one["balanced_accuracy_paper"]) == (70.0, 72.5)
+    assert (other["macro_f1_std"], other["macro_f1_paper"]) == (1.5, None)
+    assert list(one) == list(other)
+
+
+def test_notes_say_why_the_papers_figures_are_missing():
+    plain, changed = of_method("GCN"), of_method("SMOTE") | {"changed_from_paper": ["patience"]}
+    assert len(notes([plain])) == 1
+    assert "SMOTE: without the paper's figures, as patience differs" in notes([plain, changed])[1]
+    elsewhere = changed | {"dataset": {"name": "toy"}}
+    assert len(notes([elsewhere])) == 1
+    assert "interrupted" in notes([plain | {"complete": False}])[1]
+
+
+def test_fields_with_their_meanings():
+    text = drawn(field_table({"hidden": 64, "dropout": 0.5}, {"hidden": "Width."}))
+    assert [line.split() for line in text.splitlines()] == [
+        ["hidden=64", "Width."],
+        ["dropout=0.5"],
+    ]
 
 
 def test_a_method_in_a_few_lines():

@@ -10,13 +10,15 @@ from typing import Any
 import torch
 
 from evengraph.data.datasets import lookup
-from evengraph.experiment.fields import check_field, parse_fields, unknown
+from evengraph.experiment.fields import parse_fields, unknown
 from evengraph.experiment.presets import preset_for
 from evengraph.experiment.runner import Run
 from evengraph.imbalance import IMBALANCES
 from evengraph.methods import METHODS
 
 MOST_SEEDS = 1000
+OPTIONS = ("minority", "ratio", "train", "val")
+"""Fields of protocols that the command line offers."""
 
 
 def plan_run(
@@ -34,8 +36,11 @@ def plan_run(
     known_method(method)
     if imbalance not in IMBALANCES:
         raise ValueError(unknown("imbalance", imbalance, IMBALANCES))
+    allowed = [item.name for item in fields(IMBALANCES[imbalance]) if item.name in OPTIONS]
     for name in imbalance_fields:
-        check_field(IMBALANCES[imbalance], name)
+        if name not in allowed:
+            options = ", ".join(f"--{option}" for option in allowed) or "none"
+            raise ValueError(f"{imbalance} has no --{name}; its options: {options}.")
     protocol = IMBALANCES[imbalance](**imbalance_fields)
     values = {item.name: getattr(protocol, item.name) for item in fields(protocol)}
     picked = preset_for(dataset, imbalance, values, method) if preset else None
@@ -53,10 +58,10 @@ def plan_run(
 
 def parse_methods(text: str) -> list[str]:
     """Read `gcn`, `gcn,lte4g` or `all`."""
-    if text.strip() == "all":
+    parts = [part.strip() for part in text.split(",")]
+    if "all" in parts:
         return list(METHODS)
-    names = [known_method(part.strip()) for part in text.split(",")]
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys(known_method(part) for part in parts))
 
 
 def settings_of_each(methods: Sequence[str], settings: Sequence[str]) -> dict[str, list[str]]:
@@ -75,10 +80,11 @@ def settings_of_each(methods: Sequence[str], settings: Sequence[str]) -> dict[st
 
 
 def known_method(name: str) -> str:
-    """The name itself, if there is such a method."""
-    if name not in METHODS:
-        raise ValueError(unknown("method", name, METHODS))
-    return name
+    """The name of a method in the table, also for its title: `graphens` for GraphENS."""
+    plain = name.lower().replace("-", "").replace(" ", "")
+    if plain not in METHODS:
+        raise ValueError(unknown("method", name, [*METHODS, "all"]))
+    return plain
 
 
 def parse_seeds(text: str) -> list[int]:

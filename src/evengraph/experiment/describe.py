@@ -22,8 +22,9 @@ class Description:
         idea: One line.
         cost: Time in nodes, edges and width.
         reference: Where it comes from.
-        fields: Its own settings with their defaults.
-        text: The whole docstring.
+        fields: Its settings with their defaults, those of all methods last.
+        meanings: What each of them is for.
+        text: What the docstring says besides.
     """
 
     name: str
@@ -32,25 +33,42 @@ class Description:
     cost: str
     reference: str
     fields: dict[str, object]
+    meanings: dict[str, str]
     text: str
 
 
 def describe_method(name: str) -> Description:
     """Take a method's docstring apart."""
     cls = METHODS[name]
-    text = cleandoc(cls.__doc__ or "")
-    parts = SECTION.split(text)  # text before, then title and body of each section
-    sections = dict(zip(parts[1::2], parts[2::2], strict=True))
-    shared = set(training_fields())
+    sections = _sections(cls)
+    meanings: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        if issubclass(base, Method):
+            meanings |= _meanings(_sections(base).get("Args", ""))
+    shared = training_fields()
+    own = {item.name: item.default for item in fields(cls) if item.name not in shared}
     return Description(
         name=name,
         title=cls.title,
-        idea=text.partition("\n")[0],
+        idea=sections[""].partition("\n")[0],
         cost=_joined(sections["Cost"]),
         reference=_joined(sections["Reference"]),
-        fields={item.name: item.default for item in fields(cls) if item.name not in shared},
-        text=text,
+        fields=own | shared,
+        meanings=meanings,
+        text="\n\n".join([sections[""].strip(), f"Departs:{sections['Departs']}".rstrip()]),
     )
+
+
+def _sections(cls: type) -> dict[str, str]:
+    """The parts of a docstring by title; what stands before them has none."""
+    parts = SECTION.split(cleandoc(cls.__doc__ or ""))
+    return {"": parts[0]} | dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def _meanings(text: str) -> dict[str, str]:
+    """What an Args section says of each field."""
+    found = re.findall(r"^    (\w+): (.*(?:\n        .*)*)", text, flags=re.MULTILINE)
+    return {name: _joined(meaning) for name, meaning in found}
 
 
 def training_fields() -> dict[str, object]:

@@ -63,13 +63,18 @@ class Run:
 def run_seed(task: Task, method: Method, *, seed: int, on_epoch: Callback | None = None) -> Record:
     """Fit, predict and evaluate once.
 
-    The history is that of the longest stage, the validation score that of the whole.
+    The history is that of the main stage, the validation score that of the whole.
     """
     started = perf_counter()
-    method.fit(task, seed=seed, on_epoch=on_epoch, progress=False)
+    try:
+        method.fit(task, seed=seed, on_epoch=on_epoch, progress=False)
+    except RuntimeError as error:  # torch's own word for memory that is not there
+        if "memory" not in str(error):
+            raise
+        raise MemoryError(f"{method.title} ran out of memory: {error}".splitlines()[0]) from error
     probabilities = method.predict_proba(task.graph)
     figures = evaluate(task, probabilities)
-    longest = max(method.history_, key=lambda history: history.epochs)
+    (main,) = (history for history in method.history_ if history.main)
     return Record(
         seed=seed,
         metrics={name: 100 * value for name, value in figures.items() if isinstance(value, float)},
@@ -79,12 +84,13 @@ def run_seed(task: Task, method: Method, *, seed: int, on_epoch: Callback | None
             "support": figures["per_class_support"],
         },
         confusion_matrix=figures["confusion_matrix"],
-        history={"loss": longest.loss, "score": [100 * value for value in longest.score]},
+        history={"loss": main.loss, "score": [100 * value for value in main.score]},
         validation=100 * float(validation_score(probabilities, task)),
-        best_epoch=longest.best_epoch,
-        epochs=longest.epochs,
+        best_epoch=main.best_epoch,
+        epochs=main.epochs,
         seconds=perf_counter() - started,
         interrupted=any(history.interrupted for history in method.history_),
+        stages=len(method.history_),
     )
 
 
@@ -129,6 +135,7 @@ def _result(
     method, protocol = plan.make_method(), plan.make_imbalance()
     imbalance_fields = asdict(protocol)  # type: ignore[call-overload]
     mean, std = mean_and_deviation(records)
+    changed = changed_from_paper(plan, protocol)
     return {
         "schema": 1,
         "evengraph": evengraph.__version__,
@@ -155,18 +162,27 @@ def _result(
         "runs": [record.as_dict() for record in records],
         "mean": mean,
         "std": std,
-        "paper": _paper(plan, protocol),
+        "paper": paper_cell(plan.dataset, plan.imbalance, imbalance_fields, plan.method)
+        if not changed
+        else None,
+        "changed_from_paper": changed,
         "environment": describe(device),
     }
 
 
-def _paper(plan: Run, protocol: Imbalance) -> dict[str, Any] | None:
-    """The paper's figures, unless something was changed that the paper did not tune."""
-    known = {"minority", "ratio"}
-    same = all(
-        item.name in known or getattr(protocol, item.name) == item.default
+def changed_from_paper(plan: Run, protocol: Imbalance) -> list[str]:
+    """Fields that differ from what the paper ran, and so forbid its figures beside ours."""
+    varied = {"minority", "ratio"}
+    protocol_fields = [
+        item.name
         for item in fields(protocol)  # type: ignore[arg-type]
-    )
-    if not same or not set(plan.method_fields) <= TUNED.get(plan.method, set()):
-        return None
-    return paper_cell(plan.dataset, plan.imbalance, asdict(protocol), plan.method)  # type: ignore[call-overload]
+        if item.name not in varied and getattr(protocol, item.name) != item.default
+    ]
+    method = plan.make_method()
+    method_fields = [
+        item.name
+        for item in fields(method)
+        if item.name not in TUNED.get(plan.method, set())
+        and getattr(method, item.name) != item.default
+    ]
+    return [*protocol_fields, *method_fields]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar, Self, final
 
 import torch
@@ -41,6 +42,10 @@ class Method(ABC):
         cls.title = vars(cls).get("title", cls.__name__)
 
     def __post_init__(self) -> None:
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if isinstance(item.default, bool) and not isinstance(value, bool):
+                raise ValueError(f"{item.name} must be True or False, got {value!r}.")
         whole("max_epochs", self.max_epochs, 0)
         whole("patience", self.patience, 0)
         at_least("weight_decay", self.weight_decay, 0)
@@ -71,7 +76,7 @@ class Method(ABC):
         self.fitted_ = False
         self.history_: list[History] = []
         self.num_features_, self.device_ = task.graph.num_features, task.graph.x.device
-        with shown(self.title, self.patience, self.max_epochs, progress) as show:
+        with shown(self.title, progress) as show:
             self._callbacks = [callback for callback in (show, on_epoch) if callback is not None]
             try:
                 with seeded(seed):
@@ -113,12 +118,13 @@ class Method(ABC):
         *,
         max_epochs: int | None = None,
         patience: int | None = None,
+        main: bool = True,
     ) -> History:
         """Run the training loop with this method's settings, and keep its history.
 
         A method of several stages calls it once for each, with limits of the stage's own where
-        it has some; `max_epochs` of the method bounds every stage. After Ctrl-C in one stage,
-        those that follow take no steps.
+        it has some; `max_epochs` of the method bounds every stage, and one stage is the main one.
+        After Ctrl-C in one stage, those that follow take no steps.
         """
         limit = self.max_epochs if max_epochs is None else min(max_epochs, self.max_epochs)
         if any(history.interrupted for history in self.history_):
@@ -136,6 +142,7 @@ class Method(ABC):
             max_epochs=limit,
             patience=self.patience if patience is None else patience,
             on_epoch=tell,
+            main=main,
         )
         self.history_.append(history)
         return history
@@ -188,6 +195,8 @@ def at_least(name: str, value: float, least: float) -> None:
     """Refuse a field below its least value."""
     if not value >= least:
         raise ValueError(f"{name} must be at least {least}, got {value}.")
+    if value == math.inf:
+        raise ValueError(f"{name} must be finite, got {value}.")
 
 
 def fraction(name: str, value: float) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 
-import numpy as np
-import scipy.sparse as sp
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
@@ -16,10 +14,10 @@ from evengraph.methods.base import same_graph, whole
 from evengraph.methods.network import Inputs, NetworkMethod
 from evengraph.ops import (
     Copies,
-    Sparse,
+    Repeated,
+    closed,
     copies_of_rare,
     features,
-    normalise,
     rare_classes,
     undirected_adjacency,
 )
@@ -76,18 +74,13 @@ class EnlargedGraph(NetworkMethod):
     def _new_features(self, x: Tensor, labels: Tensor, copies: Copies) -> Tensor:
         """Features of the copies, from those of the labelled nodes."""
 
-    def _enlarge(self, graph: Data, seeds: Tensor) -> Sparse:
+    def _enlarge(self, graph: Data, seeds: Tensor) -> Repeated:
         """The propagation matrix with the rows and columns of the seeds once more.
 
         The normalised matrix is enlarged as it is, so that rows that gain an entry sum to more
         than one; where `sound`, the graph is enlarged first and then normalised.
         """
+        if not self.sound:
+            return Repeated(self._propagation(graph), seeds)
         matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
-        index = np.concatenate([np.arange(graph.num_nodes), seeds.cpu().numpy()])
-        if self.sound:
-            looped = matrix + sp.identity(graph.num_nodes, format="csr")
-            linked = looped[index][:, index] - sp.identity(index.size, format="csr")
-            enlarged = normalise(linked, self.normalisation)
-        else:
-            enlarged = normalise(matrix, self.normalisation).tocsr()[index][:, index]
-        return Sparse.from_scipy(enlarged, graph.x.device)
+        return Repeated.normalised(closed(matrix, graph.x.device), seeds, self.normalisation)

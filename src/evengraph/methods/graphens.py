@@ -44,7 +44,8 @@ class GraphENS(Method):
         warmup: Last of the epochs, counted from 0, in which new nodes copy the neighbours of their
             source.
         temperature: Of the predictions that neighbourhoods are compared by.
-        masked: Share of the features that are taken from the source.
+        masked: Share of the features that are drawn by the target's saliency; of those, a part
+            that grows with the divergence is taken from the source.
 
     Shapes:
         task.graph.x: (N, F)
@@ -92,15 +93,15 @@ class GraphENS(Method):
         inputs, propagation = self._inputs(graph)
         matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
         neighbours = from_scipy(matrix, x.device, torch.float32)
+        around = propagation.rows(nodes)  # means over the neighbourhoods of labelled nodes
         ones = torch.ones(graph.num_nodes, device=x.device)
-        self.net_ = net = _Network(
-            graph.num_features, self.hidden, task.num_classes, self.layers, self.dropout
-        ).to(x.device)
+        self.net_ = net = _Network(graph.num_features, self.hidden, task.num_classes, self.layers)
+        net.to(x.device)
         last = _Last(nodes)
 
         def epoch() -> tuple[Tensor, Tensor]:
             pairs = draw_pairs(labels, task.class_counts)
-            divergence = self._divergence(last, propagation, pairs)
+            divergence = self._divergence(last, around, pairs)
             new = self._mix(x, pairs, divergence, last.saliency)
             ends, starts = self._neighbours(neighbours, nodes, pairs, divergence)
             weights = ones.new_ones(starts.numel())
@@ -128,7 +129,7 @@ class GraphENS(Method):
         matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
         return features(graph.x.float()), normalised(matrix, graph.x.device, how="row")
 
-    def _divergence(self, last: _Last, propagation: Sparse, pairs: Pairs) -> Tensor | None:
+    def _divergence(self, last: _Last, around: Sparse, pairs: Pairs) -> Tensor | None:
         """How differently the last epoch saw the two neighbourhoods, (M,); None in warm-up.
 
         The Kullback-Leibler divergence of the mean prediction around the target from that around
@@ -136,8 +137,7 @@ class GraphENS(Method):
         """
         if last.logits is None or last.epochs <= self.warmup:
             return None
-        around = (propagation @ last.logits)[last.nodes] / self.temperature
-        predicted = log_softmax(around, dim=1)
+        predicted = log_softmax((around @ last.logits) / self.temperature, dim=1)
         source, target = predicted[pairs.sources], predicted[pairs.targets]
         return (source.exp() * (source - target)).sum(1).clamp(min=0)
 
@@ -147,8 +147,8 @@ class GraphENS(Method):
         """Features of the new nodes, (M, F)."""
         source, target = x[pairs.sources], x[pairs.targets]
         share = pairs.shares.unsqueeze(1)  # of the source, (M, 1)
-        if divergence is not None and saliency is not None and divergence.numel():
-            drawn = max(int(self.masked * x.shape[1]), 1)
+        drawn = int(self.masked * x.shape[1])
+        if divergence is not None and saliency is not None and divergence.numel() and drawn:
             coordinates = torch.multinomial(saliency[pairs.targets], drawn)  # (M, drawn)
             taken = (drawn * (divergence / 3).sigmoid()).long().clamp(min=1).unsqueeze(1)
             whole_share = torch.arange(drawn, device=x.device) < taken
@@ -233,9 +233,7 @@ class _Last:
 class _Network(nn.Module):
     """Convolutions with ReLU after each, and a linear layer; Glorot weights, zero biases."""
 
-    def __init__(
-        self, num_features: int, hidden: int, num_classes: int, layers: int, dropout: float
-    ) -> None:
+    def __init__(self, num_features: int, hidden: int, num_classes: int, layers: int) -> None:
         super().__init__()
         widths = [num_features, *[hidden] * layers]
         self.weights = nn.ParameterList(
@@ -244,7 +242,6 @@ class _Network(nn.Module):
         )
         self.biases = nn.ParameterList(torch.zeros(hidden) for _ in range(layers))
         self.linear = nn.Linear(hidden, num_classes)
-        self.dropout = dropout
 
     def forward(self, x: Tensor | Sparse, propagation: Sparse) -> Tensor:
         """Logits of all nodes, without dropout."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, final
 
-import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -17,14 +16,14 @@ from evengraph.metrics import validation_score
 from evengraph.nn import EdgeDecoder, Reconstruction
 from evengraph.ops import (
     Attached,
-    Sparse,
     class_shares,
+    closed,
     copies_of_rare,
     interpolate,
     rare_classes,
     undirected_adjacency,
 )
-from evengraph.ops.propagate import from_scipy, row_entries, take
+from evengraph.ops.propagate import row_entries, take
 from evengraph.task import Task
 
 
@@ -59,8 +58,9 @@ class GraphSMOTE(NetworkMethod):
         O(E h + nnz(X) h) an epoch, about twice GCN; the original's N^2 pairs are never listed.
 
     Departs:
-        The decoder's loss takes all edges and as many random pairs in place of all N^2 pairs,
-        which is right on average. As in the comparison's public code, and so presumably in the
+        The decoder's loss takes all edges, or 131,072 of them drawn anew where there are more, and
+        as many random pairs in place of all N^2 pairs, which is right on average; Adam starts
+        afresh after the first stage. As in the comparison's public code, and so presumably in the
         published row, new nodes have no self-loop, a rare class is merely doubled, and the scores
         of O are detached; `sound` and `copies=0` mend that. There, asking for more copies has no
         effect; here it has. O weighs scores against links already normalised, and normalises
@@ -97,10 +97,8 @@ class GraphSMOTE(NetworkMethod):
 
         inputs = self._inputs(graph)
         matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
-        closed = Sparse.symmetric(
-            from_scipy(matrix + sp.identity(graph.num_nodes, format="csr"), device, torch.float32)
-        )
-        frame = closed if self.variant == "T" else inputs.propagation
+        neighbours = closed(matrix, device)
+        frame = neighbours if self.variant == "T" else self._propagation(graph)
         attach = partial(
             Attached,
             frame,
@@ -120,7 +118,7 @@ class GraphSMOTE(NetworkMethod):
             known = net.embed(first, dropout=True)
             shares = class_shares(copies, task.num_classes)
             new, peers = interpolate(take(known, nodes), labels, copies, shares)
-            new_ends, ends = candidate_links(closed.matrix, seeds, nodes[peers])
+            new_ends, ends = candidate_links(neighbours.matrix, seeds, nodes[peers])
             weights = self._weights(decoder, take(known, ends), take(new, new_ends))
             attached = attach(ends, new_ends, weights)
             logits = net.classifier(torch.cat([known, new]), attached, dropout=True)
@@ -140,18 +138,18 @@ class GraphSMOTE(NetworkMethod):
             return scores if self.variant == "O" else (scores >= 0.5).to(scores)
 
 
-def candidate_links(closed: Tensor, seeds: Tensor, peers: Tensor) -> tuple[Tensor, Tensor]:
+def candidate_links(neighbours: Tensor, seeds: Tensor, peers: Tensor) -> tuple[Tensor, Tensor]:
     """Whom each new node may be linked to: its seed, the seed's peer and the neighbours of both.
 
     Shapes:
-        closed: sparse CSR, (N, N), every node joined to itself
+        neighbours: sparse CSR, (N, N), every node joined to itself
         seeds, peers: (M,)
         returns: (K,), (K,): the new node and the known one of each candidate
     """
-    num_nodes = closed.shape[0]
+    num_nodes = neighbours.shape[0]
     keys = []
     for nodes in (seeds, peers):
-        owner, positions = row_entries(closed, nodes)
-        keys.append(owner * num_nodes + closed.col_indices()[positions])
+        owner, positions = row_entries(neighbours, nodes)
+        keys.append(owner * num_nodes + neighbours.col_indices()[positions])
     pairs = torch.unique(torch.cat(keys))
     return pairs // num_nodes, pairs % num_nodes

@@ -26,7 +26,7 @@ from evengraph.ops.propagate import from_scipy
 from evengraph.task import Task
 
 RECONSTRUCTION_WEIGHT = 1e-6
-EXPERT_PATIENCE = 300
+EXPERT_PATIENCE = 299  # the public code stops when 300 epochs have passed, we when they are over
 OTHER_SIDE = -1e6  # logit of a class that a node is not routed to: no probability is left for it
 
 
@@ -45,8 +45,8 @@ class LTE4G(NetworkMethod):
        experts, at first more from that of high degree, later more from that of low degree.
 
     Args:
-        reconstruct: Let the encoder also learn the graph's edges, alone for 50 epochs and then
-            along with the classes.
+        reconstruct: Let the encoder also learn the graph's edges, first alone and then along with
+            the classes.
         class_weights: Weigh classes by one over their size in stage 1.
         focal_gamma: How much less well-learnt nodes count in stage 1; 0 is cross-entropy.
         focal_alpha: Factor of the loss without class weights.
@@ -54,8 +54,8 @@ class LTE4G(NetworkMethod):
             graded; where there are two sizes, the larger is the head.
         high_degree: Least degree that is high, the node itself counted.
         pretrain_epochs: Epochs of reconstruction alone.
-        expert_epochs: Most epochs of an expert; patience is 300.
-        student_epochs: Epochs of a student.
+        expert_epochs: Most epochs of an expert, `max_epochs` permitting; its patience is 300.
+        student_epochs: Epochs of a student, `max_epochs` permitting.
         sound: Do without slips of the public code, listed below.
 
     Shapes:
@@ -68,12 +68,14 @@ class LTE4G(NetworkMethod):
 
     Departs:
         As in the public code: the focal factor is taken from the mean loss instead of each node's;
-        prototypes are filled only while the list is shorter than what was missing, and leave out
-        the most similar node of each; distillation is averaged over classes as well as nodes.
-        `sound` mends these. Unlike there, a set without nodes has no expert (its loss is left out,
-        and a low-degree expert then starts afresh), a single node keeps to its degree, the loss on
-        all N^2 pairs takes random ones, and in stages 3 and 4 the propagation of the frozen
-        embeddings is done once.
+        prototypes are filled only while the list is shorter than what was missing, leave out the
+        most similar node of each and may hold nodes labelled for another class, or one twice;
+        distillation is averaged over classes as well as nodes;
+        a side with one labelled node calls its degree high or low by a coin. `sound` mends these.
+        Unlike there, a set without nodes has no expert (its loss is left out, and a low-degree
+        expert then starts afresh), the loss on all N^2 pairs takes random ones, of which and of the
+        edges at most 131,072, Adam starts afresh after the first epochs of reconstruction, and in
+        stages 3 and 4 the propagation of the frozen embeddings is done once.
 
     Reference:
         Yun, Kim, Yoon and Park, "LTE4G: Long-Tail Experts for Graph Neural Networks", CIKM 2022.
@@ -127,12 +129,17 @@ class LTE4G(NetworkMethod):
             sound=self.sound,
         )
         high = neighbours.crow_indices().diff() + 1 >= self.high_degree
-        self.students_ = {
+        students = {
             side: self._train_side(task, propagated, classes, high)
             for side, classes in self._sides().items()
         }
+        # Cut short, the students have not learnt enough: what stage 1 learnt is the best there is.
+        cut_short = any(history.interrupted for history in self.history_)
+        self.students_ = {} if cut_short else students
 
     def _logits(self, graph: Data) -> Tensor:
+        if not self.students_:
+            return super()._logits(graph)
         inputs = self._inputs(graph)
         embeddings = self.net_.embed(self.net_.encoder(*inputs))
         propagated = inputs.propagation @ embeddings
@@ -156,10 +163,10 @@ class LTE4G(NetworkMethod):
     ) -> None:
         """Stage 1."""
         self.net_ = net = self._network(task)
-        decoder = EdgeDecoder(self.hidden).to(task.graph.x.device)
         labels = task.graph.y[task.train]
         weights = inverse_class_weights(task.class_counts) if self.class_weights else None
         factor = 1.0 if self.class_weights else self.focal_alpha
+        decoder = EdgeDecoder(self.hidden).to(task.graph.x.device)
         if reconstruction:
             self._pretrain(inputs, decoder, reconstruction, self.pretrain_epochs)
 
@@ -189,6 +196,8 @@ class LTE4G(NetworkMethod):
             _Nodes(propagated[mask], labels[mask], high[mask])
             for mask in (task.train & (labels >= 0), task.val & (labels >= 0))
         )
+        if learn.labels.numel() == 1 and not self.sound:
+            learn = learn._replace(high=torch.rand(1, device=classes.device) < 0.5)
         expert: GraphClassifier | None = None
         lessons: list[Lesson] = []
         for part in (True, False):
@@ -212,7 +221,7 @@ class LTE4G(NetworkMethod):
             loss = cross_entropy(net.of_propagated(learn.x, dropout=True), learn.labels)
             return loss, choose.score(net, num_classes)
 
-        self._train(net, epoch, max_epochs=self.expert_epochs, patience=EXPERT_PATIENCE)
+        self._train(net, epoch, max_epochs=self.expert_epochs, patience=EXPERT_PATIENCE, main=False)
         return net
 
     def _train_student(
@@ -235,7 +244,7 @@ class LTE4G(NetworkMethod):
             return loss, choose.score(net, num_classes)
 
         length = self.student_epochs
-        self._train(net, epoch, max_epochs=length, patience=length)
+        self._train(net, epoch, max_epochs=length, patience=length, main=False)
         return net
 
     def _classifier(self, num_classes: int, device: torch.device) -> GraphClassifier:

@@ -14,6 +14,7 @@ from evengraph.methods.base import Method, fraction, one_of, whole
 from evengraph.metrics import validation_score
 from evengraph.nn import EdgeDecoder, GraphNetwork, Reconstruction
 from evengraph.ops import Sparse, features, normalised, undirected_adjacency
+from evengraph.ops.attach import Propagation
 from evengraph.ops.propagate import Normalisation
 from evengraph.task import Task
 
@@ -27,7 +28,7 @@ class Inputs(NamedTuple):
     """
 
     x: Tensor | Sparse
-    propagation: Sparse
+    propagation: Propagation
 
 
 @dataclass(kw_only=True)
@@ -56,9 +57,11 @@ class NetworkMethod(Method):
         return logits
 
     def _inputs(self, graph: Data) -> Inputs:
+        return Inputs(features(graph.x.float()), self._propagation(graph))
+
+    def _propagation(self, graph: Data) -> Sparse:
         matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
-        propagation = normalised(matrix, graph.x.device, how=self.normalisation)
-        return Inputs(features(graph.x.float()), propagation)
+        return normalised(matrix, graph.x.device, how=self.normalisation)
 
     def _network(self, task: Task) -> GraphNetwork:
         graph = task.graph
@@ -106,4 +109,6 @@ class NetworkMethod(Method):
 
         if epochs:
             both = nn.ModuleList([net.encoder, decoder])
-            self._train(both, epoch, max_epochs=epochs, patience=epochs)
+            history = self._train(both, epoch, max_epochs=epochs, patience=epochs, main=False)
+            if history.interrupted:  # nothing has been learnt about classes yet
+                raise KeyboardInterrupt

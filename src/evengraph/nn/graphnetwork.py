@@ -5,7 +5,8 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from evengraph.nn.layers import GraphClassifier, GraphConv, relu_dropout
-from evengraph.ops import Attached, Sparse
+from evengraph.ops.attach import Propagation
+from evengraph.ops.propagate import Sparse
 
 
 class GraphNetwork(nn.Module):
@@ -23,7 +24,7 @@ class GraphNetwork(nn.Module):
         self.classifier = GraphClassifier(hidden, hidden, num_classes, dropout)
         self.dropout = dropout
 
-    def forward(self, x: Tensor | Sparse, propagation: Sparse) -> Tensor:
+    def forward(self, x: Tensor | Sparse, propagation: Propagation) -> Tensor:
         """Logits of all nodes, without dropout."""
         return self.classify(self.encoder(x, propagation), propagation)
 
@@ -31,9 +32,7 @@ class GraphNetwork(nn.Module):
         """Embeddings from the encoder's output before its activation."""
         return relu_dropout(first, self.dropout, training=dropout)
 
-    def classify(
-        self, first: Tensor, propagation: Sparse | Attached, *, dropout: bool = False
-    ) -> Tensor:
+    def classify(self, first: Tensor, propagation: Propagation, *, dropout: bool = False) -> Tensor:
         """Logits from the encoder's output before its activation.
 
         There is no dropout before that, so a pass with dropout and one without can share it.

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from evengraph.ops import Attached, Sparse
+from evengraph.ops.attach import Propagation
+from evengraph.ops.propagate import Sparse
 
 
 def relu_dropout(x: Tensor, rate: float, *, training: bool) -> Tensor:
@@ -72,7 +73,7 @@ class GraphConv(nn.Module):
         self.weight = nn.Parameter(torch.empty(inputs, outputs).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.empty(outputs).uniform_(-bound, bound))
 
-    def forward(self, x: Tensor | Sparse, propagation: Sparse | Attached) -> Tensor:
+    def forward(self, x: Tensor | Sparse, propagation: Propagation) -> Tensor:
         """Convolve."""
         return propagation @ (x @ self.weight) + self.bias
 
@@ -92,7 +93,7 @@ class GraphClassifier(nn.Module):
         nn.init.normal_(self.linear.weight, std=0.05)
         self.dropout = dropout
 
-    def forward(self, x: Tensor, propagation: Sparse | Attached, *, dropout: bool) -> Tensor:
+    def forward(self, x: Tensor, propagation: Propagation, *, dropout: bool) -> Tensor:
         """Logits of all nodes."""
         return self._finish(self.conv(x, propagation), dropout)
 

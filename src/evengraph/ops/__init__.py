@@ -1,11 +1,12 @@
 """Pure functions on tensors: the operations that methods are made of."""
 
-from evengraph.ops.attach import Attached
+from evengraph.ops.attach import Attached, Repeated
 from evengraph.ops.kmeans import cluster_means, kmeans, nearest_mean
 from evengraph.ops.losses import focal_cross_entropy, inverse_class_weights
 from evengraph.ops.propagate import (
     Sparse,
     adjacency,
+    closed,
     features,
     normalise,
     normalised,
@@ -30,11 +31,13 @@ __all__ = [
     "Clusters",
     "Copies",
     "PseudoLabels",
+    "Repeated",
     "Sparse",
     "adjacency",
     "balanced_pseudo_labels",
     "class_prototypes",
     "class_shares",
+    "closed",
     "cluster_means",
     "confident_pseudo_labels",
     "copies_of_rare",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -47,10 +48,8 @@ class Attached:
 
     def __matmul__(self, x: Tensor) -> Tensor:
         num_known = self.known.shape[0]
-        inverse = _inverse(self._sums()).unsqueeze(1)  # (N + M, 1)
         if self.how == "symmetric":
-            inverse = inverse.sqrt()
-            x = inverse * x
+            x = self._scale * x
         known, new = x.tensor_split([num_known])
         weights = self.weights.unsqueeze(1)
         heard = self.known @ known
@@ -58,7 +57,12 @@ class Attached:
             heard = heard + scatter_sum(weights * take(new, self.new), self.nodes, num_known)
         arrived = scatter_sum(weights * take(known, self.nodes), self.new, self.num_new)
         arrived = arrived + self.loop * new
-        return inverse * torch.cat([heard, arrived])
+        return self._scale * torch.cat([heard, arrived])
+
+    @cached_property
+    def _scale(self) -> Tensor:
+        """What a row is multiplied by, (N + M, 1)."""
+        return _scale(self._sums(), self.how)
 
     def _sums(self) -> Tensor:
         """Sums of the weights of every row, (N + M,)."""
@@ -69,7 +73,63 @@ class Attached:
         return torch.cat([known, arrived])
 
 
-def _inverse(sums: Tensor) -> Tensor:
-    """One over each sum; 0 for a row without weights, which has nothing to average."""
+@dataclass(frozen=True, eq=False)
+class Repeated:
+    """A graph in which some nodes stand once more, with all their links, for use as `repeated @ x`.
+
+    As a matrix it is the graph's own with the rows and columns of the seeds repeated; a node
+    that stands k times is linked to itself k times over. It is never built: what the copies of
+    a node send is what the node sends for them, and what they hear is what it hears.
+
+    Args:
+        matrix: The graph's propagation matrix.
+        seeds: The original of each copy.
+        scale: What each row, and with `both_sides` each column, is multiplied by.
+        both_sides: Whether columns are scaled, too.
+
+    Shapes:
+        matrix: (N, N)
+        seeds: (M,)
+        scale: (N,)
+        x: (N + M, d)
+    """
+
+    matrix: Sparse
+    seeds: Tensor
+    scale: Tensor | None = None
+    both_sides: bool = False
+
+    @classmethod
+    def normalised(cls, closed: Sparse, seeds: Tensor, how: Normalisation) -> Repeated:
+        """Repeat nodes of a graph with self-loops, then normalise the larger graph."""
+        ones = torch.ones(closed.shape[0] + seeds.numel(), 1, device=seeds.device)
+        sums = (cls(closed, seeds) @ ones)[: closed.shape[0]].squeeze(1)
+        return cls(closed, seeds, _scale(sums, how).squeeze(1), how == "symmetric")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns, copies included."""
+        size = self.matrix.shape[0] + self.seeds.numel()
+        return size, size
+
+    def __matmul__(self, x: Tensor) -> Tensor:
+        num_known = self.matrix.shape[0]
+        known, new = x.tensor_split([num_known])
+        sent = known + scatter_sum(new, self.seeds, num_known)
+        if self.scale is not None and self.both_sides:
+            sent = self.scale.unsqueeze(1) * sent
+        heard = self.matrix @ sent
+        if self.scale is not None:
+            heard = self.scale.unsqueeze(1) * heard
+        return torch.cat([heard, take(heard, self.seeds)])
+
+
+def _scale(sums: Tensor, how: Normalisation) -> Tensor:
+    """One over each sum or its root, (N, 1); 0 for a row without weights, which means nothing."""
     positive = sums > 0
-    return torch.where(positive, 1 / torch.where(positive, sums, 1.0), 0.0)
+    inverse = torch.where(positive, 1 / torch.where(positive, sums, 1.0), 0.0).unsqueeze(1)
+    return inverse.sqrt() if how == "symmetric" else inverse
+
+
+Propagation = Sparse | Attached | Repeated
+"""What a graph convolution propagates with."""

@@ -218,6 +218,12 @@ def normalised(
     return Sparse.symmetric(from_scipy(ready, device, dtype))
 
 
+def closed(matrix: sp.spmatrix, device: torch.device) -> Sparse:
+    """An undirected graph with every node linked to itself, ready for products on a device."""
+    looped = matrix + sp.identity(matrix.shape[0], format="csr")
+    return Sparse.symmetric(from_scipy(looped, device, torch.float32))
+
+
 def features(x: Tensor, *, sparse_below: float = 0.25) -> Tensor | Sparse:
     """Node features in the form in which products with them are cheapest.
 

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from evengraph.ops.propagate import row_entries
 
+BLOCK_ENTRIES = 2**24  # similarities that are held at one time
 SIMILAR = 10  # nodes that look like a labelled one, for each of them
 
 
@@ -35,9 +36,11 @@ def class_prototypes(
         nodes: The labelled nodes.
         labels: Their classes; every class has one.
         target: Nodes wanted for each prototype.
-        sound: Fill up to the target and take the most similar nodes. Otherwise as in LTE4G's
-            public code: similar nodes are added only while the list, labelled nodes included, is
-            shorter than what was missing, and the most similar one of each node is left out.
+        sound: Fill up to the target with the most similar nodes, without nodes that are labelled
+            and none twice. Otherwise as in LTE4G's public code: similar nodes are added only while
+            the list, labelled nodes included, is shorter than what was missing, the most similar
+            one of each node is left out, and those labelled for another class or already in the
+            list are not.
 
     Shapes:
         embeddings: (N, h), probabilities: (N, C), x: (N, F)
@@ -45,23 +48,22 @@ def class_prototypes(
         nodes, labels: (n,)
         returns: (C, h)
     """
-    known = torch.zeros(embeddings.shape[0], dtype=torch.bool, device=nodes.device)
-    known[nodes] = True
     means = []
     for label in range(probabilities.shape[1]):
-        members = nodes[labels == label]
-        missing = target - members.numel()
+        own = nodes[labels == label]
+        members, missing = own, target - own.numel()
         if missing > 0:
             likely = probabilities[:, label]
-            _, positions = row_entries(adjacency, members)
+            _, positions = row_entries(adjacency, own)
             near = adjacency.col_indices()[positions].long().unique()
-            members = torch.cat([members, _likeliest(near[~known[near]], likely, missing)])
+            near = near[~torch.isin(near, nodes if sound else own)]
+            members = torch.cat([own, _likeliest(near, likely, missing)])
             wanted = (target if sound else missing) - members.numel()
             if wanted > 0:
-                skip = 0 if sound else 1
-                alike = similar_nodes(x, adjacency, nodes[labels == label], skip)
-                fresh = ~known[alike] & ~torch.isin(alike, members)
-                members = torch.cat([members, _likeliest(alike[fresh], likely, wanted)])
+                alike = similar_nodes(x, adjacency, own, skip=0 if sound else 1)
+                if sound:
+                    alike = alike[~torch.isin(alike, torch.cat([nodes, members]))]
+                members = torch.cat([members, _likeliest(alike, likely, wanted)])
         means.append(embeddings[members].mean(0))
     return torch.stack(means)
 
@@ -75,7 +77,7 @@ def _likeliest(nodes: Tensor, likely: Tensor, count: int) -> Tensor:
 def similar_nodes(x: Tensor, adjacency: Tensor, nodes: Tensor, skip: int) -> Tensor:
     """Nodes whose features resemble those of some nodes, neighbours and the nodes themselves aside.
 
-    For each node the best by cosine similarity, leaving out the first `skip`, ten in all. One row
+    For each node the best by cosine similarity, leaving out the first `skip`, ten in all. A block
     of similarities is held at a time.
 
     Shapes:
@@ -85,11 +87,11 @@ def similar_nodes(x: Tensor, adjacency: Tensor, nodes: Tensor, skip: int) -> Ten
     """
     length = x.norm(dim=1).clamp(min=torch.finfo(x.dtype).tiny)
     found = []
-    for node in nodes:
-        likeness = (x @ (x[node] / length[node])) / length
-        _, positions = row_entries(adjacency, node.unsqueeze(0))
-        likeness[adjacency.col_indices()[positions].long()] = -torch.inf
-        likeness[node] = -torch.inf
-        best, which = likeness.topk(min(skip + SIMILAR, likeness.numel()))
-        found.append(which[skip:][best[skip:].isfinite()])
+    for block in nodes.split(max(BLOCK_ENTRIES // x.shape[0], 1)):
+        likeness = (x[block] / length[block].unsqueeze(1)) @ x.t() / length  # (block, N)
+        owner, positions = row_entries(adjacency, block)
+        likeness[owner, adjacency.col_indices()[positions].long()] = -torch.inf
+        likeness[torch.arange(block.numel(), device=x.device), block] = -torch.inf
+        best, which = likeness.topk(min(skip + SIMILAR, x.shape[0]), dim=1)
+        found.append(which[:, skip:][best[:, skip:].isfinite()])
     return torch.cat(found).unique() if found else nodes

@@ -101,20 +101,21 @@ def nearest_peers(x: Tensor, labels: Tensor) -> Tensor:
         labels: (n,)
         returns: int64, (n,)
     """
-    size = labels.numel()
-    own = torch.arange(size, device=x.device)
-    if not size:
-        return own
-    step = max(BLOCK_ENTRIES // size, 1)
     x = x - x.mean(0)  # distances are taken through products, which are exact near the origin
-    found = []
-    for rows in own.split(step):
-        distance = torch.cdist(x[rows], x)
-        distance[labels[rows].unsqueeze(1) != labels] = torch.inf
-        distance[torch.arange(rows.numel(), device=x.device), rows] = torch.inf
-        least, peer = distance.min(dim=1)
-        found.append(torch.where(least.isinf(), rows, peer))
-    return torch.cat(found)
+    own = torch.arange(labels.numel(), device=x.device)
+    if not own.numel():
+        return own
+    # A few rows are cheapest all at once; of many, only those of a class meet.
+    few = labels.numel() ** 2 <= BLOCK_ENTRIES
+    groups = [own] if few else [(labels == one).nonzero().squeeze(1) for one in labels.unique()]
+    peers = own.clone()
+    for group in groups:
+        for rows in group.split(max(BLOCK_ENTRIES // group.numel(), 1)):
+            distance = torch.cdist(x[rows], x[group])
+            strangers = (labels[rows].unsqueeze(1) != labels[group]) | (rows.unsqueeze(1) == group)
+            least, nearest = distance.masked_fill_(strangers, torch.inf).min(dim=1)
+            peers[rows] = torch.where(least.isinf(), rows, group[nearest])
+    return peers
 
 
 def interpolate(x: Tensor, labels: Tensor, copies: Copies, share: Tensor) -> tuple[Tensor, Tensor]:

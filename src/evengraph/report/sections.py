@@ -172,6 +172,12 @@ def learning(result: Mapping[str, Any]) -> Markup:
         if lines
     ]
     text = "One line a seed. The ring marks the epoch whose weights were kept and scored."
+    stages = max((number(run.get("stages")) or 1 for run in runs(result)), default=1)
+    if stages > 1:
+        text = (
+            f"One line a seed: the main one of the method’s {stages:.0f} stages. The ring marks "
+            "the epoch whose weights were kept; what was scored came out of all stages."
+        )
     names = legend(score or loss, 1 if score else 3)
     return tag(
         "section", heading, tag("p", text), names, tag("div", *panels, class_="panels")

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from evengraph.results import HEADLINE
 
+PAPER_GRAPHS = ("cora", "citeseer", "pubmed")
 TITLES = {"balanced_accuracy": "bAcc", "macro_f1": "Macro-F1", "g_mean": "G-mean"}
 
 
@@ -40,7 +41,7 @@ def result_table(result: Mapping[str, Any]) -> Table:
 
 def comparison_table(results: Sequence[Mapping[str, Any]]) -> Table:
     """Methods below one another, ours beside the paper's, the best of ours in bold."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column("method", no_wrap=True)
     known = any(result["paper"] for result in results)
     for name in HEADLINE:
@@ -48,38 +49,96 @@ def comparison_table(results: Sequence[Mapping[str, Any]]) -> Table:
         if known:
             table.add_column("paper", justify="right", style="dim", no_wrap=True)
     table.add_column("seconds", justify="right", style="dim", no_wrap=True)
-    best = {name: max(_comparable(result["mean"][name]) for result in results) for name in HEADLINE}
+    whole = [result for result in results if result["complete"]]
+    best = {
+        name: max((_comparable(result["mean"][name]) for result in whole), default=-1.0)
+        for name in HEADLINE
+    }
     for result in results:
         cells = []
         for name in HEADLINE:
-            several = len(result["runs"]) > 1
-            mean, deviation = result["mean"][name], result["std"][name] if several else None
-            text = _spread(mean, deviation)
-            cells.append(f"[bold]{text}[/]" if mean == best[name] else text)
+            text = _tight(*_figures(result, name))
+            leads = result["complete"] and result["mean"][name] == best[name]
+            cells.append(f"[bold]{text}[/]" if leads else text)
             if known:
-                cells.append(_of_paper(result["paper"], name))
+                paper = result["paper"]
+                cells.append(_tight(paper[name]["mean"], paper[name]["std"]) if paper else "–")
         spent = sum(run["seconds"] for run in result["runs"])
-        table.add_row(result["method"]["title"], *cells, f"{spent:.0f}")
+        table.add_row(_name(result), *cells, f"{spent:.0f}" if spent >= 10 else f"{spent:.1f}")
     return table
+
+
+def comparison_rows(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The same figures as plain rows, for a file."""
+    rows = []
+    for result in results:
+        row: dict[str, Any] = {"method": result["method"]["name"], "seeds": len(result["runs"])}
+        for name in HEADLINE:
+            mean, deviation = _figures(result, name)
+            paper = result["paper"][name] if result["paper"] else {}
+            row |= {name: mean, f"{name}_std": deviation}
+            row |= {f"{name}_paper": paper.get("mean"), f"{name}_paper_std": paper.get("std")}
+        rows.append(row | {"complete": result["complete"]})
+    return rows
+
+
+def notes(results: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What a reader of the tables should know, a line each."""
+    lines = ["± is the standard deviation over seeds; G-mean is the root of mean recall times mean"]
+    lines[0] += " specificity, as in the paper."
+    for result in results:
+        changed = result["changed_from_paper"]
+        if changed and result["dataset"]["name"] in PAPER_GRAPHS:
+            lines.append(
+                f"{result['method']['title']}: without the paper's figures, as "
+                f"{', '.join(changed)} differ{'' if len(changed) > 1 else 's'} from what it ran."
+            )
+        if not result["complete"]:
+            lines.append(f"{result['method']['title']}: interrupted, of the best model so far.")
+    return lines
+
+
+def _name(result: Mapping[str, Any]) -> str:
+    variant = result["method"]["fields"].get("variant")
+    title = result["method"]["title"] + (f" {variant}" if variant else "")
+    return title if result["complete"] else f"{title} (cut short)"
+
+
+def _figures(result: Mapping[str, Any], name: str) -> tuple[float, float | None]:
+    """Mean and deviation; one run has no spread."""
+    return result["mean"][name], result["std"][name] if len(result["runs"]) > 1 else None
 
 
 def _comparable(value: float | None) -> float:
     return -1.0 if value is None or value != value else value
 
 
-def _of_paper(paper: Mapping[str, Any] | None, name: str) -> str:
-    return _spread(paper[name]["mean"], paper[name]["std"]) if paper else "–"
+def _tight(mean: float, deviation: float | None) -> str:
+    return _spread(mean, deviation).replace(" ", "")
 
 
 def method_card(words: Mapping[str, Any]) -> Table:
     """A method in a few lines: name, idea, reference, cost, fields."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
+    table = _two_columns()
     table.add_row(f"[bold not dim]{words['name']}[/]", f"[bold]{words['title']}[/]")
     for name in ("idea", "reference", "cost"):
         table.add_row(name, escape(words[name]))
     table.add_row("fields", escape(fields_line(words["fields"])))
+    return table
+
+
+def field_table(fields: Mapping[str, Any], meanings: Mapping[str, str]) -> Table:
+    """Settings below one another, with their defaults and what they mean."""
+    table = _two_columns()
+    for name, value in fields.items():
+        table.add_row(f"[not dim]{name}={escape(str(value))}[/]", escape(meanings.get(name, "")))
+    return table
+
+
+def _two_columns() -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
     return table
 
 

@@ -1,0 +1,169 @@
+"""Runs on the command line: their bars, their tables, their files."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import torch
+import typer
+from rich.markup import escape
+from torch_geometric.data import Data
+
+from evengraph.cli.console import complain, err, out
+from evengraph.data import load
+from evengraph.experiment import Run, run
+from evengraph.progress import shown
+from evengraph.report import write_page
+from evengraph.report.terminal import comparison_rows, comparison_table, notes, result_table
+from evengraph.results import Record, write_json, write_whole
+from evengraph.training import Callback
+
+Preset = dict[str, Any] | None
+
+
+def run_one(plan: Run, picked: Preset, graph: Data, device: torch.device, folder: Path) -> None:
+    """Run a method for every seed, show what came out and keep it."""
+    _check_folder(folder)
+    _announce(plan, picked, device)
+    result = _run(plan, graph, device)
+    out.print()
+    out.print(result_table(result))
+    _print_notes([result])
+    _save(result, folder)
+    for name in ("result.json", "report.html"):
+        out.print(f"wrote {escape(str(folder / name))}", soft_wrap=True)
+    _stop_if_interrupted(result)
+
+
+def compare(
+    plans: Sequence[tuple[Run, Preset]], graph: Data, device: torch.device, folder: Path
+) -> None:
+    """Run several methods on the same splits; one that cannot run does not stop the others."""
+    for plan, _ in plans:
+        _check_folder(folder / plan.method)
+    results, failed = [], []
+    for plan, picked in plans:
+        _announce(plan, picked, device)
+        try:
+            result = _run(plan, graph, device)
+        except KeyboardInterrupt:
+            break
+        except (ValueError, MemoryError, FloatingPointError) as problem:
+            failed.append((plan, problem))
+            continue
+        _save(result, folder / plan.method)
+        results.append(result)
+        if not result["complete"]:
+            break
+    if results:
+        out.print()
+        out.print(comparison_table(results))
+        _print_notes(results)
+        _save_table(results, folder / "comparison.csv")
+        files = "comparison.csv, and result.json and report.html of each method"
+        out.print(f"wrote {escape(str(folder))}: {files}", soft_wrap=True)
+    for plan, reason in failed:
+        complain(reason, about=f"{plan.make_method().title} did not run: ")
+    left = [plan.make_method().title for plan, _ in plans[len(results) + len(failed) :]]
+    if results:
+        _stop_if_interrupted(results[-1], left)
+    if left:
+        err.print(f"Not run: {', '.join(left)}.")
+        raise typer.Exit(130)
+    if failed:
+        raise typer.Exit(2)
+
+
+def folder_name(plan: Run, methods: Sequence[str], words: Sequence[str]) -> str:
+    """A folder of its own for every set-up, so that one run does not replace another."""
+    protocol = (f"{name}={value}" for name, value in plan.imbalance_fields.items())
+    words = [plan.dataset, plan.imbalance, *protocol, "+".join(methods), *words]
+    return "-".join(words).replace("/", "_").replace(" ", "")
+
+
+def load_graph(plan: Run, data_root: Path | None) -> Data:
+    """The graph, once it is clear that it can be split as asked."""
+    with err.status(f"loading {plan.dataset}"):
+        graph = load(plan.dataset, root=data_root)
+        plan.make_imbalance()(graph, seed=plan.seeds[0])
+    return graph
+
+
+def _announce(plan: Run, picked: Preset, device: torch.device) -> None:
+    protocol = plan.make_imbalance()
+    known = {name: getattr(protocol, name, None) for name in ("minority", "ratio", "train", "val")}
+    words = ", ".join(f"{name}={value}" for name, value in known.items() if value is not None)
+    out.print(
+        f"[bold]{plan.make_method().title}[/] on [bold]{plan.dataset}[/], "
+        f"{plan.imbalance} imbalance ({words}), on {device.type}"
+    )
+    if picked:
+        words = ", ".join(f"{k}={v}" for k, v in picked.items())
+        out.print(f"[dim]preset: {words} (--no-preset for the defaults)[/]")
+
+
+def _run(plan: Run, graph: Data, device: torch.device) -> dict[str, Any]:
+    """Run with a bar on a terminal, and a line a seed elsewhere."""
+    with ExitStack() as bars:
+
+        def bar(seed: int) -> Callback | None:
+            bars.close()
+            title = f"seed {seed}"
+            return bars.enter_context(shown(title))
+
+        def done(record: Record) -> None:
+            bars.close()
+            score = record.metrics["balanced_accuracy"]
+            stage = f" (of the main one of {record.stages} stages)" if record.stages > 1 else ""
+            err.print(
+                f"seed {record.seed}: bAcc {score:.1f}, best epoch {record.best_epoch} of "
+                f"{record.epochs}{stage}, {record.seconds:.0f} s"
+            )
+
+        return run(plan, graph, device, on_epoch=bar, on_record=done)
+
+
+def _check_folder(folder: Path) -> None:
+    """Find out that nothing can be written before, not after, an hour of training."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".evengraph-probe"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise ValueError(f"Cannot write to {folder}: {error.strerror}.") from None
+
+
+def _print_notes(results: Sequence[dict[str, Any]]) -> None:
+    out.print()
+    for line in notes(results):
+        out.print(f"[dim]{escape(line)}[/]")
+    out.print()
+
+
+def _save(result: dict[str, Any], folder: Path) -> None:
+    write_json(result, folder / "result.json")
+    write_page(result, folder / "report.html")
+
+
+def _save_table(results: Sequence[dict[str, Any]], path: Path) -> None:
+    rows = comparison_rows(results)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_whole(text.getvalue().encode(), path)
+
+
+def _stop_if_interrupted(result: dict[str, Any], left: Sequence[str] = ()) -> None:
+    if not result["complete"]:
+        if left:
+            err.print(f"Not run: {', '.join(left)}.")
+        if result["runs"][-1]["interrupted"]:
+            err.print("The last run counts with its best model so far.")
+        raise typer.Exit(130)
