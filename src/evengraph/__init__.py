@@ -14,7 +14,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from evengraph import data, imbalance, methods, metrics, ops
     from evengraph.data import load, toy
-    from evengraph.methods import GCN, METHODS, Method, UniGNN
+    from evengraph.methods import (
+        GCN,
+        LTE4G,
+        METHODS,
+        SMOTE,
+        EmbedSMOTE,
+        GraphENS,
+        GraphSMOTE,
+        Method,
+        Oversampling,
+        Reweight,
+        UniGNN,
+    )
     from evengraph.metrics import evaluate
     from evengraph.task import Task
 
@@ -22,9 +34,16 @@ __version__ = "0.1.0"
 
 # Torch takes seconds to import, so every name is fetched when it is first asked for.
 _HOMES = {
+    "EmbedSMOTE": "methods",
     "GCN": "methods",
+    "GraphENS": "methods",
+    "GraphSMOTE": "methods",
+    "LTE4G": "methods",
     "METHODS": "methods",
     "Method": "methods",
+    "Oversampling": "methods",
+    "Reweight": "methods",
+    "SMOTE": "methods",
     "UniGNN": "methods",
     "Task": "task",
     "evaluate": "metrics",
@@ -35,8 +54,15 @@ _ROOMS = ("data", "imbalance", "methods", "metrics", "ops")
 
 __all__ = [
     "GCN",
+    "LTE4G",
     "METHODS",
+    "SMOTE",
+    "EmbedSMOTE",
+    "GraphENS",
+    "GraphSMOTE",
     "Method",
+    "Oversampling",
+    "Reweight",
     "Task",
     "UniGNN",
     "data",
