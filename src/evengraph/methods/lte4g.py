@@ -75,7 +75,9 @@ class LTE4G(NetworkMethod):
         Unlike there, a set without nodes has no expert (its loss is left out, and a low-degree
         expert then starts afresh), the loss on all N^2 pairs takes random ones, of which and of the
         edges at most 131,072, Adam starts afresh after the first epochs of reconstruction, and in
-        stages 3 and 4 the propagation of the frozen embeddings is done once.
+        stages 3 and 4 the propagation of the frozen embeddings is done once. With five minority
+        classes no settings are published; of twelve, validation picks some that give 61.5 on Cora
+        at 5%, where 70.2 is published and the best of the twelve gives 66.1.
 
     Reference:
         Yun, Kim, Yoon and Park, "LTE4G: Long-Tail Experts for Graph Neural Networks", CIKM 2022.
