@@ -125,8 +125,8 @@ Over-sampling to the digit, in the paper as here."""
 RANKS = """Mean rank of ours among the ten rows of a table, and how often a method leads. With three
 seeds, differences of a point or two mean nothing."""
 
-READINGS = """What the options that mend a method give in five set-ups, beside the published reading:
-classes filled up (`copies=0`, or `balance=True`), and slips of the public code mended as well
+READINGS = """What the options that mend a method give in five set-ups, beside the published
+reading: classes filled up (`copies=0`, or `balance=True`), and slips of the public code mended as well
 (`sound=True`, for Embed-SMOTE `layers=2`)."""
 
 

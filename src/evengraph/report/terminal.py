@@ -86,15 +86,20 @@ def notes(results: Sequence[Mapping[str, Any]]) -> list[str]:
     """What a reader of the tables should know, a line each."""
     lines = ["± is the standard deviation over seeds; G-mean is the root of mean recall times mean"]
     lines[0] += " specificity, as in the paper."
+    changed: dict[str, list[str]] = {}
     for result in results:
-        changed = result["changed_from_paper"]
-        if changed and result["dataset"]["name"] in PAPER_GRAPHS:
-            lines.append(
-                f"{result['method']['title']}: without the paper's figures, as "
-                f"{', '.join(changed)} differ{'' if len(changed) > 1 else 's'} from what it ran."
-            )
-        if not result["complete"]:
-            lines.append(f"{result['method']['title']}: interrupted, of the best model so far.")
+        if result["changed_from_paper"] and result["dataset"]["name"] in PAPER_GRAPHS:
+            names = ", ".join(result["changed_from_paper"])
+            changed.setdefault(names, []).append(result["method"]["title"])
+    for names, titles in changed.items():
+        lines.append(
+            f"{', '.join(titles)}: without the paper's figures, which were not got with this {names}."
+        )
+    lines += [
+        f"{result['method']['title']}: interrupted, of the best model so far."
+        for result in results
+        if not result["complete"]
+    ]
     return lines
 
 
