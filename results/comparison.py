@@ -126,8 +126,8 @@ RANKS = """Mean rank of ours among the ten rows of a table, and how often a meth
 seeds, differences of a point or two mean nothing."""
 
 READINGS = """What the options that mend a method give in five set-ups, beside the published
-reading: classes filled up (`copies=0`, or `balance=True`), and slips of the public code mended as well
-(`sound=True`, for Embed-SMOTE `layers=2`)."""
+reading: classes filled up (`copies=0`, or `balance=True`), and slips of the public code mended as
+well (`sound=True`, for Embed-SMOTE `layers=2`)."""
 
 
 def _cell(setup: Setup, method: str, runs: list[Row], short: list[str]) -> str:

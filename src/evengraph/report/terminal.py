@@ -93,7 +93,7 @@ def notes(results: Sequence[Mapping[str, Any]]) -> list[str]:
             changed.setdefault(names, []).append(result["method"]["title"])
     for names, titles in changed.items():
         lines.append(
-            f"{', '.join(titles)}: without the paper's figures, which were not got with this {names}."
+            f"{', '.join(titles)}: without the paper's figures, not got with this {names}."
         )
     lines += [
         f"{result['method']['title']}: interrupted, of the best model so far."
