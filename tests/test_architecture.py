@@ -18,14 +18,14 @@ LAYERS = [
     {"rng", "results"},
     {"task", "metrics", "ops"},
     {"data", "imbalance", "nn"},
-    {"training", "progress"},
+    {"training", "progress", "replicas"},
     {"methods"},
     {"experiment"},
     {"report", "cli"},
 ]
 
 # Abstract methods, which final ones derive from.
-SHARED_BY_METHODS = {"base", "network", "enlarged"}
+SHARED_BY_METHODS = {"base", "network", "enlarged", "unified_replicas"}
 
 # Modules without a test file of their own, and where they are tested instead.
 TESTED_ELSEWHERE = {
@@ -33,6 +33,8 @@ TESTED_ELSEWHERE = {
     "cli/running.py": "through tests/test_cli.py",
     "imbalance/base.py": "through every protocol, in tests/imbalance",
     "ops/spmm.py": "runs on a card only: tests/test_cuda.py",
+    "ops/dropout.py": "runs on a card only: tests/test_cuda.py",
+    "methods/unified_replicas.py": "through tests/test_replicas.py",
     "data/checking.py": "through reading and sources, in tests/data",
     "data/loading.py": "through datasets and sources, in tests/data",
     "report/curves.py": "through charts and page, in tests/report",

@@ -9,8 +9,9 @@ from torch_geometric.utils import to_undirected
 
 from evengraph import metrics
 from evengraph.data import toy
-from evengraph.methods import METHODS
+from evengraph.methods import METHODS, UniGNN, fit_many
 from evengraph.nn import relu_dropout
+from evengraph.nn.layers import Noise
 from evengraph.ops import (
     Sparse,
     adjacency,
@@ -194,3 +195,53 @@ def test_the_first_loss_is_that_of_the_cpu(name):
         for one in (task, task.to(CARD))
     ]
     assert losses[0] == pytest.approx(losses[1], rel=1e-3)
+
+
+def test_products_with_a_leading_axis():
+    dense = normal(30, 20).relu().float()
+    x = normal(5, 20, 7).float()
+    found = Sparse.from_dense(dense.to(CARD)) @ x.to(CARD)
+    torch.testing.assert_close(found.cpu(), dense @ x, rtol=1e-4, atol=1e-5)
+
+
+def test_dropout_of_a_replica_does_not_depend_on_its_company():
+    x, seeds = torch.ones(4, 300, 50, device=CARD), torch.tensor([7, 8, 9, 7], device=CARD)
+    noise, alone = Noise(seeds), Noise(seeds[1:2])
+    for _ in range(2):
+        together = relu_dropout(x, 0.3, training=True, noise=noise)
+        assert torch.equal(together[1:2], relu_dropout(x[1:2], 0.3, training=True, noise=alone))
+        assert torch.equal(together[0], together[3])
+        assert not torch.equal(together[0], together[1])
+        assert (together == 0).float().mean().item() == pytest.approx(0.3, abs=0.01)
+        assert together.max().item() == pytest.approx(1 / 0.7)
+
+
+def test_runs_side_by_side_end_as_alone():
+    task = small_task().to(CARD)
+    settings = [
+        {"clusters_per_class": k, "threshold": t, "recluster_every": e}
+        for k, t, e in ((3, 0.5, 10), (5, 0.4, 20), (4, 0.5, 0))
+    ]
+    common = {"max_epochs": 25, "patience": 25, "hidden": 16}
+    together = [UniGNN(**common, **one) for one in settings]
+    told = []
+    fit_many(together, [task] * 3, seeds=[1, 2, 3], slots=2, on_fit=told.append)
+    assert sorted(told) == [0, 1, 2]
+    for method, one, seed in zip(together, settings, [1, 2, 3], strict=True):
+        alone = UniGNN(**common, **one).fit(task, seed=seed)
+        ours, theirs = method.history_[0], alone.history_[0]
+        assert ours.loss[:10] == pytest.approx(theirs.loss[:10], rel=1e-2)
+        assert ours.epochs == theirs.epochs
+        assert method.is_fitted
+        probabilities = method.predict_proba(task.graph)
+        torch.testing.assert_close(
+            probabilities, alone.predict_proba(task.graph), rtol=0, atol=0.05
+        )
+
+
+def test_a_bar_hears_of_every_epoch_on_the_card():
+    heard = []
+    task = small_task().to(CARD)
+    method = UniGNN(max_epochs=12, clusters_per_class=3, recluster_every=5)
+    method.fit(task, seed=0, on_epoch=lambda history: heard.append(history.epochs))
+    assert heard == list(range(13))

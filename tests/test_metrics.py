@@ -171,3 +171,18 @@ def test_evaluate_refuses_what_it_cannot_score():
     task.test.zero_()
     with pytest.raises(ValueError, match="no test nodes"):
         metrics.evaluate(task, torch.zeros(nodes, 3))
+
+
+@given(st.integers(1, 12), st.integers(2, 4), st.integers(0, 500))
+def test_macro_f1_of_several_replicas(size, num_classes, seed):
+    stream = torch.Generator().manual_seed(seed)
+    labels, guesses = torch.randint(num_classes, (2, 3, size), generator=stream)
+    counted = torch.rand(3, size, generator=stream) < 0.7
+    counted[:, 0] = True
+    found = metrics.replica_macro_f1(labels, guesses, counted, num_classes)
+    for replica in range(3):
+        kept = counted[replica]
+        confusion = metrics.confusion_matrix(
+            labels[replica][kept], guesses[replica][kept], num_classes
+        )
+        assert found[replica].item() == pytest.approx(metrics.macro_f1(confusion).item(), abs=1e-6)

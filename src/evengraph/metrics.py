@@ -57,6 +57,24 @@ def macro_f1(confusion: Tensor) -> Tensor:
     return f1_scores(confusion).nanmean()
 
 
+def replica_macro_f1(
+    labels: Tensor, predictions: Tensor, counted: Tensor, num_classes: int
+) -> Tensor:
+    """Macro-F1 of several replicas at once, on the device and without waiting for it, (R,).
+
+    Shapes:
+        labels, predictions: int64, (R, V)
+        counted: bool, (R, V), which of them count
+    """
+    # One-hot rows, since counting by index sums in any order on a card.
+    classes = torch.arange(num_classes, device=labels.device)
+    truth = (labels.unsqueeze(2) == classes).float() * counted.unsqueeze(2)
+    guess = (predictions.unsqueeze(2) == classes).float()
+    confusion = truth.transpose(1, 2) @ guess  # (R, C, C)
+    right = confusion.diagonal(dim1=1, dim2=2)
+    return (2 * right / (confusion.sum(1) + confusion.sum(2))).nanmean(1)
+
+
 def g_mean(confusion: Tensor) -> Tensor:
     """Root of mean recall times mean specificity, over the classes present or predicted.
 

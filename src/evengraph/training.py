@@ -38,6 +38,21 @@ class History:
     patience: int = 0
     main: bool = True
 
+    def append(self, loss: float, score: float) -> bool:
+        """Add an epoch; of equal scores the first counts for patience, the last is the best one.
+
+        Returns whether it is the best so far.
+        """
+        index = len(self.loss)
+        self.loss.append(loss)
+        self.score.append(score)
+        if score > self.best_score:
+            self.first_best_epoch = index
+        if score >= self.best_score:
+            self.best_epoch, self.best_score = index, score
+            return True
+        return False
+
     @property
     def epochs(self) -> int:
         """Steps taken."""
@@ -90,12 +105,7 @@ def train(
                 raise FloatingPointError(
                     f"The loss became {loss_value} in epoch {index}; try a smaller learning_rate."
                 )
-            history.loss.append(loss_value)
-            history.score.append(score_value)
-            if score_value > history.best_score:
-                history.first_best_epoch = index
-            if score_value >= history.best_score:
-                history.best_epoch, history.best_score = index, score_value
+            if history.append(loss_value, score_value):
                 best.keep()
             if on_epoch is not None:
                 on_epoch(history)

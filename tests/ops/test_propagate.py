@@ -212,3 +212,12 @@ def test_features_are_sparse_when_few_are_set():
     assert isinstance(features(words, sparse_below=0.5), Sparse)
     nothing = torch.zeros(3, 0)
     assert features(nothing) is nothing
+
+
+@given(matrices(), st.integers(1, 3))
+def test_a_leading_axis_stands_for_several_products(dense, replicas):
+    x = normal(replicas, dense.shape[1], 2)
+    matrix = Sparse.from_dense(dense)
+    value, gradient = value_and_gradient(matrix, x)
+    torch.testing.assert_close(value, dense @ x)
+    torch.testing.assert_close(gradient, dense.t() @ normal(*value.shape, seed=1))

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evengraph.ops import balanced_pseudo_labels, confident_pseudo_labels
+from evengraph.ops.pseudo import balanced_pseudo_mask
 
 
 @st.composite
@@ -90,3 +91,24 @@ def test_nothing_to_choose():
         nodes, labels = balanced_pseudo_labels(probabilities, counts, unlabelled, threshold)
         assert nodes.shape == labels.shape == (0,)
         assert nodes.dtype == labels.dtype == torch.int64
+
+
+@given(st.integers(1, 30), st.integers(2, 4), st.integers(0, 500), st.integers(1, 3))
+def test_masks_of_several_replicas_choose_the_same(num_nodes, num_classes, seed, replicas):
+    stream = torch.Generator().manual_seed(seed)
+    grid = torch.randint(1, 5, (replicas, num_nodes, num_classes), generator=stream).float()
+    probabilities = grid / grid.sum(2, keepdim=True)  # many are equal
+    counts = torch.randint(1, 6, (replicas, num_classes), generator=stream)
+    unlabelled = torch.rand(replicas, num_nodes, generator=stream) < 0.7
+    thresholds = torch.tensor([0.3, 0.4, 0.5])[:replicas].unsqueeze(1)
+    wanted = counts.max(1, keepdim=True).values - counts
+    chosen, labels = balanced_pseudo_mask(probabilities, wanted, unlabelled, thresholds)
+    for replica in range(replicas):
+        nodes, classes = balanced_pseudo_labels(
+            probabilities[replica],
+            counts[replica],
+            unlabelled[replica],
+            float(thresholds[replica]),
+        )
+        assert chosen[replica].nonzero().flatten().tolist() == nodes.tolist()
+        assert labels[replica][nodes].tolist() == classes.tolist()

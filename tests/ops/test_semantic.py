@@ -6,6 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evengraph.ops import prepare_clusters, semantic_propagate
+from evengraph.ops.kmeans_replicas import flatten_clusters
+from evengraph.rng import generator
 from small_graphs import dense_semantic, dense_symmetric, normal
 
 
@@ -88,3 +90,11 @@ def test_nothing_to_propagate(shape):
 def test_one_cluster_id_per_row():
     with pytest.raises(ValueError, match=r"one id for each of the 4 rows of x, got shape \(3,\)"):
         semantic_propagate(normal(4, 2), torch.zeros(3, dtype=torch.long))
+
+
+def test_several_replicas_at_once():
+    x, first = normal(3, 8, 2), torch.randint(4, (3, 8), generator=generator(0))
+    together = prepare_clusters(flatten_clusters(first, 4), 12, x.dtype)
+    found = semantic_propagate(x, together)
+    for one, rows, clusters in zip(found, x, first, strict=True):
+        torch.testing.assert_close(one, semantic_propagate(rows, clusters))

@@ -6,6 +6,7 @@ from evengraph.methods.gcn import GCN
 from evengraph.methods.graphens import GraphENS
 from evengraph.methods.graphsmote import GraphSMOTE
 from evengraph.methods.lte4g import LTE4G
+from evengraph.methods.many import fit_many
 from evengraph.methods.oversampling import Oversampling
 from evengraph.methods.reweight import Reweight
 from evengraph.methods.smote import SMOTE
@@ -36,4 +37,5 @@ __all__ = [
     "Oversampling",
     "Reweight",
     "UniGNN",
+    "fit_many",
 ]

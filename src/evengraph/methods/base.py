@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import ClassVar, Self, final
+from typing import ClassVar, NamedTuple, Self, final
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +16,15 @@ from evengraph.progress import shown
 from evengraph.rng import seeded
 from evengraph.task import Task
 from evengraph.training import Callback, Epoch, History, train
+
+
+class Fit(NamedTuple):
+    """A method to fit, what it learns, its seed, and what to do when it is fitted."""
+
+    method: Method
+    task: Task
+    seed: int
+    done: Callable[[], None] = lambda: None
 
 
 @dataclass(kw_only=True)
@@ -72,10 +82,7 @@ class Method(ABC):
             on_epoch: Called with the history after every epoch.
             progress: Show a live bar; by default on a terminal only.
         """
-        _check(task)
-        self.fitted_ = False
-        self.history_: list[History] = []
-        self.num_features_, self.device_ = task.graph.num_features, task.graph.x.device
+        self._begin(task)
         with shown(self.title, progress) as show:
             self._callbacks = [callback for callback in (show, on_epoch) if callback is not None]
             try:
@@ -130,10 +137,6 @@ class Method(ABC):
         if any(history.interrupted for history in self.history_):
             limit = 0
 
-        def tell(history: History) -> None:
-            for callback in self._callbacks:
-                callback(history)
-
         history = train(
             module,
             epoch,
@@ -141,11 +144,32 @@ class Method(ABC):
             weight_decay=self.weight_decay,
             max_epochs=limit,
             patience=self.patience if patience is None else patience,
-            on_epoch=tell,
+            on_epoch=self._tell,
             main=main,
         )
         self.history_.append(history)
         return history
+
+    def _tell(self, history: History) -> None:
+        """Let the bar and the caller hear of an epoch."""
+        for callback in self._callbacks:
+            callback(history)
+
+    def _begin(self, task: Task) -> None:
+        """Refuse what cannot be learnt, and forget what was."""
+        _check(task)
+        self.fitted_ = False
+        self.history_: list[History] = []
+        self.num_features_, self.device_ = task.graph.num_features, task.graph.x.device
+        self._callbacks = []
+
+    def _together_with(self, other: Method) -> bool:
+        """Whether this method can be fitted side by side with another on the same graph."""
+        return False
+
+    def _fit_together(self, fits: Sequence[Fit], slots: int) -> None:
+        """Fit methods side by side that said they can be."""
+        raise NotImplementedError
 
     @abstractmethod
     def _fit(self, task: Task) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from itertools import count
-from typing import Literal, final
+from typing import Literal, cast, final
 
 import torch
 from torch import Tensor
@@ -12,7 +14,8 @@ from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
-from evengraph.methods.base import Method, at_least, fraction, one_of, same_graph, whole
+from evengraph.methods.base import Fit, Method, at_least, fraction, one_of, same_graph, whole
+from evengraph.methods.unified_replicas import UnifiedReplicas, UnifiedRun
 from evengraph.metrics import validation_score
 from evengraph.nn import Connectivity, UnifiedNetwork
 from evengraph.ops import (
@@ -26,7 +29,22 @@ from evengraph.ops import (
     structural_adjacency,
 )
 from evengraph.ops.propagate import to_scipy
+from evengraph.replicas import can_replicate
+from evengraph.rng import seeded
 from evengraph.task import Task
+from evengraph.training import History
+
+MAY_DIFFER = {
+    "clusters_per_class",
+    "threshold",
+    "recluster_every",
+    "pseudo_weight",
+    "class_weights",
+    "memory_limit",
+}
+"""Fields in which runs that share a card may differ."""
+
+LOOK_EVERY = 50  # epochs, where nothing is clustered anew
 
 
 @final
@@ -115,6 +133,12 @@ class UniGNN(Method):
         one_of("encoders", self.encoders, ("both", "structural", "semantic"))
 
     def _fit(self, task: Task) -> None:
+        if can_replicate(task.graph.x.device):  # on a card, one run is a batch of one
+            self._fit_together([Fit(self, task, torch.initial_seed())], slots=1)
+        else:
+            self._fit_alone(task)
+
+    def _fit_alone(self, task: Task) -> None:
         graph, train, every = task.graph, task.train, self.recluster_every
         labelled = train.nonzero().squeeze(1)
         labels, counts = graph.y[labelled], task.class_counts
@@ -144,6 +168,54 @@ class UniGNN(Method):
         self._train(net, epoch)
         net.finish(inputs)
         self.net_, self.graph_, self.inputs_ = net, graph, inputs
+
+    def _together_with(self, other: Method) -> bool:
+        return isinstance(other, UniGNN) and all(
+            getattr(self, item.name) == getattr(other, item.name)
+            for item in fields(self)
+            if item.name not in MAY_DIFFER
+        )
+
+    def _fit_together(self, fits: Sequence[Fit], slots: int) -> None:
+        inputs = self._inputs(fits[0].task.graph)
+        runs = [cast(UniGNN, fit.method)._run(fit, inputs) for fit in fits]
+        replicas = UnifiedReplicas(
+            inputs,
+            runs[0],
+            max(run.net.num_clusters for run in runs),
+            min(slots, len(runs)),
+            self.pseudo_labels,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            max_epochs=self.max_epochs,
+            patience=self.patience,
+            # the card is looked at whenever some run may have to be clustered
+            interval=math.gcd(*(run.recluster_every or LOOK_EVERY for run in runs)),
+        )
+        replicas.train(runs)
+
+    def _run(self, fit: Fit, inputs: Connectivity) -> UnifiedRun:
+        """A run for `UnifiedReplicas`, which ends in this method being fitted."""
+        with seeded(fit.seed):
+            net = self._network(fit.task.graph, fit.task.num_classes)
+            seeds = [int(torch.randint(2**31, ())) for _ in range(self.layers + 1)]
+
+        def done(history: History) -> None:
+            self.history_.append(history)
+            self.net_, self.graph_, self.inputs_ = net, fit.task.graph, inputs
+            fit.done()
+
+        return UnifiedRun(
+            task=fit.task,
+            net=net,
+            seeds=seeds,
+            threshold=self.threshold,
+            pseudo_weight=self.pseudo_weight,
+            class_weights=self.class_weights,
+            recluster_every=self.recluster_every,
+            tell=self._tell,
+            done=done,
+        )
 
     def _logits(self, graph: Data) -> Tensor:
         if same_graph(graph, self.graph_):

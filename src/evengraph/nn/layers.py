@@ -11,21 +11,57 @@ from evengraph.ops.attach import Propagation
 from evengraph.ops.propagate import Sparse
 
 
-def relu_dropout(x: Tensor, rate: float, *, training: bool) -> Tensor:
+class Noise:
+    """A random stream for each of several replicas, on a card, the same however many there are.
+
+    Every call of `relu_dropout` takes the next numbers of each stream.
+
+    Shapes:
+        seeds, calls: int64, (R,)
+    """
+
+    def __init__(self, seeds: Tensor) -> None:
+        self.seeds, self.calls = seeds, torch.zeros_like(seeds)
+
+
+def relu_dropout(x: Tensor, rate: float, *, training: bool, noise: Noise | None = None) -> Tensor:
     """ReLU, then dropout while training, as one operation.
 
     On the CPU torch draws one Bernoulli number at a time, which costs more than the matrix
     products around it; there we cut random 64-bit words into bytes instead, ten times as
     fast. A rate is then met to 1/256, and the surviving values are scaled to fit.
+
+    Shapes:
+        x: any; (R, N, d) with noise
     """
     if not training or rate == 0:
         return x.relu()
-    if x.device.type != "cpu":
-        return nn.functional.dropout(x.relu(), rate)
-    dropped: Tensor = _ReluDropout.apply(  # type: ignore[no-untyped-call]
-        x, min(round(256 * rate), 255)
-    )
+    dropped: Tensor
+    if noise is not None:
+        dropped = _NoisyDropout.apply(x, rate, noise)  # type: ignore[no-untyped-call]
+    elif x.device.type != "cpu":
+        dropped = nn.functional.dropout(x.relu(), rate)
+    else:
+        parts = min(round(256 * rate), 255)
+        dropped = _ReluDropout.apply(x, parts)  # type: ignore[no-untyped-call]
     return dropped
+
+
+class _NoisyDropout(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, rate: float, noise: Noise) -> Tensor:
+        from evengraph.ops.dropout import replica_dropout
+
+        ctx.scale = 1 / (1 - rate)
+        output = replica_dropout(x, rate, noise.seeds, noise.calls)
+        noise.calls += 1
+        ctx.save_for_backward(output)
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        (output,) = ctx.saved_tensors  # positive just where the value went through
+        return _where_above(gradients[0], output, 0.0).mul_(ctx.scale), None, None
 
 
 class _ReluDropout(torch.autograd.Function):
@@ -75,7 +111,7 @@ class GraphConv(nn.Module):
 
     def forward(self, x: Tensor | Sparse, propagation: Propagation) -> Tensor:
         """Convolve."""
-        return propagation @ (x @ self.weight) + self.bias
+        return propagation @ (x @ self.weight) + self.bias.unsqueeze(-2)
 
 
 class GraphClassifier(nn.Module):
@@ -92,6 +128,7 @@ class GraphClassifier(nn.Module):
         self.linear = nn.Linear(hidden, num_classes)
         nn.init.normal_(self.linear.weight, std=0.05)
         self.dropout = dropout
+        self.noise: Noise | None = None
 
     def forward(self, x: Tensor, propagation: Propagation, *, dropout: bool) -> Tensor:
         """Logits of all nodes."""
@@ -104,8 +141,13 @@ class GraphClassifier(nn.Module):
             x: (M, inputs), rows of the nodes wanted
             returns: (M, C)
         """
-        return self._finish(x @ self.conv.weight + self.conv.bias, dropout)
+        return self._finish(x @ self.conv.weight + self.conv.bias.unsqueeze(-2), dropout)
 
     def _finish(self, convolved: Tensor, dropout: bool) -> Tensor:
-        logits: Tensor = self.linear(relu_dropout(convolved, self.dropout, training=dropout))
-        return logits
+        hidden = relu_dropout(convolved, self.dropout, training=dropout, noise=self.noise)
+        return dense(self.linear, hidden)
+
+
+def dense(linear: nn.Linear, x: Tensor) -> Tensor:
+    """A linear layer whose weights may have a leading axis: one layer for each replica."""
+    return x @ linear.weight.transpose(-1, -2) + linear.bias.unsqueeze(-2)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from evengraph.nn.layers import GraphClassifier, relu_dropout
+from evengraph.nn.layers import GraphClassifier, Noise, relu_dropout
 from evengraph.ops import (
     Clusters,
     Sparse,
@@ -58,6 +58,7 @@ class UnifiedNetwork(nn.Module):
     ) -> None:
         super().__init__()
         self.num_clusters, self.share, self.dropout = num_clusters, share, dropout
+        self.noise: Noise | None = None
         width = hidden * len(encoders)
         self.weights = nn.ModuleList()
         for layer in range(layers):
@@ -112,9 +113,9 @@ class UnifiedNetwork(nn.Module):
 
     def _activate(self, raw: dict[str, Tensor], dropout: bool) -> tuple[dict[str, Tensor], Tensor]:
         """Embeddings of each encoder, and all of them side by side."""
-        joint = torch.cat(list(raw.values()), dim=1)
-        joint = relu_dropout(joint, self.dropout, training=dropout)
-        return dict(zip(raw, joint.chunk(len(raw), dim=1), strict=True)), joint
+        joint = torch.cat(list(raw.values()), dim=-1)
+        joint = relu_dropout(joint, self.dropout, training=dropout, noise=self.noise)
+        return dict(zip(raw, joint.chunk(len(raw), dim=-1), strict=True)), joint
 
     def _layer(
         self,

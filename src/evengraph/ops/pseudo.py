@@ -52,6 +52,38 @@ def balanced_pseudo_labels(
     return PseudoLabels(nodes[chosen], labels[chosen])
 
 
+def balanced_pseudo_mask(
+    probabilities: Tensor, wanted: Tensor, unlabelled: Tensor, threshold: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The same choice for several replicas at once, as masks: shapes do not depend on values.
+
+    Args:
+        probabilities: Predicted class probabilities of all nodes.
+        wanted: Nodes that each class lacks.
+        unlabelled: Which nodes may get a pseudo-label.
+        threshold: Confidence that a node must exceed.
+
+    Shapes:
+        probabilities: (R, N, C)
+        wanted: int64, (R, C)
+        unlabelled: bool, (R, N)
+        threshold: (R, 1)
+        returns: which nodes are chosen, bool, (R, N), and the class of every node, (R, N)
+    """
+    confidence, labels = probabilities.max(dim=2)
+    able = unlabelled & (confidence > threshold)
+    # Class by class, the most confident first; of equals the lower id, as the sort is stable.
+    place = torch.where(able, labels.double() * 2 - confidence.double(), torch.inf)
+    order = torch.argsort(place, dim=1, stable=True)
+    sorted_labels = labels.gather(1, order)
+    found = torch.zeros_like(wanted).scatter_add(1, labels, able.long())
+    first = found.cumsum(1) - found
+    position = torch.arange(labels.shape[1], device=labels.device)
+    rank = position - first.gather(1, sorted_labels)
+    taken = able.gather(1, order) & (rank < wanted.gather(1, sorted_labels))
+    return torch.zeros_like(able).scatter(1, order, taken), labels
+
+
 def confident_pseudo_labels(
     probabilities: Tensor, unlabelled: Tensor, threshold: float
 ) -> PseudoLabels:

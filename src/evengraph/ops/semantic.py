@@ -59,11 +59,13 @@ def semantic_propagate(
         nodes: Give the propagated values of these nodes alone; each at most once.
 
     Shapes:
-        x: (N, d)
+        x: (N, d), or (R, N, d) with clusters of all R * N nodes
         clusters: (N,)
         nodes: int64, (M,)
         returns: (N, d), or (M, d) with nodes
     """
+    if x.dim() == 3:
+        return semantic_propagate(x.reshape(-1, x.shape[2]), clusters).view_as(x)
     if isinstance(clusters, Tensor):
         if clusters.shape != x.shape[:1]:
             raise ValueError(

@@ -22,12 +22,17 @@ def _rows_kernel(  # type: ignore[no-untyped-def]
     values,
     x,
     output,
+    rows,
+    inner,
     width,
     entries: tl.constexpr,
     block: tl.constexpr,
 ):
     row = tl.program_id(0)
     offsets = tl.program_id(1) * block + tl.arange(0, block)
+    replica = tl.program_id(2).to(tl.int64)
+    x += replica * inner * width
+    output += replica * rows * width
     inside = offsets < width
     start, stop = tl.load(pointers + row), tl.load(pointers + row + 1)
     total = tl.zeros((block,), dtype=output.dtype.element_ty)
@@ -43,20 +48,20 @@ def _rows_kernel(  # type: ignore[no-untyped-def]
 
 
 def deterministic_product(matrix: Tensor, x: Tensor) -> Tensor:
-    """Sparse CSR times dense, on CUDA.
+    """Sparse CSR times dense, on CUDA; a leading axis of x stands for several products.
 
     Shapes:
         matrix: sparse CSR, (M, N)
-        x: (N, d)
-        returns: (M, d)
+        x: (N, d) or (R, N, d)
+        returns: (M, d) or (R, M, d)
     """
     x = x.contiguous()
-    rows, width = matrix.shape[0], x.shape[1]
-    output = torch.empty((rows, width), dtype=x.dtype, device=x.device)
+    rows, inner, width = matrix.shape[0], x.shape[-2], x.shape[-1]
+    output = torch.empty((*x.shape[:-2], rows, width), dtype=x.dtype, device=x.device)
     if output.numel():
         block = min(128, triton.next_power_of_2(width))
-        grid = (rows, triton.cdiv(width, block))
+        grid = (rows, triton.cdiv(width, block), x.shape[0] if x.dim() == 3 else 1)
         parts = matrix.crow_indices(), matrix.col_indices(), matrix.values()
         with torch.cuda.device(x.device):
-            _rows_kernel[grid](*parts, x, output, width, entries=ENTRIES, block=block)
+            _rows_kernel[grid](*parts, x, output, rows, inner, width, entries=ENTRIES, block=block)
     return output

@@ -1,0 +1,45 @@
+"""ReLU and dropout on CUDA, with a stream of random numbers for each replica.
+
+Torch's own dropout draws from one stream, so that what a replica sees would depend on how many
+others train beside it. Triton comes with torch's CUDA builds and is imported only there.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+BLOCK = 1024
+STRIDE = 0x632BE59BD9B4E019  # odd: the calls of one stream start far apart
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _kernel(x, output, seeds, calls, size, rate, scale, stride: tl.constexpr, block: tl.constexpr):  # type: ignore[no-untyped-def]
+    replica = tl.program_id(1).to(tl.int64)
+    index = tl.program_id(0) * block + tl.arange(0, block)
+    inside = index < size
+    seed = tl.load(seeds + replica) + tl.load(calls + replica) * stride
+    kept = tl.rand(seed, index) >= rate
+    value = tl.load(x + replica * size + index, mask=inside, other=0)
+    value = tl.where(kept & (value > 0), value * scale, 0)
+    tl.store(output + replica * size + index, value, mask=inside)
+
+
+def replica_dropout(x: Tensor, rate: float, seeds: Tensor, calls: Tensor) -> Tensor:
+    """ReLU, then dropout; what is drawn depends on a replica's seed and the number of the call.
+
+    Shapes:
+        x: (R, ...)
+        seeds, calls: int64, (R,)
+    """
+    x = x.contiguous()
+    output = torch.empty_like(x)
+    size = x[0].numel()
+    grid = (triton.cdiv(size, BLOCK), x.shape[0])
+    with torch.cuda.device(x.device):
+        _kernel[grid](
+            x, output, seeds, calls, size, rate, 1 / (1 - rate), stride=STRIDE, block=BLOCK
+        )
+    return output
