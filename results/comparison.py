@@ -116,7 +116,7 @@ paper's; drawn from [comparison.csv](comparison.csv) by `python results/comparis
 A star: below the paper's by more than two points and more than 1.5 of its deviations.
 
 Not all methods had the same chance. Uni-GNN has settings picked on validation from the paper's
-grid of 40 in five set-ups (Cora and CiteSeer 3, 10% and long tail, PubMed 1, 10%) and its
+grid of 40 in eight set-ups (all of Cora's, CiteSeer 3, 10% and long tail, PubMed 1, 10%) and its
 defaults elsewhere; LTE4G what its authors published for six set-ups, the best of twelve on
 validation with five minority classes, and its defaults elsewhere; all others one setting, that of
 the public code. With one labelled node in a class, SMOTE has nobody to go towards and is
