@@ -66,9 +66,9 @@ def test_splits_and_ablations(kind, encoders):
     settings = COMMON | {"pseudo_labels": kind, "encoders": encoders, "clusters_per_class": 4}
     methods = [UniGNN(recluster_every=10, **settings) for _ in range(3)]
     tasks = [small_task(), other_split(small_task()), small_task()]
-    fewer = tasks[2].val.clone()
+    fewer = tasks[0].val.clone()
     fewer[fewer.nonzero()[:3]] = False
-    tasks[2] = dataclasses.replace(tasks[2], val=fewer)
+    tasks[0] = dataclasses.replace(tasks[0], val=fewer)  # the first decides nothing for the others
     side_by_side(methods, tasks, [0, 1, 2], 2)
     check_equal(methods, tasks, [0, 1, 2])
 

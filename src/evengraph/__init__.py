@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Oversampling,
         Reweight,
         UniGNN,
+        fit_many,
     )
     from evengraph.metrics import evaluate
     from evengraph.task import Task
@@ -45,6 +46,7 @@ _HOMES = {
     "Reweight": "methods",
     "SMOTE": "methods",
     "UniGNN": "methods",
+    "fit_many": "methods",
     "Task": "task",
     "evaluate": "metrics",
     "load": "data",
@@ -67,6 +69,7 @@ __all__ = [
     "UniGNN",
     "data",
     "evaluate",
+    "fit_many",
     "imbalance",
     "load",
     "methods",

@@ -55,3 +55,10 @@ def test_no_cluster_stays_empty(distinct):
 def test_clusters_of_all_sets_as_one():
     clusters = torch.tensor([[0, 1, 1], [2, 0, 0]])
     assert flatten_clusters(clusters, 3).tolist() == [0, 1, 1, 5, 3, 3]
+
+
+def test_distances_in_pieces(monkeypatch):
+    x = sets()
+    whole = kmeans_replicas(x, KS, seeds=[4, 5, 6, 7])
+    monkeypatch.setattr("evengraph.ops.kmeans_replicas.CHUNK", 100)
+    assert torch.equal(kmeans_replicas(x, KS, seeds=[4, 5, 6, 7]), whole)

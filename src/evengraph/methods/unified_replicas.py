@@ -48,6 +48,7 @@ class UnifiedReplicas(Replicas[UnifiedRun]):
         inputs: The graph.
         example: A run; the others have networks of the same shape.
         most_clusters: Of any run.
+        most_val: Validation nodes of any run.
         slots: How many runs fit.
         pseudo_labels: As in UniGNN.
         training: Settings of `Replicas`.
@@ -58,6 +59,7 @@ class UnifiedReplicas(Replicas[UnifiedRun]):
         inputs: Connectivity,
         example: UnifiedRun,
         most_clusters: int,
+        most_val: int,
         slots: int,
         pseudo_labels: Literal["balanced", "all", "none"],
         **training: Any,
@@ -74,9 +76,8 @@ class UnifiedReplicas(Replicas[UnifiedRun]):
         self.wanted = torch.zeros(slots, classes, dtype=torch.long, device=device)
         self.threshold = torch.ones(slots, 1, device=device)
         self.pseudo_weight = torch.zeros(slots, 1, device=device)
-        width = int(task.val.sum())
-        self.val = torch.zeros(slots, width, dtype=torch.long, device=device)
-        self.counted = torch.zeros(slots, width, dtype=torch.bool, device=device)
+        self.val = torch.zeros(slots, most_val, dtype=torch.long, device=device)
+        self.counted = torch.zeros(slots, most_val, dtype=torch.bool, device=device)
         self.runs: list[UnifiedRun | None] = [None] * slots
         self.features: dict[tuple[int, int], Tensor] = {}  # clusters of the features
         self.semantic = hasattr(example.net, "clusters_0")

@@ -183,6 +183,7 @@ class UniGNN(Method):
             inputs,
             runs[0],
             max(run.net.num_clusters for run in runs),
+            max(int(run.task.val.sum()) for run in runs),
             min(slots, len(runs)),
             self.pseudo_labels,
             learning_rate=self.learning_rate,

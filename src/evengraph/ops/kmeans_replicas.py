@@ -13,6 +13,7 @@ from evengraph.ops.propagate import product
 from evengraph.ops.semantic import prepare_clusters
 from evengraph.rng import generator
 
+CHUNK = 2**28  # distances held at a time
 SCALE = 2.0**40  # shares of a total as whole numbers, whose sums do not depend on their order
 
 
@@ -87,8 +88,14 @@ def _nearest(x: Tensor, norms: Tensor, means: Tensor, beyond: Tensor) -> tuple[T
     """Nearest mean of each row and the squared distance to it."""
     half = means.square().sum(2) / 2
     half = half.masked_fill(beyond, torch.inf).unsqueeze(1)  # (R, 1, K)
-    best = torch.baddbmm(half, x, means.transpose(1, 2), alpha=-1).min(dim=2)
-    return best.indices, (norms + 2 * best.values).clamp_(min=0)
+    rows = max(CHUNK // half.numel(), 1)
+    parts = [
+        torch.baddbmm(half, part, means.transpose(1, 2), alpha=-1).min(dim=2)
+        for part in x.split(rows, dim=1)
+    ]
+    indices = torch.cat([part.indices for part in parts], dim=1)
+    values = torch.cat([part.values for part in parts], dim=1)
+    return indices, (norms + 2 * values).clamp_(min=0)
 
 
 def _fill(assignment: Tensor, distance: Tensor, ks: Sequence[int], beyond: Tensor) -> None:

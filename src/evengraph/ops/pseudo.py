@@ -27,7 +27,7 @@ def balanced_pseudo_labels(
 
     A node stands for its most probable class if that probability exceeds the threshold. Class c
     takes its max(counts) - counts[c] most confident nodes, or all it has; nodes of equal
-    confidence are taken in the order of their ids.
+    confidence, in single precision, are taken in the order of their ids.
 
     Args:
         probabilities: Predicted class probabilities of all nodes.
@@ -41,15 +41,27 @@ def balanced_pseudo_labels(
         unlabelled: bool, (N,)
     """
     nodes, labels, confidence = _confident(probabilities, unlabelled, threshold)
-    wanted = class_counts.max() - class_counts  # (C,)
-    order = torch.argsort(confidence, descending=True, stable=True)
-    order = order[torch.argsort(labels[order], stable=True)]  # by class, then by confidence
-    sorted_labels = labels[order]
-    found = torch.bincount(labels, minlength=probabilities.shape[1])
-    first = found.cumsum(0) - found  # where each class starts
-    rank = torch.arange(order.numel(), device=order.device) - first[sorted_labels]
-    chosen = order[rank < wanted[sorted_labels]].sort().values
+    keys = _keys(confidence)
+    best = [keys.new_empty(0)]
+    for label, wanted in enumerate((class_counts.max() - class_counts).tolist()):
+        own = keys[labels == label] if wanted else keys[:0]
+        best.append(own.topk(min(wanted, own.numel()), sorted=False).values)
+    chosen = (LOW_BITS - (torch.cat(best) & LOW_BITS)).sort().values
     return PseudoLabels(nodes[chosen], labels[chosen])
+
+
+LOW_BITS = 2**32 - 1
+
+
+def _keys(confidence: Tensor) -> Tensor:
+    """Whole numbers in the order of the confidences, of equal ones the first the largest.
+
+    The bits of a positive float grow with its value: they are the upper half, and the lower one
+    counts places downwards. The largest few of such keys need no sorting of all.
+    """
+    bits = confidence.float().contiguous().view(torch.int32).long()
+    places = torch.arange(confidence.numel(), device=confidence.device)
+    return (bits << 32) + (LOW_BITS - places)
 
 
 def balanced_pseudo_mask(
