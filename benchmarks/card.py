@@ -66,7 +66,7 @@ def main() -> None:
         one, many = epoch_milliseconds(task, 1), epoch_milliseconds(task, TOGETHER)
         rows.append([graph, plain, one, one / plain, many, TOGETHER * one / many])
     table(
-        f"milliseconds: a plain PyG GCN step; an epoch of one run (target: 1.5 times the step), and "
+        "milliseconds: a plain PyG GCN step; an epoch of one run (target: 1.5 times the step) and "
         f"of {TOGETHER} side by side",
         ["graph", "GCN step", "one run", "ratio", f"{TOGETHER} runs", "times the rate"],
         rows,

@@ -43,7 +43,7 @@ class PlainGCN(torch.nn.Module):
 def gcn_step(task: Task) -> Callable[[], None]:
     """One training step, as a tutorial writes it."""
     graph, nodes = task.graph, task.train.nonzero().squeeze(1)
-    net = PlainGCN(graph.num_features, task.num_classes)
+    net = PlainGCN(graph.num_features, task.num_classes).to(graph.x.device)
     optimizer = torch.optim.Adam(net.parameters(), lr=0.01, weight_decay=5e-4)
 
     def step() -> None:
