@@ -245,3 +245,19 @@ def test_a_bar_hears_of_every_epoch_on_the_card():
     method = UniGNN(max_epochs=12, clusters_per_class=3, recluster_every=5)
     method.fit(task, seed=0, on_epoch=lambda history: heard.append(history.epochs))
     assert heard == list(range(13))
+
+
+@pytest.mark.parametrize("every", [1, 7, 50])
+def test_a_recorded_epoch_beside_clustering_gives_the_same_bits(every):
+    task = small_task().to(CARD)
+    answers = []
+    for _ in range(2):
+        method = UniGNN(max_epochs=60, clusters_per_class=3, recluster_every=every)
+        answers.append(method.fit(task, seed=0).predict_proba(task.graph))
+    assert torch.equal(*answers)
+
+
+def test_what_is_no_number_goes_through_dropout():
+    x = torch.full((1, 400, 8), float("nan"), device=CARD)
+    dropped = relu_dropout(x, 0.5, training=True, noise=Noise(torch.zeros(1).long().to(CARD)))
+    assert dropped.isnan().any()

@@ -8,6 +8,8 @@ from torch import nn
 
 from evengraph.methods import UniGNN
 from evengraph.methods.base import Fit
+from evengraph.methods.unified_replicas import UnifiedReplicas
+from evengraph.metrics import validation_score
 from evengraph.replicas import can_replicate, stacked
 from small_graphs import small_task
 
@@ -109,5 +111,59 @@ def test_ctrl_c_keeps_the_best_weights_so_far():
     method.fitted_ = True
     history = method.history_[0]
     assert history.interrupted
-    assert history.epochs == 15
-    assert torch.isfinite(method.predict_proba(task.graph)).all()
+    assert 15 <= history.epochs < 30  # the card may have been some epochs ahead
+    score = validation_score(method.predict_proba(task.graph), task)
+    assert float(score) == pytest.approx(history.best_score, abs=1e-6)
+
+
+def test_an_interrupt_before_the_first_epoch_is_passed_on(monkeypatch):
+    def stop(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("evengraph.methods.unified_replicas.kmeans", stop)
+    method, task = UniGNN(**COMMON, **SETTINGS[0]), small_task()
+    method._begin(task)
+    with pytest.raises(KeyboardInterrupt):
+        method._fit_together([Fit(method, task.without_test_labels(), 3)], 1)
+
+
+@pytest.mark.parametrize("every", [1, 7, 1_000_000])
+def test_any_interval_of_clustering(every):
+    methods = [UniGNN(**COMMON, recluster_every=e, clusters_per_class=3) for e in (every, 0)]
+    side_by_side(methods, [small_task()] * 2, [3, 4], 2)
+    check_equal(methods, [small_task()] * 2, [3, 4])
+
+
+@pytest.mark.parametrize(("max_epochs", "patience"), [(0, 5), (1, 5), (9, 0)])
+def test_short_runs(max_epochs, patience):
+    limits = COMMON | {"max_epochs": max_epochs, "patience": patience}
+    methods = [UniGNN(**limits, **SETTINGS[0]) for _ in range(3)]
+    side_by_side(methods, [small_task()] * 3, [3, 4, 5], 2)
+    check_equal(methods, [small_task()] * 3, [3, 4, 5])
+
+
+def test_a_run_that_diverges_is_said_so_and_spoils_no_other(monkeypatch):
+    whole = UnifiedReplicas.network
+
+    def broken(self, run):
+        net = whole(self, run)
+        if run.threshold == 0.45:
+            net.weights[0]["structural"].data.fill_(torch.nan)
+        return net
+
+    monkeypatch.setattr(UnifiedReplicas, "network", broken)
+    task, settings = small_task(), {"clusters_per_class": 3, "recluster_every": 10}
+    methods = [UniGNN(**COMMON, **settings, threshold=t) for t in (0.5, 0.45, 0.5)]
+    with pytest.raises(FloatingPointError, match="nan in epoch 0; try a smaller learning_rate"):
+        side_by_side(methods, [task] * 3, [3, 4, 5], 3)
+    methods[0].fitted_ = methods[2].fitted_ = True
+    check_equal([methods[0], methods[2]], [task, task], [3, 5])
+    assert not methods[1].history_
+
+
+def test_a_slot_forgets_the_run_before():
+    task = small_task()
+    swapped = dataclasses.replace(task, train=task.val, val=task.train)
+    methods = [UniGNN(**COMMON, **SETTINGS[index]) for index in (0, 1, 0)]
+    side_by_side(methods, [task, swapped, task], [3, 4, 5], 1)
+    check_equal(methods, [task, swapped, task], [3, 4, 5])

@@ -11,7 +11,8 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from importlib.util import find_spec
 from time import perf_counter
 from typing import Any, Generic, TypeVar
@@ -24,8 +25,11 @@ from evengraph.training import History
 
 DECAY = 0.9, 0.999  # of Adam's two means
 SMALL = 1e-8
+LOOK_EVERY = 50  # epochs at most, between two looks at the card
 
 R = TypeVar("R")
+Held = dict[int, tuple[R, History, float]]
+"""The run in each slot, its history and when it began."""
 
 
 def can_replicate(device: torch.device) -> bool:
@@ -40,8 +44,9 @@ def stacked(networks: Sequence[nn.Module]) -> nn.Module:
         together.modules(), zip(*(one.modules() for one in networks), strict=True), strict=True
     ):
         for name in list(module._parameters):
-            values = torch.stack([part._parameters[name].detach() for part in parts])
-            module._parameters[name] = nn.Parameter(values)
+            values = [part._parameters[name] for part in parts]
+            if values[0] is not None:
+                module._parameters[name] = nn.Parameter(torch.stack(values).detach())
         for name in list(module._buffers):
             module._buffers[name] = torch.stack([part._buffers[name] for part in parts])
     return together
@@ -57,7 +62,6 @@ class Replicas(ABC, Generic[R]):
         weight_decay: Weight decay on all parameters.
         max_epochs: Steps at most.
         patience: Epochs without improvement before a run stops.
-        interval: Epochs between two looks at the card.
     """
 
     def __init__(
@@ -69,9 +73,8 @@ class Replicas(ABC, Generic[R]):
         weight_decay: float,
         max_epochs: int,
         patience: int,
-        interval: int,
     ) -> None:
-        self.net, self.slots, self.interval = net, slots, interval
+        self.net, self.slots = net, slots
         self.learning_rate, self.weight_decay = learning_rate, weight_decay
         self.max_epochs, self.patience = max_epochs, patience
         self.weights = list(net.parameters())
@@ -91,8 +94,8 @@ class Replicas(ABC, Generic[R]):
             for module in net.modules():
                 if hasattr(module, "noise"):
                     module.noise = self.noise  # type: ignore[assignment]
-        self.record = torch.zeros(interval, 2, slots, device=device)
-        self.alive_record = torch.zeros(interval, slots, dtype=torch.bool, device=device)
+        self.record = torch.zeros(LOOK_EVERY, 2, slots, device=device)
+        self.alive_record = torch.zeros(LOOK_EVERY, slots, dtype=torch.bool, device=device)
         self.graph: torch.cuda.CUDAGraph | None = None
 
     # What a method says.
@@ -114,8 +117,12 @@ class Replicas(ABC, Generic[R]):
         """Put what else belongs to a run into its slot."""
 
     @abstractmethod
-    def pause(self, epochs: Sequence[int]) -> None:
-        """Do what is due between epochs, given how many each run has had."""
+    def pause(self, epochs: Mapping[int, int]) -> None:
+        """Do what is due before the next epoch, given how many the run in each slot has had."""
+
+    @abstractmethod
+    def until_pause(self, epochs: Mapping[int, int]) -> int:
+        """Epochs until something is due again."""
 
     def tell(self, run: R, history: History) -> None:
         """Hear of an epoch of a run, some time after it."""
@@ -129,42 +136,77 @@ class Replicas(ABC, Generic[R]):
     def train(self, runs: Sequence[R]) -> None:
         """Train all runs, as many at a time as there are slots.
 
-        Ctrl-C ends those that are under way with their best weights so far.
+        Ctrl-C ends those that are under way with their best weights so far; it is passed on if
+        others had not begun. A run whose loss is no longer a number is given up, and said so of
+        when the others are done.
         """
-        waiting = list(reversed(runs))
-        held: dict[int, tuple[R, History, float]] = {}  # by slot, with the time of its start
+        device = self.alive.device
+        with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
+            self._train(list(reversed(runs)))
+
+    def _train(self, waiting: list[R]) -> None:
+        held: Held[R] = {}
+        lost: list[str] = []
+        unfinished = len(waiting)
         try:
             while waiting or held:
                 for slot in range(self.slots):
                     if slot not in held and waiting:
-                        run = waiting.pop()
-                        self._place(slot, run)
-                        held[slot] = run, self._history(), perf_counter()
-                self.pause(self.epochs.tolist())
-                self._advance()
-                self._look(held)
+                        self._place(slot, waiting[-1])
+                        held[slot] = waiting.pop(), self._history(), perf_counter()
+                every = self.epochs.tolist()
+                epochs = {slot: every[slot] for slot in held}
+                self.pause(epochs)
+                left = max(self.max_epochs + 1 - epoch for epoch in epochs.values())
+                self._advance(min(LOOK_EVERY, left, self.until_pause(epochs)))
+                unfinished -= self._look(held, lost)
         except KeyboardInterrupt:
-            started = [slot for slot, (_, history, _) in held.items() if history.loss]
-            for slot in started:
-                run, history, _ = held[slot]
-                history.interrupted = True
-                self.finish(slot, run, history)
-            if waiting or len(started) < len(held):
+            self._look(held, lost, quiet=True)  # what the card did before it was stopped
+            for slot, (run, history, _) in list(held.items()):
+                if history.loss:
+                    history.interrupted = True
+                    del held[slot]
+                    self.finish(slot, run, history)
+                    unfinished -= 1
+            if unfinished:
                 raise
+        if lost:
+            raise FloatingPointError(lost[0])
 
-    def _look(self, held: dict[int, tuple[R, History, float]]) -> None:
-        """Read what happened since the last look, and take out the runs that have stopped."""
-        losses, scores = self.record.transpose(0, 1).tolist()
-        counted, still = self.alive_record.tolist(), self.alive.tolist()
-        for slot, (run, history, started) in list(held.items()):
+    def _look(self, held: Held[R], lost: list[str], *, quiet: bool = False) -> int:
+        """Read what happened since the last look, and take out the runs that have stopped.
+
+        Histories are brought up to date even if a callback is interrupted. Returns how many runs
+        were taken out.
+        """
+        rows = int(self.row)
+        self.row.zero_()
+        losses, scores = self.record[:rows].transpose(0, 1).tolist()
+        counted, still = self.alive_record[:rows].tolist(), self.alive.tolist()
+        stopped = None
+        for slot, (run, history, started) in held.items():
             history.seconds = perf_counter() - started
-            for row in range(self.interval):
+            for row in range(rows):
                 if counted[row][slot]:
                     history.append(losses[row][slot], scores[row][slot])
-                    self.tell(run, history)
-            if not still[slot]:
+                    try:
+                        if not quiet and stopped is None:
+                            self.tell(run, history)
+                    except KeyboardInterrupt as interrupt:
+                        stopped = interrupt
+        if stopped is not None:
+            raise stopped
+        done = [slot for slot in held if not still[slot]]
+        for slot in done:
+            run, history, _ = held.pop(slot)
+            if math.isfinite(history.loss[-1]):
                 self.finish(slot, run, history)
-                del held[slot]
+            else:
+                lost.append(
+                    f"The loss became {history.loss[-1]} in epoch {history.epochs}; "
+                    "try a smaller learning_rate."
+                )
+        return len(done)
 
     def _history(self) -> History:
         return History(max_epochs=self.max_epochs, patience=self.patience)
@@ -182,17 +224,16 @@ class Replicas(ABC, Generic[R]):
         self.noise.seeds[slot], self.noise.calls[slot] = self.noise_seed(run), 0
         self.load(slot, run)
 
-    def _advance(self) -> None:
-        """As many epochs as fit between two looks."""
-        self.row.zero_()
+    def _advance(self, epochs: int) -> None:
+        """So many epochs of every run."""
         if not self.weights[0].is_cuda:
-            for _ in range(self.interval):
+            for _ in range(epochs):
                 self._step()
             return
         if self.graph is None:
             self._capture()
         assert self.graph is not None
-        for _ in range(self.interval):
+        for _ in range(epochs):
             self.graph.replay()
 
     def _capture(self) -> None:
@@ -203,7 +244,9 @@ class Replicas(ABC, Generic[R]):
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             for _ in range(2):
+                self.row.zero_()
                 self._step()
+            self.row.zero_()
         torch.cuda.current_stream().wait_stream(stream)
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph):
@@ -234,14 +277,15 @@ class Replicas(ABC, Generic[R]):
         with torch.no_grad():
             self.record.index_copy_(0, self.row, torch.stack([loss, score]).unsqueeze(0))
             self.alive_record.index_copy_(0, self.row, self.alive.unsqueeze(0))
-            better = self.alive & (score > self.best_score)
-            best = self.alive & (score >= self.best_score)
+            sound = self.alive & loss.isfinite()
+            better = sound & (score > self.best_score)
+            best = sound & (score >= self.best_score)
             self.first_best.copy_(torch.where(better, self.epochs, self.first_best))
             self.best_score.copy_(torch.where(best, score, self.best_score))
             for kept, live in zip(self.kept, self.live, strict=True):
                 kept.copy_(torch.where(_along(best, live), live, kept))
             waited = self.epochs - self.first_best
-            self.alive &= (self.epochs < self.max_epochs) & (waited <= self.patience)
+            self.alive.copy_(sound & (self.epochs < self.max_epochs) & (waited <= self.patience))
             self.epochs += 1
             self.row += 1
             self._adam(gradients)
@@ -249,9 +293,9 @@ class Replicas(ABC, Generic[R]):
     def _adam(self, gradients: Sequence[Tensor]) -> None:
         """Adam with a count of steps for each run."""
         first, second = DECAY
-        counts = self.epochs.to(torch.float32)
-        rate = self.learning_rate / (1 - first**counts)
-        root = (1 - second**counts).sqrt()
+        counts = self.epochs.double()
+        rate = (self.learning_rate / (1 - first**counts)).float()
+        root = (1 - second**counts).sqrt().float()
         for weight, gradient, mean, square in zip(
             self.weights, gradients, self.mean, self.square, strict=True
         ):

@@ -1,5 +1,7 @@
 """fit_many: the same as fitting each in turn."""
 
+import dataclasses
+
 import pytest
 import torch
 
@@ -15,14 +17,62 @@ def test_many_fits_equal_single_ones():
     fit_many(methods, [task] * 3, seeds=[1, 2, 3], on_fit=told.append)
     assert told == [0, 1, 2]
     for method, seed in zip(methods, [1, 2, 3], strict=True):
-        alone = type(method)(**{**vars_of(method)}).fit(task, seed=seed)
+        alone = dataclasses.replace(method).fit(task, seed=seed)
         assert torch.equal(method.predict_proba(task.graph), alone.predict_proba(task.graph))
 
 
-def vars_of(method):
-    import dataclasses
+@pytest.fixture
+def as_on_a_card(monkeypatch):
+    """Let runs share the CPU, as they would share a card."""
+    monkeypatch.setattr("evengraph.methods.many.can_replicate", lambda device: True)
 
-    return dataclasses.asdict(method)
+
+def runs(count, **fields):
+    settings = {"max_epochs": 12, "dropout": 0.0, "clusters_per_class": 3, "recluster_every": 5}
+    return [UniGNN(**settings | fields) for _ in range(count)]
+
+
+def test_runs_of_a_kind_are_fitted_together(as_on_a_card):
+    task, told = small_task(), []
+    methods = [*runs(2), GCN(max_epochs=2), *runs(1, hidden=8), *runs(1, threshold=0.7)]
+    fit_many(methods, [task] * 5, seeds=range(5), slots=2, on_fit=told.append)
+    assert sorted(told) == [0, 1, 2, 3, 4]
+    for seed, method in enumerate(methods):
+        alone = dataclasses.replace(method).fit(task, seed=seed)
+        found, expected = (one.predict_proba(task.graph) for one in (method, alone))
+        torch.testing.assert_close(found, expected, rtol=0, atol=0.02)
+        assert not hasattr(method, "_callbacks")
+
+
+def test_test_labels_are_out_of_reach_of_a_group(as_on_a_card):
+    task = small_task()
+    labels = torch.where(task.train | task.val, task.graph.y, (task.graph.y + 1) % 3)
+    scrambled = dataclasses.replace(task, graph=task.graph.clone())
+    scrambled.graph.y = labels
+    first, second = runs(2), runs(2)
+    fit_many(first, [task] * 2, seeds=[0, 1])
+    fit_many(second, [scrambled] * 2, seeds=[0, 1])
+    for one, other in zip(first, second, strict=True):
+        assert torch.equal(one.predict_proba(task.graph), other.predict_proba(task.graph))
+
+
+def test_a_bad_task_is_found_before_anything_is_trained(as_on_a_card):
+    task = small_task()
+    bad = dataclasses.replace(task, val=torch.zeros_like(task.val))
+    methods = [*runs(2), GCN()]
+    with pytest.raises(ValueError, match="val set is empty"):
+        fit_many(methods, [task, task, bad], seeds=range(3))
+    assert not any(method.is_fitted for method in methods)
+
+
+def test_a_failing_caller_leaves_nothing_behind(as_on_a_card):
+    def fail(place):
+        raise OSError("disk full")
+
+    methods = runs(2)
+    with pytest.raises(OSError, match="disk full"):
+        fit_many(methods, [small_task()] * 2, seeds=range(2), on_fit=fail)
+    assert not any(hasattr(method, "_callbacks") for method in methods)
 
 
 def test_an_object_keeps_one_fit_only():

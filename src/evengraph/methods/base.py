@@ -157,7 +157,7 @@ class Method(ABC):
 
     def _begin(self, task: Task) -> None:
         """Refuse what cannot be learnt, and forget what was."""
-        _check(task)
+        check_task(task)
         self.fitted_ = False
         self.history_: list[History] = []
         self.num_features_, self.device_ = task.graph.num_features, task.graph.x.device
@@ -180,7 +180,7 @@ class Method(ABC):
         """Logits of all nodes, (N, C)."""
 
 
-def _check(task: Task) -> None:
+def check_task(task: Task) -> None:
     """Refuse a task that nothing can be learnt from."""
     check_graph(task.graph)
     counts = task.class_counts

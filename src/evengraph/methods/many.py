@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from evengraph.methods.base import Fit, Method, same_graph
+from evengraph.methods.base import Fit, Method, check_task, same_graph
 from evengraph.replicas import can_replicate
 from evengraph.task import Task
 
@@ -18,10 +18,11 @@ def fit_many(
     slots: int = 64,
     on_fit: Callable[[int], None] = lambda index: None,
 ) -> None:
-    """Fit each method to its task; the result is that of calling `fit` on each in turn.
+    """Fit each method to its task: what calling `fit` on each gives, up to rounding.
 
     On a graphics card, methods of one kind on one graph are trained side by side, which takes
-    little longer than training one of them.
+    little longer than training one of them. Ctrl-C ends those under way with their best weights so
+    far, and is passed on if others had not begun.
 
     Args:
         methods: What to fit; no object twice.
@@ -35,23 +36,42 @@ def fit_many(
     if slots < 1:
         raise ValueError(f"slots must be at least 1, got {slots}.")
     fits = [Fit(*parts) for parts in zip(methods, tasks, seeds, strict=True)]
+    for task in tasks:
+        check_task(task)  # before any of them is trained
+    left = len(fits)
     for group in _groups(fits):
         if len(group) == 1:
             (index,) = group
-            fits[index].method.fit(tasks[index], seed=seeds[index], progress=False)
+            methods[index].fit(tasks[index], seed=seeds[index], progress=False)
             on_fit(index)
         else:
-            ready = [partial(_finish, fits[index].method, on_fit, index) for index in group]
-            hidden = [tasks[index].without_test_labels() for index in group]
-            for index in group:
-                methods[index]._begin(tasks[index])
-            methods[group[0]]._fit_together(
-                [
-                    Fit(methods[index], task, seeds[index], done)
-                    for index, task, done in zip(group, hidden, ready, strict=True)
-                ],
-                slots,
-            )
+            _fit_group([fits[index] for index in group], group, slots, on_fit)
+        left -= len(group)
+        stopped = any(h.interrupted for index in group for h in methods[index].history_)
+        if stopped and left:
+            raise KeyboardInterrupt
+
+
+def _fit_group(
+    fits: Sequence[Fit], places: Sequence[int], slots: int, on_fit: Callable[[int], None]
+) -> None:
+    """Fit methods side by side; each is told of as soon as it is fitted."""
+
+    def ready(method: Method, place: int) -> None:
+        method.fitted_ = True
+        on_fit(place)
+
+    together = [
+        fit._replace(task=fit.task.without_test_labels(), done=partial(ready, fit.method, place))
+        for fit, place in zip(fits, places, strict=True)
+    ]
+    for fit in fits:
+        fit.method._begin(fit.task)
+    try:
+        fits[0].method._fit_together(together, slots)
+    finally:
+        for fit in fits:
+            del fit.method._callbacks
 
 
 def _groups(fits: Sequence[Fit]) -> list[list[int]]:
@@ -71,9 +91,3 @@ def _groups(fits: Sequence[Fit]) -> list[list[int]]:
         else:
             groups.append([index])
     return groups
-
-
-def _finish(method: Method, on_fit: Callable[[int], None], index: int) -> None:
-    del method._callbacks
-    method.fitted_ = True
-    on_fit(index)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,7 +21,7 @@ from evengraph.ops import (
 )
 from evengraph.ops.kmeans_replicas import flatten_clusters, kmeans_replicas
 from evengraph.ops.pseudo import balanced_pseudo_mask
-from evengraph.replicas import Replicas, stacked
+from evengraph.replicas import LOOK_EVERY, Replicas, stacked
 from evengraph.task import Task
 from evengraph.training import History
 
@@ -112,7 +112,6 @@ class UnifiedReplicas(Replicas[UnifiedRun]):
             if key not in self.features:
                 self.features[key] = kmeans(self.inputs.x, *key)
             self.net.get_buffer("clusters_0")[slot] = self.features[key]
-            self._renew(0)
 
     def epoch(self) -> tuple[Tensor, Tensor]:
         """As in `UniGNN`: a pass for pseudo-labels and score, a pass with dropout for the loss."""
@@ -159,33 +158,39 @@ class UnifiedReplicas(Replicas[UnifiedRun]):
         old.members.col_indices().copy_(new.members.col_indices())
         old.share.copy_(new.share)
 
+    def until_pause(self, epochs: Mapping[int, int]) -> int:
+        """Epochs until some run is clustered anew."""
+        steps = [(self._run(slot).recluster_every, epoch) for slot, epoch in epochs.items()]
+        return min((every - epoch % every for every, epoch in steps if every), default=LOOK_EVERY)
+
+    def _run(self, slot: int) -> UnifiedRun:
+        run = self.runs[slot]
+        assert run is not None
+        return run
+
     @torch.no_grad()
-    def pause(self, epochs: Sequence[int]) -> None:
+    def pause(self, epochs: Mapping[int, int]) -> None:
         """Find clusters anew where it is time (Eq. 3, 4)."""
         if not self.semantic:
             return
-        fresh = [s for s, run in enumerate(self.runs) if run and epochs[s] == 0]
-        due = [
-            slot
-            for slot, run in enumerate(self.runs)
-            if run
-            and run.recluster_every
-            and epochs[slot]
-            and epochs[slot] % run.recluster_every == 0
-        ]
+        fresh = [slot for slot, epoch in epochs.items() if epoch == 0]
+        every = {slot: self._run(slot).recluster_every for slot in epochs}
+        due = [s for s, epoch in epochs.items() if epoch and every[s] and epoch % every[s] == 0]
         if not fresh and not due:
             return
+        if fresh:
+            self._renew(0)
         net: UnifiedNetwork = self.net  # type: ignore[assignment]
         embeddings, joint = net._activate(net.first(self.inputs, self.stored), False)
         for layer in range(1, self.layers):
             buffer = net.get_buffer(f"clusters_{layer}")
             for slots, start in ((fresh, False), (due, True)):
                 if slots:
-                    runs = [self.runs[slot] for slot in slots]
+                    runs = [self._run(slot) for slot in slots]
                     buffer[slots] = kmeans_replicas(
                         joint[slots],
-                        [run.net.num_clusters for run in runs if run],
-                        seeds=[run.seeds[layer] for run in runs if run],
+                        [run.net.num_clusters for run in runs],
+                        seeds=[run.seeds[layer] for run in runs],
                         start=buffer[slots] if start else None,
                     )
             self._renew(layer)

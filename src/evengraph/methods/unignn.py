@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from itertools import count
@@ -40,11 +39,8 @@ MAY_DIFFER = {
     "recluster_every",
     "pseudo_weight",
     "class_weights",
-    "memory_limit",
 }
 """Fields in which runs that share a card may differ."""
-
-LOOK_EVERY = 50  # epochs, where nothing is clustered anew
 
 
 @final
@@ -190,8 +186,6 @@ class UniGNN(Method):
             weight_decay=self.weight_decay,
             max_epochs=self.max_epochs,
             patience=self.patience,
-            # the card is looked at whenever some run may have to be clustered
-            interval=math.gcd(*(run.recluster_every or LOOK_EVERY for run in runs)),
         )
         replicas.train(runs)
 

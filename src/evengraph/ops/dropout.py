@@ -23,7 +23,8 @@ def _kernel(x, output, seeds, calls, size, rate, scale, stride: tl.constexpr, bl
     seed = tl.load(seeds + replica) + tl.load(calls + replica) * stride
     kept = tl.rand(seed, index) >= rate
     value = tl.load(x + replica * size + index, mask=inside, other=0)
-    value = tl.where(kept & (value > 0), value * scale, 0)
+    value = tl.where(value <= 0, 0.0, value * scale)  # what is no number stays none
+    value = tl.where(kept, value, 0.0)
     tl.store(output + replica * size + index, value, mask=inside)
 
 

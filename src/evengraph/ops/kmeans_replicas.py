@@ -13,7 +13,7 @@ from evengraph.ops.propagate import product
 from evengraph.ops.semantic import prepare_clusters
 from evengraph.rng import generator
 
-CHUNK = 2**28  # distances held at a time
+CHUNK = 2**26  # distances held at a time
 SCALE = 2.0**40  # shares of a total as whole numbers, whose sums do not depend on their order
 
 
@@ -49,6 +49,7 @@ def kmeans_replicas(
     else:
         means = _means(x, start, max(ks))
     beyond = torch.arange(max(ks), device=x.device) >= k.unsqueeze(1)  # (R, K), no such cluster
+    means = means.masked_fill(beyond.unsqueeze(2), 0.0)
     smallest_move = tolerance * norms.mean(1) / x.shape[2]
     assignment, distance = _nearest(x, norms, means, beyond)
     active = torch.ones_like(k, dtype=torch.bool)
