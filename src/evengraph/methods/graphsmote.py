@@ -55,7 +55,8 @@ class GraphSMOTE(NetworkMethod):
         predict_proba: (N, C)
 
     Cost:
-        O(E h + nnz(X) h) an epoch, about twice GCN; the original's N^2 pairs are never listed.
+        O(E h + nnz(X) h) an epoch, a few times GCN, and the distances within each rare class; the
+        original's N^2 pairs are never listed.
 
     Departs:
         The decoder's loss takes all edges, or 131,072 of them drawn anew where there are more, and
