@@ -64,7 +64,8 @@ class LTE4G(NetworkMethod):
 
     Cost:
         O(E h + nnz(X) h) an epoch of stage 1, as GCN, a few times that with `reconstruct`; later
-        epochs O(n h^2) for n labelled nodes, as embeddings no longer change; once O(N F) for each labelled node of a small class.
+        epochs O(n h^2) for n labelled nodes, as embeddings no longer change; once O(N F) for each
+        labelled node of a small class.
 
     Departs:
         As in the public code: the focal factor is taken from the mean loss instead of each node's;
