@@ -1,5 +1,6 @@
 """What all tests share: quiet imports, repeatable examples, the real graphs where there are any."""
 
+import os
 import random
 import warnings
 from functools import cache
@@ -8,6 +9,9 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import settings
+
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # the card's kernels, without a card; before any import
 
 with warnings.catch_warnings():
     # PyTorch Geometric compiles a class on import in a way that torch calls outdated

@@ -25,15 +25,22 @@ LAYERS = [
 ]
 
 # Abstract methods, which final ones derive from.
-SHARED_BY_METHODS = {"base", "network", "enlarged", "unified_replicas"}
+SHARED_BY_METHODS = {
+    "base",
+    "enlarged",
+    "labelled",
+    "network",
+    "task_replicas",
+    "unified_replicas",
+}
 
 # Modules without a test file of their own, and where they are tested instead.
 TESTED_ELSEWHERE = {
     "cli/console.py": "through tests/test_cli.py",
     "cli/running.py": "through tests/test_cli.py",
     "imbalance/base.py": "through every protocol, in tests/imbalance",
-    "ops/spmm.py": "runs on a card only: tests/test_cuda.py",
-    "ops/dropout.py": "runs on a card only: tests/test_cuda.py",
+    "methods/labelled.py": "through GCN and Re-weight, in tests/methods and tests/test_replicas.py",
+    "methods/task_replicas.py": "through tests/test_replicas.py",
     "methods/unified_replicas.py": "through tests/test_replicas.py",
     "data/checking.py": "through reading and sources, in tests/data",
     "data/loading.py": "through datasets and sources, in tests/data",

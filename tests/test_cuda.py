@@ -25,6 +25,9 @@ from evengraph.ops import (
     semantic_propagate,
     structural_adjacency,
 )
+from evengraph.ops.between import neighbours, subset
+from evengraph.ops.kmeans_replicas import flatten_clusters
+from evengraph.replicas import stacked
 from evengraph.rng import generator, seeded
 from small_graphs import normal, random_edges, small_task
 
@@ -145,6 +148,56 @@ def test_metrics():
         assert found.pop("confusion_matrix") == expected["confusion_matrix"]
         for name, value in found.items():
             assert value == pytest.approx(expected[name], abs=1e-6), name
+
+
+def network_and_inputs(graph, device, **settings):
+    method = UniGNN(hidden=16, clusters_per_class=4, **settings)
+    graph = graph.to(device)
+    with seeded(0):
+        net = method._network(graph.to(CPU), 3)
+    net.clusters_0.copy_(torch.arange(150) % 12)
+    net.clusters_1.copy_(torch.arange(150) % 7)
+    return net.to(device), method._inputs(graph.to(device))
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("share", [False, True])
+def test_the_network_of_unignn_and_its_gradients(dense, share):
+    graph = small_task().graph.clone()
+    if dense:
+        graph.x = normal(150, 20, dtype=torch.float32)
+    answers = []
+    for device in (CPU, CARD):
+        net, inputs = network_and_inputs(graph, device, share_embeddings=share)
+        logits = net.forward(inputs, net.stored)
+        weight = normal(*logits.shape, seed=1, dtype=logits.dtype).to(device)
+        gradients = torch.autograd.grad((logits * weight).sum(), list(net.parameters()))
+        answers.append([logits, *gradients])
+    for ours, theirs in zip(*answers, strict=True):
+        torch.testing.assert_close(theirs.cpu(), ours, rtol=1e-4, atol=1e-4)
+
+
+def test_some_nodes_of_each_replica_alone():
+    net, inputs = network_and_inputs(small_task().graph, CARD, dropout=0.0)
+    together = stacked([net, net, net])
+    flat = flatten_clusters(together.clusters_1, 12)
+    clusters = prepare_clusters(flat, 36, torch.float32)
+    embeddings = normal(3, 150, 32, dtype=torch.float32).to(CARD).requires_grad_()
+    chosen = torch.rand(3, 150, generator=generator(0)).to(CARD) < 0.1
+    nodes = subset(chosen, 40)
+    near = subset(neighbours(chosen, inputs.adjacency), 150)
+    some = together.rest_of(embeddings, inputs, lambda *_: clusters, nodes, near)
+    every = together.rest(embeddings, inputs, lambda *_: clusters, dropout=True)
+    expected = [every[replica][chosen[replica]] for replica in range(3)]
+    found = [some[replica][nodes.nodes[replica] >= 0] for replica in range(3)]
+    torch.testing.assert_close(torch.cat(found), torch.cat(expected), rtol=1e-4, atol=1e-4)
+    weights = [embeddings, *together.parameters()]
+    ours = torch.autograd.grad(torch.cat(found).square().sum(), weights, allow_unused=True)
+    theirs = torch.autograd.grad(torch.cat(expected).square().sum(), weights, allow_unused=True)
+    assert sum(gradient is not None for gradient in ours) == 7
+    for one, other in zip(ours, theirs, strict=True):
+        if one is not None:
+            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-3)
 
 
 @pytest.mark.parametrize("name", METHODS)

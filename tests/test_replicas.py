@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from evengraph import replicas
 from evengraph.methods import UniGNN
 from evengraph.methods.base import Fit
 from evengraph.methods.unified_replicas import UnifiedReplicas
@@ -52,6 +53,41 @@ def test_settings_and_seeds_side_by_side(slots):
     tasks, seeds = [small_task()] * 5, [3, 4, 5, 6, 7]
     side_by_side(methods, tasks, seeds, slots)
     check_equal(methods, tasks, seeds)
+
+
+def test_free_slots_are_given_up(monkeypatch):
+    monkeypatch.setattr(replicas, "FEWEST", 1)
+    monkeypatch.setattr(replicas, "LOOK_EVERY", 3)
+    left = []
+    shrink = UnifiedReplicas._shrink
+    monkeypatch.setattr(
+        UnifiedReplicas, "_shrink", lambda self, held: left.append(list(held)) or shrink(self, held)
+    )
+    common = COMMON | {"max_epochs": 90, "patience": 5}
+    methods = [UniGNN(**common, **settings) for settings in SETTINGS]
+    tasks, seeds = [small_task()] * 5, [3, 4, 5, 6, 7]
+    side_by_side(methods, tasks, seeds, 5)
+    assert left
+    assert left[0] != list(range(len(left[0])))  # runs had to move
+    check_equal(methods, tasks, seeds)
+
+
+@pytest.mark.parametrize("kind", ["balanced", "none"])
+def test_the_examples_alone_give_the_same(monkeypatch, kind):
+    def few(self, *args, **options):
+        begin(self, *args, **options)
+        self.few, self.limits = True, (self.limits[0], self.labels.shape[1])
+
+    begin = UnifiedReplicas.__init__
+    monkeypatch.setattr(UnifiedReplicas, "__init__", few)
+    settings = [
+        {**one, "pseudo_labels": kind, "layers": 2 + i % 2} for i, one in enumerate(SETTINGS)
+    ]
+    for chosen in (settings[::2], settings[1::2]):
+        methods = [UniGNN(**COMMON, **one) for one in chosen]
+        tasks, seeds = [small_task()] * len(methods), range(3, 3 + len(methods))
+        side_by_side(methods, tasks, seeds, 2)
+        check_equal(methods, tasks, seeds)
 
 
 def other_split(task):

@@ -13,7 +13,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from importlib.util import find_spec
 from time import perf_counter
 from typing import Any, Generic, TypeVar
 
@@ -21,11 +20,13 @@ import torch
 from torch import Tensor, nn
 
 from evengraph.nn.layers import Noise
+from evengraph.ops.propagate import has_kernels
 from evengraph.training import History
 
 DECAY = 0.9, 0.999  # of Adam's two means
 SMALL = 1e-8
 LOOK_EVERY = 50  # epochs at most, between two looks at the card
+FEWEST = 4  # slots that are worth a recording of their own
 
 R = TypeVar("R")
 Held = dict[int, tuple[R, History, float]]
@@ -34,7 +35,7 @@ Held = dict[int, tuple[R, History, float]]
 
 def can_replicate(device: torch.device) -> bool:
     """Whether runs can be trained side by side here: on a card, with Triton beside torch."""
-    return device.type == "cuda" and find_spec("triton") is not None
+    return has_kernels(device)
 
 
 def stacked(networks: Sequence[nn.Module]) -> nn.Module:
@@ -88,14 +89,14 @@ class Replicas(ABC, Generic[R]):
         self.first_best = torch.zeros_like(self.epochs)
         self.best_score = torch.full((slots,), -math.inf, device=device)
         self.alive = torch.zeros(slots, dtype=torch.bool, device=device)
-        self.row = torch.zeros_like(self.epochs[:1])  # of the record below
+        self.row = torch.zeros((), dtype=torch.long, device=device)  # of the record below
         self.noise = Noise(torch.zeros_like(self.epochs))
         if device.type == "cuda":
             for module in net.modules():
                 if hasattr(module, "noise"):
                     module.noise = self.noise  # type: ignore[assignment]
-        self.record = torch.zeros(LOOK_EVERY, 2, slots, device=device)
-        self.alive_record = torch.zeros(LOOK_EVERY, slots, dtype=torch.bool, device=device)
+        self.record = torch.zeros(slots, LOOK_EVERY, 2, device=device)
+        self.alive_record = torch.zeros(slots, LOOK_EVERY, dtype=torch.bool, device=device)
         self.graph: torch.cuda.CUDAGraph | None = None
 
     # What a method says.
@@ -126,6 +127,13 @@ class Replicas(ABC, Generic[R]):
 
     def tell(self, run: R, history: History) -> None:
         """Hear of an epoch of a run, some time after it."""
+
+    @abstractmethod
+    def moved(self, slots: Sequence[int]) -> None:
+        """Hear that these slots are the only ones left, in this order.
+
+        Tensors among the attributes have an entry for each slot first, and have been seen to.
+        """
 
     @abstractmethod
     def finish(self, slot: int, run: R, history: History) -> None:
@@ -160,6 +168,8 @@ class Replicas(ABC, Generic[R]):
                 left = max(self.max_epochs + 1 - epoch for epoch in epochs.values())
                 self._advance(min(LOOK_EVERY, left, self.until_pause(epochs)))
                 unfinished -= self._look(held, lost)
+                if not waiting and FEWEST <= len(held) <= self.slots // 2:
+                    held = self._shrink(held)
         except KeyboardInterrupt:
             self._look(held, lost, quiet=True)  # what the card did before it was stopped
             for slot, (run, history, _) in list(held.items()):
@@ -181,14 +191,14 @@ class Replicas(ABC, Generic[R]):
         """
         rows = int(self.row)
         self.row.zero_()
-        losses, scores = self.record[:rows].transpose(0, 1).tolist()
-        counted, still = self.alive_record[:rows].tolist(), self.alive.tolist()
+        records, counted = self.record[:, :rows].tolist(), self.alive_record[:, :rows].tolist()
+        still = self.alive.tolist()
         stopped = None
         for slot, (run, history, started) in held.items():
             history.seconds = perf_counter() - started
-            for row in range(rows):
-                if counted[row][slot]:
-                    history.append(losses[row][slot], scores[row][slot])
+            for (loss, score), valid in zip(records[slot], counted[slot], strict=True):
+                if valid:
+                    history.append(loss, score)
                     try:
                         if not quiet and stopped is None:
                             self.tell(run, history)
@@ -207,6 +217,30 @@ class Replicas(ABC, Generic[R]):
                     "try a smaller learning_rate."
                 )
         return len(done)
+
+    @torch.no_grad()
+    def _shrink(self, held: Held[R]) -> Held[R]:
+        """Go on with the runs that are left alone: free slots cost as much as others."""
+        slots = list(held)
+        index = torch.tensor(slots, device=self.alive.device)
+        for module in self.net.modules():
+            for name, weight in module._parameters.items():
+                if weight is not None:
+                    module._parameters[name] = nn.Parameter(weight[index])
+            for name, buffer in module._buffers.items():
+                if buffer is not None:
+                    module._buffers[name] = buffer[index]
+        self.weights = list(self.net.parameters())
+        self.live = [*self.weights, *self.net.buffers()]
+        for tensors in (self.kept, self.mean, self.square):
+            tensors[:] = [tensor[index] for tensor in tensors]
+        for name, value in vars(self).items():
+            if isinstance(value, Tensor) and value.dim():
+                setattr(self, name, value[index])
+        self.noise.seeds, self.noise.calls = self.noise.seeds[index], self.noise.calls[index]
+        self.slots, self.graph = len(slots), None
+        self.moved(slots)
+        return {new: held[old] for new, old in enumerate(slots)}
 
     def _history(self) -> History:
         return History(max_epochs=self.max_epochs, patience=self.patience)
@@ -275,35 +309,65 @@ class Replicas(ABC, Generic[R]):
         loss, score = self.epoch()
         gradients = torch.autograd.grad(loss.sum(), self.weights)
         with torch.no_grad():
-            self.record.index_copy_(0, self.row, torch.stack([loss, score]).unsqueeze(0))
-            self.alive_record.index_copy_(0, self.row, self.alive.unsqueeze(0))
+            row = self.row.view(1)
+            self.record.index_copy_(1, row, torch.stack([loss, score], 1).unsqueeze(1))
+            self.alive_record.index_copy_(1, row, self.alive.unsqueeze(1))
             sound = self.alive & loss.isfinite()
             better = sound & (score > self.best_score)
             best = sound & (score >= self.best_score)
             self.first_best.copy_(torch.where(better, self.epochs, self.first_best))
             self.best_score.copy_(torch.where(best, score, self.best_score))
-            for kept, live in zip(self.kept, self.live, strict=True):
-                kept.copy_(torch.where(_along(best, live), live, kept))
             waited = self.epochs - self.first_best
             self.alive.copy_(sound & (self.epochs < self.max_epochs) & (waited <= self.patience))
             self.epochs += 1
             self.row += 1
-            self._adam(gradients)
+            count = len(self.weights)
+            for kept, live in zip(self.kept[count:], self.live[count:], strict=True):
+                kept.copy_(torch.where(_along(best, live), live, kept))
+            self._keep_and_step(gradients, best)
 
-    def _adam(self, gradients: Sequence[Tensor]) -> None:
-        """Adam with a count of steps for each run."""
-        first, second = DECAY
+    def _keep_and_step(self, gradients: Sequence[Tensor], best: Tensor) -> None:
+        """Keep the weights of runs at their best; then Adam, with a count of steps for each run."""
+        step = _keep_and_step
+        if has_kernels(best.device):
+            from evengraph.ops.adam import keep_and_step as step
         counts = self.epochs.double()
-        rate = (self.learning_rate / (1 - first**counts)).float()
-        root = (1 - second**counts).sqrt().float()
-        for weight, gradient, mean, square in zip(
-            self.weights, gradients, self.mean, self.square, strict=True
-        ):
-            pull = gradient + self.weight_decay * weight
-            mean.lerp_(pull, 1 - first)
-            square.mul_(second).addcmul_(pull, pull, value=1 - second)
-            spread = (square.sqrt() / _along(root, weight)).add_(SMALL)
-            weight.sub_(_along(rate, weight) * mean / spread)
+        rate = (self.learning_rate / (1 - DECAY[0] ** counts)).float()
+        root = (1 - DECAY[1] ** counts).sqrt().float()
+        kept = self.kept[: len(self.weights)]
+        for tensors in zip(self.weights, gradients, self.mean, self.square, kept, strict=True):
+            step(
+                *tensors,
+                best,
+                rate,
+                root,
+                weight_decay=self.weight_decay,
+                decay=DECAY,
+                small=SMALL,
+            )
+
+
+def _keep_and_step(
+    weight: Tensor,
+    gradient: Tensor,
+    mean: Tensor,
+    square: Tensor,
+    kept: Tensor,
+    best: Tensor,
+    rate: Tensor,
+    root: Tensor,
+    *,
+    weight_decay: float,
+    decay: tuple[float, float],
+    small: float,
+) -> None:
+    """What `evengraph.ops.adam` does in one pass, in torch's operations."""
+    kept.copy_(torch.where(_along(best, weight), weight, kept))
+    pull = gradient + weight_decay * weight
+    mean.lerp_(pull, 1 - decay[0])
+    square.lerp_(pull.square(), 1 - decay[1])
+    spread = (square.sqrt() / _along(root, weight)).add_(small)
+    weight.sub_(_along(rate, weight) * mean / spread)
 
 
 def _along(values: Tensor, like: Tensor) -> Tensor:

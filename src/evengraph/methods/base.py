@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields
-from typing import ClassVar, NamedTuple, Self, final
+from typing import Any, ClassVar, NamedTuple, Self, final
 
 import torch
 from torch import Tensor, nn
@@ -170,6 +170,19 @@ class Method(ABC):
     def _fit_together(self, fits: Sequence[Fit], slots: int) -> None:
         """Fit methods side by side that said they can be."""
         raise NotImplementedError
+
+    def _alike(self, other: Method, except_in: Collection[str] = ()) -> bool:
+        """Whether another is of the same kind, with the same settings but for some."""
+        return type(self) is type(other) and all(
+            getattr(self, item.name) == getattr(other, item.name)
+            for item in fields(self)
+            if item.name not in except_in
+        )
+
+    def _training(self) -> dict[str, Any]:
+        """The settings of training, by name."""
+        names = ("learning_rate", "weight_decay", "max_epochs", "patience")
+        return {name: getattr(self, name) for name in names}
 
     @abstractmethod
     def _fit(self, task: Task) -> None:

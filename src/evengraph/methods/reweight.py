@@ -7,17 +7,15 @@ from typing import final
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from evengraph.methods.base import at_least, whole
-from evengraph.methods.network import NetworkMethod
+from evengraph.methods.labelled import LabelledMethod
 from evengraph.ops import inverse_class_weights, rare_classes
-from evengraph.task import Task
 
 
 @final
 @dataclass(kw_only=True)
-class Reweight(NetworkMethod):
+class Reweight(LabelledMethod):
     """Let rare classes speak louder in the loss of a GCN.
 
     A node of a rare class weighs 1 + scale, any other 1, and the loss is the weighted mean. With
@@ -56,14 +54,6 @@ class Reweight(NetworkMethod):
         super().__post_init__()
         at_least("scale", self.scale, 0)
         whole("minority", self.minority, 0)
-
-    def _fit(self, task: Task) -> None:
-        labels = task.graph.y[task.train]
-        weights = self._weights(task.class_counts)
-        inputs = self._inputs(task.graph)
-        self._fit_network(
-            task, inputs, lambda logits: cross_entropy(logits[task.train], labels, weights)
-        )
 
     def _weights(self, class_counts: Tensor) -> Tensor:
         """Of each class, (C,)."""

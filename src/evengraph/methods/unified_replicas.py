@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from evengraph.metrics import replica_macro_f1
+from evengraph.methods.task_replicas import TaskReplicas, TaskRun
 from evengraph.nn import Connectivity, UnifiedNetwork
 from evengraph.ops import (
     Clusters,
@@ -19,37 +19,32 @@ from evengraph.ops import (
     kmeans,
     prepare_clusters,
 )
+from evengraph.ops.between import Subset, neighbours, subset
 from evengraph.ops.kmeans_replicas import flatten_clusters, kmeans_replicas
 from evengraph.ops.pseudo import balanced_pseudo_mask
-from evengraph.replicas import LOOK_EVERY, Replicas, stacked
-from evengraph.task import Task
+from evengraph.replicas import LOOK_EVERY
 from evengraph.training import History
 
 
 @dataclass(kw_only=True)
-class UnifiedRun:
-    """One run: what it learns, and the settings in which runs side by side may differ."""
+class UnifiedRun(TaskRun):
+    """One run of Uni-GNN, with the settings in which runs side by side may differ."""
 
-    task: Task
     net: UnifiedNetwork
-    seeds: Sequence[int]  # of its clusters, one for each layer, and of its dropout
+    cluster_seeds: Sequence[int]  # one for each layer
     threshold: float
     pseudo_weight: float
     class_weights: bool
     recluster_every: int
-    tell: Callable[[History], None]
-    done: Callable[[History], None]
 
 
-class UnifiedReplicas(Replicas[UnifiedRun]):
+class UnifiedReplicas(TaskReplicas[UnifiedRun]):
     """Uni-GNN for several runs on one graph.
 
     Args:
         inputs: The graph.
-        example: A run; the others have networks of the same shape.
-        most_clusters: Of any run.
-        most_val: Validation nodes of any run.
-        slots: How many runs fit.
+        runs: All that are to be trained.
+        slots: How many fit at a time.
         pseudo_labels: As in UniGNN.
         training: Settings of `Replicas`.
     """
@@ -57,58 +52,53 @@ class UnifiedReplicas(Replicas[UnifiedRun]):
     def __init__(
         self,
         inputs: Connectivity,
-        example: UnifiedRun,
-        most_clusters: int,
-        most_val: int,
+        runs: Sequence[UnifiedRun],
         slots: int,
         pseudo_labels: Literal["balanced", "all", "none"],
         **training: Any,
     ) -> None:
-        super().__init__(stacked([example.net] * slots), slots, **training)
-        self.inputs, self.most, self.pseudo_labels = inputs, most_clusters, pseudo_labels
-        task, device = example.task, self.alive.device
-        nodes, classes = task.graph.num_nodes, task.num_classes
-        self.num_classes = classes
-        self.layers = len(example.net.weights)
-        self.labels = torch.zeros(slots, nodes, dtype=torch.long, device=device)
-        self.weight = torch.zeros(slots, nodes, device=device)
-        self.unlabelled = torch.zeros(slots, nodes, dtype=torch.bool, device=device)
-        self.wanted = torch.zeros(slots, classes, dtype=torch.long, device=device)
-        self.threshold = torch.ones(slots, 1, device=device)
-        self.pseudo_weight = torch.zeros(slots, 1, device=device)
-        self.val = torch.zeros(slots, most_val, dtype=torch.long, device=device)
-        self.counted = torch.zeros(slots, most_val, dtype=torch.bool, device=device)
-        self.runs: list[UnifiedRun | None] = [None] * slots
+        super().__init__(runs, slots, **training)
+        self.inputs, self.pseudo_labels = inputs, pseudo_labels
+        net, device = runs[0].net, self.alive.device
+        self.most = max(run.net.num_clusters for run in runs)
+        self.layers = len(net.weights)
+        self.unlabelled = torch.zeros_like(self.labels, dtype=torch.bool)
+        self.wanted = torch.zeros(self.slots, self.num_classes, dtype=torch.long, device=device)
+        self.threshold = torch.ones(self.slots, 1, device=device)
+        self.pseudo_weight = torch.zeros(self.slots, 1, device=device)
         self.features: dict[tuple[int, int], Tensor] = {}  # clusters of the features
-        self.semantic = hasattr(example.net, "clusters_0")
+        self.semantic = "semantic" in net.encoders
+        self.limits = self._limits(runs)
+        able = net.share and self.layers > 1 and len(net.encoders) == 2
+        self.few = able and 2 * self.limits[1] <= self.labels.shape[1]
         if self.semantic:
             self.prepared = [self._prepare(layer) for layer in range(self.layers)]
 
-    def network(self, run: UnifiedRun) -> UnifiedNetwork:
-        """The run's own, as it was made."""
-        return run.net
+    def _limits(self, runs: Sequence[UnifiedRun]) -> tuple[int, int]:
+        """How many examples a run may have, and how many nodes they with their neighbours."""
+        nodes = self.labels.shape[1]
+        examples = 0
+        for run in runs:
+            counts: list[int] = run.task.class_counts.tolist()
+            most = {"balanced": len(counts) * max(counts), "all": nodes, "none": sum(counts)}
+            examples = max(examples, min(most[self.pseudo_labels], nodes))
+        degrees = self.inputs.adjacency.matrix.crow_indices().diff()
+        return examples, int(degrees.topk(examples).values.sum())
 
-    def noise_seed(self, run: UnifiedRun) -> int:
-        """The last of its seeds."""
-        return run.seeds[-1]
+    def weights_of(self, run: UnifiedRun) -> Tensor:
+        """Equal say for every class (Eq. 8), or for every node."""
+        counts = run.task.class_counts
+        return inverse_class_weights(counts) if run.class_weights else torch.ones_like(counts)
 
     def load(self, slot: int, run: UnifiedRun) -> None:
-        """Labels, weights, settings and the clusters of the features."""
-        task = run.task
-        graph, counts = task.graph, task.class_counts
-        weights = inverse_class_weights(counts) if run.class_weights else torch.ones_like(counts)
-        self.labels[slot] = torch.where(task.train, graph.y, 0)
-        self.weight[slot] = torch.where(task.train, weights[self.labels[slot]].float(), 0.0)
-        self.unlabelled[slot] = ~task.train
+        """Settings and the clusters of the features."""
+        super().load(slot, run)
+        counts = run.task.class_counts
+        self.unlabelled[slot] = ~run.task.train
         self.wanted[slot] = counts.max() - counts
         self.threshold[slot], self.pseudo_weight[slot] = run.threshold, run.pseudo_weight
-        val = task.val.nonzero().squeeze(1)
-        self.val[slot, : val.numel()] = val
-        self.labels[slot, val] = graph.y[val]  # weight 0: for the score alone
-        self.counted[slot] = torch.arange(self.val.shape[1], device=val.device) < val.numel()
-        self.runs[slot] = run
         if self.semantic:
-            key = run.net.num_clusters, run.seeds[0]
+            key = run.net.num_clusters, run.cluster_seeds[0]
             if key not in self.features:
                 self.features[key] = kmeans(self.inputs.x, *key)
             self.net.get_buffer("clusters_0")[slot] = self.features[key]
@@ -123,10 +113,24 @@ class UnifiedReplicas(Replicas[UnifiedRun]):
             share = self.pseudo_weight / chosen.sum(1, keepdim=True).clamp(min=1)
             weight = torch.where(chosen, share, self.weight)
             targets = torch.where(chosen, guessed, self.labels)
-            score = self._score(clean.argmax(-1))
-        logits = net.rest(first, self.inputs, self.stored, dropout=True)
+            score = self.score(clean)
+            if self.few:
+                nodes, near = self._examples(chosen)
+                index = nodes.filled
+                weight = torch.where(nodes.nodes < 0, 0.0, weight.gather(1, index))
+                targets = targets.gather(1, index)
+        if self.few:
+            logits = net.rest_of(first, self.inputs, self.stored, nodes, near)
+        else:
+            logits = net.rest(first, self.inputs, self.stored, dropout=True)
         losses = cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
         return (weight * losses.view_as(weight)).sum(1), score  # Eq. 8, 13, 14
+
+    def _examples(self, chosen: Tensor) -> tuple[Subset, Subset]:
+        """The nodes that the loss is of, and those with their neighbours."""
+        examples = chosen | ~self.unlabelled
+        near = neighbours(examples, self.inputs.adjacency)
+        return subset(examples, self.limits[0]), subset(near, self.limits[1])
 
     def _choose(self, probabilities: Tensor) -> tuple[Tensor, Tensor]:
         if self.pseudo_labels == "balanced":
@@ -135,10 +139,6 @@ class UnifiedReplicas(Replicas[UnifiedRun]):
         if self.pseudo_labels == "all":
             return self.unlabelled & (confidence > self.threshold), labels
         return torch.zeros_like(self.unlabelled), labels
-
-    def _score(self, predictions: Tensor) -> Tensor:
-        truth, guess = (part.gather(1, self.val) for part in (self.labels, predictions))
-        return replica_macro_f1(truth, guess, self.counted, self.num_classes)
 
     # Clusters: in memory that stays where it is, as the recorded epoch reads it there.
 
@@ -157,6 +157,9 @@ class UnifiedReplicas(Replicas[UnifiedRun]):
         old.members.crow_indices().copy_(new.members.crow_indices())
         old.members.col_indices().copy_(new.members.col_indices())
         old.share.copy_(new.share)
+        if old.pieces is not None and new.pieces is not None:
+            for kept, found in zip(old.pieces[:-1], new.pieces[:-1], strict=True):
+                kept.copy_(found)
 
     def until_pause(self, epochs: Mapping[int, int]) -> int:
         """Epochs until some run is clustered anew."""
@@ -181,7 +184,7 @@ class UnifiedReplicas(Replicas[UnifiedRun]):
         if fresh:
             self._renew(0)
         net: UnifiedNetwork = self.net  # type: ignore[assignment]
-        embeddings, joint = net._activate(net.first(self.inputs, self.stored), False)
+        joint = net._activate(net.first(self.inputs, self.stored), False)
         for layer in range(1, self.layers):
             buffer = net.get_buffer(f"clusters_{layer}")
             for slots, start in ((fresh, False), (due, True)):
@@ -190,22 +193,19 @@ class UnifiedReplicas(Replicas[UnifiedRun]):
                     buffer[slots] = kmeans_replicas(
                         joint[slots],
                         [run.net.num_clusters for run in runs],
-                        seeds=[run.seeds[layer] for run in runs],
+                        seeds=[run.cluster_seeds[layer] for run in runs],
                         start=buffer[slots] if start else None,
                     )
             self._renew(layer)
-            raw = net._layer(layer, embeddings, joint, self.inputs, self.stored)
-            embeddings, joint = net._activate(raw, False)
+            joint = net._activate(net._layer(layer, joint, self.inputs, self.stored), False)
 
-    def tell(self, run: UnifiedRun, history: History) -> None:
-        """Pass it on."""
-        run.tell(history)
+    def moved(self, slots: Sequence[int]) -> None:
+        """The clusters move along with the runs."""
+        super().moved(slots)
+        if self.semantic:
+            self.prepared = [self._prepare(layer) for layer in range(self.layers)]
 
-    @torch.no_grad()
     def finish(self, slot: int, run: UnifiedRun, history: History) -> None:
-        """Put the best weights and clusters into the run's own network."""
-        for kept, one in zip(self.kept, [*run.net.parameters(), *run.net.buffers()], strict=True):
-            one.copy_(kept[slot])
-        self.runs[slot] = None
-        run.net.finish(self.inputs)
-        run.done(history)
+        """The clusters that belong to the best weights are the run's."""
+        run.net.finish()
+        super().finish(slot, run, history)

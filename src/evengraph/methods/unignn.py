@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import count
 from typing import Literal, cast, final
 
@@ -164,38 +164,23 @@ class UniGNN(Method):
             return loss, validation_score(clean, task)
 
         self._train(net, epoch)
-        net.finish(inputs)
+        net.finish()
         self.net_, self.graph_, self.inputs_ = net, graph, inputs
 
     def _together_with(self, other: Method) -> bool:
-        return isinstance(other, UniGNN) and all(
-            getattr(self, item.name) == getattr(other, item.name)
-            for item in fields(self)
-            if item.name not in MAY_DIFFER
-        )
+        return self._alike(other, except_in=MAY_DIFFER)
 
     def _fit_together(self, fits: Sequence[Fit], slots: int) -> None:
         inputs = self._inputs(fits[0].task.graph)
         runs = [cast(UniGNN, fit.method)._run(fit, inputs) for fit in fits]
-        replicas = UnifiedReplicas(
-            inputs,
-            runs[0],
-            max(run.net.num_clusters for run in runs),
-            max(int(run.task.val.sum()) for run in runs),
-            min(slots, len(runs)),
-            self.pseudo_labels,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            max_epochs=self.max_epochs,
-            patience=self.patience,
-        )
+        replicas = UnifiedReplicas(inputs, runs, slots, self.pseudo_labels, **self._training())
         replicas.train(runs)
 
     def _run(self, fit: Fit, inputs: Connectivity) -> UnifiedRun:
         """A run for `UnifiedReplicas`, which ends in this method being fitted."""
         with seeded(fit.seed):
             net = self._network(fit.task.graph, fit.task.num_classes)
-            seeds = [int(torch.randint(2**31, ())) for _ in range(self.layers + 1)]
+            *cluster_seeds, noise_seed = torch.randint(2**31, (self.layers + 1,)).tolist()
 
         def done(history: History) -> None:
             self.history_.append(history)
@@ -205,7 +190,8 @@ class UniGNN(Method):
         return UnifiedRun(
             task=fit.task,
             net=net,
-            seeds=seeds,
+            noise_seed=noise_seed,
+            cluster_seeds=cluster_seeds,
             threshold=self.threshold,
             pseudo_weight=self.pseudo_weight,
             class_weights=self.class_weights,
@@ -217,16 +203,19 @@ class UniGNN(Method):
     def _logits(self, graph: Data) -> Tensor:
         if same_graph(graph, self.graph_):
             return self.net_.forward(self.inputs_, self.net_.stored)
+        self.net_.remember(self.inputs_)
         return self.net_.forward(self._inputs(graph), self.net_.nearest)
 
     def _inputs(self, graph: Data) -> Connectivity:
         edges = to_undirected(graph.edge_index, num_nodes=graph.num_nodes)
         device, size = graph.x.device, graph.num_nodes
         paths = structural_adjacency(edges, size, self.alpha, memory_limit=self.memory_limit)
+        x, structural = features(graph.x.float()), normalised(to_scipy(paths), device)
         return Connectivity(
-            x=features(graph.x.float()),
-            structural=normalised(to_scipy(paths), device),
+            x=x,
+            structural=structural,
             adjacency=normalised(adjacency(edges, size), device),
+            along_paths=structural @ x if isinstance(x, Tensor) else None,
         )
 
     def _network(self, graph: Data, num_classes: int) -> UnifiedNetwork:

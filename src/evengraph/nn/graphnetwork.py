@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from evengraph.nn.layers import GraphClassifier, GraphConv, relu_dropout
+from evengraph.nn.layers import GraphClassifier, GraphConv, Noise, relu_dropout
 from evengraph.ops.attach import Propagation
 from evengraph.ops.propagate import Sparse
 
@@ -23,6 +23,7 @@ class GraphNetwork(nn.Module):
         self.encoder = GraphConv(num_features, hidden)
         self.classifier = GraphClassifier(hidden, hidden, num_classes, dropout)
         self.dropout = dropout
+        self.noise: Noise | None = None
 
     def forward(self, x: Tensor | Sparse, propagation: Propagation) -> Tensor:
         """Logits of all nodes, without dropout."""
@@ -30,7 +31,7 @@ class GraphNetwork(nn.Module):
 
     def embed(self, first: Tensor, *, dropout: bool = False) -> Tensor:
         """Embeddings from the encoder's output before its activation."""
-        return relu_dropout(first, self.dropout, training=dropout)
+        return relu_dropout(first, self.dropout, training=dropout, noise=self.noise)
 
     def classify(self, first: Tensor, propagation: Propagation, *, dropout: bool = False) -> Tensor:
         """Logits from the encoder's output before its activation.

@@ -60,8 +60,10 @@ class _NoisyDropout(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        (output,) = ctx.saved_tensors  # positive just where the value went through
-        return _where_above(gradients[0], output, 0.0).mul_(ctx.scale), None, None
+        from evengraph.ops.dropout import replica_dropout_backward
+
+        (output,) = ctx.saved_tensors
+        return replica_dropout_backward(gradients[0], output, ctx.scale), None, None
 
 
 class _ReluDropout(torch.autograd.Function):

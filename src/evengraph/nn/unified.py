@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +18,10 @@ from evengraph.ops import (
     prepare_clusters,
     semantic_propagate,
 )
+from evengraph.ops.between import Between, Subset, semantic_rows
+from evengraph.ops.pieces import Pieces
+from evengraph.ops.propagate import has_kernels, product
+from evengraph.ops.semantic import propagated
 
 FindClusters = Callable[[int, "Tensor | Sparse"], Clusters]
 """Gives the clusters of a layer, which has these embeddings as its input."""
@@ -26,14 +30,17 @@ FindClusters = Callable[[int, "Tensor | Sparse"], Clusters]
 class Connectivity(NamedTuple):
     """What the network takes of a graph: its features, and A_struct and A, both normalised.
 
+    Dense features are propagated over A_struct once and for all.
+
     Shapes:
-        x: (N, F)
+        x, along_paths: (N, F)
         structural, adjacency: (N, N)
     """
 
     x: Tensor | Sparse
     structural: Sparse
     adjacency: Sparse
+    along_paths: Tensor | None = None  # A_struct X
 
 
 class UnifiedNetwork(nn.Module):
@@ -58,6 +65,7 @@ class UnifiedNetwork(nn.Module):
     ) -> None:
         super().__init__()
         self.num_clusters, self.share, self.dropout = num_clusters, share, dropout
+        self.encoders = tuple(sorted(encoders))  # semantic, structural: so they stand side by side
         self.noise: Noise | None = None
         width = hidden * len(encoders)
         self.weights = nn.ModuleList()
@@ -77,13 +85,13 @@ class UnifiedNetwork(nn.Module):
         """Logits of all nodes, without dropout."""
         return self.rest(self.first(inputs, clusters), inputs, clusters)
 
-    def first(self, inputs: Connectivity, clusters: FindClusters) -> dict[str, Tensor]:
-        """The first layer of each encoder, before its activation."""
-        return self._layer(0, {}, inputs.x, inputs, clusters)
+    def first(self, inputs: Connectivity, clusters: FindClusters) -> Tensor:
+        """The first layer of both encoders, side by side, before their activation."""
+        return self._layer(0, inputs.x, inputs, clusters)
 
     def rest(
         self,
-        first: dict[str, Tensor],
+        first: Tensor,
         inputs: Connectivity,
         clusters: FindClusters,
         *,
@@ -97,50 +105,92 @@ class UnifiedNetwork(nn.Module):
         near, adjacency = None, inputs.adjacency
         if nodes is not None and self._few(nodes, inputs):
             near, adjacency = adjacency.rows(nodes).without_empty_columns()
-        embeddings, joint = self._activate(first, dropout)
+        joint = self._activate(first, dropout)
         for layer in range(1, len(self.weights)):
             wanted = near if layer == len(self.weights) - 1 else None
-            raw = self._layer(layer, embeddings, joint, inputs, clusters, wanted)
-            embeddings, joint = self._activate(raw, dropout)
+            joint = self._activate(self._layer(layer, joint, inputs, clusters, wanted), dropout)
         if near is not None and len(self.weights) == 1:
             joint = joint[near]
         logits: Tensor = self.classifier(joint, adjacency, dropout=dropout)
         return logits if nodes is None or near is not None else logits[nodes]
 
+    def rest_of(
+        self,
+        first: Tensor,
+        inputs: Connectivity,
+        clusters: FindClusters,
+        nodes: Subset,
+        near: Subset,
+    ) -> Tensor:
+        """Logits, with dropout, of some nodes of each replica; near are they and their neighbours.
+
+        As `rest` with nodes, in shapes that do not depend on which nodes they are. Both encoders
+        share their embeddings, in two layers or more.
+        """
+        last = len(self.weights) - 1
+        joint = self._activate(first, True)
+        for layer in range(1, last):
+            joint = self._activate(self._layer(layer, joint, inputs, clusters), True)
+        weights: nn.ParameterDict = self.weights[last]  # type: ignore[assignment]
+        within = semantic_rows(joint, clusters(last, joint), near) @ weights["semantic"]
+        along = (Between(inputs.structural, near) @ joint) @ weights["structural"]
+        joint = self._activate(torch.cat([within, along], dim=-1), True)
+        logits: Tensor = self.classifier(
+            joint, Between(inputs.adjacency, nodes, near), dropout=True
+        )
+        return logits
+
     def _few(self, nodes: Tensor, inputs: Connectivity) -> bool:
         """Whether it pays to compute these nodes alone; on a card small graphs cost nothing."""
         return nodes.is_cpu and 8 * nodes.numel() < inputs.adjacency.shape[0]
 
-    def _activate(self, raw: dict[str, Tensor], dropout: bool) -> tuple[dict[str, Tensor], Tensor]:
-        """Embeddings of each encoder, and all of them side by side."""
-        joint = torch.cat(list(raw.values()), dim=-1)
-        joint = relu_dropout(joint, self.dropout, training=dropout, noise=self.noise)
-        return dict(zip(raw, joint.chunk(len(raw), dim=-1), strict=True)), joint
+    def _activate(self, raw: Tensor, dropout: bool) -> Tensor:
+        return relu_dropout(raw, self.dropout, training=dropout, noise=self.noise)
 
     def _layer(
         self,
         layer: int,
-        embeddings: dict[str, Tensor],
         joint: Tensor | Sparse,
         inputs: Connectivity,
         clusters: FindClusters,
         nodes: Tensor | None = None,
-    ) -> dict[str, Tensor]:
-        """One layer of each encoder before its activation, of all nodes or of some."""
+    ) -> Tensor:
+        """One layer of both encoders before its activation, of all nodes or of some.
+
+        Shapes:
+            joint: features, or embeddings of both encoders side by side, (N, width)
+            returns: (N, width), or (M, width) with nodes
+        """
         weights: nn.ParameterDict = self.weights[layer]  # type: ignore[assignment]
-        outputs: dict[str, Tensor] = {}
-        for name, weight in weights.items():
-            own = joint if self.share or layer == 0 else embeddings[name]
-            if name == "structural":
-                outputs[name] = _structural(own, weight, inputs.structural, nodes)
+        found = clusters(layer, joint) if "semantic" in weights else None
+        paths = inputs.structural if "structural" in weights else None
+        done = inputs.along_paths if layer == 0 else None
+        apart = layer > 0 and not self.share
+        on_card = has_kernels(inputs.adjacency.matrix.device)
+        if on_card and paths and found and nodes is None and done is None and not apart:
+            return _both(joint, weights["semantic"], weights["structural"], found, paths)
+        outputs = []
+        for place, name in enumerate(self.encoders):
+            own = joint
+            if apart:
+                assert isinstance(joint, Tensor)
+                own = joint.chunk(len(self.encoders), dim=-1)[place]
+            if name == "semantic":
+                assert found is not None
+                outputs.append(_semantic(own, weights[name], found, nodes))
+            elif done is not None:
+                outputs.append(done @ weights[name])
             else:
-                outputs[name] = _semantic(own, weight, clusters(layer, joint), nodes)
-        return outputs
+                outputs.append(_structural(own, weights[name], inputs.structural, nodes))
+        return torch.cat(outputs, dim=-1)
 
     # Where the clusters of a layer come from: four answers to the same question.
 
     def stored(self, layer: int, embeddings: Tensor | Sparse) -> Clusters:
         """Those found last, of the training graph."""
+        if layer not in self._prepared:
+            found = self.get_buffer(f"clusters_{layer}")
+            self._prepared[layer] = prepare_clusters(found, self.num_clusters, torch.float32)
         return self._prepared[layer]
 
     def recluster(self, layer: int, embeddings: Tensor | Sparse) -> Clusters:
@@ -157,21 +207,62 @@ class UnifiedNetwork(nn.Module):
         return prepare_clusters(found, self.num_clusters, torch.float32)
 
     def _remember(self, layer: int, embeddings: Tensor | Sparse) -> Clusters:
-        """Those that were restored with the best weights, whose means are kept for `nearest`."""
+        """Those of the training graph, whose means are kept for `nearest`."""
         found = self.get_buffer(f"clusters_{layer}")
         self._means[layer] = cluster_means(embeddings, found, self.num_clusters)
-        self._prepared[layer] = prepare_clusters(found, self.num_clusters, torch.float32)
-        return self._prepared[layer]
+        return self.stored(layer, embeddings)
 
     def start(self, inputs: Connectivity) -> None:
         """Cluster the features for the first layer."""
         with torch.no_grad():
             self.first(inputs, self.recluster)
 
-    def finish(self, inputs: Connectivity) -> None:
-        """Settle on the clusters that belong to the best weights."""
-        with torch.no_grad():
-            self.forward(inputs, self._remember)
+    def finish(self) -> None:
+        """Settle on the clusters that were restored with the best weights."""
+        self._prepared.clear()
+        self._means.clear()
+
+    def remember(self, inputs: Connectivity) -> None:
+        """Make ready for other graphs than the one that was learnt from."""
+        if "semantic" in self.encoders and not self._means:
+            with torch.no_grad():
+                self.forward(inputs, self._remember)
+
+
+def _both(
+    joint: Tensor | Sparse, semantic: Tensor, structural: Tensor, clusters: Clusters, paths: Sparse
+) -> Tensor:
+    """Eq. 6 and 2 side by side: on a card, few large steps are faster than many."""
+    weighted = joint @ torch.cat([semantic, structural], dim=-1)
+    output: Tensor = _Propagate.apply(weighted, clusters, paths)  # type: ignore[no-untyped-call]
+    return output
+
+
+class _Propagate(torch.autograd.Function):
+    """One half of the columns within clusters, the other along paths, where they stand.
+
+    Semantic connectivity is symmetric: gradients are propagated just as the values are.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, clusters: Clusters, paths: Sparse) -> Tensor:
+        ctx.connectivity = clusters, paths
+        return _propagate(x, clusters, paths.matrix, paths.pieces)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        clusters, paths = ctx.connectivity
+        gradient = gradients[0].contiguous()
+        found = _propagate(gradient, clusters, paths.transpose, paths.transposed_pieces)
+        return found, None, None
+
+
+def _propagate(x: Tensor, clusters: Clusters, paths: Tensor, pieces: Pieces | None) -> Tensor:
+    output = torch.empty_like(x)
+    (left, right), (to_left, to_right) = x.chunk(2, dim=-1), output.chunk(2, dim=-1)
+    propagated(left.flatten(0, -2), clusters, to_left.flatten(0, -2))
+    product(paths, right, pieces, to_right)
+    return output
 
 
 def _structural(x: Tensor | Sparse, weight: Tensor, paths: Sparse, nodes: Tensor | None) -> Tensor:

@@ -8,6 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from evengraph.ops.between import Between
 from evengraph.ops.propagate import Normalisation, Sparse, scatter_sum, take
 
 
@@ -131,5 +132,5 @@ def _scale(sums: Tensor, how: Normalisation) -> Tensor:
     return inverse.sqrt() if how == "symmetric" else inverse
 
 
-Propagation = Sparse | Attached | Repeated
+Propagation = Sparse | Attached | Repeated | Between
 """What a graph convolution propagates with."""

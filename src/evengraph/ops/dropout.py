@@ -28,6 +28,27 @@ def _kernel(x, output, seeds, calls, size, rate, scale, stride: tl.constexpr, bl
     tl.store(output + replica * size + index, value, mask=inside)
 
 
+@triton.jit  # type: ignore[untyped-decorator]
+def _backward_kernel(gradient, output, result, size, scale, block: tl.constexpr):  # type: ignore[no-untyped-def]
+    index = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
+    inside = index < size
+    value = tl.load(gradient + index, mask=inside, other=0)
+    passed = tl.load(output + index, mask=inside, other=0)
+    # What is no number stays none, as above.
+    tl.store(result + index, tl.where(passed == 0, 0.0, value * scale), mask=inside)
+
+
+def replica_dropout_backward(gradient: Tensor, output: Tensor, scale: float) -> Tensor:
+    """The gradient where a value went through, scaled; zero elsewhere."""
+    gradient = gradient.contiguous()
+    result = torch.empty_like(gradient)
+    with torch.cuda.device_of(gradient):
+        _backward_kernel[(triton.cdiv(result.numel(), BLOCK),)](
+            gradient, output, result, result.numel(), scale, block=BLOCK
+        )
+    return result
+
+
 def replica_dropout(x: Tensor, rate: float, seeds: Tensor, calls: Tensor) -> Tensor:
     """ReLU, then dropout; what is drawn depends on a replica's seed and the number of the call.
 
@@ -39,7 +60,7 @@ def replica_dropout(x: Tensor, rate: float, seeds: Tensor, calls: Tensor) -> Ten
     output = torch.empty_like(x)
     size = x[0].numel()
     grid = (triton.cdiv(size, BLOCK), x.shape[0])
-    with torch.cuda.device(x.device):
+    with torch.cuda.device_of(x):
         _kernel[grid](
             x, output, seeds, calls, size, rate, 1 / (1 - rate), stride=STRIDE, block=BLOCK
         )

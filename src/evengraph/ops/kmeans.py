@@ -11,7 +11,7 @@ import math
 import torch
 from torch import Tensor
 
-from evengraph.ops.propagate import Sparse, csr, product
+from evengraph.ops.propagate import Sparse, csr, product, row_entries
 from evengraph.ops.semantic import prepare_clusters
 from evengraph.rng import generator
 
@@ -80,9 +80,10 @@ def cluster_means(x: Tensor | Sparse, assignment: Tensor, k: int) -> Tensor:
     if isinstance(x, Sparse):
         member = torch.zeros((x.shape[0], k), dtype=x.matrix.dtype, device=assignment.device)
         member.scatter_(1, assignment.unsqueeze(1), 1)
-        sums = product(x.transpose, member).t().contiguous()
+        sums = product(x.transpose, member, x.transposed_pieces).t().contiguous()
     else:
-        sums = product(prepare_clusters(assignment, k, x.dtype).members, x)
+        clusters = prepare_clusters(assignment, k, x.dtype)
+        sums = product(clusters.members, x, clusters.pieces)
     sizes = torch.bincount(assignment, minlength=k).clamp(min=1)
     return sums / sizes.unsqueeze(1)
 
@@ -99,7 +100,7 @@ def _nearest(x: Tensor | Sparse, norms: Tensor, means: Tensor) -> tuple[Tensor, 
     """Nearest mean of each row and the squared distance to it."""
     half = means.square().sum(1) / 2
     if isinstance(x, Sparse):
-        best = (half - product(x.matrix, means.t().contiguous())).min(dim=1)
+        best = (half - product(x.matrix, means.t().contiguous(), x.pieces)).min(dim=1)
         return best.indices, (norms + 2 * best.values).clamp_(min=0)
     rows = max(1, CHUNK // means.shape[0])
     parts = [
@@ -134,21 +135,24 @@ def _distances(x: Tensor | Sparse, norms: Tensor, rows: Tensor) -> Tensor:
     """Squared distances of all rows to a few of them, (N, number of rows)."""
     others = _rows(x, rows)
     transposed = others.t().contiguous()
-    products = product(x.matrix, transposed) if isinstance(x, Sparse) else x @ transposed
+    products = product(x.matrix, transposed, x.pieces) if isinstance(x, Sparse) else x @ transposed
     return (norms.unsqueeze(1) + norms[rows] - 2 * products).clamp_(min=0)
 
 
 def _rows(x: Tensor | Sparse, rows: Tensor) -> Tensor:
     if isinstance(x, Tensor):
         return x.index_select(0, rows)
-    return x.rows(rows).matrix.to_dense()
+    owner, places = row_entries(x.matrix, rows)
+    chosen = torch.zeros((rows.numel(), x.shape[1]), dtype=x.matrix.dtype, device=rows.device)
+    chosen[owner, x.matrix.col_indices()[places].long()] = x.matrix.values()[places]
+    return chosen
 
 
 def _square_norms(x: Tensor | Sparse) -> Tensor:
     if isinstance(x, Tensor):
         return x.square().sum(1)
     ones = torch.ones((x.shape[1], 1), dtype=x.matrix.dtype, device=x.matrix.device)
-    return product(_squared(x.matrix), ones).squeeze(1)
+    return product(_squared(x.matrix), ones, x.pieces).squeeze(1)
 
 
 def _squared(matrix: Tensor) -> Tensor:

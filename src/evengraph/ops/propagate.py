@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, Literal
 
@@ -11,6 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
+
+from evengraph.ops.pieces import Pieces, cut, cut_evenly
 
 Normalisation = Literal["symmetric", "row"]
 
@@ -89,6 +92,18 @@ class Sparse:
         """The non-zero entries of a dense matrix."""
         return cls.from_scipy(sp.csr_matrix(x.cpu().numpy()), x.device, x.dtype)
 
+    @cached_property
+    def pieces(self) -> Pieces | None:
+        """The matrix cut for products on a card."""
+        return cut(self.matrix.crow_indices()) if self.matrix.is_cuda else None
+
+    @cached_property
+    def transposed_pieces(self) -> Pieces | None:
+        """The transpose cut for products on a card."""
+        if self.transpose is self.matrix:
+            return self.pieces
+        return cut(self.transpose.crow_indices()) if self.matrix.is_cuda else None
+
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
@@ -119,7 +134,7 @@ class Sparse:
         return occupied.long(), Sparse(matrix, csr(kept, *parts, shape[::-1]))
 
     def __matmul__(self, x: Tensor) -> Tensor:
-        result: Tensor = _Product.apply(self.matrix, self.transpose, x)  # type: ignore[no-untyped-call]
+        result: Tensor = _Product.apply(self, x)  # type: ignore[no-untyped-call]
         return result
 
 
@@ -160,36 +175,54 @@ def scatter_sum(values: Tensor, index: Tensor, size: int) -> Tensor:
 
 class _Product(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, matrix: Tensor, transpose: Tensor, x: Tensor) -> Tensor:
-        ctx.transpose = transpose
-        return product(matrix, x)
+    def forward(ctx: Any, sparse: Sparse, x: Tensor) -> Tensor:
+        ctx.sparse = sparse
+        return product(sparse.matrix, x, sparse.pieces)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, None, Tensor]:
-        return None, None, product(ctx.transpose, gradients[0].contiguous())
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, Tensor]:
+        sparse: Sparse = ctx.sparse
+        gradient = gradients[0].contiguous()
+        return None, product(sparse.transpose, gradient, sparse.transposed_pieces)
 
 
-def product(matrix: Tensor, x: Tensor) -> Tensor:
+def has_kernels(device: torch.device) -> bool:
+    """Whether our own kernels run here: on a card, with Triton, as beside torch's CUDA builds."""
+    return device.type == "cuda" and find_spec("triton") is not None
+
+
+def product(
+    matrix: Tensor, x: Tensor, pieces: Pieces | None = None, output: Tensor | None = None
+) -> Tensor:
     """Sparse CSR times dense, without gradients; a leading axis of x stands for several products.
 
-    The same bits every time on the CPU, and on CUDA where Triton is there, as it is beside
-    torch's own CUDA builds; without it cuSPARSE adds in an order of its own.
+    The same bits every time on the CPU, and on CUDA where Triton is there; without it cuSPARSE
+    adds in an order of its own.
+
+    Args:
+        matrix: The sparse matrix.
+        x: What to multiply.
+        pieces: The matrix cut for a card, if it is used more than once.
+        output: Where to write.
 
     Shapes:
         matrix: sparse CSR, (M, N)
         x: (N, d) or (R, N, d)
-        returns: (M, d) or (R, M, d)
+        output, returns: (M, d) or (R, M, d)
     """
-    if x.is_cuda and find_spec("triton") is not None:
+    if has_kernels(x.device):
         from evengraph.ops.spmm import deterministic_product
 
-        return deterministic_product(matrix, x)
+        if pieces is None:
+            pieces = cut_evenly(matrix.crow_indices(), matrix.col_indices().numel())
+        return deterministic_product(matrix, x, pieces, output)
     if x.dim() == 2:
-        return matrix @ x
-    side_by_side = x.transpose(0, 1).reshape(x.shape[1], -1)  # (N, R d)
-    return (
-        (matrix @ side_by_side).view(matrix.shape[0], x.shape[0], -1).transpose(0, 1).contiguous()
-    )
+        result = matrix @ x
+    else:
+        side_by_side = x.transpose(0, 1).reshape(x.shape[1], -1)  # (N, R d)
+        wide = (matrix @ side_by_side).view(matrix.shape[0], x.shape[0], -1)
+        result = wide.transpose(0, 1).contiguous()
+    return result if output is None else output.copy_(result)
 
 
 def normalise(matrix: sp.spmatrix, how: Normalisation) -> sp.csr_matrix:

@@ -9,7 +9,8 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from evengraph.ops.propagate import csr, product
+from evengraph.ops.pieces import Pieces, cut_evenly
+from evengraph.ops.propagate import csr, has_kernels, product
 
 
 class Clusters(NamedTuple):
@@ -24,6 +25,7 @@ class Clusters(NamedTuple):
     assignment: Tensor
     members: Tensor
     share: Tensor
+    pieces: Pieces | None = None  # members, cut for a card
 
 
 def prepare_clusters(assignment: Tensor, num_clusters: int, dtype: torch.dtype) -> Clusters:
@@ -40,7 +42,8 @@ def prepare_clusters(assignment: Tensor, num_clusters: int, dtype: torch.dtype) 
         pointers = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
         by_cluster = torch.argsort(assignment, stable=True)
     members = csr(pointers, by_cluster, ones, (num_clusters, assignment.numel()))
-    return Clusters(assignment, members, (1 / (sizes + 1).to(dtype)).unsqueeze(1))
+    pieces = cut_evenly(pointers, assignment.numel()) if has_kernels(assignment.device) else None
+    return Clusters(assignment, members, (1 / (sizes + 1).to(dtype)).unsqueeze(1), pieces)
 
 
 def semantic_propagate(
@@ -65,7 +68,7 @@ def semantic_propagate(
         returns: (N, d), or (M, d) with nodes
     """
     if x.dim() == 3:
-        return semantic_propagate(x.reshape(-1, x.shape[2]), clusters).view_as(x)
+        return semantic_propagate(x.flatten(0, 1), clusters).view_as(x)
     if isinstance(clusters, Tensor):
         if clusters.shape != x.shape[:1]:
             raise ValueError(
@@ -89,17 +92,33 @@ class _Propagate(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, clusters: Clusters) -> Tensor:
         ctx.clusters = clusters
-        return _propagate(x, clusters)
+        return propagated(x, clusters)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        return _propagate(gradients[0].contiguous(), ctx.clusters), None
+        return propagated(gradients[0], ctx.clusters), None
 
 
-def _propagate(x: Tensor, clusters: Clusters) -> Tensor:
-    assignment, members, share = clusters
-    means = (product(members, x)).mul_(share)  # (K, d)
-    return means.index_select(0, assignment).addcmul_(x, share.index_select(0, assignment))
+def propagated(x: Tensor, clusters: Clusters, output: Tensor | None = None) -> Tensor:
+    """What `semantic_propagate` gives, without gradients.
+
+    Shapes:
+        x, output, returns: (N, d)
+    """
+    assignment, members, share, pieces = clusters
+    kernels = has_kernels(x.device)
+    if not kernels or x.stride(1) != 1:
+        x = x.contiguous()
+    sums = product(members, x, pieces)  # (K, d)
+    if kernels:
+        from evengraph.ops.spread import spread
+
+        if output is None:
+            output = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+        return spread(x, sums, assignment, share, output)
+    means = sums.mul_(share)
+    result = means.index_select(0, assignment).addcmul_(x, share.index_select(0, assignment))
+    return result if output is None else output.copy_(result)
 
 
 class _PropagateTo(torch.autograd.Function):
@@ -108,14 +127,14 @@ class _PropagateTo(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, clusters: Clusters, nodes: Tensor) -> Tensor:
         ctx.clusters, ctx.nodes = clusters, nodes
-        assignment, members, share = clusters
+        assignment, members, share, pieces = clusters
         own = assignment.index_select(0, nodes)
-        sums = (product(members, x)).index_select(0, own)
+        sums = product(members, x, pieces).index_select(0, own)
         return sums.add_(x.index_select(0, nodes)).mul_(share.index_select(0, own))
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        assignment, _, share = ctx.clusters
+        assignment, _, share, _ = ctx.clusters
         own = assignment.index_select(0, ctx.nodes)
         scaled = gradients[0] * share.index_select(0, own)  # (M, d)
         sums = scaled.new_zeros(share.shape[0], scaled.shape[1]).index_add_(0, own, scaled)
