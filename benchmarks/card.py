@@ -1,76 +1,171 @@
-"""On a graphics card: one run and many runs of Uni-GNN against a plain PyG GCN step.
+"""On a graphics card: epochs of Uni-GNN and GCN, alone and side by side, beside a plain GCN step.
 
-`python -m benchmarks.card` prints milliseconds an epoch, evaluation and pseudo-labels included.
-Start-up is taken out: two lengths are timed and subtracted.
+`python -m benchmarks.card` prints milliseconds an epoch, evaluation and pseudo-labels included, and
+the floor of `benchmarks.floor` beside each.
 """
 
 from __future__ import annotations
 
-import platform
-import sys
 import warnings
+from collections.abc import Callable
+from statistics import median
 from time import perf_counter
+from typing import Any
 
 import torch
 
 warnings.simplefilter("ignore")  # PyG's and torch's own, about each other
 
+from benchmarks import floor  # noqa: E402
 from benchmarks.epoch import gcn_step  # noqa: E402
 from benchmarks.timing import table  # noqa: E402
-from evengraph import Task, UniGNN, fit_many, load  # noqa: E402
-from evengraph.imbalance import Step  # noqa: E402
+from evengraph.data import load, toy  # noqa: E402
+from evengraph.imbalance import Natural, Step  # noqa: E402
+from evengraph.methods import GCN, UniGNN  # noqa: E402
+from evengraph.methods.base import Fit  # noqa: E402
+from evengraph.methods.labelled import LabelledReplicas  # noqa: E402
+from evengraph.methods.unified_replicas import UnifiedReplicas  # noqa: E402
+from evengraph.replicas import Replicas  # noqa: E402
+from evengraph.task import Task  # noqa: E402
 
-SHORT, LONG = 100, 600  # epochs
 TOGETHER = 64
+REPLAYS = 40  # at a time: a record of epochs holds 50
 
 
-def gcn_milliseconds(task: Task, steps: int = 300) -> float:
-    """One training step of a plain two-layer GCN, hidden 64, dense features."""
+def gcn_milliseconds(task: Task) -> float:
+    """One training step of a plain two-layer GCN of PyG, hidden 64, dense features."""
     step = gcn_step(task)
-    for _ in range(20):
-        step()
-    _wait()
-    start = perf_counter()
-    for _ in range(steps):
-        step()
-    _wait()
-    return 1000 * (perf_counter() - start) / steps
+    return _milliseconds(lambda: [step() for _ in range(REPLAYS)]) / REPLAYS
 
 
-def epoch_milliseconds(task: Task, runs: int, short: int = SHORT, long: int = LONG) -> float:
-    """One epoch of so many runs side by side."""
+def epoch_milliseconds(engine: Replicas[Any]) -> float:
+    """One epoch of all runs of an engine that has been recorded."""
+
+    def replay() -> None:
+        engine.row.zero_()
+        for _ in range(REPLAYS):
+            assert engine.graph is not None
+            engine.graph.replay()
+
+    return _milliseconds(replay) / REPLAYS
+
+
+def _milliseconds(task: Callable[[], object]) -> float:
     spent = []
-    for length in (short, short, long):  # the first time compiles
-        models = [UniGNN(max_epochs=length, recluster_every=0) for _ in range(runs)]
-        _wait()
-        start = perf_counter()
-        fit_many(models, [task] * runs, seeds=range(runs), slots=runs)
-        _wait()
-        spent.append(perf_counter() - start)
-    return 1000 * (spent[2] - spent[1]) / (long - short)
-
-
-def _wait() -> None:
-    if torch.cuda.is_available():
+    for _ in range(7):
         torch.cuda.synchronize()
+        start = perf_counter()
+        task()
+        torch.cuda.synchronize()
+        spent.append(perf_counter() - start)
+    return 1000 * median(spent[2:])
+
+
+def unified(task: Task, count: int, alpha: int = 2) -> UnifiedReplicas:
+    """So many runs of Uni-GNN, after some epochs."""
+    models = [UniGNN(alpha=alpha, max_epochs=20, memory_limit=2**36) for _ in range(count)]
+    inputs = models[0]._inputs(task.graph)
+    runs = [m._run(Fit(_begun(m, task), task, seed), inputs) for seed, m in enumerate(models)]
+    kind = models[0].pseudo_labels
+    engine = UnifiedReplicas(inputs, runs, count, kind, **models[0]._training())
+    engine.train(runs)
+    return engine
+
+
+def plain(task: Task, count: int) -> LabelledReplicas:
+    """So many runs of GCN, after some epochs."""
+    models = [GCN(max_epochs=20) for _ in range(count)]
+    runs = [m._run(Fit(_begun(m, task), task, seed)) for seed, m in enumerate(models)]
+    inputs = models[0]._inputs(task.graph)
+    engine = LabelledReplicas(inputs, runs, count, 64, **models[0]._training())
+    engine.train(runs)
+    return engine
+
+
+def _begun(model: Any, task: Task) -> Any:
+    model._begin(task)
+    return model
+
+
+def floor_milliseconds(engine: UnifiedReplicas) -> float:
+    """The least time of an epoch."""
+    work = floor.steps(engine.inputs, engine.num_classes, 64, engine.slots, few=engine.few)
+    return floor.milliseconds(work, engine.alive.device)
+
+
+def small() -> None:
+    rows: list[list[object]] = []
+    many: list[list[object]] = []
+    for name in ("cora", "citeseer", "pubmed"):
+        task = Step(minority=1 if name == "pubmed" else 3)(load(name), seed=5).to("cuda")
+        step = gcn_milliseconds(task)
+        for alpha in (1, 2):
+            engine = unified(task, 1, alpha)
+            one, least = epoch_milliseconds(engine), floor_milliseconds(engine)
+            rows.append([name, alpha, step, one, one / step, least, one / least])
+            engine = unified(task, TOGETHER, alpha)
+            all_, least = epoch_milliseconds(engine), floor_milliseconds(engine)
+            many.append(
+                [name, f"Uni-GNN {alpha}", one, all_, TOGETHER * one / all_, least, all_ / least]
+            )
+        one, all_ = (epoch_milliseconds(plain(task, count)) for count in (1, TOGETHER))
+        many.append([name, "GCN", one, all_, TOGETHER * one / all_, "", ""])
+    table(
+        "one run, milliseconds an epoch (target: at most 1.5 times the step of a plain PyG GCN)",
+        ["graph", "alpha", "PyG GCN step", "Uni-GNN", "ratio", "floor", "times the floor"],
+        rows,
+    )
+    table(
+        f"{TOGETHER} runs side by side, milliseconds an epoch of all",
+        ["graph", "method", "one run", "all", "times the rate", "floor", "times the floor"],
+        many,
+    )
+
+
+def large() -> None:
+    rows: list[list[object]] = []
+    graphs = [
+        ("physics", lambda: load("physics"), 2),
+        ("toy 169k", lambda: toy(169_000, 2_300_000, 64), 1),
+        ("toy 169k", lambda: toy(169_000, 2_300_000, 64), 2),
+        ("toy 1M", lambda: toy(1_000_000, 10_000_000, 64), 1),
+    ]
+    for name, make, alpha in graphs:
+        task = Natural()(make(), seed=5).to("cuda")
+        step = gcn_milliseconds(task)
+        torch.cuda.reset_peak_memory_stats()
+        engine = unified(task, 1, alpha)
+        one, least = epoch_milliseconds(engine), floor_milliseconds(engine)
+        pairs = engine.inputs.structural.matrix.values().numel()
+        peak = torch.cuda.max_memory_allocated() / 2**30
+        rows.append([name, alpha, f"{pairs:,}", step, one, one / step, least, one / least, peak])
+        del engine, task
+        torch.cuda.empty_cache()
+    table(
+        "one run on larger graphs, milliseconds an epoch (target at 1M: within 2 times the floor)",
+        [
+            "graph",
+            "alpha",
+            "pairs",
+            "PyG GCN step",
+            "Uni-GNN",
+            "ratio",
+            "floor",
+            "times the floor",
+            "GiB",
+        ],
+        rows,
+    )
 
 
 def main() -> None:
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    name = torch.cuda.get_device_name() if device == "cuda" else platform.machine()
-    print(f"{name}, torch {torch.__version__}")
-    rows: list[list[object]] = []
-    for graph in sys.argv[1:] or ["cora", "citeseer", "pubmed"]:
-        task = Step(minority=1 if graph == "pubmed" else 3)(load(graph), seed=5).to(device)
-        plain = gcn_milliseconds(task)
-        one, many = epoch_milliseconds(task, 1), epoch_milliseconds(task, TOGETHER)
-        rows.append([graph, plain, one, one / plain, many, TOGETHER * one / many])
-    table(
-        "milliseconds: a plain PyG GCN step; an epoch of one run (target: 1.5 times the step) and "
-        f"of {TOGETHER} side by side",
-        ["graph", "GCN step", "one run", "ratio", f"{TOGETHER} runs", "times the rate"],
-        rows,
-    )
+    device = torch.device("cuda")
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
+    sizes = [[f"{size:,}", floor.bandwidth(device, size) / 1e12] for size in (2**20, 2**24, 2**28)]
+    table("copying between arrays of so many bytes together", ["bytes", "TB/s"], sizes)
+    print(f"\nproducts in single precision: {floor.arithmetic(device) / 1e12:.1f} TFLOP/s")
+    small()
+    large()
 
 
 if __name__ == "__main__":

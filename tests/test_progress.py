@@ -5,7 +5,7 @@ import sys
 import pytest
 import rich.progress
 
-from evengraph.progress import shown
+from evengraph.progress import counted, shown
 from evengraph.training import History
 
 
@@ -84,3 +84,18 @@ def test_an_equal_score_does_not_start_the_bar_again(updates):
 def test_an_error_inside_is_passed_on():
     with pytest.raises(KeyError), shown("GCN", wanted=True):
         raise KeyError
+
+
+def test_things_done_are_counted(monkeypatch):
+    steps = []
+    monkeypatch.setattr(rich.progress.Progress, "advance", lambda self, bar: steps.append(bar))
+    with counted("fitting", 3, wanted=True) as count:
+        count()
+        count()
+    assert len(steps) == 2
+
+
+def test_nothing_is_counted_away_from_a_terminal(capsys):
+    with counted("fitting", 3) as count:
+        count()
+    assert capsys.readouterr() == ("", "")

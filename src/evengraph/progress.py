@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -66,3 +66,35 @@ def shown(title: str, wanted: bool | None = None) -> Iterator[Callback | None]:
             )
 
         yield show
+
+
+@contextmanager
+def counted(title: str, total: int, wanted: bool | None = None) -> Iterator[Callable[[], None]]:
+    """A function to call once for each of several things done; a bar counts them."""
+    if wanted is None:
+        wanted = sys.stderr.isatty()
+    if not wanted:
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("[bold]{task.description}"),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("[dim]left"),
+        TimeRemainingColumn(),
+    )
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, refresh_per_second=4) as progress:
+        bar = progress.add_task(title, total=total)
+        yield lambda: progress.advance(bar)

@@ -45,7 +45,7 @@ class LabelledMethod(NetworkMethod):
     def _fit_together(self, fits: Sequence[Fit], slots: int) -> None:
         inputs = self._inputs(fits[0].task.graph)
         runs = [cast(LabelledMethod, fit.method)._run(fit) for fit in fits]
-        LabelledReplicas(inputs, runs, slots, **self._training()).train(runs)
+        LabelledReplicas(inputs, runs, slots, self.hidden, **self._training()).train(runs)
 
     def _run(self, fit: Fit) -> LabelledRun:
         """A run for `LabelledReplicas`, which ends in this method being fitted."""
@@ -83,14 +83,15 @@ class LabelledReplicas(TaskReplicas[LabelledRun]):
     Args:
         inputs: The graph.
         runs: All that are to be trained.
-        slots: How many fit at a time.
+        slots: How many to train at a time.
+        width: Of the embeddings of a node.
         training: Settings of `Replicas`.
     """
 
     def __init__(
-        self, inputs: Inputs, runs: Sequence[LabelledRun], slots: int, **training: Any
+        self, inputs: Inputs, runs: Sequence[LabelledRun], slots: int, width: int, **training: Any
     ) -> None:
-        super().__init__(runs, slots, **training)
+        super().__init__(runs, slots, width, **training)
         self.inputs = inputs
 
     def weights_of(self, run: LabelledRun) -> Tensor:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from evengraph.methods.base import Fit, Method, check_task, same_graph
+from evengraph.progress import counted
 from evengraph.replicas import can_replicate
 from evengraph.task import Task
 
@@ -17,6 +18,7 @@ def fit_many(
     seeds: Sequence[int],
     slots: int = 64,
     on_fit: Callable[[int], None] = lambda index: None,
+    progress: bool | None = None,
 ) -> None:
     """Fit each method to its task: what calling `fit` on each gives, up to rounding.
 
@@ -28,8 +30,9 @@ def fit_many(
         methods: What to fit; no object twice.
         tasks: What each is to learn.
         seeds: Each method's seed.
-        slots: How many are trained at a time.
+        slots: How many are trained at a time, at most.
         on_fit: Called with a method's place in the list when it is fitted.
+        progress: Show how many are fitted; by default on a terminal only.
     """
     if len({id(method) for method in methods}) < len(methods):
         raise ValueError("methods must be different objects: each keeps what it learns.")
@@ -39,17 +42,23 @@ def fit_many(
     for task in tasks:
         check_task(task)  # before any of them is trained
     left = len(fits)
-    for group in _groups(fits):
-        if len(group) == 1:
-            (index,) = group
-            methods[index].fit(tasks[index], seed=seeds[index], progress=False)
+    with counted("fitting", len(fits), progress) as count:
+
+        def ready(index: int) -> None:
+            count()
             on_fit(index)
-        else:
-            _fit_group([fits[index] for index in group], group, slots, on_fit)
-        left -= len(group)
-        stopped = any(h.interrupted for index in group for h in methods[index].history_)
-        if stopped and left:
-            raise KeyboardInterrupt
+
+        for group in _groups(fits):
+            if len(group) == 1:
+                (index,) = group
+                methods[index].fit(tasks[index], seed=seeds[index], progress=False)
+                ready(index)
+            else:
+                _fit_group([fits[index] for index in group], group, slots, ready)
+            left -= len(group)
+            stopped = any(h.interrupted for index in group for h in methods[index].history_)
+            if stopped and left:
+                raise KeyboardInterrupt
 
 
 def _fit_group(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,18 +30,21 @@ class TaskRun:
 
 T = TypeVar("T", bound=TaskRun)
 
+COPIES = 10  # of the weights and of a layer's embeddings that training holds at its peak, at most
+
 
 class TaskReplicas(Replicas[T], Generic[T]):
     """Runs on one graph, each with labels of its own.
 
     Args:
         runs: All that are to be trained; their networks have the same shape.
-        slots: How many fit at a time.
+        slots: How many to train at a time; fewer where memory is short.
+        width: Of the embeddings of a node.
         training: Settings of `Replicas`.
     """
 
-    def __init__(self, runs: Sequence[T], slots: int, **training: Any) -> None:
-        slots = min(slots, len(runs))
+    def __init__(self, runs: Sequence[T], slots: int, width: int, **training: Any) -> None:
+        slots = min(slots, len(runs), _room(runs[0], width))
         super().__init__(stacked([runs[0].net] * slots), slots, **training)
         task, device = runs[0].task, self.alive.device
         nodes, self.num_classes = task.graph.num_nodes, task.num_classes
@@ -106,3 +110,14 @@ class TaskReplicas(Replicas[T], Generic[T]):
             one.copy_(kept[slot])
         self.runs[slot] = None
         run.done(history)
+
+
+def _room(run: TaskRun, width: int) -> int:
+    """How many runs there is memory for."""
+    device = run.task.graph.x.device
+    if device.type != "cuda":
+        return sys.maxsize
+    weights = sum(tensor.numel() for tensor in run.net.parameters())
+    each = COPIES * 4 * (weights + run.task.graph.num_nodes * width)
+    free, _ = torch.cuda.mem_get_info(device)
+    return max(int(0.8 * free / each), 1)

@@ -57,9 +57,9 @@ class UnifiedReplicas(TaskReplicas[UnifiedRun]):
         pseudo_labels: Literal["balanced", "all", "none"],
         **training: Any,
     ) -> None:
-        super().__init__(runs, slots, **training)
-        self.inputs, self.pseudo_labels = inputs, pseudo_labels
-        net, device = runs[0].net, self.alive.device
+        net = runs[0].net
+        super().__init__(runs, slots, net.width, **training)
+        self.inputs, self.pseudo_labels, device = inputs, pseudo_labels, self.alive.device
         self.most = max(run.net.num_clusters for run in runs)
         self.layers = len(net.weights)
         self.unlabelled = torch.zeros_like(self.labels, dtype=torch.bool)

@@ -67,7 +67,7 @@ class UnifiedNetwork(nn.Module):
         self.num_clusters, self.share, self.dropout = num_clusters, share, dropout
         self.encoders = tuple(sorted(encoders))  # semantic, structural: so they stand side by side
         self.noise: Noise | None = None
-        width = hidden * len(encoders)
+        self.width = width = hidden * len(encoders)
         self.weights = nn.ModuleList()
         for layer in range(layers):
             inputs = num_features if layer == 0 else width if share else hidden

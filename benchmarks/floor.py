@@ -1,0 +1,147 @@
+"""The least time that an epoch of Uni-GNN can take: what must be moved and multiplied.
+
+The work of each step is counted; bandwidth and arithmetic are measured on the machine at hand, on
+arrays of about the same size as those that the step moves. A step takes at least the longer of
+moving and multiplying, and steps follow one another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from time import perf_counter
+
+import torch
+from torch import Tensor
+
+from evengraph.nn import Connectivity
+
+FLOAT = 4  # bytes
+ENTRY = 8  # bytes of an entry of a sparse matrix: column and value
+
+
+@dataclass(frozen=True)
+class Step:
+    """Bytes moved, the size of what they are moved from, and floating-point operations."""
+
+    name: str
+    moved: float
+    held: float
+    operations: float = 0.0
+
+
+def steps(
+    inputs: Connectivity, num_classes: int, hidden: int, replicas: int = 1, *, few: bool
+) -> list[Step]:
+    """Everything that one epoch has to do, two layers, both encoders.
+
+    Args:
+        inputs: The graph.
+        num_classes: Of the task.
+        hidden: Width of an encoder.
+        replicas: Runs side by side.
+        few: Whether the loss is of so few nodes that the last layer's share of it vanishes.
+    """
+    nodes, features = inputs.x.shape
+    width = 2 * hidden
+    found: list[Step] = []
+
+    def dense(name: str, rows: int, inner: int, outer: int, shared: bool = False) -> None:
+        read = rows * inner * (1 if shared else replicas) + replicas * inner * outer
+        moved = FLOAT * (read + replicas * rows * outer)
+        found.append(Step(name, moved, moved, 2.0 * replicas * rows * inner * outer))
+
+    def sparse(name: str, entries: int, rows: int, inner: int, columns: int) -> None:
+        gathered = FLOAT * replicas * entries * columns
+        moved = ENTRY * entries + gathered + FLOAT * replicas * rows * columns
+        found.append(Step(name, moved, FLOAT * inner * columns))
+
+    def plain(name: str, *passes: float) -> None:
+        moved = FLOAT * replicas * nodes * sum(passes)
+        found.append(Step(name, moved, moved))
+
+    x, paths, adjacency = inputs.x, inputs.structural.matrix, inputs.adjacency.matrix
+    edges, pairs = adjacency.values().numel(), paths.values().numel()
+    for way in ("forwards", "backwards"):
+        if isinstance(x, Tensor):
+            dense(f"features {way}", nodes, features, width, shared=True)
+        else:
+            entries = x.matrix.values().numel()
+            rows, inner = (nodes, features) if way == "forwards" else (features, nodes)
+            sparse(f"features {way}", entries, rows, inner, width)
+        if inputs.along_paths is None:
+            sparse(f"paths, first layer {way}", pairs, nodes, nodes, hidden)
+        plain(f"clusters, first layer {way}", 3 * hidden)
+    times = 1 if few else 4  # without dropout; with it, and its gradients by input and by weight
+    for _ in range(times):
+        dense("second layer", nodes, width, width)
+        dense("classifier", nodes, width, hidden)
+        dense("classes", nodes, hidden, num_classes)
+    for _ in range(1 if few else 3):
+        sparse("paths, second layer", pairs, nodes, nodes, hidden)
+        sparse("classifier, edges", edges, nodes, nodes, hidden)
+        plain("clusters, second layer", 3 * hidden)
+    plain("activations", 2 * width, 2 * width if few else 4 * width, 2 * hidden)
+    plain("dropout and its gradient", 2 * width, 3 * width, *([] if few else [5 * width]))
+    plain("softmax and choice", 3 * num_classes)
+    weights = features * width + width * width + width * hidden + hidden * num_classes
+    found.append(Step("Adam", FLOAT * 7 * replicas * weights, FLOAT * 7 * replicas * weights))
+    return found
+
+
+def milliseconds(work: list[Step], device: torch.device) -> float:
+    """The least time of the steps on a device."""
+    rate = arithmetic(device)
+    return 1000 * sum(
+        max(step.moved / bandwidth(device, _size(step.held)), step.operations / rate)
+        for step in work
+    )
+
+
+def _size(held: float) -> int:
+    """The next power of two, within what is worth telling apart."""
+    return min(max(1 << int(held).bit_length(), 2**20), 2**28)
+
+
+@cache
+def bandwidth(device: torch.device, held: int) -> float:
+    """Bytes a second, read from and written to arrays of so many bytes together."""
+    source = torch.ones(held // 8, device=device)
+    target = torch.empty_like(source)
+    rounds = max(2**26 // held, 1)
+
+    def copy() -> None:
+        for _ in range(rounds):
+            target.copy_(source)
+
+    return rounds * held / _seconds(copy, device)
+
+
+@cache
+def arithmetic(device: torch.device) -> float:
+    """Floating-point operations a second of a large product."""
+    size = 1024 if device.type == "cpu" else 8192
+    one = torch.ones(size, size, device=device)
+    return 2 * size**3 / _seconds(lambda: one @ one, device)
+
+
+def _seconds(task: Callable[[], object], device: torch.device) -> float:
+    """The shortest of several times: others were held up."""
+    spent = []
+    if device.type == "cuda":
+        task()
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()  # without the gaps between launches
+        with torch.cuda.graph(graph):
+            task()
+        task = graph.replay
+    for _ in range(20):
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        start = perf_counter()
+        task()
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        spent.append(perf_counter() - start)
+    return min(spent)
