@@ -161,9 +161,9 @@ def large() -> None:
 def main() -> None:
     device = torch.device("cuda")
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
-    sizes = [[f"{size:,}", floor.bandwidth(device, size) / 1e12] for size in (2**20, 2**24, 2**28)]
-    table("copying between arrays of so many bytes together", ["bytes", "TB/s"], sizes)
-    print(f"\nproducts in single precision: {floor.arithmetic(device) / 1e12:.1f} TFLOP/s")
+    for what, size in (("its caches", 2**20), ("its memory", 2**28)):
+        print(f"from {what} {floor.bandwidth(device, size) / 1e12:.1f} TB/s")
+    print(f"products in single precision {floor.arithmetic(device) / 1e12:.1f} TFLOP/s")
     small()
     large()
 

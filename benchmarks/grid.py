@@ -1,7 +1,8 @@
 """The paper's whole grid of Uni-GNN: 40 settings, 14 set-ups, 3 seeds, on one card.
 
-`python -m benchmarks.grid OUT.csv [GRAPH ...]` trains all runs of a graph side by side and adds a
-row to the file the moment a run ends; runs that the file holds already are left out.
+`python -m benchmarks.grid OUT.csv [GRAPH ...]` adds a row to the file the moment a run ends; runs
+that the file holds already are left out. Runs of one graph and one alpha are trained side by side,
+in a process of their own: while one waits for its host to find clusters, another has the card.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import csv
 import sys
 import warnings
+from concurrent.futures import ProcessPoolExecutor
 from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -67,34 +70,36 @@ def tasks(graph: str, device: str) -> list[tuple[Row, Task]]:
     return found
 
 
-def train(graph: str, out: Path, device: str) -> tuple[int, float]:
-    """Train what the file lacks; returns how many runs and in how many seconds."""
-    start = perf_counter()
-    done = set()
-    if out.exists():
-        with out.open(newline="") as file:
-            done = {_key(row) for row in csv.DictReader(file)}
-    wanted = [
-        ({**names, **dict(zip(GRID, values, strict=True))}, task)
-        for (names, task), values in product(tasks(graph, device), product(*GRID.values()))
+def missing(graph: str, alpha: int, out: Path, device: str) -> list[tuple[Row, Task]]:
+    """The runs that the file lacks."""
+    with out.open(newline="") as file:
+        done = {_key(row) for row in csv.DictReader(file)}
+    settings = [dict(zip(GRID, values, strict=True)) for values in product(*GRID.values())]
+    every = [
+        ({**names, **fields}, task)
+        for (names, task), fields in product(tasks(graph, device), settings)
+        if fields["alpha"] == alpha
     ]
-    wanted = [(row, task) for row, task in wanted if _key(row) not in done]
+    return [(row, task) for row, task in every if _key(row) not in done]
+
+
+def train(graph: str, alpha: int, out: Path) -> str:
+    """Train what the file lacks; returns how many runs in how many seconds."""
+    start = perf_counter()
+    wanted = missing(graph, alpha, out, "cuda" if torch.cuda.is_available() else "cpu")
     models = [UniGNN(**{name: row[name] for name in GRID}) for row, _ in wanted]
     with out.open("a", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        if not done:
-            writer.writeheader()
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
 
         def ended(place: int) -> None:
             (row, task), model = wanted[place], models[place]
             writer.writerow(row | _outcome(model, task))
-            file.flush()
+            file.flush()  # whole lines, in one piece each: other processes write as well
             del model.net_, model.inputs_  # a grid's networks would fill the card
 
-        fit_many(
-            models, [task for _, task in wanted], seeds=[r["seed"] for r, _ in wanted], on_fit=ended
-        )
-    return len(wanted), perf_counter() - start
+        seeds = [row["seed"] for row, _ in wanted]
+        fit_many(models, [task for _, task in wanted], seeds=seeds, on_fit=ended)
+    return f"{graph}, alpha {alpha}: {len(wanted)} runs in {perf_counter() - start:.0f} s"
 
 
 def _key(row: Row) -> tuple[str, ...]:
@@ -114,11 +119,14 @@ def _outcome(model: UniGNN, task: Task) -> Row:
 
 
 def main() -> None:
-    out, *names = sys.argv[1:]
+    out = Path(sys.argv[1])
+    parts = list(product(sys.argv[2:] or MINORITIES, GRID["alpha"]))
     begin = perf_counter()
-    for graph in names or MINORITIES:
-        runs, seconds = train(graph, Path(out), "cuda" if torch.cuda.is_available() else "cpu")
-        print(f"{graph}: {runs} runs in {seconds:.0f} s", flush=True)
+    if not out.exists():
+        out.write_text(",".join(COLUMNS) + "\n")
+    with ProcessPoolExecutor(len(parts), mp_context=get_context("spawn")) as pool:
+        for told in pool.map(train, *zip(*parts, strict=True), [out] * len(parts)):
+            print(told, flush=True)
     print(f"in all {perf_counter() - begin:.0f} s")
 
 

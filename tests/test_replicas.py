@@ -7,8 +7,9 @@ import torch
 from torch import nn
 
 from evengraph import replicas
-from evengraph.methods import UniGNN
+from evengraph.methods import GCN, Reweight, UniGNN
 from evengraph.methods.base import Fit
+from evengraph.methods.labelled import LabelledReplicas
 from evengraph.methods.unified_replicas import UnifiedReplicas
 from evengraph.metrics import validation_score
 from evengraph.replicas import can_replicate, stacked
@@ -203,3 +204,78 @@ def test_a_slot_forgets_the_run_before():
     methods = [UniGNN(**COMMON, **SETTINGS[index]) for index in (0, 1, 0)]
     side_by_side(methods, [task, swapped, task], [3, 4, 5], 1)
     check_equal(methods, [task, swapped, task], [3, 4, 5])
+
+
+def smaller_validation(task):
+    """The same task with three validation nodes fewer."""
+    fewer = task.val.clone()
+    fewer[fewer.nonzero()[:3]] = False
+    return dataclasses.replace(task, val=fewer)
+
+
+LABELLED = {
+    "gcn": GCN,
+    "reweight": Reweight,
+    "balance": lambda **settings: Reweight(balance=True, **settings),
+    "scale": lambda **settings: Reweight(scale=4.0, minority=2, **settings),
+}
+
+
+@pytest.mark.parametrize("slots", [1, 2, 4])
+@pytest.mark.parametrize("name", LABELLED)
+def test_methods_of_labelled_nodes(name, slots):
+    task = small_task()
+    tasks = [smaller_validation(task), other_split(task), task, task]
+    methods, seeds = [LABELLED[name](**COMMON) for _ in tasks], [0, 1, 2, 3]
+    side_by_side(methods, tasks, seeds, slots)
+    check_equal(methods, tasks, seeds)
+    losses = [tuple(method.history_[0].loss) for method in methods]
+    assert len(set(losses)) == len(losses)
+
+
+@pytest.mark.parametrize("features", ["dense", "sparse"])
+def test_methods_of_labelled_nodes_that_stop_apart(monkeypatch, features):
+    monkeypatch.setattr(replicas, "FEWEST", 1)
+    monkeypatch.setattr(replicas, "LOOK_EVERY", 1)
+    left = []
+    shrink = LabelledReplicas._shrink
+    monkeypatch.setattr(
+        LabelledReplicas,
+        "_shrink",
+        lambda self, held: left.append(list(held)) or shrink(self, held),
+    )
+    task = small_task()
+    if features == "dense":
+        graph = task.graph.clone()
+        graph.x = graph.x + 0.01
+        task = dataclasses.replace(task, graph=graph)
+    swapped = dataclasses.replace(task, train=task.val, val=task.train)
+    tasks, seeds = [task, swapped, other_split(task), task], [4, 5, 6, 7]
+    methods = [Reweight(**COMMON | {"max_epochs": 90, "patience": 5}) for _ in tasks]
+    side_by_side(methods, tasks, seeds, 4)
+    assert left
+    check_equal(methods, tasks, seeds)
+
+
+def test_weights_of_a_run_add_up_to_one():
+    task = small_task()
+    for name in LABELLED:
+        method = LABELLED[name]()
+        method._begin(task)
+        run = method._run(Fit(method, task, 0))
+        assert (run.weights * task.class_counts).sum().item() == pytest.approx(1)
+
+
+def test_only_equal_settings_go_together():
+    method = Reweight(**COMMON)
+    assert method._together_with(Reweight(**COMMON))
+    assert GCN(**COMMON)._together_with(GCN(**COMMON))
+    others = [
+        Reweight(**COMMON, balance=True),
+        Reweight(**COMMON, scale=2.0),
+        Reweight(**COMMON | {"hidden": 8}),
+        GCN(**COMMON),
+    ]
+    for other in others:
+        assert not method._together_with(other)
+        assert not other._together_with(method)
