@@ -97,6 +97,9 @@ class Sparse:
 
     def rows(self, index: Tensor) -> Sparse:
         """The matrix of some of the rows, in the order asked for."""
+        if self.matrix.is_cpu:  # SciPy transposes in linear time, where torch would sort
+            some = to_scipy(self.matrix)[index.numpy()]
+            return Sparse.from_scipy(some, index.device, self.matrix.dtype)
         owner, positions = row_entries(self.matrix, index)
         columns = self.matrix.col_indices()[positions]
         values = self.matrix.values()[positions]
@@ -185,11 +188,23 @@ def product(matrix: Tensor, x: Tensor) -> Tensor:
 
         return deterministic_product(matrix, x)
     if x.dim() == 2:
-        return matrix @ x
+        return _sum_of_rows(matrix, x) if x.is_cpu and x.numel() else matrix @ x
     side_by_side = x.transpose(0, 1).reshape(x.shape[1], -1)  # (N, R d)
-    return (
-        (matrix @ side_by_side).view(matrix.shape[0], x.shape[0], -1).transpose(0, 1).contiguous()
+    together = product(matrix, side_by_side)
+    return together.view(matrix.shape[0], x.shape[0], -1).transpose(0, 1).contiguous()
+
+
+def _sum_of_rows(matrix: Tensor, x: Tensor) -> Tensor:
+    """The product on the CPU: each of its rows is a weighted sum of a few rows of x.
+
+    Torch has that operation for bags of words, and it is more than twice as fast as MKL's
+    product, which does not fetch the next rows ahead.
+    """
+    bags = matrix.col_indices(), matrix.crow_indices()
+    weighted_sum, *_ = torch.embedding_bag(
+        x, *bags, mode=0, per_sample_weights=matrix.values(), include_last_offset=True
     )
+    return weighted_sum
 
 
 def normalise(matrix: sp.spmatrix, how: Normalisation) -> sp.csr_matrix:
