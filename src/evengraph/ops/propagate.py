@@ -99,10 +99,15 @@ class Sparse:
         rows, columns = self.matrix.shape
         return rows, columns
 
+    @cached_property
+    def _scipy(self) -> sp.csr_matrix:
+        """The same memory for SciPy."""
+        return to_scipy(self.matrix)
+
     def rows(self, index: Tensor) -> Sparse:
         """The matrix of some of the rows, in the order asked for."""
         if self.matrix.is_cpu:  # SciPy transposes in linear time, where torch would sort
-            some = to_scipy(self.matrix)[index.numpy()]
+            some = self._scipy[index.numpy()]
             return Sparse.from_scipy(some, index.device, self.matrix.dtype)
         owner, positions = row_entries(self.matrix, index)
         columns = self.matrix.col_indices()[positions]
