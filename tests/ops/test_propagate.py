@@ -14,6 +14,7 @@ from evengraph.ops import (
     features,
     normalise,
     normalised,
+    propagate,
     undirected_adjacency,
 )
 from evengraph.ops.propagate import from_scipy, row_entries, scatter_sum, take, to_scipy
@@ -118,6 +119,27 @@ def test_isolated_node_keeps_its_own_row():
 @given(matrices(), st.integers(0, 3))
 def test_product_and_gradient(dense, width):
     assert_same_product(Sparse.from_dense(dense), dense, normal(dense.shape[1], width))
+
+
+@given(matrices(), st.integers(1, 4))
+def test_gradient_in_blocks_of_columns(dense, block):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(propagate, "BLOCK", block)
+        patch.setattr(propagate, "LONG", 0)
+        matrix = Sparse.from_dense(dense)
+        assert (matrix._blocks is None) == (dense.shape[0] <= block)
+        assert_same_product(matrix, dense, normal(dense.shape[1], 2))
+        several = normal(3, dense.shape[0], 2)
+        torch.testing.assert_close(matrix.transposed_product(several), dense.t() @ several)
+
+
+def test_only_long_rows_are_cut_into_blocks():
+    long, short = normal(2 * propagate.BLOCK, 3), torch.eye(2 * propagate.BLOCK)
+    blocks = Sparse.from_dense(long)._blocks
+    assert blocks is not None
+    assert blocks.shape == (2 * 3, 2 * propagate.BLOCK)
+    assert Sparse.from_dense(short)._blocks is None
+    assert Sparse.from_dense(long.t())._blocks is None
 
 
 @given(matrices(), st.data())

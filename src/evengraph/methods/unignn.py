@@ -152,7 +152,8 @@ class UniGNN(Method):
             first = net.first(inputs, net.stored)  # no dropout before it: both passes share it
             with torch.no_grad():
                 clean = net.rest(first, inputs, net.recluster if due else net.stored)
-            chosen = self._choose(clean.softmax(1), counts, ~train)
+            probabilities = clean.t().softmax(0).t()  # torch vectorises over nodes, not classes
+            chosen = self._choose(probabilities, counts, ~train)
             nodes = torch.cat([labelled, chosen.nodes])
             logits = net.rest(first, inputs, net.stored, dropout=True, nodes=nodes)
             logits, pseudo_logits = logits.tensor_split([labelled.numel()])

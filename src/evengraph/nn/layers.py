@@ -73,7 +73,7 @@ class _ReluDropout(torch.autograd.Function):
         words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
         noise = words.view(torch.uint8)[: x.numel()].view(x.shape).to(x.dtype)
         ctx.scale = 256 / (256 - dropped)
-        output = _where_above(x.relu(), noise, dropped - 0.5).mul_(ctx.scale)
+        output = _where_above(x, noise, dropped - 0.5).relu_().mul_(ctx.scale)
         ctx.save_for_backward(output)
         return output
 

@@ -80,7 +80,7 @@ def cluster_means(x: Tensor | Sparse, assignment: Tensor, k: int) -> Tensor:
     if isinstance(x, Sparse):
         member = torch.zeros((x.shape[0], k), dtype=x.matrix.dtype, device=assignment.device)
         member.scatter_(1, assignment.unsqueeze(1), 1)
-        sums = product(x.transpose, member, x.transposed_pieces).t().contiguous()
+        sums = x.transposed_product(member).t().contiguous()
     else:
         clusters = prepare_clusters(assignment, k, x.dtype)
         sums = product(clusters.members, x, clusters.pieces)

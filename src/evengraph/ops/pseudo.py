@@ -44,8 +44,9 @@ def balanced_pseudo_labels(
     keys = _keys(confidence)
     best = [keys.new_empty(0)]
     for label, wanted in enumerate((class_counts.max() - class_counts).tolist()):
-        own = keys[labels == label] if wanted else keys[:0]
-        best.append(own.topk(min(wanted, own.numel()), sorted=False).values)
+        if wanted:
+            own = keys[labels == label]
+            best.append(own.topk(min(wanted, own.numel()), sorted=False).values)
     chosen = (LOW_BITS - (torch.cat(best) & LOW_BITS)).sort().values
     return PseudoLabels(nodes[chosen], labels[chosen])
 
