@@ -15,7 +15,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 # Imports point to the same line or to a line above, never below.
 LAYERS = [
-    {"rng", "results"},
+    {"rng", "results", "store"},
     {"task", "metrics", "ops"},
     {"data", "imbalance", "nn"},
     {"training", "progress", "replicas"},

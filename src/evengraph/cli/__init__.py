@@ -102,6 +102,81 @@ def run(
         compare(plans, graph, chosen, folder)
 
 
+@app.command("reproduce")
+def reproduce_(
+    what: Annotated[
+        list[str], typer.Argument(help="table1, table2, table3, figure2, all, or a TOML file.")
+    ],
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A small part: minutes instead of hours.")
+    ] = False,
+    seeds: Annotated[str | None, typer.Option(help="Such as 5,6,7 or 5-24.")] = None,
+    methods: Annotated[str | None, typer.Option(help="Only these, such as gcn,unignn.")] = None,
+    setups: Annotated[
+        str | None, typer.Option(help="Only those like these, such as cora-step-3,pubmed.")
+    ] = None,
+    store: Annotated[Path, typer.Option(help="File that keeps every run.")] = Path(
+        "runs/reproduce.sqlite"
+    ),
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
+    engine: Annotated[str, typer.Option(help="auto, here, processes or ray.")] = "auto",
+    jobs: Annotated[int | None, typer.Option(help="Processes; by default all cores.")] = None,
+    address: Annotated[str | None, typer.Option(help="Of a Ray cluster.")] = None,
+    retry: Annotated[bool, typer.Option("--retry", help="Try failed runs again.")] = False,
+    data_root: DataRoot = None,
+) -> None:
+    """Run the paper's tables and figures, or your own; go on where it was left."""
+    from evengraph.cli.reproducing import read_specs, run_experiments
+    from evengraph.experiment.command import parse_methods, parse_seeds, pick_device
+    from evengraph.experiment.engines import Place
+
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"--jobs must be at least 1, got {jobs}.")
+    specs = read_specs(
+        what,
+        quick=quick,
+        seeds=parse_seeds(seeds) if seeds else (),
+        methods=parse_methods(methods) if methods else (),
+        setups=[part.strip() for part in setups.split(",")] if setups else (),
+    )
+    place = Place(store, str(pick_device(device)), data_root)
+    run_experiments(specs, place, engine=engine, workers=jobs, address=address, retry=retry)
+
+
+@app.command()
+def results(
+    store: Annotated[Path, typer.Argument(help="File of a store.")],
+    dataset: Annotated[str | None, typer.Option(help="Only this graph.")] = None,
+    imbalance: Annotated[str | None, typer.Option(help="Only this protocol.")] = None,
+    method: Annotated[str | None, typer.Option(help="Only this method.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Only this seed.")] = None,
+    status: Annotated[str | None, typer.Option(help="done or failed.")] = None,
+    to: Annotated[
+        Path | None, typer.Option("--export", help="Write rows to a .csv, .json or .parquet.")
+    ] = None,
+) -> None:
+    """List the runs of a store, or write them to a table."""
+    from evengraph.cli.reproducing import export, list_rows
+    from evengraph.store import Store
+
+    if not store.is_file():
+        raise ValueError(f"There is no store {store}.")
+    rows = Store(store).rows(
+        dataset=dataset, imbalance=imbalance, method=method, seed=seed, status=status
+    )
+    if to is not None:
+        export(rows, to)
+        out.print(f"wrote {escape(str(to))}: {len(rows)} runs", soft_wrap=True)
+    elif rows:
+        out.print(list_rows(rows))
+        for row in rows:
+            if not row.done:
+                where = f"{row.job.method} on {row.job.dataset}, seed {row.job.seed}"
+                out.print(f"[red]failed:[/] {where}: {escape(row.reason)}", soft_wrap=True)
+    else:
+        out.print("No such runs.")
+
+
 @app.command()
 def methods(
     name: Annotated[str | None, typer.Argument(help="Show one method whole.")] = None,

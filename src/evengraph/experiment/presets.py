@@ -32,14 +32,14 @@ def preset_for(
 
 
 def _presets() -> list[dict[str, Any]]:
-    text = _file().read_text(encoding="utf-8")
+    text = packaged("presets.toml").read_text(encoding="utf-8")
     presets: list[dict[str, Any]] = tomllib.loads(text)["preset"]
     return presets
 
 
-def _file() -> Traversable:
-    """In an installed package beside the code, in a checkout under experiments/."""
-    installed = files("evengraph").joinpath("presets.toml")
+def packaged(name: str) -> Traversable:
+    """A file of experiments/: beside the code in an installed package, above it in a checkout."""
+    installed = files("evengraph").joinpath("experiments", name)
     if installed.is_file():
         return installed
-    return Path(__file__).resolve().parents[3] / "experiments" / "presets.toml"
+    return Path(__file__).resolve().parents[3] / "experiments" / name

@@ -61,10 +61,7 @@ class Run:
 
 
 def run_seed(task: Task, method: Method, *, seed: int, on_epoch: Callback | None = None) -> Record:
-    """Fit, predict and evaluate once.
-
-    The history is that of the main stage, the validation score that of the whole.
-    """
+    """Fit, predict and evaluate once."""
     started = perf_counter()
     try:
         method.fit(task, seed=seed, on_epoch=on_epoch, progress=False)
@@ -72,6 +69,14 @@ def run_seed(task: Task, method: Method, *, seed: int, on_epoch: Callback | None
         if "memory" not in str(error):
             raise
         raise MemoryError(f"{method.title} ran out of memory: {error}".splitlines()[0]) from error
+    return record_of(task, method, seed=seed, seconds=perf_counter() - started)
+
+
+def record_of(task: Task, method: Method, *, seed: int, seconds: float | None = None) -> Record:
+    """Predict and evaluate with a fitted method.
+
+    The history is that of the main stage, the validation score that of the whole.
+    """
     probabilities = method.predict_proba(task.graph)
     figures = evaluate(task, probabilities)
     (main,) = (history for history in method.history_ if history.main)
@@ -88,7 +93,7 @@ def run_seed(task: Task, method: Method, *, seed: int, on_epoch: Callback | None
         validation=100 * float(validation_score(probabilities, task)),
         best_epoch=main.best_epoch,
         epochs=main.epochs,
-        seconds=perf_counter() - started,
+        seconds=sum(h.seconds for h in method.history_) if seconds is None else seconds,
         interrupted=any(history.interrupted for history in method.history_),
         stages=len(method.history_),
     )

@@ -1,0 +1,251 @@
+"""Experiments on the command line: a display while they run, tables at the end."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import fmean, pstdev
+from time import perf_counter
+from typing import Any
+
+import typer
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from evengraph.cli.console import err, out
+from evengraph.experiment.engines import OnRow, Place, pick_engine
+from evengraph.experiment.paper import paper_cell
+from evengraph.experiment.plan import Cell, Plan
+from evengraph.experiment.reproduce import check, reproduce
+from evengraph.experiment.spec import EXPERIMENTS, Spec, read_spec
+from evengraph.methods import METHODS
+from evengraph.results import HEADLINE, write_whole
+from evengraph.store import Row, Store
+
+TELL_EVERY = 15.0  # seconds between two lines where there is no terminal
+
+
+def read_specs(names: Sequence[str], *, quick: bool, **narrow: Any) -> list[Spec]:
+    """The experiments asked for, narrowed."""
+    every = [part for name in names for part in (EXPERIMENTS if name == "all" else (name,))]
+    specs = [read_spec(name, quick=quick) for name in dict.fromkeys(every)]
+    return [spec.narrowed(**narrow) for spec in specs]
+
+
+def run_experiments(
+    specs: Sequence[Spec],
+    place: Place,
+    *,
+    engine: str,
+    workers: int | None,
+    address: str | None,
+    retry: bool,
+) -> None:
+    """Run what is missing, with a display, then show what came out."""
+    store = Store(place.store)
+    if retry and (again := store.forget("failed")):
+        err.print(f"{again} failed runs are tried again.")
+    work = pick_engine(engine, place, workers=workers, address=address)
+    with err.status("loading graphs"):
+        check(specs, place.root)
+    out.print(f"[bold]{', '.join(spec.name for spec in specs)}[/], rows go to {place.store}")
+    failed: list[Row] = []
+    stopped = False
+    try:
+        with _display(store, failed) as (on_row, on_round):
+            reproduce(specs, store, work, on_row=on_row, on_round=on_round)
+    except KeyboardInterrupt:
+        stopped = True
+    rows = store.rows()
+    for spec in specs:
+        cells = Plan(spec, rows).cells()
+        out.print()
+        out.print(cells_table(spec, cells))
+        for line in choices(cells):
+            out.print(f"[dim]{escape(line)}[/]", soft_wrap=True)
+    for row in failed[:10]:
+        job = row.job
+        where = f"{METHODS[job.method].title} on {job.dataset}, seed {job.seed}"
+        err.print(f"[red]failed:[/] {escape(where)}: {escape(row.reason)}", soft_wrap=True)
+    if len(failed) > 10:
+        err.print(f"and {len(failed) - 10} more; see: evengraph results {place.store}")
+    if stopped:
+        err.print("Interrupted: what has ended is stored, the same command goes on from there.")
+        raise typer.Exit(130)
+    if failed:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _display(store: Store, failed: list[Row]) -> Iterator[tuple[OnRow, Any]]:
+    """Runs done, running and failed, the time left, and the best so far."""
+    best: dict[str, tuple[float, str]] = {}
+    columns = (
+        TextColumn("runs"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[running]} running"),
+        TextColumn("[red]{task.fields[failed]}[/] failed"),
+        TimeElapsedColumn(),
+        TextColumn("[dim]left"),
+        TimeRemainingColumn(),
+        TextColumn("[green]{task.fields[best]}"),
+    )
+    told = perf_counter()
+    with Progress(*columns, console=err, transient=True, refresh_per_second=4) as progress:
+        bar = progress.add_task("runs", total=None, running=0, failed=0, best="")
+
+        def on_round(missing: int) -> None:
+            done = progress.tasks[0].completed
+            progress.update(bar, total=done + missing)
+
+        def on_row(row: Row) -> None:
+            nonlocal told
+            line = _line(row, best)
+            if not row.done:
+                failed.append(row)
+            progress.update(
+                bar, advance=1, running=store.running(), failed=len(failed), best=escape(line)
+            )
+            if not err.is_terminal and perf_counter() - told > TELL_EVERY:
+                told, task = perf_counter(), progress.tasks[0]
+                err.print(
+                    f"{task.completed:.0f} of {task.total:.0f} runs, {len(failed)} failed; {line}"
+                )
+
+        yield on_row, on_round
+
+
+def _line(row: Row, best: dict[str, tuple[float, str]]) -> str:
+    """The best run so far of the set-up of the row."""
+    job = row.job
+    varied = (job.imbalance_fields.get(name) for name in ("minority", "ratio"))
+    name = " ".join([job.dataset, job.imbalance, *(str(v) for v in varied if v is not None)])
+    if row.done:
+        score = float(row.outcome["validation"])
+        best[name] = max(best.get(name, (-1.0, "")), (score, METHODS[job.method].title))
+    if name not in best:
+        return ""
+    score, title = best[name]
+    return f"best on {name}: {title} {score:.1f} val F1"
+
+
+def cells_table(spec: Spec, cells: Sequence[Cell]) -> Table:
+    """Mean (deviation) over seeds of every cell, ours beside the paper's."""
+    table = Table(title=spec.title, title_justify="left", box=None, padding=(0, 2, 0, 0))
+    table.add_column("method", no_wrap=True)
+    for name in ("seeds", "bAcc", "paper", "F1", "G-mean"):
+        table.add_column(name, justify="right", no_wrap=True)
+    by_setup: dict[str, list[Cell]] = {}
+    for cell in cells:
+        by_setup.setdefault(cell.setup.name, []).append(cell)
+    for name, own in by_setup.items():
+        table.add_row(f"[bold]{name}[/]")
+        top = max(_mean(cell, HEADLINE[0]) for cell in own)
+        for cell in own:
+            first, *rest = (_figure(cell, metric) for metric in HEADLINE)
+            first = f"[bold]{first}[/]" if _mean(cell, HEADLINE[0]) == top else first
+            seeds = str(len(cell.rows))
+            table.add_row(f"  {escape(_label(cell))}", seeds, first, _paper(spec, cell), *rest)
+    return table
+
+
+def choices(cells: Sequence[Cell]) -> list[str]:
+    """A line for each choice that validation made."""
+    return [
+        f"{cell.setup.name}: {cell.entry.label} with {_settings(cell)}"
+        for cell in cells
+        if cell.entry.grid or cell.entry.search
+    ]
+
+
+def _label(cell: Cell) -> str:
+    return cell.entry.label if cell.value is None else f"{cell.entry.label} = {cell.value}"
+
+
+def _settings(cell: Cell) -> str:
+    """What was chosen, where there was a choice."""
+    names = cell.entry.grid or cell.entry.search
+    return ", ".join(f"{name}={cell.settings[name]}" for name in names if name != "trials")
+
+
+def _mean(cell: Cell, metric: str) -> float:
+    return fmean(row.outcome["metrics"][metric] for row in cell.rows)
+
+
+def _figure(cell: Cell, metric: str) -> str:
+    values = [row.outcome["metrics"][metric] for row in cell.rows]
+    return f"{fmean(values):.1f} ({pstdev(values):.1f})"
+
+
+def _paper(spec: Spec, cell: Cell) -> str:
+    """The paper's cell, where this is a method of its tables and not a variant of it."""
+    if spec.draws != "comparison":
+        return ""
+    setup = cell.setup
+    found = paper_cell(setup.dataset, setup.imbalance, setup.fields, cell.entry.method)
+    return f"{found[HEADLINE[0]]['mean']:.1f}" if found else ""
+
+
+def list_rows(rows: Sequence[Row]) -> Table:
+    """Rows summed up: one line for a set-up and a method with its settings that differ."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for name in ("graph", "imbalance", "method"):
+        table.add_column(name, no_wrap=True)
+    for name in ("runs", "failed", "bAcc", "F1", "G-mean", "val F1", "seconds"):
+        table.add_column(name, justify="right", no_wrap=True)
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        job = row.job
+        varied = (job.imbalance_fields.get(name) for name in ("minority", "ratio"))
+        protocol = " ".join([job.imbalance, *(str(v) for v in varied if v is not None)])
+        groups.setdefault((job.dataset, protocol, job.method), []).append(row)
+    for names, group in groups.items():
+        done = [row for row in group if row.done]
+        figures = [[row.outcome["metrics"][m] for row in done] for m in HEADLINE]
+        figures += [[row.outcome[m] for row in done] for m in ("validation", "seconds")]
+        table.add_row(
+            *names,
+            str(len(group)),
+            str(len(group) - len(done)),
+            *(f"{fmean(values):.1f}" if values else "" for values in figures),
+        )
+    return table
+
+
+def export(rows: Sequence[Row], path: Path) -> None:
+    """Write rows as CSV, JSON or Parquet, by the end of the file's name; whole or not at all."""
+    flat = [row.flat() for row in rows]
+    names = list(dict.fromkeys(name for row in flat for name in row))
+    if path.suffix == ".csv":
+        text = io.StringIO()
+        writer = csv.DictWriter(text, names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(flat)
+        write_whole(text.getvalue().encode(), path)
+    elif path.suffix == ".json":
+        whole = [row.flat() | {"outcome": row.outcome} for row in rows]
+        write_whole((json.dumps(whole, indent=1) + "\n").encode(), path)
+    elif path.suffix == ".parquet":
+        try:
+            import pandas
+
+            content = pandas.DataFrame(flat, columns=names).to_parquet(index=False)
+        except ImportError:
+            message = "Parquet wants pandas and pyarrow; try: pip install 'evengraph[parquet]'."
+            raise ValueError(message) from None
+        write_whole(content, path)
+    else:
+        raise ValueError(f"--export takes a name that ends in .csv, .json or .parquet, got {path}.")

@@ -1,0 +1,316 @@
+"""Engines: jobs done in this process, by all cores, or by a Ray cluster.
+
+Each is given batches of jobs and hands on a row the moment a run ends. A run that fails, or a
+worker that dies over it, becomes a row with its reason, and the rest goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch_geometric.data import Data
+
+from evengraph.data import load
+from evengraph.experiment.environment import describe
+from evengraph.experiment.runner import record_of, run_seed
+from evengraph.imbalance import IMBALANCES
+from evengraph.methods import METHODS, Method, fit_many
+from evengraph.replicas import can_replicate
+from evengraph.results import Record
+from evengraph.store import Job, Row, Store
+from evengraph.task import Task
+
+OnRow = Callable[[Row], None]
+Engine = Callable[[Sequence[Job], OnRow], None]
+
+FAILURES = (ValueError, ArithmeticError, MemoryError, RuntimeError)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where runs take place and rows go.
+
+    Args:
+        store: File of the store.
+        device: Name of a device.
+        root: Folder of graphs.
+    """
+
+    store: Path
+    device: str = "cpu"
+    root: Path | None = None
+
+
+def here(jobs: Sequence[Job], on_row: OnRow, *, place: Place) -> None:
+    """In this process: one after the other, on a card as many as can go side by side."""
+    for batch in _batches(jobs, torch.device(place.device)):
+        _claimed(batch, place, on_row)
+
+
+def processes(jobs: Sequence[Job], on_row: OnRow, *, place: Place, workers: int) -> None:
+    """By several processes with one thread each; they write into the store themselves.
+
+    Joblib loses what is under way when a process dies. Whatever the dead had begun is then tried
+    again, one at a time, and fails for good if it takes a process with it once more.
+    """
+    from joblib import Parallel, delayed
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+    store = Store(place.store)
+    left = {job.key: job for job in jobs}
+    doubtful: list[str] = []
+
+    def tell(row: Row) -> None:
+        if left.pop(row.job.key, None) is not None:
+            on_row(row)
+
+    while left:
+        today = doubtful[:1] or list(left)
+        pool = Parallel(n_jobs=max(workers, 2), backend="loky", return_as="generator_unordered")
+        try:
+            for rows in pool(delayed(_in_a_process)(left[key], place) for key in today):
+                for row in rows:
+                    tell(row)
+            for key in today:  # what other processes had taken
+                left.pop(key, None)
+        except TerminatedWorkerError:
+            for row in store.rows():
+                tell(row)
+            if doubtful and doubtful[0] in left:
+                reason = "The process died over it, twice."
+                row = Row(job=left[doubtful[0]], status="failed", reason=reason)
+                store.add(row)
+                tell(row)
+            doubtful = doubtful or [key for key in store.abandoned() if key in left] or list(left)
+        doubtful = [key for key in doubtful if key in left]
+
+
+def ray_cluster(jobs: Sequence[Job], on_row: OnRow, *, place: Place, address: str | None) -> None:
+    """By a Ray cluster; rows come back to this process, which writes them."""
+    try:
+        import ray
+    except ImportError:
+        raise ValueError("Ray is not installed; try: pip install 'evengraph[ray]'.") from None
+
+    store = Store(place.store)
+    started = not ray.is_initialized()
+    if started:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+    try:
+        gpus = 1 if torch.device(place.device).type == "cuda" else 0
+        work = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=1)(_on_a_node)
+        waiting = {work.remote(job, place): job for job in store.claim(jobs)}
+        while waiting:
+            (ready,), _ = ray.wait(list(waiting), num_returns=1)
+            job = waiting.pop(ready)
+            try:
+                rows = ray.get(ready)
+            except ray.exceptions.RayError as error:
+                reason = f"The worker died over it: {type(error).__name__}."
+                rows = [Row(job=job, status="failed", reason=reason)]
+            for row in rows:
+                store.add(row)
+                on_row(row)
+    finally:
+        store.release()
+        if started:
+            ray.shutdown()
+
+
+def _in_a_process(job: Job, place: Place) -> list[Row]:
+    torch.set_num_threads(1)
+    rows: list[Row] = []
+    _claimed([job], place, rows.append)
+    return rows
+
+
+def _on_a_node(job: Job, place: Place) -> list[Row]:
+    torch.set_num_threads(1)
+    rows: list[Row] = []
+    execute([job], torch.device(place.device), place.root, rows.append)
+    return rows
+
+
+def _claimed(jobs: Sequence[Job], place: Place, on_row: OnRow) -> None:
+    """Do what no other process is at, and store each row before telling of it."""
+    store = Store(place.store)
+
+    def keep(row: Row) -> None:
+        store.add(row)
+        on_row(row)
+
+    mine = store.claim(jobs)
+    try:
+        execute(mine, torch.device(place.device), place.root, keep)
+    finally:
+        if mine:
+            store.release()
+
+
+def execute(jobs: Sequence[Job], device: torch.device, root: Path | None, on_row: OnRow) -> None:
+    """Do jobs, those that can be side by side; a failure of one is its row."""
+    if len(jobs) > 1:
+        jobs = _together(jobs, device, root, on_row)
+    for job in jobs:
+        method: Method = METHODS[job.method](**job.method_fields)
+        try:
+            task = _task(job, device, root)
+            with _Memory(device) as memory:
+                record = run_seed(task, method, seed=job.seed)
+        except FAILURES as error:
+            on_row(_failed(job, error, device))
+        else:
+            if record.interrupted:
+                raise KeyboardInterrupt
+            on_row(_done(job, record, memory.gib, device))
+
+
+def _together(
+    jobs: Sequence[Job], device: torch.device, root: Path | None, on_row: OnRow
+) -> Sequence[Job]:
+    """Side by side; returns those that want to be tried alone, as memory ran out."""
+    methods = [METHODS[job.method](**job.method_fields) for job in jobs]
+    tasks = _shared([_task(job, device, root) for job in jobs])
+    ended = set()
+
+    def fitted(place: int) -> None:
+        ended.add(place)
+        method = methods[place]
+        if any(history.interrupted for history in method.history_):
+            return  # Ctrl-C: not what the job asks for
+        record = record_of(tasks[place], method, seed=jobs[place].seed)
+        on_row(_done(jobs[place], record, None, device))
+        methods[place] = METHODS["gcn"]()  # networks of a whole grid would fill the card
+
+    reason: Exception
+    try:
+        seeds = [job.seed for job in jobs]
+        fit_many(methods, tasks, seeds=seeds, on_fit=fitted, progress=False)
+    except torch.OutOfMemoryError:
+        return [job for place, job in enumerate(jobs) if place not in ended]
+    except FAILURES as error:
+        reason = error
+    else:
+        return []
+    for place, job in enumerate(jobs):
+        if place not in ended:
+            on_row(_failed(job, reason, device))
+    return []
+
+
+def _batches(jobs: Iterable[Job], device: torch.device) -> list[list[Job]]:
+    """What can be trained side by side, by graph; everything else by itself."""
+    found: dict[str, list[Job]] = {}
+    for job in jobs:
+        able = METHODS[job.method]._fit_together is not Method._fit_together
+        name = job.dataset if able and can_replicate(device) else job.key
+        found.setdefault(name, []).append(job)
+    return list(found.values())
+
+
+@cache
+def load_once(dataset: str, root: Path | None) -> Data:
+    """A graph, which many runs share."""
+    return load(dataset, root=root)
+
+
+def _task(job: Job, device: torch.device, root: Path | None) -> Task:
+    protocol: Any = IMBALANCES[job.imbalance](**job.imbalance_fields)
+    task: Task = protocol(load_once(job.dataset, root), seed=job.seed).to(device)
+    return task
+
+
+def _shared(tasks: Sequence[Task]) -> Sequence[Task]:
+    """The same tasks, equal features and edges being one tensor: they go side by side then."""
+    seen: list[torch.Tensor] = []
+    for task in tasks:
+        for name in ("x", "edge_index"):
+            own = task.graph[name]
+            same = (one for one in seen if one.shape == own.shape and torch.equal(one, own))
+            task.graph[name] = next(same, own)
+            if task.graph[name] is own:
+                seen.append(own)
+    return tasks
+
+
+def _done(job: Job, record: Record, memory: float | None, device: torch.device) -> Row:
+    outcome = record.as_dict()
+    for name in ("history", "seed", "interrupted"):
+        del outcome[name]
+    outcome["memory"] = memory
+    return Row(job=job, outcome=outcome, environment=_environment(str(device)))
+
+
+def _failed(job: Job, error: BaseException, device: torch.device) -> Row:
+    reason = f"{type(error).__name__}: {error}".splitlines()[0]
+    environment = _environment(str(device))
+    return Row(job=job, status="failed", reason=reason, environment=environment)
+
+
+@cache
+def _environment(device: str) -> dict[str, Any]:
+    return describe(torch.device(device))
+
+
+class _Memory:
+    """What a block of code takes at its peak beyond what was held before, in GiB."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device, self.gib = device, None if device.type == "cpu" else 0.0
+
+    def __enter__(self) -> _Memory:
+        if self.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self.device)
+            self.before = torch.cuda.memory_allocated(self.device) / 2**30
+        else:
+            self.before = _status("VmRSS") or 0.0
+            _forget_peak()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.device.type == "cuda":
+            self.gib = torch.cuda.max_memory_allocated(self.device) / 2**30 - self.before
+        elif (peak := _status("VmHWM")) is not None:
+            self.gib = max(peak - self.before, 0.0)
+
+
+def _status(name: str) -> float | None:
+    """A figure of this process in GiB, where the system tells it."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) / 2**20 for line in lines if line.startswith(name)), None)
+
+
+def _forget_peak() -> None:
+    """Let the peak be counted anew, where the system can."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def pick_engine(
+    name: str, place: Place, *, workers: int | None = None, address: str | None = None
+) -> Engine:
+    """An engine by name: here, processes or ray; auto takes what the machine has."""
+    cores = workers or os.cpu_count() or 1
+    if name == "auto":
+        alone = torch.device(place.device).type == "cuda" or cores == 1
+        name = "ray" if address else "here" if alone else "processes"
+    if name == "processes" and cores == 1:
+        name = "here"
+    if name == "here":
+        return partial(here, place=place)
+    if name == "processes":
+        return partial(processes, place=place, workers=cores)
+    if name == "ray":
+        return partial(ray_cluster, place=place, address=address)
+    raise ValueError(f"engine must be auto, here, processes or ray, got {name!r}.")

@@ -1,0 +1,60 @@
+"""reproduce(): run what experiments lack, until nothing is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import sleep
+
+from evengraph.experiment.engines import Engine, OnRow, load_once
+from evengraph.experiment.plan import Plan
+from evengraph.experiment.spec import Spec
+from evengraph.imbalance import IMBALANCES
+from evengraph.store import Job, Store
+
+WAIT = 2.0  # seconds, while another process is at what is left
+
+
+def reproduce(
+    specs: Sequence[Spec],
+    store: Store,
+    engine: Engine,
+    *,
+    on_row: OnRow = lambda row: None,
+    on_round: Callable[[int], None] = lambda missing: None,
+) -> None:
+    """Run every experiment to its end; what the store holds is not run again.
+
+    Settings that are chosen on validation, or built on such a choice, follow in a round of their
+    own, once all that they are chosen from has ended.
+
+    Args:
+        specs: The experiments; runs that they share are run once.
+        store: Where rows are and go.
+        engine: Does the runs.
+        on_row: Hears of every run that ends.
+        on_round: Hears how many runs are missing, at the start of a round.
+    """
+    while jobs := missing(specs, store):
+        on_round(len(jobs))
+        before = len(store.rows())
+        engine(jobs, on_row)
+        if len(store.rows()) == before:
+            sleep(WAIT)
+
+
+def check(specs: Sequence[Spec], root: Path | None = None) -> None:
+    """Find out that a graph cannot be had or split before, not after, an hour of training."""
+    for setup in {setup.name: setup for spec in specs for setup in spec.setups}.values():
+        protocol = IMBALANCES[setup.imbalance](**setup.fields)
+        seed = specs[0].seeds[0]
+        try:
+            protocol(load_once(setup.dataset, root), seed=seed)
+        except ValueError as error:
+            raise ValueError(f"{setup.name} cannot be set up: {error}") from None
+
+
+def missing(specs: Sequence[Spec], store: Store) -> list[Job]:
+    """Runs that experiments lack, as far as they can be told now."""
+    rows = store.rows()
+    return list({job.key: job for spec in specs for job in Plan(spec, rows).missing()}.values())

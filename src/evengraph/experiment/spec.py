@@ -1,0 +1,294 @@
+"""Spec: an experiment as its TOML file says it, and one line for every mistake in it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, Literal
+
+from evengraph.data.datasets import lookup
+from evengraph.experiment.command import known_method, parse_seeds
+from evengraph.experiment.fields import check_field, unknown
+from evengraph.experiment.presets import packaged
+from evengraph.imbalance import IMBALANCES
+from evengraph.methods import METHODS
+
+EXPERIMENTS = ("table1", "table2", "table3", "figure2")
+DRAWS = ("comparison", "ablation", "sensitivity")
+
+Fields = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """A graph and a protocol, with all fields of the protocol."""
+
+    dataset: str
+    imbalance: str
+    fields: Fields
+
+    @property
+    def name(self) -> str:
+        """Such as cora-step-3-0.1: what --setups looks for."""
+        varied = (self.fields.get(name) for name in ("minority", "ratio", "train"))
+        words = [self.dataset, self.imbalance, *(str(v) for v in varied if v is not None)]
+        return "-".join(words)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A method of an experiment, and how its settings come about.
+
+    Args:
+        label: What it is called in tables.
+        method: Name of the method.
+        fields: Settings that stay as they are.
+        grid: Values to try, every combination; validation chooses.
+        search: A range for each field to search in, and `trials`; validation chooses.
+        vary: A field and its values, each of which is run and shown.
+        like: Start from what was chosen for another entry, by its label.
+        presets: Start from the settings kept for a set-up.
+        more_seeds: Seeds beyond those of the choice.
+    """
+
+    label: str
+    method: str
+    fields: Fields = field(default_factory=dict)
+    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    search: Fields = field(default_factory=dict)
+    vary: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    like: str = ""
+    presets: bool = False
+    more_seeds: Sequence[int] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spec:
+    """What to run and how to draw it."""
+
+    name: str
+    title: str
+    draws: Literal["comparison", "ablation", "sensitivity"]
+    seeds: Sequence[int]
+    setups: Sequence[Setup]
+    entries: Sequence[Entry]
+
+    def narrowed(
+        self,
+        *,
+        seeds: Sequence[int] = (),
+        methods: Sequence[str] = (),
+        setups: Sequence[str] = (),
+    ) -> Spec:
+        """A part of the experiment; an entry that others start from stays."""
+        kept = [s for s in self.setups if not setups or any(word in s.name for word in setups)]
+        if not kept:
+            allowed = ", ".join(setup.name for setup in self.setups)
+            raise ValueError(f"No set-up of {self.name} is like {', '.join(setups)}: {allowed}.")
+        entries = [e for e in self.entries if not methods or e.method in methods]
+        if not entries:
+            allowed = ", ".join(dict.fromkeys(entry.method for entry in self.entries))
+            raise ValueError(f"{self.name} has none of {', '.join(methods)}; it has {allowed}.")
+        if seeds:
+            entries = [replace(entry, more_seeds=()) for entry in entries]
+        return replace(self, setups=kept, entries=entries, seeds=seeds or self.seeds)
+
+
+def read_spec(what: str, *, quick: bool = False) -> Spec:
+    """An experiment by its name or by the path of its file."""
+    source = _source(what)
+    text = source.read_text(encoding="utf-8")
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{source}: {error}") from None
+    return _Reader(str(source), text, content).spec(Path(source.name).stem, quick)
+
+
+def _source(what: str) -> Traversable:
+    if what.endswith(".toml"):
+        path = Path(what)
+        if not path.is_file():
+            raise ValueError(f"There is no file {what}.")
+        return path
+    if what not in EXPERIMENTS:
+        raise ValueError(unknown("experiment", what, [*EXPERIMENTS, "all", "FILE.toml"]))
+    return packaged(f"{what}.toml")
+
+
+class _Reader:
+    """Checks everything in a file, and knows where in it a mistake is."""
+
+    def __init__(self, path: str, text: str, content: dict[str, Any]) -> None:
+        self.path, self.content = path, content
+        self.lines = text.splitlines()
+
+    def spec(self, name: str, quick: bool) -> Spec:
+        content = self.content
+        self._known(content, ("title", "draws", "seeds", "setup", "method", "quick"), "key", ())
+        draws = content.get("draws", "comparison")
+        if draws not in DRAWS:
+            self._refuse(unknown("draws", str(draws), DRAWS), ("draws",))
+        for table in ("setup", "method"):
+            if not isinstance(content.get(table), list) or not content[table]:
+                self._refuse(f"at least one [[{table}]] is needed", ())
+        seeds = self._seeds(content.get("seeds", "5-7"), ("seeds",))
+        setups = [self._setup(part, place) for place, part in enumerate(content["setup"])]
+        entries = [self._entry(part, place) for place, part in enumerate(content["method"])]
+        self._check_labels(entries)
+        found = Spec(
+            name=name,
+            title=str(content.get("title", name)),
+            draws=draws,
+            seeds=seeds,
+            setups=setups,
+            entries=entries,
+        )
+        return self._quick(found) if quick else found
+
+    def _setup(self, part: Any, place: int) -> Setup:
+        where = ("setup", place)
+        dataset, imbalance = (
+            self._word(part, name, where, given)
+            for name, given in (("dataset", None), ("imbalance", "step"))
+        )
+        self._try(lambda: lookup(dataset), (*where, "dataset"))
+        if imbalance not in IMBALANCES:
+            self._refuse(unknown("imbalance", imbalance, IMBALANCES), (*where, "imbalance"))
+        kind = IMBALANCES[imbalance]
+        given = {
+            name: value for name, value in part.items() if name not in ("dataset", "imbalance")
+        }
+        self._known(given, [item.name for item in fields(kind)], f"field of {imbalance}", where)
+        protocol: Any = None
+        for name, value in given.items():
+            self._try(lambda name=name, value=value: kind(**{name: value}), (*where, name))
+        protocol = self._try(lambda: kind(**given), where)
+        return Setup(dataset=dataset, imbalance=imbalance, fields=asdict(protocol))
+
+    def _entry(self, part: Any, place: int) -> Entry:
+        where = ("method", place)
+        allowed = ("name", *(item.name for item in fields(Entry) if item.name != "method"))
+        self._known(part, allowed, "key of [[method]]", where)
+        method = self._try(
+            lambda: known_method(self._word(part, "name", where, None)), (*where, "name")
+        )
+        chosen = [name for name in ("grid", "search", "vary") if part.get(name)]
+        if len(chosen) > 1:
+            self._refuse(f"{chosen[0]} and {chosen[1]} exclude each other", (*where, chosen[1]))
+        for table in ("fields", "grid", "search", "vary"):
+            self._check_table(method, part.get(table, {}), table, where)
+        return Entry(
+            label=str(part.get("label", METHODS[method].title)),
+            method=method,
+            fields=part.get("fields", {}),
+            grid=part.get("grid", {}),
+            search=part.get("search", {}),
+            vary=part.get("vary", {}),
+            like=str(part.get("like", "")),
+            presets=bool(part.get("presets", False)),
+            more_seeds=self._seeds(part.get("more_seeds", []), (*where, "more_seeds")),
+        )
+
+    def _check_table(self, method: str, table: Any, name: str, where: tuple[Any, ...]) -> None:
+        """Every field exists, and takes every value."""
+        if not isinstance(table, dict):
+            self._refuse(f"{name} must be a table such as {{ alpha = 2 }}", (*where, name))
+        for key, value in table.items():
+            place = (*where, key)
+            if name == "search" and key == "trials":
+                if not isinstance(value, int) or value < 1:
+                    self._refuse("trials must be a whole number of at least 1", place)
+                continue
+            self._try(lambda key=key: check_field(METHODS[method], key), place)
+            if name != "fields" and (not isinstance(value, list) or not value):
+                self._refuse(f"{key} must be a list of values", place)
+            for one in value if name != "fields" else [value]:
+                if name == "search" and one == "log":
+                    continue
+                self._try(lambda key=key, one=one: METHODS[method](**{key: one}), place)
+
+    def _check_labels(self, entries: Sequence[Entry]) -> None:
+        seen: dict[str, Entry] = {}
+        for place, entry in enumerate(entries):
+            where = ("method", place)
+            if entry.label in seen:
+                self._refuse(f"two methods are called {entry.label!r}; give a label", where)
+            if entry.like and entry.like not in seen:
+                self._refuse(unknown("label", entry.like, seen) + " It must stand above.", where)
+            seen[entry.label] = entry
+
+    def _quick(self, spec: Spec) -> Spec:
+        """The small part: settings that are kept instead of a search for them."""
+        part = self.content.get("quick", {})
+        self._known(part, ("seeds", "setups", "methods"), "key of [quick]", ("quick",))
+        entries = [
+            replace(
+                entry,
+                grid={},
+                search={},
+                presets=entry.presets or bool(entry.grid or entry.search),
+                more_seeds=(),
+            )
+            for entry in spec.entries
+        ]
+        small = replace(spec, entries=entries)
+        seeds = self._seeds(part.get("seeds", [spec.seeds[0]]), ("quick", "seeds"))
+        return small.narrowed(
+            seeds=seeds, setups=part.get("setups", ()), methods=part.get("methods", ())
+        )
+
+    # Small checks.
+
+    def _seeds(self, value: Any, where: tuple[Any, ...]) -> list[int]:
+        if isinstance(value, list) and all(type(one) is int and one >= 0 for one in value):
+            return list(dict.fromkeys(value))
+        if not isinstance(value, str):
+            self._refuse('seeds must be "5-7" or [5, 6, 7]', where)
+        found: list[int] = self._try(lambda: parse_seeds(value), where)
+        return found
+
+    def _word(self, part: Any, name: str, where: tuple[Any, ...], default: str | None) -> str:
+        value = part.get(name, default)
+        if not isinstance(value, str):
+            self._refuse(f"{name} is needed, a name in quotes", (*where, name))
+        return str(value)
+
+    def _known(
+        self, part: Mapping[str, Any], allowed: Iterable[str], what: str, where: tuple[Any, ...]
+    ) -> None:
+        allowed = list(allowed)
+        for name in part:
+            if name not in allowed:
+                self._refuse(unknown(what, name, allowed), (*where, name))
+
+    def _try(self, task: Any, where: tuple[Any, ...]) -> Any:
+        try:
+            return task()
+        except (ValueError, TypeError) as error:
+            self._refuse(str(error), where)
+
+    def _refuse(self, message: str, where: tuple[Any, ...]) -> None:
+        line = self._line(where)
+        raise ValueError(f"{self.path}, line {line}: {message.rstrip('.')}.")
+
+    def _line(self, where: tuple[Any, ...]) -> int:
+        """The line of a key; of its table, or the first, where it has none of its own."""
+        first, last = 0, len(self.lines)
+        if len(where) > 1 and where[0] in ("setup", "method"):
+            heads = [n for n, line in enumerate(self.lines) if re.match(r"\s*\[\[", line)]
+            own = [n for n in heads if re.match(rf"\s*\[\[{where[0]}\]\]", self.lines[n])]
+            if where[1] >= len(own):  # written as an inline list
+                return 1
+            first = own[where[1]]
+            last = min((n for n in heads if n > first), default=last)
+        if where and isinstance(where[-1], str):
+            for number in range(first, last):
+                code = self.lines[number].partition("#")[0]
+                if re.search(rf"(^|[\s{{,\[.]){re.escape(where[-1])}[\"']?\s*[=\]]", code):
+                    return number + 1
+        return first + 1
