@@ -33,6 +33,10 @@ CREATE TABLE IF NOT EXISTS runs (
     environment TEXT NOT NULL,
     created TEXT NOT NULL
 );
+CREATE TABLE IF NOT EXISTS boards (
+    name TEXT PRIMARY KEY,
+    content TEXT NOT NULL
+);
 CREATE TABLE IF NOT EXISTS claims (
     key TEXT PRIMARY KEY,
     host TEXT NOT NULL,
@@ -177,6 +181,20 @@ class Store:
             base.row_factory = sqlite3.Row
             found = base.execute(text, [wanted[name] for name in names]).fetchall()
         return [_row(one) for one in found]
+
+    # Boards: how rows make up the tables and curves of an experiment.
+
+    def keep_board(self, name: str, content: Mapping[str, Any]) -> None:
+        """Write what an experiment shows; it replaces what it showed before."""
+        with self._open() as base:
+            values = (name, json.dumps(content))
+            base.execute("INSERT OR REPLACE INTO boards VALUES (?, ?)", values)
+
+    def boards(self) -> dict[str, dict[str, Any]]:
+        """What every experiment shows, by its name."""
+        with self._open() as base:
+            found = base.execute("SELECT name, content FROM boards ORDER BY rowid").fetchall()
+        return {name: json.loads(content) for name, content in found}
 
     # Claims: who is at work on what, so that two processes do not do the same.
 

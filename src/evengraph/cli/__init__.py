@@ -178,6 +178,25 @@ def results(
 
 
 @app.command()
+def report(
+    store: Annotated[Path, typer.Argument(help="File of a store.")],
+    to: Annotated[Path, typer.Option("--out", help="Folder for tables and figures.")] = Path(
+        "report"
+    ),
+) -> None:
+    """Draw what a store holds: tables in Markdown, LaTeX and CSV, figures in SVG and PNG."""
+    from evengraph.cli.reproducing import write_report
+    from evengraph.store import Store
+
+    if not store.is_file():
+        raise ValueError(f"There is no store {store}.")
+    with err.status("drawing"):
+        written = write_report(Store(store), to)
+    for path in written:
+        out.print(f"wrote {escape(str(path))}", soft_wrap=True)
+
+
+@app.command()
 def methods(
     name: Annotated[str | None, typer.Argument(help="Show one method whole.")] = None,
 ) -> None:

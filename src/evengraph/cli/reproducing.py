@@ -249,3 +249,25 @@ def export(rows: Sequence[Row], path: Path) -> None:
         write_whole(content, path)
     else:
         raise ValueError(f"--export takes a name that ends in .csv, .json or .parquet, got {path}.")
+
+
+def write_report(store: Store, folder: Path) -> list[Path]:
+    """Every table and figure of a store."""
+    from evengraph.report.boards import boards_of
+    from evengraph.report.figures import figures, save
+    from evengraph.report.overview import write_overview
+    from evengraph.report.tables import latex, markdown, table_csv
+
+    boards = [board for board in boards_of(store) if board.cells]
+    if not boards:
+        raise ValueError(f"{store.path} holds no finished experiment; see: evengraph reproduce.")
+    written = []
+    for board in boards:
+        for kind, text in (("md", markdown(board)), ("tex", latex(board))):
+            write_whole(text.encode(), folder / f"{board.name}.{kind}")
+            written.append(folder / f"{board.name}.{kind}")
+        for name, figure in figures(board):
+            written += save(figure, folder / name)
+    write_whole(table_csv(boards).encode(), folder / "tables.csv")
+    write_overview(boards, folder / "index.html")
+    return [*written, folder / "tables.csv", folder / "index.html"]

@@ -170,7 +170,7 @@ def execute(jobs: Sequence[Job], device: torch.device, root: Path | None, on_row
         else:
             if record.interrupted:
                 raise KeyboardInterrupt
-            on_row(_done(job, record, memory.gib, device))
+            on_row(_done(job, task, record, device, memory=memory.gib))
 
 
 def _together(
@@ -187,7 +187,7 @@ def _together(
         if any(history.interrupted for history in method.history_):
             return  # Ctrl-C: not what the job asks for
         record = record_of(tasks[place], method, seed=jobs[place].seed)
-        on_row(_done(jobs[place], record, None, device))
+        on_row(_done(jobs[place], tasks[place], record, device, together=len(jobs)))
         methods[place] = METHODS["gcn"]()  # networks of a whole grid would fill the card
 
     reason: Exception
@@ -241,11 +241,20 @@ def _shared(tasks: Sequence[Task]) -> Sequence[Task]:
     return tasks
 
 
-def _done(job: Job, record: Record, memory: float | None, device: torch.device) -> Row:
+def _done(
+    job: Job,
+    task: Task,
+    record: Record,
+    device: torch.device,
+    *,
+    memory: float | None = None,
+    together: int = 1,
+) -> Row:
     outcome = record.as_dict()
     for name in ("history", "seed", "interrupted"):
         del outcome[name]
-    outcome["memory"] = memory
+    outcome["class_counts"] = task.class_counts.tolist()
+    outcome |= {"memory": memory, "together": together}  # runs that shared the seconds
     return Row(job=job, outcome=outcome, environment=_environment(str(device)))
 
 

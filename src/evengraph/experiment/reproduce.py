@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import sleep
+from typing import Any
 
 from evengraph.experiment.engines import Engine, OnRow, load_once
-from evengraph.experiment.plan import Plan
+from evengraph.experiment.paper import paper_cell
+from evengraph.experiment.plan import Cell, Plan
 from evengraph.experiment.spec import Spec
 from evengraph.imbalance import IMBALANCES
+from evengraph.methods import METHODS
 from evengraph.store import Job, Store
 
 WAIT = 2.0  # seconds, while another process is at what is left
@@ -41,6 +44,8 @@ def reproduce(
         engine(jobs, on_row)
         if len(store.rows()) == before:
             sleep(WAIT)
+    for spec in specs:
+        store.keep_board(spec.name, board(spec, store))
 
 
 def check(specs: Sequence[Spec], root: Path | None = None) -> None:
@@ -52,6 +57,38 @@ def check(specs: Sequence[Spec], root: Path | None = None) -> None:
             protocol(load_once(setup.dataset, root), seed=seed)
         except ValueError as error:
             raise ValueError(f"{setup.name} cannot be set up: {error}") from None
+
+
+def board(spec: Spec, store: Store) -> dict[str, Any]:
+    """What an experiment shows, in a form that can be drawn without any method at hand."""
+    return {
+        "title": spec.title,
+        "draws": spec.draws,
+        "seeds": list(spec.seeds),
+        "cells": [_shown(cell) for cell in Plan(spec, store.rows()).cells()],
+    }
+
+
+def _shown(cell: Cell) -> dict[str, Any]:
+    setup, entry = cell.setup, cell.entry
+    fields = [name for name in (entry.grid or entry.search or entry.vary) if name != "trials"]
+    published = None
+    if entry.label == METHODS[entry.method].title:  # a variant of a method has no cell there
+        published = paper_cell(setup.dataset, setup.imbalance, setup.fields, entry.method)
+    return {
+        "setup": setup.name,
+        "dataset": setup.dataset,
+        "imbalance": setup.imbalance,
+        "imbalance_fields": dict(setup.fields),
+        "label": entry.label,
+        "method": entry.method,
+        "varies": next(iter(entry.vary), None),
+        "value": cell.value,
+        "chosen": {name: cell.settings[name] for name in fields} if not entry.vary else {},
+        "settings": dict(cell.settings),
+        "keys": [row.job.key for row in cell.rows],
+        "paper": published,
+    }
 
 
 def missing(specs: Sequence[Spec], store: Store) -> list[Job]:

@@ -13,7 +13,7 @@ class Markup(str):
 Attribute = str | int | float | bool | None
 
 # elements that have no closing tag in HTML
-_VOID = frozenset({"meta", "link", "br", "col"})
+_VOID = frozenset({"meta", "link", "br", "col", "input"})
 
 
 def tag(name: str, *children: str, **attributes: Attribute) -> Markup:

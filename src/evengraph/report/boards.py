@@ -1,0 +1,123 @@
+"""Boards: the tables and curves of experiments, read from a store alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, pstdev
+from typing import Any
+
+from evengraph.store import Row, Store
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One place of a table or curve, and the runs it stands on.
+
+    Args:
+        setup: Name of graph and protocol.
+        dataset: Name of the graph.
+        label: What the method is called.
+        varies: The field that varies along a curve, if one does.
+        value: Its value here.
+        chosen: Settings that validation chose.
+        paper: Published means and deviations by metric, if there are any.
+        rows: Runs, one for each seed.
+    """
+
+    setup: str
+    dataset: str
+    label: str
+    varies: str | None
+    value: Any
+    chosen: Mapping[str, Any]
+    paper: Mapping[str, Mapping[str, float | None]] | None
+    rows: Sequence[Row]
+
+    def values(self, metric: str) -> list[float]:
+        """The metric of every run, by seed."""
+        return [row.outcome["metrics"][metric] for row in self.rows]
+
+    def by_seed(self, metric: str) -> dict[int, float]:
+        """The metric of each seed."""
+        return {row.job.seed: row.outcome["metrics"][metric] for row in self.rows}
+
+    def mean(self, metric: str) -> float:
+        """Over seeds."""
+        return fmean(self.values(metric))
+
+    def deviation(self, metric: str) -> float:
+        """The population deviation, as the paper has it."""
+        return pstdev(self.values(metric))
+
+    def published(self, metric: str) -> float | None:
+        """The paper's mean."""
+        return None if self.paper is None else self.paper[metric]["mean"]
+
+    def of_seeds(self, seeds: Iterable[int]) -> Cell:
+        """The same place with some of the runs."""
+        wanted = set(seeds)
+        kept = [row for row in self.rows if row.job.seed in wanted]
+        return Cell(**{**vars(self), "rows": kept})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Board:
+    """What an experiment shows."""
+
+    name: str
+    title: str
+    draws: str
+    seeds: Sequence[int]
+    cells: Sequence[Cell]
+
+    @property
+    def setups(self) -> list[str]:
+        """Names of the set-ups, in their order."""
+        return list(dict.fromkeys(cell.setup for cell in self.cells))
+
+    @property
+    def labels(self) -> list[str]:
+        """Names of the methods, in their order."""
+        return list(dict.fromkeys(cell.label for cell in self.cells))
+
+    def find(self, setup: str, label: str) -> Cell | None:
+        """A place of a table; none if nothing was run there."""
+        found = (c for c in self.cells if (c.setup, c.label, c.varies) == (setup, label, None))
+        return next(found, None)
+
+    def curves(self) -> dict[str, list[Cell]]:
+        """Places along each curve, by its name."""
+        found: dict[str, list[Cell]] = {}
+        for cell in self.cells:
+            if cell.varies is not None:
+                found.setdefault(cell.label, []).append(cell)
+        return found
+
+    def of_first_seeds(self) -> Board:
+        """The board with the seeds that the paper used alone."""
+        cells = [cell.of_seeds(self.seeds) for cell in self.cells]
+        return Board(**{**vars(self), "cells": [cell for cell in cells if cell.rows]})
+
+
+def boards_of(store: Store) -> list[Board]:
+    """Every experiment that a store holds."""
+    rows = {row.job.key: row for row in store.rows()}
+    found = []
+    for name, content in store.boards().items():
+        cells = [_cell(part, rows) for part in content["cells"]]
+        board = Board(
+            name=name,
+            title=content["title"],
+            draws=content["draws"],
+            seeds=content["seeds"],
+            cells=[cell for cell in cells if cell.rows],
+        )
+        found.append(board)
+    return found
+
+
+def _cell(part: Mapping[str, Any], rows: Mapping[str, Row]) -> Cell:
+    names = ("setup", "dataset", "label", "varies", "value", "chosen", "paper")
+    own = [rows[key] for key in part["keys"] if key in rows]
+    return Cell(**{name: part[name] for name in names}, rows=own)

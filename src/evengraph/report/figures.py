@@ -1,0 +1,267 @@
+"""Figures of experiments, by matplotlib: SVG for pages and print, PNG for slides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evengraph.report.boards import Board, Cell
+from evengraph.report.statistics import interval
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+METRIC = "balanced_accuracy"
+# Okabe and Ito's colours, which most colour-blind people can tell apart; ours is the strongest.
+COLOURS = ("#9aa0a6", "#56b4e9", "#009e73", "#f0e442", "#cc79a7", "#e69f00", "#0072b2", "#b39ddb")
+OURS = "#d55e00"
+STYLE: Any = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "grid.alpha": 0.3,
+    "axes.axisbelow": True,
+    "figure.constrained_layout.use": True,
+    "svg.hashsalt": "evengraph",  # the same file for the same figures
+    "svg.fonttype": "none",
+}
+
+
+def figures(board: Board) -> Iterator[tuple[str, Figure]]:
+    """Every figure of a board, with a name for its file."""
+    draw: dict[str, Callable[[Board], Figure | None]] = {
+        "comparison": methods_figure,
+        "ablation": ablation_figure,
+        "sensitivity": curves_figure,
+        "recall": recall_figure,
+        "confusion": confusion_figure,
+        "cost": cost_figure,
+    }
+    wanted = [
+        board.draws,
+        *("recall", "confusion", "cost")[: 3 if board.draws == "comparison" else 0],
+    ]
+    for name in wanted:
+        found = draw[name](board)
+        if found is not None:
+            yield f"{board.name}-{name}", found
+
+
+def save(figure: Figure, path: Path) -> list[Path]:
+    """Write a figure as SVG and PNG."""
+    import matplotlib.pyplot as plt
+
+    written = []
+    for kind, options in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": 160})):
+        goal = path.with_suffix(f".{kind}")
+        figure.savefig(goal, **options)
+        written.append(goal)
+    plt.close(figure)
+    return written
+
+
+def methods_figure(board: Board) -> Figure:
+    """Every method in every set-up, with its interval; the paper's mean as a dash."""
+    setups, labels = board.setups, board.labels
+    columns = min(len(setups), 4)
+    rows = -(-len(setups) // columns)
+    figure, places = _grid(rows, columns, width=2.6, height=2.4)
+    for place, setup in zip(places, setups, strict=False):
+        for position, label in enumerate(labels):
+            cell = board.find(setup, label)
+            if cell is None:
+                continue
+            _dot(place, position, cell, _colour(board, label))
+            paper = cell.published(METRIC)
+            if paper is not None:
+                place.plot([position - 0.4, position + 0.4], [paper, paper], color="black", lw=1.2)
+        place.set_title(setup, fontsize=9)
+        place.set_xticks(range(len(labels)), labels, rotation=60, ha="right", fontsize=7)
+        place.grid(visible=False, axis="x")
+    for place in places[len(setups) :]:
+        place.set_visible(False)
+    places[0].set_ylabel("balanced accuracy, %")
+    figure.suptitle(f"{board.title}: mean and 95% interval; dash: the paper's mean", fontsize=10)
+    return figure
+
+
+def ablation_figure(board: Board) -> Figure:
+    """How far each variant falls below the whole method, with the interval of the difference."""
+    setups = board.setups
+    whole = next(cell.label for cell in board.cells if cell.chosen)
+    labels = [label for label in board.labels if label != whole]
+    figure, places = _grid(1, len(setups), width=2.6, height=3.0)
+    for place, setup in zip(places, setups, strict=True):
+        full = board.find(setup, whole)
+        for position, label in enumerate(labels):
+            cell = board.find(setup, label)
+            if cell is None or full is None:
+                continue
+            one, two = cell.by_seed(METRIC), full.by_seed(METRIC)
+            gaps = [one[seed] - two[seed] for seed in one if seed in two]
+            low, high = interval(gaps) or (gaps[0], gaps[0])
+            mean = float(np.mean(gaps))
+            place.barh(position, mean, color=COLOURS[0] if high > 0 else OURS, height=0.7)
+            place.plot([low, high], [position, position], color="black", lw=1)
+            if cell.paper is not None and full.paper is not None:
+                paper = (cell.published(METRIC) or 0) - (full.published(METRIC) or 0)
+                place.plot([paper, paper], [position - 0.35, position + 0.35], color="black", lw=2)
+        place.axvline(0, color="black", lw=0.8)
+        place.set_title(setup, fontsize=9)
+        place.set_yticks(range(len(labels)), labels if place is places[0] else [""] * len(labels))
+        place.invert_yaxis()
+        place.grid(visible=True, axis="x")
+        place.grid(visible=False, axis="y")
+        place.set_xlabel("points of bAcc")
+    figure.suptitle(
+        f"{board.title}: difference to {whole} on the same seeds, 95% interval", fontsize=10
+    )
+    return figure
+
+
+def curves_figure(board: Board) -> Figure | None:
+    """A curve for each field, with a band of its 95% interval."""
+    curves = board.curves()
+    if not curves:
+        return None
+    figure, places = _grid(1, len(curves), width=2.6, height=2.4)
+    for place, (name, cells) in zip(places, curves.items(), strict=True):
+        values = range(len(cells))
+        means = [cell.mean(METRIC) for cell in cells]
+        ends = [
+            interval(cell.values(METRIC)) or (m, m) for cell, m in zip(cells, means, strict=True)
+        ]
+        place.fill_between(
+            values, [e[0] for e in ends], [e[1] for e in ends], color=OURS, alpha=0.2
+        )
+        place.plot(values, means, color=OURS, marker="o", ms=4)
+        place.set_xticks(list(values), [str(cell.value) for cell in cells], fontsize=7)
+        place.set_xlabel(name)
+    ends = [place.get_ylim() for place in places]
+    for place in places:
+        place.set_ylim(min(end[0] for end in ends), max(end[1] for end in ends))
+    places[0].set_ylabel("balanced accuracy, %")
+    figure.suptitle(f"{board.title}, {board.setups[0]}: mean and 95% interval", fontsize=10)
+    return figure
+
+
+def recall_figure(board: Board) -> Figure | None:
+    """Recall of each class, from the largest in training to the smallest."""
+    setups = board.setups
+    columns = min(len(setups), 4)
+    rows = -(-len(setups) // columns)
+    figure, places = _grid(rows, columns, width=2.6, height=2.2)
+    shown = [label for label in ("GCN", "LTE4G", "Uni-GNN") if label in board.labels]
+    for place, setup in zip(places, setups, strict=False):
+        for label in shown or board.labels:
+            cell = board.find(setup, label)
+            if cell is None or "per_class" not in cell.rows[0].outcome:
+                continue
+            recall = np.mean([_head_to_tail(row.outcome) for row in cell.rows], axis=0)
+            colour = _colour(board, label)
+            place.plot(range(len(recall)), recall, marker="o", ms=3, color=colour, label=label)
+        place.set_title(setup, fontsize=9)
+        place.set_xticks([])
+        place.set_xlabel("classes, largest to smallest", fontsize=7)
+    for place in places[len(setups) :]:
+        place.set_visible(False)
+    places[0].set_ylabel("recall, %")
+    places[0].legend(fontsize=7, frameon=False)
+    figure.suptitle(f"{board.title}: recall from head to tail", fontsize=10)
+    return figure
+
+
+def _head_to_tail(outcome: Any) -> list[float]:
+    """Recalls in the order of the training classes' sizes, the largest first."""
+    recall = outcome["per_class"]["recall"]
+    counts = outcome.get("class_counts") or [0] * len(recall)
+    order = sorted(range(len(recall)), key=lambda c: -counts[c])
+    return [recall[c] for c in order]
+
+
+def confusion_figure(board: Board) -> Figure | None:
+    """Where the nodes of each class go, GCN beside ours, in the first set-up."""
+    setup = board.setups[0]
+    cells = [board.find(setup, label) for label in ("GCN", "Uni-GNN")]
+    cells = [c for c in cells if c is not None and "confusion_matrix" in c.rows[0].outcome]
+    if not cells:
+        return None
+    figure, places = _grid(1, len(cells), width=3.2, height=3.2)
+    for place, cell in zip(places, cells, strict=True):
+        assert cell is not None
+        total = np.sum([row.outcome["confusion_matrix"] for row in cell.rows], axis=0)
+        share = 100 * total / np.maximum(total.sum(axis=1, keepdims=True), 1)
+        place.imshow(share, cmap="Oranges", vmin=0, vmax=100)
+        for (row, column), value in np.ndenumerate(share):
+            colour = "white" if value > 60 else "black"
+            text = f"{value:.0f}"
+            place.text(column, row, text, ha="center", va="center", fontsize=7, color=colour)
+        place.set_title(cell.label, fontsize=9)
+        place.set_xlabel("predicted class")
+        place.grid(visible=False)
+    places[0].set_ylabel("true class")
+    figure.suptitle(f"{setup}: percent of each class, all seeds", fontsize=10)
+    return figure
+
+
+def cost_figure(board: Board) -> Figure | None:
+    """Seconds and memory of a run against balanced accuracy, over all set-ups."""
+    figure, places = _grid(1, 2, width=3.6, height=2.8)
+    for place, name, words in zip(
+        places, ("seconds", "memory"), ("seconds a run", "GiB that a run added"), strict=True
+    ):
+        for label in board.labels:
+            cells = [cell for cell in board.cells if cell.label == label]
+            pairs = [
+                (row.outcome.get(name), row.outcome["metrics"][METRIC])
+                for cell in cells
+                for row in cell.rows
+                if row.outcome.get("together", 1) == 1  # side by side, none has its own cost
+            ]
+            known = [(cost, score) for cost, score in pairs if cost]
+            if not known:
+                continue
+            cost, score = np.mean(known, axis=0)
+            place.scatter(cost, score, color=_colour(board, label), s=36, zorder=3)
+            place.annotate(
+                label, (cost, score), xytext=(4, 3), textcoords="offset points", fontsize=7
+            )
+        place.set_xscale("log")
+        place.set_xlabel(words)
+        place.grid(visible=True, axis="both")
+    places[0].set_ylabel("mean balanced accuracy, %")
+    figure.suptitle(f"{board.title}: what accuracy costs, mean over set-ups", fontsize=10)
+    return figure
+
+
+def _grid(rows: int, columns: int, *, width: float, height: float) -> tuple[Figure, Sequence[Axes]]:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    with plt.rc_context(STYLE):
+        size = (max(columns * width, 4.0), rows * height + 0.5)
+        figure, places = plt.subplots(rows, columns, figsize=size, squeeze=False)
+    return figure, list(places.flat)
+
+
+def _dot(place: Axes, position: int, cell: Cell, colour: str) -> None:
+    """Dots, not bars: an axis that does not start at zero would make bars lie."""
+    ends = interval(cell.values(METRIC))
+    if ends is not None:
+        place.plot([position, position], ends, color=colour, lw=2)
+    place.plot(position, cell.mean(METRIC), "o", color=colour, ms=6, zorder=3)
+
+
+def _colour(board: Board, label: str) -> str:
+    chosen = [cell.label for cell in board.cells if cell.chosen]
+    if label in chosen or label == "Uni-GNN":
+        return OURS
+    return COLOURS[board.labels.index(label) % len(COLOURS)]

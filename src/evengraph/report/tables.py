@@ -1,0 +1,198 @@
+"""Tables of experiments in Markdown, LaTeX and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from evengraph.report.boards import Board, Cell
+from evengraph.report.statistics import comparisons, interval, mean_ranks
+from evengraph.results import HEADLINE
+
+TITLES = {"balanced_accuracy": "bAcc", "macro_f1": "Macro-F1", "g_mean": "G-Means"}
+
+
+def markdown(board: Board) -> str:
+    """The whole board: a table for each graph and metric, ranks, choices and tests."""
+    parts = [f"## {board.title}", _words(board)]
+    if board.draws == "sensitivity":
+        parts += [_curve(name, cells) for name, cells in board.curves().items()]
+    else:
+        for dataset, metric in _pages(board):
+            parts.append(f"### {dataset}, {TITLES[metric]}")
+            parts.append(_markdown(*_grid(board, dataset, metric, bold="**{}**")))
+        parts += _ranks(board)
+    parts += _choices(board)
+    parts += _tests(board)
+    return "\n\n".join(parts) + "\n"
+
+
+def latex(board: Board) -> str:
+    """A tabular for each graph and metric, for a document that has booktabs."""
+    parts = []
+    for dataset, metric in _pages(board):
+        header, *rows = _grid(board, dataset, metric, bold="\\textbf{{{}}}")
+        columns = "l" + "r" * (len(header) - 1)
+        lines = [" & ".join(_tex(cell) for cell in row) + " \\\\" for row in (header, *rows)]
+        body = ["\\toprule", lines[0], "\\midrule", *lines[1:], "\\bottomrule"]
+        parts.append(
+            f"% {board.title}: {dataset}, {TITLES[metric]}\n\\begin{{tabular}}{{{columns}}}\n"
+            + "\n".join(body)
+            + "\n\\end{tabular}\n"
+        )
+    return "\n".join(parts)
+
+
+def table_csv(boards: Iterable[Board]) -> str:
+    """Every place of every board, a line each."""
+    lines = [_flat(board, cell) for board in boards for cell in board.cells]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(lines[0]) if lines else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    return text.getvalue()
+
+
+def _flat(board: Board, cell: Cell) -> dict[str, Any]:
+    line: dict[str, Any] = {
+        "experiment": board.name,
+        "setup": cell.setup,
+        "method": cell.label,
+        "varies": cell.varies or "",
+        "value": "" if cell.value is None else cell.value,
+        "seeds": len(cell.rows),
+    }
+    for metric in HEADLINE:
+        ends = interval(cell.values(metric))
+        paper = cell.published(metric)
+        mean = cell.mean(metric)
+        line |= {
+            metric: round(mean, 3),
+            f"{metric}_std": round(cell.deviation(metric), 3),
+            f"{metric}_low": "" if ends is None else round(ends[0], 3),
+            f"{metric}_high": "" if ends is None else round(ends[1], 3),
+            f"{metric}_paper": "" if paper is None else paper,
+            f"{metric}_difference": "" if paper is None else round(mean - paper, 3),
+        }
+    return line | {"chosen": _settings(cell)}
+
+
+def _pages(board: Board) -> list[tuple[str, str]]:
+    """A table for each graph and metric."""
+    datasets = dict.fromkeys(cell.dataset for cell in board.cells if cell.varies is None)
+    return [(dataset, metric) for dataset in datasets for metric in HEADLINE]
+
+
+def _grid(board: Board, dataset: str, metric: str, *, bold: str) -> list[list[str]]:
+    """Methods by set-ups: mean (deviation), the paper's mean, the difference."""
+    setups = list(dict.fromkeys(c.setup for c in board.cells if c.dataset == dataset))
+    header = ["method"]
+    for setup in setups:
+        header += [setup.removeprefix(f"{dataset}-"), "paper", "difference"]
+    rows = [header]
+    best = {
+        setup: max(c.mean(metric) for c in board.cells if c.setup == setup and not c.varies)
+        for setup in setups
+    }
+    for label in board.labels:
+        row = [label]
+        for setup in setups:
+            cell = board.find(setup, label)
+            row += ["", "", ""] if cell is None else _three(cell, metric, best[setup], bold)
+        rows.append(row)
+    return [_without_empty(rows, place) for place in range(len(rows))]
+
+
+def _three(cell: Cell, metric: str, best: float, bold: str) -> list[str]:
+    mean, paper = cell.mean(metric), cell.published(metric)
+    shown = f"{mean:.1f} ({cell.deviation(metric):.1f})"
+    shown = bold.format(shown) if mean == best else shown
+    return [shown, *(["", ""] if paper is None else [f"{paper:.1f}", f"{mean - paper:+.1f}"])]
+
+
+def _without_empty(rows: Sequence[Sequence[str]], place: int) -> list[str]:
+    """A row without the columns in which nothing stands below the header."""
+    kept = [n for n in range(len(rows[0])) if any(row[n] for row in rows[1:])]
+    return [rows[place][n] for n in kept]
+
+
+def _markdown(header: Sequence[str], *rows: Sequence[str]) -> str:
+    rule = ["---"] + ["---:"] * (len(header) - 1)
+    return "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *rows))
+
+
+def _words(board: Board) -> str:
+    counts = sorted({len(cell.rows) for cell in board.cells})
+    many = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f"Mean (standard deviation) over {many} seeds, in percent; the best mean in bold."
+
+
+def _curve(name: str, cells: Sequence[Cell]) -> str:
+    rows = [[name, "seeds", "bAcc", "95% interval", "Macro-F1"]]
+    for cell in cells:
+        values = cell.values("balanced_accuracy")
+        ends = interval(values)
+        rows.append(
+            [
+                str(cell.value),
+                str(len(values)),
+                f"{cell.mean('balanced_accuracy'):.1f} ({cell.deviation('balanced_accuracy'):.1f})",
+                f"{ends[0]:.1f} to {ends[1]:.1f}" if ends else "",
+                f"{cell.mean('macro_f1'):.1f}",
+            ]
+        )
+    return _markdown(*rows)
+
+
+def _ranks(board: Board) -> list[str]:
+    ranks = {metric: mean_ranks(board, metric) for metric in HEADLINE}
+    if not ranks[HEADLINE[0]]:
+        return []
+    order = sorted(board.labels, key=lambda label: ranks[HEADLINE[0]][label])
+    rows = [["method", *TITLES.values()]]
+    rows += [[label, *(f"{ranks[metric][label]:.1f}" for metric in HEADLINE)] for label in order]
+    count = len(board.setups)
+    return [f"### Mean rank over {count} set-ups (1 is best)", _markdown(*rows)]
+
+
+def _choices(board: Board) -> list[str]:
+    lines = [f"- {c.setup}, {c.label}: {_settings(c)}" for c in board.cells if c.chosen]
+    return ["### Settings that validation chose", "\n".join(lines)] if lines else []
+
+
+def _settings(cell: Cell) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in cell.chosen.items())
+
+
+def _tests(board: Board) -> list[str]:
+    """The method that was searched over against all others, where there are seeds enough."""
+    chosen = [cell.label for cell in board.cells if cell.chosen]
+    found = comparisons(board, chosen[0], HEADLINE[0]) if chosen else []
+    if not found:
+        return []
+    header = ["set-up", "against", "seeds", "difference", "95% interval", "p", "p, corrected"]
+    rows = [
+        [
+            one.setup,
+            one.against,
+            str(one.seeds),
+            f"{one.difference:+.1f}",
+            f"{one.low:+.1f} to {one.high:+.1f}",
+            f"{one.p:.2g}",
+            f"{one.corrected:.2g}",
+        ]
+        for one in found
+    ]
+    title = f"### {chosen[0]} against the others, bAcc on the same seeds"
+    note = (
+        "Intervals by bootstrap; p of a paired t-test, corrected after Holm for all lines of this "
+        "table."
+    )
+    return [title, _markdown(header, *rows), note]
+
+
+def _tex(text: str) -> str:
+    """Text for LaTeX; what is bold already stays."""
+    return text.replace("_", "\\_").replace("%", "\\%")
