@@ -37,6 +37,10 @@ CREATE TABLE IF NOT EXISTS boards (
     name TEXT PRIMARY KEY,
     content TEXT NOT NULL
 );
+CREATE TABLE IF NOT EXISTS maps (
+    key TEXT PRIMARY KEY,
+    content TEXT NOT NULL
+);
 CREATE TABLE IF NOT EXISTS claims (
     key TEXT PRIMARY KEY,
     host TEXT NOT NULL,
@@ -188,13 +192,25 @@ class Store:
         """Write what an experiment shows; it replaces what it showed before."""
         with self._open() as base:
             values = (name, json.dumps(content))
-            base.execute("INSERT OR REPLACE INTO boards VALUES (?, ?)", values)
+            text = "INSERT INTO boards VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET content = ?"
+            base.execute(text, (*values, values[1]))
 
     def boards(self) -> dict[str, dict[str, Any]]:
         """What every experiment shows, by its name."""
         with self._open() as base:
             found = base.execute("SELECT name, content FROM boards ORDER BY rowid").fetchall()
         return {name: json.loads(content) for name, content in found}
+
+    def keep_map(self, key: str, content: Mapping[str, Any]) -> None:
+        """Write where the nodes of a run lie in a plane."""
+        with self._open() as base:
+            base.execute("INSERT OR REPLACE INTO maps VALUES (?, ?)", (key, json.dumps(content)))
+
+    def map_of(self, key: str) -> dict[str, Any] | None:
+        """Where the nodes of a run lie in a plane, if that was kept."""
+        with self._open() as base:
+            found = base.execute("SELECT content FROM maps WHERE key = ?", (key,)).fetchone()
+        return None if found is None else json.loads(found[0])
 
     # Claims: who is at work on what, so that two processes do not do the same.
 

@@ -2,7 +2,8 @@ import math
 
 import pytest
 
-from evengraph.experiment.paper import _rows, paper_cell
+from evengraph.experiment.paper import _rows, ablation_cell, paper_cell
+from evengraph.experiment.spec import read_spec
 from evengraph.results import HEADLINE
 
 CLASSES = {"cora": 7, "citeseer": 6, "pubmed": 3}
@@ -24,10 +25,28 @@ def test_no_cell_for_another_setup():
 
 
 def test_fourteen_setups_of_uni_gnn():
-    assert sum(row["method"] == "unignn" for row in _rows()) == 14
+    assert sum(row["method"] == "unignn" for row in _rows("paper.csv")) == 14
 
 
-@pytest.mark.parametrize("row", _rows(), ids=lambda row: f"{row['dataset']}-{row['method']}")
+def test_ten_variants_in_four_setups():
+    rows = _rows("ablation.csv")
+    labels = [entry.label for entry in read_spec("table3").entries]
+    assert sorted({row["label"] for row in rows}) == sorted(labels)
+    assert len(rows) == 4 * len(labels) == 40
+    fields = {"minority": 3, "ratio": 0.1}
+    cell = ablation_cell("cora", "step", fields, "Ind. Enc.")
+    assert cell is not None
+    assert cell["g_mean"] == {"mean": 84.3, "std": 2.5}
+    whole = ablation_cell("cora", "step", fields, "Uni-GNN")
+    assert whole == paper_cell("cora", "step", fields, "unignn")
+    assert ablation_cell("cora", "step", fields, "nothing") is None
+
+
+@pytest.mark.parametrize(
+    "row",
+    [*_rows("paper.csv"), *_rows("ablation.csv")],
+    ids=lambda row: f"{row['dataset']}-{row.get('method') or row['label']}",
+)
 def test_g_mean_follows_from_balanced_accuracy(row):
     # On balanced test sets one is a function of the other, up to the mean over three runs;
     # this finds slips of the copyist.

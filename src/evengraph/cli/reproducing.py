@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from statistics import fmean, pstdev
 from time import perf_counter
@@ -26,6 +27,7 @@ from rich.table import Table
 
 from evengraph.cli.console import err, out
 from evengraph.experiment.engines import OnRow, Place, pick_engine
+from evengraph.experiment.mapping import embed_nodes
 from evengraph.experiment.paper import paper_cell
 from evengraph.experiment.plan import Cell, Plan
 from evengraph.experiment.reproduce import check, reproduce
@@ -65,7 +67,8 @@ def run_experiments(
     stopped = False
     try:
         with _display(store, failed) as (on_row, on_round):
-            reproduce(specs, store, work, on_row=on_row, on_round=on_round)
+            embed = partial(embed_nodes, place=place)
+            reproduce(specs, store, work, on_row=on_row, on_round=on_round, embed=embed)
     except KeyboardInterrupt:
         stopped = True
     rows = store.rows()

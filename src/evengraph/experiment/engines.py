@@ -162,7 +162,7 @@ def execute(jobs: Sequence[Job], device: torch.device, root: Path | None, on_row
     for job in jobs:
         method: Method = METHODS[job.method](**job.method_fields)
         try:
-            task = _task(job, device, root)
+            task = make_task(job, device, root)
             with _Memory(device) as memory:
                 record = run_seed(task, method, seed=job.seed)
         except FAILURES as error:
@@ -178,7 +178,7 @@ def _together(
 ) -> Sequence[Job]:
     """Side by side; returns those that want to be tried alone, as memory ran out."""
     methods = [METHODS[job.method](**job.method_fields) for job in jobs]
-    tasks = _shared([_task(job, device, root) for job in jobs])
+    tasks = _shared([make_task(job, device, root) for job in jobs])
     ended = set()
 
     def fitted(place: int) -> None:
@@ -222,7 +222,8 @@ def load_once(dataset: str, root: Path | None) -> Data:
     return load(dataset, root=root)
 
 
-def _task(job: Job, device: torch.device, root: Path | None) -> Task:
+def make_task(job: Job, device: torch.device, root: Path | None) -> Task:
+    """What a job learns."""
     protocol: Any = IMBALANCES[job.imbalance](**job.imbalance_fields)
     task: Task = protocol(load_once(job.dataset, root), seed=job.seed).to(device)
     return task

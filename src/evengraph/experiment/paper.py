@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from evengraph.results import HEADLINE
 
+Published = dict[str, dict[str, float | None]]
+"""Mean and deviation of each metric of the tables, in percent."""
+
 
 def paper_cell(
     dataset: str, imbalance: str, fields: Mapping[str, Any], method: str
-) -> dict[str, dict[str, float | None]] | None:
-    """Mean and deviation that the paper gives for a set-up and a method, in percent.
+) -> Published | None:
+    """What the paper gives for a set-up and a method.
 
     Args:
         dataset: Name of the graph.
@@ -21,9 +25,23 @@ def paper_cell(
         fields: The protocol's fields; only those that the paper varies matter.
         method: Name of the method.
     """
-    for row in _rows():
+    return _cell("paper.csv", dataset, imbalance, fields, method=method)
+
+
+def ablation_cell(
+    dataset: str, imbalance: str, fields: Mapping[str, Any], label: str
+) -> Published | None:
+    """What the paper's table of ablations gives for a variant, by its label there."""
+    return _cell("ablation.csv", dataset, imbalance, fields, label=label)
+
+
+def _cell(
+    file: str, dataset: str, imbalance: str, fields: Mapping[str, Any], **wanted: str
+) -> Published | None:
+    wanted |= {"dataset": dataset, "imbalance": imbalance}
+    for row in _rows(file):
         if (
-            (row["dataset"], row["imbalance"], row["method"]) == (dataset, imbalance, method)
+            all(row[name] == value for name, value in wanted.items())
             and float(row["ratio"]) == fields.get("ratio")
             and (not row["minority"] or int(row["minority"]) == fields.get("minority"))
         ):
@@ -38,7 +56,8 @@ def _number(text: str) -> float | None:
     return float(text) if text else None
 
 
-def _rows() -> list[dict[str, str]]:
-    text = files("evengraph.experiment").joinpath("paper.csv").read_text(encoding="utf-8")
+@cache
+def _rows(file: str) -> list[dict[str, str]]:
+    text = files("evengraph.experiment").joinpath(file).read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     return list(csv.DictReader(lines))

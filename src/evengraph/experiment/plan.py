@@ -83,6 +83,13 @@ class Plan:
                     )
         return found
 
+    def mapped(self) -> Job | None:
+        """The run whose embeddings are drawn, once it has ended well."""
+        for cell in self.cells():
+            if cell.entry.label == self.spec.map and cell.setup is self.spec.setups[0]:
+                return cell.rows[0].job
+        return None
+
     def choice(self, setup: Setup, entry: Entry) -> Fields | None:
         """The settings of an entry in a set-up; None while, or if, they cannot be told."""
         candidates = self._candidates(setup, entry)

@@ -8,7 +8,7 @@ from time import sleep
 from typing import Any
 
 from evengraph.experiment.engines import Engine, OnRow, load_once
-from evengraph.experiment.paper import paper_cell
+from evengraph.experiment.paper import ablation_cell, paper_cell
 from evengraph.experiment.plan import Cell, Plan
 from evengraph.experiment.spec import Spec
 from evengraph.imbalance import IMBALANCES
@@ -25,6 +25,7 @@ def reproduce(
     *,
     on_row: OnRow = lambda row: None,
     on_round: Callable[[int], None] = lambda missing: None,
+    embed: Callable[[Job], dict[str, Any] | None] | None = None,
 ) -> None:
     """Run every experiment to its end; what the store holds is not run again.
 
@@ -37,6 +38,7 @@ def reproduce(
         engine: Does the runs.
         on_row: Hears of every run that ends.
         on_round: Hears how many runs are missing, at the start of a round.
+        embed: Does a run once more, to see where its nodes lie.
     """
     while jobs := missing(specs, store):
         on_round(len(jobs))
@@ -45,6 +47,11 @@ def reproduce(
         if len(store.rows()) == before:
             sleep(WAIT)
     for spec in specs:
+        job = Plan(spec, store.rows()).mapped()
+        wanted = job is not None and store.map_of(job.key) is None
+        found = embed(job) if job is not None and wanted and embed is not None else None
+        if job is not None and found is not None:
+            store.keep_map(job.key, found)
         store.keep_board(spec.name, board(spec, store))
 
 
@@ -61,20 +68,26 @@ def check(specs: Sequence[Spec], root: Path | None = None) -> None:
 
 def board(spec: Spec, store: Store) -> dict[str, Any]:
     """What an experiment shows, in a form that can be drawn without any method at hand."""
+    plan = Plan(spec, store.rows())
+    job = plan.mapped()
     return {
         "title": spec.title,
         "draws": spec.draws,
         "seeds": list(spec.seeds),
-        "cells": [_shown(cell) for cell in Plan(spec, store.rows()).cells()],
+        "map": None if job is None or store.map_of(job.key) is None else job.key,
+        "cells": [_shown(cell, spec.draws) for cell in plan.cells()],
     }
 
 
-def _shown(cell: Cell) -> dict[str, Any]:
+def _shown(cell: Cell, draws: str) -> dict[str, Any]:
     setup, entry = cell.setup, cell.entry
     fields = [name for name in (entry.grid or entry.search or entry.vary) if name != "trials"]
+    where = setup.dataset, setup.imbalance, setup.fields
     published = None
-    if entry.label == METHODS[entry.method].title:  # a variant of a method has no cell there
-        published = paper_cell(setup.dataset, setup.imbalance, setup.fields, entry.method)
+    if draws == "ablation":
+        published = ablation_cell(*where, entry.label)
+    elif entry.label == METHODS[entry.method].title:  # a variant of a method has no cell there
+        published = paper_cell(*where, entry.method)
     return {
         "setup": setup.name,
         "dataset": setup.dataset,

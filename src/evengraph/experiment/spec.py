@@ -68,7 +68,17 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """What to run and how to draw it."""
+    """What to run and how to draw it.
+
+    Args:
+        name: Of the file.
+        title: Of the tables.
+        draws: What kind of tables and figures.
+        seeds: Of every run; settings are chosen on them.
+        setups: Graphs and protocols.
+        entries: Methods.
+        map: Label of the method whose embeddings are drawn, in the first set-up.
+    """
 
     name: str
     title: str
@@ -76,6 +86,7 @@ class Spec:
     seeds: Sequence[int]
     setups: Sequence[Setup]
     entries: Sequence[Entry]
+    map: str = ""
 
     def narrowed(
         self,
@@ -129,7 +140,8 @@ class _Reader:
 
     def spec(self, name: str, quick: bool) -> Spec:
         content = self.content
-        self._known(content, ("title", "draws", "seeds", "setup", "method", "quick"), "key", ())
+        allowed = ("title", "draws", "seeds", "map", "setup", "method", "quick")
+        self._known(content, allowed, "key", ())
         draws = content.get("draws", "comparison")
         if draws not in DRAWS:
             self._refuse(unknown("draws", str(draws), DRAWS), ("draws",))
@@ -140,6 +152,10 @@ class _Reader:
         setups = [self._setup(part, place) for place, part in enumerate(content["setup"])]
         entries = [self._entry(part, place) for place, part in enumerate(content["method"])]
         self._check_labels(entries)
+        drawn = str(content.get("map", ""))
+        labels = [entry.label for entry in entries]
+        if drawn and drawn not in labels:
+            self._refuse(unknown("label", drawn, labels), ("map",))
         found = Spec(
             name=name,
             title=str(content.get("title", name)),
@@ -147,6 +163,7 @@ class _Reader:
             seeds=seeds,
             setups=setups,
             entries=entries,
+            map=drawn,
         )
         return self._quick(found) if quick else found
 

@@ -207,6 +207,17 @@ class UniGNN(Method):
         self.net_.remember(self.inputs_)
         return self.net_.forward(self._inputs(graph), self.net_.nearest)
 
+    @torch.no_grad()
+    def embeddings(self) -> tuple[Tensor, Tensor | None]:
+        """Of the nodes that it was fitted to, what both encoders end in, and their last clusters.
+
+        Shapes:
+            returns: (N, width), and int64, (N,)
+        """
+        net, last = self.net_, self.layers - 1
+        found = net.embed(self.inputs_, net.stored)
+        return found, net.get_buffer(f"clusters_{last}") if "semantic" in net.encoders else None
+
     def _inputs(self, graph: Data) -> Connectivity:
         edges = to_undirected(graph.edge_index, num_nodes=graph.num_nodes)
         device, size = graph.x.device, graph.num_nodes

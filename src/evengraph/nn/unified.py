@@ -85,6 +85,13 @@ class UnifiedNetwork(nn.Module):
         """Logits of all nodes, without dropout."""
         return self.rest(self.first(inputs, clusters), inputs, clusters)
 
+    def embed(self, inputs: Connectivity, clusters: FindClusters) -> Tensor:
+        """What both encoders end in, side by side, without dropout."""
+        joint = self._activate(self.first(inputs, clusters), False)
+        for layer in range(1, len(self.weights)):
+            joint = self._activate(self._layer(layer, joint, inputs, clusters), False)
+        return joint
+
     def first(self, inputs: Connectivity, clusters: FindClusters) -> Tensor:
         """The first layer of both encoders, side by side, before their activation."""
         return self._layer(0, inputs.x, inputs, clusters)

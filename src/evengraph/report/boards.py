@@ -63,13 +63,23 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Board:
-    """What an experiment shows."""
+    """What an experiment shows.
+
+    Args:
+        name: Of the experiment.
+        title: For people.
+        draws: What kind of tables and figures.
+        seeds: That settings were chosen on.
+        cells: Places of its tables and curves.
+        map: Where the nodes of one run lie in a plane, with their classes and clusters.
+    """
 
     name: str
     title: str
     draws: str
     seeds: Sequence[int]
     cells: Sequence[Cell]
+    map: Mapping[str, Any] | None = None
 
     @property
     def setups(self) -> list[str]:
@@ -112,6 +122,7 @@ def boards_of(store: Store) -> list[Board]:
             draws=content["draws"],
             seeds=content["seeds"],
             cells=[cell for cell in cells if cell.rows],
+            map=store.map_of(content["map"]) if content.get("map") else None,
         )
         found.append(board)
     return found

@@ -42,12 +42,10 @@ def figures(board: Board) -> Iterator[tuple[str, Figure]]:
         "recall": recall_figure,
         "confusion": confusion_figure,
         "cost": cost_figure,
+        "map": map_figure,
     }
-    wanted = [
-        board.draws,
-        *("recall", "confusion", "cost")[: 3 if board.draws == "comparison" else 0],
-    ]
-    for name in wanted:
+    more = ("recall", "confusion", "cost", "map") if board.draws == "comparison" else ()
+    for name in (board.draws, *more):
         found = draw[name](board)
         if found is not None:
             yield f"{board.name}-{name}", found
@@ -235,8 +233,30 @@ def cost_figure(board: Board) -> Figure | None:
         place.set_xscale("log")
         place.set_xlabel(words)
         place.grid(visible=True, axis="both")
+        place.set_visible(bool(place.collections))
     places[0].set_ylabel("mean balanced accuracy, %")
     figure.suptitle(f"{board.title}: what accuracy costs, mean over set-ups", fontsize=10)
+    return figure
+
+
+def map_figure(board: Board) -> Figure | None:
+    """Where the nodes of one run lie, by class and by cluster."""
+    if board.map is None:
+        return None
+    found = board.map
+    kinds = [("class", found["classes"]), ("cluster", found["clusters"])]
+    kinds = [(name, values) for name, values in kinds if values is not None]
+    figure, places = _grid(1, len(kinds), width=4.2, height=4.0)
+    for place, (name, values) in zip(places, kinds, strict=True):
+        many = max(values) + 1
+        colours = "tab10" if many <= 10 else "turbo"
+        shuffled = [(value * 37) % many for value in values] if many > 10 else values
+        place.scatter(found["x"], found["y"], c=shuffled, cmap=colours, s=4, lw=0)
+        place.set_title(f"by {name}", fontsize=9)
+        place.set_xticks([])
+        place.set_yticks([])
+        place.grid(visible=False)
+    figure.suptitle(f"{board.setups[0]}: embeddings of one run of Uni-GNN, t-SNE", fontsize=10)
     return figure
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from evengraph.report.boards import Board, Cell
 from evengraph.report.markup import Markup, join, tag
 from evengraph.report.overview_style import SCRIPT, STYLE
-from evengraph.report.plots import curve_panel, dots_panel, gaps_panel
+from evengraph.report.plots import curve_panel, dots_panel, gaps_panel, map_panel
 from evengraph.report.statistics import comparisons, interval, mean_ranks
 from evengraph.report.tables import TITLES
 from evengraph.results import HEADLINE, write_whole
@@ -177,7 +177,11 @@ def _comparison(board: Board) -> list[Markup]:
         "dash is the paper's mean. Point at a method to see it everywhere."
     )
     panels = [dots_panel(board, setup, METRIC) for setup in board.setups]
-    return [tag("p", words), tag("div", *panels, class_="panels")]
+    parts = [tag("p", words), tag("div", *panels, class_="panels")]
+    if board.map is not None:
+        title = f"Embeddings of one run on {board.setups[0]}"
+        parts.append(tag("div", map_panel(board.map, title), class_="panels wide"))
+    return parts
 
 
 def _ablation(board: Board) -> list[Markup]:

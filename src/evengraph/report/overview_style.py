@@ -55,6 +55,24 @@ main, header, footer { max-width: 84rem; }
 .curves .curve { stroke: var(--accent); stroke-width: 2; stroke-opacity: 1; }
 .curves .point circle { fill: var(--accent); stroke: var(--surface); stroke-width: 1.5; }
 .curves .point:hover circle { fill: var(--rare); }
+[data-colours=class] .k0, [data-colours=cluster] .m0 { fill: hsl(210 65% 50%); }
+[data-colours=class] .k1, [data-colours=cluster] .m1 { fill: hsl(30 65% 50%); }
+[data-colours=class] .k2, [data-colours=cluster] .m2 { fill: hsl(130 65% 50%); }
+[data-colours=class] .k3, [data-colours=cluster] .m3 { fill: hsl(0 65% 50%); }
+[data-colours=class] .k4, [data-colours=cluster] .m4 { fill: hsl(275 65% 50%); }
+[data-colours=class] .k5, [data-colours=cluster] .m5 { fill: hsl(55 65% 50%); }
+[data-colours=class] .k6, [data-colours=cluster] .m6 { fill: hsl(190 65% 50%); }
+[data-colours=class] .k7, [data-colours=cluster] .m7 { fill: hsl(330 65% 50%); }
+[data-colours=class] .k8, [data-colours=cluster] .m8 { fill: hsl(90 65% 50%); }
+[data-colours=class] .k9, [data-colours=cluster] .m9 { fill: hsl(240 65% 50%); }
+.map { width: 100%; height: min(34rem, 90vw); margin-top: .6rem; }
+.map .train { stroke: var(--ink); stroke-width: 1.5; }
+.map circle:hover { r: 6px; stroke: var(--ink); }
+.panels.wide { grid-template-columns: minmax(0, 1fr); }
+.switch { display: flex; gap: .5rem; margin-top: .4rem; }
+.switch button { font: inherit; font-size: .85rem; color: var(--ink); background: var(--page);
+  border: 1px solid var(--muted); border-radius: .45rem; padding: .3rem .7rem; cursor: pointer; }
+.switch button[aria-pressed=true] { background: var(--band); border-color: var(--accent); }
 [hidden] { display: none !important; }
 @media print { .filters { display: none; } .sortable { font-size: .75rem; }
   .tall { max-height: none; } .tall thead th { position: static; } }
@@ -120,5 +138,13 @@ SCRIPT = """
     lines.forEach((one) => one.classList.toggle("marked", one.dataset.method === name));
   };
   document.addEventListener("pointerover", mark);
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest(".switch button");
+    if (!button) return;
+    const figure = button.closest("figure");
+    figure.querySelector("svg").dataset.colours = button.dataset.colours;
+    figure.querySelectorAll(".switch button").forEach((one) =>
+      one.setAttribute("aria-pressed", String(one === button)));
+  });
 })();
 """

@@ -5,8 +5,9 @@ Horizontal places are percentages, so a plot narrows with the screen and its tex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
+from typing import Any
 
 from evengraph.report.boards import Board, Cell
 from evengraph.report.charts import percent, ticks
@@ -14,7 +15,7 @@ from evengraph.report.markup import Markup, join, tag
 from evengraph.report.statistics import interval
 
 ROW = 22  # pixels of a method's line
-HEIGHT = 200  # of a curve
+SHADES = 10  # colours of a map
 
 
 def dots_panel(board: Board, setup: str, metric: str) -> Markup:
@@ -123,6 +124,31 @@ def curve_panel(name: str, cells: Sequence[Cell], metric: str, low: float, high:
     picture = tag("svg", *marks, role="img", aria_label=f"{label}{max(means):.1f}", class_="curves")
     caption = tag("figcaption", tag("h3", name))
     return tag("figure", caption, tag("div", picture, class_="plot"))
+
+
+def map_panel(found: Mapping[str, Any], title: str) -> Markup:
+    """Where the nodes of a run lie; a button shows classes or clusters in colour."""
+    clusters = found["clusters"] or [None] * len(found["x"])
+    names = found["class_names"]
+    dots = []
+    parts = (found["x"], found["y"], found["classes"], clusters, found["train"])
+    for x, y, own, cluster, train in zip(*parts, strict=True):
+        word = names[own] if 0 <= own < len(names) else f"class {own}"
+        words = word + ("" if cluster is None else f", cluster {cluster}")
+        words += ", labelled" if train else ""
+        shades = f"k{own % SHADES}" + ("" if cluster is None else f" m{cluster % SHADES}")
+        shades += " train" if train else ""
+        place = {"cx": percent(x), "cy": percent(100 - y)}
+        dots.append(tag("circle", tag("title", words), **place, r=4 if train else 2, class_=shades))
+    words = f"{len(dots):,} nodes laid out by likeness of their embeddings"
+    picture = tag("svg", *dots, role="img", aria_label=words, class_="map", data_colours="class")
+    buttons = [
+        tag("button", f"by {kind}", type="button", data_colours=kind, aria_pressed=pressed)
+        for kind, pressed in (("class", "true"), ("cluster", "false"))
+        if kind == "class" or found["clusters"]
+    ]
+    caption = tag("figcaption", tag("h3", title), tag("div", *buttons, class_="switch"))
+    return tag("figure", caption, picture)
 
 
 def _panel(title: str, rows: Sequence[Markup], low: float, high: float) -> Markup:
