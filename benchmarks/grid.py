@@ -1,8 +1,8 @@
 """The paper's whole grid of Uni-GNN: 40 settings, 14 set-ups, 3 seeds, on one card.
 
 `python -m benchmarks.grid OUT.csv [GRAPH ...]` adds a row to the file the moment a run ends; runs
-that the file holds already are left out. Runs of one graph and one alpha are trained side by side,
-in a process of their own: while one waits for its host to find clusters, another has the card.
+that the file holds already are left out. Runs of one graph and one alpha are trained side by side;
+PubMed, which keeps the card busy, takes turns with the small graphs, which keep the host busy.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from __future__ import annotations
 import csv
 import sys
 import warnings
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Sequence
 from itertools import product
-from multiprocessing import get_context
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -35,6 +34,14 @@ GRID = {
     "recluster_every": (50, 100),
 }
 MINORITIES = {"cora": (3, 5), "citeseer": (3, 5), "pubmed": (1, 2)}
+ORDER = [
+    ("pubmed", 1),
+    ("cora", 1),
+    ("cora", 2),
+    ("pubmed", 2),
+    ("citeseer", 1),
+    ("citeseer", 2),
+]
 TESTED = ("balanced_accuracy", "macro_f1", "g_mean")
 KEYS = ("dataset", "imbalance", "minority", "ratio", *GRID, "seed")
 COLUMNS = (*KEYS, "validation_macro_f1", *TESTED, "best_epoch", "epochs", "seconds")
@@ -70,23 +77,25 @@ def tasks(graph: str, device: str) -> list[tuple[Row, Task]]:
     return found
 
 
-def missing(graph: str, alpha: int, out: Path, device: str) -> list[tuple[Row, Task]]:
-    """The runs that the file lacks."""
+def missing(graphs: Sequence[str], out: Path, device: str) -> list[tuple[Row, Task]]:
+    """The runs that the file lacks, in the order in which their groups take turns."""
     with out.open(newline="") as file:
         done = {_key(row) for row in csv.DictReader(file)}
+    every = {graph: tasks(graph, device) for graph in graphs}
     settings = [dict(zip(GRID, values, strict=True)) for values in product(*GRID.values())]
-    every = [
+    turns = [(graph, alpha) for graph, alpha in ORDER if graph in graphs]
+    wanted = [
         ({**names, **fields}, task)
-        for (names, task), fields in product(tasks(graph, device), settings)
+        for graph, alpha in turns
+        for (names, task), fields in product(every[graph], settings)
         if fields["alpha"] == alpha
     ]
-    return [(row, task) for row, task in every if _key(row) not in done]
+    return [(row, task) for row, task in wanted if _key(row) not in done]
 
 
-def train(graph: str, alpha: int, out: Path) -> str:
-    """Train what the file lacks; returns how many runs in how many seconds."""
-    start = perf_counter()
-    wanted = missing(graph, alpha, out, "cuda" if torch.cuda.is_available() else "cpu")
+def train(graphs: Sequence[str], out: Path, device: str) -> int:
+    """Train what the file lacks; returns how many runs."""
+    wanted = missing(graphs, out, device)
     models = [UniGNN(**{name: row[name] for name in GRID}) for row, _ in wanted]
     with out.open("a", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
@@ -94,12 +103,12 @@ def train(graph: str, alpha: int, out: Path) -> str:
         def ended(place: int) -> None:
             (row, task), model = wanted[place], models[place]
             writer.writerow(row | _outcome(model, task))
-            file.flush()  # whole lines, in one piece each: other processes write as well
+            file.flush()
             del model.net_, model.inputs_  # a grid's networks would fill the card
 
         seeds = [row["seed"] for row, _ in wanted]
         fit_many(models, [task for _, task in wanted], seeds=seeds, on_fit=ended)
-    return f"{graph}, alpha {alpha}: {len(wanted)} runs in {perf_counter() - start:.0f} s"
+    return len(wanted)
 
 
 def _key(row: Row) -> tuple[str, ...]:
@@ -120,14 +129,12 @@ def _outcome(model: UniGNN, task: Task) -> Row:
 
 def main() -> None:
     out = Path(sys.argv[1])
-    parts = list(product(sys.argv[2:] or MINORITIES, GRID["alpha"]))
-    begin = perf_counter()
     if not out.exists():
         out.write_text(",".join(COLUMNS) + "\n")
-    with ProcessPoolExecutor(len(parts), mp_context=get_context("spawn")) as pool:
-        for told in pool.map(train, *zip(*parts, strict=True), [out] * len(parts)):
-            print(told, flush=True)
-    print(f"in all {perf_counter() - begin:.0f} s")
+    start = perf_counter()
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    runs = train(sys.argv[2:] or list(MINORITIES), out, device)
+    print(f"{runs} runs in {perf_counter() - start:.0f} s")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from evengraph.methods.base import Fit
 from evengraph.methods.labelled import LabelledReplicas
 from evengraph.methods.unified_replicas import UnifiedReplicas
 from evengraph.metrics import validation_score
-from evengraph.replicas import can_replicate, stacked
+from evengraph.replicas import can_replicate, exhaust, stacked
 from small_graphs import small_task
 
 # Without dropout, whose noise on the CPU comes from one stream for all.
@@ -31,7 +31,7 @@ def side_by_side(methods, tasks, seeds, slots):
         method._begin(task)
     hidden = [task.without_test_labels() for task in tasks]
     fits = [Fit(*parts) for parts in zip(methods, hidden, seeds, strict=True)]
-    methods[0]._fit_together(fits, slots)
+    exhaust(methods[0]._fit_together(fits, slots))
     for method in methods:
         method.fitted_ = True
 
@@ -116,7 +116,7 @@ def test_callbacks_hear_of_every_epoch():
     method, task, heard = UniGNN(**COMMON, **SETTINGS[0]), small_task(), []
     method._begin(task)
     method._callbacks = [lambda history: heard.append(history.epochs)]
-    method._fit_together([Fit(method, task.without_test_labels(), 3)], 1)
+    exhaust(method._fit_together([Fit(method, task.without_test_labels(), 3)], 1))
     assert heard == list(range(len(heard)))
     assert heard[-1] == method.history_[0].epochs
 
@@ -144,7 +144,7 @@ def test_ctrl_c_keeps_the_best_weights_so_far():
 
     method._begin(task)
     method._callbacks = [stop]
-    method._fit_together([Fit(method, task.without_test_labels(), 3)], 1)
+    exhaust(method._fit_together([Fit(method, task.without_test_labels(), 3)], 1))
     method.fitted_ = True
     history = method.history_[0]
     assert history.interrupted
@@ -161,7 +161,7 @@ def test_an_interrupt_before_the_first_epoch_is_passed_on(monkeypatch):
     method, task = UniGNN(**COMMON, **SETTINGS[0]), small_task()
     method._begin(task)
     with pytest.raises(KeyboardInterrupt):
-        method._fit_together([Fit(method, task.without_test_labels(), 3)], 1)
+        exhaust(method._fit_together([Fit(method, task.without_test_labels(), 3)], 1))
 
 
 @pytest.mark.parametrize("every", [1, 7, 1_000_000])

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from time import perf_counter
 from typing import Any, Generic, TypeVar
@@ -36,6 +36,12 @@ Held = dict[int, tuple[R, History, float]]
 def can_replicate(device: torch.device) -> bool:
     """Whether runs can be trained side by side here: on a card, with Triton beside torch."""
     return has_kernels(device)
+
+
+def exhaust(steps: Iterator[None]) -> None:
+    """Go through all steps without a stop."""
+    for _ in steps:
+        pass
 
 
 def stacked(networks: Sequence[nn.Module]) -> nn.Module:
@@ -150,9 +156,15 @@ class Replicas(ABC, Generic[R]):
         """
         device = self.alive.device
         with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
-            self._train(list(reversed(runs)))
+            exhaust(self.steps(runs))
 
-    def _train(self, waiting: list[R]) -> None:
+    def steps(self, runs: Sequence[R]) -> Iterator[None]:
+        """The same, with a stop wherever the card has work and the host has none.
+
+        Another engine that is given its turn there, on a stream of its own, costs little: while
+        one has its clusters found, step by step from the host, the other has the card.
+        """
+        waiting = list(reversed(runs))
         held: Held[R] = {}
         lost: list[str] = []
         unfinished = len(waiting)
@@ -167,6 +179,7 @@ class Replicas(ABC, Generic[R]):
                 self.pause(epochs)
                 left = max(self.max_epochs + 1 - epoch for epoch in epochs.values())
                 self._advance(min(LOOK_EVERY, left, self.until_pause(epochs)))
+                yield
                 unfinished -= self._look(held, lost)
                 if not waiting and FEWEST <= len(held) <= self.slots // 2:
                     held = self._shrink(held)

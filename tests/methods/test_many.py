@@ -1,11 +1,12 @@
 """fit_many: the same as fitting each in turn."""
 
 import dataclasses
+from itertools import pairwise
 
 import pytest
 import torch
 
-from evengraph.methods import GCN, UniGNN
+from evengraph.methods import GCN, Method, UniGNN
 from evengraph.methods.many import fit_many
 from small_graphs import small_task
 
@@ -84,3 +85,57 @@ def test_an_object_keeps_one_fit_only():
 def test_there_is_room_for_one_at_least():
     with pytest.raises(ValueError, match="slots must be at least 1, got 0"):
         fit_many([GCN()], [small_task()], seeds=[0], slots=0)
+
+
+def test_groups_take_turns_and_end_as_they_would_alone(as_on_a_card):
+    task, order = small_task(), []
+    first, second, third = runs(2), runs(2, hidden=8), runs(2, alpha=1)
+    methods = [*first, *second, *third]
+    on_epoch = Method._tell
+
+    def tell(self, history):
+        order.append(next(n for n, group in enumerate((first, second, third)) if self in group))
+        on_epoch(self, history)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Method, "_tell", tell)
+        fit_many(methods, [task] * 6, seeds=range(6))
+    changes = [one for one, other in pairwise(order) if one != other]
+    assert changes[:4] == [0, 1, 0, 1]  # two at a time
+    assert 2 in order
+    for seed, method in enumerate(methods):
+        alone = dataclasses.replace(method).fit(task, seed=seed)
+        found, expected = (one.predict_proba(task.graph) for one in (method, alone))
+        torch.testing.assert_close(found, expected, rtol=0, atol=0.02)
+
+
+def test_a_lost_run_of_one_group_does_not_stop_the_others(as_on_a_card, monkeypatch):
+    task = small_task()
+    bad, good = runs(2, learning_rate=1e30), runs(2, hidden=8)
+    with pytest.raises(FloatingPointError, match="learning_rate"):
+        fit_many([*bad, *good], [task] * 4, seeds=range(4))
+    assert [method.is_fitted for method in (*bad, *good)] == [False, False, True, True]
+    assert not any(hasattr(method, "_callbacks") for method in (*bad, *good))
+
+
+def test_ctrl_c_ends_every_group_that_has_begun(as_on_a_card):
+    task = small_task()
+    groups = runs(2, max_epochs=100), runs(2, hidden=8, max_epochs=100), runs(2, alpha=1)
+    methods = [method for group in groups for method in group]
+    seen = []
+    on_epoch = Method._tell
+
+    def stop(self, history):
+        on_epoch(self, history)
+        seen.append(self)
+        if len(seen) > 40:
+            raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Method, "_tell", stop)
+        with pytest.raises(KeyboardInterrupt):
+            fit_many(methods, [task] * 6, seeds=range(6))
+    assert [method.is_fitted for method in methods] == [True] * 4 + [False] * 2
+    assert all(method.history_[0].interrupted for method in methods[:4])
+    for method in methods[:4]:
+        assert method.predict_proba(task.graph).isfinite().all()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple, Self, final
 
@@ -167,8 +167,8 @@ class Method(ABC):
         """Whether this method can be fitted side by side with another on the same graph."""
         return False
 
-    def _fit_together(self, fits: Sequence[Fit], slots: int) -> None:
-        """Fit methods side by side that said they can be."""
+    def _fit_together(self, fits: Sequence[Fit], slots: int) -> Iterator[None]:
+        """Fit methods side by side that said they can be, with stops as `Replicas.steps` has."""
         raise NotImplementedError
 
     def _alike(self, other: Method, except_in: Collection[str] = ()) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -15,7 +15,7 @@ from evengraph.methods.base import Fit, Method
 from evengraph.methods.network import Inputs, NetworkMethod
 from evengraph.methods.task_replicas import TaskReplicas, TaskRun
 from evengraph.nn import GraphNetwork
-from evengraph.replicas import can_replicate
+from evengraph.replicas import can_replicate, exhaust
 from evengraph.rng import seeded
 from evengraph.task import Task
 from evengraph.training import History
@@ -31,7 +31,7 @@ class LabelledMethod(NetworkMethod):
 
     def _fit(self, task: Task) -> None:
         if can_replicate(task.graph.x.device):  # on a card, one run is a batch of one
-            self._fit_together([Fit(self, task, torch.initial_seed())], slots=1)
+            exhaust(self._fit_together([Fit(self, task, torch.initial_seed())], slots=1))
             return
         labels, weights = task.graph.y[task.train], self._weights(task.class_counts)
         inputs = self._inputs(task.graph)
@@ -42,10 +42,11 @@ class LabelledMethod(NetworkMethod):
     def _together_with(self, other: Method) -> bool:
         return self._alike(other)
 
-    def _fit_together(self, fits: Sequence[Fit], slots: int) -> None:
+    def _fit_together(self, fits: Sequence[Fit], slots: int) -> Iterator[None]:
         inputs = self._inputs(fits[0].task.graph)
         runs = [cast(LabelledMethod, fit.method)._run(fit) for fit in fits]
-        LabelledReplicas(inputs, runs, slots, self.hidden, **self._training()).train(runs)
+        replicas = LabelledReplicas(inputs, runs, slots, self.hidden, **self._training())
+        yield from replicas.steps(runs)
 
     def _run(self, fit: Fit) -> LabelledRun:
         """A run for `LabelledReplicas`, which ends in this method being fitted."""

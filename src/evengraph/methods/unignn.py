@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Literal, cast, final
@@ -28,7 +28,7 @@ from evengraph.ops import (
     structural_adjacency,
 )
 from evengraph.ops.propagate import to_scipy
-from evengraph.replicas import can_replicate
+from evengraph.replicas import can_replicate, exhaust
 from evengraph.rng import seeded
 from evengraph.task import Task
 from evengraph.training import History
@@ -132,7 +132,7 @@ class UniGNN(Method):
 
     def _fit(self, task: Task) -> None:
         if can_replicate(task.graph.x.device):  # on a card, one run is a batch of one
-            self._fit_together([Fit(self, task, torch.initial_seed())], slots=1)
+            exhaust(self._fit_together([Fit(self, task, torch.initial_seed())], slots=1))
         else:
             self._fit_alone(task)
 
@@ -171,11 +171,11 @@ class UniGNN(Method):
     def _together_with(self, other: Method) -> bool:
         return self._alike(other, except_in=MAY_DIFFER)
 
-    def _fit_together(self, fits: Sequence[Fit], slots: int) -> None:
+    def _fit_together(self, fits: Sequence[Fit], slots: int) -> Iterator[None]:
         inputs = self._inputs(fits[0].task.graph)
         runs = [cast(UniGNN, fit.method)._run(fit, inputs) for fit in fits]
         replicas = UnifiedReplicas(inputs, runs, slots, self.pseudo_labels, **self._training())
-        replicas.train(runs)
+        yield from replicas.steps(runs)
 
     def _run(self, fit: Fit, inputs: Connectivity) -> UnifiedRun:
         """A run for `UnifiedReplicas`, which ends in this method being fitted."""
