@@ -68,7 +68,8 @@ def unified(task: Task, count: int, alpha: int = 2) -> UnifiedReplicas:
     runs = [m._run(Fit(_begun(m, task), task, seed), inputs) for seed, m in enumerate(models)]
     kind = models[0].pseudo_labels
     engine = UnifiedReplicas(inputs, runs, count, kind, **models[0]._training())
-    engine.train(runs)
+    for _ in engine.steps(runs):
+        pass
     return engine
 
 
@@ -78,7 +79,8 @@ def plain(task: Task, count: int) -> LabelledReplicas:
     runs = [m._run(Fit(_begun(m, task), task, seed)) for seed, m in enumerate(models)]
     inputs = models[0]._inputs(task.graph)
     engine = LabelledReplicas(inputs, runs, count, 64, **models[0]._training())
-    engine.train(runs)
+    for _ in engine.steps(runs):
+        pass
     return engine
 
 

@@ -1,6 +1,8 @@
 """Runs side by side: each ends as it would have ended alone."""
 
 import dataclasses
+import os
+import signal
 
 import pytest
 import torch
@@ -12,7 +14,7 @@ from evengraph.methods.base import Fit
 from evengraph.methods.labelled import LabelledReplicas
 from evengraph.methods.unified_replicas import UnifiedReplicas
 from evengraph.metrics import validation_score
-from evengraph.replicas import can_replicate, exhaust, stacked
+from evengraph.replicas import can_replicate, stacked
 from small_graphs import small_task
 
 # Without dropout, whose noise on the CPU comes from one stream for all.
@@ -24,6 +26,11 @@ SETTINGS = [
     {"clusters_per_class": 4, "threshold": 0.5, "recluster_every": 10, "pseudo_weight": 0.5},
     {"clusters_per_class": 3, "threshold": 0.5, "recluster_every": 30, "class_weights": False},
 ]
+
+
+def exhaust(steps):
+    for _ in steps:
+        pass
 
 
 def side_by_side(methods, tasks, seeds, slots):
@@ -71,6 +78,27 @@ def test_free_slots_are_given_up(monkeypatch):
     assert left
     assert left[0] != list(range(len(left[0])))  # runs had to move
     check_equal(methods, tasks, seeds)
+
+
+def test_ctrl_c_waits_until_runs_have_moved(monkeypatch):
+    whole = UnifiedReplicas.moved
+
+    def interrupted(self, slots):
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(100):  # the interrupt would come in one of these lines
+            pass
+        whole(self, slots)
+
+    monkeypatch.setattr(replicas, "FEWEST", 1)
+    monkeypatch.setattr(replicas, "LOOK_EVERY", 3)
+    monkeypatch.setattr(UnifiedReplicas, "moved", interrupted)
+    common = COMMON | {"max_epochs": 90, "patience": 5}
+    methods = [UniGNN(**common, **settings) for settings in SETTINGS]
+    task = small_task()
+    side_by_side(methods, [task] * 5, [3, 4, 5, 6, 7], 5)  # all had begun: it is not passed on
+    assert any(method.history_[0].interrupted for method in methods)
+    for method in methods:
+        assert method.predict_proba(task.graph).isfinite().all()
 
 
 @pytest.mark.parametrize("kind", ["balanced", "none"])

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import copy
 import math
+import signal
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager
 from time import perf_counter
+from types import FrameType
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -38,10 +41,20 @@ def can_replicate(device: torch.device) -> bool:
     return has_kernels(device)
 
 
-def exhaust(steps: Iterator[None]) -> None:
-    """Go through all steps without a stop."""
-    for _ in steps:
-        pass
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Hold Ctrl-C back to the end of a block that must not be left halfway."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # interrupts reach the main thread alone
+        return
+    pressed: list[tuple[int, FrameType | None]] = []
+    before = signal.signal(signal.SIGINT, lambda *call: pressed.append(call))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if pressed and callable(before):
+        before(*pressed[0])
 
 
 def stacked(networks: Sequence[nn.Module]) -> nn.Module:
@@ -147,22 +160,16 @@ class Replicas(ABC, Generic[R]):
 
     # What the engine does.
 
-    def train(self, runs: Sequence[R]) -> None:
+    def steps(self, runs: Sequence[R]) -> Iterator[None]:
         """Train all runs, as many at a time as there are slots.
+
+        It stops wherever the card has work and the host has none. Another engine that is given
+        its turn there, on a stream of its own, costs little: while one has its clusters found,
+        step by step from the host, the other has the card.
 
         Ctrl-C ends those that are under way with their best weights so far; it is passed on if
         others had not begun. A run whose loss is no longer a number is given up, and said so of
         when the others are done.
-        """
-        device = self.alive.device
-        with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
-            exhaust(self.steps(runs))
-
-    def steps(self, runs: Sequence[R]) -> Iterator[None]:
-        """The same, with a stop wherever the card has work and the host has none.
-
-        Another engine that is given its turn there, on a stream of its own, costs little: while
-        one has its clusters found, step by step from the host, the other has the card.
         """
         waiting = list(reversed(runs))
         held: Held[R] = {}
@@ -181,10 +188,11 @@ class Replicas(ABC, Generic[R]):
                 self._advance(min(LOOK_EVERY, left, self.until_pause(epochs)))
                 yield
                 unfinished -= self._look(held, lost)
-                if not waiting and FEWEST <= len(held) <= self.slots // 2:
-                    held = self._shrink(held)
+                if not waiting and held and FEWEST < self.slots >= 2 * len(held):
+                    with _uninterrupted():
+                        held = self._shrink(held)
         except KeyboardInterrupt:
-            self._look(held, lost, quiet=True)  # what the card did before it was stopped
+            unfinished -= self._look(held, lost, quiet=True)  # what the card did before that
             for slot, (run, history, _) in list(held.items()):
                 if history.loss:
                     history.interrupted = True
@@ -203,9 +211,9 @@ class Replicas(ABC, Generic[R]):
         were taken out.
         """
         rows = int(self.row)
-        self.row.zero_()
         records, counted = self.record[:, :rows].tolist(), self.alive_record[:, :rows].tolist()
         still = self.alive.tolist()
+        self.row.zero_()
         stopped = None
         for slot, (run, history, started) in held.items():
             history.seconds = perf_counter() - started
@@ -249,6 +257,7 @@ class Replicas(ABC, Generic[R]):
             tensors[:] = [tensor[index] for tensor in tensors]
         for name, value in vars(self).items():
             if isinstance(value, Tensor) and value.dim():
+                assert value.shape[0] == self.slots, name
                 setattr(self, name, value[index])
         self.noise.seeds, self.noise.calls = self.noise.seeds[index], self.noise.calls[index]
         self.slots, self.graph = len(slots), None
@@ -278,7 +287,8 @@ class Replicas(ABC, Generic[R]):
                 self._step()
             return
         if self.graph is None:
-            self._capture()
+            with _uninterrupted():
+                self._capture()
         assert self.graph is not None
         for _ in range(epochs):
             self.graph.replay()

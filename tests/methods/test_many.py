@@ -139,3 +139,13 @@ def test_ctrl_c_ends_every_group_that_has_begun(as_on_a_card):
     assert all(method.history_[0].interrupted for method in methods[:4])
     for method in methods[:4]:
         assert method.predict_proba(task.graph).isfinite().all()
+
+
+def test_an_interrupt_of_an_earlier_fit_is_forgotten():
+    task, told = small_task(), []
+    first, second = GCN(max_epochs=2), UniGNN(max_epochs=2, clusters_per_class=3)
+    second.fit(task, seed=0)
+    second.history_[0].interrupted = True
+    fit_many([first, second], [task] * 2, seeds=[1, 2], on_fit=told.append)
+    assert told == [0, 1]
+    assert not second.history_[0].interrupted

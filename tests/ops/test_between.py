@@ -74,14 +74,14 @@ def test_a_list_of_none():
 
 
 @given(graphs_and_choices(), st.booleans())
-def test_neighbours_meet_a_chosen_node(parts, directed):
+def test_neighbours_are_met_by_a_chosen_node(parts, directed):
     edge_index, num_nodes, chosen, _ = parts
     matrix = (adjacency if directed else undirected_adjacency)(edge_index, num_nodes)
     dense = dense_adjacency(edge_index, num_nodes, undirected=not directed)
     found = neighbours(chosen.to(DEVICE), Sparse.from_scipy(0.1 * matrix, DEVICE))
     assert found.is_contiguous()
     assert found.cpu().tolist() == [
-        [any(one[j] and dense[i, j] for j in range(num_nodes)) for i in range(num_nodes)]
+        [any(one[j] and dense[j, i] for j in range(num_nodes)) for i in range(num_nodes)]
         for one in chosen
     ]
 
@@ -242,3 +242,13 @@ def test_the_gradient_of_a_sum():
         (found,) = torch.autograd.grad(function(x).sum(), x)
         (wanted,) = torch.autograd.grad(function(x), x, torch.ones_like(x))
         torch.testing.assert_close(found, wanted)
+
+
+def test_a_matrix_that_is_not_symmetric():
+    matrix = adjacency(random_edges(12, 40, seed=1), 12)
+    row = Sparse.from_scipy(matrix, torch.device("cpu"), torch.float64)
+    to = subset(torch.rand(2, 12, generator=generator(0)) < 0.4, 12)
+    of = subset(torch.rand(2, 12, generator=generator(1)) < 0.5, 12)
+    x = normal(2, 12, 3, dtype=torch.float64).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: Between(row, to) @ x, x)
+    assert torch.autograd.gradcheck(lambda x: Between(row, to, of) @ x, x)

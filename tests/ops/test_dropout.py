@@ -139,3 +139,14 @@ def test_as_a_layer_it_takes_the_next_numbers_each_time():
     assert noise.calls.tolist() == [2, 2]
     relu_dropout(x, 0.3, training=False, noise=noise)
     assert noise.calls.tolist() == [2, 2]
+
+
+def test_a_node_draws_the_same_among_few_as_among_all():
+    x = torch.rand(2, 30, 5, device=DEVICE) + 0.1
+    seeds, calls = torch.tensor([3, 4], device=DEVICE), torch.tensor([0, 2], device=DEVICE)
+    every = replica_dropout(x, 0.5, seeds, calls)
+    nodes = torch.tensor([[7, 0, 29], [1, 2, -1]], device=DEVICE)
+    index = nodes.clamp(min=0).unsqueeze(2).expand(-1, -1, 5)
+    some = replica_dropout(x.gather(1, index), 0.5, seeds, calls, nodes)
+    torch.testing.assert_close(some[0], every[0][nodes[0]])
+    torch.testing.assert_close(some[1, :2], every[1, 1:3])

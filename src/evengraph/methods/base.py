@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from evengraph.progress import shown
+from evengraph.replicas import can_replicate
 from evengraph.rng import seeded
 from evengraph.task import Task
 from evengraph.training import Callback, Epoch, History, train
@@ -170,6 +171,16 @@ class Method(ABC):
     def _fit_together(self, fits: Sequence[Fit], slots: int) -> Iterator[None]:
         """Fit methods side by side that said they can be, with stops as `Replicas.steps` has."""
         raise NotImplementedError
+
+    def _fit_on_card(self, task: Task) -> bool:
+        """Fit where a card is, as a batch of one; whether it is so here."""
+        device = task.graph.x.device
+        if not can_replicate(device):
+            return False
+        with torch.cuda.device(device):
+            for _ in self._fit_together([Fit(self, task, torch.initial_seed())], slots=1):
+                pass
+        return True
 
     def _alike(self, other: Method, except_in: Collection[str] = ()) -> bool:
         """Whether another is of the same kind, with the same settings but for some."""

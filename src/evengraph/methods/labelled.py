@@ -15,7 +15,6 @@ from evengraph.methods.base import Fit, Method
 from evengraph.methods.network import Inputs, NetworkMethod
 from evengraph.methods.task_replicas import TaskReplicas, TaskRun
 from evengraph.nn import GraphNetwork
-from evengraph.replicas import can_replicate, exhaust
 from evengraph.rng import seeded
 from evengraph.task import Task
 from evengraph.training import History
@@ -30,8 +29,7 @@ class LabelledMethod(NetworkMethod):
         """What a node of each class counts, (C,); None: all the same."""
 
     def _fit(self, task: Task) -> None:
-        if can_replicate(task.graph.x.device):  # on a card, one run is a batch of one
-            exhaust(self._fit_together([Fit(self, task, torch.initial_seed())], slots=1))
+        if self._fit_on_card(task):
             return
         labels, weights = task.graph.y[task.train], self._weights(task.class_counts)
         inputs = self._inputs(task.graph)

@@ -15,6 +15,8 @@ from evengraph.progress import counted
 from evengraph.replicas import can_replicate
 from evengraph.task import Task
 
+Steps = Generator[None, None, None]
+END = object()
 AT_ONCE = 2  # groups that take turns: while one is at its clusters, the other has the card
 
 
@@ -38,7 +40,8 @@ def fit_many(
         tasks: What each is to learn.
         seeds: Each method's seed.
         slots: How many are trained at a time, at most.
-        on_fit: Called with a method's place in the list when it is fitted.
+        on_fit: Called with a method's place in the list when it is fitted; on a card, on a
+            stream of its own.
         progress: Show how many are fitted; by default on a terminal only.
     """
     if len({id(method) for method in methods}) < len(methods):
@@ -48,89 +51,137 @@ def fit_many(
     fits = [Fit(*parts) for parts in zip(methods, tasks, seeds, strict=True)]
     for task in tasks:
         check_task(task)  # before any of them is trained
+    for fit in fits:
+        fit.method._begin(fit.task)  # nothing of an earlier fit is taken for one of this call
+    ended: set[int] = set()
     with counted("fitting", len(fits), progress) as count:
 
-        def ready(index: int) -> None:
+        def ready(place: int) -> None:
+            ended.add(place)
             count()
-            on_fit(index)
+            on_fit(place)
 
-        _in_turns([_steps(group, fits, slots, ready) for group in _groups(fits)], fits)
+        try:
+            groups = [_Group(places, fits, slots, ready) for places in _groups(fits)]
+            _in_turns(groups, lambda: len(ended) == len(fits))
+        finally:
+            for fit in fits:
+                vars(fit.method).pop("_callbacks", None)
 
 
-def _in_turns(groups: Sequence[Generator[None, None, None]], fits: Sequence[Fit]) -> None:
-    """Go through the steps of groups, of a few at a time, each on a stream of its own.
+def _in_turns(groups: Sequence[_Group], all_ended: Callable[[], bool]) -> None:
+    """Go through the steps of groups, of a few at a time.
 
     A group that lost a run does not stop the others; whatever else goes wrong does.
     """
-    waiting, lost = deque(groups), []
-    device = fits[0].task.graph.x.device if fits else torch.device("cpu")
-    turns: deque[tuple[Generator[None, None, None], Any]] = deque()
+    waiting, turns, lost = deque(groups), deque[_Group](), []
     try:
         while waiting or turns:
             while waiting and len(turns) < AT_ONCE:
-                turns.append((waiting.popleft(), _stream(device)))
-            steps, stream = turns.popleft()
+                turns.append(waiting.popleft())
+            group = turns[0]
             try:
-                with stream:
-                    next(steps)
-                turns.append((steps, stream))
-            except StopIteration:
-                if any(h.interrupted for fit in fits for h in getattr(fit.method, "history_", [])):
-                    raise KeyboardInterrupt from None
+                if group.step():
+                    turns.rotate(-1)
+                    continue
+                if group.interrupted:
+                    raise KeyboardInterrupt
             except FloatingPointError as error:
                 lost.append(error)
+            turns.remove(group)
     except KeyboardInterrupt:
-        for steps, stream in turns:  # these, too, end with their best weights so far
-            with stream, suppress(KeyboardInterrupt, StopIteration):
-                steps.throw(KeyboardInterrupt)
-        if not all(fit.method.is_fitted for fit in fits):
+        for group in turns:  # these, too, end with their best weights so far
+            with suppress(KeyboardInterrupt, FloatingPointError):
+                group.interrupt()
+        if not all_ended():
             raise
     finally:
-        for steps, _ in turns:
-            steps.close()
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
+        for group in turns:
+            group.close()
     if lost:
         raise lost[0]
 
 
-def _stream(device: torch.device) -> Any:
-    """A stream that begins where the present one stands, to work on."""
-    if device.type != "cuda":
-        return nullcontext()
-    stream = torch.cuda.Stream(device)
-    stream.wait_stream(torch.cuda.current_stream(device))
-    return torch.cuda.stream(stream)
+class _Group:
+    """Methods that are fitted side by side, or one alone, on a stream of their own.
+
+    Args:
+        places: Of its methods among all.
+        fits: All there are.
+        slots: How many are trained at a time.
+        on_fit: Called with a method's place when it is fitted.
+    """
+
+    def __init__(
+        self,
+        places: Sequence[int],
+        fits: Sequence[Fit],
+        slots: int,
+        on_fit: Callable[[int], None],
+    ) -> None:
+        self.methods = [fits[place].method for place in places]
+        self.device = fits[places[0]].task.graph.x.device
+        alone = len(places) == 1
+        self.steps = (
+            _alone(places[0], fits[places[0]], on_fit)
+            if alone
+            else _together(places, fits, slots, on_fit)
+        )
+        self.stream: Any = None
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended a fit of this group."""
+        return any(history.interrupted for method in self.methods for history in method.history_)
+
+    def step(self) -> bool:
+        """Go on to the next stop; whether there was one."""
+        with self._here():
+            return next(self.steps, END) is not END
+
+    def interrupt(self) -> None:
+        """End what is under way, as Ctrl-C does."""
+        with self._here(), suppress(StopIteration):
+            self.steps.throw(KeyboardInterrupt)
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self.steps.close()
+        if self.stream is not None:
+            torch.cuda.synchronize(self.device)
+
+    def _here(self) -> Any:
+        """On the group's stream, which begins where the caller's stands."""
+        if self.device.type != "cuda":
+            return nullcontext()
+        if self.stream is None:
+            self.stream = torch.cuda.Stream(self.device)
+            self.stream.wait_stream(torch.cuda.current_stream(self.device))
+        return torch.cuda.stream(self.stream)  # its device is then the current one
 
 
-def _steps(
+def _alone(place: int, fit: Fit, on_fit: Callable[[int], None]) -> Steps:
+    fit.method.fit(fit.task, seed=fit.seed, progress=False)
+    on_fit(place)
+    return
+    yield
+
+
+def _together(
     places: Sequence[int], fits: Sequence[Fit], slots: int, on_fit: Callable[[int], None]
-) -> Generator[None, None, None]:
-    """Fit methods side by side, or one alone; each is told of as soon as it is fitted."""
-    if len(places) == 1:
-        ((method, task, seed, _),) = (fits[place] for place in places)
-        method.fit(task, seed=seed, progress=False)
-        on_fit(places[0])
-        return
+) -> Steps:
+    """Each is told of as soon as it is fitted."""
 
     def ready(method: Method, place: int) -> None:
         method.fitted_ = True
         on_fit(place)
 
+    own = [(place, fits[place]) for place in places]
     together = [
-        fits[place]._replace(
-            task=fits[place].task.without_test_labels(),
-            done=partial(ready, fits[place].method, place),
-        )
-        for place in places
+        fit._replace(task=fit.task.without_test_labels(), done=partial(ready, fit.method, place))
+        for place, fit in own
     ]
-    for place in places:
-        fits[place].method._begin(fits[place].task)
-    try:
-        yield from together[0].method._fit_together(together, slots)
-    finally:
-        for place in places:
-            del fits[place].method._callbacks
+    yield from together[0].method._fit_together(together, slots)
 
 
 def _groups(fits: Sequence[Fit]) -> list[list[int]]:

@@ -30,7 +30,7 @@ class TaskRun:
 
 T = TypeVar("T", bound=TaskRun)
 
-COPIES = 10  # of the weights and of a layer's embeddings that training holds at its peak, at most
+COPIES = 13  # of the weights and of a layer's embeddings that training holds at its peak, at most
 
 
 class TaskReplicas(Replicas[T], Generic[T]):
@@ -120,4 +120,5 @@ def _room(run: TaskRun, width: int) -> int:
     weights = sum(tensor.numel() for tensor in run.net.parameters())
     each = COPIES * 4 * (weights + run.task.graph.num_nodes * width)
     free, _ = torch.cuda.mem_get_info(device)
-    return max(int(0.8 * free / each), 1)
+    free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return max(int(0.4 * free / each), 1)  # another group may have its turns meanwhile

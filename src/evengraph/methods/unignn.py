@@ -28,7 +28,6 @@ from evengraph.ops import (
     structural_adjacency,
 )
 from evengraph.ops.propagate import to_scipy
-from evengraph.replicas import can_replicate, exhaust
 from evengraph.rng import seeded
 from evengraph.task import Task
 from evengraph.training import History
@@ -131,9 +130,7 @@ class UniGNN(Method):
         one_of("encoders", self.encoders, ("both", "structural", "semantic"))
 
     def _fit(self, task: Task) -> None:
-        if can_replicate(task.graph.x.device):  # on a card, one run is a batch of one
-            exhaust(self._fit_together([Fit(self, task, torch.initial_seed())], slots=1))
-        else:
+        if not self._fit_on_card(task):
             self._fit_alone(task)
 
     def _fit_alone(self, task: Task) -> None:

@@ -24,21 +24,36 @@ class Noise:
         self.seeds, self.calls = seeds, torch.zeros_like(seeds)
 
 
-def relu_dropout(x: Tensor, rate: float, *, training: bool, noise: Noise | None = None) -> Tensor:
+def relu_dropout(
+    x: Tensor,
+    rate: float,
+    *,
+    training: bool,
+    noise: Noise | None = None,
+    nodes: Tensor | None = None,
+) -> Tensor:
     """ReLU, then dropout while training, as one operation.
 
     On the CPU torch draws one Bernoulli number at a time, which costs more than the matrix
     products around it; there we cut random 64-bit words into bytes instead, ten times as
     fast. A rate is then met to 1/256, and the surviving values are scaled to fit.
 
+    Args:
+        x: Values.
+        rate: Share that is dropped.
+        training: Whether anything is dropped.
+        noise: Streams to draw from, on a card.
+        nodes: Which node each row belongs to, with noise and some nodes alone.
+
     Shapes:
-        x: any; (R, N, d) with noise
+        x: any; (R, N, d) with noise, (R, M, d) with nodes
+        nodes: int64, (R, M)
     """
     if not training or rate == 0:
         return x.relu()
     dropped: Tensor
     if noise is not None:
-        dropped = _NoisyDropout.apply(x, rate, noise)  # type: ignore[no-untyped-call]
+        dropped = _NoisyDropout.apply(x, rate, noise, nodes)  # type: ignore[no-untyped-call]
     elif x.device.type != "cpu":
         dropped = nn.functional.dropout(x.relu(), rate)
     else:
@@ -49,21 +64,21 @@ def relu_dropout(x: Tensor, rate: float, *, training: bool, noise: Noise | None 
 
 class _NoisyDropout(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, rate: float, noise: Noise) -> Tensor:
+    def forward(ctx: Any, x: Tensor, rate: float, noise: Noise, nodes: Tensor | None) -> Tensor:
         from evengraph.ops.dropout import replica_dropout
 
         ctx.scale = 1 / (1 - rate)
-        output = replica_dropout(x, rate, noise.seeds, noise.calls)
+        output = replica_dropout(x, rate, noise.seeds, noise.calls, nodes)
         noise.calls += 1
         ctx.save_for_backward(output)
         return output
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
         from evengraph.ops.dropout import replica_dropout_backward
 
         (output,) = ctx.saved_tensors
-        return replica_dropout_backward(gradients[0], output, ctx.scale), None, None
+        return replica_dropout_backward(gradients[0], output, ctx.scale), None, None, None
 
 
 class _ReluDropout(torch.autograd.Function):
@@ -132,9 +147,11 @@ class GraphClassifier(nn.Module):
         self.dropout = dropout
         self.noise: Noise | None = None
 
-    def forward(self, x: Tensor, propagation: Propagation, *, dropout: bool) -> Tensor:
-        """Logits of all nodes."""
-        return self._finish(self.conv(x, propagation), dropout)
+    def forward(
+        self, x: Tensor, propagation: Propagation, *, dropout: bool, nodes: Tensor | None = None
+    ) -> Tensor:
+        """Logits of all nodes, or of those that the propagation ends in."""
+        return self._finish(self.conv(x, propagation), dropout, nodes)
 
     def of_propagated(self, x: Tensor, *, dropout: bool) -> Tensor:
         """Logits from P x: where x stays the same, it is propagated once and for all.
@@ -145,8 +162,10 @@ class GraphClassifier(nn.Module):
         """
         return self._finish(x @ self.conv.weight + self.conv.bias.unsqueeze(-2), dropout)
 
-    def _finish(self, convolved: Tensor, dropout: bool) -> Tensor:
-        hidden = relu_dropout(convolved, self.dropout, training=dropout, noise=self.noise)
+    def _finish(self, convolved: Tensor, dropout: bool, nodes: Tensor | None = None) -> Tensor:
+        hidden = relu_dropout(
+            convolved, self.dropout, training=dropout, noise=self.noise, nodes=nodes
+        )
         return dense(self.linear, hidden)
 
 

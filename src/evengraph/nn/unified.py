@@ -141,18 +141,17 @@ class UnifiedNetwork(nn.Module):
         weights: nn.ParameterDict = self.weights[last]  # type: ignore[assignment]
         within = semantic_rows(joint, clusters(last, joint), near) @ weights["semantic"]
         along = (Between(inputs.structural, near) @ joint) @ weights["structural"]
-        joint = self._activate(torch.cat([within, along], dim=-1), True)
-        logits: Tensor = self.classifier(
-            joint, Between(inputs.adjacency, nodes, near), dropout=True
-        )
+        joint = self._activate(torch.cat([within, along], dim=-1), True, near.nodes)
+        between = Between(inputs.adjacency, nodes, near)
+        logits: Tensor = self.classifier(joint, between, dropout=True, nodes=nodes.nodes)
         return logits
 
     def _few(self, nodes: Tensor, inputs: Connectivity) -> bool:
         """Whether it pays to compute these nodes alone; on a card small graphs cost nothing."""
         return nodes.is_cpu and 8 * nodes.numel() < inputs.adjacency.shape[0]
 
-    def _activate(self, raw: Tensor, dropout: bool) -> Tensor:
-        return relu_dropout(raw, self.dropout, training=dropout, noise=self.noise)
+    def _activate(self, raw: Tensor, dropout: bool, nodes: Tensor | None = None) -> Tensor:
+        return relu_dropout(raw, self.dropout, training=dropout, noise=self.noise, nodes=nodes)
 
     def _layer(
         self,
@@ -174,7 +173,10 @@ class UnifiedNetwork(nn.Module):
         done = inputs.along_paths if layer == 0 else None
         apart = layer > 0 and not self.share
         on_card = has_kernels(inputs.adjacency.matrix.device)
-        if on_card and paths and found and nodes is None and done is None and not apart:
+        both = paths is not None and found is not None and done is None and not apart
+        if on_card and both and nodes is None:
+            assert paths is not None
+            assert found is not None
             return _both(joint, weights["semantic"], weights["structural"], found, paths)
         outputs = []
         for place, name in enumerate(self.encoders):

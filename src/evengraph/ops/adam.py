@@ -92,7 +92,7 @@ def keep_and_step(
             mean,
             square,
             kept,
-            best.int(),
+            best.view(torch.uint8),
             rate,
             root,
             size,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from evengraph.ops.pieces import Pieces
 from evengraph.ops.propagate import Sparse, has_kernels, product
 from evengraph.ops.semantic import Clusters, propagated
 
@@ -49,19 +50,19 @@ def subset(chosen: Tensor, limit: int) -> Subset:
 
 
 def neighbours(chosen: Tensor, matrix: Sparse) -> Tensor:
-    """Nodes whose rows of a matrix without negative entries meet a chosen node.
+    """Nodes that the rows of chosen ones meet, in a matrix without negative entries.
 
     Shapes:
         chosen, returns: bool, (R, N)
         matrix: (N, N)
     """
-    meets = product(matrix.matrix, chosen.t().to(matrix.matrix.dtype).contiguous(), matrix.pieces)
-    return (meets > 0).t().contiguous()
+    met = matrix.transposed_product(chosen.t().to(matrix.matrix.dtype).contiguous())
+    return (met > 0).t().contiguous()
 
 
 @dataclass(frozen=True, eq=False)
 class Between:
-    """Rows `to` and columns `of` a symmetric matrix, of each replica, for use as `between @ x`.
+    """Rows `to` and columns `of` a matrix, of each replica, for use as `between @ x`.
 
     Shapes:
         matrix: (N, N)
@@ -78,34 +79,37 @@ class Between:
 
 
 class _Between(torch.autograd.Function):
-    """The matrix is symmetric: backwards, rows and columns change places."""
+    """Backwards, rows and columns change places."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, matrix: Sparse, to: Subset, of: Subset | None) -> Tensor:
         ctx.parts = matrix, to, of
-        return _between(matrix, x, to, of)
+        return _between(matrix.matrix, matrix.pieces, x, to, of)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
         matrix, to, of = ctx.parts
-        return _between(matrix, gradients[0], of, to), None, None, None
+        transposed = matrix.transpose, matrix.transposed_pieces
+        return _between(*transposed, gradients[0], of, to), None, None, None
 
 
-def _between(matrix: Sparse, x: Tensor, to: Subset | None, of: Subset | None) -> Tensor:
+def _between(
+    matrix: Tensor, pieces: Pieces | None, x: Tensor, to: Subset | None, of: Subset | None
+) -> Tensor:
     places = None if of is None else of.places
     if has_kernels(x.device):
         from evengraph.ops.spmm import deterministic_product, rows_of_product
 
         if to is not None:
-            return rows_of_product(matrix.matrix, x, to.nodes, places)
-        assert matrix.pieces is not None
-        return deterministic_product(matrix.matrix, x, matrix.pieces, places=places)
-    whole = product(matrix.matrix, _everywhere(x, of), matrix.pieces)
+            return rows_of_product(matrix, x, to.nodes, places)
+        assert pieces is not None
+        return deterministic_product(matrix, x, pieces, places=places)
+    whole = product(matrix, _everywhere(x, of), pieces)
     return whole if to is None else _at(whole, to)
 
 
 def semantic_rows(x: Tensor, clusters: Clusters, to: Subset) -> Tensor:
-    """What `semantic_propagate` gives some nodes of each replica.
+    """What `semantic_propagate` gives some nodes of each replica; where there are fewer, anything.
 
     Shapes:
         x: (R, N, d), with clusters of all R * N nodes

@@ -40,6 +40,7 @@ def cut(row_pointers: Tensor) -> Pieces:
         row_pointers: (M + 1,), of a CSR matrix
     """
     pointers = row_pointers.long()
+    _check(int(pointers[-1]))
     parts = _parts(pointers).clamp(min=1)  # an empty row is a piece: zeros must be written
     row = torch.repeat_interleave(parts)
     starts, stops = _ends(pointers, parts, row)
@@ -63,6 +64,7 @@ def cut_evenly(row_pointers: Tensor, entries: int) -> Pieces:
 
     Every row goes through scratch memory, and some pieces are empty. Nothing waits for the card.
     """
+    _check(entries)
     pointers = row_pointers.long()
     num_rows = pointers.numel() - 1
     count = num_rows + entries // LONGEST  # no fewer than are needed, whatever the rows
@@ -82,6 +84,11 @@ def cut_evenly(row_pointers: Tensor, entries: int) -> Pieces:
         firsts.int(),
         scratch=count,
     )
+
+
+def _check(entries: int) -> None:
+    if entries >= 2**31:  # the kernels count in 32 bits, which is faster
+        raise ValueError(f"A card takes fewer than 2^31 entries of a sparse matrix, got {entries}.")
 
 
 def _parts(pointers: Tensor) -> Tensor:

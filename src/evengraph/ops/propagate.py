@@ -170,7 +170,9 @@ class Sparse:
         """
         rows, columns = self.transpose.shape
         count = -(-columns // BLOCK)
-        if self.transpose.is_cuda or count < 2 or self.transpose._nnz() < LONG * rows * count:
+        if self.transpose.is_cuda or not rows or count < 2:
+            return None
+        if self.transpose._nnz() < LONG * rows * count:
             return None
         entries = to_scipy(self.transpose).tocoo()
         places = entries.col // BLOCK * rows + entries.row, entries.col
@@ -259,7 +261,7 @@ def product(
     else:
         side_by_side = x.transpose(0, 1).reshape(x.shape[1], -1)  # (N, R d)
         together = product(matrix, side_by_side)
-        result = together.view(matrix.shape[0], x.shape[0], -1).transpose(0, 1).contiguous()
+        result = together.view(matrix.shape[0], *x.shape[::2]).transpose(0, 1).contiguous()
     return result if output is None else output.copy_(result)
 
 
