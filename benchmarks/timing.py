@@ -33,4 +33,6 @@ def table(title: str, header: list[str], rows: list[list[object]]) -> None:
 
 
 def _cell(value: object) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

@@ -64,8 +64,8 @@ class Job:
     @property
     def key(self) -> str:
         """The same for equal jobs, another for any difference."""
-        parts = [self.dataset, self.imbalance, _sorted(self.imbalance_fields)]
-        parts += [self.method, _sorted(self.method_fields), str(self.seed)]
+        parts = [self.dataset, self.imbalance, _sorted(_whole(self.imbalance_fields))]
+        parts += [self.method, _sorted(_whole(self.method_fields)), str(self.seed)]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:20]
 
 
@@ -124,35 +124,44 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self._open() as base:
-            (version,) = base.execute("PRAGMA user_version").fetchone()
-            if version not in (0, SCHEMA):
-                raise ValueError(
-                    f"{self.path} was written by another version of evengraph "
-                    f"(layout {version}, this one reads {SCHEMA}); take another file."
-                )
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ValueError(f"Cannot open {self.path}: {error.strerror}.") from None
+        with self._open(check=True) as base:
             base.executescript(TABLES)
             base.execute(f"PRAGMA user_version = {SCHEMA}")
 
     @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
+    def _open(self, *, check: bool = False) -> Iterator[sqlite3.Connection]:
         """A connection for one transaction; processes that fork do not share any."""
         try:
             base = sqlite3.connect(self.path, timeout=60)
+            try:
+                if check:
+                    self._refuse_others(base)  # before anything is changed in the file
+                base.execute("PRAGMA journal_mode = WAL")
+                base.execute("PRAGMA synchronous = NORMAL")
+                with base:
+                    yield base
+            finally:
+                base.close()
         except sqlite3.OperationalError as error:
-            raise ValueError(f"Cannot open {self.path}: {error}.") from None
-        try:
-            base.execute("PRAGMA journal_mode = WAL")
-            base.execute("PRAGMA synchronous = NORMAL")
-            with base:
-                yield base
+            raise ValueError(f"Cannot open or write {self.path}: {error}.") from None
         except sqlite3.DatabaseError as error:
-            if "not a database" in str(error):
-                raise ValueError(f"{self.path} is no evengraph store: {error}.") from None
-            raise
-        finally:
-            base.close()
+            raise ValueError(f"{self.path} is no evengraph store: {error}.") from None
+
+    def _refuse_others(self, base: sqlite3.Connection) -> None:
+        """Say of a file that is not ours, or not of this version, that it is not."""
+        (version,) = base.execute("PRAGMA user_version").fetchone()
+        (tables,) = base.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if version == 0 and tables:
+            raise ValueError(f"{self.path} is no evengraph store but another program's file.")
+        if version not in (0, SCHEMA):
+            raise ValueError(
+                f"{self.path} was written by another version of evengraph "
+                f"(layout {version}, this one reads {SCHEMA}); take another file."
+            )
 
     def add(self, row: Row) -> None:
         """Write a row; it replaces one of the same job, as a second try does."""
@@ -267,7 +276,10 @@ def _dead(host: str, process: int, seen: float, *, now: float) -> bool:
         return True
     except PermissionError:  # another user's, and alive
         return False
-    return False
+    try:  # dead, though nobody has asked after it yet
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return False
 
 
 def _row(found: sqlite3.Row) -> Row:
@@ -287,6 +299,14 @@ def _row(found: sqlite3.Row) -> Row:
         environment=json.loads(found["environment"]),
         created=found["created"],
     )
+
+
+def _whole(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers without a fraction as whole ones: 1 and 1.0 mean the same."""
+    return {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value
+        for name, value in fields.items()
+    }
 
 
 def _sorted(fields: Mapping[str, Any]) -> str:

@@ -1,15 +1,21 @@
-"""A made-up result, shaped like those of a real run."""
+"""A made-up result and a made-up store, shaped like those of real runs."""
 
 import math
 import random
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
+from made_up import fill
 
-VOID = {"meta", "link", "br", "col"}
+from evengraph.report.boards import Board, boards_of
+from evengraph.store import Store
+
+VOID = {"meta", "link", "br", "col", "input"}
 
 
 @dataclass
@@ -202,3 +208,38 @@ def make() -> Callable[..., dict[str, Any]]:
 def parse() -> Callable[[str], Node]:
     """Parse a page into nodes."""
     return parse_page
+
+
+@pytest.fixture(scope="session")
+def filled(tmp_path_factory) -> Store:
+    """A store of three experiments, to read from."""
+    return fill(Store(tmp_path_factory.mktemp("filled") / "store.sqlite"))
+
+
+@pytest.fixture
+def store(filled, tmp_path) -> Store:
+    """The same store in a file of its own."""
+    return Store(Path(shutil.copy(filled.path, tmp_path)))
+
+
+@pytest.fixture(scope="session")
+def boards(filled) -> list[Board]:
+    """Its boards: a comparison, an ablation, curves."""
+    return boards_of(filled)
+
+
+@pytest.fixture(scope="session")
+def comparison(boards) -> Board:
+    """Four methods in three set-ups."""
+    return boards[0]
+
+
+@pytest.fixture(scope="session")
+def written(filled, tmp_path_factory) -> dict[str, Path]:
+    """All that `evengraph report` writes of it, by the names of the files."""
+    pytest.importorskip("matplotlib", reason="figures want matplotlib")
+    from evengraph.cli.reproducing import write_report
+
+    paths = write_report(filled, tmp_path_factory.mktemp("report"))
+    assert len({path.name for path in paths}) == len(paths)
+    return {path.name: path for path in paths}

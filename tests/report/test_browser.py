@@ -2,15 +2,12 @@
 
 import json
 import re
-import shutil
 import subprocess
 
 import pytest
+from chromium import BROWSER
 
 from evengraph.report import write_page
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-BROWSER = next((found for name in BROWSERS if (found := shutil.which(name))), None)
 
 WIDTHS = (390, 1440)
 

@@ -56,12 +56,12 @@ def run_experiments(
     retry: bool,
 ) -> None:
     """Run what is missing, with a display, then show what came out."""
-    store = Store(place.store)
-    if retry and (again := store.forget("failed")):
-        err.print(f"{again} failed runs are tried again.")
     work = pick_engine(engine, place, workers=workers, address=address)
     with err.status("loading graphs"):
         check(specs, place.root)
+    store = Store(place.store)
+    if retry and (again := store.forget("failed")):
+        err.print(f"{again} failed runs are tried again.")
     out.print(f"[bold]{', '.join(spec.name for spec in specs)}[/], rows go to {place.store}")
     failed: list[Row] = []
     stopped = False

@@ -31,8 +31,6 @@ from evengraph.task import Task
 OnRow = Callable[[Row], None]
 Engine = Callable[[Sequence[Job], OnRow], None]
 
-FAILURES = (ValueError, ArithmeticError, MemoryError, RuntimeError)
-
 
 @dataclass(frozen=True)
 class Place:
@@ -165,7 +163,7 @@ def execute(jobs: Sequence[Job], device: torch.device, root: Path | None, on_row
             task = make_task(job, device, root)
             with _Memory(device) as memory:
                 record = run_seed(task, method, seed=job.seed)
-        except FAILURES as error:
+        except Exception as error:  # whatever it is, the rest goes on
             on_row(_failed(job, error, device))
         else:
             if record.interrupted:
@@ -176,33 +174,39 @@ def execute(jobs: Sequence[Job], device: torch.device, root: Path | None, on_row
 def _together(
     jobs: Sequence[Job], device: torch.device, root: Path | None, on_row: OnRow
 ) -> Sequence[Job]:
-    """Side by side; returns those that want to be tried alone, as memory ran out."""
-    methods = [METHODS[job.method](**job.method_fields) for job in jobs]
-    tasks = _shared([make_task(job, device, root) for job in jobs])
-    ended = set()
+    """Side by side; returns those that want to be tried alone, as something went wrong."""
+    able: list[tuple[Job, Task]] = []
+    for job in jobs:
+        try:
+            able.append((job, make_task(job, device, root)))
+        except Exception as error:
+            on_row(_failed(job, error, device))
+    tasks = _shared([task for _, task in able])
+    methods = [METHODS[job.method](**job.method_fields) for job, _ in able]
+    ended, stopped = set(), False
 
     def fitted(place: int) -> None:
+        nonlocal stopped
         ended.add(place)
-        method = methods[place]
+        job, method = able[place][0], methods[place]
         if any(history.interrupted for history in method.history_):
-            return  # Ctrl-C: not what the job asks for
-        record = record_of(tasks[place], method, seed=jobs[place].seed)
-        on_row(_done(jobs[place], tasks[place], record, device, together=len(jobs)))
-        methods[place] = METHODS["gcn"]()  # networks of a whole grid would fill the card
+            stopped = True  # not what the job asks for
+            return
+        record = record_of(tasks[place], method, seed=job.seed)
+        on_row(_done(job, tasks[place], record, device, together=len(able)))
 
-    reason: Exception
     try:
-        seeds = [job.seed for job in jobs]
-        fit_many(methods, tasks, seeds=seeds, on_fit=fitted, progress=False)
-    except torch.OutOfMemoryError:
-        return [job for place, job in enumerate(jobs) if place not in ended]
-    except FAILURES as error:
-        reason = error
-    else:
-        return []
-    for place, job in enumerate(jobs):
-        if place not in ended:
-            on_row(_failed(job, reason, device))
+        fit_many(
+            methods,
+            tasks,
+            seeds=[job.seed for job, _ in able],
+            on_fit=fitted,
+            progress=False,
+        )
+    except (ValueError, ArithmeticError, MemoryError, RuntimeError):
+        return [job for place, (job, _) in enumerate(able) if place not in ended]
+    if stopped:
+        raise KeyboardInterrupt
     return []
 
 

@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import Any
 
 from evengraph.experiment.presets import preset_for
-from evengraph.experiment.spec import Entry, Fields, Setup, Spec
+from evengraph.experiment.spec import Entry, Fields, Setup, Spec, is_range
 from evengraph.methods import METHODS
 from evengraph.store import Job, Row
 
@@ -185,7 +185,7 @@ def _suggest(trial: Any, name: str, allowed: Sequence[Any]) -> Any:
     """A value between two numbers, on a logarithmic scale if so said, or one of a list."""
     log = allowed[-1] == "log"
     ends = allowed[:-1] if log else allowed
-    if len(ends) != 2 or any(isinstance(one, bool | str) for one in ends):
+    if not is_range(ends):
         return trial.suggest_categorical(name, list(allowed))
     if all(isinstance(one, int) for one in ends):
         return trial.suggest_int(name, *ends, log=log)

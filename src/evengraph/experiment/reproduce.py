@@ -57,7 +57,8 @@ def reproduce(
 
 def check(specs: Sequence[Spec], root: Path | None = None) -> None:
     """Find out that a graph cannot be had or split before, not after, an hour of training."""
-    for setup in {setup.name: setup for spec in specs for setup in spec.setups}.values():
+    setups = [setup for spec in specs for setup in spec.setups]
+    for setup in {(setup.name, str(setup.fields)): setup for setup in setups}.values():
         protocol = IMBALANCES[setup.imbalance](**setup.fields)
         seed = specs[0].seeds[0]
         try:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from evengraph.data.datasets import lookup
 from evengraph.experiment.command import known_method, parse_seeds
@@ -100,7 +100,9 @@ class Spec:
         if not kept:
             allowed = ", ".join(setup.name for setup in self.setups)
             raise ValueError(f"No set-up of {self.name} is like {', '.join(setups)}: {allowed}.")
-        entries = [e for e in self.entries if not methods or e.method in methods]
+        wanted = [e for e in self.entries if not methods or e.method in methods]
+        bases = {entry.like for entry in wanted}
+        entries = [e for e in self.entries if e in wanted or e.label in bases]
         if not entries:
             allowed = ", ".join(dict.fromkeys(entry.method for entry in self.entries))
             raise ValueError(f"{self.name} has none of {', '.join(methods)}; it has {allowed}.")
@@ -116,7 +118,9 @@ def read_spec(what: str, *, quick: bool = False) -> Spec:
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{source}: {error}") from None
+        words, _, place = str(error).partition(" (at line ")
+        line = int(place.partition(",")[0]) if place[:1].isdigit() else len(text.splitlines())
+        raise ValueError(f"{source}, line {max(line, 1)}: {words}.") from None
     return _Reader(str(source), text, content).spec(Path(source.name).stem, quick)
 
 
@@ -152,8 +156,11 @@ class _Reader:
         if draws not in DRAWS:
             self._refuse(unknown("draws", str(draws), DRAWS), ("draws",))
         for table in ("setup", "method"):
-            if not isinstance(content.get(table), list) or not content[table]:
-                self._refuse(f"at least one [[{table}]] is needed", ())
+            parts = content.get(table)
+            if not isinstance(parts, list) or not parts:
+                self._refuse(f"at least one [[{table}]] is needed", (table,))
+            elif not all(isinstance(part, dict) for part in parts):
+                self._refuse(f"{table} must be written as [[{table}]]", (table,))
         seeds = self._seeds(content.get("seeds", "5-7"), ("seeds",))
         setups = [self._setup(part, place) for place, part in enumerate(content["setup"])]
         entries = [self._entry(part, place) for place, part in enumerate(content["method"])]
@@ -187,10 +194,12 @@ class _Reader:
             name: value for name, value in part.items() if name not in ("dataset", "imbalance")
         }
         self._known(given, [item.name for item in fields(kind)], f"field of {imbalance}", where)
-        protocol: Any = None
-        for name, value in given.items():
-            self._try(lambda name=name, value=value: kind(**{name: value}), (*where, name))
-        protocol = self._try(lambda: kind(**given), where)
+        try:
+            protocol: Any = kind(**given)
+        except (ValueError, TypeError) as problem:
+            for name, value in given.items():  # which of them is it?
+                self._try(lambda name=name, value=value: kind(**{name: value}), (*where, name))
+            self._refuse(str(problem), where)
         return Setup(dataset=dataset, imbalance=imbalance, fields=asdict(protocol))
 
     def _entry(self, part: Any, place: int) -> Entry:
@@ -213,36 +222,55 @@ class _Reader:
             search=part.get("search", {}),
             vary=part.get("vary", {}),
             like=str(part.get("like", "")),
-            presets=bool(part.get("presets", False)),
-            more_seeds=self._seeds(part.get("more_seeds", []), (*where, "more_seeds")),
+            presets=self._flag(part, "presets", where),
+            more_seeds=self._seeds(part.get("more_seeds", []), (*where, "more_seeds"), none=True),
         )
 
     def _check_table(self, method: str, table: Any, name: str, where: tuple[Any, ...]) -> None:
         """Every field exists, and takes every value."""
         if not isinstance(table, dict):
             self._refuse(f"{name} must be a table such as {{ alpha = 2 }}", (*where, name))
+        if name == "vary" and len(table) > 1:
+            self._refuse("vary takes one field; give each its own [[method]]", (*where, name))
+        if name == "search" and table and "trials" not in table:
+            self._refuse("search needs trials, a whole number", (*where, name))
         for key, value in table.items():
-            place = (*where, key)
+            place = (*where, name, key)
             if name == "search" and key == "trials":
-                if not isinstance(value, int) or value < 1:
+                if type(value) is not int or value < 1:
                     self._refuse("trials must be a whole number of at least 1", place)
                 continue
             self._try(lambda key=key: check_field(METHODS[method], key), place)
             if name != "fields" and (not isinstance(value, list) or not value):
                 self._refuse(f"{key} must be a list of values", place)
-            for one in value if name != "fields" else [value]:
-                if name == "search" and one == "log":
-                    continue
+            values = value if name != "fields" else [value]
+            if name == "search" and value[-1] == "log":
+                values = value[:-1]
+                if len(values) != 2:
+                    self._refuse(f"{key} must be two ends and log", place)
+            for one in values:
                 self._try(lambda key=key, one=one: METHODS[method](**{key: one}), place)
+            if name == "search" and is_range(values) and values[0] >= values[1]:
+                self._refuse(f"{key} must run upwards, got {values[0]} to {values[1]}", place)
 
     def _check_labels(self, entries: Sequence[Entry]) -> None:
         seen: dict[str, Entry] = {}
         for place, entry in enumerate(entries):
             where = ("method", place)
             if entry.label in seen:
-                self._refuse(f"two methods are called {entry.label!r}; give a label", where)
+                message = f"two methods are called {entry.label!r}; give a label"
+                self._refuse(message, (*where, "label"))
             if entry.like and entry.like not in seen:
-                self._refuse(unknown("label", entry.like, seen) + " It must stand above.", where)
+                message = unknown("label", entry.like, seen) + " It must stand above"
+                self._refuse(message, (*where, "like"))
+            base = seen.get(entry.like)
+            while base is not None:  # what it starts from must fit
+                for name in {*base.fields, *base.grid, *base.search} - {"trials"}:
+                    kind = METHODS[entry.method]
+                    self._try(
+                        lambda name=name, kind=kind: check_field(kind, name), (*where, "like")
+                    )
+                base = seen.get(base.like)
             seen[entry.label] = entry
 
     def _quick(self, spec: Spec) -> Spec:
@@ -262,19 +290,32 @@ class _Reader:
         ]
         small = replace(spec, entries=entries)
         seeds = self._seeds(part.get("seeds", [spec.seeds[0]]), ("quick", "seeds"))
-        return small.narrowed(
-            seeds=seeds, setups=part.get("setups", ()), methods=part.get("methods", ())
-        )
+        for name in ("setups", "methods"):
+            given = part.get(name, [])
+            if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+                self._refuse(f"{name} must be a list of names", ("quick", name))
+            small = self._try(
+                lambda name=name, given=given, small=small: small.narrowed(**{name: given}),
+                ("quick", name),
+            )
+        return small.narrowed(seeds=seeds)
 
     # Small checks.
 
-    def _seeds(self, value: Any, where: tuple[Any, ...]) -> list[int]:
-        if isinstance(value, list) and all(type(one) is int and one >= 0 for one in value):
+    def _seeds(self, value: Any, where: tuple[Any, ...], *, none: bool = False) -> list[int]:
+        able = isinstance(value, list) and (bool(value) or none)
+        if able and all(type(one) is int and 0 <= one < 2**32 for one in value):
             return list(dict.fromkeys(value))
         if not isinstance(value, str):
-            self._refuse('seeds must be "5-7" or [5, 6, 7]', where)
+            self._refuse('seeds must be "5-7" or [5, 6, 7], below 2^32', where)
         found: list[int] = self._try(lambda: parse_seeds(value), where)
         return found
+
+    def _flag(self, part: Any, name: str, where: tuple[Any, ...]) -> bool:
+        value = part.get(name, False)
+        if not isinstance(value, bool):
+            self._refuse(f"{name} must be true or false", (*where, name))
+        return bool(value)
 
     def _word(self, part: Any, name: str, where: tuple[Any, ...], default: str | None) -> str:
         value = part.get(name, default)
@@ -302,17 +343,64 @@ class _Reader:
 
     def _line(self, where: tuple[Any, ...]) -> int:
         """The line of a key; of its table, or the first, where it has none of its own."""
-        first, last = 0, len(self.lines)
-        if len(where) > 1 and where[0] in ("setup", "method"):
-            heads = [n for n, line in enumerate(self.lines) if re.match(r"\s*\[\[", line)]
-            own = [n for n in heads if re.match(rf"\s*\[\[{where[0]}\]\]", self.lines[n])]
-            if where[1] >= len(own):  # written as an inline list
-                return 1
-            first = own[where[1]]
-            last = min((n for n in heads if n > first), default=last)
-        if where and isinstance(where[-1], str):
-            for number in range(first, last):
-                code = self.lines[number].partition("#")[0]
-                if re.search(rf"(^|[\s{{,\[.]){re.escape(where[-1])}[\"']?\s*[=\]]", code):
-                    return number + 1
-        return first + 1
+        table, place, keys = "", 0, where
+        if where and where[0] in ("setup", "method") and len(where) > 1:
+            table, place, keys = where[0], where[1], where[2:]
+        elif len(where) > 1:
+            table, keys = where[0], where[1:]
+        code = self._code()
+        if not table and keys:  # a table of its own is a key of the file, too
+            opened = [line for line in code if line.table == keys[0] and not line.within]
+            code = [line for line in code if not line.table] or opened
+            code += opened
+        own = [line for line in code if line.table != table or line.place == place]
+        own = [line for line in own if not table or line.table == table]
+        for names in (keys, keys[:1]):  # the key, or the table within that it stands in
+            for line in own:
+                if names and line.holds(*names):
+                    return line.number
+        return own[0].number if own and table else 1
+
+    def _code(self) -> list[_Line]:
+        """Every line with the table that it belongs to, without comments and values in quotes."""
+        found, counts = [], dict[str, int]()
+        table, within = "", ""
+        for number, text in enumerate(self.lines, start=1):
+            code = re.sub(r"(\"[^\"]*\"|'[^']*')(?!\s*[=.\]])", "_", text).partition("#")[0]
+            code = code.replace('"', "").replace("'", "")
+            if head := re.match(r"\s*(\[\[?)\s*([\w.-]+)\s*\]", code):
+                table, _, within = head[2].partition(".")
+                if head[1] == "[[" and not within:
+                    counts[table] = counts.get(table, -1) + 1
+            found.append(_Line(number, table, counts.get(table, 0), within, code))
+        return found
+
+
+class _Line(NamedTuple):
+    """A line of a file: its number, its table and which of them, the table within, its code."""
+
+    number: int
+    table: str
+    place: int
+    within: str
+    code: str
+
+    def holds(self, name: str, inner: str = "") -> bool:
+        """Whether it gives a value to a key, or to a key of a table within."""
+        if not inner:
+            head = re.match(r"\s*\[", self.code) is not None
+            opened = head and name in (self.within, self.table if not self.within else "")
+            return opened or (not self.within and bool(self._gives(rf"^\s*{name}\s*[=.]")))
+        dotted = rf"^\s*{name}\s*\.\s*{inner}\s*="
+        inline = rf"^\s*{name}\s*=.*[{{,]\s*{inner}\s*="
+        if self.within == name:
+            return bool(self._gives(rf"^\s*{inner}\s*="))
+        return not self.within and bool(self._gives(dotted) or self._gives(inline))
+
+    def _gives(self, pattern: str) -> re.Match[str] | None:
+        return re.search(pattern, self.code)
+
+
+def is_range(values: Sequence[Any]) -> bool:
+    """Whether a field is searched between two numbers, and not among several values."""
+    return len(values) == 2 and not any(isinstance(one, bool | str) for one in values)

@@ -91,17 +91,30 @@ class Board:
         """Names of the methods, in their order."""
         return list(dict.fromkeys(cell.label for cell in self.cells))
 
+    @property
+    def whole(self) -> str:
+        """The method that others are held against: the one searched over, or the first."""
+        chosen = [cell.label for cell in self.cells if cell.chosen]
+        return next(iter(chosen or self.labels), "")
+
+    def complete(self) -> list[str]:
+        """Set-ups that every method has a place in."""
+        labels = [cell.label for cell in self.cells if cell.varies is None]
+        return [s for s in self.setups if all(self.find(s, label) for label in labels)]
+
     def find(self, setup: str, label: str) -> Cell | None:
         """A place of a table; none if nothing was run there."""
         found = (c for c in self.cells if (c.setup, c.label, c.varies) == (setup, label, None))
         return next(found, None)
 
     def curves(self) -> dict[str, list[Cell]]:
-        """Places along each curve, by its name."""
+        """Places along each curve, by its name, and that of its set-up where there are several."""
         found: dict[str, list[Cell]] = {}
+        several = len({cell.setup for cell in self.cells if cell.varies is not None}) > 1
         for cell in self.cells:
             if cell.varies is not None:
-                found.setdefault(cell.label, []).append(cell)
+                name = f"{cell.label}, {cell.setup}" if several else cell.label
+                found.setdefault(name, []).append(cell)
         return found
 
     def of_first_seeds(self) -> Board:
@@ -112,7 +125,7 @@ class Board:
 
 def boards_of(store: Store) -> list[Board]:
     """Every experiment that a store holds."""
-    rows = {row.job.key: row for row in store.rows()}
+    rows = {row.job.key: row for row in store.rows(status="done")}
     found = []
     for name, content in store.boards().items():
         cells = [_cell(part, rows) for part in content["cells"]]

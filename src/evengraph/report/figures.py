@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ METRIC = "balanced_accuracy"
 # Okabe and Ito's colours, which most colour-blind people can tell apart; ours is the strongest.
 COLOURS = ("#9aa0a6", "#56b4e9", "#009e73", "#f0e442", "#cc79a7", "#e69f00", "#0072b2", "#b39ddb")
 OURS = "#d55e00"
+Draw = Callable[[Board], "Figure | None"]
 STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -30,12 +32,24 @@ STYLE: Any = {
     "figure.constrained_layout.use": True,
     "svg.hashsalt": "evengraph",  # the same file for the same figures
     "svg.fonttype": "none",
+    "text.parse_math": False,  # a dollar in a name is a dollar
 }
+
+
+def _styled(draw: Draw) -> Draw:
+    """Draw in our style: what is written later than the axes are made takes it, too."""
+
+    @wraps(draw)
+    def styled(board: Board) -> Figure | None:
+        with _pyplot().rc_context(STYLE):
+            return draw(board)
+
+    return styled
 
 
 def figures(board: Board) -> Iterator[tuple[str, Figure]]:
     """Every figure of a board, with a name for its file."""
-    draw: dict[str, Callable[[Board], Figure | None]] = {
+    draw: dict[str, Draw] = {
         "comparison": methods_figure,
         "ablation": ablation_figure,
         "sensitivity": curves_figure,
@@ -53,18 +67,19 @@ def figures(board: Board) -> Iterator[tuple[str, Figure]]:
 
 def save(figure: Figure, path: Path) -> list[Path]:
     """Write a figure as SVG and PNG."""
-    import matplotlib.pyplot as plt
-
+    plt = _pyplot()
     written = []
     for kind, options in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": 160})):
-        goal = path.with_suffix(f".{kind}")
-        figure.savefig(goal, **options)
+        goal = path.with_name(f"{path.name}.{kind}")
+        with plt.rc_context(STYLE):
+            figure.savefig(goal, **options)
         written.append(goal)
     plt.close(figure)
     return written
 
 
-def methods_figure(board: Board) -> Figure:
+@_styled
+def methods_figure(board: Board) -> Figure | None:
     """Every method in every set-up, with its interval; the paper's mean as a dash."""
     setups, labels = board.setups, board.labels
     columns = min(len(setups), 4)
@@ -89,10 +104,11 @@ def methods_figure(board: Board) -> Figure:
     return figure
 
 
-def ablation_figure(board: Board) -> Figure:
+@_styled
+def ablation_figure(board: Board) -> Figure | None:
     """How far each variant falls below the whole method, with the interval of the difference."""
     setups = board.setups
-    whole = next(cell.label for cell in board.cells if cell.chosen)
+    whole = board.whole
     labels = [label for label in board.labels if label != whole]
     figure, places = _grid(1, len(setups), width=2.6, height=3.0)
     for place, setup in zip(places, setups, strict=True):
@@ -103,13 +119,16 @@ def ablation_figure(board: Board) -> Figure:
                 continue
             one, two = cell.by_seed(METRIC), full.by_seed(METRIC)
             gaps = [one[seed] - two[seed] for seed in one if seed in two]
+            if not gaps:
+                continue
             low, high = interval(gaps) or (gaps[0], gaps[0])
             mean = float(np.mean(gaps))
             place.barh(position, mean, color=COLOURS[0] if high > 0 else OURS, height=0.7)
             place.plot([low, high], [position, position], color="black", lw=1)
-            if cell.paper is not None and full.paper is not None:
-                paper = (cell.published(METRIC) or 0) - (full.published(METRIC) or 0)
-                place.plot([paper, paper], [position - 0.35, position + 0.35], color="black", lw=2)
+            ours, theirs = cell.published(METRIC), full.published(METRIC)
+            if ours is not None and theirs is not None:
+                paper = [ours - theirs] * 2
+                place.plot(paper, [position - 0.35, position + 0.35], color="black", lw=2)
         place.axvline(0, color="black", lw=0.8)
         place.set_title(setup, fontsize=9)
         place.set_yticks(range(len(labels)), labels if place is places[0] else [""] * len(labels))
@@ -123,6 +142,7 @@ def ablation_figure(board: Board) -> Figure:
     return figure
 
 
+@_styled
 def curves_figure(board: Board) -> Figure | None:
     """A curve for each field, with a band of its 95% interval."""
     curves = board.curves()
@@ -149,6 +169,7 @@ def curves_figure(board: Board) -> Figure | None:
     return figure
 
 
+@_styled
 def recall_figure(board: Board) -> Figure | None:
     """Recall of each class, from the largest in training to the smallest."""
     setups = board.setups
@@ -170,7 +191,11 @@ def recall_figure(board: Board) -> Figure | None:
     for place in places[len(setups) :]:
         place.set_visible(False)
     places[0].set_ylabel("recall, %")
-    places[0].legend(fontsize=7, frameon=False)
+    lines = places[0].get_lines()
+    if lines:
+        places[0].legend(
+            lines, [str(line.get_label()) for line in lines], fontsize=7, frameon=False
+        )
     figure.suptitle(f"{board.title}: recall from head to tail", fontsize=10)
     return figure
 
@@ -183,6 +208,7 @@ def _head_to_tail(outcome: Any) -> list[float]:
     return [recall[c] for c in order]
 
 
+@_styled
 def confusion_figure(board: Board) -> Figure | None:
     """Where the nodes of each class go, GCN beside ours, in the first set-up."""
     setup = board.setups[0]
@@ -208,6 +234,7 @@ def confusion_figure(board: Board) -> Figure | None:
     return figure
 
 
+@_styled
 def cost_figure(board: Board) -> Figure | None:
     """Seconds and memory of a run against balanced accuracy, over all set-ups."""
     figure, places = _grid(1, 2, width=3.6, height=2.8)
@@ -239,6 +266,7 @@ def cost_figure(board: Board) -> Figure | None:
     return figure
 
 
+@_styled
 def map_figure(board: Board) -> Figure | None:
     """Where the nodes of one run lie, by class and by cluster."""
     if board.map is None:
@@ -250,7 +278,8 @@ def map_figure(board: Board) -> Figure | None:
     for place, (name, values) in zip(places, kinds, strict=True):
         many = max(values) + 1
         colours = "tab10" if many <= 10 else "turbo"
-        shuffled = [(value * 37) % many for value in values] if many > 10 else values
+        # neighbouring numbers get colours that lie far apart
+        shuffled = [value * 0.618034 % 1 for value in values] if many > 10 else values
         place.scatter(found["x"], found["y"], c=shuffled, cmap=colours, s=4, lw=0)
         place.set_title(f"by {name}", fontsize=9)
         place.set_xticks([])
@@ -261,15 +290,22 @@ def map_figure(board: Board) -> Figure | None:
 
 
 def _grid(rows: int, columns: int, *, width: float, height: float) -> tuple[Figure, Sequence[Axes]]:
-    import matplotlib as mpl
+    size = (max(columns * width, 4.0), rows * height + 0.5)
+    figure, places = _pyplot().subplots(rows, columns, figsize=size, squeeze=False)
+    return figure, list(places.flat)
 
+
+def _pyplot() -> Any:
+    """Matplotlib without a window, imported late."""
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        message = "Figures want matplotlib; try: pip install 'evengraph[report]'."
+        raise ValueError(message) from None
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    with plt.rc_context(STYLE):
-        size = (max(columns * width, 4.0), rows * height + 0.5)
-        figure, places = plt.subplots(rows, columns, figsize=size, squeeze=False)
-    return figure, list(places.flat)
+    return plt
 
 
 def _dot(place: Axes, position: int, cell: Cell, colour: str) -> None:

@@ -212,8 +212,9 @@ def _ranks(board: Board) -> Markup | None:
         return None
     order = sorted(ranks[METRIC], key=lambda label: ranks[METRIC][label])
     rows = [[label, *(f"{ranks[metric][label]:.1f}" for metric in HEADLINE)] for label in order]
-    title = f"Mean rank over {len(board.setups)} set-ups (1 is best)"
-    return _details(title, ["method", *TITLES.values()], rows)
+    title = f"Mean rank over {len(board.complete())} set-ups (1 is best)"
+    names = ["method", *TITLES.values()]
+    return _details(title, names, rows, f"Ranks, {board.title}")
 
 
 def _tests(board: Board) -> Markup | None:
@@ -233,26 +234,30 @@ def _tests(board: Board) -> Markup | None:
         for one in found
     ]
     header = ["set-up, against", "seeds", "difference", "95% interval", "p", "p, corrected"]
-    return _details(f"{chosen[0]} against the others on the same seeds", header, rows)
+    title = f"{chosen[0]} against the others on the same seeds"
+    return _details(title, header, rows, f"Tests, {board.title}")
 
 
 def _choices(board: Board) -> Markup | None:
     rows = [[f"{c.setup}, {c.label}", _settings(c)] for c in board.cells if c.chosen]
-    return _details("Settings that validation chose", ["set-up", "chosen"], rows) if rows else None
+    title, header = "Settings that validation chose", ["set-up", "chosen"]
+    return _details(title, header, rows, f"Choices, {board.title}") if rows else None
 
 
 def _settings(cell: Cell) -> str:
     return ", ".join(f"{name} = {json.dumps(value)}" for name, value in cell.chosen.items())
 
 
-def _details(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Markup:
+def _details(
+    title: str, header: Sequence[str], rows: Sequence[Sequence[str]], label: str
+) -> Markup:
     head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in header)))
     body = [
         tag("tr", tag("th", first, scope="row"), *(tag("td", text) for text in rest))
         for first, *rest in rows
     ]
     table = tag("table", head, tag("tbody", *body), class_="figures")
-    region = tag("div", table, class_="scroll", tabindex=0, role="region", aria_label=title)
+    region = tag("div", table, class_="scroll", tabindex=0, role="region", aria_label=label)
     return tag("details", tag("summary", title), region)
 
 

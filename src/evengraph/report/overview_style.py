@@ -3,8 +3,12 @@
 from evengraph.report.style import STYLE as SHARED
 
 _OWN = """
+:root { --light: 38%; }
+@media (prefers-color-scheme: dark) { :root { --light: 66%; } }
+@media print { :root { --light: 38%; } }
 .filters { display: flex; flex-wrap: wrap; gap: .75rem 1rem; margin-top: 1rem; }
-.filters label { display: grid; gap: .2rem; font-size: .85rem; color: var(--muted);
+.filters label { display: grid; grid-template-columns: minmax(0, 1fr); gap: .2rem;
+  font-size: .85rem; color: var(--muted);
   min-width: 0; max-width: 100%; }
 .filters select, .filters input { font: inherit; font-size: .95rem; color: var(--ink);
   background: var(--page); border: 1px solid var(--muted); border-radius: .45rem;
@@ -28,16 +32,17 @@ main, header, footer { max-width: 84rem; }
   .sortable :is(th, td):nth-child(4), .sortable :is(th, td):nth-child(5),
   .sortable :is(th, td):nth-child(n+7) { display: none; }
   .sortable tbody :is(th, td), .sortable button { padding-left: .3rem; padding-right: .3rem; }
-  .sortable tbody :is(th, td):nth-child(-n+2) { white-space: normal; overflow-wrap: anywhere; }
+  .sortable tbody :is(th, td):nth-child(-n+2) { white-space: normal; overflow-wrap: break-word; }
 }
 .sortable tbody th { position: static; padding: .5rem .7rem; font-weight: 500; }
 .sortable tbody tr:hover { background: var(--page); }
 .above { color: var(--colour-3); }
 .below { color: var(--rare); }
+h2, h3, summary, .facts { overflow-wrap: anywhere; }
 .panels { grid-template-columns: repeat(auto-fill, minmax(min(23rem, 100%), 1fr)); }
 .dots { list-style: none; margin: .5rem 0 0; padding: 0; font-size: .875rem; }
 .dots li { display: grid; align-items: center; column-gap: .7rem;
-  grid-template-columns: 7.2rem minmax(0, 1fr) 2.8rem; border-radius: .3rem; }
+  grid-template-columns: 8.6rem minmax(0, 1fr) 2.8rem; border-radius: .3rem; }
 .dots .name { white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
 .dots .value { text-align: right; color: var(--muted); }
 .dots .strong .value, .dots .strong .name { color: var(--ink); font-weight: 650; }
@@ -55,17 +60,17 @@ main, header, footer { max-width: 84rem; }
 .curves .curve { stroke: var(--accent); stroke-width: 2; stroke-opacity: 1; }
 .curves .point circle { fill: var(--accent); stroke: var(--surface); stroke-width: 1.5; }
 .curves .point:hover circle { fill: var(--rare); }
-[data-colours=class] .k0, [data-colours=cluster] .m0 { fill: hsl(210 65% 50%); }
-[data-colours=class] .k1, [data-colours=cluster] .m1 { fill: hsl(30 65% 50%); }
-[data-colours=class] .k2, [data-colours=cluster] .m2 { fill: hsl(130 65% 50%); }
-[data-colours=class] .k3, [data-colours=cluster] .m3 { fill: hsl(0 65% 50%); }
-[data-colours=class] .k4, [data-colours=cluster] .m4 { fill: hsl(275 65% 50%); }
-[data-colours=class] .k5, [data-colours=cluster] .m5 { fill: hsl(55 65% 50%); }
-[data-colours=class] .k6, [data-colours=cluster] .m6 { fill: hsl(190 65% 50%); }
-[data-colours=class] .k7, [data-colours=cluster] .m7 { fill: hsl(330 65% 50%); }
-[data-colours=class] .k8, [data-colours=cluster] .m8 { fill: hsl(90 65% 50%); }
-[data-colours=class] .k9, [data-colours=cluster] .m9 { fill: hsl(240 65% 50%); }
-.map { width: 100%; height: min(34rem, 90vw); margin-top: .6rem; }
+[data-colours=class] .k0, [data-colours=cluster] .m0 { fill: hsl(210 65% var(--light)); }
+[data-colours=class] .k1, [data-colours=cluster] .m1 { fill: hsl(30 65% var(--light)); }
+[data-colours=class] .k2, [data-colours=cluster] .m2 { fill: hsl(130 65% var(--light)); }
+[data-colours=class] .k3, [data-colours=cluster] .m3 { fill: hsl(0 65% var(--light)); }
+[data-colours=class] .k4, [data-colours=cluster] .m4 { fill: hsl(275 65% var(--light)); }
+[data-colours=class] .k5, [data-colours=cluster] .m5 { fill: hsl(55 65% var(--light)); }
+[data-colours=class] .k6, [data-colours=cluster] .m6 { fill: hsl(190 65% var(--light)); }
+[data-colours=class] .k7, [data-colours=cluster] .m7 { fill: hsl(330 65% var(--light)); }
+[data-colours=class] .k8, [data-colours=cluster] .m8 { fill: hsl(90 65% var(--light)); }
+[data-colours=class] .k9, [data-colours=cluster] .m9 { fill: hsl(240 65% var(--light)); }
+.map { width: 100%; max-width: 44rem; height: min(34rem, 90vw); margin-top: .6rem; }
 .map .train { stroke: var(--ink); stroke-width: 1.5; }
 .map circle:hover { r: 6px; stroke: var(--ink); }
 .panels.wide { grid-template-columns: minmax(0, 1fr); }
@@ -75,7 +80,11 @@ main, header, footer { max-width: 84rem; }
 .switch button[aria-pressed=true] { background: var(--band); border-color: var(--accent); }
 [hidden] { display: none !important; }
 @media print { .filters { display: none; } .sortable { font-size: .75rem; }
-  .tall { max-height: none; } .tall thead th { position: static; } }
+  .tall { max-height: none; overflow: visible; } .tall thead th { position: static; }
+  .figures :is(th, td) { padding: .15rem !important; white-space: normal !important; }
+  .figures { font-size: .7rem; } .sortable button { padding: 0; white-space: normal; }
+  .switch { display: none; }
+  h2, h3 { break-after: avoid; } }
 """
 
 STYLE = SHARED + _OWN

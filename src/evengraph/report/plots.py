@@ -52,7 +52,7 @@ def _dots(cell: Cell, metric: str, best: float, low: float, high: float) -> Mark
 
 def gaps_panel(board: Board, setup: str, metric: str) -> Markup:
     """Variants of a set-up by their difference to the method that was searched over."""
-    whole = next((cell for cell in board.cells if cell.setup == setup and cell.chosen), None)
+    whole = board.find(setup, board.whole)
     cells = [c for c in board.cells if c.setup == setup and c is not whole and c.varies is None]
     found: list[tuple[Cell, list[float], float | None]] = []
     for cell in cells:
@@ -75,13 +75,14 @@ def _gap(label: str, gaps: Sequence[float], paper: float | None, low: float, hig
     at = _scale(low, high)
     words = f"{label}: {mean:+.1f} points"
     marks = [tag("line", x1=at(0), x2=at(0), y2="100%", class_="axis")]
+    if ends:
+        words += f", 95% interval {ends[0]:+.1f} to {ends[1]:+.1f}, {len(gaps)} seeds"
     if paper is not None:
         marks.append(tag("line", x1=at(paper), x2=at(paper), y1="15%", y2="85%", class_="paper"))
         words += f"; paper {paper:+.1f}"
     if ends:
         line = {"x1": at(ends[0]), "x2": at(ends[1]), "y1": "50%", "y2": "50%"}
         marks.append(tag("line", **line, class_="whisker"))
-        words += f", 95% interval {ends[0]:+.1f} to {ends[1]:+.1f}, {len(gaps)} seeds"
     marks.append(tag("circle", cx=at(mean), cy="50%", r=5, class_="mean"))
     return _line(label, words, marks, f"{mean:+.1f}", ends is not None and ends[1] < 0)
 
@@ -148,7 +149,8 @@ def map_panel(found: Mapping[str, Any], title: str) -> Markup:
         if kind == "class" or found["clusters"]
     ]
     caption = tag("figcaption", tag("h3", title), tag("div", *buttons, class_="switch"))
-    return tag("figure", caption, picture)
+    note = tag("p", "Ringed nodes had a label in training.", class_="note")
+    return tag("figure", caption, picture, note)
 
 
 def _panel(title: str, rows: Sequence[Markup], low: float, high: float) -> Markup:

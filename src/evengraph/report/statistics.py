@@ -119,6 +119,6 @@ def holm(values: Sequence[float]) -> list[float]:
 
 def _p(gaps: Sequence[float]) -> float:
     """Of a paired t-test; differences that are all the same leave no doubt, or are none."""
-    if len(set(gaps)) == 1:
-        return 1.0 if gaps[0] == 0 else 0.0
+    if max(gaps) - min(gaps) < 1e-9:
+        return 1.0 if abs(gaps[0]) < 1e-9 else 0.0
     return float(ttest_rel(gaps, [0.0] * len(gaps)).pvalue)

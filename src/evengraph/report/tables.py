@@ -33,9 +33,10 @@ def latex(board: Board) -> str:
     """A tabular for each graph and metric, for a document that has booktabs."""
     parts = []
     for dataset, metric in _pages(board):
-        header, *rows = _grid(board, dataset, metric, bold="\\textbf{{{}}}")
-        columns = "l" + "r" * (len(header) - 1)
-        lines = [" & ".join(_tex(cell) for cell in row) + " \\\\" for row in (header, *rows)]
+        grid = _grid(board, dataset, metric, bold="\\textbf{{{}}}")
+        columns = "l" + "r" * (len(grid[0]) - 1)
+        grid = [[_tex(cell) for cell in grid[0]], *([_tex(row[0]), *row[1:]] for row in grid[1:])]
+        lines = [" & ".join(row) + " \\\\" for row in grid]
         body = ["\\toprule", lines[0], "\\midrule", *lines[1:], "\\bottomrule"]
         parts.append(
             f"% {board.title}: {dataset}, {TITLES[metric]}\n\\begin{{tabular}}{{{columns}}}\n"
@@ -96,7 +97,8 @@ def _grid(board: Board, dataset: str, metric: str, *, bold: str) -> list[list[st
         setup: max(c.mean(metric) for c in board.cells if c.setup == setup and not c.varies)
         for setup in setups
     }
-    for label in board.labels:
+    labels = [label for label in board.labels if any(board.find(s, label) for s in board.setups)]
+    for label in labels:
         row = [label]
         for setup in setups:
             cell = board.find(setup, label)
@@ -120,13 +122,16 @@ def _without_empty(rows: Sequence[Sequence[str]], place: int) -> list[str]:
 
 def _markdown(header: Sequence[str], *rows: Sequence[str]) -> str:
     rule = ["---"] + ["---:"] * (len(header) - 1)
-    return "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *rows))
+    lines = ([cell.replace("|", "\\|") for cell in row] for row in (header, rule, *rows))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _words(board: Board) -> str:
+    """What the figures are."""
     counts = sorted({len(cell.rows) for cell in board.cells})
     many = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    return f"Mean (standard deviation) over {many} seeds, in percent; the best mean in bold."
+    best = "" if board.draws == "sensitivity" else "; the best mean in bold"
+    return f"Mean (standard deviation) over {many} seeds, in percent{best}."
 
 
 def _curve(name: str, cells: Sequence[Cell]) -> str:
@@ -153,7 +158,7 @@ def _ranks(board: Board) -> list[str]:
     order = sorted(board.labels, key=lambda label: ranks[HEADLINE[0]][label])
     rows = [["method", *TITLES.values()]]
     rows += [[label, *(f"{ranks[metric][label]:.1f}" for metric in HEADLINE)] for label in order]
-    count = len(board.setups)
+    count = len(board.complete())
     return [f"### Mean rank over {count} set-ups (1 is best)", _markdown(*rows)]
 
 
@@ -194,5 +199,6 @@ def _tests(board: Board) -> list[str]:
 
 
 def _tex(text: str) -> str:
-    """Text for LaTeX; what is bold already stays."""
-    return text.replace("_", "\\_").replace("%", "\\%")
+    """A name as LaTeX prints it."""
+    words = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
+    return "".join(words.get(c, f"\\{c}" if c in "%_&#${}" else c) for c in text)

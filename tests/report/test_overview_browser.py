@@ -1,0 +1,281 @@
+"""The page of experiments in a real browser, from disk: it sorts, filters, marks and prints."""
+
+import json
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from chromium import BROWSER, Chromium
+
+from evengraph.report.overview import write_overview
+from evengraph.report.style import DARK, LIGHT
+
+if BROWSER is None:
+    pytest.skip("no Chromium or Chrome found", allow_module_level=True)
+
+LONG = "Averylongnamewithoutanyspace" * 4
+ROWS = '[...document.querySelectorAll("#all tbody tr")]'
+SHOWN = f"{ROWS}.filter((row) => !row.hidden && row.offsetHeight > 0)"
+PAPER, GAP, MACRO = 4, 5, 6  # columns
+
+
+@pytest.fixture(scope="module")
+def folder(boards, tmp_path_factory):
+    """The page; one with a lot in it; and one with very long names."""
+    folder = tmp_path_factory.mktemp("pages")
+    write_overview(boards, folder / "index.html")
+    write_overview(named(boards, "a rather long name of "), folder / "many.html")
+    write_overview(named(boards, LONG), folder / "long.html")
+    return folder
+
+
+def named(boards, word):
+    """The boards with more set-ups, and this word before every name."""
+    more = [replace(c, setup=f"{c.setup}-{n}") for n in range(4) for c in boards[0].cells]
+    more = [replace(c, setup=f"{word}{c.setup}", label=f"{word}{c.label}") for c in more]
+    curves = [replace(c, label=f"{word}{c.label}") for c in boards[2].cells]
+    first = replace(boards[0], cells=more, title=f"{word}{boards[0].title}")
+    return [first, replace(boards[2], cells=curves), boards[1]]
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    found = Chromium(tmp_path_factory.mktemp("profile"))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def page(browser, folder):
+    browser.open(folder / "index.html")
+    return browser
+
+
+def column(page, place):
+    """The values of a column from top to bottom; none where there is no number."""
+    found = f"{ROWS}.map((row) => row.cells[{place}].dataset.value ?? null)"
+    return [None if value is None else float(value) for value in page.value(found)]
+
+
+def click(page, place):
+    page.point(f"document.querySelectorAll('#all thead button')[{place}]", click=True)
+
+
+def names(page):
+    """Experiment, graph and method of the rows that one sees."""
+    found = f"{SHOWN}.map((row) => Object.values(row.dataset))"
+    return [tuple(row) for row in page.value(found)]
+
+
+def choose(page, name, value):
+    page.value(
+        f"""(() => {{
+          const one = document.querySelector("[data-filter={name}]");
+          one.value = {json.dumps(value)};
+          one.dispatchEvent(new Event("input", {{ bubbles: true }}));
+        }})()"""
+    )
+
+
+def count(page):
+    return page.value('document.getElementById("count").textContent')
+
+
+def test_the_page_asks_nothing_and_complains_of_nothing(page, folder):
+    page.value("new Promise((done) => setTimeout(done, 50))")
+    assert page.requests == [(folder / "index.html").as_uri()]
+    assert page.complaints == []
+
+
+def test_complaints_and_requests_are_noticed(browser, tmp_path):
+    path = tmp_path / "bad.html"
+    path.write_text('<img src="file:///nowhere.png"><script>nothing()</script>', encoding="utf-8")
+    browser.open(path)
+    assert len(browser.requests) == 2
+    assert browser.complaints
+
+
+@pytest.mark.parametrize("place", [2, 3, PAPER, GAP, MACRO, 8])
+def test_two_clicks_sort_numbers_both_ways_with_empty_cells_last(page, place):
+    before = column(page, place)
+    known = [value for value in before if value is not None]
+    empty = [None] * (len(before) - len(known))
+    click(page, place)
+    assert column(page, place) == sorted(known, reverse=True) + empty
+    click(page, place)
+    assert column(page, place) == sorted(known) + empty
+    states = 'document.querySelectorAll("#all th[aria-sort]")'
+    assert page.value(f"[...{states}].map((one) => one.ariaSort)") == ["ascending"]
+
+
+def test_words_are_sorted_from_a_to_z_first(page):
+    words = f"{ROWS}.map((row) => row.cells[1].textContent)"
+    before = page.value(words)
+    click(page, 1)
+    wanted = page.value(f'{words}.sort((a, b) => a.localeCompare(b, "en", {{ numeric: true }}))')
+    assert page.value(words) == wanted != before
+    assert [word for word in wanted if word.startswith("K")] == [
+        "K = 3",
+        "K = 10",
+        "K = 20",
+        "K = 50",
+    ]
+    click(page, 1)
+    assert page.value(words)[0] == wanted[-1]
+
+
+def test_keys_sort_too(page):
+    page.value("document.querySelectorAll('#all thead button')[2].focus()")
+    for kind in ("keyDown", "keyUp"):
+        key = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"}
+        page.send("Input.dispatchKeyEvent", type=kind, **key)
+    assert column(page, 2) == sorted(column(page, 2), reverse=True)
+
+
+def test_choices_narrow_the_table(page, boards):
+    cells = [(b.title, c.dataset, c.label) for b in boards for c in b.cells]
+    assert names(page) == cells
+    assert count(page) == "25 lines"
+    choose(page, "experiment", "Ablation")
+    assert names(page) == [one for one in cells if one[0] == "Ablation"]
+    choose(page, "dataset", "pubmed")
+    choose(page, "label", "no semantic")
+    assert names(page) == [("Ablation", "pubmed", "no semantic")]
+    assert count(page) == "1 of 25 lines"
+    for name in ("experiment", "dataset"):
+        choose(page, name, "")
+    assert names(page) == [one for one in cells if one[2] == "no semantic"]
+    choose(page, "label", "")
+    assert count(page) == "25 lines"
+
+
+def test_words_narrow_the_table_whatever_their_case(page, boards):
+    cells = [(b.title, c.dataset, c.label, c.setup) for b in boards for c in b.cells]
+    page.point("document.querySelector('input[type=search]')", click=True)
+    page.write("LONGtail uni-gnn")
+    assert names(page) == [one[:3] for one in cells if "longtail" in one[3] and one[2] == "Uni-GNN"]
+    assert count(page) == "1 of 25 lines"
+    page.value("document.querySelector('input[type=search]').select()")
+    page.write("no such words")
+    assert names(page) == []
+    assert count(page) == "0 of 25 lines"
+
+
+def test_a_narrowed_table_can_be_sorted(page):
+    choose(page, "label", "Uni-GNN")
+    before = names(page)
+    click(page, 2)
+    assert sorted(names(page)) == sorted(before)
+    values = f"{SHOWN}.map((row) => Number(row.cells[2].dataset.value))"
+    assert page.value(values) == sorted(page.value(values), reverse=True)
+
+
+def test_pointing_at_a_method_marks_it_everywhere(page, boards):
+    marked = '[...document.querySelectorAll(".marked")].map((one) => one.dataset.method)'
+    assert page.value(marked) == []
+    page.point('document.querySelector("[data-method=GCN]")')
+    assert page.value(marked) == ["GCN"] * 3
+    ground = 'getComputedStyle(document.querySelectorAll("[data-method=GCN]")[2]).backgroundColor'
+    assert page.value(ground) == rgb(LIGHT, "band")
+    page.point('document.querySelector("[data-method=LTE4G]")')
+    assert page.value(marked) == ["LTE4G"] * 2
+    page.point('document.querySelector("h1")')
+    assert page.value(marked) == []
+
+
+def test_a_button_colours_the_map_by_cluster(page):
+    dots = 'document.querySelectorAll(".map circle")'
+    fill = f"[...{dots}].map((dot) => getComputedStyle(dot).fill)"
+    by_class = page.value(fill)
+    assert len(set(by_class)) == 7
+    page.point("document.querySelectorAll('.switch button')[1]", click=True)
+    assert len(set(page.value(fill))) == 10
+    pressed = "[...document.querySelectorAll('.switch button')].map((one) => one.ariaPressed)"
+    assert page.value(pressed) == ["false", "true"]
+    page.point("document.querySelectorAll('.switch button')[0]", click=True)
+    assert page.value(fill) == by_class
+
+
+@pytest.mark.parametrize(
+    ("name", "width"),
+    [
+        *(("index", width) for width in (320, 390, 768, 1440)),
+        *(("many", width) for width in (390, 768, 1440)),
+        pytest.param("many", 320),
+        *(pytest.param("long", width) for width in (390, 1440)),
+    ],
+)
+def test_nothing_overflows_sideways(browser, folder, name, width):
+    browser.open(folder / f"{name}.html", width=width)
+    browser.value("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+    root = "document.documentElement"
+    assert browser.value(f"[{root}.clientWidth, {root}.scrollWidth]") == [width, width]
+
+
+def rgb(theme, name):
+    code = theme.split(f"--{name}: #")[1][:6]
+    return f"rgb({', '.join(str(int(code[at : at + 2], 16)) for at in (0, 2, 4))})"
+
+
+@pytest.mark.parametrize(("dark", "theme"), [(False, LIGHT), (True, DARK)], ids=["light", "dark"])
+def test_light_and_dark(browser, folder, dark, theme):
+    browser.open(folder / "index.html", dark=dark)
+    style = "getComputedStyle(document.body)"
+    assert browser.value(f"{style}.backgroundColor") == rgb(theme, "page")
+    assert browser.value(f"{style}.color") == rgb(theme, "ink")
+    for kind, name in (("above", "colour-3"), ("below", "rare")):
+        cell = f'getComputedStyle(document.querySelector("td.{kind}")).color'
+        assert browser.value(cell) == rgb(theme, name)
+    assert len(browser.picture()) > 20_000
+
+
+def test_on_paper_everything_is_there_and_light(browser, folder):
+    browser.open(folder / "index.html", dark=True)
+    browser.look(dark=True, medium="print")
+    assert browser.value("getComputedStyle(document.body).color") == rgb(LIGHT, "ink")
+    assert browser.value("document.querySelector('.filters').offsetHeight") == 0
+    box = "document.querySelector('.tall')"
+    assert browser.value(f"{box}.scrollHeight === {box}.clientHeight")
+    folded = "[...document.querySelectorAll('details table')].map((one) => one.offsetHeight > 0)"
+    assert set(browser.value(folded)) == {True}
+    pages = browser.paper()
+    assert pages.startswith(b"%PDF")
+    assert pages.count(b"/Type /Page\n") > 1
+
+
+def test_nothing_is_cut_off_on_paper(browser, folder):
+    browser.open(folder / "index.html", width=688)  # A4 between its margins
+    browser.look(medium="print")
+    boxes = "[document.documentElement, ...document.querySelectorAll('.scroll')]"
+    assert set(browser.value(f"{boxes}.map((one) => one.scrollWidth - one.clientWidth)")) == {0}
+
+
+def test_without_its_script_everything_can_be_read(browser, folder):
+    browser.send("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.open(folder / "index.html")
+        assert len(browser.value(f"{SHOWN}.map((row) => row.textContent)")) == 25
+        assert browser.complaints == []
+    finally:
+        browser.send("Emulation.setScriptExecutionDisabled", value=False)
+
+
+@pytest.mark.parametrize(
+    ("width", "dark"), [(1440, False), (1440, True), (390, False)], ids=["light", "dark", "narrow"]
+)
+def test_no_barrier_is_found(browser, folder, width, dark):
+    found = find_spec("axe_core_python")
+    if found is None:
+        pytest.skip("axe-core-python is not installed")
+    source = Path(found.origin).with_name("axe.min.js").read_text(encoding="utf-8")
+    browser.open(folder / "index.html", width=width, dark=dark)
+    browser.value("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+    browser.value(f"{source}; true")
+    faults = browser.value(
+        """axe.run(document, { resultTypes: ["violations"] }).then((found) => found.violations
+          .filter((one) => ["serious", "critical"].includes(one.impact))
+          .map((one) => [one.id, one.nodes.length, one.nodes[0].html]))"""
+    )
+    assert faults == []
+    assert browser.value("axe.run(document).then((found) => found.passes.length)") > 10

@@ -1,0 +1,95 @@
+"""Everything that `evengraph report` writes, from a made-up store."""
+
+import sqlite3
+import sys
+from contextlib import closing
+
+import pytest
+from made_up import FEW, STEP, keep_board, keep_cell, spread
+
+from evengraph.cli import main
+from evengraph.cli.reproducing import write_report
+from evengraph.report.boards import boards_of
+from evengraph.report.overview import render_overview
+from evengraph.report.tables import latex, markdown, table_csv
+from evengraph.store import Store
+
+pytest.importorskip("matplotlib", reason="figures want matplotlib")
+
+FIGURES = [
+    *(f"comparison-{name}" for name in ("comparison", "recall", "confusion", "cost", "map")),
+    "ablation-ablation",
+    "sensitivity-sensitivity",
+]
+
+
+def test_every_file_is_told_and_there(written):
+    folder = written["index.html"].parent
+    wanted = {f"{name}.{kind}" for name in FIGURES for kind in ("svg", "png")}
+    boards = ("comparison", "ablation", "sensitivity")
+    wanted |= {f"{name}.{kind}" for name in boards for kind in ("md", "tex")}
+    wanted |= {"tables.csv", "index.html"}
+    assert set(written) == {path.name for path in folder.iterdir()} == wanted
+    assert all(path.stat().st_size > 50 for path in written.values())
+
+
+def test_files_hold_what_the_functions_give(written, boards):
+    def text(name):
+        return written[name].read_text(encoding="utf-8")
+
+    for board in boards:
+        assert text(f"{board.name}.md") == markdown(board)
+        assert text(f"{board.name}.tex") == latex(board)
+    assert text("tables.csv") == table_csv(boards)
+    assert text("index.html") == render_overview(boards)
+
+
+def test_boards_without_runs_are_passed_over(store, tmp_path):
+    with closing(sqlite3.connect(store.path)) as base, base:
+        base.execute("DELETE FROM runs WHERE method_fields NOT LIKE '%alpha\": 1%'")
+    assert [len(board.cells) for board in boards_of(store)] == [0, 0, 1]
+    names = {path.name for path in write_report(store, tmp_path / "report")}
+    assert {"sensitivity.md", "sensitivity-sensitivity.svg", "index.html"} <= names
+    assert not {name for name in names if name.startswith(("comparison", "ablation"))}
+
+
+def test_a_store_without_an_experiment_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="holds no finished experiment"):
+        write_report(Store(tmp_path / "empty.sqlite"), tmp_path / "report")
+    assert not (tmp_path / "report").exists()
+
+
+def test_a_quick_ablation_is_written(tmp_path):
+    store = Store(tmp_path / "store.sqlite")
+    cells = [keep_cell(store, STEP, label, spread(70.0, FEW, label)) for label in ("one", "two")]
+    keep_board(store, "quick", "ablation", cells)
+    write_report(store, tmp_path / "report")
+
+
+def test_the_command_tells_what_it_wrote(tmp_path, capsys):
+    store = Store(tmp_path / "store.sqlite")
+    cells = [keep_cell(store, STEP, "alpha", {5: 70.0}, varies="alpha", value=1)]
+    keep_board(store, "curve", "sensitivity", cells)
+    with pytest.raises(SystemExit) as stop:
+        main(["report", str(store.path), "--out", str(tmp_path / "report")])
+    assert stop.value.code == 0
+    told = [line.removeprefix("wrote ") for line in capsys.readouterr().out.splitlines()]
+    assert sorted(told) == sorted(str(path) for path in (tmp_path / "report").iterdir())
+    assert len(told) == 6
+
+
+def test_the_command_makes_no_store_where_there_is_none(tmp_path, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["report", str(tmp_path / "none.sqlite"), "--out", str(tmp_path / "report")])
+    assert stop.value.code == 2
+    assert "There is no store" in " ".join(capsys.readouterr().err.split())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_matplotlib_the_command_says_so(filled, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(SystemExit) as stop:
+        main(["report", str(filled.path), "--out", str(tmp_path / "report")])
+    assert stop.value.code in (0, 2)
+    assert "matplotlib" in capsys.readouterr().err

@@ -1,0 +1,480 @@
+"""The commands `reproduce` and `results`, also when they are killed, stopped or started twice."""
+
+import csv
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing, contextmanager
+
+import pytest
+
+from evengraph.cli import main
+from evengraph.cli.reproducing import cells_table, choices
+from evengraph.experiment.plan import Cell, Plan
+from evengraph.experiment.spec import read_spec
+from evengraph.methods import METHODS
+from evengraph.store import Store
+from tiny_experiments import ended, failed, figures, python, toy_job, wait_for
+
+# Twelve runs: four to choose from for each of two seeds, and what follows the choice.
+EXPERIMENT = """
+title = "Tiny"
+seeds = [5, 6]
+
+[[setup]]
+dataset = "toy"
+
+[[method]]
+name = "gcn"
+fields = { max_epochs = 40 }
+grid.hidden = [8, 16]
+grid.learning_rate = [0.01, 0.02]
+more_seeds = [8, 9]
+
+[[method]]
+name = "reweight"
+like = "GCN"
+"""
+TOTAL = 12
+
+SHORT = """
+seeds = [5]
+
+[[setup]]
+dataset = "toy"
+
+[[method]]
+name = "gcn"
+fields = { max_epochs = 2 }
+
+[[method]]
+name = "unignn"
+fields = { max_epochs = 2, clusters_per_class = 900 }
+
+[[method]]
+name = "reweight"
+fields = { max_epochs = 2 }
+"""
+
+ENDLESS = """
+seeds = [5]
+
+[[setup]]
+dataset = "toy"
+
+[[method]]
+name = "gcn"
+fields = { max_epochs = 2 }
+
+[[method]]
+name = "reweight"
+fields = { max_epochs = 1000000000, patience = 1000000000 }
+"""
+
+
+def call(*arguments):
+    with pytest.raises(SystemExit) as stop:
+        main([str(argument) for argument in arguments])
+    return stop.value.code
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text, name="tiny.toml"):
+        (tmp_path / name).write_text(text)
+        return tmp_path / name
+
+    return write
+
+
+@contextmanager
+def command(*arguments):
+    """The command in a process of its own, which is gone at the end."""
+    child = python(
+        "from evengraph.cli import main; main()",
+        *map(str, arguments),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "200"},
+    )
+    try:
+        yield child
+    finally:
+        child.kill()
+        child.communicate()
+
+
+@pytest.fixture
+def watched(tmp_path):
+    """A store that counts how often the row of a run is written, by whomever."""
+    store = Store(tmp_path / "watched.sqlite")
+    with closing(sqlite3.connect(store.path)) as base:
+        base.execute("CREATE TABLE written (key TEXT)")
+        base.execute(
+            "CREATE TRIGGER watch AFTER INSERT ON runs "
+            "BEGIN INSERT INTO written VALUES (new.key); END"
+        )
+        base.commit()
+    return store
+
+
+def written(store):
+    with closing(sqlite3.connect(store.path)) as base:
+        return [key for (key,) in base.execute("SELECT key FROM written")]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """What the experiment gives when nobody stops it."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    (folder / "tiny.toml").write_text(EXPERIMENT)
+    path = folder / "store.sqlite"
+    assert call("reproduce", folder / "tiny.toml", "--store", path, "--engine", "here") == 0
+    return Store(path)
+
+
+def test_the_whole_experiment_is_run(undisturbed, write):
+    rows = undisturbed.rows()
+    assert len(rows) == TOTAL
+    assert all(row.done for row in rows)
+    plan = Plan(read_spec(str(write(EXPERIMENT))), rows)
+    assert [len(cell.rows) for cell in plan.cells()] == [4, 2]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
+def test_a_killed_command_goes_on_where_it_was(write, watched, undisturbed):
+    words = ["reproduce", write(EXPERIMENT), "--store", watched.path, "--engine", "here"]
+    with command(*words) as child:
+        wait_for(lambda: len(watched.rows()) >= 3, child)
+        child.send_signal(signal.SIGKILL)
+        assert child.wait() == -signal.SIGKILL
+    before = watched.rows()
+    assert 3 <= len(before) < TOTAL
+    assert watched.running() == 0
+    with command(*words) as child:
+        out, err = child.communicate()
+    assert (child.returncode, err.strip()) == (0, "")
+    after = watched.rows()
+    assert after[: len(before)] == before  # created, seconds and all
+    assert len(after) == TOTAL
+    assert sorted(written(watched)) == sorted(row.job.key for row in after)
+    assert figures(after) == figures(undisturbed.rows())
+    assert "Re-weight" in out
+
+
+def test_two_commands_at_once_do_each_run_once(write, watched, undisturbed):
+    words = ["reproduce", write(EXPERIMENT), "--store", watched.path, "--engine", "here"]
+    # Nothing is open for them until both are up: this process has it.
+    jobs = [row.job for row in undisturbed.rows()]
+    assert watched.claim(jobs) == jobs
+    with command(*words) as one, command(*words) as other:
+        for child in (one, other):
+            assert "rows go to" in child.stdout.readline()
+        assert watched.rows() == []
+        watched.release()
+        ends = [(child.communicate()[1].strip(), child.returncode) for child in (one, other)]
+    assert ends == [("", 0)] * 2
+    assert sorted(written(watched)) == sorted(job.key for job in jobs)
+    assert figures(watched.rows()) == figures(undisturbed.rows())
+    assert watched.running() == 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
+def test_ctrl_c_keeps_what_has_ended(write, tmp_path):
+    store = Store(tmp_path / "store.sqlite")
+    words = ["reproduce", write(ENDLESS), "--store", store.path, "--engine", "here"]
+    with command(*words) as child:
+        wait_for(lambda: len(store.rows()) == 1 and store.running() == 1, child)
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate()
+    assert child.returncode == 130
+    assert "Interrupted: what has ended is stored" in err
+    assert "Traceback" not in err
+    assert "GCN" in out  # the table of what there is
+    assert [row.job.method for row in store.rows()] == ["gcn"]
+    with closing(sqlite3.connect(store.path)) as base:
+        assert base.execute("SELECT * FROM claims").fetchall() == []  # given back, not left behind
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no process groups")
+def test_ctrl_c_ends_several_processes(write, tmp_path):
+    """A terminal sends it to the command and its workers alike."""
+    store = Store(tmp_path / "store.sqlite")
+    words = ["reproduce", write(ENDLESS), "--store", store.path, "--engine", "processes"]
+    child = python(
+        "from evengraph.cli import main; main()",
+        *map(str, [*words, "--jobs", "2"]),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        wait_for(lambda: len(store.rows()) == 1 and store.running() == 1, child)
+        os.killpg(child.pid, signal.SIGINT)
+        _, err = child.communicate()
+    finally:
+        child.kill()
+        child.communicate()
+    assert child.returncode == 130
+    assert "Interrupted: what has ended is stored" in err
+    assert [row.job.method for row in store.rows()] == ["gcn"]
+    assert store.running() == 0
+
+
+# Runs that fail.
+
+
+def test_failed_runs_are_told_and_tried_again_when_asked(write, tmp_path, capsys):
+    path = tmp_path / "store.sqlite"
+    words = ["reproduce", write(SHORT), "--store", path, "--engine", "here"]
+    assert call(*words) == 1
+    shown = capsys.readouterr()
+    assert "failed: Uni-GNN on toy, seed 5: ValueError: clusters_per_class=900" in shown.err
+    assert "GCN" in shown.out
+    assert "Re-weight" in shown.out
+    first = Store(path).rows()
+    assert sorted(row.status for row in first) == ["done", "done", "failed"]
+    # They are left alone without a word, and run again at one.
+    call(*words)
+    assert Store(path).rows() == first
+    capsys.readouterr()
+    assert call(*words, "--retry") == 1
+    assert "1 failed runs are tried again" in capsys.readouterr().err
+    again = Store(path).rows()
+    assert [row for row in again if row.done] == [row for row in first if row.done]
+    assert len(again) == 3
+
+
+def test_a_failed_run_that_is_mended_ends_well(write, tmp_path, monkeypatch, capsys):
+    def fail(self, task):
+        raise RuntimeError("a cable came loose")
+
+    path = tmp_path / "store.sqlite"
+    words = ["reproduce", write(SHORT), "--store", path, "--engine", "here"]
+    words += ["--methods", "gcn,reweight"]
+    with monkeypatch.context() as patch:
+        patch.setattr(METHODS["reweight"], "_fit", fail)
+        assert call(*words) == 1
+    assert "a cable came loose" in capsys.readouterr().err
+    assert call(*words, "--retry") == 0
+    assert [row.status for row in Store(path).rows()] == ["done", "done"]
+    capsys.readouterr()
+    assert call(*words, "--retry") == 0
+    assert "tried again" not in capsys.readouterr().err
+
+
+# What is asked for.
+
+
+def test_a_part_can_be_asked_for(write, tmp_path, capsys):
+    path = tmp_path / "store.sqlite"
+    words = ["reproduce", write(SHORT), "--store", path, "--engine", "here"]
+    assert call(*words, "--methods", "Re-weight", "--seeds", "6-7", "--setups", "toy") == 0
+    jobs = [row.job for row in Store(path).rows()]
+    assert [(job.method, job.seed) for job in jobs] == [("reweight", 6), ("reweight", 7)]
+    assert "paper" in capsys.readouterr().out
+
+
+def test_several_experiments_share_a_store(write, tmp_path, capsys):
+    path = tmp_path / "store.sqlite"
+    files = [write(SHORT.replace("900", "3"), name) for name in ("one.toml", "two.toml")]
+    assert call("reproduce", *files, files[0], "--store", path, "--engine", "here") == 0
+    assert len(Store(path).rows()) == 3
+    assert capsys.readouterr().out.startswith("one, two, rows go to")
+
+
+BAD_FILE = SHORT.replace("max_epochs = 2 }", "max_epochs = -2 }", 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["tabel1"], ["tabel1", "table1", "FILE.toml"]),
+        (["nothing.toml"], ["no file nothing.toml"]),
+        (["bad.toml"], ["bad.toml, line 9:", "max_epochs", "-2"]),
+        (["tiny.toml", "--seeds", "7-5"], ["upwards"]),
+        (["tiny.toml", "--methods", "smote"], ["smote", "gcn, unignn, reweight"]),
+        (["tiny.toml", "--methods", "nobody"], ["nobody", "lte4g"]),
+        (["tiny.toml", "--setups", "cora"], ["cora", "toy-step-3-0.1"]),
+        (["tiny.toml", "--engine", "slurm"], ["slurm", "processes"]),
+        (["tiny.toml", "--device", "tpu"], ["auto, cpu, cuda"]),
+        (["tiny.toml", "--jobs", "0"], ["--jobs", "at least 1"]),
+        (["tiny.toml", "--store", "bad.toml"], ["bad.toml", "no evengraph store"]),
+        (["tiny.toml", "--store", "."], ["Cannot open"]),
+        (["tiny.toml", "--store", "bad.toml/store"], ["bad.toml"]),
+        (["many.toml"], ["toy-step-9-0.1 cannot be set up", "minority"]),
+        ([], ["what"]),
+    ],
+    ids=str,
+)
+def test_mistakes_are_one_line_and_status_two(
+    arguments, words, write, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    write(SHORT)
+    write(BAD_FILE, "bad.toml")
+    write(SHORT.replace('dataset = "toy"', 'dataset = "toy"\nminority = 9'), "many.toml")
+    assert call("reproduce", *arguments) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert line.startswith("Error: ")
+    for word in words:
+        assert word.lower() in line.lower()
+    assert (tmp_path / "bad.toml").read_text() == BAD_FILE
+
+
+def test_a_mistake_leaves_the_store_as_it_was(write, tmp_path):
+    store = Store(tmp_path / "store.sqlite")
+    store.add(failed(toy_job(max_epochs=2)))
+    words = ["--store", store.path, "--retry", "--engine", "slurm"]
+    assert call("reproduce", write(SHORT), *words) == 2
+    assert len(store.rows()) == 1
+
+
+# Tables.
+
+
+def test_the_table_has_means_deviations_and_the_papers_figures(write):
+    text = EXPERIMENT.replace('"toy"', '"cora"')
+    spec = read_spec(str(write(text)))
+    (setup,), (gcn, _) = spec.setups, spec.entries
+    settings = {"max_epochs": 40, "hidden": 8, "learning_rate": 0.02}
+    rows = [ended(toy_job(setup=setup, **settings), test=figure) for figure in (40.0, 50.0)]
+    cell = Cell(setup=setup, entry=gcn, settings=settings, value=None, rows=rows)
+    table = cells_table(spec, [cell])
+    columns = {column.header: list(column.cells) for column in table.columns}
+    assert columns["method"] == ["[bold]cora-step-3-0.1[/]", "  GCN"]
+    assert columns["seeds"][1] == "2"
+    assert columns["bAcc"][1] == "[bold]45.0 (5.0)[/]"
+    assert columns["F1"][1] == "45.0 (5.0)"
+    assert float(columns["paper"][1]) > 0
+    assert choices([cell]) == ["cora-step-3-0.1: GCN with hidden=8, learning_rate=0.02"]
+
+
+# Results.
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    store = Store(tmp_path_factory.mktemp("filled") / "store.sqlite")
+    for seed, test in ((5, 40.0), (6, 50.0)):
+        store.add(ended(toy_job(max_epochs=2, seed=seed), test=test))
+    store.add(ended(toy_job("reweight", max_epochs=2), validation=30.0, test=61.5))
+    store.add(failed(toy_job("unignn", max_epochs=2), "ValueError: [too] many, clusters"))
+    return store
+
+
+def test_results_lists_what_there_is(filled, capsys):
+    assert call("results", filled.path) == 0
+    out = capsys.readouterr().out
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert lines[1] == "toy step 3 0.1 gcn 2 0 45.0 45.0 45.0 50.0 0.5"
+    assert lines[2] == "toy step 3 0.1 reweight 1 0 61.5 61.5 61.5 30.0 0.5"
+    assert lines[3] == "toy step 3 0.1 unignn 1 1"
+    assert "failed: unignn on toy, seed 5: ValueError: [too] many, clusters" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "count"),
+    [
+        ([], 4),
+        (["--method", "gcn"], 2),
+        (["--method", "gcn", "--seed", "6"], 1),
+        (["--status", "failed"], 1),
+        (["--status", "done"], 3),
+        (["--dataset", "toy", "--imbalance", "step"], 4),
+        (["--dataset", "cora"], 0),
+        (["--imbalance", "longtail"], 0),
+    ],
+    ids=str,
+)
+def test_results_are_filtered(words, count, filled, tmp_path, capsys):
+    path = tmp_path / "rows.json"
+    assert call("results", filled.path, *words, "--export", path) == 0
+    assert f"{count} runs" in capsys.readouterr().out
+    assert len(json.loads(path.read_text())) == count
+
+
+def test_results_of_nothing_say_so(filled, capsys):
+    assert call("results", filled.path, "--dataset", "cora") == 0
+    assert capsys.readouterr().out == "No such runs.\n"
+
+
+def check_flat(found, store, empty):
+    """Rows as they were written, those that are empty apart."""
+    expected = [row.flat() for row in store.rows()]
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        for name, value in other.items():
+            assert one[name] == (empty if value is None else value), name
+
+
+def test_export_as_csv(filled, tmp_path):
+    path = tmp_path / "rows.csv"
+    assert call("results", filled.path, "--export", path) == 0
+    with path.open(newline="") as file:
+        found = list(csv.DictReader(file))
+    assert [row["method"] for row in found] == ["gcn", "gcn", "reweight", "unignn"]
+    assert [row["macro_f1"] for row in found] == ["40.0", "50.0", "61.5", ""]
+    assert [row["method.max_epochs"] for row in found] == ["2"] * 4
+    assert found[3]["reason"] == "ValueError: [too] many, clusters"
+    assert found[0]["method.alpha"] == ""  # a field that only others have
+    assert [row["key"] for row in found] == [row.job.key for row in filled.rows()]
+
+
+def test_export_as_json(filled, tmp_path):
+    path = tmp_path / "rows.json"
+    assert call("results", filled.path, "--export", path) == 0
+    found = json.loads(path.read_text())
+    check_flat(found, filled, None)
+    assert found[0]["outcome"] == filled.rows()[0].outcome
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_export_as_parquet(filled, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "rows.parquet"
+    assert call("results", filled.path, "--export", path) == 0
+    frame = pandas.read_parquet(path)
+    expected = [row.flat() for row in filled.rows()]
+    assert frame["macro_f1"].tolist()[:3] == [40.0, 50.0, 61.5]
+    assert frame["macro_f1"].isna().tolist() == [False, False, False, True]
+    for name in ("key", "method", "seed", "method.max_epochs", "status", "reason"):
+        assert frame[name].tolist() == [row[name] for row in expected]
+
+
+def test_parquet_without_pandas_says_what_to_install(filled, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    assert call("results", filled.path, "--export", tmp_path / "rows.parquet") == 2
+    assert "evengraph[parquet]" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["store.sqlite", "--export", "rows.xlsx"], [".csv, .json or .parquet", "rows.xlsx"]),
+        (["store.sqlite", "--export", "rows"], [".csv, .json or .parquet"]),
+        (["nothing.sqlite"], ["There is no store nothing.sqlite"]),
+        (["."], ["There is no store"]),
+        (["text.txt"], ["text.txt", "no evengraph store"]),
+        (["store.sqlite", "--seed", "five"], ["--seed"]),
+        (["store.sqlite", "--export", "text.txt/rows.csv"], ["text.txt"]),
+    ],
+    ids=str,
+)
+def test_results_refuses_with_one_line(words, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Store(tmp_path / "store.sqlite").add(ended(toy_job()))
+    (tmp_path / "text.txt").write_text("words " * 200)
+    assert call("results", *words) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    for word in ("Error: ", *said):
+        assert word in line
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["store.sqlite", "text.txt"]
