@@ -102,7 +102,8 @@ def test_the_table_has_a_row_for_each_cell(boards, tree):
         assert row.all("th")[0].text == label
         texts = [one.text for one in row.all("td")]
         assert (texts[0], texts[-1]) == (cell.setup, board.title)
-        assert texts[1] == f"{cell.mean(METRIC):.1f} ({cell.deviation(METRIC):.1f})"
+        deviation = "" if len(cell.rows) == 1 else f" ({cell.deviation(METRIC):.1f})"
+        assert texts[1] == f"{cell.mean(METRIC):.1f}{deviation}"
         assert texts[2] == ("–" if ends is None else f"{ends[0]:.1f} to {ends[1]:.1f}")
         assert row.attributes["data-experiment"] == board.title
         assert row.attributes["data-dataset"] == cell.dataset

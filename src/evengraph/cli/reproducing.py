@@ -190,6 +190,8 @@ def _mean(cell: Cell, metric: str) -> float:
 
 def _figure(cell: Cell, metric: str) -> str:
     values = [row.outcome["metrics"][metric] for row in cell.rows]
+    if len(values) == 1:  # which has no deviation
+        return f"{values[0]:.1f}"
     return f"{fmean(values):.1f} ({pstdev(values):.1f})"
 
 

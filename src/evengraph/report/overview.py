@@ -17,7 +17,7 @@ from evengraph.report.markup import Markup, join, tag
 from evengraph.report.overview_style import SCRIPT, STYLE
 from evengraph.report.plots import curve_panel, dots_panel, gaps_panel, map_panel
 from evengraph.report.statistics import comparisons, interval, mean_ranks
-from evengraph.report.tables import TITLES
+from evengraph.report.tables import TITLES, shown_mean
 from evengraph.results import HEADLINE, write_whole
 
 METRIC = HEADLINE[0]
@@ -127,7 +127,7 @@ def _row(board: Board, cell: Cell) -> Markup:
     ends, paper, mean = interval(cell.values(METRIC)), cell.published(METRIC), cell.mean(METRIC)
     own = [c for c in board.cells if c.setup == cell.setup]
     best = mean == max(c.mean(METRIC) for c in own)
-    shown = f"{mean:.1f} ({cell.deviation(METRIC):.1f})"
+    shown = shown_mean(cell, METRIC)
     cells = [
         tag("td", cell.setup),
         tag("th", label, scope="row"),

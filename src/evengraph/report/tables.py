@@ -109,9 +109,15 @@ def _grid(board: Board, dataset: str, metric: str, *, bold: str) -> list[list[st
 
 def _three(cell: Cell, metric: str, best: float, bold: str) -> list[str]:
     mean, paper = cell.mean(metric), cell.published(metric)
-    shown = f"{mean:.1f} ({cell.deviation(metric):.1f})"
+    shown = shown_mean(cell, metric)
     shown = bold.format(shown) if mean == best else shown
     return [shown, *(["", ""] if paper is None else [f"{paper:.1f}", f"{mean - paper:+.1f}"])]
+
+
+def shown_mean(cell: Cell, metric: str) -> str:
+    """Mean (deviation); a single seed has no deviation."""
+    mean = f"{cell.mean(metric):.1f}"
+    return mean if len(cell.rows) == 1 else f"{mean} ({cell.deviation(metric):.1f})"
 
 
 def _without_empty(rows: Sequence[Sequence[str]], place: int) -> list[str]:
@@ -143,7 +149,7 @@ def _curve(name: str, cells: Sequence[Cell]) -> str:
             [
                 str(cell.value),
                 str(len(values)),
-                f"{cell.mean('balanced_accuracy'):.1f} ({cell.deviation('balanced_accuracy'):.1f})",
+                shown_mean(cell, "balanced_accuracy"),
                 f"{ends[0]:.1f} to {ends[1]:.1f}" if ends else "",
                 f"{cell.mean('macro_f1'):.1f}",
             ]
