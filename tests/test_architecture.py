@@ -39,6 +39,7 @@ TESTED_ELSEWHERE = {
     "cli/console.py": "through tests/test_cli.py",
     "cli/reproducing.py": "through tests/test_cli_reproduce.py",
     "cli/running.py": "through tests/test_cli.py",
+    "experiment/lines.py": "through mistakes in files, in tests/experiment/test_spec.py",
     "imbalance/base.py": "through every protocol, in tests/imbalance",
     "methods/labelled.py": "through GCN and Re-weight, in tests/methods and tests/test_replicas.py",
     "methods/task_replicas.py": "through tests/test_replicas.py",

@@ -172,7 +172,8 @@ def results(
         for row in rows:
             if not row.done:
                 where = f"{row.job.method} on {row.job.dataset}, seed {row.job.seed}"
-                out.print(f"[red]failed:[/] {where}: {escape(row.reason)}", soft_wrap=True)
+                words = escape(f"{where}: {row.reason}")
+                out.print(f"[red]failed:[/] {words}", soft_wrap=True)
     else:
         out.print("No such runs.")
 
@@ -184,7 +185,7 @@ def report(
         "report"
     ),
 ) -> None:
-    """Draw what a store holds: tables in Markdown, LaTeX and CSV, figures in SVG and PNG."""
+    """Draw what a store holds: tables (Markdown, LaTeX, CSV), figures (SVG, PNG), one page."""
     from evengraph.cli.reproducing import write_report
     from evengraph.store import Store
 

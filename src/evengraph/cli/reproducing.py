@@ -62,7 +62,8 @@ def run_experiments(
     store = Store(place.store)
     if retry and (again := store.forget("failed")):
         err.print(f"{again} failed runs are tried again.")
-    out.print(f"[bold]{', '.join(spec.name for spec in specs)}[/], rows go to {place.store}")
+    names = escape(", ".join(spec.name for spec in specs))
+    out.print(f"[bold]{names}[/], rows go to {escape(str(place.store))}", soft_wrap=True)
     failed: list[Row] = []
     stopped = False
     try:
@@ -83,7 +84,8 @@ def run_experiments(
         where = f"{METHODS[job.method].title} on {job.dataset}, seed {job.seed}"
         err.print(f"[red]failed:[/] {escape(where)}: {escape(row.reason)}", soft_wrap=True)
     if len(failed) > 10:
-        err.print(f"and {len(failed) - 10} more; see: evengraph results {place.store}")
+        more = f"and {len(failed) - 10} more; see: evengraph results {place.store}"
+        err.print(escape(more), soft_wrap=True)
     if stopped:
         err.print("Interrupted: what has ended is stored, the same command goes on from there.")
         raise typer.Exit(130)

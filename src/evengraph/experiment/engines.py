@@ -1,6 +1,6 @@
 """Engines: jobs done in this process, by all cores, or by a Ray cluster.
 
-Each is given batches of jobs and hands on a row the moment a run ends. A run that fails, or a
+Each is given jobs and hands on a row the moment a run ends. A run that fails, or a
 worker that dies over it, becomes a row with its reason, and the rest goes on.
 """
 

@@ -147,7 +147,7 @@ class UnifiedNetwork(nn.Module):
         return logits
 
     def _few(self, nodes: Tensor, inputs: Connectivity) -> bool:
-        """Whether it pays to compute these nodes alone; on a card small graphs cost nothing."""
+        """Whether it pays to compute these nodes alone; on a card, `rest_of` does that."""
         return nodes.is_cpu and 8 * nodes.numel() < inputs.adjacency.shape[0]
 
     def _activate(self, raw: Tensor, dropout: bool, nodes: Tensor | None = None) -> Tensor:
@@ -173,10 +173,8 @@ class UnifiedNetwork(nn.Module):
         done = inputs.along_paths if layer == 0 else None
         apart = layer > 0 and not self.share
         on_card = has_kernels(inputs.adjacency.matrix.device)
-        both = paths is not None and found is not None and done is None and not apart
-        if on_card and both and nodes is None:
-            assert paths is not None
-            assert found is not None
+        whole = on_card and nodes is None and done is None and not apart
+        if whole and paths is not None and found is not None:
             return _both(joint, weights["semantic"], weights["structural"], found, paths)
         outputs = []
         for place, name in enumerate(self.encoders):

@@ -254,16 +254,23 @@ def deterministic_product(
             num_warps=1 if together * block <= 256 else 2,
         )
         if pieces.scratch:
-            _join_kernel[(pieces.rows.numel(), replicas, blocks)](
-                pieces.rows,
-                pieces.firsts,
-                scratch,
-                output,
-                width,
-                output.stride(-2),
-                output_replica,
-                pieces.scratch * width,
-                block=block,
-                num_warps=1,
-            )
+            _join(pieces, scratch, output, block)
     return output
+
+
+def _join(pieces: Pieces, scratch: Tensor, output: Tensor, block: int) -> None:
+    """Add up the parts of rows that were cut."""
+    width, several = output.shape[-1], output.dim() == 3
+    replicas = output.shape[0] if several else 1
+    _join_kernel[(pieces.rows.numel(), replicas, triton.cdiv(width, block))](
+        pieces.rows,
+        pieces.firsts,
+        scratch,
+        output,
+        width,
+        output.stride(-2),
+        output.stride(0) if several else 0,
+        pieces.scratch * width,
+        block=block,
+        num_warps=1,
+    )
