@@ -11,7 +11,15 @@ import pytest
 import torch
 
 from evengraph.experiment import engines
-from evengraph.experiment.engines import Place, execute, here, pick_engine, processes, ray_cluster
+from evengraph.experiment.engines import (
+    Place,
+    card,
+    execute,
+    here,
+    pick_engine,
+    processes,
+    ray_cluster,
+)
 from evengraph.experiment.plan import Plan
 from evengraph.experiment.reproduce import reproduce
 from evengraph.methods import METHODS
@@ -336,11 +344,27 @@ def test_engines_have_names(asked, found, place):
         assert engine.keywords["address"] == asked.get("address")
 
 
-def test_a_card_is_one_process_and_an_unknown_engine_is_refused(tmp_path, place):
-    card = Place(tmp_path / "store.sqlite", device="cuda")
-    assert pick_engine("auto", card, workers=4).func is here
+def test_a_card_has_an_engine_of_its_own_and_an_unknown_one_is_refused(tmp_path, place):
+    there = Place(tmp_path / "store.sqlite", device="cuda")
+    assert pick_engine("auto", there, workers=4).func is card
     with pytest.raises(ValueError, match=r"auto, here, processes or ray, got 'slurm'"):
         pick_engine("slurm", place)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_card_takes_some_side_by_side_and_the_rest_by_processes(
+    place, expected, monkeypatch, workers
+):
+    monkeypatch.setattr(engines, "can_replicate", lambda device: True)
+    others = [toy_job("smote", max_epochs=2, seed=seed) for seed in (5, 6)]
+    told = []
+    card([*JOBS, *others], told.append, place=place, workers=workers)
+    rows = {row.job.key: row for row in Store(place.store).rows()}
+    assert {row.job.key for row in told} == set(rows) == {job.key for job in (*JOBS, *others)}
+    together = [rows[job.key].outcome["together"] for job in JOBS if job != BAD]
+    assert together == [4, 1, 1]  # the second of four spoilt it for the others
+    assert {rows[job.key].outcome["together"] for job in others} == {1}
+    assert rows[BAD.key].reason.startswith(REASON)
 
 
 @pytest.mark.slow

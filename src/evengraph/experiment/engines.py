@@ -31,6 +31,8 @@ from evengraph.task import Task
 OnRow = Callable[[Row], None]
 Engine = Callable[[Sequence[Job], OnRow], None]
 
+GIB_A_PROCESS = 4  # of a card's memory, where several processes share it
+
 
 @dataclass(frozen=True)
 class Place:
@@ -49,8 +51,19 @@ class Place:
 
 def here(jobs: Sequence[Job], on_row: OnRow, *, place: Place) -> None:
     """In this process: one after the other, on a card as many as can go side by side."""
-    for batch in _batches(jobs, torch.device(place.device)):
+    many, single = _parted(jobs, torch.device(place.device))
+    for batch in [many, *([job] for job in single)]:
         _claimed(batch, place, on_row)
+
+
+def card(jobs: Sequence[Job], on_row: OnRow, *, place: Place, workers: int) -> None:
+    """What can go side by side in this process; then the rest, by several that share the card."""
+    many, single = _parted(jobs, torch.device(place.device))
+    _claimed(many, place, on_row)
+    if workers > 1 and len(single) > 1:
+        processes(single, on_row, place=place, workers=workers)
+    else:
+        here(single, on_row, place=place)
 
 
 def processes(jobs: Sequence[Job], on_row: OnRow, *, place: Place, workers: int) -> None:
@@ -156,7 +169,11 @@ def _claimed(jobs: Sequence[Job], place: Place, on_row: OnRow) -> None:
 def execute(jobs: Sequence[Job], device: torch.device, root: Path | None, on_row: OnRow) -> None:
     """Do jobs, those that can be side by side; a failure of one is its row."""
     if len(jobs) > 1:
-        jobs = _together(jobs, device, root, on_row)
+        left = _together(jobs, device, root, on_row)
+        half = (len(left) + 1) // 2  # one of these spoils it: it will be found
+        for part in (left[:half], left[half:]):
+            execute(part, device, root, on_row)
+        return
     for job in jobs:
         method: Method = METHODS[job.method](**job.method_fields)
         try:
@@ -174,14 +191,19 @@ def execute(jobs: Sequence[Job], device: torch.device, root: Path | None, on_row
 def _together(
     jobs: Sequence[Job], device: torch.device, root: Path | None, on_row: OnRow
 ) -> Sequence[Job]:
-    """Side by side; returns those that want to be tried alone, as something went wrong."""
+    """Side by side; returns those that want to be tried again, as something went wrong."""
     able: list[tuple[Job, Task]] = []
+    known: dict[str, Task] = {}
     for job in jobs:
+        name = repr((job.dataset, job.imbalance, job.imbalance_fields, job.seed))
         try:
-            able.append((job, make_task(job, device, root)))
+            if name not in known:
+                known[name] = make_task(job, device, root)
+            able.append((job, known[name]))
         except Exception as error:
             on_row(_failed(job, error, device))
-    tasks = _shared([task for _, task in able])
+    _share(known.values())
+    tasks = [task for _, task in able]
     methods = [METHODS[job.method](**job.method_fields) for job, _ in able]
     ended, stopped = set(), False
 
@@ -210,14 +232,13 @@ def _together(
     return []
 
 
-def _batches(jobs: Iterable[Job], device: torch.device) -> list[list[Job]]:
-    """What can be trained side by side, by graph; everything else by itself."""
-    found: dict[str, list[Job]] = {}
+def _parted(jobs: Iterable[Job], device: torch.device) -> tuple[list[Job], list[Job]]:
+    """What can be trained side by side, if need be with others of its kind, and the rest."""
+    parts: tuple[list[Job], list[Job]] = [], []
     for job in jobs:
         able = METHODS[job.method]._fit_together is not Method._fit_together
-        name = job.dataset if able and can_replicate(device) else job.key
-        found.setdefault(name, []).append(job)
-    return list(found.values())
+        parts[0 if able and can_replicate(device) else 1].append(job)
+    return parts
 
 
 @cache
@@ -233,8 +254,8 @@ def make_task(job: Job, device: torch.device, root: Path | None) -> Task:
     return task
 
 
-def _shared(tasks: Sequence[Task]) -> Sequence[Task]:
-    """The same tasks, equal features and edges being one tensor: they go side by side then."""
+def _share(tasks: Iterable[Task]) -> None:
+    """Let equal features and edges be one tensor: what is of one graph goes side by side."""
     seen: list[torch.Tensor] = []
     for task in tasks:
         for name in ("x", "edge_index"):
@@ -243,7 +264,6 @@ def _shared(tasks: Sequence[Task]) -> Sequence[Task]:
             task.graph[name] = next(same, own)
             if task.graph[name] is own:
                 seen.append(own)
-    return tasks
 
 
 def _done(
@@ -311,14 +331,22 @@ def _forget_peak() -> None:
         Path("/proc/self/clear_refs").write_text("5")
 
 
+def _room(device: torch.device) -> int:
+    """How many processes a card has memory for."""
+    free, _ = torch.cuda.mem_get_info(device)
+    return max(int(free / GIB_A_PROCESS / 2**30), 1)
+
+
 def pick_engine(
     name: str, place: Place, *, workers: int | None = None, address: str | None = None
 ) -> Engine:
     """An engine by name: here, processes or ray; auto takes what the machine has."""
     cores = workers or os.cpu_count() or 1
+    device = torch.device(place.device)
+    if name == "auto" and not address and device.type == "cuda":
+        return partial(card, place=place, workers=workers or min(cores, _room(device)))
     if name == "auto":
-        alone = torch.device(place.device).type == "cuda" or cores == 1
-        name = "ray" if address else "here" if alone else "processes"
+        name = "ray" if address else "processes"
     if name == "processes" and cores == 1:
         name = "here"
     if name == "here":

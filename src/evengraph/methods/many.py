@@ -17,7 +17,7 @@ from evengraph.task import Task
 
 Steps = Generator[None, None, None]
 END = object()
-AT_ONCE = 2  # groups that take turns: while one is at its clusters, the other has the card
+AT_ONCE = 2  # groups that take turns on a card: while one finds its clusters, the other has it
 
 
 def fit_many(
@@ -70,15 +70,22 @@ def fit_many(
 
 
 def _in_turns(groups: Sequence[_Group], all_ended: Callable[[], bool]) -> None:
-    """Go through the steps of groups, of a few at a time.
+    """Go through the steps of groups; on a card of a few at a time, heavy beside light.
 
-    A group that lost a run does not stop the others; whatever else goes wrong does.
+    A large graph keeps the card busy and a small one the host: both have work then. A group that
+    lost a run does not stop the others; whatever else goes wrong does.
     """
-    waiting, turns, lost = deque(groups), deque[_Group](), []
+    shared = any(len(group.methods) > 1 for group in groups)
+    waiting = deque(sorted(groups, key=lambda group: -group.work) if shared else groups)
+    turns, lost, heavy = deque[_Group](), [], None
     try:
         while waiting or turns:
-            while waiting and len(turns) < AT_ONCE:
-                turns.append(waiting.popleft())
+            while waiting and len(turns) < (AT_ONCE if shared else 1):
+                if heavy in turns:
+                    turns.append(waiting.pop())
+                else:
+                    heavy = waiting.popleft()
+                    turns.append(heavy)
             group = turns[0]
             try:
                 if group.step():
@@ -120,7 +127,9 @@ class _Group:
         on_fit: Callable[[int], None],
     ) -> None:
         self.methods = [fits[place].method for place in places]
-        self.device = fits[places[0]].task.graph.x.device
+        graph = fits[places[0]].task.graph
+        self.device = graph.x.device
+        self.work = len(places) * (graph.num_nodes + graph.num_edges)
         alone = len(places) == 1
         self.steps = (
             _alone(places[0], fits[places[0]], on_fit)
