@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -137,6 +138,7 @@ def ray_cluster(jobs: Sequence[Job], on_row: OnRow, *, place: Place, address: st
 
 
 def _in_a_process(job: Job, place: Place) -> list[Row]:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is its parent's to hear, who ends it
     torch.set_num_threads(1)
     rows: list[Row] = []
     _claimed([job], place, rows.append)
