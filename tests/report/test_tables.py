@@ -7,7 +7,8 @@ import pytest
 from made_up import PUBMED, STEP, TAIL, make_board, published, spread
 
 from evengraph.report.statistics import comparisons, interval, mean_ranks
-from evengraph.report.tables import TITLES, latex, markdown, table_csv
+from evengraph.report.tables import TITLES, latex, markdown, signed, table_csv
+from evengraph.report.verdicts import claims, reached
 from evengraph.results import HEADLINE
 
 LOUD = "a_b|c <i>&amp;</i> **d** `e`"
@@ -57,7 +58,7 @@ def test_means_deviations_and_the_papers_figures(comparison, metric):
     assert [row[0] for row in rows] == comparison.labels
     for label, *cells in rows:
         for setup, (figure, paper, gap) in ((STEP, cells[:3]), (TAIL, cells[3:])):
-            cell = comparison.find(setup, label)
+            cell = comparison.even().find(setup, label)
             assert figure.strip("*") == shown(cell, metric)
             known = cell.published(metric)
             assert paper == ("" if known is None else f"{known:.1f}")
@@ -106,13 +107,14 @@ def test_methods_that_are_level_are_all_bold():
 
 
 def test_words_name_the_seeds(boards):
-    assert "over 3 to 20 seeds" in markdown(boards[0])
+    assert "over 3 seeds" in markdown(boards[0])  # those that all methods have
     assert "over 20 seeds" in markdown(boards[1])
     assert markdown(boards[0]).startswith("## Comparison\n")
 
 
 def test_curves_have_a_table_each(boards):
-    tables = read_tables(markdown(boards[2]))["Sensitivity"]
+    text = read_tables(markdown(boards[2]))
+    tables = [table for name in ("alpha", "K") for table in text[name]]
     assert [table[0][0] for table in tables] == ["alpha", "K"]
     for table, cells in zip(tables, boards[2].curves().values(), strict=True):
         for row, cell in zip(table[1:], cells, strict=True):
@@ -133,7 +135,8 @@ def test_ranks_are_in_order(comparison):
     assert table[0] == ["method", "bAcc", "Macro-F1", "G-Means"]
     assert [row[0] for row in table[1:]] == ["Uni-GNN", "LTE4G", "Re-weight", "GCN"]
     for label, *ranks in table[1:]:
-        assert ranks == [f"{mean_ranks(comparison, metric)[label]:.1f}" for metric in HEADLINE]
+        even = comparison.even()
+        assert ranks == [f"{mean_ranks(even, metric)[label]:.1f}" for metric in HEADLINE]
 
 
 def test_ranks_say_over_how_many_set_ups(comparison):
@@ -156,6 +159,37 @@ def test_choices_and_tests_are_listed(comparison):
         assert row[:4] == [one.setup, one.against, "20", f"{one.difference:+.1f}"]
         assert row[4] == f"{one.low:+.1f} to {one.high:+.1f}"
         assert [float(p) for p in row[5:]] == pytest.approx([one.p, one.corrected], rel=0.05)
+
+
+def test_the_searched_method_stands_beside_the_paper(comparison):
+    text = markdown(comparison)
+    ((header, *rows),) = read_tables(text)["Uni-GNN beside the paper"]
+    assert header[2:5] == ["seeds 5, 6, 7", "paper", "difference"]
+    found = reached(comparison, "Uni-GNN", HEADLINE)
+    assert [row[-1] for row in rows] == [one.word for one in found]
+    assert [row[0] for row in rows] == [one.setup for one in found]
+    many = sum(one.word == "reached" for one in found)
+    assert f"{many} of {len(rows)} reach the paper's mean" in text
+
+
+def test_an_ablation_says_which_differences_hold(boards):
+    ((_, *rows),) = read_tables(markdown(boards[1]))["Which differences hold"]
+    found = claims(boards[1], HEADLINE[0])
+    assert [(row[0], row[1], row[-1]) for row in rows] == [
+        (one.setup, one.label, one.word) for one in found
+    ]
+    assert [row[3] for row in rows] == [signed(one.ours) for one in found]
+
+
+@pytest.mark.parametrize(("value", "words"), [(-0.04, "+0.0"), (0.0, "+0.0"), (-0.06, "-0.1")])
+def test_zero_has_no_minus(value, words):
+    assert signed(value) == words
+
+
+def test_a_note_stands_above_its_curve(boards):
+    cells = [replace(cell, note="The paper: flat.") for cell in boards[2].cells]
+    text = markdown(replace(boards[2], cells=cells))
+    assert "### alpha\n\nThe paper: flat.\n\n| alpha |" in text
 
 
 def test_without_a_choice_there_is_neither():

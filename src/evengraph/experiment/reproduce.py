@@ -40,19 +40,22 @@ def reproduce(
         on_round: Hears how many runs are missing, at the start of a round.
         embed: Does a run once more, to see where its nodes lie.
     """
-    while jobs := missing(specs, store):
-        on_round(len(jobs))
-        before = len(store.rows())
-        engine(jobs, on_row)
-        if len(store.rows()) == before:
-            sleep(WAIT)
-    for spec in specs:
-        job = Plan(spec, store.rows()).mapped()
-        wanted = job is not None and store.map_of(job.key) is None
-        found = embed(job) if job is not None and wanted and embed is not None else None
-        if job is not None and found is not None:
-            store.keep_map(job.key, found)
-        store.keep_board(spec.name, board(spec, store))
+    try:
+        while jobs := missing(specs, store):
+            on_round(len(jobs))
+            before = len(store.rows())
+            engine(jobs, on_row)
+            if len(store.rows()) == before:
+                sleep(WAIT)
+        for spec in specs:
+            job = Plan(spec, store.rows()).mapped()
+            wanted = job is not None and store.map_of(job.key) is None
+            found = embed(job) if job is not None and wanted and embed is not None else None
+            if job is not None and found is not None:
+                store.keep_map(job.key, found)
+    finally:
+        for spec in specs:  # what there is can be drawn, also after Ctrl-C
+            store.keep_board(spec.name, board(spec, store))
 
 
 def check(specs: Sequence[Spec], root: Path | None = None) -> None:
@@ -98,6 +101,7 @@ def _shown(cell: Cell, draws: str) -> dict[str, Any]:
         "method": entry.method,
         "varies": next(iter(entry.vary), None),
         "value": cell.value,
+        "note": entry.note,
         "chosen": {name: cell.settings[name] for name in fields} if not entry.vary else {},
         "settings": dict(cell.settings),
         "keys": [row.job.key for row in cell.rows],

@@ -53,6 +53,7 @@ class Entry:
         like: Start from what was chosen for another entry, by its label.
         presets: Start from the settings kept for a set-up.
         more_seeds: Seeds beyond those of the choice.
+        note: What others say of it, for the report.
     """
 
     label: str
@@ -64,6 +65,7 @@ class Entry:
     like: str = ""
     presets: bool = False
     more_seeds: Sequence[int] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,6 +226,7 @@ class _Reader:
             like=str(part.get("like", "")),
             presets=self._flag(part, "presets", where),
             more_seeds=self._seeds(part.get("more_seeds", []), (*where, "more_seeds"), none=True),
+            note=str(part.get("note", "")),
         )
 
     def _check_table(self, method: str, table: Any, name: str, where: tuple[Any, ...]) -> None:

@@ -20,6 +20,7 @@ class Cell:
         label: What the method is called.
         varies: The field that varies along a curve, if one does.
         value: Its value here.
+        note: What others say of it.
         chosen: Settings that validation chose.
         paper: Published means and deviations by metric, if there are any.
         rows: Runs, one for each seed.
@@ -33,6 +34,7 @@ class Cell:
     chosen: Mapping[str, Any]
     paper: Mapping[str, Mapping[str, float | None]] | None
     rows: Sequence[Row]
+    note: str = ""
 
     def values(self, metric: str) -> list[float]:
         """The metric of every run, by seed."""
@@ -118,9 +120,14 @@ class Board:
         return found
 
     def of_first_seeds(self) -> Board:
-        """The board with the seeds that the paper used alone."""
+        """The board with the seeds that settings were chosen on alone."""
         cells = [cell.of_seeds(self.seeds) for cell in self.cells]
         return Board(**{**vars(self), "cells": [cell for cell in cells if cell.rows]})
+
+    def even(self) -> Board:
+        """The board with equally many seeds everywhere, so that its means may be compared."""
+        counts = {len(cell.rows) for cell in self.cells}
+        return self if len(counts) < 2 else self.of_first_seeds()
 
 
 def boards_of(store: Store) -> list[Board]:
@@ -144,4 +151,4 @@ def boards_of(store: Store) -> list[Board]:
 def _cell(part: Mapping[str, Any], rows: Mapping[str, Row]) -> Cell:
     names = ("setup", "dataset", "label", "varies", "value", "chosen", "paper")
     own = [rows[key] for key in part["keys"] if key in rows]
-    return Cell(**{name: part[name] for name in names}, rows=own)
+    return Cell(**{name: part[name] for name in names}, rows=own, note=part.get("note", ""))

@@ -17,7 +17,8 @@ from evengraph.report.markup import Markup, join, tag
 from evengraph.report.overview_style import SCRIPT, STYLE
 from evengraph.report.plots import curve_panel, dots_panel, gaps_panel, map_panel
 from evengraph.report.statistics import comparisons, interval, mean_ranks
-from evengraph.report.tables import TITLES, shown_mean
+from evengraph.report.tables import TITLES, shown_mean, signed, span
+from evengraph.report.verdicts import claims, reached
 from evengraph.results import HEADLINE, write_whole
 
 METRIC = HEADLINE[0]
@@ -158,7 +159,7 @@ def _gap(value: float | None) -> Markup:
     if value is None:
         return _number(None, "–")
     kind = "above" if value >= 0 else "below"
-    return tag("td", f"{value:+.1f}", data_value=f"{value:.4f}", class_=kind)
+    return tag("td", signed(value), data_value=f"{value:.4f}", class_=kind)
 
 
 # A section for each experiment.
@@ -167,7 +168,9 @@ def _gap(value: float | None) -> Markup:
 def _board(board: Board) -> Markup:
     draw = {"comparison": _comparison, "ablation": _ablation, "sensitivity": _sensitivity}
     parts = [tag("h2", board.title), *draw[board.draws](board)]
-    parts += [part for part in (_ranks(board), _tests(board), _choices(board)) if part]
+    tests = _claims(board) if board.draws == "ablation" else _tests(board)
+    more = (_reached(board), _ranks(board.even()), tests, _choices(board))
+    parts += [part for part in more if part]
     return tag("section", *parts, class_="long")
 
 
@@ -226,8 +229,8 @@ def _tests(board: Board) -> Markup | None:
         [
             f"{one.setup}, {one.against}",
             str(one.seeds),
-            f"{one.difference:+.1f}",
-            f"{one.low:+.1f} to {one.high:+.1f}",
+            signed(one.difference),
+            span(one.low, one.high, sign=True),
             f"{one.p:.2g}",
             f"{one.corrected:.2g}",
         ]
@@ -236,6 +239,50 @@ def _tests(board: Board) -> Markup | None:
     header = ["set-up, against", "seeds", "difference", "95% interval", "p", "p, corrected"]
     title = f"{chosen[0]} against the others on the same seeds"
     return _details(title, header, rows, f"Tests, {board.title}")
+
+
+def _reached(board: Board) -> Markup | None:
+    found = reached(board, board.whole, HEADLINE) if board.draws == "comparison" else []
+    if not found:
+        return None
+    rows = [
+        [
+            f"{one.setup}, {TITLES[one.metric]}",
+            f"{one.first:.1f}",
+            f"{one.paper:.1f}",
+            signed(one.first - one.paper),
+            f"{one.mean:.1f} ({one.seeds})",
+            span(one.low, one.high) if one.seeds > 1 else "–",
+            f"{100 * one.chance:.0f}%",
+            one.word,
+        ]
+        for one in found
+    ]
+    first = f"seeds {', '.join(map(str, board.seeds))}"
+    header = ["set-up, metric", first, "paper", "difference", "all seeds", "95% interval"]
+    header += ["chance", "so"]
+    many = sum(one.word == "reached" for one in found)
+    title = f"{board.whole} beside the paper: {many} of {len(found)} figures reached on its seeds"
+    return _details(title, header, rows, f"Paper, {board.title}")
+
+
+def _claims(board: Board) -> Markup | None:
+    found = claims(board, METRIC)
+    if not found:
+        return None
+    rows = [
+        [
+            f"{one.setup}, {one.label}",
+            "–" if one.paper is None else signed(one.paper),
+            signed(one.ours),
+            span(one.low, one.high, sign=True),
+            f"{one.p:.2g}",
+            one.word,
+        ]
+        for one in found
+    ]
+    header = ["set-up, variant", "paper", "ours", "95% interval", "p, corrected", "so"]
+    return _details("Which differences hold", header, rows, f"Claims, {board.title}")
 
 
 def _choices(board: Board) -> Markup | None:
@@ -268,6 +315,16 @@ def _notes() -> Markup:
             "p, corrected",
             "Of a paired t-test over common seeds, five at least; Holm's correction keeps the "
             "chance of a single false alarm in the whole list below p.",
+        ),
+        (
+            "Chance",
+            "How often the mean of as few seeds as the paper has, drawn from all of ours, reaches "
+            "its figure.",
+        ),
+        (
+            "Holds, likely, noise",
+            "A variant's difference with a corrected p below 0.05; with an interval that leaves "
+            "zero out; with one that does not.",
         ),
         ("Choice", "Settings are chosen by mean validation Macro-F1; test figures take no part."),
         ("Paper", "Alchihabi, Yan and Guo, 2024, means over seeds 5, 6 and 7."),

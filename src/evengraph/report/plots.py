@@ -84,7 +84,9 @@ def _gap(label: str, gaps: Sequence[float], paper: float | None, low: float, hig
         line = {"x1": at(ends[0]), "x2": at(ends[1]), "y1": "50%", "y2": "50%"}
         marks.append(tag("line", **line, class_="whisker"))
     marks.append(tag("circle", cx=at(mean), cy="50%", r=5, class_="mean"))
-    return _line(label, words, marks, f"{mean:+.1f}", ends is not None and ends[1] < 0)
+    return _line(
+        label, words, marks, f"{round(mean, 1) + 0.0:+.1f}", ends is not None and ends[1] < 0
+    )
 
 
 def curve_panel(name: str, cells: Sequence[Cell], metric: str, low: float, high: float) -> Markup:
@@ -124,7 +126,8 @@ def curve_panel(name: str, cells: Sequence[Cell], metric: str, low: float, high:
     label = f"{name} from {cells[0].value} to {cells[-1].value}: bAcc {min(means):.1f} to "
     picture = tag("svg", *marks, role="img", aria_label=f"{label}{max(means):.1f}", class_="curves")
     caption = tag("figcaption", tag("h3", name))
-    return tag("figure", caption, tag("div", picture, class_="plot"))
+    note = tag("p", cells[0].note, class_="note") if cells[0].note else ""
+    return tag("figure", caption, tag("div", picture, class_="plot"), note)
 
 
 def map_panel(found: Mapping[str, Any], title: str) -> Markup:

@@ -9,6 +9,7 @@ from typing import Any
 
 from evengraph.report.boards import Board, Cell
 from evengraph.report.statistics import comparisons, interval, mean_ranks
+from evengraph.report.verdicts import claims, reached
 from evengraph.results import HEADLINE
 
 TITLES = {"balanced_accuracy": "bAcc", "macro_f1": "Macro-F1", "g_mean": "G-Means"}
@@ -16,21 +17,30 @@ TITLES = {"balanced_accuracy": "bAcc", "macro_f1": "Macro-F1", "g_mean": "G-Mean
 
 def markdown(board: Board) -> str:
     """The whole board: a table for each graph and metric, ranks, choices and tests."""
-    parts = [f"## {board.title}", _words(board)]
+    even = board.even()
+    parts = [f"## {board.title}", _words(even)]
     if board.draws == "sensitivity":
-        parts += [_curve(name, cells) for name, cells in board.curves().items()]
+        for name, cells in board.curves().items():
+            parts += [
+                f"### {name}",
+                *([cells[0].note] if cells[0].note else []),
+                _curve(name, cells),
+            ]
     else:
-        for dataset, metric in _pages(board):
+        for dataset, metric in _pages(even):
             parts.append(f"### {dataset}, {TITLES[metric]}")
-            parts.append(_markdown(*_grid(board, dataset, metric, bold="**{}**")))
-        parts += _ranks(board)
+            parts.append(_markdown(*_grid(even, dataset, metric, bold="**{}**")))
+        parts += _ranks(even)
+    if board.draws == "comparison":
+        parts += _reached(board)
     parts += _choices(board)
-    parts += _tests(board)
+    parts += _claims(board) if board.draws == "ablation" else _tests(board)
     return "\n\n".join(parts) + "\n"
 
 
 def latex(board: Board) -> str:
     """A tabular for each graph and metric, for a document that has booktabs."""
+    board = board.even()
     parts = []
     for dataset, metric in _pages(board):
         grid = _grid(board, dataset, metric, bold="\\textbf{{{}}}")
@@ -111,7 +121,17 @@ def _three(cell: Cell, metric: str, best: float, bold: str) -> list[str]:
     mean, paper = cell.mean(metric), cell.published(metric)
     shown = shown_mean(cell, metric)
     shown = bold.format(shown) if mean == best else shown
-    return [shown, *(["", ""] if paper is None else [f"{paper:.1f}", f"{mean - paper:+.1f}"])]
+    return [shown, *(["", ""] if paper is None else [f"{paper:.1f}", signed(mean - paper)])]
+
+
+def signed(value: float) -> str:
+    """A difference with its sign, zero without a minus."""
+    return f"{round(value, 1) + 0.0:+.1f}"
+
+
+def span(low: float, high: float, sign: bool = False) -> str:
+    """An interval in words."""
+    return f"{signed(low)} to {signed(high)}" if sign else f"{low:.1f} to {high:.1f}"
 
 
 def shown_mean(cell: Cell, metric: str) -> str:
@@ -135,7 +155,7 @@ def _markdown(header: Sequence[str], *rows: Sequence[str]) -> str:
 def _words(board: Board) -> str:
     """What the figures are."""
     counts = sorted({len(cell.rows) for cell in board.cells})
-    many = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    many = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}" if counts else "0"
     best = "" if board.draws == "sensitivity" else "; the best mean in bold"
     return f"Mean (standard deviation) over {many} seeds, in percent{best}."
 
@@ -168,6 +188,62 @@ def _ranks(board: Board) -> list[str]:
     return [f"### Mean rank over {count} set-ups (1 is best)", _markdown(*rows)]
 
 
+def _reached(board: Board) -> list[str]:
+    """The method that was searched over beside the paper's figures of it."""
+    found = reached(board, board.whole, HEADLINE)
+    if not found:
+        return []
+    first = f"seeds {', '.join(map(str, board.seeds))}"
+    header = ["set-up", "metric", first, "paper", "difference", "all seeds", "95% interval"]
+    rows = [
+        [
+            one.setup,
+            TITLES[one.metric],
+            f"{one.first:.1f}",
+            f"{one.paper:.1f}",
+            signed(one.first - one.paper),
+            f"{one.mean:.1f} ({one.seeds})",
+            span(one.low, one.high) if one.seeds > 1 else "",
+            f"{100 * one.chance:.0f}%",
+            one.word,
+        ]
+        for one in found
+    ]
+    many = sum(one.word == "reached" for one in found)
+    note = (
+        f"{many} of {len(found)} reach the paper's mean on its seeds. Chance: how often the mean "
+        f"of {len(board.seeds)} seeds, drawn from all of ours, reaches it; below 5% a figure is "
+        "short by more than chance."
+    )
+    return [f"### {board.whole} beside the paper", _markdown([*header, "chance", ""], *rows), note]
+
+
+def _claims(board: Board) -> list[str]:
+    """What each variant loses, the paper's and ours, and which of it is more than noise."""
+    found = claims(board, HEADLINE[0])
+    if not found:
+        return []
+    header = ["set-up", "variant", "paper", "ours", "95% interval", "p, corrected", ""]
+    rows = [
+        [
+            one.setup,
+            one.label,
+            "" if one.paper is None else signed(one.paper),
+            signed(one.ours),
+            span(one.low, one.high, sign=True),
+            f"{one.p:.2g}",
+            one.word,
+        ]
+        for one in found
+    ]
+    note = (
+        f"Points of bAcc that a variant has beside {board.whole} on the same seeds. Intervals by "
+        "bootstrap; p of a paired t-test, corrected after Holm for all lines of this table. Holds: "
+        "corrected p below 0.05; likely: the interval leaves zero out; noise: it does not."
+    )
+    return ["### Which differences hold", _markdown(header, *rows), note]
+
+
 def _choices(board: Board) -> list[str]:
     lines = [f"- {c.setup}, {c.label}: {_settings(c)}" for c in board.cells if c.chosen]
     return ["### Settings that validation chose", "\n".join(lines)] if lines else []
@@ -189,8 +265,8 @@ def _tests(board: Board) -> list[str]:
             one.setup,
             one.against,
             str(one.seeds),
-            f"{one.difference:+.1f}",
-            f"{one.low:+.1f} to {one.high:+.1f}",
+            signed(one.difference),
+            span(one.low, one.high, sign=True),
             f"{one.p:.2g}",
             f"{one.corrected:.2g}",
         ]
