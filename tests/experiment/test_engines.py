@@ -281,6 +281,52 @@ def test_a_split_that_cannot_be_made_side_by_side_is_a_failed_row():
     assert {row.job.key: row.status for row in told} == {bad.key: "failed", job.key: "done"}
 
 
+@pytest.mark.parametrize("error", [TypeError("odd"), IndexError("odd"), RuntimeError("odd")])
+def test_a_score_that_fails_side_by_side_is_tried_again(monkeypatch, error):
+    real, failed = engines.record_of, []
+
+    def fail_once(task, method, *, seed):
+        if seed == 6 and not failed:
+            failed.append(seed)
+            raise error
+        return real(task, method, seed=seed)
+
+    monkeypatch.setattr(engines, "record_of", fail_once)
+    jobs = [toy_job(max_epochs=1, seed=seed) for seed in (5, 6, 7)]
+    told = []
+    execute(jobs, CPU, None, told.append)
+    assert failed
+    assert sorted((row.job.seed, row.status) for row in told) == [(s, "done") for s in (5, 6, 7)]
+
+
+def test_settings_that_no_method_takes_are_a_failed_row():
+    job = toy_job(max_epochs=1)
+    bad = replace(job, method_fields={**job.method_fields, "patience": -1})
+    for jobs in ([bad], [bad, job]):
+        told = []
+        execute(jobs, CPU, None, told.append)
+        assert {row.job.key: row.status for row in told}[bad.key] == "failed"
+
+
+def test_tasks_of_one_split_are_made_once_and_share_their_graph(monkeypatch):
+    real, made = engines.make_task, []
+    monkeypatch.setattr(engines, "make_task", lambda *call: made.append(real(*call)) or made[-1])
+    jobs = [toy_job(max_epochs=epochs, seed=seed) for epochs in (1, 2) for seed in (5, 6)]
+    told = []
+    execute(jobs, CPU, None, told.append)
+    assert len(told) == 4
+    assert len(made) == 2
+    assert made[0].graph.x is made[1].graph.x
+
+
+def test_the_one_process_there_is_still_hears_ctrl_c(place, monkeypatch):
+    before = signal.getsignal(signal.SIGINT)
+    job = toy_job(max_epochs=1)
+    rows = engines._in_a_process(job, place=place, parent=os.getpid(), workers=2)
+    assert [row.job for row in rows] == [job]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
 def test_what_does_not_fit_side_by_side_is_tried_alone(monkeypatch):
     real = engines.fit_many
 
@@ -362,8 +408,8 @@ def test_a_card_takes_some_side_by_side_and_the_rest_by_processes(
     rows = {row.job.key: row for row in Store(place.store).rows()}
     assert {row.job.key for row in told} == set(rows) == {job.key for job in (*JOBS, *others)}
     together = [rows[job.key].outcome["together"] for job in JOBS if job != BAD]
-    assert together == [4, 1, 1]  # the second of four spoilt it for the others
-    assert {rows[job.key].outcome["together"] for job in others} == {1}
+    assert together == [4, 4, 4]  # the second of four spoils nothing for the others
+    assert {rows[job.key].outcome["together"] for job in others} == {1}  # a core for each
     assert rows[BAD.key].reason.startswith(REASON)
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from evengraph.methods import GCN, Method, UniGNN
-from evengraph.methods.many import fit_many
+from evengraph.methods.many import _in_turns, fit_many
 from small_graphs import small_task
 
 
@@ -116,6 +116,39 @@ def test_a_lost_run_of_one_group_does_not_stop_the_others(as_on_a_card, monkeypa
         fit_many([*bad, *good], [task] * 4, seeds=range(4))
     assert [method.is_fitted for method in (*bad, *good)] == [False, False, True, True]
     assert not any(hasattr(method, "_callbacks") for method in (*bad, *good))
+
+
+def test_a_group_that_cannot_begin_does_not_stop_the_others(as_on_a_card):
+    task = small_task()
+    bad, good = runs(2, clusters_per_class=900), runs(2, hidden=8)
+    with pytest.raises(ValueError, match="clusters_per_class=900"):
+        fit_many([*bad, *good], [task] * 4, seeds=range(4))
+    assert [method.is_fitted for method in (*bad, *good)] == [False, False, True, True]
+
+
+class FakeGroup:
+    """A group of which one run was lost, and another ended by Ctrl-C."""
+
+    work, methods, interrupted = 1, [None, None], True
+
+    def __init__(self, *ends):
+        self.ends, self.closed = list(ends), False
+
+    def step(self):
+        raise self.ends.pop(0)
+
+    def interrupt(self):
+        raise FloatingPointError
+
+    def close(self):
+        self.closed = True
+
+
+def test_ctrl_c_is_heard_where_a_run_was_lost():
+    groups = [FakeGroup(FloatingPointError()), FakeGroup()]
+    with pytest.raises(KeyboardInterrupt):
+        _in_turns(groups, lambda: False)
+    assert all(group.closed for group in groups)
 
 
 def test_ctrl_c_ends_every_group_that_has_begun(as_on_a_card):

@@ -212,11 +212,15 @@ def test_cost_names_every_method_twice(comparison):
         assert place.get_xscale() == "log"
 
 
-def test_runs_side_by_side_have_no_cost_of_their_own(comparison):
-    figure = cost_figure(with_outcome(comparison, together=8))
-    assert figure is None or not any(place.texts for place in figure.axes)
+def test_runs_side_by_side_share_the_seconds_but_not_the_memory(comparison):
+    def first_costs(together):
+        figure = cost_figure(with_outcome(comparison, together=together))
+        return [place.collections[0].get_offsets()[0][0] for place in shown(figure)]
+
+    seconds, memory = first_costs(1)
+    assert first_costs(8) == pytest.approx([seconds / 8, memory])
     (place,) = shown(cost_figure(with_outcome(comparison, memory=None)))
-    assert place.get_xlabel() == "seconds a run"
+    assert place.get_xlabel() == "seconds a run, shared"
     assert len(place.texts) == 4
 
 

@@ -109,7 +109,7 @@ def test_methods_that_are_level_are_all_bold():
 def test_words_name_the_seeds(boards):
     assert "over 3 seeds" in markdown(boards[0])  # those that all methods have
     assert "over 20 seeds" in markdown(boards[1])
-    assert markdown(boards[0]).startswith("## Comparison\n")
+    assert markdown(boards[0]).startswith("# Comparison\n")
 
 
 def test_curves_have_a_table_each(boards):
@@ -140,7 +140,7 @@ def test_ranks_are_in_order(comparison):
 
 
 def test_ranks_say_over_how_many_set_ups(comparison):
-    assert "### Mean rank over 2 set-ups" in markdown(comparison)
+    assert "## Mean rank over 2 set-ups" in markdown(comparison)
 
 
 def test_no_ranks_where_no_set_up_is_whole():
@@ -189,7 +189,7 @@ def test_zero_has_no_minus(value, words):
 def test_a_note_stands_above_its_curve(boards):
     cells = [replace(cell, note="The paper: flat.") for cell in boards[2].cells]
     text = markdown(replace(boards[2], cells=cells))
-    assert "### alpha\n\nThe paper: flat.\n\n| alpha |" in text
+    assert "## alpha\n\nThe paper: flat.\n\n| alpha |" in text
 
 
 def test_without_a_choice_there_is_neither():

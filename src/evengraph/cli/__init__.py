@@ -120,7 +120,7 @@ def reproduce_(
     ),
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
     engine: Annotated[str, typer.Option(help="auto, here, processes or ray.")] = "auto",
-    jobs: Annotated[int | None, typer.Option(help="Processes; by default all cores.")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Processes; by default one a core.")] = None,
     address: Annotated[str | None, typer.Option(help="Of a Ray cluster.")] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Try failed runs again.")] = False,
     data_root: DataRoot = None,

@@ -268,13 +268,16 @@ def write_report(store: Store, folder: Path) -> list[Path]:
     boards = [board for board in boards_of(store) if board.cells]
     if not boards:
         raise ValueError(f"{store.path} holds no finished experiment; see: evengraph reproduce.")
+    folder.mkdir(parents=True, exist_ok=True)
     written = []
     for board in boards:
-        for kind, text in (("md", markdown(board)), ("tex", latex(board))):
-            write_whole(text.encode(), folder / f"{board.name}.{kind}")
-            written.append(folder / f"{board.name}.{kind}")
+        pictures = []
         for name, figure in figures(board):
             written += save(figure, folder / name)
+            pictures.append(name)
+        for kind, text in (("md", markdown(board, pictures)), ("tex", latex(board))):
+            write_whole(text.encode(), folder / f"{board.name}.{kind}")
+            written.append(folder / f"{board.name}.{kind}")
     write_whole(table_csv(boards).encode(), folder / "tables.csv")
     write_overview(boards, folder / "index.html")
     return [*written, folder / "tables.csv", folder / "index.html"]

@@ -1,4 +1,4 @@
-"""Engines: jobs done in this process, by all cores, or by a Ray cluster.
+"""Engines: jobs done in this process, on a card, by all cores, or by a Ray cluster.
 
 Each is given jobs and hands on a row the moment a run ends. A run that fails, or a
 worker that dies over it, becomes a row with its reason, and the rest goes on.
@@ -24,6 +24,7 @@ from evengraph.experiment.environment import describe
 from evengraph.experiment.runner import record_of, run_seed
 from evengraph.imbalance import IMBALANCES
 from evengraph.methods import METHODS, Method, fit_many
+from evengraph.methods.many import AT_ONCE, SLOTS
 from evengraph.replicas import can_replicate
 from evengraph.results import Record
 from evengraph.store import Job, Row, Store
@@ -59,8 +60,12 @@ def here(jobs: Sequence[Job], on_row: OnRow, *, place: Place) -> None:
 
 def card(jobs: Sequence[Job], on_row: OnRow, *, place: Place, workers: int) -> None:
     """What can go side by side in this process; then the rest, by several that share the card."""
-    many, single = _parted(jobs, torch.device(place.device))
+    device = torch.device(place.device)
+    many, single = _parted(jobs, device)
     _claimed(many, place, on_row)
+    if device.type == "cuda":
+        torch.cuda.empty_cache()  # what the batch held is wanted by the others
+        workers = min(workers, _room(device))
     if workers > 1 and len(single) > 1:
         processes(single, on_row, place=place, workers=workers)
     else:
@@ -88,7 +93,8 @@ def processes(jobs: Sequence[Job], on_row: OnRow, *, place: Place, workers: int)
         today = doubtful[:1] or list(left)
         pool = Parallel(n_jobs=max(workers, 2), backend="loky", return_as="generator_unordered")
         try:
-            for rows in pool(delayed(_in_a_process)(left[key], place) for key in today):
+            task = delayed(partial(_in_a_process, place=place, parent=os.getpid(), workers=workers))
+            for rows in pool(task(left[key]) for key in today):
                 for row in rows:
                     tell(row)
             for key in today:  # what other processes had taken
@@ -137,11 +143,13 @@ def ray_cluster(jobs: Sequence[Job], on_row: OnRow, *, place: Place, address: st
             ray.shutdown()
 
 
-def _in_a_process(job: Job, place: Place) -> list[Row]:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is its parent's to hear, who ends it
-    torch.set_num_threads(1)
+def _in_a_process(job: Job, *, place: Place, parent: int, workers: int) -> list[Row]:
+    if os.getpid() != parent:  # joblib may stay in the one process there is
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to hear, who ends us
+        torch.set_num_threads(1)
     rows: list[Row] = []
-    _claimed([job], place, rows.append)
+    cores = torch.device(place.device).type == "cpu"  # of which each process has one
+    _claimed([job], place, rows.append, together=1 if cores else workers)
     return rows
 
 
@@ -152,7 +160,7 @@ def _on_a_node(job: Job, place: Place) -> list[Row]:
     return rows
 
 
-def _claimed(jobs: Sequence[Job], place: Place, on_row: OnRow) -> None:
+def _claimed(jobs: Sequence[Job], place: Place, on_row: OnRow, together: int = 1) -> None:
     """Do what no other process is at, and store each row before telling of it."""
     store = Store(place.store)
 
@@ -162,14 +170,28 @@ def _claimed(jobs: Sequence[Job], place: Place, on_row: OnRow) -> None:
 
     mine = store.claim(jobs)
     try:
-        execute(mine, torch.device(place.device), place.root, keep)
+        execute(mine, torch.device(place.device), place.root, keep, together)
     finally:
         if mine:
             store.release()
 
 
-def execute(jobs: Sequence[Job], device: torch.device, root: Path | None, on_row: OnRow) -> None:
-    """Do jobs, those that can be side by side; a failure of one is its row."""
+def execute(
+    jobs: Sequence[Job],
+    device: torch.device,
+    root: Path | None,
+    on_row: OnRow,
+    together: int = 1,
+) -> None:
+    """Do jobs, those that can be side by side; a failure of one is its row.
+
+    Args:
+        jobs: What to do.
+        device: Where.
+        root: Folder of graphs.
+        on_row: Hears of every run.
+        together: How many runs share the device, each alone in its process.
+    """
     if len(jobs) > 1:
         left = _together(jobs, device, root, on_row)
         half = (len(left) + 1) // 2  # one of these spoils it: it will be found
@@ -177,8 +199,8 @@ def execute(jobs: Sequence[Job], device: torch.device, root: Path | None, on_row
             execute(part, device, root, on_row)
         return
     for job in jobs:
-        method: Method = METHODS[job.method](**job.method_fields)
         try:
+            method: Method = METHODS[job.method](**job.method_fields)
             task = make_task(job, device, root)
             with _Memory(device) as memory:
                 record = run_seed(task, method, seed=job.seed)
@@ -187,55 +209,58 @@ def execute(jobs: Sequence[Job], device: torch.device, root: Path | None, on_row
         else:
             if record.interrupted:
                 raise KeyboardInterrupt
-            on_row(_done(job, task, record, device, memory=memory.gib))
+            on_row(_done(job, task, record, device, memory=memory.gib, together=together))
 
 
 def _together(
     jobs: Sequence[Job], device: torch.device, root: Path | None, on_row: OnRow
 ) -> Sequence[Job]:
     """Side by side; returns those that want to be tried again, as something went wrong."""
-    able: list[tuple[Job, Task]] = []
+    able: list[tuple[Job, Task, Method]] = []
     known: dict[str, Task] = {}
+    seen: list[torch.Tensor] = []
     for job in jobs:
         name = repr((job.dataset, job.imbalance, job.imbalance_fields, job.seed))
         try:
+            method = METHODS[job.method](**job.method_fields)
             if name not in known:
-                known[name] = make_task(job, device, root)
-            able.append((job, known[name]))
+                known[name] = _share(make_task(job, device, root), seen)
+            able.append((job, known[name], method))
+        except (MemoryError, torch.OutOfMemoryError):
+            return jobs
         except Exception as error:
             on_row(_failed(job, error, device))
-    _share(known.values())
-    tasks = [task for _, task in able]
-    methods = [METHODS[job.method](**job.method_fields) for job, _ in able]
+    tasks, methods = [task for _, task, _ in able], [method for *_, method in able]
     ended, stopped = set(), False
 
     def fitted(place: int) -> None:
         nonlocal stopped
-        ended.add(place)
-        job, method = able[place][0], methods[place]
+        job, task, method = able[place]
         if any(history.interrupted for history in method.history_):
             stopped = True  # not what the job asks for
             return
-        record = record_of(tasks[place], method, seed=job.seed)
-        on_row(_done(job, tasks[place], record, device, together=len(able)))
+        record = record_of(task, method, seed=job.seed)
+        ended.add(place)
+        on_row(_done(job, task, record, device, together=min(len(able), SLOTS * AT_ONCE)))
 
     try:
         fit_many(
             methods,
             tasks,
-            seeds=[job.seed for job, _ in able],
+            seeds=[job.seed for job, *_ in able],
             on_fit=fitted,
             progress=False,
         )
-    except (ValueError, ArithmeticError, MemoryError, RuntimeError):
-        return [job for place, (job, _) in enumerate(able) if place not in ended]
+    except Exception:
+        if not stopped:
+            return [job for place, (job, *_) in enumerate(able) if place not in ended]
     if stopped:
         raise KeyboardInterrupt
     return []
 
 
 def _parted(jobs: Iterable[Job], device: torch.device) -> tuple[list[Job], list[Job]]:
-    """What can be trained side by side, if need be with others of its kind, and the rest."""
+    """What can be trained side by side with others of its kind, and what cannot."""
     parts: tuple[list[Job], list[Job]] = [], []
     for job in jobs:
         able = METHODS[job.method]._fit_together is not Method._fit_together
@@ -256,16 +281,15 @@ def make_task(job: Job, device: torch.device, root: Path | None) -> Task:
     return task
 
 
-def _share(tasks: Iterable[Task]) -> None:
+def _share(task: Task, seen: list[torch.Tensor]) -> Task:
     """Let equal features and edges be one tensor: what is of one graph goes side by side."""
-    seen: list[torch.Tensor] = []
-    for task in tasks:
-        for name in ("x", "edge_index"):
-            own = task.graph[name]
-            same = (one for one in seen if one.shape == own.shape and torch.equal(one, own))
-            task.graph[name] = next(same, own)
-            if task.graph[name] is own:
-                seen.append(own)
+    for name in ("x", "edge_index"):
+        own = task.graph[name]
+        same = (one for one in seen if one.shape == own.shape and torch.equal(one, own))
+        task.graph[name] = next(same, own)
+        if task.graph[name] is own:
+            seen.append(own)
+    return task
 
 
 def _done(
@@ -281,7 +305,7 @@ def _done(
     for name in ("history", "seed", "interrupted"):
         del outcome[name]
     outcome["class_counts"] = task.class_counts.tolist()
-    outcome |= {"memory": memory, "together": together}  # runs that shared the seconds
+    outcome |= {"memory": memory, "together": together}  # about how many shared the seconds
     return Row(job=job, outcome=outcome, environment=_environment(str(device)))
 
 
@@ -342,11 +366,11 @@ def _room(device: torch.device) -> int:
 def pick_engine(
     name: str, place: Place, *, workers: int | None = None, address: str | None = None
 ) -> Engine:
-    """An engine by name: here, processes or ray; auto takes what the machine has."""
+    """An engine by name: here, processes or ray; auto takes what there is, a card above all."""
     cores = workers or os.cpu_count() or 1
     device = torch.device(place.device)
     if name == "auto" and not address and device.type == "cuda":
-        return partial(card, place=place, workers=workers or min(cores, _room(device)))
+        return partial(card, place=place, workers=cores)
     if name == "auto":
         name = "ray" if address else "processes"
     if name == "processes" and cores == 1:

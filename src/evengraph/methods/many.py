@@ -17,6 +17,7 @@ from evengraph.task import Task
 
 Steps = Generator[None, None, None]
 END = object()
+SLOTS = 64  # fits of a group that are trained at a time
 AT_ONCE = 2  # groups that take turns on a card: while one finds its clusters, the other has it
 
 
@@ -25,7 +26,7 @@ def fit_many(
     tasks: Sequence[Task],
     *,
     seeds: Sequence[int],
-    slots: int = 64,
+    slots: int = SLOTS,
     on_fit: Callable[[int], None] = lambda index: None,
     progress: bool | None = None,
 ) -> None:
@@ -93,12 +94,14 @@ def _in_turns(groups: Sequence[_Group], all_ended: Callable[[], bool]) -> None:
                     continue
                 if group.interrupted:
                     raise KeyboardInterrupt
-            except FloatingPointError as error:
+            except (FloatingPointError, ValueError) as error:
                 lost.append(error)
+                if group.interrupted:
+                    raise KeyboardInterrupt from None
             turns.remove(group)
     except KeyboardInterrupt:
         for group in turns:  # these, too, end with their best weights so far
-            with suppress(KeyboardInterrupt, FloatingPointError):
+            with suppress(KeyboardInterrupt, FloatingPointError, ValueError):
                 group.interrupt()
         if not all_ended():
             raise

@@ -236,18 +236,23 @@ def confusion_figure(board: Board) -> Figure | None:
 
 @_styled
 def cost_figure(board: Board) -> Figure | None:
-    """Seconds and memory of a run against balanced accuracy, over all set-ups."""
+    """Seconds and memory of a run against balanced accuracy, over all set-ups.
+
+    Runs that shared a card share its seconds, too.
+    """
     figure, places = _grid(1, 2, width=3.6, height=2.8)
     for place, name, words in zip(
-        places, ("seconds", "memory"), ("seconds a run", "GiB that a run added"), strict=True
+        places,
+        ("seconds", "memory"),
+        ("seconds a run, shared", "GiB that a run added"),
+        strict=True,
     ):
         for label in board.labels:
             cells = [cell for cell in board.cells if cell.label == label]
             pairs = [
-                (row.outcome.get(name), row.outcome["metrics"][METRIC])
+                (_cost(row.outcome, name), row.outcome["metrics"][METRIC])
                 for cell in cells
                 for row in cell.rows
-                if row.outcome.get("together", 1) == 1  # side by side, none has its own cost
             ]
             known = [(cost, score) for cost, score in pairs if cost]
             if not known:
@@ -257,13 +262,31 @@ def cost_figure(board: Board) -> Figure | None:
             place.annotate(
                 label, (cost, score), xytext=(4, 3), textcoords="offset points", fontsize=7
             )
-        place.set_xscale("log")
+        _log_axis(place)
         place.set_xlabel(words)
         place.grid(visible=True, axis="both")
         place.set_visible(bool(place.collections))
     places[0].set_ylabel("mean balanced accuracy, %")
     figure.suptitle(f"{board.title}: what accuracy costs, mean over set-ups", fontsize=10)
     return figure
+
+
+def _log_axis(place: Axes) -> None:
+    """Powers of ten and what lies between them, as plain numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    place.set_xscale("log")
+    place.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    place.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    place.xaxis.set_minor_formatter(NullFormatter())
+    place.margins(x=0.2)  # room for the names beside the dots
+
+
+def _cost(outcome: Any, name: str) -> float | None:
+    cost: float | None = outcome.get(name)
+    if cost is None or name != "seconds":
+        return cost
+    return cost / float(outcome.get("together", 1))
 
 
 @_styled
@@ -280,7 +303,13 @@ def map_figure(board: Board) -> Figure | None:
         colours = "tab10" if many <= 10 else "turbo"
         # neighbouring numbers get colours that lie far apart
         shuffled = [value * 0.618034 % 1 for value in values] if many > 10 else values
-        place.scatter(found["x"], found["y"], c=shuffled, cmap=colours, s=4, lw=0)
+        dots = place.scatter(found["x"], found["y"], c=shuffled, cmap=colours, s=4, lw=0)
+        if name == "class" and many <= 10:
+            words = found["class_names"] or [f"class {n}" for n in range(many)]
+            handles = dots.legend_elements(num=None)[0]  # type: ignore[arg-type]
+            shown = [words[n] for n in sorted(set(values)) if 0 <= n < len(words)]
+            if len(handles) == len(shown):
+                place.legend(handles, shown, fontsize=6, frameon=False, loc="best")
         place.set_title(f"by {name}", fontsize=9)
         place.set_xticks([])
         place.set_yticks([])

@@ -15,20 +15,25 @@ from evengraph.results import HEADLINE
 TITLES = {"balanced_accuracy": "bAcc", "macro_f1": "Macro-F1", "g_mean": "G-Means"}
 
 
-def markdown(board: Board) -> str:
-    """The whole board: a table for each graph and metric, ranks, choices and tests."""
+def markdown(board: Board, pictures: Sequence[str] = ()) -> str:
+    """The whole board: figures, a table for each graph and metric, ranks, choices and tests.
+
+    Args:
+        board: What to draw.
+        pictures: Names of files beside it, without their ending.
+    """
     even = board.even()
-    parts = [f"## {board.title}", _words(even)]
+    parts = [f"# {board.title}", *(f"![{name}]({name}.svg)" for name in pictures), _words(even)]
     if board.draws == "sensitivity":
         for name, cells in board.curves().items():
             parts += [
-                f"### {name}",
+                f"## {name}",
                 *([cells[0].note] if cells[0].note else []),
                 _curve(name, cells),
             ]
     else:
         for dataset, metric in _pages(even):
-            parts.append(f"### {dataset}, {TITLES[metric]}")
+            parts.append(f"## {dataset}, {TITLES[metric]}")
             parts.append(_markdown(*_grid(even, dataset, metric, bold="**{}**")))
         parts += _ranks(even)
     if board.draws == "comparison":
@@ -185,7 +190,7 @@ def _ranks(board: Board) -> list[str]:
     rows = [["method", *TITLES.values()]]
     rows += [[label, *(f"{ranks[metric][label]:.1f}" for metric in HEADLINE)] for label in order]
     count = len(board.complete())
-    return [f"### Mean rank over {count} set-ups (1 is best)", _markdown(*rows)]
+    return [f"## Mean rank over {count} set-ups (1 is best)", _markdown(*rows)]
 
 
 def _reached(board: Board) -> list[str]:
@@ -215,7 +220,7 @@ def _reached(board: Board) -> list[str]:
         f"of {len(board.seeds)} seeds, drawn from all of ours, reaches it; below 5% a figure is "
         "short by more than chance."
     )
-    return [f"### {board.whole} beside the paper", _markdown([*header, "chance", ""], *rows), note]
+    return [f"## {board.whole} beside the paper", _markdown([*header, "chance", ""], *rows), note]
 
 
 def _claims(board: Board) -> list[str]:
@@ -241,12 +246,12 @@ def _claims(board: Board) -> list[str]:
         "bootstrap; p of a paired t-test, corrected after Holm for all lines of this table. Holds: "
         "corrected p below 0.05; likely: the interval leaves zero out; noise: it does not."
     )
-    return ["### Which differences hold", _markdown(header, *rows), note]
+    return ["## Which differences hold", _markdown(header, *rows), note]
 
 
 def _choices(board: Board) -> list[str]:
     lines = [f"- {c.setup}, {c.label}: {_settings(c)}" for c in board.cells if c.chosen]
-    return ["### Settings that validation chose", "\n".join(lines)] if lines else []
+    return ["## Settings that validation chose", "\n".join(lines)] if lines else []
 
 
 def _settings(cell: Cell) -> str:
@@ -272,7 +277,7 @@ def _tests(board: Board) -> list[str]:
         ]
         for one in found
     ]
-    title = f"### {chosen[0]} against the others, bAcc on the same seeds"
+    title = f"## {chosen[0]} against the others, bAcc on the same seeds"
     note = (
         "Intervals by bootstrap; p of a paired t-test, corrected after Holm for all lines of this "
         "table."

@@ -1,0 +1,145 @@
+"""Draw what stands in README.md and here from stored runs: `python results/draw.py`."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from pathlib import Path
+from statistics import fmean, pstdev
+
+from evengraph.methods import METHODS
+from evengraph.report.boards import Board, Cell, boards_of
+from evengraph.store import Store
+
+HERE = Path(__file__).parent
+SEEDS = {"5", "6", "7"}
+METRIC = "balanced_accuracy"
+OPTIONS = {"sound=True", "balance=True", "copies=0", "layers=2"}
+FRONT = {
+    "cora-step-3-0.1": "Cora, 3 classes, 10%",
+    "citeseer-step-3-0.1": "CiteSeer, 3 classes, 10%",
+    "pubmed-step-1-0.1": "PubMed, 1 class, 10%",
+    "cora-longtail-0.01": "Cora, long tail 1%",
+    "citeseer-longtail-0.01": "CiteSeer, long tail 1%",
+}
+MANY = ("GCN", "LTE4G", "Uni-GNN")
+
+Setup = tuple[str, str, str, str]  # graph, protocol, minority, ratio
+Row = dict[str, str]
+
+
+def boards() -> dict[str, Board]:
+    """The experiments of the full run."""
+    return {board.name: board for board in boards_of(Store(HERE / "reproduce.sqlite"))}
+
+
+def front() -> str:
+    """Nine methods on five set-ups over the paper's seeds, the paper's figures in brackets."""
+    found = {name: board.even() for name, board in boards().items()}
+    lines = [f"| method | {' | '.join(FRONT.values())} |", "| --- |" + " --- |" * len(FRONT)]
+    for label in found["table1"].labels:
+        cells = []
+        for setup in FRONT:
+            cell = found["table2" if "longtail" in setup else "table1"].find(setup, label)
+            assert cell is not None
+            paper = cell.published(METRIC)
+            cells.append(f"{cell.mean(METRIC):.1f} ({'–' if paper is None else paper})")
+        lines.append(f"| {label} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def twenty() -> str:
+    """Three methods over twenty seeds, mean and deviation."""
+    found = boards()
+    lines = [f"| set-up | {' | '.join(MANY)} |", "| --- |" + " --- |" * len(MANY)]
+    for setup, words in FRONT.items():
+        board = found["table2" if "longtail" in setup else "table1"]
+        cells = [_mean_of(board.find(setup, label)) for label in MANY]
+        lines.append(f"| {words} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _mean_of(cell: Cell | None) -> str:
+    assert cell is not None
+    return f"{cell.mean(METRIC):.1f} ± {cell.deviation(METRIC):.1f}"
+
+
+# Other readings of the methods.
+
+
+def rows() -> list[Row]:
+    """Every run of the readings."""
+    with (HERE / "readings.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def tried(method: str) -> dict[Setup, dict[str, list[Row]]]:
+    """Runs of a method at the paper's seeds, by set-up and settings."""
+    runs: dict[Setup, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows():
+        if row["method"] == method and row["split"] == row["seed"] and row["seed"] in SEEDS:
+            setup = (row["dataset"], row["imbalance"], row["minority"], row["ratio"])
+            runs[setup][row["fields"]].append(row)
+    return runs
+
+
+def validation(runs: list[Row]) -> float:
+    """What settings are chosen by."""
+    return fmean(float(row["validation"]) for row in runs)
+
+
+HEAD = """# The sound readings
+
+Where the public code of a method slips, our default is what the published figures came from, and
+an option mends it. What the options give in five set-ups, beside the published reading: classes
+filled up (`copies=0`, or `balance=True`), and slips of the public code mended as well
+(`sound=True`, for Embed-SMOTE `layers=2`). Balanced accuracy in percent over seeds 5, 6, 7, mean
+(deviation); drawn from [readings.csv](readings.csv) by `python results/draw.py`.
+"""
+
+
+def readings() -> str:
+    """The whole of readings.md."""
+    names = {setup.rsplit("-", 1)[0]: words for setup, words in FRONT.items()}
+    lines = [HEAD, f"| method | options | {' | '.join(names.values())} |"]
+    lines.append("| --- | --- |" + " --- |" * len(names))
+    for method in METHODS:
+        found: dict[str, dict[str, list[Row]]] = defaultdict(dict)
+        for setup, settings in tried(method).items():
+            name = "-".join(part for part in setup[:3] if part)
+            if name not in names or setup[3] not in ("0.1", "0.01"):
+                continue
+            for fields, runs in sorted(settings.items()):
+                kind = _kind(fields)
+                known = found[kind].get(name)
+                if known is None or validation(runs) > validation(known):
+                    found[kind][name] = runs
+        kinds = [kind for kind in found if len(found[kind]) == len(names)]
+        if not any(word in kind for kind in kinds for word in OPTIONS):
+            continue
+        for kind in sorted(kinds, key=lambda kind: (_variant(kind), len(kind))):
+            title = f"{METHODS[method].title}{_variant(kind)}"
+            words = ", ".join(f"`{word}`" for word in kind.split() if word in OPTIONS)
+            cells = [_mean(found[kind][name]) for name in names]
+            lines.append(f"| {title} | {words or 'as published'} | {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
+def _kind(fields: str) -> str:
+    """The options among the settings, and the variant of GraphSMOTE."""
+    return " ".join(w for w in fields.split() if w in OPTIONS or w.startswith("variant="))
+
+
+def _variant(kind: str) -> str:
+    words = [word.partition("=")[2] for word in kind.split() if word.startswith("variant=")]
+    return f" {words[0]}" if words else ""
+
+
+def _mean(runs: list[Row]) -> str:
+    values = [float(row[METRIC]) for row in runs]
+    return f"{fmean(values):.1f} ({pstdev(values):.1f})"
+
+
+if __name__ == "__main__":
+    (HERE / "readings.md").write_text(readings(), encoding="utf-8")
+    print(front(), twenty(), sep="\n\n")
