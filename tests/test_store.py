@@ -465,3 +465,13 @@ def test_forget_drops_rows_of_a_status_and_their_jobs_are_open_again(store):
     assert store.forget("failed") == 0
     assert [row.job for row in store.rows()] == [good]
     assert store.claim([good, bad, worse]) == [bad, worse]
+
+
+def test_who_reads_leaves_no_trace(tmp_path):
+    path = tmp_path / "store.sqlite"
+    Store(path).keep_board("one", {"cells": []})
+    before = path.read_bytes()
+    assert Store(path).rows() == []
+    assert Store(path).boards() == {"one": {"cells": []}}
+    assert path.read_bytes() == before
+    assert [one.name for one in tmp_path.iterdir()] == [path.name]

@@ -129,8 +129,9 @@ class Store:
         except OSError as error:
             raise ValueError(f"Cannot open {self.path}: {error.strerror}.") from None
         with self._open(check=True) as base:
-            base.executescript(TABLES)
-            base.execute(f"PRAGMA user_version = {SCHEMA}")
+            if base.execute("PRAGMA user_version").fetchone() == (0,):  # who reads leaves no trace
+                base.executescript(TABLES)
+                base.execute(f"PRAGMA user_version = {SCHEMA}")
 
     @contextmanager
     def _open(self, *, check: bool = False) -> Iterator[sqlite3.Connection]:
