@@ -26,22 +26,33 @@ def load_model(folder: str | Path, *, device: str | torch.device = "cpu") -> Met
         folder: Where it was saved.
         device: Where it predicts; a model trained on a card needs none.
     """
+    place = _place(device)
     about, tensors = read_model(folder)
     _check(about, folder)
     method = _made(about, folder)
     try:
         with seeded(0):  # networks are made with random weights before theirs are put in
-            method._restore(about, tensors, torch.device(device))
+            method._restore(about, tensors, place)
     except (KeyError, TypeError) as error:
         raise ValueError(f"{folder} is damaged: {_in_short(error)}.") from error
     except RuntimeError as error:
-        if "state_dict" not in str(error):  # a device that is not there, or has no memory left
+        if "state_dict" not in str(error):  # a device without memory left
             raise
         raise ValueError(
             f"{folder} was saved by evengraph {about['evengraph']}, and its tensors do not fit "
             f"{method.title} as it is here: use that version, or fit again."
         ) from error
     return method
+
+
+def _place(device: str | torch.device) -> torch.device:
+    try:
+        place = torch.device(device)
+    except RuntimeError:
+        raise ValueError(f"device must be cpu, cuda or one like them, got {device!r}.") from None
+    if place.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device must be one that is here, got {device!r}: try cpu.")
+    return place
 
 
 def _check(about: dict[str, Any], folder: str | Path) -> None:

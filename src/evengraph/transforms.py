@@ -88,7 +88,7 @@ class SemanticConnectivity(BaseTransform):  # type: ignore[misc]
 
     def forward(self, data: Data) -> Data:
         """Add the clusters to a copy that `__call__` made."""
-        rows = data[self.attribute] if self.attribute in data else None
+        rows = data.get(self.attribute)
         if not isinstance(rows, Tensor) or rows.dim() != 2:
             raise ValueError(f"SemanticConnectivity needs {self.attribute}, a row for each node.")
         if not torch.isfinite(rows).all():

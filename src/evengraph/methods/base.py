@@ -38,7 +38,7 @@ class Labelled(NamedTuple):
 
     Shapes:
         nodes, labels: int64, (n,)
-        signatures: float64, (n, 2)
+        signatures: float64, (n, 3)
     """
 
     nodes: Tensor

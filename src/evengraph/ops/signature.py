@@ -12,17 +12,20 @@ CLOSE = 1e-5  # features that went through a table, or another machine, differ i
 
 
 def feature_signatures(x: Tensor) -> Tensor:
-    """Two fixed sums over the features of each node.
+    """Two fixed sums over the features of each node, and the length of its row.
 
     Nodes with other features have, all but surely, other sums; the features cannot be read off.
 
     Shapes:
         x: (N, F)
-        returns: float64, (N, 2)
+        returns: float64, (N, 3)
     """
     directions = _waves(x.shape[1], x.device)
-    parts = [part.double() @ directions for part in x.float().split(2**16)]
-    return torch.cat(parts) if parts else directions[:0]
+    parts = []
+    for rows in x.float().split(2**16):
+        rows = rows.double()
+        parts.append(torch.cat([rows @ directions, rows.norm(dim=1, keepdim=True)], dim=1))
+    return torch.cat(parts)
 
 
 def node_signatures(x: Tensor, edge_index: Tensor) -> Tensor:
@@ -33,12 +36,15 @@ def node_signatures(x: Tensor, edge_index: Tensor) -> Tensor:
     Shapes:
         x: (N, F)
         edge_index: (2, E)
-        returns: float64, (N, 4)
+        returns: float64, (N, 6)
     """
     own, num_nodes = feature_signatures(x), x.shape[0]
     matrix = undirected_adjacency(edge_index, num_nodes)
-    around = Sparse.from_scipy(matrix, x.device, torch.float64)
-    return torch.cat([own, around @ (own + _waves(num_nodes, x.device))], dim=1)
+    neighbours = Sparse.from_scipy(matrix, x.device, torch.float64)
+    sums, length = own.split([2, 1], dim=1)
+    sent = torch.cat([sums + _waves(num_nodes, x.device), length.square() + 1], dim=1)
+    around, scale = (neighbours @ sent).split([2, 1], dim=1)
+    return torch.cat([own, around, scale.sqrt()], dim=1)
 
 
 def unchanged(signatures: Tensor, before: Tensor) -> Tensor:
@@ -50,9 +56,9 @@ def unchanged(signatures: Tensor, before: Tensor) -> Tensor:
     """
     same = torch.zeros(signatures.shape[0], dtype=torch.bool, device=signatures.device)
     both = min(signatures.shape[0], before.shape[0])
-    before = before[:both].to(signatures)
-    gap = (signatures[:both] - before).abs()
-    same[:both] = (gap <= CLOSE * (1 + before.abs())).all(dim=1)
+    sums = before[:both].to(signatures).unflatten(1, (-1, 3))  # two sums and their scale
+    gap = (signatures[:both].unflatten(1, (-1, 3)) - sums).abs()
+    same[:both] = (gap <= CLOSE * sums[..., 2:]).flatten(1).all(dim=1)
     return same
 
 
