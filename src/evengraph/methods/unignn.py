@@ -61,6 +61,9 @@ class UniGNN(Method):
     weighing the same, and with the most confident unlabelled nodes as further examples of the
     classes that have few.
 
+    Another graph, or this one with new nodes, is predicted without training: a node that is known
+    again keeps its clusters, any other joins those whose means, kept for each layer, are nearest.
+
     The paper's ablations are fields too: `share_embeddings=False`, `pseudo_labels="none"`,
     `alpha=1`, `encoders="semantic"`, `encoders="structural"`, `pseudo_labels="all"`,
     `recluster_every=0` and `class_weights=False`, in its order.
