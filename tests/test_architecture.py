@@ -17,9 +17,10 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 LAYERS = [
     {"rng", "results", "store"},
     {"task", "metrics", "ops"},
-    {"data", "imbalance", "nn"},
+    {"data", "imbalance", "neighbourhood", "nn", "transforms"},
     {"training", "progress", "replicas"},
     {"methods"},
+    {"keeping", "explaining"},
     {"experiment"},
     {"report", "cli"},
 ]
@@ -28,6 +29,8 @@ LAYERS = [
 SHARED_BY_METHODS = {
     "base",
     "enlarged",
+    "estimator",
+    "folder",
     "labelled",
     "network",
     "task_replicas",
@@ -164,6 +167,7 @@ def test_the_library_works_without_what_only_the_command_line_needs():
     done = python(
         "import sys\n"
         "for name in ('typer', 'rich', 'platformdirs', 'matplotlib'): sys.modules[name] = None\n"
+        "for name in ('safetensors', 'sklearn'): sys.modules[name] = None\n"
         "import evengraph.data, evengraph.imbalance, evengraph.methods, evengraph.metrics\n"
         "import evengraph.nn, evengraph.ops, evengraph.progress, evengraph.rng, evengraph.task\n"
         "import evengraph.training, evengraph.report\n"

@@ -12,8 +12,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evengraph import data, imbalance, methods, metrics, ops
+    from evengraph import data, imbalance, methods, metrics, nn, ops, transforms
     from evengraph.data import load, toy
+    from evengraph.explaining import explain
+    from evengraph.keeping import load_model
     from evengraph.methods import (
         GCN,
         LTE4G,
@@ -49,10 +51,12 @@ _HOMES = {
     "fit_many": "methods",
     "Task": "task",
     "evaluate": "metrics",
+    "explain": "explaining",
     "load": "data",
+    "load_model": "keeping",
     "toy": "data",
 }
-_ROOMS = ("data", "imbalance", "methods", "metrics", "ops")
+_ROOMS = ("data", "imbalance", "methods", "metrics", "nn", "ops", "transforms")
 
 __all__ = [
     "GCN",
@@ -69,13 +73,17 @@ __all__ = [
     "UniGNN",
     "data",
     "evaluate",
+    "explain",
     "fit_many",
     "imbalance",
     "load",
+    "load_model",
     "methods",
     "metrics",
+    "nn",
     "ops",
     "toy",
+    "transforms",
 ]
 
 

@@ -57,8 +57,12 @@ def mean_and_deviation(records: Sequence[Record]) -> tuple[dict[str, float], dic
 def write_json(content: Any, path: Path) -> None:
     """Write a JSON file in one move; a figure that is undefined becomes null."""
     text = json.dumps(_plain(content), indent=1, allow_nan=False) + "\n"
-    text = re.sub(r'\[\n[^\[\]{}"]*\]', _on_one_line, text)  # no string holds a line break
-    write_whole(text.encode(), path)
+    write_whole(numbers_on_one_line(text).encode(), path)
+
+
+def numbers_on_one_line(text: str) -> str:
+    """JSON with every list of numbers on one line: a history is thousands of epochs long."""
+    return re.sub(r'\[\n[^\[\]{}"]*\]', _on_one_line, text)  # no string holds a line break
 
 
 def write_whole(content: bytes, path: Path) -> None:
@@ -76,7 +80,7 @@ def write_whole(content: bytes, path: Path) -> None:
 
 
 def _on_one_line(numbers: re.Match[str]) -> str:
-    """A list of numbers without the line breaks: a history is thousands of epochs long."""
+    """A list of numbers without the line breaks."""
     return " ".join(numbers[0].split()).replace("[ ", "[").replace(" ]", "]")
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, fields
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self, final
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from evengraph.methods.estimator import Estimator
+from evengraph.methods.folder import check_place, write_model
+from evengraph.nn.tracing import Contributions, gradient_times_input
+from evengraph.ops.signature import feature_signatures
 from evengraph.progress import shown
 from evengraph.replicas import can_replicate
 from evengraph.rng import seeded
@@ -28,8 +33,21 @@ class Fit(NamedTuple):
     done: Callable[[], None] = lambda: None
 
 
+class Labelled(NamedTuple):
+    """The nodes that a method learnt from, told by their features and not by them.
+
+    Shapes:
+        nodes, labels: int64, (n,)
+        signatures: float64, (n, 3)
+    """
+
+    nodes: Tensor
+    labels: Tensor
+    signatures: Tensor
+
+
 @dataclass(kw_only=True)
-class Method(ABC):
+class Method(Estimator):
     """Learns from a task, then gives class probabilities of every node.
 
     Authors write `_fit` and `_logits`; what fitting creates ends in an underscore.
@@ -80,7 +98,9 @@ class Method(ABC):
         Args:
             task: What to learn.
             seed: Decides everything random: first weights, dropout, clusters.
-            on_epoch: Called with the history after every epoch.
+            on_epoch: Called with the history after every epoch, as a curve for TensorBoard is:
+                `on_epoch=lambda history: writer.add_scalar("loss", history.loss[-1],
+                history.epochs)`, where `writer` is a `torch.utils.tensorboard.SummaryWriter`.
             progress: Show a live bar; by default on a terminal only.
         """
         self._begin(task)
@@ -97,22 +117,77 @@ class Method(ABC):
     @final
     @torch.no_grad()
     def predict_proba(self, graph: Data) -> Tensor:
-        """Class probabilities of every node, rows sum to one.
+        """Class probabilities of every node, rows sum to one; nothing is trained.
+
+        The graph is that of training, that with nodes and edges added or taken away, or another
+        with the same features. Known nodes are best left in their places, new ones put behind
+        them: a node that is where it was is known again (`unchanged` in `evengraph.ops`).
 
         Shapes:
             returns: (N, C)
         """
-        if not self.is_fitted:
-            raise RuntimeError(f"This {self.title} is not fitted yet; call fit first.")
+        bare = self._bare(graph)
+        return self._logits(bare).softmax(dim=1).to(graph.x.device)
+
+    @final
+    def save(self, folder: str | Path, *, extra: Mapping[str, Any] | None = None) -> None:
+        """Keep what was fitted in a folder, for `evengraph.load_model`.
+
+        The folder appears whole or not at all; a model that it held before is replaced in one
+        move. Of the training graph it keeps no features and no edges, but the numbers and labels
+        of the labelled nodes, and a few sums for each node by which it is known again.
+
+        Args:
+            folder: A new folder, an empty one, or that of another model.
+            extra: Whatever JSON holds, to be found as `extra_` of the loaded model: names of
+                columns, the state of an encoder. By default that of this model, if it was loaded.
+        """
+        self._check_fitted()
+        now, then = self.get_params(), self.fields_
+        changed = sorted(name for name in now if now[name] != then[name])
+        if changed:
+            raise ValueError(f"{', '.join(changed)} changed after fitting: fit again, then save.")
+        check_place(Path(folder))
+        about = {
+            "method": type(self).__name__.lower(),
+            "fields": then,
+            "num_features": self.num_features_,
+            "num_classes": self.num_classes_,
+            "class_names": list(self.class_names_),
+            "history": [asdict(history) for history in self.history_],
+            "extra": dict(self.extra_ if extra is None else extra),
+        }
+        labelled = {f"labelled.{key}": value for key, value in self.labelled_._asdict().items()}
+        write_model(folder, about, self._kept() | labelled)
+
+    @final
+    def _restore(
+        self, about: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
+    ) -> None:
+        """Become the fitted method that was saved."""
+        here = {name: value.to(device) for name, value in tensors.items()}
+        self.num_features_, self.num_classes_ = about["num_features"], about["num_classes"]
+        self.class_names_, self.extra_ = tuple(about["class_names"]), dict(about["extra"])
+        self.history_: list[History] = [History(**stage) for stage in about["history"]]
+        self.fields_, self.device_ = self.get_params(), device
+        self.labelled_ = Labelled(*(here[f"labelled.{name}"] for name in Labelled._fields))
+        self._put_back(here)
+        self.fitted_ = True
+
+    def _bare(self, graph: Data) -> Data:
+        """Features and edges alone: labels that a graph may carry are no business of ours."""
+        self._check_fitted()
         check_graph(graph)
         if graph.num_features != self.num_features_:
             raise ValueError(
                 f"graph.x must have {self.num_features_} columns as in training, "
                 f"got {graph.num_features}."
             )
-        # Features and edges alone: labels that the graph may carry are none of a method's business.
-        bare = Data(x=graph.x, edge_index=graph.edge_index).to(self.device_)
-        return self._logits(bare).softmax(dim=1).to(graph.x.device)
+        return Data(x=graph.x, edge_index=graph.edge_index).to(self.device_)
+
+    def _check_fitted(self) -> None:
+        if not self.is_fitted:
+            raise RuntimeError(f"This {self.title} is not fitted yet; call fit first.")
 
     @property
     def is_fitted(self) -> bool:
@@ -160,8 +235,13 @@ class Method(ABC):
         """Refuse what cannot be learnt, and forget what was."""
         check_task(task)
         self.fitted_ = False
-        self.history_: list[History] = []
+        self.history_ = []
         self.num_features_, self.device_ = task.graph.num_features, task.graph.x.device
+        self.num_classes_, self.class_names_ = task.num_classes, task.class_names
+        self.fields_, self.extra_ = self.get_params(), dict[str, Any]()
+        nodes = task.train.nonzero().squeeze(1)
+        signatures = feature_signatures(task.graph.x[nodes])
+        self.labelled_ = Labelled(nodes, task.graph.y[nodes], signatures)
         self._callbacks = []
 
     def _together_with(self, other: Method) -> bool:
@@ -194,6 +274,22 @@ class Method(ABC):
         """The settings of training, by name."""
         names = ("learning_rate", "weight_decay", "max_epochs", "patience")
         return {name: getattr(self, name) for name in names}
+
+    def _contributions(self, graph: Data, node: int, direction: Tensor) -> Contributions:
+        """What a sum of a node's logits is made of; the direction says what each counts in it."""
+
+        def logits(x: Tensor) -> Tensor:
+            return self._logits(Data(x=x, edge_index=graph.edge_index))
+
+        return gradient_times_input(logits, graph.x, node, direction)
+
+    def _kept(self) -> dict[str, Tensor]:
+        """What predicting needs of what was fitted, by name."""
+        raise NotImplementedError(f"{type(self).__name__} has no _kept: it cannot be saved.")
+
+    def _put_back(self, kept: Mapping[str, Tensor]) -> None:
+        """Take what `_kept` gave, on this method's device."""
+        raise NotImplementedError(f"{type(self).__name__} has no _put_back: it cannot be loaded.")
 
     @abstractmethod
     def _fit(self, task: Task) -> None:

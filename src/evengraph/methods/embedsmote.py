@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
@@ -11,6 +12,7 @@ from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 
 from evengraph.methods.base import whole
+from evengraph.methods.folder import packed, unpack
 from evengraph.methods.network import Inputs, NetworkMethod
 from evengraph.metrics import validation_score
 from evengraph.nn import GraphConv, relu_dropout
@@ -73,9 +75,7 @@ class EmbedSMOTE(NetworkMethod):
         copies = copies_of_rare(labels, rare_classes(task.class_counts, self.minority), self.copies)
         all_labels = torch.cat([labels, copies.labels])
         inputs = self._inputs(graph)
-        self.embedder_ = net = _Network(
-            graph.num_features, self.hidden, num_classes, self.layers, self.dropout
-        ).to(graph.x.device)
+        self.embedder_ = net = self._embedder().to(graph.x.device)
 
         def epoch() -> tuple[Tensor, Tensor]:
             first = net.convs[0](*inputs)  # no dropout before it: both passes share it
@@ -90,6 +90,17 @@ class EmbedSMOTE(NetworkMethod):
     def _logits(self, graph: Data) -> Tensor:
         logits: Tensor = self.embedder_(*self._inputs(graph))
         return logits
+
+    def _embedder(self) -> _Network:
+        widths = self.num_features_, self.hidden, self.num_classes_
+        return _Network(*widths, self.layers, self.dropout)
+
+    def _kept(self) -> dict[str, Tensor]:
+        return packed("embedder", self.embedder_)
+
+    def _put_back(self, kept: Mapping[str, Tensor]) -> None:
+        self.embedder_ = self._embedder().to(self.device_)
+        unpack("embedder", self.embedder_, kept)
 
 
 class _Network(nn.Module):

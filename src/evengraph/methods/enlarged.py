@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -18,7 +19,9 @@ from evengraph.ops import (
     closed,
     copies_of_rare,
     features,
+    node_signatures,
     rare_classes,
+    unchanged,
     undirected_adjacency,
 )
 from evengraph.task import Task
@@ -51,8 +54,8 @@ class EnlargedGraph(NetworkMethod):
         copies = copies_of_rare(labels, rare, self.copies)
         x = graph.x.float()
         new = self._new_features(x[nodes], labels, copies)
-        propagation = self._enlarge(graph, nodes[copies.positions])
-        inputs = Inputs(features(torch.cat([x, new])), propagation)
+        self.new_, self.seeds_ = new, nodes[copies.positions]
+        inputs = self._enlarged_inputs(graph)
         added = graph.num_nodes + torch.arange(new.shape[0], device=x.device)
         rows = torch.cat([nodes, added])
         labels = torch.cat([labels, labels[copies.positions]])
@@ -62,13 +65,48 @@ class EnlargedGraph(NetworkMethod):
             lambda logits: cross_entropy(logits[rows], labels),
             validation=self._inputs(graph) if self.sound else None,
         )
-        self.graph_, self.enlarged_ = graph, inputs
+        self.graph_: Data | None = graph
+        self.enlarged_: Inputs | None = inputs
+        self.signatures_: Tensor | None = None
 
     def _logits(self, graph: Data) -> Tensor:
-        if not self.sound and same_graph(graph, self.graph_):
-            logits: Tensor = self.net_(*self.enlarged_)
+        if not self.sound and self._is_training_graph(graph):
+            inputs = self.enlarged_
+            if inputs is None or graph.x.requires_grad:
+                inputs = self._enlarged_inputs(graph)
+            logits: Tensor = self.net_(*inputs)
             return logits[: graph.num_nodes]
         return super()._logits(graph)
+
+    def _is_training_graph(self, graph: Data) -> bool:
+        """Whether this is what was learnt from, down to the last node and edge."""
+        if self.graph_ is not None:
+            return same_graph(graph, self.graph_)
+        assert self.signatures_ is not None
+        if graph.num_nodes != self.signatures_.shape[0]:
+            return False
+        found = node_signatures(graph.x.detach(), graph.edge_index)
+        return bool(unchanged(found, self.signatures_).all())
+
+    def _enlarged_inputs(self, graph: Data) -> Inputs:
+        x = torch.cat([graph.x.float(), self.new_])
+        return Inputs(features(x), self._enlarge(graph, self.seeds_))
+
+    def _kept(self) -> dict[str, Tensor]:
+        kept = super()._kept()
+        if self.sound:  # copies are for training alone
+            return kept
+        if self.signatures_ is None:
+            assert self.graph_ is not None
+            self.signatures_ = node_signatures(self.graph_.x, self.graph_.edge_index)
+        return kept | {"new": self.new_, "seeds": self.seeds_, "signatures": self.signatures_}
+
+    def _put_back(self, kept: Mapping[str, Tensor]) -> None:
+        super()._put_back(kept)
+        self.graph_ = self.enlarged_ = None
+        if not self.sound:
+            self.new_, self.seeds_ = kept["new"], kept["seeds"]
+            self.signatures_ = kept["signatures"]
 
     @abstractmethod
     def _new_features(self, x: Tensor, labels: Tensor, copies: Copies) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple, final
@@ -12,6 +13,7 @@ from torch.nn.functional import cross_entropy, dropout, log_softmax
 from torch_geometric.data import Data
 
 from evengraph.methods.base import Method, fraction, whole
+from evengraph.methods.folder import packed, unpack
 from evengraph.metrics import validation_score
 from evengraph.ops import (
     Attached,
@@ -95,8 +97,7 @@ class GraphENS(Method):
         neighbours = from_scipy(matrix, x.device, torch.float32)
         around = propagation.rows(nodes)  # means over the neighbourhoods of labelled nodes
         ones = torch.ones(graph.num_nodes, device=x.device)
-        self.net_ = net = _Network(graph.num_features, self.hidden, task.num_classes, self.layers)
-        net.to(x.device)
+        self.net_ = net = self._fresh_network().to(x.device)
         last = _Last(nodes)
 
         def epoch() -> tuple[Tensor, Tensor]:
@@ -124,6 +125,16 @@ class GraphENS(Method):
     def _logits(self, graph: Data) -> Tensor:
         logits: Tensor = self.net_(*self._inputs(graph))
         return logits
+
+    def _kept(self) -> dict[str, Tensor]:
+        return packed("net", self.net_)
+
+    def _put_back(self, kept: Mapping[str, Tensor]) -> None:
+        self.net_ = self._fresh_network().to(self.device_)
+        unpack("net", self.net_, kept)
+
+    def _fresh_network(self) -> _Network:
+        return _Network(self.num_features_, self.hidden, self.num_classes_, self.layers)
 
     def _inputs(self, graph: Data) -> tuple[Tensor | Sparse, Sparse]:
         matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)

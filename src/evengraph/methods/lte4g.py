@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple, final
@@ -13,6 +14,7 @@ from torch.nn.functional import cross_entropy, kl_div, log_softmax, normalize
 from torch_geometric.data import Data
 
 from evengraph.methods.base import at_least, whole
+from evengraph.methods.folder import packed, unpack
 from evengraph.methods.network import Inputs, NetworkMethod
 from evengraph.metrics import confusion_matrix, macro_f1, validation_score
 from evengraph.nn import EdgeDecoder, GraphClassifier, Reconstruction
@@ -27,6 +29,7 @@ from evengraph.task import Task
 
 RECONSTRUCTION_WEIGHT = 1e-6
 EXPERT_PATIENCE = 299  # the public code stops when 300 epochs have passed, we when they are over
+SIDES = {True: "student_of_head", False: "student_of_tail"}  # in the file of a saved model
 OTHER_SIDE = -1e6  # logit of a class that a node is not routed to: no probability is left for it
 
 
@@ -155,6 +158,22 @@ class LTE4G(NetworkMethod):
             answers = student.of_propagated(propagated[routed.squeeze(1)], dropout=False)
             logits[routed, classes] = answers
         return logits
+
+    def _kept(self) -> dict[str, Tensor]:
+        kept = super()._kept() | {"head": self.head_, "prototypes": self.prototypes_}
+        for side, student in self.students_.items():
+            kept |= packed(SIDES[side], student)
+        return kept
+
+    def _put_back(self, kept: Mapping[str, Tensor]) -> None:
+        super()._put_back(kept)
+        self.head_, self.prototypes_ = kept["head"], kept["prototypes"]
+        self.students_ = {}
+        for side, classes in self._sides().items():
+            if any(name.startswith(f"{SIDES[side]}.") for name in kept):
+                student = self._classifier(classes.numel(), self.device_)
+                unpack(SIDES[side], student, kept)
+                self.students_[side] = student
 
     def _sides(self) -> dict[bool, Tensor]:
         """The classes of the head and of the tail, where there are any."""

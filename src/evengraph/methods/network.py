@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from evengraph.methods.base import Method, fraction, one_of, whole
+from evengraph.methods.folder import packed, unpack
 from evengraph.metrics import validation_score
 from evengraph.nn import EdgeDecoder, GraphNetwork, Reconstruction
 from evengraph.ops import Sparse, features, normalised, undirected_adjacency
@@ -64,9 +65,17 @@ class NetworkMethod(Method):
         return normalised(matrix, graph.x.device, how=self.normalisation)
 
     def _network(self, task: Task) -> GraphNetwork:
-        graph = task.graph
-        net = GraphNetwork(graph.num_features, self.hidden, task.num_classes, self.dropout)
-        return net.to(graph.x.device)
+        return self._fresh_network().to(task.graph.x.device)
+
+    def _kept(self) -> dict[str, Tensor]:
+        return packed("net", self.net_)
+
+    def _put_back(self, kept: Mapping[str, Tensor]) -> None:
+        self.net_ = self._fresh_network().to(self.device_)
+        unpack("net", self.net_, kept)
+
+    def _fresh_network(self) -> GraphNetwork:
+        return GraphNetwork(self.num_features_, self.hidden, self.num_classes_, self.dropout)
 
     def _fit_network(
         self,

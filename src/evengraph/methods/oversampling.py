@@ -36,7 +36,8 @@ class Oversampling(EnlargedGraph):
         As in the comparison's public code, and so in the published row, a rare class is merely
         doubled; the copies' links are taken from the matrix that is already normalised, so that
         rows of copies and of their neighbours sum to more than one; and the training graph is
-        predicted with the copies in it. `copies=0` and `sound` mend that. The public code fills
+        predicted with the copies in it, any other, and that with new nodes, without. `copies=0`
+        and `sound` mend that. The public code fills
         classes up to the mean size by whole rounds; here every class reaches the largest. On
         CiteSeer's long tail this gives 49.8 (five starts of the weights on each of three splits)
         where 51.7 is published.

@@ -39,12 +39,12 @@ class SMOTE(EnlargedGraph):
 
     Departs:
         As over-sampling: the default is the comparison's public code, which doubles the rare
-        classes, does not normalise the enlarged graph and predicts with it. It also draws one
-        place on the way for a whole class and goes towards the nearest neighbour only, where SMOTE
-        itself draws one of five (not offered here: rare classes seldom have six labels). On
-        Cora's long tail this gives 64.5 (five starts of the weights on each of three splits) where
-        66.8 is published; the training set there depends on how equal degrees are ordered, which
-        is not published.
+        classes, does not normalise the enlarged graph and predicts the training graph with it. It
+        also draws one place on the way for a whole class and goes towards the nearest neighbour
+        only, where SMOTE itself draws one of five (not offered here: rare classes seldom have six
+        labels). On Cora's long tail this gives 64.5 (five starts of the weights on each of three
+        splits) where 66.8 is published; the training set there depends on how equal degrees are
+        ordered, which is not published.
 
     Reference:
         Chawla, Bowyer, Hall and Kegelmeyer, "SMOTE: Synthetic Minority Over-sampling Technique",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Literal, cast, final
@@ -14,18 +14,25 @@ from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
 from evengraph.methods.base import Fit, Method, at_least, fraction, one_of, same_graph, whole
+from evengraph.methods.folder import packed, unpack
 from evengraph.methods.unified_replicas import UnifiedReplicas, UnifiedRun
 from evengraph.metrics import validation_score
 from evengraph.nn import Connectivity, UnifiedNetwork
+from evengraph.nn.tracing import Contributions, trace_unified
+from evengraph.nn.unified import FindClusters
 from evengraph.ops import (
+    Clusters,
     PseudoLabels,
+    Sparse,
     adjacency,
     balanced_pseudo_labels,
     confident_pseudo_labels,
     features,
     inverse_class_weights,
+    node_signatures,
     normalised,
     structural_adjacency,
+    unchanged,
 )
 from evengraph.ops.propagate import to_scipy
 from evengraph.rng import seeded
@@ -53,6 +60,9 @@ class UniGNN(Method):
     of both takes what both gave before. A classifier on the two is trained with every class
     weighing the same, and with the most confident unlabelled nodes as further examples of the
     classes that have few.
+
+    Another graph, or this one with new nodes, is predicted without training: a node that is known
+    again keeps its clusters, any other joins those whose means, kept for each layer, are nearest.
 
     The paper's ablations are fields too: `share_embeddings=False`, `pseudo_labels="none"`,
     `alpha=1`, `encoders="semantic"`, `encoders="structural"`, `pseudo_labels="all"`,
@@ -163,7 +173,7 @@ class UniGNN(Method):
 
         self._train(net, epoch)
         net.finish()
-        self.net_, self.graph_, self.inputs_ = net, graph, inputs
+        self._settle(net, graph, inputs)
 
     def _together_with(self, other: Method) -> bool:
         return self._alike(other, except_in=MAY_DIFFER)
@@ -182,7 +192,7 @@ class UniGNN(Method):
 
         def done(history: History) -> None:
             self.history_.append(history)
-            self.net_, self.graph_, self.inputs_ = net, fit.task.graph, inputs
+            self._settle(net, fit.task.graph, inputs)
             fit.done()
 
         return UnifiedRun(
@@ -198,22 +208,82 @@ class UniGNN(Method):
             done=done,
         )
 
+    def _settle(self, net: UnifiedNetwork, graph: Data, inputs: Connectivity) -> None:
+        """Keep what was fitted."""
+        self.net_ = net
+        self.graph_: Data | None = graph
+        self.inputs_: Connectivity | None = inputs
+        self.signatures_: Tensor | None = None  # found when another graph asks for them
+
     def _logits(self, graph: Data) -> Tensor:
-        if same_graph(graph, self.graph_):
-            return self.net_.forward(self.inputs_, self.net_.stored)
-        self.net_.remember(self.inputs_)
-        return self.net_.forward(self._inputs(graph), self.net_.nearest)
+        inputs, clusters = self._ready(graph)
+        return self.net_.forward(inputs, clusters)
+
+    def _ready(self, graph: Data) -> tuple[Connectivity, FindClusters]:
+        """What the network takes of a graph, and where the clusters of its nodes come from.
+
+        A node that stands where it stood in training, with the features and the neighbours that
+        it had, keeps its clusters; any other joins those whose means are nearest. The graph of
+        training is therefore known again, by its nodes alone.
+        """
+        if self.graph_ is not None and self.inputs_ is not None and same_graph(graph, self.graph_):
+            return self.inputs_, self.net_.stored
+        inputs = self._inputs(graph)
+        if "semantic" not in self.net_.encoders:
+            return inputs, self.net_.stored
+        known = unchanged(node_signatures(graph.x, graph.edge_index), self._remembered())
+        return inputs, self.net_.grown(known)
+
+    def _contributions(self, graph: Data, node: int, direction: Tensor) -> Contributions:
+        return trace_unified(self.net_, *self._ready(graph), node, direction)
+
+    def _remembered(self) -> Tensor:
+        """Signatures of the nodes of training, along with the means of their clusters."""
+        if self.signatures_ is None:
+            assert self.graph_ is not None
+            assert self.inputs_ is not None
+            self.net_.remember(self.inputs_)
+            self.signatures_ = node_signatures(self.graph_.x, self.graph_.edge_index)
+        return self.signatures_
+
+    def _kept(self) -> dict[str, Tensor]:
+        kept = packed("net", self.net_)
+        if "semantic" in self.net_.encoders:
+            kept["signatures"] = self._remembered()
+            kept |= {f"means.{layer}": value for layer, value in self.net_.means().items()}
+        return kept
+
+    def _put_back(self, kept: Mapping[str, Tensor]) -> None:
+        self.graph_ = self.inputs_ = None
+        self.signatures_ = kept.get("signatures")
+        num_nodes = 0 if self.signatures_ is None else self.signatures_.shape[0]
+        self.net_ = self._shaped(self.num_features_, self.num_classes_, num_nodes).to(self.device_)
+        unpack("net", self.net_, kept)
+        if self.signatures_ is not None:
+            self.net_.set_means({str(n): kept[f"means.{n}"] for n in range(self.layers)})
 
     @torch.no_grad()
-    def embeddings(self) -> tuple[Tensor, Tensor | None]:
-        """Of the nodes that it was fitted to, what both encoders end in, and their last clusters.
+    def embeddings(self, graph: Data | None = None) -> tuple[Tensor, Tensor | None]:
+        """What both encoders end in, and the nodes' last clusters.
+
+        Args:
+            graph: Whose nodes; by default of what it was fitted to, unless it was loaded.
 
         Shapes:
             returns: (N, width), and int64, (N,)
         """
-        net, last = self.net_, self.layers - 1
-        found = net.embed(self.inputs_, net.stored)
-        return found, net.get_buffer(f"clusters_{last}") if "semantic" in net.encoders else None
+        if graph is None and self.graph_ is None:
+            raise ValueError("A loaded model does not hold its graph: call embeddings(graph).")
+        inputs, clusters = self._ready(self.graph_ if graph is None else self._bare(graph))
+        seen: list[Tensor] = []
+
+        def watched(layer: int, embeddings: Tensor | Sparse) -> Clusters:
+            found = clusters(layer, embeddings)
+            seen.append(found.assignment)
+            return found
+
+        found = self.net_.embed(inputs, watched)
+        return found, seen[-1] if seen else None
 
     def _inputs(self, graph: Data) -> Connectivity:
         edges = to_undirected(graph.edge_index, num_nodes=graph.num_nodes)
@@ -234,18 +304,22 @@ class UniGNN(Method):
                 f"clusters_per_class={self.clusters_per_class} makes {num_clusters} clusters of "
                 f"{graph.num_nodes} nodes; use a smaller one."
             )
+        net = self._shaped(graph.num_features, num_classes, graph.num_nodes)
+        return net.to(graph.x.device)
+
+    def _shaped(self, num_features: int, num_classes: int, num_nodes: int) -> UnifiedNetwork:
         both = ("structural", "semantic")
         return UnifiedNetwork(
-            graph.num_features,
+            num_features,
             num_classes,
-            graph.num_nodes,
-            num_clusters=num_clusters,
+            num_nodes,
+            num_clusters=self.clusters_per_class * num_classes,
             encoders=both if self.encoders == "both" else (self.encoders,),
             share=self.share_embeddings,
             layers=self.layers,
             hidden=self.hidden,
             dropout=self.dropout,
-        ).to(graph.x.device)
+        )
 
     def _choose(self, probabilities: Tensor, counts: Tensor, unlabelled: Tensor) -> PseudoLabels:
         if self.pseudo_labels == "balanced":

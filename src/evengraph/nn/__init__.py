@@ -1,5 +1,10 @@
 """Layers and networks that methods are built from."""
 
+from evengraph.nn.connectivity import (
+    SemanticLayer,
+    StructuralLayer,
+    structural_connectivity,
+)
 from evengraph.nn.decoders import EdgeDecoder, Reconstruction
 from evengraph.nn.graphnetwork import GraphNetwork
 from evengraph.nn.layers import GraphClassifier, GraphConv, relu_dropout
@@ -12,6 +17,9 @@ __all__ = [
     "GraphConv",
     "GraphNetwork",
     "Reconstruction",
+    "SemanticLayer",
+    "StructuralLayer",
     "UnifiedNetwork",
     "relu_dropout",
+    "structural_connectivity",
 ]

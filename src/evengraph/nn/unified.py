@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -212,6 +212,31 @@ class UnifiedNetwork(nn.Module):
         """For another graph: the trained cluster whose mean is nearest."""
         found = nearest_mean(embeddings, self._means[layer])
         return prepare_clusters(found, self.num_clusters, torch.float32)
+
+    def grown(self, known: Tensor) -> FindClusters:
+        """For the training graph with changes: `stored` for nodes that are known, else `nearest`.
+
+        Shapes:
+            known: bool, (N,), of the changed graph; a node's place is that in training
+        """
+        places = known.nonzero().squeeze(1)
+
+        def clusters(layer: int, embeddings: Tensor | Sparse) -> Clusters:
+            if places.numel() == known.numel() == self.get_buffer(f"clusters_{layer}").numel():
+                return self.stored(layer, embeddings)
+            found = nearest_mean(embeddings, self._means[layer])
+            found[places] = self.get_buffer(f"clusters_{layer}")[places]
+            return prepare_clusters(found, self.num_clusters, torch.float32)
+
+        return clusters
+
+    def means(self) -> dict[str, Tensor]:
+        """The mean of each cluster, by layer; there after `remember`."""
+        return {str(layer): means for layer, means in self._means.items()}
+
+    def set_means(self, means: Mapping[str, Tensor]) -> None:
+        """Take means that `means` gave, in place of `remember`."""
+        self._means = {int(layer): value for layer, value in means.items()}
 
     def _remember(self, layer: int, embeddings: Tensor | Sparse) -> Clusters:
         """Those of the training graph, whose means are kept for `nearest`."""

@@ -24,6 +24,7 @@ from evengraph.ops.sampling import (
     sample_neighbours,
 )
 from evengraph.ops.semantic import Clusters, prepare_clusters, semantic_propagate
+from evengraph.ops.signature import node_signatures, unchanged
 from evengraph.ops.structural import structural_adjacency
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "kmeans",
     "nearest_mean",
     "nearest_peers",
+    "node_signatures",
     "normalise",
     "normalised",
     "prepare_clusters",
@@ -55,5 +57,6 @@ __all__ = [
     "sample_neighbours",
     "semantic_propagate",
     "structural_adjacency",
+    "unchanged",
     "undirected_adjacency",
 ]

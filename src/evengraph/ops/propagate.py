@@ -319,8 +319,10 @@ def features(x: Tensor, *, sparse_below: float | None = None) -> Tensor | Sparse
     """Node features in the form in which products with them are cheapest.
 
     Text-like features are mostly zero; their first layer then costs a fraction. A card is so much
-    better at dense products that fewer zeros do not pay there.
+    better at dense products that fewer zeros do not pay there. What wants gradients stays dense.
     """
+    if x.requires_grad:
+        return x
     if sparse_below is None:
         sparse_below = 0.25 if x.is_cpu else 0.05
     density = (x != 0).float().mean().item() if x.numel() else 1.0

@@ -1,0 +1,68 @@
+"""Both of Uni-GNN's connectivities as layers for anybody's network."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.utils import to_undirected
+
+from evengraph.ops import Clusters, Sparse, normalised, semantic_propagate, structural_adjacency
+from evengraph.ops.propagate import to_scipy
+
+
+def structural_connectivity(
+    edge_index: Tensor, num_nodes: int, alpha: int = 2, *, memory_limit: float = 4 * 2**30
+) -> Sparse:
+    """D^-1/2 (A_struct + I) D^-1/2, ready for `StructuralLayer`; edges are read both ways.
+
+    Args:
+        edge_index: The edges.
+        num_nodes: How many nodes there are, isolated ones included.
+        alpha: Longest distance that still connects two nodes.
+        memory_limit: Bytes that the matrix may take; a larger one is refused before it is built.
+
+    Shapes:
+        edge_index: (2, E)
+        returns: (N, N)
+    """
+    edges = to_undirected(edge_index, num_nodes=num_nodes)
+    paths = structural_adjacency(edges, num_nodes, alpha, memory_limit=memory_limit)
+    return normalised(to_scipy(paths), edge_index.device)
+
+
+class _Layer(nn.Module):
+    """Holds the weights, Xavier and without bias as in the paper."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(inputs, outputs)))
+
+
+class StructuralLayer(_Layer):
+    """Propagation between nodes at most alpha steps apart, before any activation (Eq. 2).
+
+    Shapes:
+        x: (N, inputs), dense or sparse
+        connectivity: (N, N), of `structural_connectivity`
+        returns: (N, outputs)
+    """
+
+    def forward(self, x: Tensor | Sparse, connectivity: Sparse) -> Tensor:
+        """Transform and propagate."""
+        return connectivity @ (x @ self.weight)
+
+
+class SemanticLayer(_Layer):
+    """Propagation within clusters, before any activation, in time linear in N (Eq. 6).
+
+    Clusters are found by `evengraph.ops.kmeans` of what the layer takes, anew from time to time.
+
+    Shapes:
+        x: (N, inputs), dense or sparse
+        clusters: int64, (N,), or those made ready by `evengraph.ops.prepare_clusters`
+        returns: (N, outputs)
+    """
+
+    def forward(self, x: Tensor | Sparse, clusters: Tensor | Clusters) -> Tensor:
+        """Transform and propagate."""
+        return semantic_propagate(x @ self.weight, clusters)

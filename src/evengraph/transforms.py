@@ -1,0 +1,126 @@
+"""Structural and semantic connectivity as transforms of PyTorch Geometric."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.transforms import BaseTransform
+from torch_geometric.utils import to_undirected
+
+from evengraph.ops import features, kmeans, structural_adjacency
+
+BYTES_PER_EDGE = 20  # two 64-bit node numbers and a 32-bit weight
+
+
+class StructuralConnectivity(BaseTransform):  # type: ignore[misc]
+    """Add an edge between every two nodes at most alpha steps apart, of weight one over distance.
+
+    Edges are read in both directions. The transform copies its input and leaves `edge_index` as
+    it is.
+
+    Args:
+        alpha: Longest distance that still connects two nodes.
+        memory_limit: Bytes that the matrix may take; a larger one is refused before it is built.
+
+    Shapes:
+        structural_edge_index: int64, (2, E_alpha), both directions, sorted, no self-loops
+        structural_edge_weight: (E_alpha,), 1 / distance
+    """
+
+    def __init__(self, alpha: int = 2, *, memory_limit: float = 4 * 2**30) -> None:
+        if isinstance(alpha, bool) or not isinstance(alpha, int) or alpha < 1:
+            raise ValueError(f"alpha must be a whole number of at least 1, got {alpha!r}.")
+        self.alpha, self.memory_limit = alpha, memory_limit
+
+    def forward(self, data: Data) -> Data:
+        """Add the edges to a copy that `__call__` made."""
+        if data.edge_index is None:
+            raise ValueError("StructuralConnectivity needs edge_index.")
+        num_nodes = data.num_nodes
+        edges = to_undirected(data.edge_index, num_nodes=num_nodes)
+        matrix = structural_adjacency(edges, num_nodes, self.alpha, memory_limit=self.memory_limit)
+        degrees = matrix.crow_indices().diff().long()
+        sources = torch.repeat_interleave(degrees)
+        data.structural_edge_index = torch.stack([sources, matrix.col_indices().long()])
+        data.structural_edge_weight = matrix.values()
+        return data
+
+    def __repr__(self) -> str:
+        return f"StructuralConnectivity(alpha={self.alpha})"
+
+
+class SemanticConnectivity(BaseTransform):  # type: ignore[misc]
+    """Add the cluster of each node, found by k-means of its features.
+
+    Semantic connectivity joins all nodes of a cluster: about N^2 / K edges, which few graphs have
+    room for. The cluster numbers say the same in N numbers, and `evengraph.ops.semantic_propagate`
+    and `evengraph.nn.SemanticLayer` take them; the edges are added only where they are asked for.
+
+    Args:
+        num_clusters: K, at most the number of nodes.
+        seed: Of k-means.
+        attribute: Which rows are clustered: features, or embeddings that the graph carries.
+        edges: Add the edges, too.
+        memory_limit: Bytes that the edges may take; more are refused before they are made.
+
+    Shapes:
+        semantic_cluster: int64, (N,), from 0 to K - 1
+        semantic_edge_index: with edges, int64, (2, about N^2 / K), both directions, no self-loops
+        semantic_edge_weight: with edges, (about N^2 / K,), ones
+    """
+
+    def __init__(
+        self,
+        num_clusters: int,
+        *,
+        seed: int = 0,
+        attribute: str = "x",
+        edges: bool = False,
+        memory_limit: float = 4 * 2**30,
+    ) -> None:
+        if isinstance(num_clusters, bool) or not isinstance(num_clusters, int) or num_clusters < 1:
+            raise ValueError(
+                f"num_clusters must be a whole number of at least 1, got {num_clusters!r}."
+            )
+        self.num_clusters, self.seed, self.attribute = num_clusters, seed, attribute
+        self.edges, self.memory_limit = edges, memory_limit
+
+    def forward(self, data: Data) -> Data:
+        """Add the clusters to a copy that `__call__` made."""
+        rows = data.get(self.attribute)
+        if not isinstance(rows, Tensor) or rows.dim() != 2:
+            raise ValueError(f"SemanticConnectivity needs {self.attribute}, a row for each node.")
+        if not torch.isfinite(rows).all():
+            raise ValueError(f"{self.attribute} must be finite; it holds a NaN or an infinity.")
+        clusters = kmeans(features(rows.detach().float()), self.num_clusters, self.seed)
+        data.semantic_cluster = clusters
+        if self.edges:
+            data.semantic_edge_index = self._edges(clusters)
+            data.semantic_edge_weight = torch.ones(
+                data.semantic_edge_index.shape[1], device=clusters.device
+            )
+        return data
+
+    def _edges(self, clusters: Tensor) -> Tensor:
+        """Every two nodes of a cluster, (2, E)."""
+        sizes = torch.bincount(clusters)
+        number = int((sizes * (sizes - 1)).sum())
+        if number * BYTES_PER_EDGE > self.memory_limit:
+            raise MemoryError(
+                f"The semantic connectivity of {self.num_clusters} clusters would have {number:,} "
+                f"edges, {number * BYTES_PER_EDGE / 2**30:.1f} GiB, over the limit of "
+                f"{self.memory_limit / 2**30:.1f} GiB. Use the clusters, or more of them."
+            )
+        order = clusters.argsort(stable=True)
+        first = sizes.cumsum(0) - sizes
+        mates = sizes[clusters[order]]  # nodes that each node, in that order, is joined to
+        source = torch.repeat_interleave(mates)
+        start = mates.cumsum(0) - mates
+        within = torch.arange(source.numel(), device=clusters.device) - start[source]
+        target = first[clusters[order[source]]] + within
+        pairs = torch.stack([order[source], order[target]])
+        return pairs[:, pairs[0] != pairs[1]]
+
+    def __repr__(self) -> str:
+        return f"SemanticConnectivity({self.num_clusters}, edges={self.edges})"
