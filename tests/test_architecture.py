@@ -36,10 +36,12 @@ SHARED_BY_METHODS = {
 
 # Modules without a test file of their own, and where they are tested instead.
 TESTED_ELSEWHERE = {
+    "cli/comparing.py": "through tests/test_cli_compare.py",
     "cli/console.py": "through tests/test_cli.py",
     "cli/reproducing.py": "through tests/test_cli_reproduce.py",
     "cli/running.py": "through tests/test_cli.py",
     "experiment/lines.py": "through mistakes in files, in tests/experiment/test_spec.py",
+    "experiment/trials.py": "through tests/experiment/test_compare.py",
     "imbalance/base.py": "through every protocol, in tests/imbalance",
     "methods/labelled.py": "through GCN and Re-weight, in tests/methods and tests/test_replicas.py",
     "methods/task_replicas.py": "through tests/test_replicas.py",
