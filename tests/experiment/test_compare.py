@@ -110,6 +110,25 @@ def test_processes_give_what_one_process_gives(graph):
         assert one.values("auroc") == pytest.approx(other.values("auroc"), abs=1e-3)
 
 
+def test_side_by_side_gives_what_one_after_the_other_gives(graph, monkeypatch):
+    alone = compare(graph, quick(), Natural(), seeds=[0, 1])
+    monkeypatch.setattr("evengraph.experiment.trials.can_replicate", lambda device: True)
+    seen = []
+    shared = compare(graph, quick(), Natural(), seeds=[0, 1], on_trial=seen.append)
+    assert len(seen) == 4
+    for one, other in zip(alone.standings, shared.standings, strict=True):
+        assert one.values("auroc") == pytest.approx(other.values("auroc"), abs=1e-3)
+    # one that fails is found by trying what is left alone
+
+    def fail(self, task):
+        raise FloatingPointError("The loss became nan.")
+
+    monkeypatch.setattr(METHODS["gcn"], "_fit", fail)
+    rest = compare(graph, quick(), Natural(), seeds=[0, 1])
+    assert rest.failed == {"gcn": "The loss became nan."}
+    assert rest.seeds == [0, 1]
+
+
 def test_a_method_that_fails_is_left_out(graph, monkeypatch):
     def fail(self, task):
         raise FloatingPointError("The loss became nan.")
@@ -136,6 +155,16 @@ def test_when_time_runs_out_whole_splits_count(graph, monkeypatch):
     assert all(len(one.outcomes) == len(found.seeds) for one in found.standings)
     with pytest.raises(ValueError, match="allow more"):
         compare(graph, quick(), Natural(), seeds=range(3), time_limit=2)
+
+
+def test_a_method_that_is_too_slow_is_left_out(graph, monkeypatch):
+    clock = iter(range(10_000))
+    monkeypatch.setattr("evengraph.experiment.trials.time", lambda: next(clock))
+    entries = {"gcn": GCN(max_epochs=5), "slow": GCN(max_epochs=500, patience=500)}
+    found = compare(graph, entries, Natural(), seeds=range(3), time_limit=30)
+    assert found.seeds == [0]
+    assert "finished no split in time" in found.failed["slow"]
+    assert found.stopped
 
 
 def test_ctrl_c_keeps_what_has_ended(graph, monkeypatch):
