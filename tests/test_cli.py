@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from evengraph.cli import main
+from evengraph.data import toy
 from evengraph.methods import METHODS
 
 TINY = ["--set", "max_epochs=2"]
@@ -272,3 +273,14 @@ def test_an_interrupted_comparison_says_what_is_missing(tmp_path, monkeypatch, c
 def test_all_stands_for_every_method(tmp_path):
     assert call("run", "toy", *TINY, "--method", "all", "--seeds", "5", "--out", str(tmp_path)) == 0
     assert {path.parent.name for path in tmp_path.glob("*/result.json")} == set(METHODS)
+
+
+def test_two_classes_are_shown_with_the_figures_of_the_rarer_one(tmp_path, capsys, monkeypatch):
+    graph = toy(300, 1200, 40, 2, size_ratio=0.2)
+    monkeypatch.setattr("evengraph.cli.running.load", lambda name, root: graph)
+    words = ["--imbalance", "natural", "--method", "gcn", "--seeds", "0,1", "--out", str(tmp_path)]
+    assert call("run", "toy", *TINY, *words) == 0
+    result = json.loads((tmp_path / "result.json").read_text())
+    mean = result["mean"]["positive_average_precision"]
+    assert f"{mean:.1f}±" in capsys.readouterr().out.split("R@1%")[1]
+    assert "Average precision, rarer class" in (tmp_path / "report.html").read_text()

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -186,3 +187,26 @@ def test_macro_f1_of_several_replicas(size, num_classes, seed):
             labels[replica][kept], guesses[replica][kept], num_classes
         )
         assert found[replica].item() == pytest.approx(metrics.macro_f1(confusion).item(), abs=1e-6)
+
+
+@pytest.mark.parametrize("positive", [None, 0])
+def test_two_classes_have_figures_of_the_one_that_matters(positive):
+    task = small_task(num_classes=2)
+    rare = int(task.class_counts.argmin()) if positive is None else positive
+    probabilities = normal(task.graph.num_nodes, 2, dtype=torch.float32).softmax(1)
+    result = metrics.evaluate(task, probabilities, positive=positive, k=3)
+    truth, chosen = task.graph.y[task.test] == rare, probabilities[task.test][:, rare]
+    close(result["positive_average_precision"], sk.average_precision_score(truth, chosen))
+    close(result["precision_at_k"], float(truth[chosen.topk(3).indices].double().mean()))
+    threshold = result["tuned_threshold"]
+    close(result["tuned_f1"], sk.f1_score(truth, chosen.double() >= threshold))
+    validation = task.graph.y[task.val] == rare, probabilities[task.val][:, rare]
+    assert threshold in validation[1].double()
+    best = max(
+        sk.f1_score(validation[0], validation[1].double() >= one) for one in validation[1].double()
+    )
+    close(sk.f1_score(validation[0], validation[1].double() >= threshold), best)
+    hidden = replace(task, val=torch.zeros_like(task.val))
+    assert math.isnan(metrics.evaluate(hidden, probabilities)["tuned_f1"])
+    with pytest.raises(ValueError, match="positive must be class 0 or 1, got 2"):
+        metrics.evaluate(task, probabilities, positive=2)

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from evengraph import binary
 from evengraph.task import Task
 
 
@@ -147,12 +148,16 @@ def validation_score(logits: Tensor, task: Task) -> Tensor:
     return macro_f1(confusion_matrix(task.graph.y[task.val], predictions, task.num_classes))
 
 
-def evaluate(task: Task, probabilities: Tensor) -> dict[str, Any]:
-    """Every metric on the test nodes.
+def evaluate(
+    task: Task, probabilities: Tensor, *, positive: int | None = None, k: int | None = None
+) -> dict[str, Any]:
+    """Every metric on the test nodes; of two classes also those of the one that matters.
 
     Args:
         task: The task, with its test labels.
         probabilities: What `predict_proba` gave for all nodes.
+        positive: Of two classes the one that matters; by default the rarer in training.
+        k: How many of its likeliest nodes to look at; by default as many as there are of it.
 
     Shapes:
         probabilities: (N, C)
@@ -181,8 +186,22 @@ def evaluate(task: Task, probabilities: Tensor) -> dict[str, Any]:
     }
     return {
         **{name: float(value) for name, value in figures.items()},
+        **(_of_two(task, probabilities, positive, k) if task.num_classes == 2 else {}),
         "per_class_recall": recalls(confusion).tolist(),
         "per_class_f1": f1_scores(confusion).tolist(),
         "per_class_support": confusion.sum(1).tolist(),
         "confusion_matrix": confusion.tolist(),
     }
+
+
+def _of_two(
+    task: Task, probabilities: Tensor, positive: int | None, k: int | None
+) -> dict[str, float]:
+    """Figures of the class that matters, its threshold chosen on the validation nodes."""
+    rare = binary.positive_class(task.class_counts) if positive is None else positive
+    if rare not in (0, 1):
+        raise ValueError(f"positive must be class 0 or 1, got {rare}.")
+    labels, scores = task.graph.y.to(probabilities.device), probabilities[:, rare]
+    val, test = (mask.to(probabilities.device) for mask in (task.val, task.test))
+    validation = (labels[val] == rare, scores[val]) if val.any() else None
+    return binary.figures(labels[test] == rare, scores[test], validation=validation, k=k)

@@ -3,6 +3,7 @@ import torch
 
 from evengraph.experiment.command import (
     parse_methods,
+    parse_seconds,
     parse_seeds,
     pick_device,
     plan_run,
@@ -30,6 +31,19 @@ def test_seeds():
     for text in ("", "a", "7-5", "5,", "-1", "1.5"):
         with pytest.raises(ValueError, match="seeds"):
             parse_seeds(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("1.5s", 1.5), ("10m", 600), (" 2 h ", 7200)]
+)
+def test_times(text, seconds):
+    assert parse_seconds(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "0", "-5", "soon", "5d", "m", "1e3", "inf"])
+def test_times_that_cannot_be_read(text):
+    with pytest.raises(ValueError, match="90, 10m or 2h"):
+        parse_seconds(text)
 
 
 def test_a_preset_applies_by_itself_and_settings_go_over_it():

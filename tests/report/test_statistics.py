@@ -1,5 +1,4 @@
 import math
-from itertools import combinations
 from statistics import fmean
 
 import numpy as np
@@ -9,11 +8,11 @@ from hypothesis import strategies as st
 from made_up import STEP, make_board, spread
 from scipy.stats import bootstrap, ttest_rel
 
-from evengraph.report.statistics import FEWEST, comparisons, holm, interval, mean_ranks
+from evengraph.report.statistics import FEWEST, comparisons, interval, mean_ranks
+from evengraph.significance import holm
 
 METRIC = "balanced_accuracy"
 SAMPLES = [list(spread(70.0, range(size), str(size)).values()) for size in (3, 5, 20, 60)]
-chances = st.lists(st.floats(0, 1), max_size=6)
 
 
 @pytest.mark.parametrize("values", SAMPLES, ids=len)
@@ -46,35 +45,6 @@ def test_a_single_value_has_no_interval(values):
 
 def test_equal_values_have_an_interval_of_no_width():
     assert interval([70.5] * 4) == (70.5, 70.5)
-
-
-@given(chances)
-def test_holm_is_the_closed_test_of_bonferroni(values):
-    """The largest correction among all sets of hypotheses that hold this one."""
-    places = range(len(values))
-    sets = [s for size in places for s in combinations(places, size + 1)]
-    wanted = [
-        min(1.0, max(len(s) * min(values[other] for other in s) for s in sets if place in s))
-        for place in places
-    ]
-    assert holm(values) == pytest.approx(wanted)
-
-
-@given(chances)
-def test_holm_keeps_the_order_and_only_adds(values):
-    corrected = holm(values)
-    pairs = sorted(zip(values, corrected, strict=True))
-    assert [after for _, after in pairs] == sorted(corrected)
-    assert all(before <= after <= 1 for before, after in pairs)
-
-
-def test_holm_of_one_and_of_none():
-    assert holm([0.03]) == [0.03]
-    assert holm([]) == []
-
-
-def test_holm_by_hand():
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
 
 
 @given(st.lists(st.lists(st.integers(60, 64), min_size=3, max_size=3), min_size=1, max_size=4))

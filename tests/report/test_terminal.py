@@ -7,6 +7,7 @@ from evengraph.report.terminal import (
     method_card,
     notes,
     result_table,
+    two_class_table,
 )
 
 HEADLINE = ("balanced_accuracy", "macro_f1", "g_mean")
@@ -132,3 +133,20 @@ def test_a_method_in_a_few_lines():
     assert lines[0] == ["gcn", "GCN"]
     assert lines[1] == ["idea", "Two", "[graph]", "convolutions."]
     assert lines[-1] == ["fields", "hidden=64,", "dropout=0.5"]
+
+
+def test_two_classes_get_a_table_of_the_rarer_one():
+    result = example()
+    assert two_class_table(result) is None
+    assert not any("Rarer class" in line for line in notes([result]))
+    names = ("positive_average_precision", "precision_at_k", "recall_at_1", "recall_at_5")
+    for place, name in enumerate((*names, "tuned_threshold", "tuned_f1")):
+        result["mean"] = {**result["mean"], name: 10.0 + place}
+        result["std"] = {**result["std"], name: 1.0}
+    result["mean"]["tuned_f1"] = None
+    head, row = drawn(two_class_table(result)).splitlines()
+    assert head.split()[2:7] == ["AP", "P@k", "R@1%", "R@5%", "threshold"]
+    assert row.split() == ["mean", *(f"{10 + place}.0±1.0" for place in range(5)), "–±1.0"]
+    assert any("Rarer class" in line for line in notes([result]))
+    result["runs"] = result["runs"][:1]
+    assert "±" not in drawn(two_class_table(result))

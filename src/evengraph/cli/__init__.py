@@ -47,7 +47,9 @@ def run(
             help="One, several such as gcn,lte4g to compare, or all; see: evengraph methods."
         ),
     ] = "unignn",
-    imbalance: Annotated[str, typer.Option(help="step, longtail, natural, publicstep.")] = "step",
+    imbalance: Annotated[
+        str, typer.Option(help="step, longtail, natural, folds, publicstep.")
+    ] = "step",
     minority: Annotated[int | None, typer.Option(help="Number of minority classes.")] = None,
     ratio: Annotated[float | None, typer.Option(help="Smallest class over largest.")] = None,
     train: Annotated[float | None, typer.Option(help="Share to train on (natural).")] = None,
@@ -100,6 +102,64 @@ def run(
         run_one(*plans[0], graph, chosen, folder)
     else:
         compare(plans, graph, chosen, folder)
+
+
+@app.command("compare")
+def compare_(
+    data: Annotated[str, typer.Argument(help="Name of a graph; see: evengraph data list.")],
+    methods: Annotated[
+        str | None,
+        typer.Option(help="Such as gcn,unignn, or all; by default gcn,reweight,smote,unignn."),
+    ] = None,
+    splits: Annotated[int | None, typer.Option(help="Random splits; by default 5.")] = None,
+    folds: Annotated[int | None, typer.Option(help="Cross-validation instead of splits.")] = None,
+    train: Annotated[float | None, typer.Option(help="Share to train on; by default 0.1.")] = None,
+    val: Annotated[float, typer.Option(help="Share to validate on.")] = 0.1,
+    metric: Annotated[str, typer.Option(help="What to compare by.")] = "balanced_accuracy",
+    budget: Annotated[
+        int, typer.Option(help="Settings to try for each method, chosen on validation.")
+    ] = 1,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A field of methods; may be repeated.", metavar="NAME=VALUE"),
+    ] = None,
+    positive: Annotated[
+        str | None, typer.Option(help="Of two classes the one that matters; else the rarer.")
+    ] = None,
+    at: Annotated[
+        int | None, typer.Option(help="k of precision at k; else the size of the class.")
+    ] = None,
+    time_limit: Annotated[
+        str | None, typer.Option(help="Stop after this, such as 90, 10m or 2h.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Processes to share the work.")] = 1,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
+    data_root: DataRoot = None,
+    to: Annotated[
+        Path | None, typer.Option("--out", help="Folder for comparison.csv and comparison.json.")
+    ] = None,
+) -> None:
+    """Try several methods on the same splits; say which is better, and whether that is noise."""
+    from evengraph.cli.comparing import plan_splits, run_comparison
+    from evengraph.experiment.command import parse_seconds, pick_device
+
+    protocol, seeds = plan_splits(splits=splits, folds=folds, train=train, val=val)
+    run_comparison(
+        data,
+        data_root,
+        methods=methods,
+        settings=settings or [],
+        protocol=protocol,
+        seeds=seeds,
+        positive=positive,
+        folder=to,
+        metric=metric,
+        budget=budget,
+        k=at,
+        device=pick_device(device),
+        jobs=jobs,
+        time_limit=None if time_limit is None else parse_seconds(time_limit),
+    )
 
 
 @app.command("reproduce")

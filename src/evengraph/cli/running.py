@@ -19,7 +19,13 @@ from evengraph.data import load
 from evengraph.experiment import Run, run
 from evengraph.progress import shown
 from evengraph.report import write_page
-from evengraph.report.terminal import comparison_rows, comparison_table, notes, result_table
+from evengraph.report.terminal import (
+    comparison_rows,
+    comparison_table,
+    notes,
+    result_table,
+    two_class_table,
+)
 from evengraph.results import Record, write_json, write_whole
 from evengraph.training import Callback
 
@@ -28,11 +34,14 @@ Preset = dict[str, Any] | None
 
 def run_one(plan: Run, picked: Preset, graph: Data, device: torch.device, folder: Path) -> None:
     """Run a method for every seed, show what came out and keep it."""
-    _check_folder(folder)
+    check_folder(folder)
     _announce(plan, picked, device)
     result = _run(plan, graph, device)
     out.print()
     out.print(result_table(result))
+    if (of_two := two_class_table(result)) is not None:
+        out.print()
+        out.print(of_two)
     _print_notes([result])
     _save(result, folder)
     for name in ("result.json", "report.html"):
@@ -45,7 +54,7 @@ def compare(
 ) -> None:
     """Run several methods on the same splits; one that cannot run does not stop the others."""
     for plan, _ in plans:
-        _check_folder(folder / plan.method)
+        check_folder(folder / plan.method)
     results, failed = [], []
     for plan, picked in plans:
         _announce(plan, picked, device)
@@ -128,7 +137,7 @@ def _run(plan: Run, graph: Data, device: torch.device) -> dict[str, Any]:
         return run(plan, graph, device, on_epoch=bar, on_record=done)
 
 
-def _check_folder(folder: Path) -> None:
+def check_folder(folder: Path) -> None:
     """Find out that nothing can be written before, not after, an hour of training."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

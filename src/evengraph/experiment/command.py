@@ -104,6 +104,14 @@ def parse_seeds(text: str) -> list[int]:
     return list(dict.fromkeys(seeds))
 
 
+def parse_seconds(text: str) -> float:
+    """Read `90`, `90s`, `10m` or `2h`."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smh]?)\s*", text)
+    if match is None or float(match[1]) == 0:
+        raise ValueError(f"a time must be written such as 90, 10m or 2h, got {text!r}.")
+    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
+
+
 def pick_device(name: str) -> torch.device:
     """A device by name; `auto` is the first graphics card if there is one."""
     if name == "auto":

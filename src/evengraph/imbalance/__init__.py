@@ -1,6 +1,7 @@
 """Protocols: small objects that turn a graph and a seed into a task."""
 
 from evengraph.imbalance.base import Imbalance
+from evengraph.imbalance.folds import Folds
 from evengraph.imbalance.longtail import LongTail
 from evengraph.imbalance.natural import Natural
 from evengraph.imbalance.publicstep import PublicStep
@@ -10,7 +11,8 @@ IMBALANCES = {
     "step": Step,
     "longtail": LongTail,
     "natural": Natural,
+    "folds": Folds,
     "publicstep": PublicStep,
 }
 
-__all__ = ["IMBALANCES", "Imbalance", "LongTail", "Natural", "PublicStep", "Step"]
+__all__ = ["IMBALANCES", "Folds", "Imbalance", "LongTail", "Natural", "PublicStep", "Step"]

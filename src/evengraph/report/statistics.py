@@ -11,6 +11,7 @@ import numpy as np
 from scipy.stats import rankdata, ttest_rel
 
 from evengraph.report.boards import Board
+from evengraph.significance import holm
 
 RESAMPLES = 10_000
 FEWEST = 5  # common seeds; with fewer a test says nothing
@@ -104,17 +105,6 @@ def comparisons(board: Board, against: str, metric: str) -> list[Comparison]:
             )
         )
     return result
-
-
-def holm(values: Sequence[float]) -> list[float]:
-    """Holm's correction: the chance that any of so many differences is called one by luck."""
-    order = sorted(range(len(values)), key=lambda place: values[place])
-    corrected = [1.0] * len(values)
-    largest = 0.0
-    for rank, place in enumerate(order):
-        largest = max(largest, min(values[place] * (len(values) - rank), 1.0))
-        corrected[place] = largest
-    return corrected
 
 
 def _p(gaps: Sequence[float]) -> float:

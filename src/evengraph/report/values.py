@@ -16,6 +16,12 @@ METRICS = {
     "accuracy": "Accuracy",
     "average_precision": "Average precision",
     "auroc": "AUROC",
+    "positive_average_precision": "Average precision, rarer class",
+    "precision_at_k": "Precision at k",
+    "recall_at_1": "Recall at 1% false alarms",
+    "recall_at_5": "Recall at 5% false alarms",
+    "tuned_threshold": "Tuned threshold",
+    "tuned_f1": "F1 at the tuned threshold",
 }
 
 

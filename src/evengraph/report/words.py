@@ -19,6 +19,14 @@ MEANINGS = {
     "averaged over classes.",
     "auroc": "Chance that a node of a class is ranked above a node of another, averaged over "
     "classes; 50 is guessing.",
+    "positive_average_precision": "Area under the precision-recall curve of the rarer class alone.",
+    "precision_at_k": "Of the likeliest nodes of the rarer class, as many as it has in the test "
+    "set, the share that is right.",
+    "recall_at_1": "Share of the rarer class that is found when 1% of the other may be flagged.",
+    "recall_at_5": "The same when 5% may be.",
+    "tuned_threshold": "Probability of the rarer class from which on a node is flagged, the best "
+    "for F1 on validation nodes.",
+    "tuned_f1": "F1 of the rarer class on test nodes with that threshold.",
 }
 
 _DATASETS = {
@@ -33,6 +41,7 @@ _IMBALANCES = {
     "publicstep": "step imbalance on the public split",
     "longtail": "long-tailed imbalance",
     "natural": "the class counts of the graph itself",
+    "folds": "the class counts of the graph itself, in folds",
 }
 
 

@@ -1,0 +1,303 @@
+"""Comparisons on the command line: a bar, two tables, a verdict in plain words, two files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+from torch_geometric.data import Data
+
+from evengraph.cli.console import complain, err, out
+from evengraph.cli.running import check_folder
+from evengraph.data import load
+from evengraph.data.datasets import lookup
+from evengraph.experiment.command import MOST_SEEDS, parse_methods, settings_of_each
+from evengraph.experiment.compare import (
+    DEFAULT_METHODS,
+    PATIENCE,
+    Comparison,
+    Standing,
+    compare,
+    ready,
+)
+from evengraph.experiment.fields import parse_fields, unknown
+from evengraph.experiment.trials import Failure, Outcome
+from evengraph.experiment.verdict import WORDS, p_words
+from evengraph.imbalance import Folds, Imbalance, Natural
+from evengraph.methods import METHODS, Method
+from evengraph.progress import counted
+from evengraph.results import write_json, write_whole
+
+SPLITS = 5
+STRENGTH = {"clear": "more than noise", "here": "more than noise here", "noise": "noise"}
+FURTHER = {
+    "macro_f1": "Macro-F1",
+    "auroc": "AUROC",
+    "accuracy": "accuracy",
+    "calibration_error": "ECE",
+    "calibrated_error": "calibrated",
+    "shifted_error": "shifted",
+}
+FURTHER_OF_TWO = {
+    "positive_average_precision": "AP",
+    "precision_at_k": "P@k",
+    "recall_at_1": "R@1%",
+    "recall_at_5": "R@5%",
+    "tuned_threshold": "threshold",
+    "tuned_f1": "F1 there",
+    "calibration_error": "ECE",
+    "calibrated_error": "calibrated",
+    "shifted_error": "shifted",
+}
+
+
+def plan_splits(
+    *, splits: int | None, folds: int | None, train: float | None, val: float
+) -> tuple[Imbalance, list[int]]:
+    """A protocol, and the seeds of its splits."""
+    if folds is not None:
+        if splits is not None or train is not None:
+            other = "--splits" if splits is not None else "--train"
+            raise ValueError(f"--folds decides how many splits there are; leave {other} out.")
+        return Folds(folds=folds, val=val), list(range(folds))
+    count = SPLITS if splits is None else splits
+    if not 1 <= count <= MOST_SEEDS:
+        raise ValueError(f"--splits must lie between 1 and {MOST_SEEDS}, got {count}.")
+    return Natural(train=0.1 if train is None else train, val=val), list(range(count))
+
+
+def make_methods(names: str | None, settings: Sequence[str]) -> dict[str, Method]:
+    """Methods with the patience of a comparison and the settings asked for."""
+    chosen = parse_methods(names) if names else list(DEFAULT_METHODS)
+    each = settings_of_each(chosen, settings)
+    return {name: ready(name, **parse_fields(METHODS[name], each[name])) for name in chosen}
+
+
+def run_comparison(
+    name: str,
+    root: Path | None,
+    *,
+    methods: str | None,
+    settings: Sequence[str],
+    protocol: Imbalance,
+    seeds: Sequence[int],
+    positive: str | None,
+    folder: Path | None,
+    budget: int,
+    **options: Any,
+) -> None:
+    """Compare methods on a graph, show what came out, and keep it where a folder is given."""
+    entries = make_methods(methods, settings)
+    lookup(name)
+    if folder is not None:
+        check_folder(folder)
+    with err.status(f"loading {name}"):
+        graph = load(name, root=root)
+    _announce(name, entries, protocol, len(seeds), options["device"].type)
+    total = len(entries) * len(seeds) * max(budget, 1)
+    with counted("comparing", total) as count:
+
+        def tell(ended: Outcome | Failure) -> None:
+            count()
+            if isinstance(ended, Outcome) and not err.is_terminal:
+                err.print(
+                    f"split {ended.seed}: {METHODS[ended.label].title}, {ended.seconds:.0f} s"
+                )
+
+        comparison = compare(
+            graph,
+            entries,
+            protocol,
+            seeds=seeds,
+            budget=budget,
+            positive=find_class(graph, positive),
+            on_trial=tell,
+            **options,
+        )
+    show(comparison)
+    if folder is not None:
+        save(comparison, name, folder)
+    _end(comparison, entries, options["time_limit"])
+
+
+def find_class(graph: Data, name: str | None) -> int | None:
+    """The number of a class, by its name or number."""
+    if name is None:
+        return None
+    names = [str(one) for one in getattr(graph, "class_names", None) or []]
+    numbers = [str(label) for label in range(int(graph.y.max()) + 1)]
+    for known in (names, numbers):
+        if name in known:
+            return known.index(name)
+    raise ValueError(unknown("class", name, names or numbers))
+
+
+def show(comparison: Comparison) -> None:
+    """Two tables, notes, and the verdict."""
+    out.print()
+    out.print(main_table(comparison))
+    out.print()
+    out.print(further_table(comparison))
+    out.print()
+    for line in notes(comparison):
+        out.print(f"[dim]{escape(line)}[/]", soft_wrap=True)
+    out.print()
+    for sentence in comparison.verdict.sentences:
+        out.print(f"[bold]{escape(sentence)}[/]", soft_wrap=True)
+
+
+def main_table(comparison: Comparison) -> Table:
+    """Mean and interval of each method, and how far it is behind the best."""
+    table = _table()
+    table.add_column("method", no_wrap=True)
+    for title in (WORDS[comparison.metric], "behind the best"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("which is", no_wrap=True)
+    table.add_column("seconds", justify="right", style="dim")
+    for one in comparison.standings:
+        gap = _gap(comparison, one)
+        table.add_row(
+            escape(one.title),
+            _with_interval(*one.figure(comparison.metric)[:3]),
+            _with_interval(gap["difference"], gap["low"], gap["high"]) if gap else "",
+            STRENGTH[gap["strength"]] if gap else "",
+            f"{one.seconds:.1f}",
+        )
+    return table
+
+
+def further_table(comparison: Comparison) -> Table:
+    """Means of other figures; of two classes those of the one that matters."""
+    table = _table()
+    table.add_column("method", no_wrap=True)
+    columns = FURTHER if comparison.positive is None else FURTHER_OF_TWO
+    for title in columns.values():
+        table.add_column(title, justify="right")
+    for one in comparison.standings:
+        cells = (_number(one.figure(name).mean) for name in columns)
+        table.add_row(escape(one.title), *cells)
+    return table
+
+
+def notes(comparison: Comparison) -> list[str]:
+    """What a reader of the tables should know, a line each."""
+    count = len(comparison.seeds)
+    lines = [
+        f"In percent, means over {count} {'split' if count == 1 else 'splits'} with 95% intervals; "
+        f"the same splits for all methods, and {comparison.budget} "
+        f"{'setting' if comparison.budget == 1 else 'settings'} of each, chosen on validation.",
+    ]
+    others = comparison.standings[1:]
+    pair = comparison.against_best(others[0].label) if others else None
+    if pair is not None and not math.isnan(pair.p):
+        lines.append(
+            f"Best against next: {p_words(pair.p)}; allowing for nodes that splits share (Nadeau "
+            f"and Bengio) {p_words(pair.wide_p)}; both corrected for {len(comparison.pairs)} "
+            f"{'comparison' if len(comparison.pairs) == 1 else 'comparisons'} (Holm)."
+        )
+    if any(one.strength == "here" for one in comparison.pairs):
+        lines.append("Here: on this graph's labelled nodes; less sure for others.")
+    if comparison.positive is not None:
+        lines += _of_two(comparison)
+    unfit = {one.calibrator["note"] for item in comparison.standings for one in item.outcomes}
+    lines.append(
+        "ECE: how far confidence is from accuracy; calibrated by a temperature, which changes no "
+        "decision; shifted: by a shift of each class as well, which may. Both use validation nodes."
+    )
+    lines += sorted(note for note in unfit if note)[:1]
+    return lines
+
+
+def _of_two(comparison: Comparison) -> list[str]:
+    """What the figures of the class that matters are."""
+    place = comparison.positive or 0
+    size, total = comparison.class_counts[place], sum(comparison.class_counts)
+    return [
+        f"The class that matters is {comparison.classes[place]}, {size:,} of {total:,} labelled "
+        "nodes. AP: its average precision. P@k: how many of its k likeliest nodes are right. R@1%: "
+        "how much of it is found if 1% of the others may be flagged. F1 there: with the threshold "
+        "that is best on validation nodes, before calibration.",
+    ]
+
+
+def save(comparison: Comparison, name: str, folder: Path) -> None:
+    """Write comparison.json, and comparison.csv with a row for each method."""
+    write_json({**comparison.as_dict(), "dataset": name}, folder / "comparison.json")
+    text = io.StringIO()
+    rows = [_row(comparison, one) for one in comparison.standings]
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_whole(text.getvalue().encode(), folder / "comparison.csv")
+    for file in ("comparison.csv", "comparison.json"):
+        out.print(f"wrote {escape(str(folder / file))}", soft_wrap=True)
+
+
+def _row(comparison: Comparison, one: Standing) -> dict[str, Any]:
+    row: dict[str, Any] = {"method": one.label, "splits": len(one.outcomes)}
+    for name in one.outcomes[0].metrics:
+        figure = one.figure(name)
+        row |= {name: figure.mean, f"{name}_low": figure.low, f"{name}_high": figure.high}
+    gap = _gap(comparison, one) or {}
+    for name in ("difference", "low", "high", "p", "wide_low", "wide_high", "wide_p", "strength"):
+        row[f"behind_{name}"] = gap.get(name)
+    return {
+        key: round(value, 6) if isinstance(value, float) else value
+        for key, value in {**row, "seconds": one.seconds}.items()
+    }
+
+
+def _gap(comparison: Comparison, one: Standing) -> dict[str, Any] | None:
+    """The difference to the best method; none for that itself."""
+    pair = comparison.against_best(one.label) if one is not comparison.best else None
+    return None if pair is None else dict(vars(pair))
+
+
+def _announce(
+    name: str, entries: dict[str, Method], protocol: Imbalance, splits: int, device: str
+) -> None:
+    titles = ", ".join(method.title for method in entries.values())
+    if isinstance(protocol, Natural):
+        how = f"{splits} random splits (train={protocol.train:g}, val={protocol.val:g})"
+    else:
+        how = f"{splits}-fold cross-validation"
+    out.print(f"[bold]{escape(titles)}[/] on [bold]{escape(name)}[/], {how}, on {device}")
+    if all(method.patience == PATIENCE for method in entries.values()):
+        out.print(
+            f"[dim]Training stops after {PATIENCE} epochs without a better validation score, where "
+            "the paper waits for 1000 (--set patience=1000).[/]"
+        )
+    if getattr(entries.get("reweight"), "balance", False):
+        out.print("[dim]Re-weight weighs by one over the class size (balance=true).[/]")
+
+
+def _end(comparison: Comparison, entries: dict[str, Method], time_limit: float | None) -> None:
+    """Say what is missing; a method that failed, or Ctrl-C, shows in the exit status."""
+    for label, reason in comparison.failed.items():
+        complain(ValueError(reason), about=f"{entries[label].title} did not run: ")
+    if comparison.stopped:
+        done = f"{len(comparison.seeds)} of {comparison.wanted} splits are counted"
+        err.print(f"{'Time ran out' if time_limit else 'Stopped'}: {done}.")
+        if time_limit is None:
+            raise typer.Exit(130)
+    if comparison.failed:
+        raise typer.Exit(2)
+
+
+def _table() -> Table:
+    return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None or value != value else f"{value:.1f}"
+
+
+def _with_interval(mean: float, low: float, high: float) -> str:
+    return _number(mean) if low != low else f"{mean:.1f} ({low:.1f} to {high:.1f})"

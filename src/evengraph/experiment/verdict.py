@@ -1,0 +1,219 @@
+"""Which method is better, whether that is more than noise, and both in plain words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import fmean
+from typing import Literal
+
+from evengraph.significance import holm, t_test
+
+FEWEST = 3  # splits; with fewer nothing can be told
+LEVEL = 0.05
+MUCH_THE_SAME = 1.5  # times the seconds
+
+Strength = Literal["clear", "here", "noise"]
+"""More than noise; more than noise on this graph's labelled nodes; noise."""
+
+WORDS = {
+    "balanced_accuracy": "balanced accuracy",
+    "macro_f1": "Macro-F1",
+    "g_mean": "G-mean",
+    "accuracy": "accuracy",
+    "average_precision": "mean average precision",
+    "auroc": "AUROC",
+    "positive_average_precision": "average precision",
+    "precision_at_k": "precision at k",
+    "recall_at_1": "recall at 1% false alarms",
+    "recall_at_5": "recall at 5% false alarms",
+    "tuned_f1": "F1 at the tuned threshold",
+}
+"""Metrics that methods can be compared by; the larger, the better."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """One method against another on the same splits, in points.
+
+    Args:
+        ahead: The one with the higher mean.
+        behind: The other.
+        difference: Mean of the differences.
+        low: Lower end of its usual interval.
+        high: Upper end.
+        p: Of the usual paired t-test, corrected for all comparisons (Holm).
+        wide_low: Lower end of the interval that allows for nodes shared between splits.
+        wide_high: Upper end.
+        wide_p: Of the test that allows for them, corrected likewise.
+        strength: What may be said.
+    """
+
+    ahead: str
+    behind: str
+    difference: float
+    low: float
+    high: float
+    p: float
+    wide_low: float
+    wide_high: float
+    wide_p: float
+    strength: Strength
+
+
+def compare_pairs(
+    values: Mapping[str, Sequence[float]], *, overlap: float, independent: bool
+) -> list[Pair]:
+    """Every two methods against one another.
+
+    All pairs are corrected for, since the best is only known after looking.
+
+    Args:
+        values: Of each method, one for each split.
+        overlap: Test nodes over the other labelled nodes of a split.
+        independent: Whether splits are drawn anew each time. The usual test then holds for this
+            graph's labelled nodes, and fails only for others.
+    """
+    found = []
+    for one, other in combinations(values, 2):
+        if fmean(values[one]) < fmean(values[other]):
+            one, other = other, one
+        gaps = [a - b for a, b in zip(values[one], values[other], strict=True)]
+        found.append((one, other, t_test(gaps), t_test(gaps, overlap=overlap)))
+    if any(math.isnan(plain.p) for _, _, plain, _ in found):  # a single split tells nothing
+        usual = wide = [math.nan] * len(found)
+    else:
+        usual = holm([plain.p for _, _, plain, _ in found])
+        wide = holm([allowed.p for _, _, _, allowed in found])
+    pairs = []
+    for (one, other, plain, allowed), p, wide_p in zip(found, usual, wide, strict=True):
+        strength: Strength = "noise"
+        if len(values[one]) >= FEWEST and wide_p < LEVEL:
+            strength = "clear"
+        elif len(values[one]) >= FEWEST and independent and p < LEVEL:
+            strength = "here"
+        pairs.append(
+            Pair(
+                ahead=one,
+                behind=other,
+                difference=plain.mean,
+                low=plain.low,
+                high=plain.high,
+                p=p,
+                wide_low=allowed.low,
+                wide_high=allowed.high,
+                wide_p=wide_p,
+                strength=strength,
+            )
+        )
+    return pairs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What to take, and why.
+
+    Args:
+        best: The method with the highest mean.
+        take: The one to take: the cheapest of those that nothing is ahead of.
+        sentences: Why.
+    """
+
+    best: str
+    take: str
+    sentences: tuple[str, ...]
+
+
+def judge(
+    values: Mapping[str, Sequence[float]],
+    pairs: Sequence[Pair],
+    *,
+    seconds: Mapping[str, float],
+    titles: Mapping[str, str],
+    metric: str,
+) -> Verdict:
+    """Say which method is better.
+
+    Args:
+        values: Of each method, one for each split.
+        pairs: What `compare_pairs` made of them.
+        seconds: What a fit of each takes.
+        titles: What to call each.
+        metric: What the values are.
+    """
+    order = sorted(values, key=lambda label: -fmean(values[label]))
+    best, others = order[0], order[1:]
+    splits, words = len(values[best]), WORDS.get(metric, metric)
+    if not others:
+        text = f"Only {titles[best]} ran to its end; there is nothing to compare it with."
+        return Verdict(best=best, take=best, sentences=(text,))
+    if splits < FEWEST:
+        text = (
+            f"{titles[best]} has the highest {words}, but {splits} "
+            f"{'split' if splits == 1 else 'splits'} cannot tell a difference from noise; ask for "
+            f"at least {FEWEST}, better 10."
+        )
+        return Verdict(best=best, take=best, sentences=(text,))
+    against = {pair.behind: pair for pair in pairs if pair.ahead == best}
+    # of equal means either may stand first in a pair
+    level = [o for o in others if o not in against or against[o].strength == "noise"]
+    beaten = [label for label in others if label not in level]
+    take, cheapest = _cheapest([best, *level], seconds)
+    sentences = []
+    if not beaten:
+        sentences.append(
+            f"{'No' if len(others) > 1 else 'Neither'} method is ahead of the other"
+            f"{'s' if len(others) > 1 else ''} by more than noise; take {cheapest}, "
+            f"{titles[take]}."
+        )
+    else:
+        if level:
+            names = _listed([titles[label] for label in (best, *level)])
+            sentences.append(
+                f"{names} are level: no difference between them is more than noise; take "
+                f"{cheapest}, {titles[take]}."
+            )
+        sentences += _ahead(against[beaten[0]], titles, words)
+        if len(beaten) > 1:
+            rest = _listed([titles[label] for label in beaten[1:]])
+            sentences.append(f"{titles[best]} is further ahead of {rest}.")
+    return Verdict(best=best, take=take, sentences=tuple(sentences))
+
+
+def _cheapest(labels: Sequence[str], seconds: Mapping[str, float]) -> tuple[str, str]:
+    """Which to take of methods that are level, the best first; and what to call it."""
+    least = min(labels, key=lambda label: seconds[label])
+    # Seconds are noisy, too: where several cost about the same, the better one.
+    take = next(one for one in labels if seconds[one] <= MUCH_THE_SAME * seconds[least])
+    if take == least:
+        return take, "the cheaper" if len(labels) == 2 else "the cheapest"
+    return take, "the better at much the same cost" if len(labels) == 2 else (
+        "the best of the cheap ones"
+    )
+
+
+def _ahead(pair: Pair, titles: Mapping[str, str], words: str) -> list[str]:
+    clear = pair.strength == "clear"
+    low, high = (pair.wide_low, pair.wide_high) if clear else (pair.low, pair.high)
+    by = (
+        f"{titles[pair.ahead]} is ahead of {titles[pair.behind]} by {pair.difference:.1f} points "
+        f"of {words} (95% interval {low:.1f} to {high:.1f}): more than noise"
+    )
+    if clear:
+        return [f"{by}."]
+    return [
+        f"{by} on this graph's labelled nodes.",
+        "Whether that holds for other nodes is less sure: the splits share many of theirs, and a "
+        f"test that allows for it gives {p_words(pair.wide_p)}.",
+    ]
+
+
+def p_words(p: float) -> str:
+    """A chance for people."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,148 @@
+"""evengraph compare, from words to verdict."""
+
+import csv
+import json
+
+import pytest
+
+from evengraph.cli import main
+from evengraph.data import toy
+from evengraph.methods import METHODS
+
+QUICK = ["--set", "max_epochs=6", "--set", "clusters_per_class=3"]
+
+
+def call(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as stop:
+        main(["compare", *arguments])
+    assert isinstance(stop.value.code, int)
+    return stop.value.code
+
+
+@pytest.fixture
+def fraud(monkeypatch):
+    """A graph of two classes under the name of toy."""
+    graph = toy(400, 1600, 60, 2, size_ratio=0.2)
+    graph.class_names = ["honest", "fraud [new]"]
+    monkeypatch.setattr("evengraph.cli.comparing.load", lambda name, root: graph)
+    return graph
+
+
+def test_compare_from_start_to_end(tmp_path, capsys):
+    words = ["--methods", "gcn,reweight,unignn", "--splits", "3", "--out", str(tmp_path)]
+    assert call("toy", *QUICK, *words) == 0
+    kept = json.loads((tmp_path / "comparison.json").read_text())
+    rows = list(csv.DictReader((tmp_path / "comparison.csv").read_text().splitlines()))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["comparison.csv", "comparison.json"]
+    assert kept["dataset"] == "toy"
+    assert kept["seeds"] == [0, 1, 2]
+    assert kept["protocol"] == {"name": "natural", "train": 0.1, "val": 0.1}
+    assert [row["method"] for row in rows] == [one["label"] for one in kept["methods"]]
+    assert {row["method"] for row in rows} == {"gcn", "reweight", "unignn"}
+    means = [float(row["balanced_accuracy"]) for row in rows]
+    assert means == sorted(means, reverse=True)
+    assert float(rows[1]["behind_difference"]) == pytest.approx(means[0] - means[1], abs=1e-4)
+    assert rows[0]["behind_difference"] == ""
+    settings = {one["label"]: one["settings"] for one in kept["methods"]}
+    assert settings["gcn"]["patience"] == 100
+    assert settings["gcn"]["max_epochs"] == 6
+    assert settings["reweight"]["balance"] is True
+    shown = capsys.readouterr()
+    said = " ".join(shown.out.split())
+    assert "100 epochs without a better validation score" in said
+    assert f"{means[0]:.1f} (" in said
+    assert " ".join(kept["verdict"]["sentences"]) in said
+    assert "split 2: Uni-GNN" in shown.err
+
+
+def test_two_classes(tmp_path, capsys, fraud):
+    words = ["--methods", "gcn,reweight", "--splits", "3", "--train", "0.3", "--val", "0.2"]
+    assert call("toy", *QUICK[:2], *words, "--at", "10", "--out", str(tmp_path)) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    size = int((fraud.y == 1).sum())
+    assert f"The class that matters is fraud [new], {size} of 400 labelled nodes" in said
+    for title in ("AP", "P@k", "R@1%", "threshold", "F1 there", "calibrated"):
+        assert title in said
+    kept = json.loads((tmp_path / "comparison.json").read_text())
+    assert kept["positive"] == "fraud [new]"
+    found = kept["methods"][0]["figures"]["precision_at_k"]["mean"]
+    assert 3 * found / 10 == pytest.approx(round(3 * found / 10), abs=1e-4)
+    assert call("toy", *QUICK[:2], "--methods", "gcn", "--splits", "1", "--positive", "honest") == 0
+    assert "The class that matters is honest" in " ".join(capsys.readouterr().out.split())
+
+
+def test_folds(tmp_path, capsys):
+    words = ["--methods", "gcn", "--folds", "3", "--out", str(tmp_path), "--set", "max_epochs=2"]
+    assert call("toy", *words) == 0
+    assert "3-fold cross-validation" in capsys.readouterr().out
+    kept = json.loads((tmp_path / "comparison.json").read_text())
+    assert kept["protocol"] == {"name": "folds", "folds": 3, "val": 0.1}
+    assert kept["overlap"] == pytest.approx(0.5, rel=0.01)
+
+
+def test_a_method_that_fails_is_named_and_the_rest_is_shown(tmp_path, capsys):
+    words = ["--methods", "gcn,unignn", "--splits", "2", "--set", "clusters_per_class=900"]
+    assert call("toy", *words, "--set", "max_epochs=2", "--out", str(tmp_path)) == 2
+    shown = capsys.readouterr()
+    assert "Uni-GNN did not run: clusters_per_class=900 makes 4500 clusters" in shown.err
+    assert "GCN" in shown.out
+    assert (tmp_path / "comparison.json").exists()
+
+
+def test_time_that_runs_out_is_said(capsys, monkeypatch):
+    clock = iter(range(100_000))
+    monkeypatch.setattr("evengraph.experiment.trials.time", lambda: next(clock))
+    words = ["--methods", "gcn", "--splits", "5", "--time-limit", "20", *QUICK[:2]]
+    assert call("toy", *words) == 0
+    assert "Time ran out: 2 of 5 splits are counted." in capsys.readouterr().err
+
+
+def test_an_interrupt_shows_in_the_status(capsys, monkeypatch):
+    fits = iter(range(10))
+
+    def seldom(self, task):
+        if next(fits) == 2:
+            raise KeyboardInterrupt
+        return original(self, task)
+
+    original = METHODS["gcn"]._fit
+    monkeypatch.setattr(METHODS["gcn"], "_fit", seldom)
+    assert call("toy", "--methods", "gcn", "--splits", "4", *QUICK[:2]) == 130
+    shown = capsys.readouterr()
+    assert "Stopped: 2 of 4 splits are counted." in shown.err
+    assert "GCN" in shown.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["corra"], ["corra", "cora"]),
+        (["toy", "--methods", "gnc"], ["gnc", "gcn"]),
+        (["toy", "--metric", "f1"], ["Unknown metric 'f1'", "balanced_accuracy"]),
+        (["toy", "--metric", "tuned_f1"], ["two classes", "5"]),
+        (["toy", "--positive", "fraud"], ["Unknown class 'fraud'"]),
+        (["toy", "--positive", "1"], ["positive is for two classes"]),
+        (["toy", "--at", "5"], ["k is for two classes"]),
+        (["toy", "--splits", "0"], ["--splits", "0"]),
+        (["toy", "--folds", "1"], ["folds must be at least 2"]),
+        (["toy", "--folds", "5", "--splits", "3"], ["leave --splits out"]),
+        (["toy", "--folds", "5", "--train", "0.3"], ["leave --train out"]),
+        (["toy", "--folds", "900"], ["Class", "900 folds"]),
+        (["toy", "--train", "0.9", "--val", "0.2"], ["train + val"]),
+        (["toy", "--budget", "0"], ["budget must be at least 1"]),
+        (["toy", "--budget", "9999"], ["settings to try"]),
+        (["toy", "--jobs", "0"], ["jobs must be at least 1"]),
+        (["toy", "--time-limit", "soon"], ["90, 10m or 2h", "soon"]),
+        (["toy", "--set", "alfa=1"], ["alfa"]),
+        (["toy", "--device", "tpu"], ["device must be"]),
+        ([], ["data"]),
+    ],
+)
+def test_mistakes_get_one_line_and_status_two(arguments, words, tmp_path, capsys):
+    folder = tmp_path / "new"
+    assert call(*arguments, *(["--out", str(folder)] if arguments else [])) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert line.startswith("Error: ")
+    for word in words:
+        assert word in line
+    assert not list(folder.glob("*"))
