@@ -17,7 +17,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 LAYERS = [
     {"rng", "results", "store"},
     {"task", "metrics", "ops"},
-    {"data", "imbalance", "nn"},
+    {"data", "imbalance", "inspection", "nn"},
     {"training", "progress", "replicas"},
     {"methods"},
     {"experiment"},
@@ -37,6 +37,7 @@ SHARED_BY_METHODS = {
 # Modules without a test file of their own, and where they are tested instead.
 TESTED_ELSEWHERE = {
     "cli/console.py": "through tests/test_cli.py",
+    "cli/inspecting.py": "through tests/test_cli_inspect.py",
     "cli/reproducing.py": "through tests/test_cli_reproduce.py",
     "cli/running.py": "through tests/test_cli.py",
     "experiment/lines.py": "through mistakes in files, in tests/experiment/test_spec.py",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from evengraph import data, imbalance, methods, metrics, ops
     from evengraph.data import load, toy
+    from evengraph.inspection import inspect_graph
     from evengraph.methods import (
         GCN,
         LTE4G,
@@ -49,6 +50,7 @@ _HOMES = {
     "fit_many": "methods",
     "Task": "task",
     "evaluate": "metrics",
+    "inspect_graph": "inspection",
     "load": "data",
     "toy": "data",
 }
@@ -71,6 +73,7 @@ __all__ = [
     "evaluate",
     "fit_many",
     "imbalance",
+    "inspect_graph",
     "load",
     "methods",
     "metrics",
