@@ -48,6 +48,7 @@ TESTED_ELSEWHERE = {
     "data/checking.py": "through reading and sources, in tests/data",
     "data/loading.py": "through datasets and sources, in tests/data",
     "report/curves.py": "through charts and page, in tests/report",
+    "report/inspect_style.py": "through test_inspect_page and test_inspect_browser",
     "report/markup.py": "through page, in tests/report",
     "report/sections.py": "through page, in tests/report",
     "report/values.py": "through page, in tests/report",

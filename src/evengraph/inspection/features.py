@@ -129,14 +129,17 @@ def _place_keys(width: int) -> NDArray[np.uint64]:
 
 def _fingerprints(piece: Matrix, places: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """64 bits of each row; two different rows share them by a chance of about 1 in 10^19."""
-    plain = piece.astype(np.float32 if piece.dtype == np.float32 else np.float64) + 0.0  # no -0.0
-    bits = plain.view(np.uint32 if plain.dtype == np.float32 else np.uint64).astype(np.uint64)
+    single = piece.dtype == np.float32
+    plain: Matrix = piece.astype(np.float32 if single else np.float64)
+    plain += 0.0  # -0.0 becomes 0.0
+    bits = plain.view(np.uint32 if single else np.uint64).astype(np.uint64)
     # the low bits of most floats are zero, and would stay so in a sum of products
     bits = bits * MIX_ONE
     bits ^= bits >> np.uint64(29)
     bits *= MIX_TWO
     bits ^= bits >> np.uint64(32)
-    return bits @ places
+    found: NDArray[np.uint64] = bits @ places
+    return found
 
 
 def _duplicates(

@@ -155,8 +155,12 @@ def _about_classes(labels: Labels) -> list[Finding]:
             text = f"The classes are about equally large: {present[low]:,} to {present[high]:,}"
             found.append(_good("classes", f"{text} labelled nodes."))
         else:
-            text = f"The rarest, {_class(low)}, has {present[low]:,} labelled {_nodes(present[low])}, "
-            text += f"the largest, {_class(high)}, {present[high]:,}: {_times(labels.ratio)} as many."
+            text = (
+                f"The rarest, {_class(low)}, has {present[low]:,} labelled {_nodes(present[low])}, "
+            )
+            text += (
+                f"the largest, {_class(high)}, {present[high]:,}: {_times(labels.ratio)} as many."
+            )
             grave = labels.ratio >= VERY_UNEQUAL
             found.append((_warning if grave else _note)("classes", text))
     if labels.num_unlabelled:
@@ -213,7 +217,9 @@ def _about_reach(reach: Reach, labels: Labels) -> list[Finding]:
     hops = "hop" if near == 1 else "hops"
     if present[worst] >= OUT_OF_REACH:
         text = f"{percent(present[worst])} of the unlabelled nodes are more than {near} {hops} from"
-        text += f" any labelled node of {_class(worst)}: Uni-GNN's semantic encoder is made for that."
+        text += (
+            f" any labelled node of {_class(worst)}: Uni-GNN's semantic encoder is made for that."
+        )
         found = [_note("reach", text)]
     else:
         text = f"At least {percent(1 - present[worst])} of the unlabelled nodes lie within {near}"

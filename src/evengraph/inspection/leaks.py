@@ -91,12 +91,10 @@ def leaks_in_table(table: Any, label: str, id: str | None) -> list[Leak]:
         if name in (label, id):
             continue
         column = table[name]
-        counts = np.zeros((1, len(names)), dtype=np.int64)
-        if len(rows):
+        leak = None
+        if names:
             groups = _groups(column.iloc[rows], len(names))
-            counts = np.bincount(groups * len(names) + classes)
-            counts = np.pad(counts, (0, -len(counts) % len(names))).reshape(-1, len(names))
-        leak = _judge(str(name), what_tells(counts), names)
+            leak = _judge(str(name), what_tells(_counts(groups, classes, len(names))), names)
         if leak is None and _looks_like_id(column, None if id is None else table[id]):
             leak = Leak(column=str(name), kind="id")
         found += [leak] if leak else []
@@ -108,7 +106,7 @@ def _judge(column: str, told: Told, names: Sequence[str]) -> Leak | None:
         return Leak(column=column, kind="copy", strength=1.0)
     if told.label >= TELLS:
         return Leak(column=column, kind="label", strength=told.label)
-    if len(names) and told.by_class.max() >= TELLS:
+    if told.by_class.max() >= TELLS:
         best = int(told.by_class.argmax())
         strength = float(told.by_class[best])
         return Leak(column=column, kind="class", strength=strength, class_name=names[best])
@@ -126,9 +124,15 @@ def _table(values: NDArray[Any], classes: Ints, totals: Ints) -> NDArray[np.int6
     if not len(filled):
         return totals[None, :].astype(np.int64)
     groups = group_numbers(values[filled], num_classes)
-    counts = np.bincount(groups * num_classes + classes[filled])
-    counts = np.pad(counts, (0, -len(counts) % num_classes)).reshape(-1, num_classes)
+    counts = _counts(groups, classes[filled], num_classes)
     return np.vstack([counts, totals - counts.sum(0)])
+
+
+def _counts(groups: Ints, classes: Ints, num_classes: int) -> NDArray[np.int64]:
+    """How many nodes of each class each group holds, (groups, C)."""
+    number = int(groups.max()) + 1
+    counts = np.bincount(groups * num_classes + classes, minlength=number * num_classes)
+    return counts.reshape(number, num_classes)
 
 
 def _evenly_spaced(x: Matrix, columns: Columns, place: int) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evengraph.report.charts import GRID, percent
-from evengraph.report.markup import Markup, tag
+from evengraph.report.markup import Attribute, Markup, tag
 from evengraph.report.values import decimals, whole
 
 # more lines than this cannot be told apart by colour
@@ -37,7 +37,7 @@ def size_bar(row: ClassLook, largest: float) -> Markup:
     whole_width = _width(row.labelled + row.hidden, largest)
     label = f"{row.name}: {whole(row.labelled)} labelled nodes"
     label += f", {whole(row.hidden)} more set aside" if row.hidden else ""
-    place = {"y": "22%", "height": "56%", "rx": 2}
+    place: dict[str, Attribute] = {"y": "22%", "height": "56%", "rx": 2}
     bars = [tag("line", y2="100%", class_="axis")]
     if row.hidden:
         bars.append(tag("rect", width=percent(whole_width), class_="hidden", **place))
@@ -67,7 +67,7 @@ def degree_bars(bins: Sequence[tuple[int, int, int]]) -> Markup:
     for low, high, count in bins:
         name = f"{low:,}" if low == high else f"{low:,}–{high:,}"
         words = f"{whole(count)} nodes with {name} neighbours"
-        place = {"y": "18%", "height": "64%", "rx": 2}
+        place: dict[str, Attribute] = {"y": "18%", "height": "64%", "rx": 2}
         drawn = tag("rect", width=percent(_width(count, most)), class_="bar", **place)
         picture = _picture(words, tag("line", y2="100%", class_="axis"), drawn)
         value = tag("span", whole(count), class_="value")

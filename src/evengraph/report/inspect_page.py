@@ -102,7 +102,7 @@ def _class_looks(found: Mapping[str, Any]) -> list[ClassLook]:
 
 def _header(found: Mapping[str, Any], rows: list[ClassLook]) -> Markup:
     labels = part(found, "labels")
-    share = decimals(_hundred(labels.get("labelled_share")))
+    share = decimals(_hundred(labels.get("labelled_share")), 0)
     told = f"{whole(labels.get('num_labelled'))} of {whole(found.get('num_nodes'))} nodes are"
     told += f" labelled ({share}%), in {plural(len(rows), 'class', 'classes')}"
     facts = [
@@ -296,7 +296,7 @@ def _features(found: Mapping[str, Any]) -> Markup:
     nodes = {
         "nodes with nothing but zeros": whole(features.get("empty_nodes")),
         "nodes that repeat another’s features": whole(features.get("duplicate_nodes")),
-        "of these, in contradiction by label": whole(features.get("conflicting_nodes")),
+        "labelled nodes that repeat one of another class": whole(features.get("conflicting_nodes")),
         "suspicious columns": whole(len(items(found, "leaks"))),
     }
     pairs = tag("div", _pairs(figures), _pairs(nodes), class_="two")

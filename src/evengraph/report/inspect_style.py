@@ -43,12 +43,14 @@ svg .dot { fill: var(--colour); stroke: var(--surface); stroke-width: 1.5; }
 .shares td.strong { color: var(--on-strong); }
 .shares th { font-weight: 500; color: var(--muted); padding: 0 .5rem .2rem; }
 .shares tbody th { color: var(--ink); text-align: left; padding: 0 .6rem 0 0; line-height: 1.2;
-  overflow-wrap: anywhere; min-width: 7rem; }
+  overflow-wrap: break-word; max-width: 14rem; }
 .shares tbody tr.rare th { color: var(--rare); font-weight: 600; }
 .shares .sum th { font-weight: 650; }
-.colour-k { flex: none; }
-@media (max-width: 42rem) { .shares td { min-width: 2.4rem; padding: 0 .2rem; }
-  .shares tbody th { min-width: 5rem; } }
+.ladder li { grid-template-columns: minmax(7rem, 15rem) 4.6rem minmax(0, 2fr) minmax(0, 3fr) 2.6rem; }
+@media (max-width: 42rem) {
+  .ladder li { grid-template-columns: 3.6rem minmax(0, 2fr) minmax(0, 3fr) 2rem; }
+  .shares td { min-width: 2.4rem; padding: 0 .2rem; }
+  .shares tbody th { max-width: 8rem; } .shares { font-size: .8rem; } }
 @media print { .findings li, .bars li { break-inside: avoid; } }
 """
 

@@ -13,7 +13,7 @@ from rich.text import Text
 from evengraph.report.values import DASH, items, number, part, plural, whole
 
 MOST_CLASSES = 20
-BAR = 14  # characters of the longest bar
+BAR = 12  # characters of the longest bar
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 MARKS = {"warning": ("!", "bold red"), "note": ("·", "yellow"), "good": ("✓", "green")}
 
@@ -28,6 +28,7 @@ def inspection_view(found: Mapping[str, Any]) -> Group:
     left = len(items(part(found, "labels"), "names")) - MOST_CLASSES
     if left > 0:
         parts.append(Text(f"and {plural(left, 'smaller class', 'smaller classes')}", style="dim"))
+    parts.append(_key(found))
     parts += [Text(), _findings(found), Text(), _recommendation(found)]
     return Group(*parts)
 
@@ -41,13 +42,13 @@ def _facts(found: Mapping[str, Any]) -> Text:
         f"{whole(edges.get('pairs'))} edges",
         f"{whole(part(found, 'features').get('count'))} features",
         plural(len(items(labels, "names")), "class", "classes"),
-        f"{whole(labels.get('num_labelled'))} labelled ({share(labels.get('labelled_share'))})",
     ]
     line.append(" · ".join(facts), style="dim")
     line.append("\n")
     degrees, parts = part(found, "degrees"), part(found, "components")
     median = number(degrees.get("median"))
     more = [
+        f"{whole(labels.get('num_labelled'))} labelled ({share(labels.get('labelled_share'))})",
         f"neighbours: median {median:g}" if median is not None else "",
         f"most {whole(degrees.get('largest'))}",
         f"none {whole(degrees.get('isolated'))}",
@@ -63,14 +64,12 @@ def _classes(found: Mapping[str, Any]) -> Table:
     nodes = number(reach.get("nodes")) or 0.0
     hops = int(number(reach.get("hops")) or 0) if nodes else 0
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("\nclass", overflow="ellipsis", max_width=24, no_wrap=True)
-    table.add_column("\nlabelled", justify="right")
+    table.add_column("class", overflow="ellipsis", max_width=24, no_wrap=True)
+    table.add_column("labelled", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
-    table.add_column("like\nneighbours", justify="right")
+    table.add_column("alike", justify="right", no_wrap=True)
     for hop in range(1, hops + 1):
-        above = "unlabelled nodes" if hop == 1 else ""
-        title = f"within {hop}" if hop == 1 else f"{hop} hops" if hop == hops else str(hop)
-        table.add_column(f"{above[:8] and 'others'}\n{title}", justify="right", no_wrap=True)
+        table.add_column(f"≤{hop}", justify="right", no_wrap=True)
     order = sorted(range(len(counts)), key=lambda place: (-counts[place], place))
     largest = max(counts, default=0.0)
     names, own = items(labels, "names"), items(part(found, "homophily"), "per_class")
@@ -87,6 +86,13 @@ def _classes(found: Mapping[str, Any]) -> Table:
         near = [(number(count) or 0.0) / nodes for count in items(reach, "any_class")]
         table.add_row("any class", "", "", "", *(share(value) for value in near), style="dim")
     return table
+
+
+def _key(found: Mapping[str, Any]) -> Text:
+    words = "alike: neighbours of the same class"
+    if number(part(found, "reach").get("nodes")):
+        words += "; ≤2: unlabelled nodes within two hops of a labelled node of the class"
+    return Text(words, style="dim italic")
 
 
 def bar(count: float, largest: float) -> str:
