@@ -1,6 +1,7 @@
 import json
 
 import pytest
+
 from test_cli import call
 
 

@@ -4,8 +4,9 @@ import networkx as nx
 import numpy as np
 import torch
 from hypothesis import strategies as st
-from small_graphs import edge_lists
 from torch_geometric.data import Data
+
+from small_graphs import edge_lists
 
 
 @st.composite

@@ -23,7 +23,9 @@ def one(column, **options):
     return found[0] if found else None
 
 
-@pytest.mark.parametrize("copied", [LABELS, 2 - LABELS, 10.5 + LABELS, np.array([4, 9, -1])[LABELS]])
+@pytest.mark.parametrize(
+    "copied", [LABELS, 2 - LABELS, 10.5 + LABELS, np.array([4, 9, -1])[LABELS]]
+)
 def test_a_copy_of_the_label(copied):
     leak = one(copied)
     assert (leak.column, leak.kind, leak.strength) == ("feature 1", "copy", 1.0)
@@ -53,7 +55,7 @@ def test_strong_but_honest_features_pass():
 
 def test_too_few_labels_prove_nothing():
     few = np.full(600, -1)
-    few[[np.flatnonzero(LABELS == label)[place] for label in range(3) for place in range(4)]] = 0
+    few[[np.flatnonzero(label == LABELS)[place] for label in range(3) for place in range(4)]] = 0
     few = np.where(few == 0, LABELS, -1)
     assert one(LABELS, labels=few) is None
 
@@ -93,7 +95,9 @@ def test_leaks_of_a_table():
         copied=words,
         code=np.array([7, 1, 3])[LABELS],
         nearly=np.where(RNG.random(600) < 0.01, "fine", words),
-        closed_on=[f"day {place % 9}" if label == 1 else None for place, label in enumerate(LABELS)],
+        closed_on=[
+            f"day {place % 9}" if label == 1 else None for place, label in enumerate(LABELS)
+        ],
         again=[f"n{place}" for place in range(600)],
         row=np.arange(600) * 17,
         when=np.arange("2020-01-01", "2021-08-23", dtype="datetime64[D]"),
@@ -110,7 +114,9 @@ def test_leaks_of_a_table():
 
 
 def test_empty_cells_and_odd_values_do_no_harm():
-    frame = table(empty=[None] * 600, mixed=[1, "two", None, 3.5, [4]] * 120, half=[1.5, None] * 300)
+    frame = table(
+        empty=[None] * 600, mixed=[1, "two", None, 3.5, [4]] * 120, half=[1.5, None] * 300
+    )
     frame.loc[3, "topic"] = None
     assert kinds(frame) == {}
     assert kinds(frame.assign(topic="")) == {}

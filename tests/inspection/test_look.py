@@ -62,7 +62,9 @@ def test_a_leak_under_the_name_of_the_column():
     assert [leak.column for leak in found.leaks] == ["closed"]
     assert found.recommendation[0] == "First leave out 'closed'."
     harmless = table.assign(closed=np.arange(400) % 2)
-    assert [leak.column for leak in eg.inspect_graph(graph, table=harmless, label="topic").leaks] == ["f7"]
+    assert [
+        leak.column for leak in eg.inspect_graph(graph, table=harmless, label="topic").leaks
+    ] == ["f7"]
 
 
 def test_class_names_are_the_graphs_own_or_given():

@@ -11,14 +11,17 @@ from evengraph.inspection.telling import LEAST_EVIDENCE, group_numbers, sample_r
 def test_what_a_column_tells_against_leaving_one_out(rows):
     table = np.array(rows)
     nodes = [
-        (group, label) for group, row in enumerate(rows) for label in range(3) for _ in range(row[label])
+        (group, label)
+        for group, row in enumerate(rows)
+        for label in range(3)
+        for _ in range(row[label])
     ]
 
     def hits(classes):
         """Nodes that a strict majority of the others of their group, all of it theirs, tells."""
         right = 0
         for group, label in nodes:
-            votes = {c: 0 for c in set(classes.values())}
+            votes = dict.fromkeys(set(classes.values()), 0)
             for other, its in nodes:
                 votes[classes[its]] += other == group
             votes[classes[label]] -= 1

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from labelled_graphs import as_networkx
-from small_graphs import edge_lists
 
 from evengraph.inspection.wiring import component_of, count_components, count_degrees, wire
+from small_graphs import edge_lists
 
 
 @given(edge_lists())

@@ -15,13 +15,12 @@ from evengraph.report.inspect_charts import (
 )
 from evengraph.report.inspect_style import STYLE
 from evengraph.report.markup import Markup, join, tag
+from evengraph.report.matrix import DENSE, FLIP
 from evengraph.report.page import head
 from evengraph.report.values import DASH, decimals, items, number, part, plural, whole
 from evengraph.report.words import dataset_title
 from evengraph.results import write_whole
 
-DENSE = 15
-STRONG = 0.55  # from this shade on, figures are written in the light colour
 MARKS = {"warning": "!", "note": "i", "good": "✓"}
 
 _MEANINGS = {
@@ -257,8 +256,8 @@ def _reach_table(rows: list[ClassLook], within: list[float]) -> Markup:
 
 
 def _shade(value: float) -> Markup:
-    share = value / 100
-    style, kind = f"--share: {share:.2f}", "strong" if share >= STRONG else None
+    share = round(value / 100, 2)
+    style, kind = f"--share: {share:.2f}", "strong" if share >= FLIP else None
     return tag("td", f"{value:.0f}%", style=style, class_=kind)
 
 

@@ -3,7 +3,7 @@
 from evengraph.report.style import STYLE as SHARED
 
 _OWN = """
-h1, h2, h3, .facts { overflow-wrap: anywhere; }
+.advice, .card .quiet, .legend li, h1, h2, h3, .facts { min-width: 0; overflow-wrap: anywhere; }
 .advice { margin-top: 1rem; padding: .9rem 1.1rem; max-width: none; border-radius: .6rem;
   background: var(--band); color: var(--ink); font-size: 1rem; }
 .findings { list-style: none; margin-top: 1rem; }
@@ -46,7 +46,8 @@ svg .dot { fill: var(--colour); stroke: var(--surface); stroke-width: 1.5; }
   overflow-wrap: break-word; max-width: 14rem; }
 .shares tbody tr.rare th { color: var(--rare); font-weight: 600; }
 .shares .sum th { font-weight: 650; }
-.ladder li { grid-template-columns: minmax(7rem, 15rem) 4.6rem minmax(0, 2fr) minmax(0, 3fr) 2.6rem; }
+.ladder li {
+  grid-template-columns: minmax(7rem, 15rem) 4.6rem minmax(0, 2fr) minmax(0, 3fr) 2.6rem; }
 @media (max-width: 42rem) {
   .ladder li { grid-template-columns: 3.6rem minmax(0, 2fr) minmax(0, 3fr) 2rem; }
   .shares td { min-width: 2.4rem; padding: 0 .2rem; }
