@@ -17,7 +17,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 LAYERS = [
     {"rng", "results", "significance", "store"},
     {"task", "binary", "calibration", "metrics", "ops"},
-    {"data", "imbalance", "neighbourhood", "nn", "transforms"},
+    {"data", "imbalance", "inspection", "neighbourhood", "nn", "transforms"},
     {"training", "progress", "replicas"},
     {"methods"},
     {"keeping", "explaining"},
@@ -41,6 +41,7 @@ SHARED_BY_METHODS = {
 TESTED_ELSEWHERE = {
     "cli/comparing.py": "through tests/test_cli_compare.py",
     "cli/console.py": "through tests/test_cli.py",
+    "cli/inspecting.py": "through tests/test_cli_inspect.py",
     "cli/reproducing.py": "through tests/test_cli_reproduce.py",
     "cli/running.py": "through tests/test_cli.py",
     "experiment/lines.py": "through mistakes in files, in tests/experiment/test_spec.py",
@@ -52,6 +53,7 @@ TESTED_ELSEWHERE = {
     "data/checking.py": "through reading and sources, in tests/data",
     "data/loading.py": "through datasets and sources, in tests/data",
     "report/curves.py": "through charts and page, in tests/report",
+    "report/inspect_style.py": "through test_inspect_page and test_inspect_browser",
     "report/markup.py": "through page, in tests/report",
     "report/sections.py": "through page, in tests/report",
     "report/values.py": "through page, in tests/report",

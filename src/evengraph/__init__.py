@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from evengraph import data, imbalance, methods, metrics, nn, ops, transforms
     from evengraph.data import load, toy
     from evengraph.explaining import explain
+    from evengraph.inspection import inspect_graph
     from evengraph.keeping import load_model
     from evengraph.methods import (
         GCN,
@@ -52,6 +53,7 @@ _HOMES = {
     "Task": "task",
     "evaluate": "metrics",
     "explain": "explaining",
+    "inspect_graph": "inspection",
     "load": "data",
     "load_model": "keeping",
     "toy": "data",
@@ -76,6 +78,7 @@ __all__ = [
     "explain",
     "fit_many",
     "imbalance",
+    "inspect_graph",
     "load",
     "load_model",
     "methods",

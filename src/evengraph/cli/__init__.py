@@ -162,6 +162,40 @@ def compare_(
     )
 
 
+@app.command()
+def inspect(
+    dataset: Annotated[str, typer.Argument(help="Name of a graph; see: evengraph data list.")],
+    labelled: Annotated[
+        float | None, typer.Option(help="See the labels of this share of every class only.")
+    ] = None,
+    imbalance: Annotated[
+        str | None, typer.Option(help="Or those that a protocol trains on: step, longtail, ...")
+    ] = None,
+    minority: Annotated[int | None, typer.Option(help="Number of minority classes.")] = None,
+    ratio: Annotated[float | None, typer.Option(help="Smallest class over largest.")] = None,
+    seed: Annotated[int, typer.Option(help="Draws the labels that are seen.")] = 5,
+    hops: Annotated[int, typer.Option(help="How far from labelled nodes to look.")] = 4,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    data_root: DataRoot = None,
+    to: Annotated[
+        Path | None, typer.Option("--out", help="Folder for inspect.json and inspect.html.")
+    ] = None,
+) -> None:
+    """Look first: classes, edges, reach of the labels, leaks, and what to do."""
+    from evengraph.cli.inspecting import load_known, show_inspection
+
+    options = {"minority": minority, "ratio": ratio}
+    graph, seen = load_known(
+        dataset,
+        data_root,
+        labelled=labelled,
+        imbalance=imbalance,
+        options={name: value for name, value in options.items() if value is not None},
+        seed=seed,
+    )
+    show_inspection(graph, to, as_json=json, labelled=seen, hops=hops)
+
+
 @app.command("reproduce")
 def reproduce_(
     what: Annotated[

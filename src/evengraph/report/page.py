@@ -38,7 +38,7 @@ def render_page(result: Mapping[str, Any]) -> str:
         sections.notes(result),
     )
     body = tag("body", sections.header(result), main, _footer(result))
-    return f"<!doctype html>\n{tag('html', _head(result), body, lang='en')}\n"
+    return f"<!doctype html>\n{tag('html', head(_title(result)), body, lang='en')}\n"
 
 
 def write_page(result: Mapping[str, Any], path: Path) -> None:
@@ -53,8 +53,13 @@ def write_page(result: Mapping[str, Any], path: Path) -> None:
     write_whole(content, Path(path))
 
 
-def _head(result: Mapping[str, Any]) -> Markup:
-    title = f"{words.method_title(result)} on {words.dataset_title(result)}"
+def head(title: str, style: str = STYLE) -> Markup:
+    """Write the head of a page that needs nothing from outside and runs no script.
+
+    Args:
+        title: Its title.
+        style: Its stylesheet.
+    """
     return tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -63,9 +68,14 @@ def _head(result: Mapping[str, Any]) -> Markup:
         tag("meta", name_="color-scheme", content="light dark"),
         # an empty icon keeps a server from being asked for one
         tag("link", rel="icon", href="data:,"),
-        tag("title", f"{title}, {words.imbalance_words(result)}"),
-        tag("style", Markup(STYLE)),
+        tag("title", title),
+        tag("style", Markup(style)),
     )
+
+
+def _title(result: Mapping[str, Any]) -> str:
+    title = f"{words.method_title(result)} on {words.dataset_title(result)}"
+    return f"{title}, {words.imbalance_words(result)}"
 
 
 def _footer(result: Mapping[str, Any]) -> Markup:

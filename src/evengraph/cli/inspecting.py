@@ -1,0 +1,91 @@
+"""Looking at a graph on the command line: figures, findings, files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from rich.markup import escape
+from torch import Tensor
+from torch_geometric.data import Data
+
+from evengraph.cli.console import err, out
+from evengraph.data import load
+from evengraph.experiment.fields import unknown
+from evengraph.imbalance import IMBALANCES, Natural
+from evengraph.inspection import inspect_graph
+from evengraph.report.inspect_page import write_inspection
+from evengraph.report.inspect_terminal import inspection_view
+from evengraph.results import write_json
+
+
+def load_known(
+    dataset: str,
+    data_root: Path | None,
+    *,
+    labelled: float | None,
+    imbalance: str | None,
+    options: dict[str, Any],
+    seed: int,
+) -> tuple[Data, Tensor | None]:
+    """A graph by name, and which of its labels are to be seen; None stands for all.
+
+    Args:
+        dataset: Its name.
+        data_root: Folder of graphs.
+        labelled: Share of every class to see.
+        imbalance: Or the protocol whose training nodes are to be seen.
+        options: Fields of that protocol.
+        seed: Draws the nodes.
+    """
+    if labelled is not None and imbalance is not None:
+        raise ValueError("give either --labelled or --imbalance, not both.")
+    if options and imbalance is None:
+        raise ValueError(f"--{next(iter(options))} needs --imbalance, such as --imbalance step.")
+    protocol: Any = None
+    if labelled is not None:
+        if not 0 < labelled < 1:
+            raise ValueError(f"labelled must lie between 0 and 1, got {labelled}.")
+        protocol = Natural(train=labelled, val=(1 - labelled) / 2)
+    elif imbalance is not None:
+        if imbalance not in IMBALANCES:
+            raise ValueError(unknown("imbalance", imbalance, IMBALANCES))
+        known = {item.name for item in fields(IMBALANCES[imbalance])}
+        for name in options:
+            if name not in known:
+                raise ValueError(f"{imbalance} has no --{name}.")
+        protocol = IMBALANCES[imbalance](**options)
+    with err.status(f"loading {escape(dataset)}"):
+        graph = load(dataset, root=data_root)
+    if protocol is None:
+        return graph, None
+    task = protocol(graph, seed=seed)
+    return task.graph, task.train
+
+
+def show_inspection(
+    graph: Data, folder: Path | None, *, as_json: bool, **options: Any
+) -> dict[str, Any]:
+    """Inspect, show, and write inspect.json and inspect.html if a folder is given.
+
+    Args:
+        graph: The graph.
+        folder: Where the files go, or None.
+        as_json: Print plain JSON instead of a picture.
+        options: What `inspect_graph` takes besides.
+    """
+    with err.status("looking"):
+        found = inspect_graph(graph, **options).as_dict()
+    if as_json:
+        out.print(json.dumps(found, indent=1), soft_wrap=True, markup=False)
+    else:
+        out.print(inspection_view(found))
+    if folder is not None:
+        write_json(found, folder / "inspect.json")
+        write_inspection(found, folder / "inspect.html")
+        told = err if as_json else out
+        for name in ("inspect.json", "inspect.html"):
+            told.print(f"wrote {escape(str(folder / name))}", soft_wrap=True)
+    return found

@@ -1,0 +1,154 @@
+"""Features: how many, how full, constant or missing; nodes that have the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evengraph.inspection.wiring import Bools, Ints
+
+Matrix = NDArray[Any]
+Floats = NDArray[np.float64]
+
+CHUNK_ENTRIES = 4_000_000  # what is looked at in one go, so that no second copy of x is made
+MIX_ONE, MIX_TWO = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Features:
+    """What the columns of x hold.
+
+    Args:
+        count: Number of columns.
+        density: Share of the entries that are not zero.
+        constant: Columns with the same value in every row.
+        missing: Entries that are not a number or infinite.
+        empty_nodes: Nodes whose features are all zero.
+        duplicate_nodes: Nodes with the features of an earlier node; those all zero do not count.
+        conflicting_nodes: Labelled nodes whose duplicates are labelled with another class, too.
+    """
+
+    count: int
+    density: float | None
+    constant: int
+    missing: int
+    empty_nodes: int
+    duplicate_nodes: int
+    conflicting_nodes: int
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Figures of every column, of its finite entries.
+
+    Shapes:
+        all: (F,)
+    """
+
+    low: Floats
+    high: Floats
+    mean: Floats
+    variance: Floats
+    missing: Ints
+    nonzero: Ints
+
+
+def measure_features(
+    x: Matrix, labels: Ints, labelled: Bools, num_classes: int
+) -> tuple[Features, Columns]:
+    """Read all features once.
+
+    Shapes:
+        x: (N, F)
+        labels, labelled: (N,)
+    """
+    columns, prints, full = _read(x)
+    empty = int((~full).sum())
+    duplicates, conflicts = _duplicates(prints[full], labels[full], labelled[full], num_classes)
+    entries = x.shape[0] * x.shape[1]
+    features = Features(
+        count=x.shape[1],
+        density=int(columns.nonzero.sum()) / entries if entries else None,
+        constant=int(((columns.low >= columns.high) & (columns.missing == 0)).sum()),
+        missing=int(columns.missing.sum()),
+        empty_nodes=empty if x.shape[1] else 0,
+        duplicate_nodes=duplicates,
+        conflicting_nodes=conflicts,
+    )
+    return features, columns
+
+
+def _read(x: Matrix) -> tuple[Columns, NDArray[np.uint64], Bools]:
+    """Figures of the columns; a fingerprint of each row, and whether it has any entry."""
+    num_nodes, width = x.shape
+    low, high = np.full(width, np.inf), np.full(width, -np.inf)
+    total, squares = np.zeros(width), np.zeros(width)
+    missing, nonzero = np.zeros(width, np.int64), np.zeros(width, np.int64)
+    prints, full = np.zeros(num_nodes, np.uint64), np.zeros(num_nodes, np.bool_)
+    places = _place_keys(width)
+    # sums of what lies beside the first row stay exact enough for large numbers such as years
+    shift = np.nan_to_num(x[:1].astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0).reshape(-1)
+    for rows in _chunks(num_nodes, width):
+        piece = x[rows]
+        filled = piece != 0
+        full[rows] = filled.any(1)
+        nonzero += filled.sum(0)
+        prints[rows] = _fingerprints(piece, places)
+        beside = piece - shift
+        known = np.isfinite(beside)
+        if not known.all():
+            missing += (~known).sum(0)
+            low = np.minimum(low, np.where(known, piece, np.inf).min(0))
+            high = np.maximum(high, np.where(known, piece, -np.inf).max(0))
+            beside = np.where(known, beside, 0.0)
+        else:
+            low, high = np.minimum(low, piece.min(0)), np.maximum(high, piece.max(0))
+        total += beside.sum(0)
+        squares += np.einsum("ij,ij->j", beside, beside)
+    count = np.maximum(num_nodes - missing, 1)
+    mean = total / count
+    variance = squares / count - mean**2
+    return Columns(low, high, mean + shift, variance, missing, nonzero), prints, full
+
+
+def _chunks(num_nodes: int, width: int) -> Iterator[slice]:
+    step = max(CHUNK_ENTRIES // max(width, 1), 1)
+    for start in range(0, num_nodes, step):
+        yield slice(start, start + step)
+
+
+def _place_keys(width: int) -> NDArray[np.uint64]:
+    """A different odd number for each column, always the same ones."""
+    keys = np.random.default_rng(0).integers(2**63, size=width, dtype=np.uint64)
+    return keys * np.uint64(2) + np.uint64(1)
+
+
+def _fingerprints(piece: Matrix, places: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """64 bits of each row; two different rows share them by a chance of about 1 in 10^19."""
+    single = piece.dtype == np.float32
+    plain: Matrix = piece.astype(np.float32 if single else np.float64)
+    plain += 0.0  # -0.0 becomes 0.0
+    bits = plain.view(np.uint32 if single else np.uint64).astype(np.uint64)
+    # the low bits of most floats are zero, and would stay so in a sum of products
+    bits = bits * MIX_ONE
+    bits ^= bits >> np.uint64(29)
+    bits *= MIX_TWO
+    bits ^= bits >> np.uint64(32)
+    found: NDArray[np.uint64] = bits @ places
+    return found
+
+
+def _duplicates(
+    prints: NDArray[np.uint64], labels: Ints, labelled: Bools, num_classes: int
+) -> tuple[int, int]:
+    """Nodes that repeat an earlier one, and labelled nodes that contradict one another."""
+    _, group = np.unique(prints, return_inverse=True)
+    num_groups = int(group.max()) + 1 if len(group) else 0
+    pairs = np.unique(group[labelled] * num_classes + labels[labelled])
+    classes = np.bincount(pairs // num_classes, minlength=num_groups)
+    conflicts = int((classes[group[labelled]] > 1).sum())
+    return len(prints) - num_groups, conflicts

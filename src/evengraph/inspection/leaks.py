@@ -1,0 +1,187 @@
+"""Leaks: a label or an id that hides among the features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evengraph.inspection.features import Columns, Matrix
+from evengraph.inspection.telling import Told, group_numbers, sample_rows, what_tells
+from evengraph.inspection.wiring import Ints
+
+TELLS = 0.95  # share of the guessing error that a column must take away to be suspect
+LEAST_ROWS = 20  # fewer rows than this all look like ids
+DISTINCT = 0.99  # share of rows with a value of their own that makes a column look like an id
+BLOCK = 256  # columns that are copied at a time
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leak:
+    """A column that should not be among the features.
+
+    Args:
+        column: Its name.
+        kind: "copy" of the label, tells the "label", tells one "class", or looks like an "id".
+        strength: Share of the guessing error that it takes away, for "label" and "class".
+        class_name: The class that it tells.
+    """
+
+    column: str
+    kind: str
+    strength: float | None = None
+    class_name: str | None = None
+
+
+def leaks_in_features(
+    x: Matrix, columns: Columns, labels: Ints, names: Sequence[str], column_names: Sequence[str]
+) -> list[Leak]:
+    """Look at every column of x by itself.
+
+    Args:
+        x: The features.
+        columns: Figures of its columns.
+        labels: Classes of the labelled nodes, -1 for all others.
+        names: A name for each class.
+        column_names: A name for each feature, or none.
+
+    Shapes:
+        x: (N, F), labels: (N,)
+    """
+    rows = sample_rows(labels, len(names))
+    classes = labels[rows]
+    totals = np.bincount(classes, minlength=len(names))
+    found = []
+    for start in range(0, x.shape[1], BLOCK):
+        block = np.ascontiguousarray(x[:, start : start + BLOCK][rows].T)
+        for place, values in enumerate(block, start):
+            name = column_names[place] if column_names else f"feature {place}"
+            told = what_tells(_table(values, classes, totals))
+            leak = _judge(name, told, names)
+            if leak is None and _evenly_spaced(x, columns, place):
+                leak = Leak(column=name, kind="id")
+            found += [leak] if leak else []
+    return found
+
+
+def leaks_in_table(table: Any, label: str, id: str | None) -> list[Leak]:
+    """Look at every column of a user's table by itself, before it became features.
+
+    Args:
+        table: A pandas DataFrame with a row for each node.
+        label: Name of its label column; an empty cell is unlabelled.
+        id: Name of its id column.
+    """
+    import pandas as pd
+
+    for name in (label, *([] if id is None else [id])):
+        if name not in table.columns:
+            known = ", ".join(map(str, table.columns))
+            raise ValueError(f"the table must have a column {name!r}; it has: {known}.")
+    words = table[label].astype(object).where(table[label].notna(), "").astype(str).str.strip()
+    labels, names = pd.factorize(words.where(words != ""))
+    labels, names = labels.astype(np.int64), [str(name) for name in names]
+    rows = sample_rows(labels, len(names))
+    classes = labels[rows]
+    found = []
+    for name in table.columns:
+        if name in (label, id):
+            continue
+        column = table[name]
+        leak = None
+        if names:
+            groups = _groups(column.iloc[rows], len(names))
+            leak = _judge(str(name), what_tells(_counts(groups, classes, len(names))), names)
+        if leak is None and _looks_like_id(column, None if id is None else table[id]):
+            leak = Leak(column=str(name), kind="id")
+        found += [leak] if leak else []
+    return found
+
+
+def _judge(column: str, told: Told, names: Sequence[str]) -> Leak | None:
+    if told.copy:
+        return Leak(column=column, kind="copy", strength=1.0)
+    if told.label >= TELLS:
+        return Leak(column=column, kind="label", strength=told.label)
+    if told.by_class.max() >= TELLS:
+        best = int(told.by_class.argmax())
+        strength = float(told.by_class[best])
+        return Leak(column=column, kind="class", strength=strength, class_name=names[best])
+    return None
+
+
+def _table(values: NDArray[Any], classes: Ints, totals: Ints) -> NDArray[np.int64]:
+    """Classes of each group of equal values; only what is not zero is sorted.
+
+    Shapes:
+        values, classes: (M,), totals: (C,), returns: (groups, C)
+    """
+    filled = np.flatnonzero(values)
+    num_classes = len(totals)
+    if not len(filled):
+        return totals[None, :].astype(np.int64)
+    groups = group_numbers(values[filled], num_classes)
+    counts = _counts(groups, classes[filled], num_classes)
+    return np.vstack([counts, totals - counts.sum(0)])
+
+
+def _counts(groups: Ints, classes: Ints, num_classes: int) -> NDArray[np.int64]:
+    """How many nodes of each class each group holds, (groups, C)."""
+    number = int(groups.max()) + 1
+    counts = np.bincount(groups * num_classes + classes, minlength=number * num_classes)
+    return counts.reshape(number, num_classes)
+
+
+def _evenly_spaced(x: Matrix, columns: Columns, place: int) -> bool:
+    """Whether a column counts the nodes: all values different and equally far apart.
+
+    Mean and variance of such a column are known beforehand, so hardly any column is sorted.
+    """
+    number = len(x)
+    span = columns.high[place] - columns.low[place]
+    if number < LEAST_ROWS or columns.missing[place] or not span > 0:
+        return False
+    middle = (columns.mean[place] - columns.low[place]) / span
+    spread = columns.variance[place] / span**2 * 12 * (number - 1) / (number + 1)
+    if abs(middle - 0.5) > 1e-3 or abs(spread - 1) > 1e-2:
+        return False
+    steps = np.diff(np.sort(x[:, place].astype(np.float64))) * (number - 1) / span
+    return bool((np.abs(steps - 1) < 0.25).all())
+
+
+def _groups(column: Any, num_classes: int) -> Ints:
+    """Numbers of the values of a table's column; a missing value is a value, too."""
+    import pandas as pd
+
+    if pd.api.types.is_datetime64_any_dtype(column):
+        column = column.astype("int64")
+    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
+        return group_numbers(column.to_numpy(dtype=np.float64, na_value=np.nan), num_classes)
+    words = column.astype(object).where(column.notna(), "").astype(str)
+    groups: Ints = pd.factorize(words)[0].astype(np.int64)
+    return groups
+
+
+def _looks_like_id(column: Any, ids: Any) -> bool:
+    """Whole numbers or single words that hardly ever repeat, or the ids themselves."""
+    import pandas as pd
+
+    known = column.dropna()
+    if len(known) < LEAST_ROWS or pd.api.types.is_bool_dtype(column):
+        return False
+    if ids is not None and bool((known.astype(str) == ids[known.index].astype(str)).all()):
+        return True
+    if pd.api.types.is_numeric_dtype(column):
+        numbers = known.to_numpy(dtype=np.float64)
+        if not (numbers == np.floor(numbers)).all():
+            return False
+    elif pd.api.types.is_datetime64_any_dtype(column):
+        return False
+    else:
+        known = known.astype(str)
+        if known.str.contains(r"\s", regex=True).mean() > 1 - DISTINCT:
+            return False  # texts are all different, too, and may well say something
+    return bool(known.nunique() >= DISTINCT * len(known))

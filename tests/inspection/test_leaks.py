@@ -1,0 +1,130 @@
+import numpy as np
+import pytest
+
+from evengraph.inspection.features import measure_features
+from evengraph.inspection.leaks import leaks_in_features, leaks_in_table
+
+NAMES = ["a", "b", "c"]
+RNG = np.random.default_rng(1)
+LABELS = RNG.choice(3, size=600, p=[0.7, 0.25, 0.05])
+SOME = np.where(RNG.random(600) < 0.6, LABELS, -1)
+
+
+def leaks(columns, labels=SOME, names=()):
+    x = np.stack(columns, axis=1).astype(np.float32)
+    _, figures = measure_features(x, LABELS, labels >= 0, 3)
+    return leaks_in_features(x, figures, labels, NAMES, names)
+
+
+def one(column, **options):
+    """The leak of a column that stands between two harmless ones."""
+    found = leaks([RNG.normal(size=600), column, RNG.integers(3, size=600)], **options)
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
+@pytest.mark.parametrize(
+    "copied", [LABELS, 2 - LABELS, 10.5 + LABELS, np.array([4, 9, -1])[LABELS]]
+)
+def test_a_copy_of_the_label(copied):
+    leak = one(copied)
+    assert (leak.column, leak.kind, leak.strength) == ("feature 1", "copy", 1.0)
+
+
+def test_nearly_the_label():
+    noisy = np.where(RNG.random(600) < 0.01, 1, LABELS)
+    leak = one(noisy, names=["x", "y_copy", "z"])
+    assert (leak.column, leak.kind) == ("y_copy", "label")
+    assert 0.95 <= leak.strength < 1
+
+
+def test_the_label_with_noise_on_top():
+    assert one(LABELS + 0.1 * RNG.normal(size=600)).kind == "label"
+
+
+def test_one_class_told():
+    leak = one(np.where(LABELS == 1, RNG.integers(1, 4, size=600), 0))
+    assert (leak.kind, leak.class_name) == ("class", "b")
+
+
+def test_strong_but_honest_features_pass():
+    assert one(np.where(RNG.random(600) < 0.25, RNG.integers(3, size=600), LABELS)) is None
+    assert one(LABELS + RNG.normal(size=600)) is None
+    assert one(np.ones(600)) is None
+
+
+def test_too_few_labels_prove_nothing():
+    few = np.full(600, -1)
+    few[[np.flatnonzero(label == LABELS)[place] for label in range(3) for place in range(4)]] = 0
+    few = np.where(few == 0, LABELS, -1)
+    assert one(LABELS, labels=few) is None
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.01])
+def test_a_column_that_counts_the_nodes(scale):
+    assert one(scale * RNG.permutation(600) - 5).kind == "id"
+
+
+def test_evenly_spread_values_are_no_ids():
+    assert one(RNG.random(600)) is None
+    assert one(np.arange(600) // 2) is None
+
+
+def table(**columns):
+    pd = pytest.importorskip("pandas")
+    words = np.array(["fraud", "fine", "unsure"])[LABELS]
+    plain = {"key": [f"n{place}" for place in range(600)]}
+    plain["topic"] = np.where(SOME >= 0, words, "")
+    plain["amount"] = RNG.normal(size=600)
+    plain["city"] = RNG.choice(["Rome", "Bonn"], size=600)
+    plain["title"] = [f"a text about {place}" for place in range(600)]
+    return pd.DataFrame(plain | columns)
+
+
+def kinds(frame):
+    return {leak.column: leak.kind for leak in leaks_in_table(frame, "topic", "key")}
+
+
+def test_a_table_without_leaks():
+    assert kinds(table()) == {}
+
+
+def test_leaks_of_a_table():
+    words = np.array(["fraud", "fine", "unsure"])[LABELS]
+    frame = table(
+        copied=words,
+        code=np.array([7, 1, 3])[LABELS],
+        nearly=np.where(RNG.random(600) < 0.01, "fine", words),
+        closed_on=[
+            f"day {place % 9}" if label == 1 else None for place, label in enumerate(LABELS)
+        ],
+        again=[f"n{place}" for place in range(600)],
+        row=np.arange(600) * 17,
+        when=np.arange("2020-01-01", "2021-08-23", dtype="datetime64[D]"),
+        flag=RNG.random(600) < 0.5,
+    )
+    assert kinds(frame) == {
+        "copied": "copy",
+        "code": "copy",
+        "nearly": "label",
+        "closed_on": "class",
+        "again": "id",
+        "row": "id",
+    }
+
+
+def test_empty_cells_and_odd_values_do_no_harm():
+    frame = table(
+        empty=[None] * 600, mixed=[1, "two", None, 3.5, [4]] * 120, half=[1.5, None] * 300
+    )
+    frame.loc[3, "topic"] = None
+    assert kinds(frame) == {}
+    assert kinds(frame.assign(topic="")) == {}
+
+
+def test_a_column_that_is_not_there():
+    frame = table()
+    with pytest.raises(ValueError, match=r"column 'Topic'; it has: key, topic, amount"):
+        leaks_in_table(frame, "Topic", "key")
+    with pytest.raises(ValueError, match="column 'name'"):
+        leaks_in_table(frame, "topic", "name")

@@ -1,0 +1,63 @@
+import json
+
+import pytest
+
+from test_cli import call
+
+
+def test_inspect_shows_and_writes(tmp_path, capsys):
+    assert call("inspect", "toy", "--labelled", "0.1", "--out", str(tmp_path / "look")) == 0
+    shown = capsys.readouterr().out
+    for word in ("toy", "class 4", "≤4", "What to do:", "Uni-GNN", "inspect.html"):
+        assert word in shown
+    found = json.loads((tmp_path / "look" / "inspect.json").read_text())
+    assert found["labels"]["num_labelled"] == 199
+    assert found["reach"]["hops"] == 4
+    assert "A look at toy" in (tmp_path / "look" / "inspect.html").read_text()
+    names = sorted(path.name for path in (tmp_path / "look").iterdir())
+    assert names == ["inspect.html", "inspect.json"]
+
+
+def test_inspect_prints_json_alone(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert call("inspect", "toy", "--json", "--hops", "2") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["name"] == "toy"
+    assert found["labels"]["labelled_share"] == 1.0
+    assert not list(tmp_path.iterdir())
+
+
+def test_inspect_sees_what_a_protocol_trains_on(capsys):
+    words = ["--imbalance", "step", "--minority", "2", "--ratio", "0.2", "--json"]
+    assert call("inspect", "toy", *words) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert sorted(found["labels"]["labelled"]) == [4, 4, 20, 20, 20]
+
+
+def test_the_seed_draws_the_labels(capsys):
+    seen = []
+    for seed in ("5", "5", "6"):
+        assert call("inspect", "toy", "--labelled", "0.05", "--seed", seed, "--json") == 0
+        seen.append(json.loads(capsys.readouterr().out)["reach"])
+    assert seen[0] == seen[1] != seen[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["coraa"], "coraa"),
+        (["toy", "--labelled", "2"], "between 0 and 1, got 2"),
+        (["toy", "--labelled", "0.1", "--imbalance", "step"], "not both"),
+        (["toy", "--minority", "2"], "--minority needs --imbalance"),
+        (["toy", "--imbalance", "steps"], "longtail"),
+        (["toy", "--imbalance", "natural", "--minority", "2"], "natural has no --minority"),
+        (["toy", "--hops", "0"], "hops must be at least 1"),
+    ],
+)
+def test_mistakes_are_one_line(words, told, tmp_path, capsys):
+    assert call("inspect", *words, "--out", str(tmp_path / "look")) == 2
+    shown = capsys.readouterr()
+    assert told in shown.err
+    assert len(shown.err.strip().splitlines()) == 1
+    assert shown.out == ""
+    assert not (tmp_path / "look").exists()
