@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evengraph import data, imbalance, methods, metrics, ops
-    from evengraph.data import load, toy
+    from evengraph.data import from_frames, from_matrix, from_networkx, load, open_graph, toy
     from evengraph.methods import (
         GCN,
         LTE4G,
@@ -49,7 +49,11 @@ _HOMES = {
     "fit_many": "methods",
     "Task": "task",
     "evaluate": "metrics",
+    "from_frames": "data",
+    "from_matrix": "data",
+    "from_networkx": "data",
     "load": "data",
+    "open_graph": "data",
     "toy": "data",
 }
 _ROOMS = ("data", "imbalance", "methods", "metrics", "ops")
@@ -70,10 +74,14 @@ __all__ = [
     "data",
     "evaluate",
     "fit_many",
+    "from_frames",
+    "from_matrix",
+    "from_networkx",
     "imbalance",
     "load",
     "methods",
     "metrics",
+    "open_graph",
     "ops",
     "toy",
 ]

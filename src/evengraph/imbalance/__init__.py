@@ -1,6 +1,8 @@
 """Protocols: small objects that turn a graph and a seed into a task."""
 
 from evengraph.imbalance.base import Imbalance
+from evengraph.imbalance.bytime import ByTime
+from evengraph.imbalance.given import Given
 from evengraph.imbalance.longtail import LongTail
 from evengraph.imbalance.natural import Natural
 from evengraph.imbalance.publicstep import PublicStep
@@ -11,6 +13,17 @@ IMBALANCES = {
     "longtail": LongTail,
     "natural": Natural,
     "publicstep": PublicStep,
+    "given": Given,
+    "bytime": ByTime,
 }
 
-__all__ = ["IMBALANCES", "Imbalance", "LongTail", "Natural", "PublicStep", "Step"]
+__all__ = [
+    "IMBALANCES",
+    "ByTime",
+    "Given",
+    "Imbalance",
+    "LongTail",
+    "Natural",
+    "PublicStep",
+    "Step",
+]
