@@ -34,7 +34,7 @@ def tidy_edges(source: Ints, target: Ints, num_nodes: int) -> tuple[Tensor, list
     both = _once(np.concatenate([directed, target * num_nodes + source]))
     both_ways = (2 * len(directed) - len(both)) // 2
     if both_ways:
-        notes.append(f"{were(both_ways, 'edge')} given in both directions and count once.")
+        notes.append(f"{were(both_ways, 'edge')} given in both directions and merged.")
     if both_ways * 2 < len(directed):
         notes.append("Edges are taken as undirected.")
     edges = np.stack([both // num_nodes, both % num_nodes])

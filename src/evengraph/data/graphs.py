@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 import zipfile
+import zlib
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -100,10 +102,12 @@ def read_npz(path: Path) -> OwnGraph:
     -1 for unlabelled; `class_names`; `ids`; `time`; `train_mask`, `val_mask`, `test_mask`.
     """
     _need_file(path)
+    if not zipfile.is_zipfile(path):
+        raise ValueError(f"{path} cannot be read as npz: it is no archive of numpy.savez.")
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"{path} cannot be read as npz: {_short(error)}.") from None
     try:
         return _from_parts(arrays, str(path))
@@ -124,10 +128,11 @@ def read_pyg(path: Path) -> OwnGraph:
     known = [Data, GlobalStorage, *_classes(module, "DataEdgeAttr", "DataTensorAttr")]
     allowed = getattr(torch.serialization, "safe_globals", lambda classes: nullcontext())
     try:
-        with allowed(known):
+        with allowed(known), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # on what is odd in a file that it then refuses
             found = torch.load(path, map_location="cpu", weights_only=True)
     except (UnpicklingError, RuntimeError, EOFError, ValueError, KeyError, OSError) as error:
-        if "Unsupported" in str(error):
+        if zipfile.is_zipfile(path) and "GLOBAL" in str(error):
             raise ValueError(
                 f"{path} holds more than a graph of tensors, which torch's safe mode refuses; "
                 "write it again with torch.save(data.to_dict(), path)."

@@ -65,17 +65,17 @@ def assemble(
 ) -> OwnGraph:
     """Put the parts together."""
     num_nodes = len(features)
-    y = torch.full((num_nodes,), -1) if labels is None else torch.from_numpy(labels)
+    y = torch.full((num_nodes,), -1) if labels is None else torch.tensor(labels)
     graph = Data(x=features, edge_index=edge_index, y=y)
     if class_names:
         graph.class_names = list(class_names)
-    known = {name: torch.from_numpy(mask) for name, mask in masks.items() if mask.any()}
+    known = {name: torch.tensor(mask) for name, mask in masks.items() if mask.any()}
     for name, mask in known.items():
         graph[f"{name}_mask"] = mask
         without = int((mask & (y < 0)).sum())
         if without and labels is not None:
             notes.append(f"{without} of the {name} nodes have no label and are left out of it.")
-    when = None if times is None else torch.from_numpy(times)
+    when = None if times is None else torch.tensor(times)
     if when is not None:
         graph.time = when
         unknown = int(torch.isnan(when).sum())

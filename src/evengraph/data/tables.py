@@ -87,16 +87,20 @@ def _read_csv(text: str, path: Path, separator: str | None) -> Any:
     separator = separator or _separator(text)
     header = _check_rows(text, path, separator)
     pandas = need_pandas()
-    table = pandas.read_csv(
-        io.StringIO(text),
-        sep=separator,
-        dtype=str,
-        keep_default_na=False,
-        na_values=[""],
-        skipinitialspace=True,
-        index_col=False,
-        engine="c",
-    )
+    try:
+        table = pandas.read_csv(
+            io.StringIO(text),
+            sep=separator,
+            dtype=str,
+            keep_default_na=False,
+            na_values=[""],
+            skipinitialspace=True,
+            index_col=False,
+            engine="c",
+        )
+    except pandas.errors.ParserError as error:
+        reason = str(error).rpartition("C error: ")[2].strip().rstrip(".")
+        raise ValueError(f"{path} cannot be read: {reason}; is a quote not closed?") from None
     table.columns = [name or f"Unnamed: {index}" for index, name in enumerate(header)]
     comma = separator == ";"
     return pandas.DataFrame({name: _converted(table[name], comma) for name in table.columns})
