@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evengraph import data, imbalance, methods, metrics, nn, ops, transforms
-    from evengraph.data import load, toy
+    from evengraph.data import from_frames, from_matrix, from_networkx, load, open_graph, toy
     from evengraph.explaining import explain
     from evengraph.inspection import inspect_graph
     from evengraph.keeping import load_model
@@ -53,9 +53,13 @@ _HOMES = {
     "Task": "task",
     "evaluate": "metrics",
     "explain": "explaining",
+    "from_frames": "data",
+    "from_matrix": "data",
+    "from_networkx": "data",
     "inspect_graph": "inspection",
     "load": "data",
     "load_model": "keeping",
+    "open_graph": "data",
     "toy": "data",
 }
 _ROOMS = ("data", "imbalance", "methods", "metrics", "nn", "ops", "transforms")
@@ -77,6 +81,9 @@ __all__ = [
     "evaluate",
     "explain",
     "fit_many",
+    "from_frames",
+    "from_matrix",
+    "from_networkx",
     "imbalance",
     "inspect_graph",
     "load",
@@ -84,6 +91,7 @@ __all__ = [
     "methods",
     "metrics",
     "nn",
+    "open_graph",
     "ops",
     "toy",
     "transforms",

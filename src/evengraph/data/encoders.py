@@ -1,0 +1,245 @@
+"""One column of a table to numbers: fitted once, then plain values that JSON can hold.
+
+What fitting found (with scikit-learn) is all that `transform` uses, so that rows of next week go
+through exactly what the rows of today went through.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evengraph.data.values import Floats, booleans, empty, names_of, numbers, place, seconds
+
+MOST_CATEGORIES = 50
+TEXT_BUCKETS = 256
+LARGEST = 1e6
+"""No feature is larger: a cell of next week that is out of all bounds must not swamp the rest."""
+
+
+class NothingToLearn(ValueError):
+    """A column that cannot help; the message is the reason."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number:
+    """Numbers: empty cells get the median, then mean 0 and deviation 1."""
+
+    column: str
+    median: float
+    mean: float
+    scale: float
+
+    @classmethod
+    def fit(cls, values: Any, table: str) -> Self:
+        """Find median, mean and deviation."""
+        return cls(column=str(values.name), **_location(cls.read(values, table)))
+
+    @staticmethod
+    def read(values: Any, table: str) -> Floats:
+        """The cells as numbers."""
+        return numbers(values, table)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return (self.column,)
+
+    def transform(self, values: Any, table: str) -> Floats:
+        """The feature of every row, (N, 1)."""
+        found = self.read(values, table)
+        found = np.where(np.isnan(found), self.median, found)
+        with np.errstate(over="ignore"):
+            scaled = found / self.scale - self.mean / self.scale
+        bounded: Floats = np.clip(scaled, -LARGEST, LARGEST)[:, None]
+        return bounded
+
+
+@dataclass(frozen=True, kw_only=True)
+class Date(Number):
+    """Dates: seconds since 1970, treated as numbers."""
+
+    @staticmethod
+    def read(values: Any, table: str) -> Floats:
+        """The cells as seconds."""
+        return seconds(values, table)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Boolean:
+    """True is 1, false is -1, an empty cell 0."""
+
+    column: str
+
+    @classmethod
+    def fit(cls, values: Any, table: str) -> Self:
+        """Nothing to find, but a column that never changes is refused."""
+        _refuse_constant(booleans(values, table))
+        return cls(column=str(values.name))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return (self.column,)
+
+    def transform(self, values: Any, table: str) -> Floats:
+        """The feature of every row, (N, 1)."""
+        return booleans(values, table)[:, None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Category:
+    """A column for each common value, one for all rare ones; unknown and empty cells are all 0."""
+
+    column: str
+    common: tuple[str, ...]
+    rare: tuple[str, ...]
+
+    @classmethod
+    def fit(cls, values: Any, table: str) -> Self:
+        """Find the values that come at least twice, the most common ones."""
+        from sklearn.preprocessing import OneHotEncoder
+
+        names = names_of(values[~empty(values)])
+        if len(set(names)) == len(names) > 1:
+            raise NothingToLearn("no value comes twice, as with an id")
+        if len(set(names)) == 1 and len(names) == len(values):
+            raise NothingToLearn("it has the same value everywhere")
+        encoder = OneHotEncoder(min_frequency=2, max_categories=MOST_CATEGORIES)
+        encoder.fit(names.astype(object)[:, None])
+        rare = encoder.infrequent_categories_[0]
+        rare = () if rare is None else tuple(str(name) for name in rare)
+        known = set(rare)
+        common = tuple(str(name) for name in encoder.categories_[0] if name not in known)
+        return cls(column=str(values.name), common=common, rare=rare)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features."""
+        named = (*self.common, "(rare)") if self.rare else self.common
+        return tuple(f"{self.column}={name}" for name in named)
+
+    def transform(self, values: Any, table: str) -> Floats:
+        """The features of every row, (N, common and perhaps 1)."""
+        places = {name: index for index, name in enumerate(self.common)}
+        places |= dict.fromkeys(self.rare, len(self.common))
+        found = np.array([places.get(name, -1) for name in names_of(values)], dtype=np.int64)
+        found[empty(values)] = -1
+        features = np.zeros((len(values), len(self.names)))
+        rows = np.flatnonzero(found >= 0)
+        features[rows, found[rows]] = 1
+        return features
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text:
+    """Long text: words hashed into buckets, TF-IDF, length 1; empty cells are all 0."""
+
+    column: str
+    idf: tuple[float, ...]
+
+    @classmethod
+    def fit(cls, values: Any, table: str) -> Self:
+        """Find how rare the words of each bucket are."""
+        from sklearn.feature_extraction.text import TfidfTransformer
+
+        counts = _hashed(values, TEXT_BUCKETS)
+        if not counts.nnz:
+            raise NothingToLearn("it holds no words")
+        idf = TfidfTransformer().fit(counts).idf_
+        return cls(column=str(values.name), idf=tuple(float(value) for value in idf))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return tuple(f"{self.column}#{bucket}" for bucket in range(len(self.idf)))
+
+    def transform(self, values: Any, table: str) -> Floats:
+        """The features of every row, (N, buckets)."""
+        from sklearn.preprocessing import normalize
+
+        weighted = _hashed(values, len(self.idf)).multiply(np.array(self.idf)[None])
+        return np.asarray(normalize(weighted.tocsr()).toarray(), dtype=np.float64)
+
+
+ColumnEncoder = Number | Date | Boolean | Category | Text
+KINDS: dict[str, type[ColumnEncoder]] = {
+    "number": Number,
+    "date": Date,
+    "boolean": Boolean,
+    "category": Category,
+    "text": Text,
+}
+
+
+def as_dict(encoder: ColumnEncoder) -> dict[str, Any]:
+    """An encoder as JSON can hold it."""
+    kind = next(name for name, known in KINDS.items() if known is type(encoder))
+    plain = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(encoder).items()}
+    return {"kind": kind, **plain}
+
+
+def from_dict(stored: dict[str, Any]) -> ColumnEncoder:
+    """The encoder that `as_dict` stored."""
+    fields: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
+    }
+    kind = fields.pop("kind", None)
+    if kind not in KINDS:
+        raise ValueError(f"kind of an encoder must be one of {', '.join(KINDS)}, got {kind!r}.")
+    try:
+        return KINDS[kind](**fields)
+    except TypeError as error:
+        raise ValueError(f"The stored encoder of kind {kind!r} is not whole: {error}.") from None
+
+
+def is_long(values: Any) -> bool:
+    """Whether text is prose: four words a cell or more, on the whole."""
+    cells = values[~empty(values)]
+    return bool(np.mean([len(str(cell).split()) for cell in cells]) >= 4)
+
+
+def fit_location(column: str, found: Floats) -> Number:
+    """An encoder of numbers that are no column of a table."""
+    return Number(column=column, **_location(found))
+
+
+def check_columns(table: Any, columns: Any, name: str) -> None:
+    """Refuse a table without one of these columns."""
+    missing = [column for column in columns if column not in table.columns]
+    if missing:
+        raise ValueError(
+            f"{place(name, missing[0])} is missing; there are "
+            f"{', '.join(map(str, table.columns)) or 'none'}."
+        )
+
+
+def _location(found: Floats) -> dict[str, float]:
+    from sklearn.impute import SimpleImputer
+    from sklearn.preprocessing import StandardScaler
+
+    _refuse_constant(found[~np.isnan(found)])
+    largest = float(np.nanmax(np.abs(found)))  # squares of very large numbers would overflow
+    imputer = SimpleImputer(strategy="median").fit(found[:, None] / largest)
+    scaler = StandardScaler().fit(imputer.transform(found[:, None] / largest))
+    return {
+        "median": float(imputer.statistics_[0]) * largest,
+        "mean": float(scaler.mean_[0]) * largest,
+        "scale": float(scaler.scale_[0]) * largest,
+    }
+
+
+def _refuse_constant(found: NDArray[Any]) -> None:
+    if not len(found) or (found == found[0]).all():
+        raise NothingToLearn("it has the same value everywhere")
+
+
+def _hashed(values: Any, buckets: int) -> Any:
+    """How often words of each bucket come in every cell, sparse, (N, buckets)."""
+    from sklearn.feature_extraction.text import HashingVectorizer
+
+    hashing = HashingVectorizer(n_features=buckets, alternate_sign=False, norm=None)
+    return hashing.transform(np.where(empty(values), "", names_of(values)))

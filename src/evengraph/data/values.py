@@ -1,0 +1,226 @@
+"""Cells of a table: which are empty, what they are called, what they are as numbers or dates.
+
+Everything that reads a user's column goes through here, so that an id, a label and a feature are
+understood alike and a complaint about one names the table, the column and the row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+
+# What programs write for a value that is not there. Only columns of numbers, dates and labels know
+# them: as an id or a category, NA is a country. "none" is a grade of many a disease, so no label.
+EMPTY_LABELS = frozenset({"", "nan", "na", "n/a", "#n/a", "<na>", "null"})
+EMPTY_NUMBERS = EMPTY_LABELS | {"none", "nat"}
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?")
+
+
+def need_pandas() -> Any:
+    """The module pandas, or one line that says how to get it."""
+    try:
+        import pandas
+    except ImportError:
+        raise ValueError(
+            "Tables need pandas and scikit-learn: pip install 'evengraph[tables]'."
+        ) from None
+    return pandas
+
+
+def table_name(table: Any, fallback: str) -> str:
+    """What to call a table: its file where it came from one."""
+    return str(table.attrs.get("file", fallback))
+
+
+def place(table: str, column: str, index: int | None = None) -> str:
+    """How a complaint begins; rows are counted from 1, without the header."""
+    return f"{table}, column {column!r}" + ("" if index is None else f", row {index + 1}")
+
+
+def were(many: int, what: str) -> str:
+    """How a note begins: `1 edge was`, `3 edges were`."""
+    return f"{many} {what} was" if many == 1 else f"{many} {what}s were"
+
+
+def empty(values: Any, words: Iterable[str] = ("",)) -> Bools:
+    """Which cells hold nothing: missing, blank, or a word for it, (N,)."""
+    missing: Bools = np.asarray(values.isna(), dtype=bool)
+    if _may_hold_text(values):
+        words = frozenset(words)
+        text = [isinstance(v, str) and v.strip().lower() in words for v in values.to_numpy(object)]
+        missing = missing | np.array(text, dtype=bool)
+    return missing
+
+
+def name_of(value: Any) -> str:
+    """One name for a value however a table spells it: 3, 3.0 and "3" are all "3"."""
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value))
+    if isinstance(value, Integral):
+        return str(int(value))
+    if isinstance(value, Real):
+        number = float(value)
+        return str(int(number)) if number.is_integer() else repr(number)
+    return str(value)
+
+
+def names_of(values: Any) -> NDArray[Any]:
+    """The names of a column's values, (N,); each different value is named once."""
+    codes, different = need_pandas().factorize(values.to_numpy(object), use_na_sentinel=False)
+    names = np.array([name_of(value) for value in different], dtype=object)
+    return names[codes] if len(names) else names
+
+
+def kind_of(values: Any, table: str) -> str:
+    """What a column holds: empty, boolean, number, date or text; refuses a mixture.
+
+    Text that is a number in every cell is a number, unless one begins with a zero, as codes do.
+    Text counts as a mixture when four cells in five or more are numbers and the others are not.
+    """
+    pandas = need_pandas()
+    column = str(values.name)
+    full = values[~empty(values, EMPTY_NUMBERS)]
+    if not len(full):
+        # words for nothing are text after all when there is nothing else
+        return "empty" if empty(values).all() else "text"
+    types = pandas.api.types
+    if types.is_datetime64_any_dtype(full.dtype):
+        return "date"
+    if types.is_timedelta64_dtype(full.dtype):
+        return "number"
+    kind = types.infer_dtype(full.astype(object), skipna=True)
+    if kind == "boolean":
+        return "boolean"
+    if kind in ("integer", "floating", "mixed-integer-float", "decimal"):
+        return "number"
+    if kind in ("date", "datetime", "datetime64"):
+        return "date"
+    if kind == "string":
+        return _kind_of_text(full, values, table)
+    row, value = _odd_one(values, full)
+    if isinstance(value, list | tuple | dict | set | np.ndarray):
+        raise ValueError(
+            f"{place(table, column, row)} holds a {type(value).__name__}; a cell must hold one "
+            "number, text, date or boolean: spread it over several columns."
+        )
+    raise ValueError(
+        f"{place(table, column, row)} holds {_shown(value)}, other rows hold "
+        f"{_shown(full.iloc[0])}: mixed types; make them all numbers or all text."
+    )
+
+
+def numbers(values: Any, table: str) -> Floats:
+    """A column as numbers with NaN where it is empty, (N,); infinity and text are refused."""
+    pandas = need_pandas()
+    column = str(values.name)
+    if pandas.api.types.is_timedelta64_dtype(values.dtype):
+        return np.asarray(values.dt.total_seconds(), dtype=np.float64)
+    gone = empty(values, EMPTY_NUMBERS)
+    plain = values.astype(object).where(~gone, None)
+    if _may_hold_text(values):
+        plain = plain.map(lambda value: value.strip() if isinstance(value, str) else value)
+    found = np.array(pandas.to_numeric(plain, errors="coerce"), dtype=np.float64)
+    wrong = np.isnan(found) & ~gone
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise ValueError(
+            f"{place(table, column, row)} holds {_shown(values.iloc[row])}; a number is needed, or "
+            "an empty cell where there is none."
+        )
+    found[gone] = np.nan
+    infinite = np.isinf(found)
+    if infinite.any():
+        raise ValueError(
+            f"{place(table, column, int(infinite.argmax()))} is infinite; leave the cell empty "
+            "where there is no number."
+        )
+    return found
+
+
+def seconds(values: Any, table: str) -> Floats:
+    """A column of dates as seconds since 1970 in UTC, NaN where it is empty, (N,)."""
+    pandas = need_pandas()
+    gone = empty(values, EMPTY_NUMBERS)
+    plain = values.astype(object).where(~gone, None) if _may_hold_text(values) else values
+    dates = pandas.to_datetime(plain, format="ISO8601", utc=True, errors="coerce")
+    wrong = np.asarray(dates.isna(), dtype=bool) & ~gone
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise ValueError(
+            f"{place(table, str(values.name), row)} holds {_shown(values.iloc[row])}; a date is "
+            "needed, such as 2024-05-31 or 2024-05-31T18:00:00Z."
+        )
+    since = (dates - pandas.Timestamp(0, tz="UTC")) / pandas.Timedelta(seconds=1)
+    return np.asarray(since, dtype=np.float64)
+
+
+def booleans(values: Any, table: str) -> Floats:
+    """A column of booleans as 1, -1 and, where it is empty, 0, (N,)."""
+    known = {"true": 1.0, "1": 1.0, "false": -1.0, "0": -1.0}
+    words = [name.lower() for name in names_of(values)]
+    gone = empty(values, EMPTY_NUMBERS)
+    found = np.array([known.get(word, np.nan) for word in words], dtype=np.float64)
+    found[gone] = 0
+    wrong = np.isnan(found)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise ValueError(
+            f"{place(table, str(values.name), row)} holds {_shown(values.iloc[row])}; true or "
+            "false is needed, or an empty cell."
+        )
+    return found
+
+
+def _may_hold_text(values: Any) -> bool:
+    types = need_pandas().api.types
+    return not (
+        types.is_bool_dtype(values.dtype)
+        or types.is_numeric_dtype(values.dtype)
+        or types.is_datetime64_any_dtype(values.dtype)
+        or types.is_timedelta64_dtype(values.dtype)
+    )
+
+
+def _kind_of_text(full: Any, values: Any, table: str) -> str:
+    text = full.astype(object).str.strip()
+    found = np.asarray(need_pandas().to_numeric(text, errors="coerce"), dtype=np.float64)
+    share = float((~np.isnan(found)).mean())
+    if share == 1:
+        return "text" if text.str.match(r"-?0\d").any() else "number"
+    if text.str.fullmatch(_DATE).all():
+        return "date"
+    if share >= 0.8:
+        row = int(np.flatnonzero(values.index.isin(full.index[np.isnan(found)]))[0])
+        raise ValueError(
+            f"{place(table, str(values.name), row)} holds {_shown(values.iloc[row])} among "
+            "numbers: mixed types; write a number, leave the cell empty, or leave the column out."
+        )
+    return "text"
+
+
+def _odd_one(values: Any, full: Any) -> tuple[int, Any]:
+    """The row and value of the first cell that is not like the first one, or of the first."""
+    cells = values.to_numpy(object)
+    rows = np.flatnonzero(~empty(values, EMPTY_NUMBERS))
+    first = type(cells[rows[0]])
+    if first not in (list, tuple, dict, set, np.ndarray):
+        for row in rows:
+            if type(cells[row]) is not first:
+                return int(row), cells[row]
+    return int(rows[0]), cells[rows[0]]
+
+
+def _shown(value: Any) -> str:
+    """A value as a message shows it: short, on one line."""
+    text = repr(value.item() if isinstance(value, np.generic) else value)
+    return text if len(text) <= 40 else text[:37] + "..."
