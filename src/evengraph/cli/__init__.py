@@ -15,6 +15,8 @@ from rich.markup import escape
 
 from evengraph import __version__
 from evengraph.cli.console import complain, err, out
+from evengraph.cli.learning import compare, explain, inspect, predict, run
+from evengraph.cli.options import DataRoot, Device
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -22,11 +24,9 @@ app = typer.Typer(
     help="Node classification when the classes are unequal.",
 )
 data_app = typer.Typer(no_args_is_help=True, help="Graphs: what there is, and fetching it.")
+for command in (inspect, run, compare, predict, explain):
+    app.command()(command)
 app.add_typer(data_app, name="data")
-
-DataRoot = Annotated[
-    Path | None, typer.Option(help="Folder of graphs in PyG's layout, read-only.", metavar="DIR")
-]
 
 
 @app.callback(invoke_without_command=True)
@@ -36,164 +36,6 @@ def _front(
     if version:
         out.print(f"evengraph {__version__}")
         raise typer.Exit
-
-
-@app.command()
-def run(
-    dataset: Annotated[str, typer.Argument(help="Name of a graph; see: evengraph data list.")],
-    method: Annotated[
-        str,
-        typer.Option(
-            help="One, several such as gcn,lte4g to compare, or all; see: evengraph methods."
-        ),
-    ] = "unignn",
-    imbalance: Annotated[
-        str, typer.Option(help="step, longtail, natural, folds, publicstep.")
-    ] = "step",
-    minority: Annotated[int | None, typer.Option(help="Number of minority classes.")] = None,
-    ratio: Annotated[float | None, typer.Option(help="Smallest class over largest.")] = None,
-    train: Annotated[float | None, typer.Option(help="Share to train on (natural).")] = None,
-    val: Annotated[float | None, typer.Option(help="Share to validate on (natural).")] = None,
-    seeds: Annotated[str, typer.Option(help="Such as 5,6,7 or 5-24.")] = "5,6,7",
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="A field of the method; may be repeated.", metavar="NAME=VALUE"),
-    ] = None,
-    preset: Annotated[
-        bool,
-        typer.Option(help="Use settings picked or published for a set-up where there are some."),
-    ] = True,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
-    data_root: DataRoot = None,
-    to: Annotated[
-        Path | None, typer.Option("--out", help="Folder for result.json and report.html.")
-    ] = None,
-) -> None:
-    """Train and test a method, once for each seed, and report; several are compared."""
-    from evengraph.cli.running import compare, folder_name, load_graph, run_one
-    from evengraph.experiment.command import (
-        parse_methods,
-        parse_seeds,
-        pick_device,
-        plan_run,
-        settings_of_each,
-    )
-
-    shares = {"minority": minority, "ratio": ratio, "train": train, "val": val}
-    names = parse_methods(method)
-    each = settings_of_each(names, settings or [])
-    plans = [
-        plan_run(
-            dataset,
-            method=name,
-            method_settings=each[name],
-            imbalance=imbalance,
-            imbalance_fields={name: value for name, value in shares.items() if value is not None},
-            seeds=parse_seeds(seeds),
-            preset=preset,
-        )
-        for name in names
-    ]
-    chosen = pick_device(device)
-    words = [*(settings or []), *([] if preset else ["no-preset"]), f"seeds={seeds}"]
-    folder = to or Path("runs") / folder_name(plans[0][0], names, words)
-    graph = load_graph(plans[0][0], data_root)
-    if len(plans) == 1:
-        run_one(*plans[0], graph, chosen, folder)
-    else:
-        compare(plans, graph, chosen, folder)
-
-
-@app.command("compare")
-def compare_(
-    data: Annotated[str, typer.Argument(help="Name of a graph; see: evengraph data list.")],
-    methods: Annotated[
-        str | None,
-        typer.Option(help="Such as gcn,unignn, or all; by default gcn,reweight,smote,unignn."),
-    ] = None,
-    splits: Annotated[int | None, typer.Option(help="Random splits; by default 5.")] = None,
-    folds: Annotated[int | None, typer.Option(help="Cross-validation instead of splits.")] = None,
-    train: Annotated[float | None, typer.Option(help="Share to train on; by default 0.1.")] = None,
-    val: Annotated[float, typer.Option(help="Share to validate on.")] = 0.1,
-    metric: Annotated[str, typer.Option(help="What to compare by.")] = "balanced_accuracy",
-    budget: Annotated[
-        int, typer.Option(help="Settings to try for each method, chosen on validation.")
-    ] = 1,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="A field of methods; may be repeated.", metavar="NAME=VALUE"),
-    ] = None,
-    positive: Annotated[
-        str | None, typer.Option(help="Of two classes the one that matters; else the rarer.")
-    ] = None,
-    at: Annotated[
-        int | None, typer.Option(help="k of precision at k; else the size of the class.")
-    ] = None,
-    time_limit: Annotated[
-        str | None, typer.Option(help="Stop after this, such as 90, 10m or 2h.")
-    ] = None,
-    jobs: Annotated[int, typer.Option(help="Processes to share the work.")] = 1,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
-    data_root: DataRoot = None,
-    to: Annotated[
-        Path | None, typer.Option("--out", help="Folder for comparison.csv and comparison.json.")
-    ] = None,
-) -> None:
-    """Try several methods on the same splits; say which is better, and whether that is noise."""
-    from evengraph.cli.comparing import plan_splits, run_comparison
-    from evengraph.experiment.command import parse_seconds, pick_device
-
-    protocol, seeds = plan_splits(splits=splits, folds=folds, train=train, val=val)
-    run_comparison(
-        data,
-        data_root,
-        methods=methods,
-        settings=settings or [],
-        protocol=protocol,
-        seeds=seeds,
-        positive=positive,
-        folder=to,
-        metric=metric,
-        budget=budget,
-        k=at,
-        device=pick_device(device),
-        jobs=jobs,
-        time_limit=None if time_limit is None else parse_seconds(time_limit),
-    )
-
-
-@app.command()
-def inspect(
-    dataset: Annotated[str, typer.Argument(help="Name of a graph; see: evengraph data list.")],
-    labelled: Annotated[
-        float | None, typer.Option(help="See the labels of this share of every class only.")
-    ] = None,
-    imbalance: Annotated[
-        str | None, typer.Option(help="Or those that a protocol trains on: step, longtail, ...")
-    ] = None,
-    minority: Annotated[int | None, typer.Option(help="Number of minority classes.")] = None,
-    ratio: Annotated[float | None, typer.Option(help="Smallest class over largest.")] = None,
-    seed: Annotated[int, typer.Option(help="Draws the labels that are seen.")] = 5,
-    hops: Annotated[int, typer.Option(help="How far from labelled nodes to look.")] = 4,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    data_root: DataRoot = None,
-    to: Annotated[
-        Path | None, typer.Option("--out", help="Folder for inspect.json and inspect.html.")
-    ] = None,
-) -> None:
-    """Look first: classes, edges, reach of the labels, leaks, and what to do."""
-    from evengraph.cli.inspecting import load_known, show_inspection
-
-    options = {"minority": minority, "ratio": ratio}
-    graph, seen = load_known(
-        dataset,
-        data_root,
-        labelled=labelled,
-        imbalance=imbalance,
-        options={name: value for name, value in options.items() if value is not None},
-        seed=seed,
-    )
-    show_inspection(graph, to, as_json=json, labelled=seen, hops=hops)
 
 
 @app.command("reproduce")
@@ -212,7 +54,7 @@ def reproduce_(
     store: Annotated[Path, typer.Option(help="File that keeps every run.")] = Path(
         "runs/reproduce.sqlite"
     ),
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
+    device: Device = "auto",
     engine: Annotated[str, typer.Option(help="auto, here, processes or ray.")] = "auto",
     jobs: Annotated[int | None, typer.Option(help="Processes; by default one a core.")] = None,
     address: Annotated[str | None, typer.Option(help="Of a Ray cluster.")] = None,

@@ -15,9 +15,8 @@ from rich.table import Table
 from torch_geometric.data import Data
 
 from evengraph.cli.console import complain, err, out
+from evengraph.cli.opening import TRAIN, VAL, Opened
 from evengraph.cli.running import check_folder
-from evengraph.data import load
-from evengraph.data.datasets import lookup
 from evengraph.experiment.command import MOST_SEEDS, parse_methods, settings_of_each
 from evengraph.experiment.compare import (
     DEFAULT_METHODS,
@@ -30,7 +29,7 @@ from evengraph.experiment.compare import (
 from evengraph.experiment.fields import parse_fields, unknown
 from evengraph.experiment.trials import Failure, Outcome
 from evengraph.experiment.verdict import WORDS, p_words
-from evengraph.imbalance import Folds, Imbalance, Natural
+from evengraph.imbalance import IMBALANCES, Folds, Imbalance, Natural
 from evengraph.methods import METHODS, Method
 from evengraph.progress import counted
 from evengraph.results import write_json, write_whole
@@ -59,9 +58,16 @@ FURTHER_OF_TWO = {
 
 
 def plan_splits(
-    *, splits: int | None, folds: int | None, train: float | None, val: float
+    opened: Opened,
+    *,
+    splits: int | None,
+    folds: int | None,
+    train: float | None,
+    val: float | None,
 ) -> tuple[Imbalance, list[int]]:
-    """A protocol, and the seeds of its splits."""
+    """A protocol, and the seeds of its splits; a split column or times decide by themselves."""
+    own = opened.own is not None
+    val = (VAL if own else 0.1) if val is None else val
     if folds is not None:
         if splits is not None or train is not None:
             other = "--splits" if splits is not None else "--train"
@@ -70,7 +76,12 @@ def plan_splits(
     count = SPLITS if splits is None else splits
     if not 1 <= count <= MOST_SEEDS:
         raise ValueError(f"--splits must lie between 1 and {MOST_SEEDS}, got {count}.")
-    return Natural(train=0.1 if train is None else train, val=val), list(range(count))
+    if opened.protocol in ("given", "bytime"):
+        if train is not None:
+            raise ValueError("the split column or the time column decides; leave --train out.")
+        return IMBALANCES[opened.protocol](), list(range(count))
+    train = (TRAIN if own else 0.1) if train is None else train
+    return Natural(train=train, val=val), list(range(count))
 
 
 def make_methods(names: str | None, settings: Sequence[str]) -> dict[str, Method]:
@@ -81,8 +92,7 @@ def make_methods(names: str | None, settings: Sequence[str]) -> dict[str, Method
 
 
 def run_comparison(
-    name: str,
-    root: Path | None,
+    opened: Opened,
     *,
     methods: str | None,
     settings: Sequence[str],
@@ -95,11 +105,9 @@ def run_comparison(
 ) -> None:
     """Compare methods on a graph, show what came out, and keep it where a folder is given."""
     entries = make_methods(methods, settings)
-    lookup(name)
+    name, graph = opened.name, opened.graph
     if folder is not None:
         check_folder(folder)
-    with err.status(f"loading {name}"):
-        graph = load(name, root=root)
     _announce(name, entries, protocol, len(seeds), options["device"].type)
     total = len(entries) * len(seeds) * max(budget, 1)
     with counted("comparing", total) as count:
@@ -266,8 +274,10 @@ def _announce(
     titles = ", ".join(method.title for method in entries.values())
     if isinstance(protocol, Natural):
         how = f"{splits} random splits (train={protocol.train:g}, val={protocol.val:g})"
-    else:
+    elif isinstance(protocol, Folds):
         how = f"{splits}-fold cross-validation"
+    else:
+        how = f"the split that is given, {splits} seeds"
     out.print(f"[bold]{escape(titles)}[/] on [bold]{escape(name)}[/], {how}, on {device}")
     if all(method.patience == PATIENCE for method in entries.values()):
         out.print(

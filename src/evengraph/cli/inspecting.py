@@ -12,7 +12,6 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.cli.console import err, out
-from evengraph.data import load
 from evengraph.experiment.fields import unknown
 from evengraph.imbalance import IMBALANCES, Natural
 from evengraph.inspection import inspect_graph
@@ -21,20 +20,18 @@ from evengraph.report.inspect_terminal import inspection_view
 from evengraph.results import write_json
 
 
-def load_known(
-    dataset: str,
-    data_root: Path | None,
+def seen_labels(
+    graph: Data,
     *,
     labelled: float | None,
     imbalance: str | None,
     options: dict[str, Any],
     seed: int,
 ) -> tuple[Data, Tensor | None]:
-    """A graph by name, and which of its labels are to be seen; None stands for all.
+    """A graph, and which of its labels are to be seen; None stands for all.
 
     Args:
-        dataset: Its name.
-        data_root: Folder of graphs.
+        graph: Before a protocol cuts nodes off.
         labelled: Share of every class to see.
         imbalance: Or the protocol whose training nodes are to be seen.
         options: Fields of that protocol.
@@ -57,8 +54,6 @@ def load_known(
             if name not in known:
                 raise ValueError(f"{imbalance} has no --{name}.")
         protocol = IMBALANCES[imbalance](**options)
-    with err.status(f"loading {escape(dataset)}"):
-        graph = load(dataset, root=data_root)
     if protocol is None:
         return graph, None
     task = protocol(graph, seed=seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,11 @@ from rich.markup import escape
 from torch_geometric.data import Data
 
 from evengraph.cli.console import complain, err, out
-from evengraph.data import load
+from evengraph.cli.opening import Opened, is_known, show_classes
 from evengraph.experiment import Run, run
+from evengraph.experiment.command import plan_run, settings_of_each
+from evengraph.methods import Method
+from evengraph.methods.folder import check_place
 from evengraph.progress import shown
 from evengraph.report import write_page
 from evengraph.report.terminal import (
@@ -27,16 +30,41 @@ from evengraph.report.terminal import (
     two_class_table,
 )
 from evengraph.results import Record, write_json, write_whole
+from evengraph.task import Task
 from evengraph.training import Callback
 
 Preset = dict[str, Any] | None
+Keep = Callable[[Method, Task, dict[str, float]], None]
+OnMethod = Callable[[Method, Task, Record], None]
 
 
-def run_one(plan: Run, picked: Preset, graph: Data, device: torch.device, folder: Path) -> None:
-    """Run a method for every seed, show what came out and keep it."""
+def run_one(
+    plan: Run,
+    picked: Preset,
+    graph: Data,
+    device: torch.device,
+    folder: Path,
+    keep: Keep | None = None,
+) -> None:
+    """Run a method for every seed, show what came out and keep it.
+
+    Args:
+        plan: What to run.
+        picked: Settings that were picked for it.
+        graph: The graph.
+        device: Where.
+        folder: Where the files go.
+        keep: Takes the fitted method with the best validation score.
+    """
     check_folder(folder)
     _announce(plan, picked, device)
-    result = _run(plan, graph, device)
+    best: list[tuple[Record, Method, Task]] = []
+
+    def look(method: Method, task: Task, record: Record) -> None:
+        if keep is not None and (not best or record.validation > best[0][0].validation):
+            best[:] = [(record, method, task)]
+
+    result = _run(plan, graph, device, look)
     out.print()
     out.print(result_table(result))
     if (of_two := two_class_table(result)) is not None:
@@ -46,6 +74,9 @@ def run_one(plan: Run, picked: Preset, graph: Data, device: torch.device, folder
     _save(result, folder)
     for name in ("result.json", "report.html"):
         out.print(f"wrote {escape(str(folder / name))}", soft_wrap=True)
+    if keep is not None and best:
+        record, method, task = best[0]
+        keep(method, task, dict(record.metrics))
     _stop_if_interrupted(result)
 
 
@@ -88,19 +119,59 @@ def compare(
         raise typer.Exit(2)
 
 
+def plan_all(
+    open_it: Callable[[], Opened],
+    data: str,
+    methods: Sequence[str],
+    settings: Sequence[str],
+    *,
+    imbalance: str | None,
+    shares: dict[str, Any],
+    seeds: Sequence[int],
+    preset: bool,
+    save: Path | None,
+) -> tuple[Opened, list[tuple[Run, Preset]]]:
+    """What to run, and the graph, once it is clear that it can be split as asked.
+
+    What is wrong with a plan is said before a known graph is loaded; one's own says first how it
+    is to be split.
+    """
+    each = settings_of_each(methods, settings)
+    if save is not None:
+        check_place(save)
+
+    def plan(name: str, protocol: str, fields: dict[str, Any], own: bool) -> list[Any]:
+        return [
+            plan_run(
+                name,
+                method=method,
+                method_settings=each[method],
+                imbalance=protocol,
+                imbalance_fields=fields,
+                seeds=seeds,
+                preset=preset,
+                own=own,
+            )
+            for method in methods
+        ]
+
+    if is_known(data):
+        plans = plan(data, imbalance or "step", shares, own=False)
+        opened = open_it()
+    else:
+        opened = open_it()
+        protocol = imbalance or opened.protocol
+        plans = plan(opened.name, protocol, opened.shares(protocol) | shares, own=True)
+        show_classes(opened)
+    plans[0][0].make_imbalance()(opened.graph, seed=seeds[0])
+    return opened, plans
+
+
 def folder_name(plan: Run, methods: Sequence[str], words: Sequence[str]) -> str:
     """A folder of its own for every set-up, so that one run does not replace another."""
     protocol = (f"{name}={value}" for name, value in plan.imbalance_fields.items())
     words = [plan.dataset, plan.imbalance, *protocol, "+".join(methods), *words]
     return "-".join(words).replace("/", "_").replace(" ", "")
-
-
-def load_graph(plan: Run, data_root: Path | None) -> Data:
-    """The graph, once it is clear that it can be split as asked."""
-    with err.status(f"loading {plan.dataset}"):
-        graph = load(plan.dataset, root=data_root)
-        plan.make_imbalance()(graph, seed=plan.seeds[0])
-    return graph
 
 
 def _announce(plan: Run, picked: Preset, device: torch.device) -> None:
@@ -116,7 +187,9 @@ def _announce(plan: Run, picked: Preset, device: torch.device) -> None:
         out.print(f"[dim]preset: {words} (--no-preset for the defaults)[/]")
 
 
-def _run(plan: Run, graph: Data, device: torch.device) -> dict[str, Any]:
+def _run(
+    plan: Run, graph: Data, device: torch.device, look: OnMethod = lambda *fitted: None
+) -> dict[str, Any]:
     """Run with a bar on a terminal, and a line a seed elsewhere."""
     with ExitStack() as bars:
 
@@ -134,7 +207,7 @@ def _run(plan: Run, graph: Data, device: torch.device) -> dict[str, Any]:
                 f"{record.epochs}{stage}, {record.seconds:.0f} s"
             )
 
-        return run(plan, graph, device, on_epoch=bar, on_record=done)
+        return run(plan, graph, device, on_epoch=bar, on_record=done, on_method=look)
 
 
 def check_folder(folder: Path) -> None:

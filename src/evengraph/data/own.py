@@ -48,12 +48,17 @@ def open_graph(
         "time": time,
         "features": features,
     }
+    if path.suffix.lower() in GRAPH_SUFFIXES and not path.is_dir():
+        return _open_file(path, edges, given)
+    return from_frames(*both_tables(path, edges), **given)
+
+
+def both_tables(data: str | Path, edges: str | Path | None = None) -> tuple[Any, Any]:
+    """The nodes table and the edges table that a folder, or two names, stand for."""
+    path = Path(data).expanduser()
     if path.is_dir():
         _refuse(path, {"edges": edges}, "a folder holds both tables")
-        return from_frames(_table(path, "nodes"), _table(path, "edges"), **given)
-    suffix = path.suffix.lower()
-    if suffix in GRAPH_SUFFIXES:
-        return _open_file(path, edges, given)
+        return _table(path, "nodes"), _table(path, "edges")
     if table_suffix(path):
         if edges is None:
             nodes = "" if path.is_file() else f"{path} does not exist, and "
@@ -61,10 +66,18 @@ def open_graph(
                 f"{nodes}edges must name the edges table that belongs to {path.name}; or put both "
                 "into a folder as nodes.csv and edges.csv and name that."
             )
-        return from_frames(read_table(path), read_table(Path(edges).expanduser()), **given)
+        return read_table(path), read_table(Path(edges).expanduser())
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; {_allowed()}.")
     raise ValueError(f"{path} cannot be opened; {_allowed()}.")
+
+
+def nodes_table(data: str | Path) -> Any:
+    """The nodes table of what `open_graph` opens; none where a file holds the whole graph."""
+    path = Path(data).expanduser()
+    if path.is_dir():
+        return _table(path, "nodes")
+    return read_table(path) if table_suffix(path) else None
 
 
 def _open_file(path: Path, edges: str | Path | None, given: dict[str, Any]) -> OwnGraph:

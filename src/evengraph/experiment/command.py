@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from evengraph.data.datasets import lookup
+from evengraph.experiment.compare import PATIENCE, READY
 from evengraph.experiment.fields import parse_fields, unknown
 from evengraph.experiment.presets import preset_for
 from evengraph.experiment.runner import Run
@@ -30,9 +31,11 @@ def plan_run(
     imbalance_fields: Mapping[str, Any],
     seeds: Sequence[int],
     preset: bool,
+    own: bool = False,
 ) -> tuple[Run, dict[str, Any] | None]:
-    """A checked plan, and the preset that it uses if it uses one."""
-    lookup(dataset)
+    """A checked plan, and the preset that it uses if it uses one; `own` is somebody's graph."""
+    if not own:
+        lookup(dataset)
     known_method(method)
     if imbalance not in IMBALANCES:
         raise ValueError(unknown("imbalance", imbalance, IMBALANCES))
@@ -43,7 +46,9 @@ def plan_run(
             raise ValueError(f"{imbalance} has no --{name}; its options: {options}.")
     protocol = IMBALANCES[imbalance](**imbalance_fields)
     values = {item.name: getattr(protocol, item.name) for item in fields(protocol)}
-    picked = preset_for(dataset, imbalance, values, method) if preset else None
+    picked = preset_for(dataset, imbalance, values, method) if preset and not own else None
+    if preset and own:
+        picked = {"patience": PATIENCE, **READY.get(method, {})}
     plan = Run(
         dataset=dataset,
         imbalance=imbalance,

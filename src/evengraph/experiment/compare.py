@@ -53,8 +53,9 @@ class Standing:
         return [outcome.metrics[metric] for outcome in self.outcomes]
 
     def figure(self, metric: str) -> Evidence:
-        """Mean and 95% interval over splits."""
-        return t_test(self.values(metric))
+        """Mean and 95% interval over splits, of which no percentage can leave 0 to 100."""
+        found = t_test(self.values(metric))
+        return found._replace(low=max(found.low, 0.0), high=min(found.high, 100.0))
 
 
 @dataclass(frozen=True, kw_only=True)

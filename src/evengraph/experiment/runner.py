@@ -106,6 +106,7 @@ def run(
     *,
     on_epoch: Callable[[int], Callback | None] = lambda seed: None,
     on_record: Callable[[Record], None] = lambda record: None,
+    on_method: Callable[[Method, Task, Record], None] = lambda method, task, record: None,
 ) -> dict[str, Any]:
     """Run every seed and gather the result, which `result.json` holds.
 
@@ -117,15 +118,18 @@ def run(
         device: Where to train.
         on_epoch: Gives a callback for the epochs of a seed.
         on_record: Called after each seed.
+        on_method: Called after each seed with what was fitted, to keep it.
     """
     protocol = plan.make_imbalance()
     records: list[Record] = []
     try:
         for seed in plan.seeds:
             task = protocol(graph, seed=seed).to(device)
-            record = run_seed(task, plan.make_method(), seed=seed, on_epoch=on_epoch(seed))
+            method = plan.make_method()
+            record = run_seed(task, method, seed=seed, on_epoch=on_epoch(seed))
             records.append(record)
             on_record(record)
+            on_method(method, task, record)
             if record.interrupted:
                 break
     except KeyboardInterrupt:  # outside training: the seed at hand has nothing to keep

@@ -1,0 +1,104 @@
+"""DATA on the command line: a graph by its name, or somebody's own files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.markup import escape
+from torch_geometric.data import Data
+
+from evengraph.cli.console import err, out
+from evengraph.data import OwnGraph, load, open_graph
+from evengraph.data.datasets import lookup
+from evengraph.data.own import nodes_table
+
+TRAIN, VAL = 0.6, 0.2
+"""Shares of the labels of one's own graph; they are few, so most are learnt from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opened:
+    """What DATA stands for.
+
+    Args:
+        name: What to call it.
+        graph: The graph.
+        own: How it came about, if it is somebody's own.
+        data: What was typed.
+        columns: Which columns were named.
+    """
+
+    name: str
+    graph: Data
+    own: OwnGraph | None
+    data: str
+    columns: Mapping[str, str]
+
+    @property
+    def protocol(self) -> str:
+        """The protocol that suits it, if nobody says another."""
+        if self.own is None:
+            return "step"
+        if self.own.masks:
+            return "given"
+        return "bytime" if self.own.times is not None else "natural"
+
+    def shares(self, protocol: str) -> dict[str, float]:
+        """Fields of a protocol that suit few labels."""
+        known = self.own is None or protocol not in ("natural", "bytime")
+        return {} if known else {"train": TRAIN, "val": VAL}
+
+    def table(self) -> dict[str, Any]:
+        """The nodes table and its columns, as an inspection takes them, if it came from one."""
+        table = nodes_table(self.data) if self.own is not None else None
+        if table is None or self.own is None or self.own.columns.get("label") is None:
+            return {}
+        return {"table": table, **{name: self.own.columns.get(name) for name in ("label", "id")}}
+
+
+def is_known(data: str) -> bool:
+    """Whether it is the name of a graph that evengraph knows, and no path."""
+    try:
+        lookup(data)
+    except ValueError:
+        return False
+    return True
+
+
+def open_data(
+    data: str, root: Path | None = None, columns: Mapping[str, str | None] | None = None
+) -> Opened:
+    """Open what DATA names, and say what was done to it."""
+    given = {name: value for name, value in (columns or {}).items() if value is not None}
+    if is_known(data):
+        if given:
+            raise ValueError(
+                f"--{next(iter(given))} is for files of your own, and {data} is a graph that "
+                f"evengraph knows; write ./{data} for a folder of that name."
+            )
+        with err.status(f"loading {escape(data)}"):
+            graph = load(data, root=root)
+        return Opened(name=data, graph=graph, own=None, data=data, columns={})
+    path = Path(data).expanduser()
+    if not path.exists() and not path.suffix and path.name == data:
+        lookup(data)  # most likely a name with a slip: it says which there are
+    with err.status(f"reading {escape(data)}"):
+        own = open_graph(data, **given)
+    for note in own.notes:
+        err.print(f"[dim]{escape(note)}[/]", soft_wrap=True)
+    name = path.resolve().name if path.is_dir() else path.stem
+    return Opened(name=name, graph=own.graph, own=own, data=data, columns=given)
+
+
+def show_classes(opened: Opened) -> None:
+    """How many nodes each class has, before anything is trained."""
+    labels = opened.graph.y
+    counts = labels[labels >= 0].bincount().tolist()
+    names = opened.own.class_names if opened.own is not None else ()
+    words = ", ".join(f"{name} {count:,}" for name, count in zip(names, counts, strict=False))
+    if words:
+        unlabelled = int((labels < 0).sum())
+        out.print(f"[dim]{escape(words)}; {unlabelled:,} unlabelled[/]", soft_wrap=True)

@@ -1,0 +1,212 @@
+"""Kept models on the command line: predictions of tables, and where one came from."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.markup import escape
+from rich.table import Table
+
+from evengraph.calibration import Calibrator
+from evengraph.cli.console import err, out
+from evengraph.cli.opening import Opened
+from evengraph.cli.running import check_folder
+from evengraph.data import OwnGraph, from_frames, open_graph, read_table
+from evengraph.data.features import FeatureEncoder
+from evengraph.explaining import Explanation, explain
+from evengraph.keeping import load_model
+from evengraph.methods import Method
+from evengraph.report.explanation import write_explanation
+from evengraph.results import write_whole
+from evengraph.task import Task
+
+NAMES = ("id", "source", "target", "weight")
+
+
+def keep_model(
+    method: Method, task: Task, scores: dict[str, float], *, folder: Path, opened: Opened
+) -> None:
+    """Save a model with what new rows need: columns, the encoder, a calibrator."""
+    probabilities = method.predict_proba(task.graph)
+    calibrator = Calibrator.fit(probabilities[task.val], task.graph.y[task.val])
+    extra: dict[str, Any] = {"calibrator": calibrator.as_dict(), "test": scores}
+    extra["trained_on"] = {"data": str(Path(opened.data)), "columns": dict(opened.columns)}
+    if opened.own is not None:
+        extra["columns"] = opened.own.columns
+        extra["encoder"] = opened.own.encoder.as_dict()
+    method.save(folder, extra=extra)
+    out.print(f"wrote {escape(str(folder))}: the model; see: evengraph predict", soft_wrap=True)
+
+
+def predict_tables(
+    model: Path, nodes: Path, edges: Path, to: Path, *, known: str | None, calibrated: bool
+) -> None:
+    """Predict every node of two tables, or those that are new to a known graph."""
+    check_file(to)
+    method = load_model(model)
+    own, new = _encoded(method, model, nodes, edges, known)
+    with err.status("predicting"):
+        probabilities = method.predict_proba(own.graph)
+    if calibrated:
+        probabilities = Calibrator.from_dict(method.extra_["calibrator"])(probabilities)
+    names = list(method.class_names_) or [str(n) for n in range(method.num_classes_)]
+    best = probabilities.argmax(1)
+    write_predictions(own.ids[new], best[new], probabilities[new], names, to)
+    for name, count in zip(names, best[new].bincount(minlength=len(names)).tolist(), strict=True):
+        out.print(f"{count:>10,}  {escape(name)}")
+    out.print(f"wrote {escape(str(to))}", soft_wrap=True)
+
+
+def _encoded(
+    method: Method, folder: Path, nodes: Path, edges: Path, known: str | None
+) -> tuple[OwnGraph, Any]:
+    """The graph as the model wants it, and which of its nodes are asked for."""
+    extra = method.extra_
+    if "encoder" not in extra:
+        raise ValueError(
+            f"{folder} was not trained on tables, so nothing says what to make of columns; "
+            "use evengraph.load_model and predict_proba in Python."
+        )
+    columns = {name: extra["columns"].get(name) for name in NAMES}
+    encoder = FeatureEncoder.from_dict(extra["encoder"])
+    tables = read_table(nodes), read_table(edges)
+    new = slice(None)
+    if known is not None:
+        tables, new = _joined(tables, known, columns["id"])
+    own = from_frames(*tables, **columns, encoder=encoder)
+    for note in own.notes:
+        if not note.startswith("No label column"):
+            err.print(f"[dim]{escape(note)}[/]", soft_wrap=True)
+    return own, new
+
+
+def _joined(tables: tuple[Any, Any], known: str, id: str | None) -> tuple[tuple[Any, Any], slice]:
+    """The tables that a model was trained on, with new rows below them."""
+    import pandas
+
+    from evengraph.data.own import both_tables
+
+    old = both_tables(known)
+    if id is not None:
+        again = tables[0][id].isin(old[0][id])
+        if again.any():
+            first = tables[0][id][again].iloc[0]
+            raise ValueError(
+                f"{int(again.sum())} of the new nodes are in {known} already, the first is "
+                f"{first!r}; name new nodes only, or leave --known out."
+            )
+    start = len(old[0])
+    joined = [pandas.concat(pair, ignore_index=True) for pair in zip(old, tables, strict=True)]
+    return (joined[0], joined[1]), slice(start, None)
+
+
+def write_predictions(
+    ids: Any, best: torch.Tensor, probabilities: torch.Tensor, names: list[str], to: Path
+) -> None:
+    """A row for each node: its id, its class, and the probability of every class."""
+    header = ["id", "class", "probability", *(f"p_{name}" for name in names)]
+    chances = probabilities.tolist()
+    rows = [
+        [node, names[place], max(own), *own]
+        for node, place, own in zip(ids.tolist(), best.tolist(), chances, strict=True)
+    ]
+    if to.suffix.lower() == ".parquet":
+        import pandas
+
+        frame = pandas.DataFrame(rows, columns=header)
+        content = io.BytesIO()
+        frame.to_parquet(content, index=False)
+        write_whole(content.getvalue(), to)
+        return
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    for node, name, most, *own in rows:
+        writer.writerow([node, name, *(f"{value:.6f}" for value in (most, *own))])
+    write_whole(text.getvalue().encode(), to)
+
+
+def check_file(path: Path) -> None:
+    """Refuse a name before, not after, the work."""
+    if path.suffix.lower() not in (".csv", ".parquet"):
+        raise ValueError(f"--out takes a name that ends in .csv or .parquet, got {path}.")
+    check_folder(path.parent)
+
+
+def explain_node(
+    model: Path, node: str, *, data: str | None, columns: dict[str, str | None], to: Path | None
+) -> None:
+    """Say where the prediction of a node came from, and draw it."""
+    method = load_model(model)
+    trained = method.extra_.get("trained_on", {})
+    given = {name: value for name, value in columns.items() if value is not None}
+    own = _known_graph(method, data or trained.get("data"), given or trained.get("columns", {}))
+    names = [str(one) for one in own.ids.tolist()]
+    if node not in names:
+        raise ValueError(f"There is no node {node!r}; ids are like {', '.join(names[:3])}.")
+    found = explain(method, own.graph, names.index(node))
+    show_explanation(found, names)
+    if to is not None:
+        write_explanation(found.as_dict(), names, to)
+        out.print(f"wrote {escape(str(to))}", soft_wrap=True)
+
+
+def _known_graph(method: Method, data: str | None, columns: dict[str, str]) -> OwnGraph:
+    if data is None or "encoder" not in method.extra_:
+        raise ValueError("Name the tables that the model was trained on with --data.")
+    if not Path(data).expanduser().exists():
+        raise ValueError(f"{data} is not here any more; name where it is with --data.")
+    with err.status(f"reading {escape(data)}"):
+        return open_graph(data, **columns)
+
+
+def show_explanation(found: Explanation, ids: list[str]) -> None:
+    """A few sentences and a table of the labelled nodes that counted most."""
+    names = found.class_names or tuple(str(n) for n in range(len(found.probabilities)))
+    out.print(
+        f"[bold]{escape(ids[found.node])}[/] is [bold]{escape(names[found.predicted])}[/] with "
+        f"{100 * found.probability:.1f}%"
+        + (f"; next is {escape(names[found.runner_up])}." if found.runner_up is not None else ".")
+    )
+    total = sum(abs(part) for part in (found.own, found.from_labelled, found.from_unlabelled)) or 1
+    for words, part in (
+        ("its own features", found.own),
+        ("features of labelled nodes", found.from_labelled),
+        ("features of other nodes", found.from_unlabelled),
+    ):
+        side = "for" if part >= 0 else "against"
+        out.print(f"  {100 * abs(part) / total:3.0f}% {side} it: {words}")
+    for cluster in found.clusters:
+        known = ", ".join(
+            f"{count} {escape(names[place])}"
+            for place, count in enumerate(cluster.labelled)
+            if count
+        )
+        out.print(
+            f"  layer {cluster.layer}: one of {cluster.size:,} nodes of a cluster, labelled among "
+            f"them: {known or 'none'}"
+        )
+    if found.labelled:
+        out.print()
+        out.print(_influences(found, ids, names))
+
+
+def _influences(found: Explanation, ids: list[str], names: tuple[str, ...]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for title in ("labelled node", "class", "steps away", "shared clusters", "speaks"):
+        table.add_column(title, no_wrap=True)
+    strongest = max(abs(one.contribution) for one in found.labelled) or 1
+    for one in found.labelled:
+        bar = "█" * max(round(10 * abs(one.contribution) / strongest), 1)
+        table.add_row(
+            escape(ids[one.node]),
+            escape(names[one.label]),
+            "no path" if one.distance is None else str(one.distance),
+            ", ".join(f"layer {layer}" for layer in one.shared_clusters) or "–",
+            f"[green]for {bar}[/]" if one.contribution > 0 else f"[red]against {bar}[/]",
+        )
+    return table
