@@ -49,6 +49,7 @@ TESTED_ELSEWHERE = {
     "data/edges.py": "through tests/data/test_frames.py",
     "data/encoders.py": "through tests/data/test_features.py",
     "data/ids.py": "through tests/data/test_frames.py",
+    "data/tables.py": "in tests/data/test_read_table.py; report has a test_tables.py already",
     "data/owngraph.py": "through frames and graphs, in tests/data",
     "data/checking.py": "through reading and sources, in tests/data",
     "data/loading.py": "through datasets and sources, in tests/data",
