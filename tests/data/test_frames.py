@@ -321,6 +321,11 @@ BAD = {
         ties(),
         "nodes, column 'age', row 1 holds a list",
     ),
+    "a list as an id": (
+        people(id=[[1], [2], [3], [4], [5], [6]]),
+        ties(),
+        "Column 'id' holds lists or the like",
+    ),
     "no rows": (people()[:0], ties([]), "nodes has no rows"),
     "one column of edges": (people(), ties()[["source"]], "edges needs two columns"),
     "two columns of a name": (

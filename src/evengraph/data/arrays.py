@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from evengraph.data.edges import tidy_edges, weighed
 from evengraph.data.features import FeatureEncoder
 from evengraph.data.ids import node_names
-from evengraph.data.labels import encode_labels, read_times
 from evengraph.data.owngraph import ROLES, OwnGraph, assemble
+from evengraph.data.targets import encode_labels, read_times
 from evengraph.data.values import need_pandas
 
 SETS = ("train", "val", "test")

@@ -7,7 +7,7 @@ from typing import Any
 
 from evengraph.data.encoders import check_columns
 from evengraph.data.ids import are_row_numbers
-from evengraph.data.labels import is_split
+from evengraph.data.targets import is_split
 from evengraph.data.values import table_name
 
 ID_NAMES = ("id", "node", "node_id")

@@ -104,9 +104,12 @@ class Category:
         from sklearn.preprocessing import OneHotEncoder
 
         names = names_of(values[~empty(values)])
-        if len(set(names)) == len(names) > 1:
+        different = len(set(names))
+        if different == len(names) > 1:
             raise NothingToLearn("no value comes twice, as with an id")
-        if len(set(names)) == 1 and len(names) == len(values):
+        if different > max(MOST_CATEGORIES, len(names) / 2):
+            raise NothingToLearn(f"{different} of {len(names)} values are different")
+        if different == 1 and len(names) == len(values):
             raise NothingToLearn("it has the same value everywhere")
         encoder = OneHotEncoder(min_frequency=2, max_categories=MOST_CATEGORIES)
         encoder.fit(names.astype(object)[:, None])
@@ -157,12 +160,13 @@ class Text:
         """Names of the features."""
         return tuple(f"{self.column}#{bucket}" for bucket in range(len(self.idf)))
 
-    def transform(self, values: Any, table: str) -> Floats:
+    def transform(self, values: Any, table: str) -> NDArray[np.float32]:
         """The features of every row, (N, buckets)."""
         from sklearn.preprocessing import normalize
 
         weighted = _hashed(values, len(self.idf)).multiply(np.array(self.idf)[None])
-        return np.asarray(normalize(weighted.tocsr()).toarray(), dtype=np.float64)
+        unit = normalize(weighted.tocsr()).astype(np.float32)  # dense only when small
+        return np.asarray(unit.toarray())
 
 
 ColumnEncoder = Number | Date | Boolean | Category | Text

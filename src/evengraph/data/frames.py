@@ -18,8 +18,8 @@ from evengraph.data.columns import (
 from evengraph.data.edges import tidy_edges, weighed
 from evengraph.data.features import FeatureEncoder
 from evengraph.data.ids import find_both, node_names
-from evengraph.data.labels import encode_labels, read_split, read_times
 from evengraph.data.owngraph import OwnGraph, assemble
+from evengraph.data.targets import encode_labels, read_split, read_times
 from evengraph.data.values import need_pandas, table_name
 
 

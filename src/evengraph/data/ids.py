@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evengraph.data.values import empty, name_of, names_of, need_pandas, place, were
+from evengraph.data.values import coded, empty, name_of, names_of, need_pandas, place, were
 
 Ints = NDArray[np.int64]
 _WHOLE = re.compile(r"(-?\d+)\.0+")
@@ -38,7 +38,7 @@ def node_names(values: Any, table: str) -> Any:
 
 def find(values: Any, names: Any, table: str) -> Ints:
     """Where the nodes of a column of ids are, -1 for one that no node has, (M,)."""
-    codes, different = need_pandas().factorize(values.to_numpy(object))
+    codes, different = coded(values)
     called = [name_of(value) for value in different]
     blank = np.array([*(not name for name in called), True])  # the last is where -1, missing, looks
     if blank[codes].any():

@@ -108,7 +108,7 @@ def _read_csv(text: str, path: Path, separator: str | None) -> Any:
 
 def _separator(text: str) -> str:
     """The separator that the first line has most of, outside quotes."""
-    line = re.sub(r'"[^"]*"', "", text.lstrip().split("\n", 1)[0])
+    line = re.sub(r'"[^"]*"', "", text.lstrip("\r\n ").split("\n", 1)[0])
     return max(SEPARATORS, key=line.count)
 
 
@@ -120,7 +120,7 @@ def _check_rows(text: str, path: Path, separator: str) -> list[str]:
         for row in rows:
             if not header:
                 header = [name.strip() for name in row]
-            elif row and len(row) != len(header):
+            elif len(row) != len(header) and "".join(row).strip():
                 cells = f"{len(row)} cell{'s' if len(row) != 1 else ''}"
                 raise ValueError(
                     f"{path}, line {rows.line_num} has {cells}, the first line has "
@@ -160,7 +160,7 @@ def _converted(values: Any, decimal_comma: bool) -> Any:
 
 def _read_json_lines(text: str, path: Path) -> Any:
     rows = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         try:

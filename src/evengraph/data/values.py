@@ -25,9 +25,10 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?")
 
 
 def need_pandas() -> Any:
-    """The module pandas, or one line that says how to get it."""
+    """The module pandas, or one line that says how to get it and scikit-learn."""
     try:
         import pandas
+        import sklearn  # noqa: F401
     except ImportError:
         raise ValueError(
             "Tables need pandas and scikit-learn: pip install 'evengraph[tables]'."
@@ -76,9 +77,20 @@ def name_of(value: Any) -> str:
 
 def names_of(values: Any) -> NDArray[Any]:
     """The names of a column's values, (N,); each different value is named once."""
-    codes, different = need_pandas().factorize(values.to_numpy(object), use_na_sentinel=False)
+    codes, different = coded(values, use_na_sentinel=False)
     names = np.array([name_of(value) for value in different], dtype=object)
     return names[codes] if len(names) else names
+
+
+def coded(values: Any, **options: Any) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Numbers in place of values, (N,), and the different values, for cells that hold one each."""
+    try:
+        codes, different = need_pandas().factorize(values.to_numpy(object), **options)
+    except TypeError:  # lists and the like cannot be compared
+        raise ValueError(
+            f"Column {values.name!r} holds lists or the like; a cell must hold one number or text."
+        ) from None
+    return codes, different
 
 
 def kind_of(values: Any, table: str) -> str:
@@ -200,7 +212,7 @@ def _kind_of_text(full: Any, values: Any, table: str) -> str:
     if text.str.fullmatch(_DATE).all():
         return "date"
     if share >= 0.8:
-        row = int(np.flatnonzero(values.index.isin(full.index[np.isnan(found)]))[0])
+        row = int(np.flatnonzero(~empty(values, EMPTY_NUMBERS))[np.isnan(found).argmax()])
         raise ValueError(
             f"{place(table, str(values.name), row)} holds {_shown(values.iloc[row])} among "
             "numbers: mixed types; write a number, leave the cell empty, or leave the column out."

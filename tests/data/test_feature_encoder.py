@@ -35,8 +35,8 @@ def table(rows):
     return frame.astype({"w": object, "t": object, "b": object, "d": object})
 
 
-def fitted(frame, columns=None):
-    return FeatureEncoder.fit(frame, list(columns or frame.columns), edge_index=PATH)
+def fitted(frame):
+    return FeatureEncoder.fit(frame, list(frame.columns), edge_index=PATH)
 
 
 def again(encoder):
@@ -161,6 +161,11 @@ def test_columns_that_cannot_help_are_left_out_and_told():
         "Column 'true' was left out: it has the same value everywhere.",
         "Column 'dots' was left out: it holds no words.",
     )
+
+
+def test_a_column_that_is_nearly_an_id_is_left_out():
+    frame = pd.DataFrame({"mail": [f"m{i // 2 if i < 20 else i}" for i in range(200)]})
+    assert fitted(frame).notes[0] == "Column 'mail' was left out: 190 of 200 values are different."
 
 
 def test_yes_or_nothing_is_kept():

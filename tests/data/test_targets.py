@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evengraph.data.labels import encode_labels, is_split, read_split, read_times
+from evengraph.data.targets import encode_labels, is_split, read_split, read_times
 
 
 def column(values, dtype=None):

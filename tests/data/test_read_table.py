@@ -89,6 +89,10 @@ def test_small_things_of_text_files(write):
     found = read_table(write(b"\xef\xbb\xbfid, n\r\n\r\na, 1\r\n\r\nb, 2\r\n"))
     assert list(found.columns) == ["id", "n"]
     assert found["n"].tolist() == [1, 2]
+    assert read_table(write("id,n\na,1\n   \nb,2\n \n"))["n"].tolist() == [1, 2]
+    assert read_table(write("\tn\n0\t5\n"))["n"].tolist() == [5]
+    line = '{"t": "a\u2028b"}'
+    assert read_table(write(line, "t.jsonl"))["t"].tolist() == ["a\u2028b"]
     assert len(read_table(write("id,n\n"))) == 0
     assert list(read_table(write(",n\n0,5\n")).columns) == ["Unnamed: 0", "n"]
     assert read_table(write('id,t\n1,"two\nlines"\n'))["t"].tolist() == ["two\nlines"]
