@@ -250,7 +250,7 @@ def _reach_table(rows: list[ClassLook], within: list[float]) -> Markup:
         tag("caption", label, class_="unseen"),
         tag("thead", tag("tr", tag("td", style="background: none"), *heads)),
         tag("tbody", *lines),
-        class_="shares",
+        class_="shares dense" if len(rows) > DENSE else "shares",
     )
     return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=label)
 

@@ -40,6 +40,8 @@ svg .dot { fill: var(--colour); stroke: var(--surface); stroke-width: 1.5; }
 .shares { width: 100%; border-collapse: separate; border-spacing: 2px; font-size: .875rem; }
 .shares td { min-width: 3rem; height: 2rem; padding: 0 .4rem; text-align: center;
   border-radius: .25rem; color: var(--on-weak); background: rgb(var(--shade) / var(--share)); }
+.shares.dense td { height: 1.45rem; font-size: .8rem; }
+.shares.dense tbody tr.rare th { font-weight: 400; }
 .shares td.strong { color: var(--on-strong); }
 .shares th { font-weight: 500; color: var(--muted); padding: 0 .5rem .2rem; }
 .shares tbody th { color: var(--ink); text-align: left; padding: 0 .6rem 0 0; line-height: 1.2;
