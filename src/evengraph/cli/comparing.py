@@ -86,6 +86,24 @@ def run_comparison(
     *,
     methods: str | None,
     settings: Sequence[str],
+    folder: Path | None,
+    **options: Any,
+) -> None:
+    """Compare methods on a graph of the table; see `compare_graph` for the options."""
+    entries = make_methods(methods, settings)
+    lookup(name)
+    if folder is not None:
+        check_folder(folder)
+    with err.status(f"loading {name}"):
+        graph = load(name, root=root)
+    compare_graph(graph, name, entries, folder=folder, **options)
+
+
+def compare_graph(
+    graph: Data,
+    name: str,
+    entries: dict[str, Method],
+    *,
     protocol: Imbalance,
     seeds: Sequence[int],
     positive: str | None,
@@ -93,13 +111,19 @@ def run_comparison(
     budget: int,
     **options: Any,
 ) -> None:
-    """Compare methods on a graph, show what came out, and keep it where a folder is given."""
-    entries = make_methods(methods, settings)
-    lookup(name)
-    if folder is not None:
-        check_folder(folder)
-    with err.status(f"loading {name}"):
-        graph = load(name, root=root)
+    """Compare methods on any graph, show what came out, and keep it where a folder is given.
+
+    Args:
+        graph: With labels, -1 for none, and class names if it has some.
+        name: What to call it.
+        entries: Methods by name.
+        protocol: Makes the splits.
+        seeds: One split each.
+        positive: Of two classes the one that matters, by its name or number.
+        folder: For comparison.csv and comparison.json.
+        budget: Settings to try for each method.
+        options: Further ones of `compare`.
+    """
     _announce(name, entries, protocol, len(seeds), options["device"].type)
     total = len(entries) * len(seeds) * max(budget, 1)
     with counted("comparing", total) as count:
@@ -107,9 +131,8 @@ def run_comparison(
         def tell(ended: Outcome | Failure) -> None:
             count()
             if isinstance(ended, Outcome) and not err.is_terminal:
-                err.print(
-                    f"split {ended.seed}: {METHODS[ended.label].title}, {ended.seconds:.0f} s"
-                )
+                title = entries[ended.label].title
+                err.print(f"split {ended.seed}: {title}, {ended.seconds:.0f} s")
 
         comparison = compare(
             graph,
@@ -264,10 +287,11 @@ def _announce(
     name: str, entries: dict[str, Method], protocol: Imbalance, splits: int, device: str
 ) -> None:
     titles = ", ".join(method.title for method in entries.values())
+    how = f"{splits} {'split' if splits == 1 else 'splits'}"
     if isinstance(protocol, Natural):
-        how = f"{splits} random splits (train={protocol.train:g}, val={protocol.val:g})"
-    else:
-        how = f"{splits}-fold cross-validation"
+        how += f" (train={protocol.train:g}, val={protocol.val:g})"
+    elif isinstance(protocol, Folds):
+        how = f"{protocol.folds}-fold cross-validation"
     out.print(f"[bold]{escape(titles)}[/] on [bold]{escape(name)}[/], {how}, on {device}")
     if all(method.patience == PATIENCE for method in entries.values()):
         out.print(
