@@ -41,6 +41,10 @@ SHARED_BY_METHODS = {
 TESTED_ELSEWHERE = {
     "cli/comparing.py": "through tests/test_cli_compare.py",
     "cli/console.py": "through tests/test_cli.py",
+    "cli/learning.py": "through tests/test_cli.py, test_cli_own.py and others of commands",
+    "cli/opening.py": "through tests/test_cli_own.py",
+    "cli/options.py": "through tests/test_cli_own.py",
+    "cli/predicting.py": "through tests/test_cli_own.py",
     "cli/inspecting.py": "through tests/test_cli_inspect.py",
     "cli/reproducing.py": "through tests/test_cli_reproduce.py",
     "cli/running.py": "through tests/test_cli.py",

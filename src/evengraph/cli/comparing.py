@@ -115,9 +115,8 @@ def run_comparison(
         def tell(ended: Outcome | Failure) -> None:
             count()
             if isinstance(ended, Outcome) and not err.is_terminal:
-                err.print(
-                    f"split {ended.seed}: {METHODS[ended.label].title}, {ended.seconds:.0f} s"
-                )
+                title = entries[ended.label].title
+                err.print(f"split {ended.seed}: {title}, {ended.seconds:.0f} s")
 
         comparison = compare(
             graph,
@@ -272,12 +271,13 @@ def _announce(
     name: str, entries: dict[str, Method], protocol: Imbalance, splits: int, device: str
 ) -> None:
     titles = ", ".join(method.title for method in entries.values())
+    how = f"{splits} {'split' if splits == 1 else 'splits'}"
     if isinstance(protocol, Natural):
-        how = f"{splits} random splits (train={protocol.train:g}, val={protocol.val:g})"
+        how += f" (train={protocol.train:g}, val={protocol.val:g})"
     elif isinstance(protocol, Folds):
-        how = f"{splits}-fold cross-validation"
+        how = f"{protocol.folds}-fold cross-validation"
     else:
-        how = f"the split that is given, {splits} seeds"
+        how = f"the split that is given, {splits} starts: their noise is that of training alone"
     out.print(f"[bold]{escape(titles)}[/] on [bold]{escape(name)}[/], {how}, on {device}")
     if all(method.patience == PATIENCE for method in entries.values()):
         out.print(

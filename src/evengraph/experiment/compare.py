@@ -294,7 +294,9 @@ def _beware(standings: Sequence[Standing], num_classes: int) -> tuple[str, ...]:
 
 
 def _fields(protocol: Imbalance) -> dict[str, Any]:
-    return {name: value for name, value in vars(protocol).items() if not name.startswith("_")}
+    """What JSON can hold of a protocol's fields."""
+    plain = (str, int, float, bool, type(None))
+    return {name: value for name, value in vars(protocol).items() if isinstance(value, plain)}
 
 
 def _gather(
