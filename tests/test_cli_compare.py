@@ -24,7 +24,7 @@ def fraud(monkeypatch):
     """A graph of two classes under the name of toy."""
     graph = toy(400, 1600, 60, 2, size_ratio=0.2)
     graph.class_names = ["honest", "fraud [new]"]
-    monkeypatch.setattr("evengraph.cli.comparing.load", lambda name, root: graph)
+    monkeypatch.setattr("evengraph.cli.opening.load", lambda name, root: graph)
     return graph
 
 
@@ -135,7 +135,7 @@ def test_an_interrupt_shows_in_the_status(capsys, monkeypatch):
         (["toy", "--time-limit", "soon"], ["90, 10m or 2h", "soon"]),
         (["toy", "--set", "alfa=1"], ["alfa"]),
         (["toy", "--device", "tpu"], ["device must be"]),
-        ([], ["data"]),
+        ([], ["DATA"]),
     ],
 )
 def test_mistakes_get_one_line_and_status_two(arguments, words, tmp_path, capsys):

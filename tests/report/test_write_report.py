@@ -10,6 +10,7 @@ from made_up import FEW, STEP, keep_board, keep_cell, spread
 from evengraph.cli import main
 from evengraph.cli.reproducing import write_report
 from evengraph.report.boards import boards_of
+from evengraph.report.figures import figures
 from evengraph.report.overview import render_overview
 from evengraph.report.tables import latex, markdown, table_csv
 from evengraph.store import Store
@@ -38,7 +39,8 @@ def test_files_hold_what_the_functions_give(written, boards):
         return written[name].read_text(encoding="utf-8")
 
     for board in boards:
-        assert text(f"{board.name}.md") == markdown(board)
+        pictures = [name for name, _ in figures(board)]
+        assert text(f"{board.name}.md") == markdown(board, pictures)
         assert text(f"{board.name}.tex") == latex(board)
     assert text("tables.csv") == table_csv(boards)
     assert text("index.html") == render_overview(boards)

@@ -1,0 +1,192 @@
+"""One's own tables on the command line: look, train, keep, predict, explain, and mistakes."""
+
+import csv
+import json
+import random
+
+import pytest
+
+import evengraph as eg
+from test_cli import call
+
+COLUMNS = ["--label", "kind", "--id", "account"]
+QUICK = ["--set", "max_epochs=15", "--set", "clusters_per_class=2", "--seeds", "5"]
+
+
+def write(path, *rows):
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(rows)
+
+
+def read(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch):
+    """Accounts with string ids and labels, gaps, and one rare class; fraud knows fraud."""
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(0)
+    kinds = ["fraud"] * 12 + ["honest"] * 60 + ["shop"] * 48
+    names = [f"a-{place:03d}" for place in range(len(kinds))]
+    nodes = [["account", "kind", "amount", "country"]]
+    for name, kind in zip(names, kinds, strict=True):
+        label = kind if draw.random() < 0.7 else ""
+        amount = "" if draw.random() < 0.1 else round(draw.gauss(len(kind), 1), 2)
+        nodes.append([name, label, amount, draw.choice(["DE", "FR"])])
+    edges = [["from", "to"]]
+    for place, kind in enumerate(kinds):
+        alike = [other for other, one in enumerate(kinds) if one == kind]
+        edges += [[names[place], names[draw.choice(alike)]] for _ in range(3)]
+        edges.append([names[place], draw.choice(names)])
+    (tmp_path / "shop").mkdir()
+    write(tmp_path / "shop" / "nodes.csv", *nodes)
+    write(tmp_path / "shop" / "edges.csv", *edges)
+    return tmp_path
+
+
+@pytest.fixture
+def model(shop):
+    assert call("run", "shop", *COLUMNS, *QUICK, "--save", "model") == 0
+    return shop / "model"
+
+
+def test_two_tables_to_predictions_in_two_commands(model, shop, capsys):
+    assert call("predict", "model", "shop/nodes.csv", "shop/edges.csv", "--out", "p.csv") == 0
+    rows = read(shop / "p.csv")
+    assert [row["id"] for row in rows] == [f"a-{place:03d}" for place in range(120)]
+    assert set(rows[0]) == {"id", "class", "probability", "p_fraud", "p_honest", "p_shop"}
+    for row in rows:
+        chances = {name: float(row[f"p_{name}"]) for name in ("fraud", "honest", "shop")}
+        assert sum(chances.values()) == pytest.approx(1, abs=1e-5)
+        assert row["class"] == max(chances, key=chances.get)
+    own = eg.open_graph("shop", label="kind", id="account")
+    expected = eg.load_model("model").predict_proba(own.graph)
+    found = [[float(row[f"p_{name}"]) for name in ("fraud", "honest", "shop")] for row in rows]
+    assert found == pytest.approx(expected.numpy(), abs=1e-5)
+    assert "fraud" in capsys.readouterr().out
+
+
+def test_new_nodes_attach_to_the_known_graph(model, shop):
+    write(shop / "n.csv", ["account", "amount", "country"], ["new-1", 5, "DE"], ["new-2", "", "XX"])
+    write(shop / "e.csv", ["from", "to"], ["new-1", "a-000"], ["new-2", "new-1"])
+    words = ["n.csv", "e.csv", "--known", "shop", "--out", "new.parquet"]
+    assert call("predict", "model", *words) == 0
+    import pandas
+
+    found = pandas.read_parquet(shop / "new.parquet")
+    assert found["id"].tolist() == ["new-1", "new-2"]
+    assert found.filter(like="p_").sum(axis=1).tolist() == pytest.approx([1.0, 1.0], abs=1e-5)
+
+
+def test_calibrated_probabilities_keep_the_class(model, shop):
+    tables = ["model", "shop/nodes.csv", "shop/edges.csv"]
+    assert call("predict", *tables, "--out", "raw.csv") == 0
+    assert call("predict", *tables, "--calibrated", "--out", "calibrated.csv") == 0
+    raw, calibrated = read(shop / "raw.csv"), read(shop / "calibrated.csv")
+    assert [row["class"] for row in raw] == [row["class"] for row in calibrated]
+
+
+def test_a_prediction_is_explained_and_drawn(model, shop, capsys):
+    assert call("explain", "model", "a-003", "--out", "why.svg") == 0
+    shown = capsys.readouterr().out
+    for word in ("a-003", "features of labelled nodes", "layer 2", "steps away"):
+        assert word in shown
+    assert (shop / "why.svg").read_text().startswith("<svg")
+
+
+def test_looking_first_names_classes_and_leaks(shop, capsys):
+    rows = read(shop / "shop" / "nodes.csv")
+    for row in rows:
+        row["copy"] = row["kind"]
+    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
+    assert call("inspect", "shop", *COLUMNS, "--out", "look") == 0
+    assert "fraud" in capsys.readouterr().out
+    found = json.loads((shop / "look" / "inspect.json").read_text())
+    assert any("copy" in json.dumps(leak) for leak in found["leaks"])
+
+
+def test_methods_are_compared_on_ones_own_tables(shop, capsys):
+    words = ["--methods", "gcn,reweight", "--splits", "2", "--set", "max_epochs=5"]
+    assert call("compare", "shop", *COLUMNS, *words) == 0
+    assert "GCN" in capsys.readouterr().out
+
+
+def test_a_split_column_decides(shop, capsys):
+    rows = read(shop / "shop" / "nodes.csv")
+    for place, row in enumerate(rows):
+        row["part"] = ("train", "train", "val", "test")[place % 4]
+    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
+    words = [*COLUMNS, "--split-column", "part", "--out", "out"]
+    assert call("run", "shop", *words, *QUICK) == 0
+    result = json.loads((shop / "out" / "result.json").read_text())
+    assert result["imbalance"]["name"] == "given"
+
+
+def test_time_decides(shop):
+    rows = read(shop / "shop" / "nodes.csv")
+    for place, row in enumerate(rows):
+        row["since"] = f"2024-01-{1 + place % 28:02d}"
+    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
+    words = [*COLUMNS, "--time-column", "since", "--out", "out"]
+    assert call("run", "shop", *words, *QUICK) == 0
+    result = json.loads((shop / "out" / "result.json").read_text())
+    assert result["imbalance"]["name"] == "bytime"
+
+
+def test_a_table_beside_its_edges(shop):
+    words = ["shop/nodes.csv", "--edges", "shop/edges.csv", *COLUMNS, "--json"]
+    assert call("inspect", *words) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "shap"], ["shap", "cora"]),
+        (["run", "shop/none.csv", "--edges", "shop/edges.csv"], ["none.csv"]),
+        (["run", "shop", "--label", "sort", "--id", "account"], ["sort", "kind"]),
+        (["run", "shop", "--label", "kind", "--id", "who"], ["who", "account"]),
+        (["run", "shop/nodes.csv", *COLUMNS], ["edges"]),
+        (["run", "cora", "--label", "kind"], ["--label", "./cora"]),
+        (["run", "shop", *COLUMNS, "--save", "shop", *QUICK], ["shop", "other files"]),
+        (["run", "shop", *COLUMNS, "--save", "m", "--method", "gcn,smote"], ["--save", "one"]),
+        (["run", "shop", *COLUMNS, "--minority", "2"], ["--minority", "--train"]),
+        (["predict", "nowhere", "shop/nodes.csv", "shop/edges.csv"], ["nowhere"]),
+        (["predict", "shop", "shop/nodes.csv", "shop/edges.csv"], ["shop", "not a model"]),
+        (["explain", "nowhere", "a-001"], ["nowhere"]),
+        (["compare", "shop", *COLUMNS, "--methods", "gnc"], ["gnc", "gcn"]),
+    ],
+)
+def test_mistakes_get_one_line_and_status_two(arguments, words, shop, capsys):
+    before = sorted(path.name for path in shop.iterdir())
+    assert call(*arguments) == 2
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("Error: ")]
+    assert len(lines) == 1
+    for word in words:
+        assert word in lines[0]
+    assert sorted(path.name for path in shop.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["explain", "model", "nobody"], ["nobody", "a-000"]),
+        (["predict", "model", "shop/nodes.csv", "shop/edges.csv", "--out", "p.txt"], [".csv"]),
+        (
+            ["predict", "model", "shop/nodes.csv", "shop/edges.csv", "--known", "shop"],
+            ["already", "a-000"],
+        ),
+    ],
+)
+def test_mistakes_with_a_model(arguments, words, model, capsys):
+    assert call(*arguments) == 2
+    (line,) = [one for one in capsys.readouterr().err.splitlines() if one.startswith("Error: ")]
+    for word in words:
+        assert word in line
+
+
+def test_a_model_of_a_known_graph_says_that_it_has_no_columns(shop, capsys):
+    assert call("run", "toy", *QUICK, "--save", "toy-model", "--out", "out") == 0
+    assert call("predict", "toy-model", "shop/nodes.csv", "shop/edges.csv") == 2
+    assert "not trained on tables" in capsys.readouterr().err
