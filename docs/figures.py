@@ -76,7 +76,7 @@ def draw_paths(plt: Any, task: eg.Task, model: eg.UniGNN, name: str) -> Any:
     places = _rings(graph.edge_index, centre, weights)
     kept = set(places)
     edges = [(a, b) for a, b in graph.edge_index.t().tolist() if a < b and {a, b} <= kept]
-    figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.7))
+    figure, axes = plt.subplots(1, 2, figsize=(6.4, 3.6))
     titles = ("the edges of the graph", "its row of A_struct, alpha = 3")
     for axis, title in zip(axes, titles, strict=True):
         _bare(axis, title)
@@ -94,7 +94,7 @@ def draw_paths(plt: Any, task: eg.Task, model: eg.UniGNN, name: str) -> Any:
         axes[1].plot([], [], color=colour, lw=2.6 / distance, label=words)
     for axis in axes:
         axis.scatter(*places[centre], s=90, c=INK, zorder=4)
-    axes[1].legend(title="weight", loc="lower right", frameon=False, fontsize=7, title_fontsize=7)
+    axes[1].legend(title="weight", loc="lower right", frameon=False, fontsize=8, title_fontsize=8)
     figure.suptitle(f"A node of {name} and all that lies within three steps", fontsize=10)
     return figure
 
@@ -104,7 +104,7 @@ def draw_reach(plt: Any, task: eg.Task, model: eg.UniGNN, name: str) -> Any:
     shares = reach(task, model)
     counts = task.class_counts.tolist()
     order = sorted(range(task.num_classes), key=lambda label: -counts[label])
-    figure, axis = plt.subplots(figsize=(7.2, 0.36 * len(order) + 1.3))
+    figure, axis = plt.subplots(figsize=(6.4, 0.36 * len(order) + 1.3))
     names = ("two layers along edges (GCN)", "along paths, alpha = 2", "and within clusters")
     for place, label in enumerate(order):
         found = [shares[kind][label] for kind in range(3)]
@@ -164,7 +164,7 @@ def draw_clusters(plt: Any, task: eg.Task, model: eg.UniGNN, name: str) -> Any:
     shown = np.unique(np.concatenate([some, mates]))
     flat = TSNE(random_state=0, init="pca").fit_transform(embeddings[shown].numpy())
     labels, groups = task.graph.y.numpy()[shown], clusters.numpy()[shown]
-    figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.7))
+    figure, axes = plt.subplots(1, 2, figsize=(6.4, 3.6))
     _bare(axes[0], "by class")
     _bare(axes[1], "clusters around one label of each rare class")
     palette, markers = (*COLOURS[1:4], COLOURS[4], COLOURS[6], COLOURS[0], OURS), "os^vDPX"
@@ -183,7 +183,7 @@ def draw_clusters(plt: Any, task: eg.Task, model: eg.UniGNN, name: str) -> Any:
         axes[1].scatter(*where, s=55, **look, label=words, zorder=3)
     for axis in axes:
         axis.legend(
-            loc="upper center", bbox_to_anchor=(0.5, -0.01), ncols=2, frameon=False, fontsize=7
+            loc="upper center", bbox_to_anchor=(0.5, -0.01), ncols=2, frameon=False, fontsize=8
         )
     return figure
 
@@ -193,7 +193,7 @@ def draw_pseudo(plt: Any, task: eg.Task, model: eg.UniGNN, name: str) -> Any:
     early = eg.UniGNN(max_epochs=EARLY).fit(task, seed=SEED, progress=False)
     counts = task.class_counts
     order = sorted(range(task.num_classes), key=lambda label: -int(counts[label]))
-    figure, axes = plt.subplots(1, 3, figsize=(7.2, 2.9), sharey=True)
+    figure, axes = plt.subplots(1, 3, figsize=(6.4, 2.9), sharey=True)
     panels = (("labels alone", None), (f"after {EARLY} epochs", early), ("in the end", model))
     for axis, (title, fitted) in zip(axes, panels, strict=True):
         right = wrong = torch.zeros_like(counts)
