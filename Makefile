@@ -10,7 +10,7 @@ ifneq ($(wildcard ../shared/data),)
 export EVENGRAPH_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help install run test slow check format bench clean
+.PHONY: help install run test slow check format bench docs clean
 
 help:
 	@echo "make run      train Uni-GNN on Cora (3 minority classes, ratio 10%), seeds 5, 6, 7"
@@ -18,6 +18,7 @@ help:
 	@echo "make install  make .venv with the package and its development tools"
 	@echo "make check    lint, formatting, types"
 	@echo "make bench    print the benchmarks"
+	@echo "make docs     build the documentation into site/"
 	@echo "make slow     run the long tests: stored results again, real downloads"
 
 install: .venv/.installed
@@ -51,5 +52,10 @@ format: install
 bench: install
 	$(BIN)/python -m benchmarks
 
+# The variable silences a notice about another program.
+docs: install
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "The documentation is in site/index.html."
+
 clean:
-	rm -rf .venv runs build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv runs site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,210 @@
+"""The documentation: its code runs, its links lead somewhere, its numbers are stored ones."""
+
+import importlib.util
+import re
+import sys
+import xml.etree.ElementTree as ElementTree
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import torch
+import typer
+
+import evengraph as eg
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(path for path in DOCS.rglob("*.md"))
+OUTSIDE = re.compile(r"^(https?:)?//")
+
+
+def text(name):
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+def blocks(name):
+    return re.findall(r"```python\n(.*?)```", text(name), flags=re.S)
+
+
+def module(path, name):
+    spec = importlib.util.spec_from_file_location(name, path)
+    sys.modules[name] = made = importlib.util.module_from_spec(spec)  # dataclasses look there
+    try:
+        spec.loader.exec_module(made)
+    finally:
+        del sys.modules[name]
+    return made
+
+
+@pytest.mark.parametrize("name", ["start.md", "python.md", "scaling.md"])
+def test_the_code_of_a_page_runs(name, capsys):
+    assert blocks(name)
+    for code in blocks(name):
+        code = code.replace('eg.load("cora")', "eg.toy()").replace(
+            "UniGNN()", "UniGNN(max_epochs=2)"
+        )
+        code = re.sub(r"max_epochs=\d+", "max_epochs=2", code)
+        exec(compile(code, name, "exec"), {})
+
+
+def test_the_code_of_own_data_runs(tmp_path, monkeypatch, capsys):
+    example = module(ROOT / "examples" / "own_csv.py", "own_csv")
+    (tmp_path / "shops").mkdir()
+    example.write_files(tmp_path / "shops")
+    nodes = tmp_path / "shops" / "nodes.csv"
+    nodes.write_text(nodes.read_text().replace("shop,", "id,", 1))
+    monkeypatch.chdir(tmp_path)
+    (code,) = blocks("own-data.md")
+    exec(compile(code.replace("UniGNN()", "UniGNN(max_epochs=2)"), "own-data.md", "exec"), {})
+    assert eg.load_model(tmp_path / "model").class_names_ == ("food", "fraud", "tools")
+
+
+@pytest.fixture(scope="module")
+def smoothed(tmp_path_factory):
+    """The method of adding-a-method.md, as a module of its own."""
+    (code,) = blocks("adding-a-method.md")
+    path = tmp_path_factory.mktemp("method") / "smoothed.py"
+    path.write_text(code, encoding="utf-8")
+    return module(path, "smoothed").Smoothed
+
+
+def test_the_method_of_the_page_keeps_the_contract(smoothed, tmp_path, monkeypatch):
+    monkeypatch.setitem(eg.METHODS, "smoothed", smoothed)
+    task = eg.imbalance.Natural()(eg.toy(), seed=0)
+    model = smoothed(max_epochs=40).fit(task, seed=0)
+    probabilities = model.predict_proba(task.graph)
+    assert torch.allclose(probabilities.sum(1), torch.ones(len(probabilities)))
+    assert model.score(task) > 0.5
+    again = smoothed(max_epochs=40).fit(task, seed=0)
+    assert torch.equal(probabilities, again.predict_proba(task.graph))
+    model.save(tmp_path / "model")
+    kept = eg.load_model(tmp_path / "model").predict_proba(task.graph)
+    assert torch.allclose(kept, probabilities, atol=1e-6)
+    with pytest.raises(ValueError, match="doubt"):
+        smoothed(doubt=2)
+    sure = smoothed(max_epochs=40, doubt=0.0).fit(task, seed=0).predict_proba(task.graph)
+    assert sure.max(1).values.mean() > probabilities.max(1).values.mean()  # doubt is milder
+
+
+def test_every_command_is_told_of():
+    from evengraph.cli import app
+
+    def commands(command, name):
+        inner = getattr(command, "commands", None)
+        if inner is None:
+            return [name]
+        return [one for key, value in inner.items() for one in commands(value, f"{name} {key}")]
+
+    told = set(re.findall(r"^## (.+)$", text("commands.md"), flags=re.M))
+    assert told == set(commands(typer.main.get_command(app), "evengraph"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(DOCS).as_posix())
+def test_links_lead_somewhere(page):
+    words = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", words):
+        assert OUTSIDE.match(target) or (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("name", ["methods.md", "scaling.md"])
+def test_figures_are_stored_ones(name):
+    """Every number with a decimal, or above 1,000, stands in a page that was drawn from runs."""
+    sources = [*(DOCS / "results").glob("*.md"), DOCS / "reproduction.md"]
+    sources += [ROOT / "results" / "readings.md", ROOT / "benchmarks" / "README.md"]
+    stored = "\n".join(path.read_text(encoding="utf-8") for path in sources)
+    stored += "\n".join(str(item.counts) for item in eg.data.available())
+    known = set(re.findall(r"[\d.,]*\d", stored.replace(",", "")))
+    prose = re.sub(r"```.*?```|`[^`]*`|\]\([^)]*\)", "", text(name), flags=re.S)
+    quoted = re.findall(r"\d+\.\d+|\d{1,3}(?:,\d{3})+", prose)
+    assert len(quoted) > 10
+    missing = [number for number in quoted if number.replace(",", "") not in known]
+    assert not missing
+
+
+@pytest.fixture(scope="module")
+def figures():
+    pytest.importorskip("matplotlib")
+    return module(DOCS / "figures.py", "docs_figures")
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    task = eg.imbalance.Step(minority=2, ratio=0.1)(eg.toy(1400, 5600), seed=5)
+    return task, eg.UniGNN(max_epochs=5).fit(task, seed=5)
+
+
+def test_every_figure_is_drawn_and_shown(figures, fitted, tmp_path, monkeypatch):
+    monkeypatch.setattr(figures.eg, "UniGNN", lambda **fields: fitted[1])
+    monkeypatch.setattr(type(fitted[1]), "fit", lambda self, *_, **__: self)
+    written = figures.draw_all(tmp_path, fitted[0], "the toy graph")
+    names = {path.name for path in written}
+    assert names == {path.name for path in (DOCS / "figures").glob("*.svg")}
+    for path in written:
+        assert ElementTree.parse(path).getroot().tag.endswith("svg")
+        assert f"(figures/{path.name})" in text("paper.md")
+
+
+def test_reach_is_counted_as_walking_would(figures, fitted):
+    task, model = fitted
+    near = [set() for _ in range(task.graph.num_nodes)]
+    for a, b in task.graph.edge_index.t().tolist():
+        near[a].add(b)
+    clusters = [model.net_.get_buffer(f"clusters_{layer}").tolist() for layer in range(2)]
+
+    def walked(label, alpha, with_clusters):
+        found = set((task.train & (task.graph.y == label)).nonzero().flatten().tolist())
+        for layer in range(2):
+            known = {clusters[layer][node] for node in found} if with_clusters else set()
+            further = set(found)
+            for _ in range(alpha):
+                further |= {other for node in further for other in near[node]}
+            found = further | {n for n, one in enumerate(clusters[layer]) if one in known}
+        return 100 * len(found) / task.graph.num_nodes
+
+    shares = figures.reach(task, model)
+    for row, asked in zip(shares, ((1, False), (2, False), (2, True)), strict=True):
+        expected = [walked(label, *asked) for label in range(task.num_classes)]
+        assert row == pytest.approx(expected, abs=1e-3)
+
+
+class Loaded(HTMLParser):
+    """What a browser fetches for a page by itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        fetched = tag == "link" and attrs.get("rel") not in ("canonical", "next", "prev")
+        for name in ("src", "srcset", "data", *(["href"] if fetched else [])):
+            self.found.append(attrs.get(name) or "")
+
+
+def test_the_site_is_built_without_a_complaint_and_loads_nothing_from_outside(
+    tmp_path, monkeypatch
+):
+    pytest.importorskip("mkdocstrings")
+    import warnings
+
+    monkeypatch.setenv("NO_MKDOCS_2_WARNING", "1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of plugins
+        from mkdocs.commands.build import build
+        from mkdocs.config import load_config
+
+        config = load_config(str(ROOT / "mkdocs.yml"), site_dir=str(tmp_path), strict=True)
+        config.plugins.on_startup(command="build", dirty=False)
+        build(config)
+    pages = sorted(tmp_path.rglob("*.html"))
+    assert len(pages) > len(PAGES)
+    assert (tmp_path / "repository" / "results" / "readings.html").exists()
+    assert (tmp_path / "repository" / "results" / "reproduce.sqlite").exists()
+    for page in pages:
+        loaded = Loaded()
+        loaded.feed(page.read_text(encoding="utf-8"))
+        assert not [source for source in loaded.found if OUTSIDE.match(source)], page
+    for sheet in tmp_path.rglob("*.css"):
+        words = sheet.read_text(encoding="utf-8")
+        assert not re.search(r"(@import|url\()\s*['\"]?(https?:)?//", words), sheet
