@@ -20,13 +20,12 @@ from evengraph.cli.running import check_folder
 from evengraph.experiment.command import MOST_SEEDS, parse_methods, settings_of_each
 from evengraph.experiment.compare import (
     DEFAULT_METHODS,
-    PATIENCE,
     Comparison,
     Standing,
     compare,
-    ready,
 )
 from evengraph.experiment.fields import parse_fields, unknown
+from evengraph.experiment.suited import PATIENCE, ready
 from evengraph.experiment.trials import Failure, Outcome
 from evengraph.experiment.verdict import WORDS, p_words
 from evengraph.imbalance import IMBALANCES, Folds, Imbalance, Natural
@@ -84,11 +83,12 @@ def plan_splits(
     return Natural(train=train, val=val), list(range(count))
 
 
-def make_methods(names: str | None, settings: Sequence[str]) -> dict[str, Method]:
-    """Methods with the patience of a comparison and the settings asked for."""
+def make_methods(names: str | None, settings: Sequence[str], graph: Data) -> dict[str, Method]:
+    """Methods with settings that suit the graph, and those asked for."""
     chosen = parse_methods(names) if names else list(DEFAULT_METHODS)
     each = settings_of_each(chosen, settings)
-    return {name: ready(name, **parse_fields(METHODS[name], each[name])) for name in chosen}
+    given = {name: parse_fields(METHODS[name], each[name]) for name in chosen}
+    return {name: ready(name, graph, **fields) for name, fields in given.items()}
 
 
 def run_comparison(
@@ -104,8 +104,8 @@ def run_comparison(
     **options: Any,
 ) -> None:
     """Compare methods on a graph, show what came out, and keep it where a folder is given."""
-    entries = make_methods(methods, settings)
     name, graph = opened.name, opened.graph
+    entries = make_methods(methods, settings, graph)
     if folder is not None:
         check_folder(folder)
     _announce(name, entries, protocol, len(seeds), options["device"].type)
@@ -284,6 +284,8 @@ def _announce(
             f"[dim]Training stops after {PATIENCE} epochs without a better validation score, where "
             "the paper waits for 1000 (--set patience=1000).[/]"
         )
+    if getattr(entries.get("unignn"), "alpha", None) == 1:
+        out.print("[dim]Uni-GNN looks at direct neighbours (alpha=1): paths are many here.[/]")
     if getattr(entries.get("reweight"), "balance", False):
         out.print("[dim]Re-weight weighs by one over the class size (balance=true).[/]")
 

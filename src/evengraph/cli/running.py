@@ -140,7 +140,7 @@ def plan_all(
     if save is not None:
         check_place(save)
 
-    def plan(name: str, protocol: str, fields: dict[str, Any], own: bool) -> list[Any]:
+    def plan(name: str, protocol: str, fields: dict[str, Any], own: Data | None) -> list[Any]:
         return [
             plan_run(
                 name,
@@ -156,12 +156,13 @@ def plan_all(
         ]
 
     if is_known(data):
-        plans = plan(data, imbalance or "step", shares, own=False)
+        plans = plan(data, imbalance or "step", shares, own=None)
         opened = open_it()
     else:
         opened = open_it()
         protocol = imbalance or opened.protocol
-        plans = plan(opened.name, protocol, opened.shares(protocol) | shares, own=True)
+        shares = opened.shares(protocol) | shares
+        plans = plan(opened.name, protocol, shares, own=opened.graph)
         show_classes(opened)
     plans[0][0].make_imbalance()(opened.graph, seed=seeds[0])
     return opened, plans

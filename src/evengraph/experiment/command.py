@@ -8,12 +8,13 @@ from dataclasses import fields
 from typing import Any
 
 import torch
+from torch_geometric.data import Data
 
 from evengraph.data.datasets import lookup
-from evengraph.experiment.compare import PATIENCE, READY
 from evengraph.experiment.fields import parse_fields, unknown
 from evengraph.experiment.presets import preset_for
 from evengraph.experiment.runner import Run
+from evengraph.experiment.suited import suited
 from evengraph.imbalance import IMBALANCES
 from evengraph.methods import METHODS
 
@@ -31,10 +32,10 @@ def plan_run(
     imbalance_fields: Mapping[str, Any],
     seeds: Sequence[int],
     preset: bool,
-    own: bool = False,
+    own: Data | None = None,
 ) -> tuple[Run, dict[str, Any] | None]:
     """A checked plan, and the preset that it uses if it uses one; `own` is somebody's graph."""
-    if not own:
+    if own is None:
         lookup(dataset)
     known_method(method)
     if imbalance not in IMBALANCES:
@@ -46,9 +47,10 @@ def plan_run(
             raise ValueError(f"{imbalance} has no --{name}; its options: {options}.")
     protocol = IMBALANCES[imbalance](**imbalance_fields)
     values = {item.name: getattr(protocol, item.name) for item in fields(protocol)}
-    picked = preset_for(dataset, imbalance, values, method) if preset and not own else None
-    if preset and own:
-        picked = {"patience": PATIENCE, **READY.get(method, {})}
+    picked = None
+    if preset:
+        known = own is None
+        picked = preset_for(dataset, imbalance, values, method) if known else suited(method, own)
     plan = Run(
         dataset=dataset,
         imbalance=imbalance,

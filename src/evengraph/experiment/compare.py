@@ -17,6 +17,7 @@ from evengraph.binary import positive_class
 from evengraph.experiment.budget import candidates
 from evengraph.experiment.environment import describe
 from evengraph.experiment.fields import unknown
+from evengraph.experiment.suited import ready
 from evengraph.experiment.trials import Failure, Outcome, Terms, Trial, run_trials
 from evengraph.experiment.verdict import WORDS, Pair, Verdict, compare_pairs, judge
 from evengraph.imbalance import Folds, Imbalance
@@ -24,10 +25,6 @@ from evengraph.methods import METHODS, Method
 from evengraph.significance import Evidence, t_test
 
 DEFAULT_METHODS = ("gcn", "reweight", "smote", "unignn")
-PATIENCE = 100
-"""Epochs without a better validation score; the paper waits ten times as long."""
-READY: Mapping[str, Mapping[str, Any]] = {"reweight": {"balance": True}}
-"""Fields that serve any graph better than the paper's do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,8 +161,8 @@ def compare(
 
     Args:
         graph: Features, edges and labels; -1 is unlabelled.
-        methods: Names, for methods that wait 100 epochs for a better score, Re-weight with
-            weights by class size; or methods with settings of your own, under names of your own.
+        methods: Names, for methods with settings that suit the graph (`suited`); or methods with
+            settings of your own, under names of your own.
         protocol: Makes a split of a seed, such as `Natural()` or `Folds()`.
         seeds: One split each.
         budget: Settings to try for each method; the first is the one given.
@@ -177,7 +174,7 @@ def compare(
         time_limit: Seconds after which no more is begun.
         on_trial: Called when a fit has ended or failed.
     """
-    entries = _entries(methods)
+    entries = _entries(methods, graph)
     seeds = list(dict.fromkeys(seeds))
     if not seeds:
         raise ValueError("seeds must hold at least one seed.")
@@ -229,12 +226,7 @@ def compare(
     )
 
 
-def ready(name: str, **fields: Any) -> Method:
-    """A method by name with the settings of a comparison, but for those that are given."""
-    return METHODS[name](**{"patience": PATIENCE, **READY.get(name, {}), **fields})
-
-
-def _entries(methods: Sequence[str] | Mapping[str, Method]) -> dict[str, Method]:
+def _entries(methods: Sequence[str] | Mapping[str, Method], graph: Data) -> dict[str, Method]:
     """Methods by their names, each with settings."""
     if isinstance(methods, Mapping):
         entries = dict(methods)
@@ -242,7 +234,7 @@ def _entries(methods: Sequence[str] | Mapping[str, Method]) -> dict[str, Method]
         for name in methods:
             if name not in METHODS:
                 raise ValueError(unknown("method", name, METHODS))
-        entries = {name: ready(name) for name in methods}
+        entries = {name: ready(name, graph) for name in methods}
     if not entries:
         raise ValueError("methods must name at least one method.")
     return entries

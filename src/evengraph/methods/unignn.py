@@ -102,9 +102,8 @@ class UniGNN(Method):
         Encoders have no bias, as in the equations, and Xavier weights; the classifier starts
         like that of the comparison methods. Of epochs with equal validation score, patience
         counts from the first and the model is the latest. Edges are read in both directions.
-        On the CPU the dropout rate is met to 1/256. Of the paper's cells, PubMed with one class at
-        5% is not reached: the defaults give 60.4 where 67.1 is published, and the grid has not been
-        searched there.
+        On the CPU the dropout rate is met to 1/256. Which of the paper's figures are reached, and
+        why others are not: docs/reproduction.md.
 
     Reference:
         Alchihabi, Yan and Guo, "Overcoming Class Imbalance: Unified GNN Learning with
