@@ -23,6 +23,7 @@ from evengraph.cli.options import (
     Target,
     TimeColumn,
     Weight,
+    columns_of,
 )
 
 Settings = Annotated[
@@ -61,20 +62,9 @@ def inspect(
     from evengraph.cli.inspecting import seen_labels, show_inspection
     from evengraph.cli.opening import open_data
 
-    opened = open_data(
-        data,
-        data_root,
-        {
-            "edges": edges,
-            "label": label,
-            "id": id,
-            "source": source,
-            "target": target,
-            "weight": weight,
-            "split": split_column,
-            "time": time_column,
-        },
-    )
+    ends = edges, label, id, source, target
+    columns = columns_of(*ends, weight, split_column, time_column)
+    opened = open_data(data, data_root, columns)
     options = {"minority": minority, "ratio": ratio}
     graph, seen = seen_labels(
         opened.graph,
@@ -138,16 +128,8 @@ def run(
     names = parse_methods(method)
     if save is not None and len(names) > 1:
         raise ValueError("--save keeps one model; name one --method.")
-    columns = {
-        "edges": edges,
-        "label": label,
-        "id": id,
-        "source": source,
-        "target": target,
-        "weight": weight,
-        "split": split_column,
-        "time": time_column,
-    }
+    ends = edges, label, id, source, target
+    columns = columns_of(*ends, weight, split_column, time_column)
     shares = {"minority": minority, "ratio": ratio, "train": train, "val": val}
     opened, plans = plan_all(
         partial(open_data, data, data_root, columns),
@@ -220,20 +202,9 @@ def compare(
     from evengraph.cli.opening import open_data
     from evengraph.experiment.command import parse_seconds, pick_device
 
-    opened = open_data(
-        data,
-        data_root,
-        {
-            "edges": edges,
-            "label": label,
-            "id": id,
-            "source": source,
-            "target": target,
-            "weight": weight,
-            "split": split_column,
-            "time": time_column,
-        },
-    )
+    ends = edges, label, id, source, target
+    columns = columns_of(*ends, weight, split_column, time_column)
+    opened = open_data(data, data_root, columns)
     protocol, count = plan_splits(opened, splits=splits, folds=folds, train=train, val=val)
     run_comparison(
         opened,
@@ -289,5 +260,5 @@ def explain(
     """Say which labelled nodes and clusters a prediction came from, and draw them."""
     from evengraph.cli.predicting import explain_node
 
-    columns = {"edges": edges, "label": label, "id": id, "source": source, "target": target}
+    columns = columns_of(edges, label, id, source, target)
     explain_node(model, node, data=data, columns=columns, to=to)

@@ -35,3 +35,17 @@ TimeColumn = Annotated[
     str | None,
     typer.Option(help="Column of times: train on the past.", rich_help_panel=OWN),
 ]
+
+
+def columns_of(
+    edges: str | None,
+    label: str | None,
+    id: str | None,
+    source: str | None,
+    target: str | None,
+    weight: str | None = None,
+    split: str | None = None,
+    time: str | None = None,
+) -> dict[str, str | None]:
+    """What the options of one's own files say, by the names that `open_graph` has for them."""
+    return dict(locals())
