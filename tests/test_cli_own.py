@@ -190,3 +190,132 @@ def test_a_model_of_a_known_graph_says_that_it_has_no_columns(shop, capsys):
     assert call("run", "toy", *QUICK, "--save", "toy-model", "--out", "out") == 0
     assert call("predict", "toy-model", "shop/nodes.csv", "shop/edges.csv") == 2
     assert "not trained on tables" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("values", [("true", "false", "maybe"), ("1.0", "2.0", "beta")])
+def test_a_cell_means_the_same_in_other_company(shop, values):
+    rows = read(shop / "shop" / "nodes.csv")
+    for place, row in enumerate(rows):
+        row["grade"] = values[place % 3]
+    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
+    assert call("run", "shop", *COLUMNS, *QUICK, "--save", "model") == 0
+    new = [["account", "amount", "country", "grade"], ["new-1", 5, "DE", values[0]]]
+    write(shop / "a.csv", *new, ["new-2", 5, "DE", values[2]])
+    write(shop / "b.csv", *new, ["new-2", 5, "DE", values[1]])  # all of one kind now
+    write(shop / "e.csv", ["from", "to"], ["new-1", "new-1"])
+    for name in ("a", "b"):
+        words = [f"{name}.csv", "e.csv", "--out", f"{name}-out.csv"]
+        assert call("predict", "model", *words) == 0
+    first, second = (read(shop / f"{name}-out.csv")[0] for name in ("a", "b"))
+    assert first == second
+
+
+def test_a_label_that_is_the_word_none_stays_a_class(tmp_path):
+    rows = [[str(n), ("none", "1", "2")[n % 3]] for n in range(30)]
+    write(tmp_path / "nodes.csv", ["id", "label"], *rows)
+    write(tmp_path / "edges.csv", ["source", "target"], *([n, (n + 3) % 30] for n in range(30)))
+    assert eg.open_graph(tmp_path).class_names == ("1", "2", "none")
+
+
+def test_more_rows_are_explained_with_the_stored_encoder(model, shop, capsys):
+    rows = read(shop / "shop" / "nodes.csv")
+    more = [{**rows[0], "account": f"late-{n}", "amount": "900"} for n in range(40)]
+    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(r.values()) for r in [*rows, *more]))
+    assert call("explain", "model", "a-003") == 0
+    assert "steps away" in capsys.readouterr().out
+
+
+def test_a_score_that_is_undefined_does_not_lose_the_model(shop, capsys):
+    rows = read(shop / "shop" / "nodes.csv")
+    for place, row in enumerate(rows):
+        row["kind"] = "fraud" if row["kind"] == "fraud" else "honest"
+        row["split"] = "train" if row["kind"] == "fraud" else ("train", "val", "test")[place % 3]
+    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
+    assert call("run", "shop", *COLUMNS, *QUICK, "--save", "model") == 0
+    assert eg.load_model("model").extra_["test"]["positive_average_precision"] is None
+
+
+def test_time_that_is_named_goes_before_a_split_that_is_guessed(shop):
+    rows = read(shop / "shop" / "nodes.csv")
+    for place, row in enumerate(rows):
+        row["split"] = ("train", "val", "test")[place % 3]
+        row["since"] = f"2024-01-{1 + place % 28:02d}"
+    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
+    assert call("run", "shop", *COLUMNS, "--time-column", "since", "--out", "out", *QUICK) == 0
+    result = json.loads((shop / "out" / "result.json").read_text())
+    assert result["imbalance"]["name"] == "bytime"
+
+
+def test_new_nodes_without_their_ids(model, shop, capsys):
+    write(shop / "n.csv", ["amount", "country"], [5, "DE"])
+    write(shop / "e.csv", ["from", "to"], ["a-000", "a-001"])
+    assert call("predict", "model", "n.csv", "e.csv", "--known", "shop") == 2
+    assert "no column 'account'" in capsys.readouterr().err
+
+
+def test_tables_without_labels_cannot_be_learnt_from(shop, capsys):
+    rows = read(shop / "shop" / "nodes.csv")
+    for row in rows:
+        del row["kind"]
+    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
+    assert call("run", "shop", "--id", "account", "--out", "out") == 2
+    assert "label" in capsys.readouterr().err
+    assert not (shop / "out").exists()
+
+
+def test_columns_can_be_left_out(shop, capsys):
+    assert call("run", "shop", *COLUMNS, *QUICK, "--drop", "country", "--save", "model") == 0
+    names = eg.load_model("model").extra_["columns"]["features"]
+    assert names == ["amount"]
+    assert call("inspect", "shop", *COLUMNS, "--drop", "colour") == 2
+    assert "colour" in capsys.readouterr().err
+
+
+def test_a_missing_column_is_seen_beside_a_known_graph_too(model, shop, capsys):
+    write(shop / "n.csv", ["account", "country"], ["new-1", "DE"])
+    write(shop / "e.csv", ["from", "to"], ["new-1", "a-000"])
+    assert call("predict", "model", "n.csv", "e.csv", "--known", "shop") == 2
+    assert "n.csv, column 'amount' is missing" in capsys.readouterr().err
+
+
+def test_a_row_has_its_own_number_beside_a_known_graph_too(model, shop, capsys):
+    write(shop / "n.csv", ["account", "amount", "country"], ["new-1", "lots", "DE"])
+    write(shop / "e.csv", ["from", "to"], ["new-1", "a-000"])
+    assert call("predict", "model", "n.csv", "e.csv", "--known", "shop") == 2
+    assert "n.csv, column 'amount', row 1 holds 'lots'" in capsys.readouterr().err
+    write(shop / "n.csv", ["account", "amount", "country"], ["new-1", "2", "DE"])
+    write(shop / "e.csv", ["from", "to"], ["new-1", "nobody"])
+    assert call("predict", "model", "n.csv", "e.csv", "--known", "shop") == 2
+    assert "e.csv, column 'to', row 1 names 'nobody'" in capsys.readouterr().err
+
+
+def test_edges_to_old_nodes_ask_for_the_known_graph(model, shop, capsys):
+    write(shop / "n.csv", ["account", "amount", "country"], ["new-1", "2", "DE"])
+    write(shop / "e.csv", ["from", "to"], ["new-1", "a-000"])
+    assert call("predict", "model", "n.csv", "e.csv") == 2
+    assert "--known" in capsys.readouterr().err
+
+
+def test_two_classes_are_flagged_by_the_threshold_of_validation(shop, capsys):
+    rows = read(shop / "shop" / "nodes.csv")
+    for row in rows:
+        row["kind"] = "fraud" if row["kind"] == "fraud" else row["kind"] and "honest"
+    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
+    assert call("run", "shop", *COLUMNS, *QUICK, "--save", "model") == 0
+    flag = eg.load_model("model").extra_["flag"]
+    assert call("predict", "model", "shop/nodes.csv", "shop/edges.csv", "--out", "p.csv") == 0
+    for row in read(shop / "p.csv"):
+        sure = float(row["p_fraud"]) - flag["from"]
+        assert abs(sure) < 1e-5 or row["flagged"] == ("yes" if sure > 0 else "no")
+
+
+def test_class_names_that_were_changed_are_noticed(model, shop, capsys):
+    path = model / "model.json"
+    path.write_text(path.read_text().replace("fraud", "fr4ud"))
+    assert call("predict", "model", "shop/nodes.csv", "shop/edges.csv") == 2
+    assert "damaged" in capsys.readouterr().err
+
+
+def test_a_picture_is_an_svg_file(model, capsys):
+    assert call("explain", "model", "a-003", "--out", "why.png") == 2
+    assert ".svg" in capsys.readouterr().err

@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 from evengraph.data import toy
 from evengraph.keeping import load_model
 from evengraph.methods import GCN, LTE4G, METHODS, UniGNN
+from evengraph.methods.folder import seal
 from small_graphs import small_task
 
 TASK = small_task()
@@ -266,8 +267,9 @@ def test_a_model_trained_on_a_card_loads_without_one(tmp_path):
 def test_models_that_do_not_fit(tmp_path, changes, message):
     fitted("gcn").save(tmp_path / "model")
     path = tmp_path / "model" / "model.json"
-    about = json.loads(path.read_text()) | {"evengraph": "0.0.7"}
-    path.write_text(json.dumps(about | changes))
+    about = json.loads(path.read_text()) | {"evengraph": "0.0.7"} | changes
+    del about["seal"]
+    path.write_text(json.dumps(about | {"seal": seal(about)}))
     with pytest.raises(ValueError, match=message) as caught:
         load_model(tmp_path / "model")
     assert "\n" not in str(caught.value)

@@ -29,7 +29,7 @@ def t_test(values: Sequence[float], *, overlap: float = 0.0, level: float = 0.95
 
     Values from splits of one set of nodes are not independent, and the usual test finds too
     much: the variance of their mean is not s²/n but about s²(1/n + overlap). NaN for a single
-    value; values that are all the same leave no doubt, or are no difference.
+    value. Values that are all the same have no spread to judge by: the test is then that of signs.
 
     Args:
         values: One for each split; the differences between two methods, say.
@@ -47,7 +47,8 @@ def t_test(values: Sequence[float], *, overlap: float = 0.0, level: float = 0.95
     if count < 2 or not math.isfinite(mean):
         return Evidence(mean, math.nan, math.nan, math.nan)
     if max(values) - min(values) < 1e-9:
-        return Evidence(mean, mean, mean, 1.0 if abs(mean) < 1e-9 else 0.0)
+        p = 1.0 if abs(mean) < 1e-9 else 2.0 ** (1 - count)  # all on one side
+        return Evidence(mean, mean, mean, p)
     from scipy.stats import t  # takes a while to import
 
     error = stdev(values) * math.sqrt(1 / count + overlap)

@@ -65,7 +65,11 @@ def test_nodes_without_label_or_time_are_in_no_set():
         ([1, 1, 1, 1], None, "No labelled node is newer than the training nodes"),
         ([0, 1, 1, 1], None, "No labelled node is newer than the validation nodes"),
         ([0, 1], None, "2 labelled nodes have a time, at least 3 are needed"),
-        ([0, 1, 2, 3], [0, 0, 0, 1], "Class 1 has 0 nodes for training, among the oldest, 1 are"),
+        (
+            [0, 1, 2, 3],
+            [0, 0, 0, 1],
+            "Class 1 has 0 labelled nodes for training, among the oldest, 1 are",
+        ),
     ],
 )
 def test_times_that_do_not_do(times, labels, message):

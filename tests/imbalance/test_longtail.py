@@ -136,7 +136,7 @@ def test_a_ratio_that_leaves_a_class_empty_is_refused():
 def test_a_class_that_is_too_small_is_refused(public):
     graph = with_public_split(named_toy()) if public else named_toy()
     with pytest.raises(
-        ValueError, match=r"Class \d has \d+ nodes for validation or test, \d+ are needed"
+        ValueError, match=r"Class \d has \d+ labelled nodes for validation or test, \d+ are needed"
     ):
         LongTail(ratio=0.5, val_per_class=100, test_per_class=100)(graph, seed=0)
 

@@ -144,7 +144,9 @@ def test_a_class_that_is_too_small_is_refused():
     protocol = Step(minority=1, train_per_class=10, val_per_class=20, test_per_class=50)
     sizes = torch.bincount(named_toy().y)
     size, called = int(sizes.min()), int(sizes.argmin())  # the caller's id, not ours
-    message = f"Class {called} has {size} nodes for train, validation and test, 71 are needed"
+    message = (
+        f"Class {called} has {size} labelled nodes for train, validation and test, 71 are needed"
+    )
     with pytest.raises(ValueError, match=message):
         protocol(named_toy(), seed=0)
 

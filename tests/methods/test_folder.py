@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from evengraph.methods import folder as module
-from evengraph.methods.folder import read_model, write_model
+from evengraph.methods.folder import read_model, seal, write_model
 
 ABOUT = {"method": "gcn", "colour": "grün"}
 TENSORS = {"a": torch.arange(6).view(2, 3), "b": torch.tensor([True]), "c": torch.zeros(0, 4)}
@@ -170,8 +170,9 @@ def flipped(saved):
 
 def changed(**changes):
     def change(saved):
-        about = json.loads((saved / "model.json").read_text())
-        (saved / "model.json").write_text(json.dumps(about | changes))
+        about = json.loads((saved / "model.json").read_text()) | changes
+        del about["seal"]
+        (saved / "model.json").write_text(json.dumps(about | {"seal": seal(about)}))
 
     return change
 

@@ -48,7 +48,7 @@ FURTHER_OF_TWO = {
     "precision_at_k": "P@k",
     "recall_at_1": "R@1%",
     "recall_at_5": "R@5%",
-    "tuned_threshold": "threshold",
+    "tuned_threshold": "act from",
     "tuned_f1": "F1 there",
     "calibration_error": "ECE",
     "calibrated_error": "calibrated",
@@ -65,7 +65,7 @@ def plan_splits(
     val: float | None,
 ) -> tuple[Imbalance, list[int]]:
     """A protocol, and the seeds of its splits; a split column or times decide by themselves."""
-    own = opened.own is not None
+    own, asked = opened.own is not None, val
     val = (VAL if own else 0.1) if val is None else val
     if folds is not None:
         if splits is not None or train is not None:
@@ -76,8 +76,9 @@ def plan_splits(
     if not 1 <= count <= MOST_SEEDS:
         raise ValueError(f"--splits must lie between 1 and {MOST_SEEDS}, got {count}.")
     if opened.protocol in ("given", "bytime"):
-        if train is not None:
-            raise ValueError("the split column or the time column decides; leave --train out.")
+        for name, value in (("--train", train), ("--val", asked)):
+            if value is not None:
+                raise ValueError(f"the split or the time column decides; leave {name} out.")
         return IMBALANCES[opened.protocol](), list(range(count))
     train = (TRAIN if own else 0.1) if train is None else train
     return Natural(train=train, val=val), list(range(count))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,12 @@ def seen_labels(
 
 
 def show_inspection(
-    graph: Data, folder: Path | None, *, as_json: bool, **options: Any
+    graph: Data,
+    folder: Path | None,
+    *,
+    as_json: bool,
+    notes: Sequence[str] = (),
+    **options: Any,
 ) -> dict[str, Any]:
     """Inspect, show, and write inspect.json and inspect.html if a folder is given.
 
@@ -69,10 +75,13 @@ def show_inspection(
         graph: The graph.
         folder: Where the files go, or None.
         as_json: Print plain JSON instead of a picture.
+        notes: What was done to the files before.
         options: What `inspect_graph` takes besides.
     """
+    if folder is not None and folder.exists() and not folder.is_dir():
+        raise ValueError(f"--out takes a folder, and {folder} is a file.")
     with err.status("looking"):
-        found = inspect_graph(graph, **options).as_dict()
+        found = inspect_graph(graph, **options).as_dict() | {"notes": list(notes)}
     if as_json:
         out.print(json.dumps(found, indent=1), soft_wrap=True, markup=False)
     else:

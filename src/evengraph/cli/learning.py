@@ -15,6 +15,7 @@ from evengraph.cli.options import (
     Data,
     DataRoot,
     Device,
+    Drop,
     Edges,
     Id,
     Label,
@@ -57,13 +58,14 @@ def inspect(
     weight: Weight = None,
     split_column: SplitColumn = None,
     time_column: TimeColumn = None,
+    drop: Drop = None,
 ) -> None:
     """Look first: classes, edges, reach of the labels, leaks, and what to do."""
     from evengraph.cli.inspecting import seen_labels, show_inspection
     from evengraph.cli.opening import open_data
 
     ends = edges, label, id, source, target
-    columns = columns_of(*ends, weight, split_column, time_column)
+    columns = columns_of(*ends, weight, split_column, time_column, drop)
     opened = open_data(data, data_root, columns)
     options = {"minority": minority, "ratio": ratio}
     graph, seen = seen_labels(
@@ -73,7 +75,10 @@ def inspect(
         options={name: value for name, value in options.items() if value is not None},
         seed=seed,
     )
-    show_inspection(graph, to, as_json=json, labelled=seen, hops=hops, **opened.table())
+    notes = () if opened.own is None else opened.own.notes
+    show_inspection(
+        graph, to, as_json=json, notes=notes, labelled=seen, hops=hops, **opened.table()
+    )
 
 
 def run(
@@ -117,6 +122,7 @@ def run(
     weight: Weight = None,
     split_column: SplitColumn = None,
     time_column: TimeColumn = None,
+    drop: Drop = None,
 ) -> None:
     """Train and test a method, once for each seed, and report; several are compared."""
     from evengraph.cli.opening import open_data
@@ -129,7 +135,7 @@ def run(
     if save is not None and len(names) > 1:
         raise ValueError("--save keeps one model; name one --method.")
     ends = edges, label, id, source, target
-    columns = columns_of(*ends, weight, split_column, time_column)
+    columns = columns_of(*ends, weight, split_column, time_column, drop)
     shares = {"minority": minority, "ratio": ratio, "train": train, "val": val}
     opened, plans = plan_all(
         partial(open_data, data, data_root, columns),
@@ -196,6 +202,7 @@ def compare(
     weight: Weight = None,
     split_column: SplitColumn = None,
     time_column: TimeColumn = None,
+    drop: Drop = None,
 ) -> None:
     """Try several methods on the same splits; say which is better, and whether that is noise."""
     from evengraph.cli.comparing import plan_splits, run_comparison
@@ -203,7 +210,7 @@ def compare(
     from evengraph.experiment.command import parse_seconds, pick_device
 
     ends = edges, label, id, source, target
-    columns = columns_of(*ends, weight, split_column, time_column)
+    columns = columns_of(*ends, weight, split_column, time_column, drop)
     opened = open_data(data, data_root, columns)
     protocol, count = plan_splits(opened, splits=splits, folds=folds, train=train, val=val)
     run_comparison(

@@ -42,9 +42,9 @@ class Opened:
         """The protocol that suits it, if nobody says another."""
         if self.own is None:
             return "step"
-        if self.own.masks:
-            return "given"
-        return "bytime" if self.own.times is not None else "natural"
+        if self.own.times is not None and "split" not in self.columns:
+            return "bytime"  # what is named goes before a split column that was guessed
+        return "given" if self.own.masks else "natural"
 
     def shares(self, protocol: str) -> dict[str, float]:
         """Fields of a protocol that suit few labels."""
@@ -84,13 +84,25 @@ def open_data(
         return Opened(name=data, graph=graph, own=None, data=data, columns={})
     path = Path(data).expanduser()
     if not path.exists() and not path.suffix and path.name == data:
-        lookup(data)  # most likely a name with a slip: it says which there are
+        try:
+            lookup(data)
+        except ValueError as error:
+            message = f"There is no folder {data} here, and no graph of that name: {error}"
+            raise ValueError(message) from None
     with err.status(f"reading {escape(data)}"):
-        own = open_graph(data, **given)
+        own = open_graph(data, **with_drop(given))
     for note in own.notes:
         err.print(f"[dim]{escape(note)}[/]", soft_wrap=True)
     name = path.resolve().name if path.is_dir() else path.stem
     return Opened(name=name, graph=own.graph, own=own, data=data, columns=given)
+
+
+def with_drop(columns: Mapping[str, str]) -> dict[str, Any]:
+    """The columns as `open_graph` takes them: those to leave out as a list."""
+    found: dict[str, Any] = dict(columns)
+    if "drop" in found:
+        found["drop"] = [name.strip() for name in columns["drop"].split(",") if name.strip()]
+    return found
 
 
 def show_classes(opened: Opened) -> None:

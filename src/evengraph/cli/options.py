@@ -31,6 +31,9 @@ Weight = Annotated[
 SplitColumn = Annotated[
     str | None, typer.Option(help="Column that says train, val or test.", rich_help_panel=OWN)
 ]
+Drop = Annotated[
+    str | None, typer.Option(help="Columns to leave out, such as a,b.", rich_help_panel=OWN)
+]
 TimeColumn = Annotated[
     str | None,
     typer.Option(help="Column of times: train on the past.", rich_help_panel=OWN),
@@ -46,6 +49,7 @@ def columns_of(
     weight: str | None = None,
     split: str | None = None,
     time: str | None = None,
+    drop: str | None = None,
 ) -> dict[str, str | None]:
     """What the options of one's own files say, by the names that `open_graph` has for them."""
     return dict(locals())

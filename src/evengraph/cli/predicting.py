@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,53 +12,70 @@ import torch
 from rich.markup import escape
 from rich.table import Table
 
+from evengraph.binary import positive_class
 from evengraph.calibration import Calibrator
 from evengraph.cli.console import err, out
 from evengraph.cli.opening import Opened
 from evengraph.cli.running import check_folder
-from evengraph.data import OwnGraph, from_frames, open_graph, read_table
+from evengraph.data import OwnGraph, from_frames, read_table
+from evengraph.data.encoders import check_columns
 from evengraph.data.features import FeatureEncoder
+from evengraph.data.ids import find_both, node_names
+from evengraph.data.own import both_tables
+from evengraph.data.values import table_name
 from evengraph.explaining import Explanation, explain
 from evengraph.keeping import load_model
 from evengraph.methods import Method
 from evengraph.report.explanation import write_explanation
-from evengraph.results import write_whole
+from evengraph.results import Record, write_whole
 from evengraph.task import Task
 
 NAMES = ("id", "source", "target", "weight")
 
 
-def keep_model(
-    method: Method, task: Task, scores: dict[str, float], *, folder: Path, opened: Opened
-) -> None:
-    """Save a model with what new rows need: columns, the encoder, a calibrator."""
+def keep_model(method: Method, task: Task, record: Record, *, folder: Path, opened: Opened) -> None:
+    """Save a model with what new rows need: columns, the encoder, a calibrator, a threshold."""
     probabilities = method.predict_proba(task.graph)
     calibrator = Calibrator.fit(probabilities[task.val], task.graph.y[task.val])
-    extra: dict[str, Any] = {"calibrator": calibrator.as_dict(), "test": scores}
+    scores = record.metrics
+    known = {name: value if math.isfinite(value) else None for name, value in scores.items()}
+    extra: dict[str, Any] = {"calibrator": calibrator.as_dict(), "test": known}
     extra["trained_on"] = {"data": str(Path(opened.data)), "columns": dict(opened.columns)}
+    threshold = known.get("tuned_threshold")
+    if threshold is not None:
+        extra["flag"] = {"class": positive_class(task.class_counts), "from": threshold / 100}
     if opened.own is not None:
         extra["columns"] = opened.own.columns
         extra["encoder"] = opened.own.encoder.as_dict()
     method.save(folder, extra=extra)
-    out.print(f"wrote {escape(str(folder))}: the model; see: evengraph predict", soft_wrap=True)
+    words = f"the model of seed {record.seed}, the best on validation; see: evengraph predict"
+    out.print(f"wrote {escape(str(folder))}: {words}", soft_wrap=True)
 
 
 def predict_tables(
     model: Path, nodes: Path, edges: Path, to: Path, *, known: str | None, calibrated: bool
 ) -> None:
     """Predict every node of two tables, or those that are new to a known graph."""
-    check_file(to)
     method = load_model(model)
+    check_file(to)
     own, new = _encoded(method, model, nodes, edges, known)
     with err.status("predicting"):
         probabilities = method.predict_proba(own.graph)
     if calibrated:
+        if "calibrator" not in method.extra_:
+            raise ValueError(f"{model} holds no calibrator: it was not kept by evengraph run.")
         probabilities = Calibrator.from_dict(method.extra_["calibrator"])(probabilities)
     names = list(method.class_names_) or [str(n) for n in range(method.num_classes_)]
     best = probabilities.argmax(1)
-    write_predictions(own.ids[new], best[new], probabilities[new], names, to)
+    flag = None if calibrated else method.extra_.get("flag")
+    rows = prediction_rows(own.ids[new], best[new], probabilities[new], names, flag)
+    write_predictions(rows, to)
     for name, count in zip(names, best[new].bincount(minlength=len(names)).tolist(), strict=True):
         out.print(f"{count:>10,}  {escape(name)}")
+    if flag is not None:
+        many = sum(row["flagged"] == "yes" for row in rows)
+        words = f"flagged: {escape(names[flag['class']])} with a probability of {flag['from']:.3f}"
+        out.print(f"{many:>10,}  {words} or more, the threshold that was best on validation")
     out.print(f"wrote {escape(str(to))}", soft_wrap=True)
 
 
@@ -66,7 +84,7 @@ def _encoded(
 ) -> tuple[OwnGraph, Any]:
     """The graph as the model wants it, and which of its nodes are asked for."""
     extra = method.extra_
-    if "encoder" not in extra:
+    if "encoder" not in extra or "columns" not in extra:
         raise ValueError(
             f"{folder} was not trained on tables, so nothing says what to make of columns; "
             "use evengraph.load_model and predict_proba in Python."
@@ -76,57 +94,82 @@ def _encoded(
     tables = read_table(nodes), read_table(edges)
     new = slice(None)
     if known is not None:
-        tables, new = _joined(tables, known, columns["id"])
-    own = from_frames(*tables, **columns, encoder=encoder)
+        check_columns(tables[0], encoder.needs, table_name(tables[0], "nodes"))
+        encoder.check(tables[0])  # while its rows still have their own numbers
+        tables, new = _joined(tables, known, columns)
+    try:
+        own = from_frames(*tables, **columns, encoder=encoder)
+    except ValueError as error:
+        if known is not None or "an id that no node has" not in str(error):
+            raise
+        raise ValueError(
+            f"{error} Nodes of the known graph? Name its folder with --known."
+        ) from None
     for note in own.notes:
         if not note.startswith("No label column"):
             err.print(f"[dim]{escape(note)}[/]", soft_wrap=True)
     return own, new
 
 
-def _joined(tables: tuple[Any, Any], known: str, id: str | None) -> tuple[tuple[Any, Any], slice]:
+def _joined(
+    tables: tuple[Any, Any], known: str, columns: dict[str, str | None]
+) -> tuple[tuple[Any, Any], slice]:
     """The tables that a model was trained on, with new rows below them."""
     import pandas
 
-    from evengraph.data.own import both_tables
-
-    old = both_tables(known)
+    old, id = both_tables(known), columns["id"]
     if id is not None:
+        for table, name in ((old[0], "nodes"), (tables[0], "nodes")):
+            if id not in table.columns:
+                raise ValueError(f"{table_name(table, name)} has no column {id!r} with the ids.")
         again = tables[0][id].isin(old[0][id])
         if again.any():
             first = tables[0][id][again].iloc[0]
             raise ValueError(
                 f"{int(again.sum())} of the new nodes are in {known} already, the first is "
-                f"{first!r}; name new nodes only, or leave --known out."
+                f"{first!r}; name new nodes only."
             )
-    start = len(old[0])
     joined = [pandas.concat(pair, ignore_index=True) for pair in zip(old, tables, strict=True)]
-    return (joined[0], joined[1]), slice(start, None)
+    if id is not None:  # while the new edges still have their own numbers
+        names = node_names(joined[0][id], table_name(tables[0], "nodes"))
+        source, target = (tables[1][columns[end]] for end in ("source", "target"))
+        find_both(source, target, names, table_name(tables[1], "edges"))
+    return (joined[0], joined[1]), slice(len(old[0]), None)
 
 
-def write_predictions(
-    ids: Any, best: torch.Tensor, probabilities: torch.Tensor, names: list[str], to: Path
-) -> None:
+def prediction_rows(
+    ids: Any,
+    best: torch.Tensor,
+    probabilities: torch.Tensor,
+    names: list[str],
+    flag: dict[str, Any] | None,
+) -> list[dict[str, Any]]:
     """A row for each node: its id, its class, and the probability of every class."""
-    header = ["id", "class", "probability", *(f"p_{name}" for name in names)]
-    chances = probabilities.tolist()
-    rows = [
-        [node, names[place], max(own), *own]
-        for node, place, own in zip(ids.tolist(), best.tolist(), chances, strict=True)
-    ]
+    rows = []
+    for node, place, own in zip(ids.tolist(), best.tolist(), probabilities.tolist(), strict=True):
+        row = {"id": node, "class": names[place], "probability": max(own)}
+        row |= {f"p_{name}": value for name, value in zip(names, own, strict=True)}
+        if flag is not None:
+            row["flagged"] = "yes" if own[flag["class"]] >= flag["from"] else "no"
+        rows.append(row)
+    return rows
+
+
+def write_predictions(rows: list[dict[str, Any]], to: Path) -> None:
+    """Write rows as CSV or Parquet, whole or not at all."""
     if to.suffix.lower() == ".parquet":
         import pandas
 
-        frame = pandas.DataFrame(rows, columns=header)
         content = io.BytesIO()
-        frame.to_parquet(content, index=False)
+        pandas.DataFrame(rows).to_parquet(content, index=False)
         write_whole(content.getvalue(), to)
         return
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    for node, name, most, *own in rows:
-        writer.writerow([node, name, *(f"{value:.6f}" for value in (most, *own))])
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        shown = {k: f"{v:.6f}" if isinstance(v, float) and k != "id" else v for k, v in row.items()}
+        writer.writerow(shown)
     write_whole(text.getvalue().encode(), to)
 
 
@@ -141,10 +184,15 @@ def explain_node(
     model: Path, node: str, *, data: str | None, columns: dict[str, str | None], to: Path | None
 ) -> None:
     """Say where the prediction of a node came from, and draw it."""
+    if to is not None and to.suffix.lower() != ".svg":
+        raise ValueError(f"--out takes a name that ends in .svg, got {to}.")
     method = load_model(model)
     trained = method.extra_.get("trained_on", {})
     given = {name: value for name, value in columns.items() if value is not None}
-    own = _known_graph(method, data or trained.get("data"), given or trained.get("columns", {}))
+    stored = dict(trained.get("columns", {}))
+    if data is not None:
+        stored.pop("edges", None)  # belongs to the place where the nodes were
+    own = _known_graph(method, data or trained.get("data"), stored | given)
     names = [str(one) for one in own.ids.tolist()]
     if node not in names:
         raise ValueError(f"There is no node {node!r}; ids are like {', '.join(names[:3])}.")
@@ -160,8 +208,12 @@ def _known_graph(method: Method, data: str | None, columns: dict[str, str]) -> O
         raise ValueError("Name the tables that the model was trained on with --data.")
     if not Path(data).expanduser().exists():
         raise ValueError(f"{data} is not here any more; name where it is with --data.")
+    encoder = FeatureEncoder.from_dict(method.extra_["encoder"])
+    edges = columns.pop("edges", None)
+    for name in ("label", "drop"):  # the model has the labels that it learnt from, and its columns
+        columns.pop(name, None)
     with err.status(f"reading {escape(data)}"):
-        return open_graph(data, **columns)
+        return from_frames(*both_tables(data, edges), **columns, encoder=encoder)
 
 
 def show_explanation(found: Explanation, ids: list[str]) -> None:

@@ -34,8 +34,7 @@ from evengraph.task import Task
 from evengraph.training import Callback
 
 Preset = dict[str, Any] | None
-Keep = Callable[[Method, Task, dict[str, float]], None]
-OnMethod = Callable[[Method, Task, Record], None]
+Keep = Callable[[Method, Task, Record], None]
 
 
 def run_one(
@@ -76,7 +75,7 @@ def run_one(
         out.print(f"wrote {escape(str(folder / name))}", soft_wrap=True)
     if keep is not None and best:
         record, method, task = best[0]
-        keep(method, task, dict(record.metrics))
+        keep(method, task, record)
     _stop_if_interrupted(result)
 
 
@@ -139,6 +138,7 @@ def plan_all(
     each = settings_of_each(methods, settings)
     if save is not None:
         check_place(save)
+        check_folder(save.parent)
 
     def plan(name: str, protocol: str, fields: dict[str, Any], own: Data | None) -> list[Any]:
         return [
@@ -189,7 +189,7 @@ def _announce(plan: Run, picked: Preset, device: torch.device) -> None:
 
 
 def _run(
-    plan: Run, graph: Data, device: torch.device, look: OnMethod = lambda *fitted: None
+    plan: Run, graph: Data, device: torch.device, look: Keep = lambda *fitted: None
 ) -> dict[str, Any]:
     """Run with a bar on a terminal, and a line a seed elsewhere."""
     with ExitStack() as bars:

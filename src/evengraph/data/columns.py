@@ -13,7 +13,7 @@ from evengraph.data.values import table_name
 ID_NAMES = ("id", "node", "node_id")
 LABEL_NAMES = ("label", "class")
 SPLIT_NAMES = ("split",)
-ENDS = (("source", "target"), ("src", "dst"), ("from", "to"))
+ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
 
 
 def plain_tables(nodes: Any, edges: Any) -> tuple[Any, Any]:

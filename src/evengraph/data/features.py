@@ -151,6 +151,11 @@ class FeatureEncoder:
         block = block.astype(np.float32)
         return np.where(np.isnan(block), medians, block)
 
+    def check(self, nodes: Any) -> None:
+        """Refuse rows that cannot be read, as `transform` does, edges or none."""
+        for one in self.columns:
+            one.transform(nodes[one.column], table_name(nodes, "nodes"))
+
     def as_dict(self) -> dict[str, Any]:
         """The encoder as JSON can hold it."""
         return {

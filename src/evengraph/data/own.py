@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from evengraph.data.encoders import check_columns
 from evengraph.data.frames import from_frames
 from evengraph.data.graphs import read_graphml, read_npz, read_pyg
 from evengraph.data.owngraph import OwnGraph
 from evengraph.data.tables import TABLE_SUFFIXES, read_table, table_suffix
+from evengraph.data.values import table_name
 
 GRAPH_SUFFIXES = (".graphml", ".npz", ".pt", ".pth")
 """What a file may end in that holds a whole graph."""
@@ -27,6 +29,7 @@ def open_graph(
     split: str | None = None,
     time: str | None = None,
     features: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
 ) -> OwnGraph:
     """Open a graph of your own.
 
@@ -36,6 +39,7 @@ def open_graph(
         edges: The edges table, where `data` is a nodes table.
         label: As in `from_frames`, and so are the other arguments; a file of arrays (.npz, .pt)
             says by itself what is what and takes none of them.
+        drop: Columns of the nodes table to leave out.
     """
     path = Path(data).expanduser()
     given: dict[str, Any] = {
@@ -49,8 +53,11 @@ def open_graph(
         "features": features,
     }
     if path.suffix.lower() in GRAPH_SUFFIXES and not path.is_dir():
+        _refuse(path, {"drop": drop or None}, "that is for tables")
         return _open_file(path, edges, given)
-    return from_frames(*both_tables(path, edges), **given)
+    nodes, ends = both_tables(path, edges)
+    check_columns(nodes, drop, table_name(nodes, "nodes"))
+    return from_frames(nodes.drop(columns=list(drop)), ends, **given)
 
 
 def both_tables(data: str | Path, edges: str | Path | None = None) -> tuple[Any, Any]:

@@ -14,15 +14,14 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from evengraph.data.values import EMPTY_NUMBERS, need_pandas
+from evengraph.data.values import need_pandas
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson")
 TABLE_SUFFIXES = (*TEXT_SUFFIXES, *(f"{suffix}.gz" for suffix in TEXT_SUFFIXES), ".parquet")
 """What a table's file name may end in."""
 
 SEPARATORS = (",", ";", "\t")
-LONGEST_EXACT = 2**53
-_WHOLE = r"[+-]?\d+"
+LONGEST_CELL = 2**31 - 1
 
 
 def read_table(path: str | Path) -> Any:
@@ -30,8 +29,8 @@ def read_table(path: str | Path) -> Any:
 
     The kind is told by the suffix: .csv (separated by comma, semicolon or tab, whichever the first
     line has most of), .tsv, .jsonl or .ndjson, each also with .gz, and .parquet. Text must be
-    UTF-8. In CSV, a column is numbers when every cell is one and none begins with a zero (007 is
-    an id); true and false are booleans; the rest is text as it stands.
+    UTF-8. Cells of CSV stay text as it stands: whether 1.50 is a quantity, an id or a name is for
+    those to say who know what the column is, and must not depend on the other rows of a file.
     """
     path = Path(path)
     suffix = table_suffix(path)
@@ -102,8 +101,7 @@ def _read_csv(text: str, path: Path, separator: str | None) -> Any:
         reason = str(error).rpartition("C error: ")[2].strip().rstrip(".")
         raise ValueError(f"{path} cannot be read: {reason}; is a quote not closed?") from None
     table.columns = [name or f"Unnamed: {index}" for index, name in enumerate(header)]
-    comma = separator == ";"
-    return pandas.DataFrame({name: _converted(table[name], comma) for name in table.columns})
+    return table.apply(_with_points) if separator == ";" else table
 
 
 def _separator(text: str) -> str:
@@ -114,6 +112,7 @@ def _separator(text: str) -> str:
 
 def _check_rows(text: str, path: Path, separator: str) -> list[str]:
     """The names of the columns, once every row is known to have as many cells."""
+    csv.field_size_limit(LONGEST_CELL)
     rows = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True)
     header: list[str] = []
     try:
@@ -135,27 +134,12 @@ def _check_rows(text: str, path: Path, separator: str) -> list[str]:
     return header
 
 
-def _converted(values: Any, decimal_comma: bool) -> Any:
-    """A column of text as numbers or booleans where every cell is one."""
-    pandas = need_pandas()
-    text = values.str.strip()
-    gone = (text.isna() | text.str.lower().isin(EMPTY_NUMBERS)).to_numpy(bool)
-    full = text[~gone]
-    if not len(full) or full.str.match(r"[+-]?0\d").any():
+def _with_points(values: Any) -> Any:
+    """A column of numbers with decimal commas as text with points; any other as it is."""
+    full = values.dropna().str.strip()
+    if not len(full) or not full.str.fullmatch(r"[+-]?\d*(,\d+)?([eE][+-]?\d+)?").all():
         return values
-    if full.str.lower().isin(("true", "false")).all():
-        truth = text.str.lower() == "true"
-        return truth.astype(bool) if not gone.any() else truth.astype(object).where(~gone, None)
-    if decimal_comma and full.str.fullmatch(r"[+-]?\d*(,\d+)?([eE][+-]?\d+)?").all():
-        full = full.str.replace(",", ".")
-    found = pandas.to_numeric(full, errors="coerce")
-    if found.isna().any():
-        return values
-    # whole numbers that a float would round are names, not quantities
-    floats = found.dtype.kind != "i" or bool(gone.any())
-    if floats and full.str.fullmatch(_WHOLE).all() and (found.abs() > LONGEST_EXACT).any():
-        return values
-    return found.reindex(values.index) if gone.any() else found
+    return values.str.replace(",", ".")
 
 
 def _read_json_lines(text: str, path: Path) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,7 @@ def encode_labels(values: Any, table: str) -> tuple[NDArray[np.int64], tuple[str
         booleans(values, table)
     pandas = need_pandas()
     names = names_of(values[~gone])
-    order = sorted(set(names), key=float if kind == "number" else None)
+    order = sorted(set(names), key=_in_order(set(names)))
     if len(order) < 2:
         raise ValueError(
             f"{place(table, column)} holds a single class, {order[0]!r}; at least two are needed."
@@ -62,6 +63,16 @@ def encode_labels(values: Any, table: str) -> tuple[NDArray[np.int64], tuple[str
     labels = np.full(len(values), -1, dtype=np.int64)
     labels[~gone] = pandas.Index(order, dtype=object).get_indexer(names)
     return labels, tuple(order), _notes(values, gone, names)
+
+
+def _in_order(names: set[str]) -> Callable[[str], Any] | None:
+    """Numbers by size if all are numbers; else by letters."""
+    try:
+        for name in names:
+            float(name)
+    except ValueError:
+        return None
+    return float
 
 
 def read_split(values: Any, table: str) -> dict[str, NDArray[np.bool_]]:

@@ -208,7 +208,9 @@ def _kind_of_text(full: Any, values: Any, table: str) -> str:
     found = np.asarray(need_pandas().to_numeric(text, errors="coerce"), dtype=np.float64)
     share = float((~np.isnan(found)).mean())
     if share == 1:
-        return "text" if text.str.match(r"-?0\d").any() else "number"
+        return "text" if text.str.match(r"[+-]?0\d").any() else "number"
+    if text.str.lower().isin(("true", "false")).all():
+        return "boolean"
     if text.str.fullmatch(_DATE).all():
         return "date"
     if share >= 0.8:

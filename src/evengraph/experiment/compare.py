@@ -20,11 +20,15 @@ from evengraph.experiment.fields import unknown
 from evengraph.experiment.suited import ready
 from evengraph.experiment.trials import Failure, Outcome, Terms, Trial, run_trials
 from evengraph.experiment.verdict import WORDS, Pair, Verdict, compare_pairs, judge
-from evengraph.imbalance import Folds, Imbalance
+from evengraph.imbalance import ByTime, Folds, Given, Imbalance
 from evengraph.methods import METHODS, Method
 from evengraph.significance import Evidence, t_test
 
 DEFAULT_METHODS = ("gcn", "reweight", "smote", "unignn")
+ONE_SPLIT = (
+    "All had the same test nodes, and only starts of training differ: one split cannot tell "
+    "whether a method is better on other nodes."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +201,10 @@ def compare(
     ended, stopped = run_trials(trials, terms, jobs, time_limit, on_trial)
     standings, failed, common = _gather(entries, ended, seeds, budget, metric)
     values = {one.label: one.values(metric) for one in standings}
-    pairs = compare_pairs(values, overlap=overlap, independent=not isinstance(protocol, Folds))
+    fixed = isinstance(protocol, Given | ByTime)
+    pairs = compare_pairs(
+        values, overlap=overlap, independent=not isinstance(protocol, Folds), fixed=fixed
+    )
     verdict = judge(
         values,
         pairs,
@@ -205,7 +212,8 @@ def compare(
         titles={one.label: one.title for one in standings},
         metric=metric,
     )
-    verdict = replace(verdict, sentences=_beware(standings, len(counts)) or verdict.sentences)
+    sentences = _beware(standings, len(counts)) or verdict.sentences
+    verdict = replace(verdict, sentences=(*sentences, ONE_SPLIT) if fixed else sentences)
     names = getattr(graph, "class_names", None) or range(len(counts))
     return Comparison(
         metric=metric,

@@ -12,7 +12,11 @@ from evengraph.methods import METHODS, Method
 
 PATIENCE = 100
 """Epochs without a better validation score; the paper waits ten times as long."""
-READY: Mapping[str, Mapping[str, Any]] = {"reweight": {"balance": True}}
+READY: Mapping[str, Mapping[str, Any]] = {
+    "reweight": {"balance": True},
+    "oversampling": {"sound": True},  # else the graph that is predicted holds no copies,
+    "smote": {"sound": True},  # and what was tested is not what is used later
+}
 """Fields that serve any graph better than the paper's do."""
 DENSE = 25
 """Ways of two steps for each edge, from which on Uni-GNN looks at direct neighbours alone."""

@@ -64,7 +64,11 @@ class Pair:
 
 
 def compare_pairs(
-    values: Mapping[str, Sequence[float]], *, overlap: float, independent: bool
+    values: Mapping[str, Sequence[float]],
+    *,
+    overlap: float,
+    independent: bool,
+    fixed: bool = False,
 ) -> list[Pair]:
     """Every two methods against one another.
 
@@ -75,6 +79,8 @@ def compare_pairs(
         overlap: Test nodes over the other labelled nodes of a split.
         independent: Whether splits are drawn anew each time. The usual test then holds for this
             graph's labelled nodes, and fails only for others.
+        fixed: Whether all have the same test nodes, so that only starts of training differ: then
+            nothing is said to be more than noise.
     """
     found = []
     for one, other in combinations(values, 2):
@@ -90,9 +96,10 @@ def compare_pairs(
     pairs = []
     for (one, other, plain, allowed), p, wide_p in zip(found, usual, wide, strict=True):
         strength: Strength = "noise"
-        if len(values[one]) >= FEWEST and wide_p < LEVEL:
+        enough = len(values[one]) >= FEWEST and not fixed
+        if enough and wide_p < LEVEL:
             strength = "clear"
-        elif len(values[one]) >= FEWEST and independent and p < LEVEL:
+        elif enough and independent and p < LEVEL:
             strength = "here"
         pairs.append(
             Pair(

@@ -25,6 +25,8 @@ def count_classes(graph: Data) -> int:
     """Number of classes in a graph's labels."""
     if graph.y is None:
         raise ValueError("graph.y must hold the labels; this graph has none.")
+    if not (graph.y >= 0).any():
+        raise ValueError("No node has a label: name the label column, or label some.")
     return int(graph.y.max()) + 1
 
 
@@ -81,8 +83,9 @@ def need(nodes: Sequence[int], wanted: int, label: int, what: str) -> None:
     """Refuse a class that is too small for a protocol."""
     if len(nodes) < wanted:
         raise ValueError(
-            f"Class {label} has {len(nodes)} nodes for {what}, {wanted} are needed; "
-            "choose another protocol, such as natural, or a larger graph."
+            f"Class {label} has {len(nodes)} labelled {'node' if len(nodes) == 1 else 'nodes'} for "
+            f"{what}, {wanted} are needed; label more, leave the class out, or choose another "
+            "protocol."
         )
 
 

@@ -44,7 +44,8 @@ def write_model(
     name = f"tensors-{digest[:12]}.safetensors"
     main = {"format": FORMAT, "evengraph": _version(), **about}
     main |= {"tensors": {"file": name, "sha256": digest}}
-    text = _as_json(main).encode()
+    _as_json(main)  # refuses what JSON cannot hold
+    text = _as_json({**main, "seal": seal(main)}).encode()
     if folder.exists():
         _write(folder, name, content, text)
         return
@@ -87,7 +88,14 @@ def read_model(folder: str | Path) -> Saved:
             f"{folder} was saved by evengraph {about['evengraph']} in format {about['format']!r}, "
             f"this is {_version()} and reads format {FORMAT}: use that version, or fit again."
         )
+    if about.pop("seal", None) != seal(about):
+        raise ValueError(f"{main} is damaged: it is not what was saved. Copy or save it again.")
     return Saved(about, _tensors(folder, about))
+
+
+def seal(about: Mapping[str, Any]) -> str:
+    """A hash of a description: class names that were swapped would turn every answer round."""
+    return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
 
 
 def packed(name: str, module: nn.Module) -> dict[str, Tensor]:

@@ -11,6 +11,7 @@ from evengraph.report.markup import Markup, tag
 from evengraph.results import write_whole
 
 SIZE = 640  # pixels, both ways
+WORDS = "Filled: labelled. Ring: predicted. Dashed: speaks against. The larger, the more it counts."
 # Okabe and Ito's colours, which most colour-blind people can tell apart.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999")
 
@@ -50,6 +51,7 @@ def draw_explanation(found: Mapping[str, Any], ids: Sequence[str]) -> str:
             tag("g", *edges, stroke="#cccccc", stroke_width=1),
             *dots,
             tag("text", title, x=16, y=28, font_size=16, font_weight="bold"),
+            tag("text", WORDS, x=16, y=48, fill="#555555"),
             *legend,
             xmlns="http://www.w3.org/2000/svg",
             viewBox=f"0 0 {SIZE} {SIZE + 24 * len(legend)}",

@@ -1,6 +1,6 @@
 """One self-contained page for what `evengraph inspect` found."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -273,15 +273,25 @@ def _graph(found: Mapping[str, Any]) -> Markup:
         "nodes in the largest": whole(parts.get("largest")),
         "components without a label": whole(parts.get("unlabelled")),
         "nodes in these": whole(parts.get("unlabelled_nodes")),
-        "edges listed in one direction only": whole(edges.get("one_way")),
-        "repeated edges": whole(edges.get("repeated")),
-        "edges from a node to itself": whole(edges.get("to_itself")),
     }
+    notes = [str(note) for note in items(found, "notes")]
+    if not notes:  # else the edges were tidied before, and the notes say how
+        figures |= {
+            "edges listed in one direction only": whole(edges.get("one_way")),
+            "repeated edges": whole(edges.get("repeated")),
+            "edges from a node to itself": whole(edges.get("to_itself")),
+        }
     drawn = tag("div", tag("h3", "Nodes by number of neighbours"), degree_bars(bins))
     listed = tag("div", tag("h3", "In figures"), _pairs(figures))
+    if notes:
+        listed = join([listed, tag("div", tag("h3", "On reading"), _list(notes))])
     return tag(
         "section", tag("h2", "Neighbours and parts"), tag("div", drawn, listed, class_="two")
     )
+
+
+def _list(lines: Sequence[str]) -> Markup:
+    return tag("ul", *(tag("li", line) for line in lines))
 
 
 def _features(found: Mapping[str, Any]) -> Markup:

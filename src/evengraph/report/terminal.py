@@ -16,7 +16,7 @@ OF_TWO = {
     "precision_at_k": "P@k",
     "recall_at_1": "R@1%",
     "recall_at_5": "R@5%",
-    "tuned_threshold": "threshold",
+    "tuned_threshold": "act from",
     "tuned_f1": "F1 there",
 }
 """Of two classes, figures of the rarer one."""
@@ -53,11 +53,11 @@ def two_class_table(result: Mapping[str, Any]) -> Table | None:
     mean, std = result["mean"], result["std"]
     if "positive_average_precision" not in mean:
         return None
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
-    table.add_column("rarer class")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("rarer class", no_wrap=True)
     several = len(result["runs"]) > 1
     for title in OF_TWO.values():
-        table.add_column(title, justify="right")
+        table.add_column(title, justify="right", no_wrap=True)
     cells = [_tight(mean[name], std[name] if several else None) for name in OF_TWO]
     table.add_row("mean", *cells)
     return table
