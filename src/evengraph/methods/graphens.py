@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple, final
+from typing import final
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +23,7 @@ from evengraph.ops import (
     sample_neighbours,
     undirected_adjacency,
 )
+from evengraph.ops.pairs import Pairs, draw_pairs
 from evengraph.ops.propagate import from_scipy
 from evengraph.task import Task
 
@@ -179,41 +180,6 @@ class GraphENS(Method):
         somebody = torch.randint(degrees.numel(), sources.shape, device=nodes.device)
         wanted = torch.minimum(degrees[somebody], degrees[sources])
         return sample_neighbours(adjacency, sources, targets, divergence.sigmoid(), wanted)
-
-
-class Pairs(NamedTuple):
-    """Whom each new node is made of.
-
-    Shapes:
-        sources, targets: int64, (M,), places in the list of labelled nodes
-        labels: int64, (M,), the class of the source
-        shares: (M,), the source's part in the features
-    """
-
-    sources: Tensor
-    targets: Tensor
-    labels: Tensor
-    shares: Tensor
-
-
-def draw_pairs(labels: Tensor, class_counts: Tensor) -> Pairs:
-    """Fill every class up to the largest with pairs of a source and a target.
-
-    A source is any labelled node of the class. A target is any labelled node with probability
-    proportional to log(n) / n for a class of n, so that each class is drawn log(n) times as
-    often and a class of one never. Shares follow Beta(2, 2), the law of the middle one of three
-    uniform numbers.
-    """
-    missing = class_counts.max() - class_counts
-    classes = torch.repeat_interleave(missing)  # (M,)
-    count, device = classes.numel(), labels.device
-    members = torch.argsort(labels, stable=True)
-    first = class_counts.cumsum(0) - class_counts
-    luck = (torch.rand(count, device=device) * class_counts[classes]).long()
-    sources = members[first[classes] + torch.minimum(luck, class_counts[classes] - 1)]
-    chance = (class_counts.log() / class_counts)[labels]
-    targets = torch.multinomial(chance, count, replacement=True) if count else classes
-    return Pairs(sources, targets, classes, torch.rand(3, count, device=device).median(0).values)
 
 
 class _Last:
