@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 import evengraph.methods
 from evengraph.data import toy
 from evengraph.methods import METHODS, Method
-from evengraph.methods.network import NetworkMethod
+from evengraph.methods.network import BackboneMethod, NetworkMethod
 from evengraph.metrics import validation_score
 from small_graphs import graph_of, normal, small_task
 
@@ -415,8 +415,12 @@ def test_it_is_documented(name):
     order = ["Args", "Shapes", "Cost", "Departs", "Reference"]
     assert sections == sorted(sections, key=order.index)
     assert {"Shapes", "Cost", "Reference"} <= set(sections)
-    base = Method if method.__base__ is Method else NetworkMethod
-    shared = {field.name for field in dataclasses.fields(base)}
+    shared = {
+        field.name
+        for base in (Method, NetworkMethod, BackboneMethod)
+        if issubclass(method, base)
+        for field in dataclasses.fields(base)
+    }
     own = [field.name for field in dataclasses.fields(method) if field.name not in shared]
     arguments = (text.split("\nArgs:\n")[1].split("\n\n")[0]) if own else ""
     assert re.findall(r"^    (\w+):", arguments, flags=re.MULTILINE) == own

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from evengraph.methods.base import Fit, Method
-from evengraph.methods.network import Inputs, NetworkMethod
+from evengraph.methods.network import BackboneMethod, Inputs
 from evengraph.methods.task_replicas import TaskReplicas, TaskRun
 from evengraph.nn import GraphNetwork
 from evengraph.rng import seeded
@@ -21,7 +21,7 @@ from evengraph.training import History
 
 
 @dataclass(kw_only=True)
-class LabelledMethod(NetworkMethod):
+class LabelledMethod(BackboneMethod):
     """The comparison's network and a weighted mean of the losses of the labelled nodes."""
 
     @abstractmethod
@@ -29,7 +29,7 @@ class LabelledMethod(NetworkMethod):
         """What a node of each class counts, (C,); None: all the same."""
 
     def _fit(self, task: Task) -> None:
-        if self._fit_on_card(task):
+        if self._batches and self._fit_on_card(task):
             return
         labels, weights = task.graph.y[task.train], self._weights(task.class_counts)
         inputs = self._inputs(task.graph)
@@ -38,7 +38,12 @@ class LabelledMethod(NetworkMethod):
         )
 
     def _together_with(self, other: Method) -> bool:
-        return self._alike(other)
+        return self._batches and self._alike(other)
+
+    @property
+    def _batches(self) -> bool:
+        """Whether weights of several runs can be stacked: GCN's layers take a leading axis."""
+        return self.backbone == "gcn"
 
     def _fit_together(self, fits: Sequence[Fit], slots: int) -> Iterator[None]:
         inputs = self._inputs(fits[0].task.graph)

@@ -2,7 +2,17 @@
 
 from evengraph.ops.attach import Attached, Repeated
 from evengraph.ops.kmeans import cluster_means, kmeans, nearest_mean
-from evengraph.ops.losses import focal_cross_entropy, inverse_class_weights
+from evengraph.ops.links import Links, attend, links_of
+from evengraph.ops.losses import (
+    balanced_softmax,
+    class_balanced,
+    compensated,
+    effective_number_weights,
+    focal_cross_entropy,
+    inverse_class_weights,
+    log_sizes,
+    logit_adjusted,
+)
 from evengraph.ops.propagate import (
     Sparse,
     adjacency,
@@ -31,22 +41,31 @@ __all__ = [
     "Attached",
     "Clusters",
     "Copies",
+    "Links",
     "PseudoLabels",
     "Repeated",
     "Sparse",
     "adjacency",
+    "attend",
     "balanced_pseudo_labels",
+    "balanced_softmax",
+    "class_balanced",
     "class_prototypes",
     "class_shares",
     "closed",
     "cluster_means",
+    "compensated",
     "confident_pseudo_labels",
     "copies_of_rare",
+    "effective_number_weights",
     "features",
     "focal_cross_entropy",
     "interpolate",
     "inverse_class_weights",
     "kmeans",
+    "links_of",
+    "log_sizes",
+    "logit_adjusted",
     "nearest_mean",
     "nearest_peers",
     "node_signatures",
