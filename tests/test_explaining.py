@@ -28,7 +28,16 @@ def labels_of(task):
     return torch.where(task.train, task.graph.y, -1)
 
 
-@pytest.mark.parametrize("name", METHODS)
+UNEXPLAINED = {"labelpropagation": "nothing from features", "boosting": "no gradient"}
+
+
+@pytest.mark.parametrize("name", UNEXPLAINED)
+def test_what_has_no_gradient_says_so(name):
+    with pytest.raises(ValueError, match=UNEXPLAINED[name]):
+        explain(fitted(name), GRAPH, 7)
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name not in UNEXPLAINED])
 @pytest.mark.parametrize("node", [0, 7, 140])
 def test_the_parts_sum_to_the_margin(name, node):
     method = fitted(name)

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, dropout, log_softmax
 from torch_geometric.data import Data
 
-from evengraph.methods.base import Method, fraction, whole
+from evengraph.methods.base import fraction, whole
 from evengraph.methods.folder import packed, unpack
+from evengraph.methods.margin import WARMUP, MarginMethod
 from evengraph.metrics import validation_score
 from evengraph.ops import (
     Attached,
@@ -30,7 +31,7 @@ from evengraph.task import Task
 
 @final
 @dataclass(kw_only=True)
-class GraphENS(Method):
+class GraphENS(MarginMethod):
     """Fill rare classes up with whole ego networks: mixed features, mixed neighbourhoods.
 
     In every epoch each class gets new nodes until it is as large as the largest. A new node mixes
@@ -38,7 +39,7 @@ class GraphENS(Method):
     target; what the loss is most sensitive to in the target is taken from the source, so that
     the target's class does not leak in. Its neighbours are drawn from those of both, the more
     from the source the more differently the two neighbourhoods are predicted. New nodes listen to
-    known ones and are never heard by them.
+    known ones and are never heard by them. `margin="tam"` is TAM upon it, for new nodes, too.
 
     Args:
         layers: Graph convolutions.
@@ -118,8 +119,12 @@ class GraphENS(Method):
             logits = net.linear(dropout(embeddings, self.dropout))
             known, added = logits.tensor_split([graph.num_nodes])
             last.keep(known, first, net.weights[0])
-            rows = torch.cat([known[nodes], added])
-            return cross_entropy(rows, torch.cat([labels, pairs.labels])), score
+            rows, all_labels = torch.cat([known[nodes], added]), torch.cat([labels, pairs.labels])
+            if self.margin == "tam" and last.epochs > WARMUP:
+                places = torch.cat([nodes, graph.num_nodes + torch.arange(count, device=x.device)])
+                classes = self._soft_labels(logits, places, all_labels, task.class_counts)
+                rows = rows + self._adjusted((attached @ classes)[places], all_labels)
+            return cross_entropy(rows, all_labels), score
 
         self._train(net, epoch)
 

@@ -54,7 +54,10 @@ class NetworkMethod(Method):
         one_of("normalisation", self.normalisation, ("row", "symmetric"))
 
     def _logits(self, graph: Data) -> Tensor:
-        logits: Tensor = self.net_(*self._inputs(graph))
+        return self._answer(self.net_(*self._inputs(graph)))
+
+    def _answer(self, logits: Tensor) -> Tensor:
+        """Logits to predict by, from those of the network."""
         return logits
 
     def _inputs(self, graph: Data) -> Inputs:
@@ -106,7 +109,7 @@ class NetworkMethod(Method):
                 clean = (
                     net.classify(first, inputs.propagation) if not validation else net(*validation)
                 )
-                score = validation_score(clean[:num_nodes], task)
+                score = validation_score(self._answer(clean[:num_nodes]), task)
             return loss(net.classify(first, inputs.propagation, dropout=True)), score
 
         self._train(net, epoch)

@@ -13,6 +13,8 @@ from evengraph.ops.losses import (
     log_sizes,
     logit_adjusted,
 )
+from evengraph.ops.margins import soft_labels, topology_margins
+from evengraph.ops.pagerank import personalised_pagerank
 from evengraph.ops.propagate import (
     Sparse,
     adjacency,
@@ -71,11 +73,14 @@ __all__ = [
     "node_signatures",
     "normalise",
     "normalised",
+    "personalised_pagerank",
     "prepare_clusters",
     "rare_classes",
     "sample_neighbours",
     "semantic_propagate",
+    "soft_labels",
     "structural_adjacency",
+    "topology_margins",
     "unchanged",
     "undirected_adjacency",
 ]

@@ -1,4 +1,4 @@
-"""Personalised PageRank: where a walk that keeps coming home spends its time."""
+"""Personalised PageRank: what spreads from some nodes over a graph, without its inverse."""
 
 from __future__ import annotations
 
@@ -7,51 +7,62 @@ import math
 import torch
 from torch import Tensor
 
-from evengraph.ops.propagate import Sparse, csr, product
+from evengraph.ops.propagate import Sparse, csr
 
+TOLERANCE = 1e-8  # share that is left out
 BLOCK_ENTRIES = 2**24  # numbers that are held at one time
 
 
-@torch.no_grad()
-def pagerank_rows(
-    propagation: Sparse, nodes: Tensor, *, teleport: float, keep: int, tolerance: float = 1e-4
-) -> Tensor:
-    """The largest entries of some rows of t (I - (1 - t) P)^-1, for a symmetric P.
+def personalised_pagerank(propagation: Sparse, x: Tensor, teleport: float) -> Tensor:
+    """The product of teleport (I - (1 - teleport) P)^-1 with some columns, by its power series.
 
-    Row v is the sum of t (1 - t)^k P^k over all k, taken up to a remainder below the tolerance.
-    Only the rows asked for are ever held, a block at a time, and never an N x N matrix.
+    A walk starts anew with probability `teleport` at every step, so that steps beyond some dozens
+    are all but never reached.
+
+    Args:
+        propagation: P, with a spectral radius of at most one.
+        x: The columns.
+        teleport: In (0, 1].
+
+    Shapes:
+        propagation: (N, N)
+        x, returns: (N, d)
+    """
+    steps = math.ceil(math.log(TOLERANCE) / math.log1p(-teleport)) if teleport < 1 else 0
+    spread = x
+    for _ in range(steps):
+        spread = (1 - teleport) * (propagation @ spread) + teleport * x
+    return spread
+
+
+@torch.no_grad()
+def pagerank_rows(propagation: Sparse, nodes: Tensor, *, teleport: float, keep: int) -> Tensor:
+    """The largest entries of some rows of teleport (I - (1 - teleport) P)^-1, for a symmetric P.
+
+    Only the rows asked for are ever held, a block at a time.
 
     Args:
         propagation: P, its own transpose.
         nodes: Rows.
-        teleport: t, the chance of coming home at each step.
-        keep: Entries kept of each row, the largest; zeros are no entries.
-        tolerance: Share of the sum that may be left out.
+        teleport: In (0, 1].
+        keep: Entries kept of each row; zeros are no entries.
 
     Shapes:
         propagation: (N, N)
         nodes: (n,)
         returns: sparse CSR, (n, N)
     """
-    num_nodes, device = propagation.shape[0], nodes.device
-    keep = min(keep, num_nodes)
-    steps = math.ceil(math.log(tolerance) / math.log(1 - teleport)) if teleport < 1 else 0
-    columns, values = [], []
-    for block in nodes.split(max(BLOCK_ENTRIES // num_nodes, 1)):
-        home = torch.zeros(num_nodes, block.numel(), device=device)
-        home[block, torch.arange(block.numel(), device=device)] = 1
-        rank = teleport * home
-        for _ in range(steps):
-            rank = (1 - teleport) * product(propagation.matrix, rank, propagation.pieces)
-            rank += teleport * home
-        top = rank.t().topk(keep, dim=1)
-        columns.append(top.indices)
-        values.append(top.values)
+    num_nodes = propagation.shape[0]
+    columns, values = [nodes.new_empty(0)], [torch.empty(0, device=nodes.device)]
+    ends = [nodes.new_zeros(1)]
+    for block in nodes.split(max(BLOCK_ENTRIES // num_nodes, 1)) if nodes.numel() else ():
+        home = torch.zeros(num_nodes, block.numel(), device=nodes.device)
+        home[block, torch.arange(block.numel(), device=nodes.device)] = 1
+        rank = personalised_pagerank(propagation, home, teleport)
+        top = rank.t().topk(min(keep, num_nodes), dim=1)
+        held = top.values > 0
+        columns.append(top.indices[held])
+        values.append(top.values[held])
+        ends.append(ends[-1][-1] + held.sum(1).cumsum(0))
     shape = (nodes.numel(), num_nodes)
-    if not columns:
-        nothing = nodes.new_empty(0)
-        return csr(nodes.new_zeros(1), nothing, nothing.float(), shape)
-    held = torch.cat(values).flatten()
-    ends = (torch.cat(values) > 0).sum(1).cumsum(0)
-    pointers = torch.cat([ends.new_zeros(1), ends])
-    return csr(pointers, torch.cat(columns).flatten()[held > 0], held[held > 0], shape)
+    return csr(torch.cat(ends), torch.cat(columns), torch.cat(values), shape)
