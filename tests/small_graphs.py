@@ -11,6 +11,9 @@ from evengraph.data import toy
 from evengraph.imbalance import Step
 from evengraph.task import Task
 
+QUICK = {"unreal": {"rounds": 2}}
+"""Settings of methods that would take their time otherwise, where a test does not mind."""
+
 
 @st.composite
 def edge_lists(draw, max_nodes=12):

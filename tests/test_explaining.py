@@ -13,7 +13,7 @@ import evengraph
 from evengraph.explaining import explain
 from evengraph.keeping import load_model
 from evengraph.methods import GCN, METHODS
-from small_graphs import small_task
+from small_graphs import QUICK, small_task
 
 TASK = small_task()
 GRAPH = TASK.graph
@@ -21,7 +21,8 @@ GRAPH = TASK.graph
 
 @cache
 def fitted(name, **fields):
-    return METHODS[name](**{"max_epochs": 25, "patience": 25} | fields).fit(TASK, seed=0)
+    settings = {"max_epochs": 25, "patience": 25} | QUICK.get(name, {}) | fields
+    return METHODS[name](**settings).fit(TASK, seed=0)
 
 
 def labels_of(task):

@@ -18,7 +18,7 @@ from evengraph.methods import METHODS, Method
 from evengraph.methods.margin import MarginMethod
 from evengraph.methods.network import BackboneMethod, NetworkMethod
 from evengraph.metrics import validation_score
-from small_graphs import graph_of, normal, small_task
+from small_graphs import QUICK, graph_of, normal, small_task
 
 pytestmark = pytest.mark.parametrize("name", METHODS)
 
@@ -27,7 +27,9 @@ NOTHING_RANDOM = {"labelpropagation", "boosting"}
 
 
 def make(name, **fields):
-    return METHODS[name](**{"max_epochs": EPOCHS, "patience": EPOCHS} | fields)
+    return METHODS[name](
+        **{"max_epochs": EPOCHS, "patience": EPOCHS} | QUICK.get(name, {}) | fields
+    )
 
 
 def fitted(name, task, seed=0, **fields):

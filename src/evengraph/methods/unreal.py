@@ -67,7 +67,7 @@ class UNREAL(Method):
         that predict. Selection is that of the comparison. The learning rate stays as it is.
 
     Reference:
-        Yan, Zhang, Xu, Wang and Li, "UNREAL: Unlabeled Nodes Retrieval and Labeling for
+        Yan, Zhang, Li, Zhou and Huang, "UNREAL: Unlabeled Nodes Retrieval and Labeling for
         Heavily-Imbalanced Node Classification", 2023.
     """
 
