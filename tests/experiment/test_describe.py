@@ -33,3 +33,8 @@ def test_sections_are_joined_to_one_line():
     words = describe_method("unignn")
     assert "\n" not in words.reference + words.cost
     assert "Alchihabi, Yan and Guo" in words.reference
+
+
+def test_a_method_may_have_its_own_settings_of_training():
+    assert describe_method("unreal").fields["learning_rate"] == 0.005
+    assert describe_method("gcn").fields["learning_rate"] == 0.01

@@ -12,7 +12,14 @@ from torch.nn.functional import cross_entropy, one_hot
 from evengraph.methods.base import one_of
 from evengraph.methods.network import BackboneMethod
 from evengraph.metrics import validation_score
-from evengraph.ops import Attached, Sparse, closed, cluster_means, undirected_adjacency
+from evengraph.ops import (
+    Attached,
+    Sparse,
+    balanced_softmax,
+    closed,
+    cluster_means,
+    undirected_adjacency,
+)
 from evengraph.ops.attach import Stacked
 from evengraph.ops.propagate import scatter_sum
 from evengraph.task import Task
@@ -32,6 +39,7 @@ class BAT(BackboneMethod):
     Args:
         variant: What a node may be instead: `BAT0` asks its own prediction, `BAT1` what its
             neighbours are predicted to be.
+        loss: Plain `cross_entropy`, or `balanced_softmax` with virtual nodes counted in.
 
     Shapes:
         task.graph.x: (N, F)
@@ -53,10 +61,12 @@ class BAT(BackboneMethod):
     title = "BAT"
 
     variant: Literal["BAT0", "BAT1"] = "BAT1"
+    loss: Literal["cross_entropy", "balanced_softmax"] = "cross_entropy"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         one_of("variant", self.variant, ("BAT0", "BAT1"))
+        one_of("loss", self.loss, ("cross_entropy", "balanced_softmax"))
 
     def _fit(self, task: Task) -> None:
         graph, nodes, device = task.graph, task.train.nonzero().squeeze(1), task.graph.x.device
@@ -92,8 +102,12 @@ class BAT(BackboneMethod):
                 how=self.normalisation,
             )
             first = net.encoder(Stacked(inputs.x, means), attached)
-            logits = net.classify(first, attached, dropout=True)
-            return cross_entropy(logits[rows], all_labels), validation_score(clean, task)
+            logits = net.classify(first, attached, dropout=True)[rows]
+            if self.loss == "balanced_softmax":
+                loss = balanced_softmax(logits, all_labels, counts + 1)
+            else:
+                loss = cross_entropy(logits, all_labels)
+            return loss, validation_score(clean, task)
 
         self._train(net, epoch)
 

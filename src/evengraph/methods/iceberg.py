@@ -49,10 +49,10 @@ class IceBerg(BackboneMethod):
 
     Departs:
         Weight decay is on all weights, not on those of the first layer alone; training and
-        selection are those of the comparison. The network is not: two convolutions and nothing
-        after them, as published, since on the comparison's, with a linear layer, pseudo-labels
-        are trusted too soon. A class that nobody is taken for is left out of the loss on
-        pseudo-labels. The noise-tolerant term, which the public scripts leave out, is not here.
+        selection are those of the comparison. The network is not: it has two convolutions and
+        nothing after them, as published, since Double Balancing loses several points on the
+        comparison's, with its linear layer. A class that nobody is taken for is left out of the
+        loss on pseudo-labels. The noise-tolerant term, which the public scripts leave out, is not here.
 
     Reference:
         Li, Chen, Zhao, Wang, Liu, Zhang, Zhou and Yu, "IceBerg: Debiased Self-Training for
