@@ -1,5 +1,7 @@
 """Graphs and tasks small enough for brute force, and the dense matrices of the equations."""
 
+import math
+
 import networkx as nx
 import torch
 from hypothesis import strategies as st
@@ -8,6 +10,9 @@ from torch_geometric.data import Data
 from evengraph.data import toy
 from evengraph.imbalance import Step
 from evengraph.task import Task
+
+QUICK = {"unreal": {"rounds": 2}}
+"""Settings of methods that would take their time otherwise, where a test does not mind."""
 
 
 @st.composite
@@ -92,3 +97,10 @@ def task_of(graph, train, val, test=(), num_classes=None):
 
 def graph_of(x, pairs, y):
     return Data(x=torch.as_tensor(x), edge_index=edges(pairs), y=torch.tensor(y))
+
+
+def check_law(found, chances):
+    """Counts lie within four standard deviations of what they should be."""
+    total = sum(found)
+    for count, chance in zip(found, chances, strict=True):
+        assert abs(count - total * chance) <= 4 * math.sqrt(total * chance * (1 - chance)) + 1e-9

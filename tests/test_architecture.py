@@ -32,6 +32,7 @@ SHARED_BY_METHODS = {
     "estimator",
     "folder",
     "labelled",
+    "margin",
     "network",
     "task_replicas",
     "unified_replicas",

@@ -13,7 +13,7 @@ import evengraph
 from evengraph.explaining import explain
 from evengraph.keeping import load_model
 from evengraph.methods import GCN, METHODS
-from small_graphs import small_task
+from small_graphs import QUICK, small_task
 
 TASK = small_task()
 GRAPH = TASK.graph
@@ -21,14 +21,24 @@ GRAPH = TASK.graph
 
 @cache
 def fitted(name, **fields):
-    return METHODS[name](**{"max_epochs": 25, "patience": 25} | fields).fit(TASK, seed=0)
+    settings = {"max_epochs": 25, "patience": 25} | QUICK.get(name, {}) | fields
+    return METHODS[name](**settings).fit(TASK, seed=0)
 
 
 def labels_of(task):
     return torch.where(task.train, task.graph.y, -1)
 
 
-@pytest.mark.parametrize("name", METHODS)
+UNEXPLAINED = {"labelpropagation": "nothing from features", "boosting": "no gradient"}
+
+
+@pytest.mark.parametrize("name", UNEXPLAINED)
+def test_what_has_no_gradient_says_so(name):
+    with pytest.raises(ValueError, match=UNEXPLAINED[name]):
+        explain(fitted(name), GRAPH, 7)
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name not in UNEXPLAINED])
 @pytest.mark.parametrize("node", [0, 7, 140])
 def test_the_parts_sum_to_the_margin(name, node):
     method = fitted(name)

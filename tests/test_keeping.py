@@ -11,7 +11,7 @@ from evengraph.data import toy
 from evengraph.keeping import load_model
 from evengraph.methods import GCN, LTE4G, METHODS, UniGNN
 from evengraph.methods.folder import seal
-from small_graphs import small_task
+from small_graphs import QUICK, small_task
 
 TASK = small_task()
 GRAPH = TASK.graph
@@ -20,6 +20,8 @@ VARIANTS = [
     ("oversampling", {"sound": True}),
     ("embedsmote", {"layers": 2}),
     ("graphens", {"layers": 1}),
+    ("iceberg", {"decoupled": False}),
+    ("iceberg", {"decoupled": False, "backbone": "gat"}),
     ("unignn", {"encoders": "structural"}),
     ("unignn", {"encoders": "semantic", "layers": 3}),
     ("unignn", {"share_embeddings": False, "recluster_every": 2}),
@@ -51,7 +53,8 @@ GRAPHS = {"training": GRAPH, "grown": grown(), "other": toy(90, 200, 64, 3, seed
 
 @cache
 def fitted(name, **fields):
-    return METHODS[name](**{"max_epochs": 6, "patience": 6} | fields).fit(TASK, seed=0)
+    settings = {"max_epochs": 6, "patience": 6} | QUICK.get(name, {}) | fields
+    return METHODS[name](**settings).fit(TASK, seed=0)
 
 
 def largest_gap(one, other):
@@ -242,7 +245,7 @@ def test_a_model_trained_on_a_card_loads_without_one(tmp_path):
     if not torch.cuda.is_available():
         pytest.skip("no card here")
     for name in METHODS:
-        method = METHODS[name](max_epochs=6).fit(TASK.to("cuda"), seed=0)
+        method = METHODS[name](max_epochs=6, **QUICK.get(name, {})).fit(TASK.to("cuda"), seed=0)
         method.save(tmp_path / name)
         for device in ("cpu", "cuda"):
             loaded = load_model(tmp_path / name, device=device)

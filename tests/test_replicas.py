@@ -9,7 +9,15 @@ import torch
 from torch import nn
 
 from evengraph import replicas
-from evengraph.methods import GCN, Reweight, UniGNN
+from evengraph.methods import (
+    GCN,
+    BalancedSoftmax,
+    ClassBalanced,
+    LogitAdjustment,
+    PCSoftmax,
+    Reweight,
+    UniGNN,
+)
 from evengraph.methods.base import Fit
 from evengraph.methods.labelled import LabelledReplicas
 from evengraph.methods.unified_replicas import UnifiedReplicas
@@ -246,6 +254,10 @@ LABELLED = {
     "reweight": Reweight,
     "balance": lambda **settings: Reweight(balance=True, **settings),
     "scale": lambda **settings: Reweight(scale=4.0, minority=2, **settings),
+    "balancedsoftmax": BalancedSoftmax,
+    "logitadjustment": lambda **settings: LogitAdjustment(tau=0.5, **settings),
+    "pcsoftmax": PCSoftmax,
+    "classbalanced": ClassBalanced,
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from time import perf_counter
 
@@ -121,6 +121,38 @@ def train(
     best.restore()
     history.seconds = perf_counter() - started
     logger.debug("best epoch %d of %d", history.best_epoch, history.epochs)
+    return history
+
+
+def follow(
+    steps: Iterator[tuple[Tensor, Tensor]],
+    *,
+    max_epochs: int,
+    patience: int,
+    on_epoch: Callback | None = None,
+) -> History:
+    """The rules of `train` for what improves in steps of its own, such as trees.
+
+    Args:
+        steps: Loss and score before the first step, after it, after the second and so on.
+        max_epochs: Steps at most.
+        patience: Steps without improvement before stopping.
+        on_epoch: Called after every step.
+    """
+    history = History(max_epochs=max_epochs, patience=patience)
+    started = perf_counter()
+    try:
+        for index, (loss, score) in enumerate(steps):
+            history.append(float(loss), float(score))
+            if on_epoch is not None:
+                on_epoch(history)
+            if index == max_epochs or index - history.first_best_epoch > patience:
+                break
+    except KeyboardInterrupt:
+        if not history.loss:
+            raise
+        history.interrupted = True
+    history.seconds = perf_counter() - started
     return history
 
 

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from evengraph.experiment.paper import _rows, ablation_cell, paper_cell
+from evengraph.experiment.paper import _rows, ablation_cell, paper_cell, published_cell
 from evengraph.experiment.spec import read_spec
 from evengraph.results import HEADLINE
 
@@ -22,6 +22,21 @@ def test_no_cell_for_another_setup():
     assert paper_cell("cora", "step", {"minority": 2, "ratio": 0.1}, "unignn") is None
     assert paper_cell("cora", "natural", {"train": 0.1}, "unignn") is None
     assert paper_cell("toy", "step", {"minority": 3, "ratio": 0.1}, "unignn") is None
+
+
+def test_figures_of_other_papers():
+    fields = {"minority": 3, "ratio": 0.1}
+    cell = published_cell("cora", "publicstep", fields, "UNREAL")
+    assert cell is not None
+    assert cell["macro_f1"] == {"mean": 76.4, "std": None}
+    cell = published_cell("citeseer", "publicstep", fields, "Balanced softmax")
+    assert cell is not None
+    assert cell["balanced_accuracy"]["mean"] == 55.5
+    assert cell["g_mean"]["mean"] is None
+    assert published_cell("cora", "step", fields, "UNREAL") is None
+    rows = _rows("published.csv")
+    assert len({(row["dataset"], row["label"]) for row in rows}) == len(rows)
+    assert all(row["imbalance"] == "publicstep" and row["balanced_accuracy"] for row in rows)
 
 
 def test_fourteen_setups_of_uni_gnn():

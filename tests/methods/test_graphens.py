@@ -5,82 +5,14 @@ import math
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from oracles import check_chosen, dense_graph, dense_propagation, labelled, task_with
 from torch.nn.functional import cross_entropy
 
 from evengraph.methods import GraphENS, graphens
-from evengraph.methods.graphens import Pairs, draw_pairs
+from evengraph.ops.pairs import Pairs, draw_pairs
 from evengraph.ops.propagate import from_scipy, undirected_adjacency
 from evengraph.rng import seeded
-from small_graphs import graph_of, normal, small_task
-
-# Who is mixed with whom.
-
-
-def counted(counts):
-    return torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))
-
-
-@given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.randoms(use_true_random=False))
-def test_every_class_reaches_the_largest(counts, luck):
-    labels = counted(counts).tolist()
-    luck.shuffle(labels)
-    labels = torch.tensor(labels)
-    with seeded(luck.randrange(1000)):
-        pairs = draw_pairs(labels, torch.tensor(counts))
-    added = torch.bincount(pairs.labels, minlength=len(counts))
-    assert (torch.tensor(counts) + added == max(counts)).all()
-    assert torch.equal(labels[pairs.sources], pairs.labels)
-    assert ((pairs.targets >= 0) & (pairs.targets < labels.numel())).all()
-    assert ((pairs.shares > 0) & (pairs.shares < 1)).all()
-    if max(counts) > 1:  # a class of one is never a target
-        assert (torch.tensor(counts)[labels[pairs.targets]] > 1).all()
-
-
-def many_pairs(counts, times=400):
-    labels = counted(counts)
-    with seeded(0):
-        drawn = [draw_pairs(labels, torch.tensor(counts)) for _ in range(times)]
-    return labels, Pairs(*(torch.cat(parts) for parts in zip(*drawn, strict=True)))
-
-
-def check_law(found, chances):
-    """Counts lie within four standard deviations of what they should be."""
-    total = sum(found)
-    for count, chance in zip(found, chances, strict=True):
-        assert abs(count - total * chance) <= 4 * math.sqrt(total * chance * (1 - chance)) + 1e-9
-
-
-def test_targets_are_drawn_by_the_logarithm_of_their_class():
-    counts = [12, 4, 2, 1]
-    labels, pairs = many_pairs(counts)
-    chances = [math.log(counts[label]) / counts[label] for label in labels.tolist()]
-    expected = [chance / sum(chances) for chance in chances]
-    check_law(torch.bincount(pairs.targets, minlength=19).tolist(), expected)
-
-
-def test_sources_are_drawn_evenly():
-    _, pairs = many_pairs([12, 4, 2, 1])
-    for label, (first, size) in enumerate([(0, 12), (12, 4), (16, 2), (18, 1)]):
-        drawn = pairs.sources[pairs.labels == label] - first
-        check_law(torch.bincount(drawn, minlength=size).tolist(), [1 / size] * size)
-
-
-def test_shares_follow_a_beta_law():
-    shares = many_pairs([12, 1])[1].shares.double()
-    assert shares.mean().item() == pytest.approx(0.5, abs=0.015)
-    assert shares.var().item() == pytest.approx(0.05, abs=0.003)
-    cube = shares.pow(4).mean().item()  # of Beta(2, 2): 2 * 3 * 4 * 5 / (4 * 5 * 6 * 7)
-    assert cube == pytest.approx(1 / 7, abs=0.01)
-
-
-def test_equal_classes_have_no_pairs_even_if_of_one():
-    for counts in ([1, 1, 1], [5, 5]):
-        pairs = draw_pairs(counted(counts), torch.tensor(counts))
-        assert [part.numel() for part in pairs] == [0] * 4
-
+from small_graphs import check_law, graph_of, normal, small_task
 
 # Features.
 

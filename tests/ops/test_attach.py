@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evengraph.ops import Attached, Repeated, Sparse, adjacency, normalised
+from evengraph.ops.attach import Stacked
 from small_graphs import dense_adjacency, dense_row, edge_lists, edges, normal
 
 KINDS = st.fixed_dictionaries(
@@ -166,3 +167,16 @@ def test_thousands_of_copies_of_one_node_stay_linear():
     graph = Sparse.from_dense(torch.eye(3))
     repeated = Repeated(graph, torch.zeros(20_000, dtype=torch.long))
     assert (repeated @ torch.ones(20_003, 1))[0].item() == 20_001
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_features_of_known_and_new_nodes(sparse):
+    known, new = normal(5, 4).relu(), normal(2, 4, seed=1).requires_grad_()
+    weight = normal(4, 3, seed=2)
+    stacked = Stacked(Sparse.from_dense(known) if sparse else known, new)
+    assert stacked.shape == (7, 4)
+    expected = torch.cat([known, new]) @ weight
+    torch.testing.assert_close(stacked @ weight, expected)
+    (ours,) = torch.autograd.grad((stacked @ weight).square().sum(), new)
+    (theirs,) = torch.autograd.grad(expected.square().sum(), new)
+    torch.testing.assert_close(ours, theirs)

@@ -1,4 +1,4 @@
-"""Class weights (Eq. 9) and the focal loss."""
+"""Losses that know about class sizes, each against a sum over nodes and classes."""
 
 import math
 
@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy
 
-from evengraph.ops import focal_cross_entropy, inverse_class_weights
+from evengraph.ops import (
+    balanced_softmax,
+    class_balanced,
+    compensated,
+    effective_number_weights,
+    focal_cross_entropy,
+    inverse_class_weights,
+    log_sizes,
+    logit_adjusted,
+)
 from small_graphs import normal
 
 WEIGHTS = torch.tensor([0.05, 0.5, 1.0], dtype=torch.float64)
@@ -96,3 +105,103 @@ def test_a_perfect_prediction_has_a_finite_gradient(gamma, on_mean, dtype):
         assert torch.isfinite(value)
         assert torch.isfinite(gradient).all()
         assert not gradient[0].any()
+
+
+COUNTS = torch.tensor([20, 4, 1])
+
+
+def same_value_and_gradient(ours, theirs, logits):
+    torch.testing.assert_close(ours, theirs)
+    torch.testing.assert_close(
+        torch.autograd.grad(ours, logits), torch.autograd.grad(theirs, logits)
+    )
+
+
+@given(st.integers(1, 9), st.integers(0, 99), st.sampled_from([0.0, 0.5, 1.0, 2.0]))
+def test_adjusted_logits_by_hand(size, seed, tau):
+    """p(y) = n_y ** tau e ** z_y / sum over c of n_c ** tau e ** z_c."""
+    logits, labels = rows_of(size, seed)
+    each = []
+    for row, label in zip(logits.tolist(), labels.tolist(), strict=True):
+        parts = [int(n) ** tau * math.exp(z) for n, z in zip(COUNTS, row, strict=True)]
+        each.append(-math.log(parts[label] / sum(parts)))
+    found = logit_adjusted(logits, labels, COUNTS, tau, reduction="none")
+    assert found.tolist() == pytest.approx(each)
+    mean = logit_adjusted(logits, labels, COUNTS, tau)
+    assert float(mean) == pytest.approx(sum(each) / size)
+    if tau == 1:
+        balanced = balanced_softmax(logits, labels, COUNTS, reduction="none")
+        assert balanced.tolist() == pytest.approx(each)
+        assert float(balanced_softmax(logits, labels, COUNTS)) == pytest.approx(sum(each) / size)
+
+
+def test_without_adjustment_or_with_equal_classes_it_is_cross_entropy():
+    logits, labels = rows_of(9)
+    logits.requires_grad_()
+    plain = cross_entropy(logits, labels)
+    same_value_and_gradient(logit_adjusted(logits, labels, COUNTS, 0), plain, logits)
+    plain = cross_entropy(logits, labels)
+    same_value_and_gradient(balanced_softmax(logits, labels, torch.full((3,), 7)), plain, logits)
+
+
+def test_a_class_without_nodes_has_no_chance_in_training():
+    logits, labels = rows_of(9)
+    labels = labels % 2
+    logits.requires_grad_()
+    counts = torch.tensor([5, 2, 0])
+    loss = balanced_softmax(logits, labels, counts)
+    torch.testing.assert_close(loss, balanced_softmax(logits[:, :2], labels, counts[:2]))
+    (gradient,) = torch.autograd.grad(loss, logits)
+    assert (gradient[:, 2] == 0).all()
+    assert torch.isfinite(gradient).all()
+
+
+def test_log_sizes_are_logarithms():
+    assert log_sizes(COUNTS).tolist() == pytest.approx([math.log(20), math.log(4), 0])
+    assert log_sizes(torch.tensor([1, 0])).tolist() == [0, -math.inf]
+
+
+@given(st.integers(0, 99))
+def test_compensation_undoes_class_sizes(seed):
+    """Probabilities divided by class sizes, and scaled to sum to one again."""
+    logits, _ = rows_of(5, seed)
+    odds = logits.softmax(1) / COUNTS
+    expected = odds / odds.sum(1, keepdim=True)
+    torch.testing.assert_close(compensated(logits, COUNTS).softmax(1), expected)
+    raised = logits + log_sizes(COUNTS, torch.float64)
+    torch.testing.assert_close(compensated(raised, COUNTS), logits)
+
+
+def test_compensation_leaves_an_empty_class_no_chance():
+    logits, _ = rows_of(4)
+    values = compensated(logits, torch.tensor([3, 0, 1])).softmax(1)
+    assert (values[:, 1] == 0).all()
+    torch.testing.assert_close(values.sum(1), torch.ones(4, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.5, 0.9, 0.9999])
+def test_effective_numbers_are_geometric_sums(beta):
+    expected = [1 / sum(beta**k for k in range(n)) for n in COUNTS.tolist()]
+    assert effective_number_weights(COUNTS, beta).tolist() == pytest.approx(expected, rel=1e-5)
+    assert effective_number_weights(torch.tensor([0, 2]), beta)[0] == 0
+
+
+@given(st.integers(1, 9), st.integers(0, 99), st.sampled_from([0.0, 0.9, 0.9999]))
+def test_class_balanced_is_a_weighted_mean(size, seed, beta):
+    logits, labels = rows_of(size, seed)
+    total = norm = 0.0
+    for row, label in zip(logits.tolist(), labels.tolist(), strict=True):
+        weight = (1 - beta) / (1 - beta ** int(COUNTS[label]))
+        total -= weight * math.log(math.exp(row[label]) / sum(map(math.exp, row)))
+        norm += weight
+    assert float(class_balanced(logits, labels, COUNTS, beta)) == pytest.approx(total / norm)
+
+
+def test_class_balanced_lies_between_plain_and_inverse_weights():
+    logits, labels = rows_of(9)
+    logits.requires_grad_()
+    plain = cross_entropy(logits, labels)
+    same_value_and_gradient(class_balanced(logits, labels, COUNTS, 0), plain, logits)
+    inverse = cross_entropy(logits, labels, inverse_class_weights(COUNTS, torch.float64))
+    nearly = class_balanced(logits, labels, COUNTS, 1 - 1e-9)
+    torch.testing.assert_close(nearly, inverse, rtol=1e-5, atol=1e-8)

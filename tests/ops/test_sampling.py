@@ -393,3 +393,14 @@ def test_what_has_no_chance_is_never_drawn():
     one = torch.tensor([0])
     new, drawn = sample_neighbours(graph, one, one + 1, torch.ones(1), torch.tensor([2]))
     assert (new.tolist(), drawn.tolist()) == ([0], [2])
+
+
+def test_weights_say_how_likely_a_neighbour_is():
+    count = 10_000
+    law = torch.tensor([[0, 3.0, 1.0, 0], [0, 0, 0, 2.0]]).to_sparse_csr()
+    zero = torch.zeros(count, dtype=torch.long)
+    with seeded(0):
+        _, found = sample_neighbours(law, zero, zero, torch.ones(count), zero + 1)
+    frequency = Counter(found.tolist())
+    assert set(frequency) == {1, 2}
+    assert_near(frequency[1] / count, 3 / 4, count)

@@ -28,7 +28,7 @@ from rich.table import Table
 from evengraph.cli.console import err, out
 from evengraph.experiment.engines import OnRow, Place, pick_engine
 from evengraph.experiment.mapping import embed_nodes
-from evengraph.experiment.paper import paper_cell
+from evengraph.experiment.paper import paper_cell, published_cell
 from evengraph.experiment.plan import Cell, Plan
 from evengraph.experiment.reproduce import check, reproduce
 from evengraph.experiment.spec import EXPERIMENTS, Spec, read_spec
@@ -198,11 +198,12 @@ def _figure(cell: Cell, metric: str) -> str:
 
 
 def _paper(spec: Spec, cell: Cell) -> str:
-    """The paper's cell, where this is a method of its tables and not a variant of it."""
+    """The cell of the paper, or of another, where this is a method of its tables."""
     if spec.draws != "comparison":
         return ""
     setup = cell.setup
-    found = paper_cell(setup.dataset, setup.imbalance, setup.fields, cell.entry.method)
+    where = setup.dataset, setup.imbalance, setup.fields
+    found = paper_cell(*where, cell.entry.method) or published_cell(*where, cell.entry.label)
     return f"{found[HEADLINE[0]]['mean']:.1f}" if found else ""
 
 

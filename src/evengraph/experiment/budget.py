@@ -19,6 +19,21 @@ SHARED: Mapping[str, Sequence[Any]] = {
 OWN: Mapping[str, Mapping[str, Sequence[Any]]] = {
     "reweight": {"balance": (False, True)},
     "lte4g": {"class_weights": (False, True), "reconstruct": (False, True)},
+    "logitadjustment": {"tau": (0.5, 1.0, 1.5)},
+    "focal": {"gamma": (1.0, 2.0), "balance": (False, True)},
+    "renode": {"loss": ("crossentropy", "reweight", "balancedsoftmax")},
+    "labelpropagation": {
+        "learning_rate": (),  # nothing is learnt: other values would be the same setting again
+        "weight_decay": (),
+        "restart": (0.01, 0.03, 0.1, 0.2, 0.4, 0.7),
+        "balance": (False, True),
+    },
+    "boosting": {
+        "learning_rate": (0.03, 0.1, 0.3),
+        "weight_decay": (0.0, 1.0),
+        "smallest_leaf": (1, 5),
+        "balance": (False, True),
+    },
     "unignn": {
         "alpha": (1, 2),
         "clusters_per_class": (4, 10, 30),

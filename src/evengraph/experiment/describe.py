@@ -45,8 +45,10 @@ def describe_method(name: str) -> Description:
     for base in reversed(cls.__mro__):
         if issubclass(base, Method):
             meanings |= _meanings(_sections(base).get("Args", ""))
-    shared = training_fields()
-    own = {item.name: item.default for item in fields(cls) if item.name not in shared}
+    every = {item.name: item.default for item in fields(cls)}
+    shared = {name: every[name] for name in training_fields()}
+    own = {name: default for name, default in every.items() if name not in shared}
+    departs = [f"Departs:{sections['Departs']}".rstrip()] if "Departs" in sections else []
     return Description(
         name=name,
         title=cls.title,
@@ -55,7 +57,7 @@ def describe_method(name: str) -> Description:
         reference=_joined(sections["Reference"]),
         fields=own | shared,
         meanings=meanings,
-        text="\n\n".join([sections[""].strip(), f"Departs:{sections['Departs']}".rstrip()]),
+        text="\n\n".join([sections[""].strip(), *departs]),
     )
 
 

@@ -1,4 +1,4 @@
-"""The paper's own figures, to stand beside ours."""
+"""Figures of the paper, and of others, to stand beside ours."""
 
 from __future__ import annotations
 
@@ -35,6 +35,13 @@ def ablation_cell(
     return _cell("ablation.csv", dataset, imbalance, fields, label=label)
 
 
+def published_cell(
+    dataset: str, imbalance: str, fields: Mapping[str, Any], label: str
+) -> Published | None:
+    """What other papers give for a set-up and a method, by its label in our experiments."""
+    return _cell("published.csv", dataset, imbalance, fields, label=label)
+
+
 def _cell(
     file: str, dataset: str, imbalance: str, fields: Mapping[str, Any], **wanted: str
 ) -> Published | None:
@@ -46,13 +53,13 @@ def _cell(
             and (not row["minority"] or int(row["minority"]) == fields.get("minority"))
         ):
             return {
-                name: {"mean": float(row[name]), "std": _number(row[f"{name}_std"])}
+                name: {"mean": _number(row.get(name)), "std": _number(row.get(f"{name}_std"))}
                 for name in HEADLINE
             }
     return None
 
 
-def _number(text: str) -> float | None:
+def _number(text: str | None) -> float | None:
     return float(text) if text else None
 
 

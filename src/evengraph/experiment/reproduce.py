@@ -8,7 +8,7 @@ from time import sleep
 from typing import Any
 
 from evengraph.experiment.engines import Engine, OnRow, load_once
-from evengraph.experiment.paper import ablation_cell, paper_cell
+from evengraph.experiment.paper import ablation_cell, paper_cell, published_cell
 from evengraph.experiment.plan import Cell, Plan
 from evengraph.experiment.spec import Spec
 from evengraph.imbalance import IMBALANCES
@@ -92,6 +92,8 @@ def _shown(cell: Cell, draws: str) -> dict[str, Any]:
         published = ablation_cell(*where, entry.label)
     elif entry.label == METHODS[entry.method].title:  # a variant of a method has no cell there
         published = paper_cell(*where, entry.method)
+    if draws == "comparison":
+        published = published or published_cell(*where, entry.label)
     return {
         "setup": setup.name,
         "dataset": setup.dataset,

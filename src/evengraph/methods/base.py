@@ -21,7 +21,7 @@ from evengraph.progress import shown
 from evengraph.replicas import can_replicate
 from evengraph.rng import seeded
 from evengraph.task import Task
-from evengraph.training import Callback, Epoch, History, train
+from evengraph.training import Callback, Epoch, History, follow, train
 
 
 class Fit(NamedTuple):
@@ -225,6 +225,12 @@ class Method(Estimator):
         )
         self.history_.append(history)
         return history
+
+    def _follow(self, steps: Iterator[tuple[Tensor, Tensor]]) -> History:
+        """What `_train` is for gradients, for what improves in steps of its own."""
+        limits = {"max_epochs": self.max_epochs, "patience": self.patience}
+        self.history_.append(follow(steps, on_epoch=self._tell, **limits))
+        return self.history_[-1]
 
     def _tell(self, history: History) -> None:
         """Let the bar and the caller hear of an epoch."""

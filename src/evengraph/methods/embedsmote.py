@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import final
 
@@ -13,16 +13,16 @@ from torch_geometric.data import Data
 
 from evengraph.methods.base import whole
 from evengraph.methods.folder import packed, unpack
-from evengraph.methods.network import Inputs, NetworkMethod
+from evengraph.methods.network import BackboneMethod, Inputs
 from evengraph.metrics import validation_score
-from evengraph.nn import GraphConv, relu_dropout
+from evengraph.nn import CONVS, relu_dropout
 from evengraph.ops import Sparse, class_shares, copies_of_rare, interpolate, rare_classes
 from evengraph.task import Task
 
 
 @final
 @dataclass(kw_only=True)
-class EmbedSMOTE(NetworkMethod):
+class EmbedSMOTE(BackboneMethod):
     """Add points between the embeddings of rare labelled nodes, anew in every epoch.
 
     A graph convolution embeds the nodes. A new point lies on the way from the embedding of a
@@ -93,7 +93,7 @@ class EmbedSMOTE(NetworkMethod):
 
     def _embedder(self) -> _Network:
         widths = self.num_features_, self.hidden, self.num_classes_
-        return _Network(*widths, self.layers, self.dropout)
+        return _Network(*widths, self.layers, self.dropout, CONVS[self.backbone])
 
     def _kept(self) -> dict[str, Tensor]:
         return packed("embedder", self.embedder_)
@@ -105,11 +105,17 @@ class EmbedSMOTE(NetworkMethod):
 
 class _Network(nn.Module):
     def __init__(
-        self, num_features: int, hidden: int, num_classes: int, layers: int, dropout: float
+        self,
+        num_features: int,
+        hidden: int,
+        num_classes: int,
+        layers: int,
+        dropout: float,
+        conv: Callable[[int, int], nn.Module],
     ) -> None:
         super().__init__()
         widths = [num_features, *[hidden] * layers]
-        self.convs = nn.ModuleList(map(GraphConv, widths[:-1], widths[1:]))
+        self.convs = nn.ModuleList(map(conv, widths[:-1], widths[1:]))
         self.linear = nn.Linear(hidden, num_classes)
         nn.init.normal_(self.linear.weight, std=0.05)
         self.dropout = dropout

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
-from torch import Tensor
-
 from evengraph.methods.labelled import LabelledMethod
 
 
@@ -32,6 +30,3 @@ class GCN(LabelledMethod):
     """
 
     title = "GCN"
-
-    def _weights(self, class_counts: Tensor) -> None:
-        """All classes count the same."""

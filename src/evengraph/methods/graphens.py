@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple, final
+from typing import final
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, dropout, log_softmax
 from torch_geometric.data import Data
 
-from evengraph.methods.base import Method, fraction, whole
+from evengraph.methods.base import fraction, whole
 from evengraph.methods.folder import packed, unpack
+from evengraph.methods.margin import WARMUP, MarginMethod
 from evengraph.metrics import validation_score
 from evengraph.ops import (
     Attached,
@@ -23,13 +24,14 @@ from evengraph.ops import (
     sample_neighbours,
     undirected_adjacency,
 )
+from evengraph.ops.pairs import Pairs, draw_pairs
 from evengraph.ops.propagate import from_scipy
 from evengraph.task import Task
 
 
 @final
 @dataclass(kw_only=True)
-class GraphENS(Method):
+class GraphENS(MarginMethod):
     """Fill rare classes up with whole ego networks: mixed features, mixed neighbourhoods.
 
     In every epoch each class gets new nodes until it is as large as the largest. A new node mixes
@@ -37,7 +39,7 @@ class GraphENS(Method):
     target; what the loss is most sensitive to in the target is taken from the source, so that
     the target's class does not leak in. Its neighbours are drawn from those of both, the more
     from the source the more differently the two neighbourhoods are predicted. New nodes listen to
-    known ones and are never heard by them.
+    known ones and are never heard by them. `margin="tam"` is TAM upon it, for new nodes, too.
 
     Args:
         layers: Graph convolutions.
@@ -117,8 +119,12 @@ class GraphENS(Method):
             logits = net.linear(dropout(embeddings, self.dropout))
             known, added = logits.tensor_split([graph.num_nodes])
             last.keep(known, first, net.weights[0])
-            rows = torch.cat([known[nodes], added])
-            return cross_entropy(rows, torch.cat([labels, pairs.labels])), score
+            rows, all_labels = torch.cat([known[nodes], added]), torch.cat([labels, pairs.labels])
+            if self.margin == "tam" and last.epochs > WARMUP:
+                places = torch.cat([nodes, graph.num_nodes + torch.arange(count, device=x.device)])
+                classes = self._soft_labels(logits, places, all_labels, task.class_counts)
+                rows = rows + self._adjusted((attached @ classes)[places], all_labels)
+            return cross_entropy(rows, all_labels), score
 
         self._train(net, epoch)
 
@@ -179,41 +185,6 @@ class GraphENS(Method):
         somebody = torch.randint(degrees.numel(), sources.shape, device=nodes.device)
         wanted = torch.minimum(degrees[somebody], degrees[sources])
         return sample_neighbours(adjacency, sources, targets, divergence.sigmoid(), wanted)
-
-
-class Pairs(NamedTuple):
-    """Whom each new node is made of.
-
-    Shapes:
-        sources, targets: int64, (M,), places in the list of labelled nodes
-        labels: int64, (M,), the class of the source
-        shares: (M,), the source's part in the features
-    """
-
-    sources: Tensor
-    targets: Tensor
-    labels: Tensor
-    shares: Tensor
-
-
-def draw_pairs(labels: Tensor, class_counts: Tensor) -> Pairs:
-    """Fill every class up to the largest with pairs of a source and a target.
-
-    A source is any labelled node of the class. A target is any labelled node with probability
-    proportional to log(n) / n for a class of n, so that each class is drawn log(n) times as
-    often and a class of one never. Shares follow Beta(2, 2), the law of the middle one of three
-    uniform numbers.
-    """
-    missing = class_counts.max() - class_counts
-    classes = torch.repeat_interleave(missing)  # (M,)
-    count, device = classes.numel(), labels.device
-    members = torch.argsort(labels, stable=True)
-    first = class_counts.cumsum(0) - class_counts
-    luck = (torch.rand(count, device=device) * class_counts[classes]).long()
-    sources = members[first[classes] + torch.minimum(luck, class_counts[classes] - 1)]
-    chance = (class_counts.log() / class_counts)[labels]
-    targets = torch.multinomial(chance, count, replacement=True) if count else classes
-    return Pairs(sources, targets, classes, torch.rand(3, count, device=device).median(0).values)
 
 
 class _Last:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from evengraph.methods.base import at_least, one_of, whole
-from evengraph.methods.network import NetworkMethod
+from evengraph.methods.network import BackboneMethod
 from evengraph.metrics import validation_score
 from evengraph.nn import EdgeDecoder, Reconstruction
 from evengraph.ops import (
@@ -29,7 +29,7 @@ from evengraph.task import Task
 
 @final
 @dataclass(kw_only=True)
-class GraphSMOTE(NetworkMethod):
+class GraphSMOTE(BackboneMethod):
     """Make new rare nodes between embeddings and let a learnt scorer decide whom they know.
 
     An encoder embeds the nodes, and a decoder learns from the graph which pairs are joined: alone

@@ -1,9 +1,8 @@
-"""Methods that learn from the labelled nodes alone, each class with a weight in the loss."""
+"""Methods that learn from the labelled nodes alone, with something of each class in the loss."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -12,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from evengraph.methods.base import Fit, Method
-from evengraph.methods.network import Inputs, NetworkMethod
+from evengraph.methods.network import BackboneMethod, Inputs
 from evengraph.methods.task_replicas import TaskReplicas, TaskRun
 from evengraph.nn import GraphNetwork
 from evengraph.rng import seeded
@@ -21,24 +20,53 @@ from evengraph.training import History
 
 
 @dataclass(kw_only=True)
-class LabelledMethod(NetworkMethod):
-    """The comparison's network and a weighted mean of the losses of the labelled nodes."""
+class LabelledMethod(BackboneMethod):
+    """The comparison's network and cross-entropy of the labelled nodes.
 
-    @abstractmethod
+    A method says what is special of a class: its weight in the mean, what its logit is raised by
+    in training, what it is lowered by in the answer.
+    """
+
     def _weights(self, class_counts: Tensor) -> Tensor | None:
         """What a node of each class counts, (C,); None: all the same."""
+        return None
+
+    def _raised(self, class_counts: Tensor) -> Tensor | None:
+        """What the logit of each class is raised by in training, (C,); None: nothing."""
+        return None
+
+    def _lowered(self, class_counts: Tensor) -> Tensor | None:
+        """What the logit of each class is lowered by in the answer, (C,); None: nothing."""
+        return None
 
     def _fit(self, task: Task) -> None:
-        if self._fit_on_card(task):
+        if self._batches and self._fit_on_card(task):
             return
-        labels, weights = task.graph.y[task.train], self._weights(task.class_counts)
-        inputs = self._inputs(task.graph)
-        self._fit_network(
-            task, inputs, lambda logits: cross_entropy(logits[task.train], labels, weights)
-        )
+        self._fit_network(task, self._inputs(task.graph), self._loss(task))
+
+    def _loss(self, task: Task) -> Callable[[Tensor], Tensor]:
+        """The loss of the logits of all nodes."""
+        labels, counts = task.graph.y[task.train], task.class_counts
+        weights, raised = self._weights(counts), self._raised(counts)
+
+        def loss(logits: Tensor) -> Tensor:
+            rows = logits[task.train]
+            return cross_entropy(rows if raised is None else rows + raised, labels, weights)
+
+        return loss
+
+    def _answer(self, logits: Tensor) -> Tensor:
+        counts = torch.bincount(self.labelled_.labels, minlength=self.num_classes_)
+        lowered = self._lowered(counts)
+        return logits if lowered is None else logits - lowered
 
     def _together_with(self, other: Method) -> bool:
-        return self._alike(other)
+        return self._batches and self._alike(other)
+
+    @property
+    def _batches(self) -> bool:
+        """Whether weights of several runs can be stacked: GCN's layers take a leading axis."""
+        return self.backbone == "gcn"
 
     def _fit_together(self, fits: Sequence[Fit], slots: int) -> Iterator[None]:
         inputs = self._inputs(fits[0].task.graph)
@@ -58,12 +86,16 @@ class LabelledMethod(NetworkMethod):
 
         counts = fit.task.class_counts
         weights = self._weights(counts)
+        raised, lowered = self._raised(counts), self._lowered(counts)
         weights = torch.ones_like(counts, dtype=torch.float) if weights is None else weights
+        nothing = torch.zeros_like(weights)
         return LabelledRun(
             task=fit.task,
             net=self.net_,
             noise_seed=noise_seed,
             weights=weights / (weights * counts).sum(),
+            raised=nothing if raised is None else raised,
+            lowered=nothing if lowered is None else lowered,
             tell=self._tell,
             done=done,
         )
@@ -71,9 +103,15 @@ class LabelledMethod(NetworkMethod):
 
 @dataclass(kw_only=True)
 class LabelledRun(TaskRun):
-    """One run, and what a labelled node of each class counts in its loss, (C,)."""
+    """One run, and what is special of each class in it, as `LabelledMethod` says.
+
+    Shapes:
+        weights, raised, lowered: (C,)
+    """
 
     weights: Tensor
+    raised: Tensor
+    lowered: Tensor
 
 
 class LabelledReplicas(TaskReplicas[LabelledRun]):
@@ -92,6 +130,13 @@ class LabelledReplicas(TaskReplicas[LabelledRun]):
     ) -> None:
         super().__init__(runs, slots, width, **training)
         self.inputs = inputs
+        one_row = self.weight.new_zeros(self.slots, 1, self.num_classes)
+        self.raised, self.lowered = one_row, one_row.clone()
+
+    def load(self, slot: int, run: LabelledRun) -> None:
+        """Labels, and what is special of each class."""
+        super().load(slot, run)
+        self.raised[slot, 0], self.lowered[slot, 0] = run.raised, run.lowered
 
     def weights_of(self, run: LabelledRun) -> Tensor:
         """The run's own."""
@@ -102,7 +147,7 @@ class LabelledReplicas(TaskReplicas[LabelledRun]):
         net: GraphNetwork = self.net  # type: ignore[assignment]
         first = net.encoder(*self.inputs)  # no dropout before it: both passes share it
         with torch.no_grad():
-            score = self.score(net.classify(first, self.inputs.propagation))
-        logits = net.classify(first, self.inputs.propagation, dropout=True)
+            score = self.score(net.classify(first, self.inputs.propagation) - self.lowered)
+        logits = net.classify(first, self.inputs.propagation, dropout=True) + self.raised
         losses = cross_entropy(logits.flatten(0, 1), self.labels.flatten(), reduction="none")
         return (self.weight * losses.view_as(self.weight)).sum(1), score

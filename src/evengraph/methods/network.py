@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from evengraph.methods.base import Method, fraction, one_of, whole
 from evengraph.methods.folder import packed, unpack
 from evengraph.metrics import validation_score
-from evengraph.nn import EdgeDecoder, GraphNetwork, Reconstruction
+from evengraph.nn import BACKBONES, Backbone, EdgeDecoder, GraphNetwork, Reconstruction
 from evengraph.ops import Sparse, features, normalised, undirected_adjacency
 from evengraph.ops.attach import Propagation
 from evengraph.ops.propagate import Normalisation
@@ -54,7 +54,10 @@ class NetworkMethod(Method):
         one_of("normalisation", self.normalisation, ("row", "symmetric"))
 
     def _logits(self, graph: Data) -> Tensor:
-        logits: Tensor = self.net_(*self._inputs(graph))
+        return self._answer(self.net_(*self._inputs(graph)))
+
+    def _answer(self, logits: Tensor) -> Tensor:
+        """Logits to predict by, from those of the network."""
         return logits
 
     def _inputs(self, graph: Data) -> Inputs:
@@ -75,7 +78,12 @@ class NetworkMethod(Method):
         unpack("net", self.net_, kept)
 
     def _fresh_network(self) -> GraphNetwork:
-        return GraphNetwork(self.num_features_, self.hidden, self.num_classes_, self.dropout)
+        widths = self.num_features_, self.hidden, self.num_classes_
+        return GraphNetwork(*widths, self.dropout, self._backbone())
+
+    def _backbone(self) -> Backbone:
+        """GCN, where a method does not leave the choice."""
+        return "gcn"
 
     def _fit_network(
         self,
@@ -101,7 +109,7 @@ class NetworkMethod(Method):
                 clean = (
                     net.classify(first, inputs.propagation) if not validation else net(*validation)
                 )
-                score = validation_score(clean[:num_nodes], task)
+                score = validation_score(self._answer(clean[:num_nodes]), task)
             return loss(net.classify(first, inputs.propagation, dropout=True)), score
 
         self._train(net, epoch)
@@ -121,3 +129,22 @@ class NetworkMethod(Method):
             history = self._train(both, epoch, max_epochs=epochs, patience=epochs, main=False)
             if history.interrupted:  # nothing has been learnt about classes yet
                 raise KeyboardInterrupt
+
+
+@dataclass(kw_only=True)
+class BackboneMethod(NetworkMethod):
+    """A method that any kind of graph convolution will do for.
+
+    Args:
+        backbone: Kind of both convolutions: `gcn`, `sage` (GraphSAGE with means: a node's own
+            features have weights of their own) or `gat` (attention, in eight heads).
+    """
+
+    backbone: Backbone = "gcn"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("backbone", self.backbone, BACKBONES)
+
+    def _backbone(self) -> Backbone:
+        return self.backbone

@@ -1,5 +1,6 @@
 """Layers and networks that methods are built from."""
 
+from evengraph.nn.backbones import BACKBONES, CONVS, AttentionConv, Backbone, SageConv
 from evengraph.nn.connectivity import (
     SemanticLayer,
     StructuralLayer,
@@ -11,12 +12,17 @@ from evengraph.nn.layers import GraphClassifier, GraphConv, relu_dropout
 from evengraph.nn.unified import Connectivity, UnifiedNetwork
 
 __all__ = [
+    "BACKBONES",
+    "CONVS",
+    "AttentionConv",
+    "Backbone",
     "Connectivity",
     "EdgeDecoder",
     "GraphClassifier",
     "GraphConv",
     "GraphNetwork",
     "Reconstruction",
+    "SageConv",
     "SemanticLayer",
     "StructuralLayer",
     "UnifiedNetwork",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from evengraph.nn.layers import GraphClassifier, GraphConv, Noise, relu_dropout
+from evengraph.nn.backbones import CONVS, Backbone
+from evengraph.nn.layers import GraphClassifier, Noise, relu_dropout
 from evengraph.ops.attach import Propagation
 from evengraph.ops.propagate import Sparse
 
@@ -12,16 +13,31 @@ from evengraph.ops.propagate import Sparse
 class GraphNetwork(nn.Module):
     """Convolution, ReLU, dropout; convolution, ReLU, dropout, linear layer.
 
+    Args:
+        num_features: F.
+        hidden: Width of both convolutions.
+        num_classes: C.
+        dropout: Share of activations dropped after each.
+        backbone: The kind of both convolutions.
+
     Shapes:
         x: (N, F)
         propagation: (N, N), already normalised
         returns: (N, C)
     """
 
-    def __init__(self, num_features: int, hidden: int, num_classes: int, dropout: float) -> None:
+    def __init__(
+        self,
+        num_features: int,
+        hidden: int,
+        num_classes: int,
+        dropout: float,
+        backbone: Backbone = "gcn",
+    ) -> None:
         super().__init__()
-        self.encoder = GraphConv(num_features, hidden)
-        self.classifier = GraphClassifier(hidden, hidden, num_classes, dropout)
+        conv = CONVS[backbone]
+        self.encoder = conv(num_features, hidden)
+        self.classifier = GraphClassifier(hidden, hidden, num_classes, dropout, conv)
         self.dropout = dropout
         self.noise: Noise | None = None
 

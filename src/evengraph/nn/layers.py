@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -132,16 +133,23 @@ class GraphConv(nn.Module):
 
 
 class GraphClassifier(nn.Module):
-    """A graph convolution, ReLU, dropout and a linear layer.
+    """A graph convolution, GCN's or another of the same signature, ReLU, dropout, a linear layer.
 
     Shapes:
         x: (N, inputs)
         returns: (N, C)
     """
 
-    def __init__(self, inputs: int, hidden: int, num_classes: int, dropout: float) -> None:
+    def __init__(
+        self,
+        inputs: int,
+        hidden: int,
+        num_classes: int,
+        dropout: float,
+        conv: Callable[[int, int], nn.Module] = GraphConv,
+    ) -> None:
         super().__init__()
-        self.conv = GraphConv(inputs, hidden)
+        self.conv: Any = conv(inputs, hidden)
         self.linear = nn.Linear(hidden, num_classes)
         nn.init.normal_(self.linear.weight, std=0.05)
         self.dropout = dropout
@@ -154,7 +162,7 @@ class GraphClassifier(nn.Module):
         return self._finish(self.conv(x, propagation), dropout, nodes)
 
     def of_propagated(self, x: Tensor, *, dropout: bool) -> Tensor:
-        """Logits from P x: where x stays the same, it is propagated once and for all.
+        """Logits of GCN's convolution from P x: where x stays, it is propagated once and for all.
 
         Shapes:
             x: (M, inputs), rows of the nodes wanted

@@ -2,7 +2,19 @@
 
 from evengraph.ops.attach import Attached, Repeated
 from evengraph.ops.kmeans import cluster_means, kmeans, nearest_mean
-from evengraph.ops.losses import focal_cross_entropy, inverse_class_weights
+from evengraph.ops.links import Links, attend, links_of
+from evengraph.ops.losses import (
+    balanced_softmax,
+    class_balanced,
+    compensated,
+    effective_number_weights,
+    focal_cross_entropy,
+    inverse_class_weights,
+    log_sizes,
+    logit_adjusted,
+)
+from evengraph.ops.margins import soft_labels, topology_margins
+from evengraph.ops.pagerank import personalised_pagerank
 from evengraph.ops.propagate import (
     Sparse,
     adjacency,
@@ -31,32 +43,44 @@ __all__ = [
     "Attached",
     "Clusters",
     "Copies",
+    "Links",
     "PseudoLabels",
     "Repeated",
     "Sparse",
     "adjacency",
+    "attend",
     "balanced_pseudo_labels",
+    "balanced_softmax",
+    "class_balanced",
     "class_prototypes",
     "class_shares",
     "closed",
     "cluster_means",
+    "compensated",
     "confident_pseudo_labels",
     "copies_of_rare",
+    "effective_number_weights",
     "features",
     "focal_cross_entropy",
     "interpolate",
     "inverse_class_weights",
     "kmeans",
+    "links_of",
+    "log_sizes",
+    "logit_adjusted",
     "nearest_mean",
     "nearest_peers",
     "node_signatures",
     "normalise",
     "normalised",
+    "personalised_pagerank",
     "prepare_clusters",
     "rare_classes",
     "sample_neighbours",
     "semantic_propagate",
+    "soft_labels",
     "structural_adjacency",
+    "topology_margins",
     "unchanged",
     "undirected_adjacency",
 ]

@@ -75,6 +75,29 @@ class Attached:
 
 
 @dataclass(frozen=True, eq=False)
+class Stacked:
+    """Features of N nodes and of M new ones below them, for use as `stacked @ weight`.
+
+    Those of the known nodes stay as they are, sparse or dense, however often new ones change.
+
+    Shapes:
+        known: (N, F)
+        new: (M, F)
+    """
+
+    known: Tensor | Sparse
+    new: Tensor
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns, new nodes included."""
+        return self.known.shape[0] + self.new.shape[0], self.new.shape[1]
+
+    def __matmul__(self, weight: Tensor) -> Tensor:
+        return torch.cat([self.known @ weight, self.new @ weight])
+
+
+@dataclass(frozen=True, eq=False)
 class Repeated:
     """A graph in which some nodes stand once more, with all their links, for use as `repeated @ x`.
 

@@ -118,6 +118,12 @@ class Sparse:
         """The same memory for SciPy."""
         return to_scipy(self.matrix)
 
+    @cached_property
+    def entries(self) -> tuple[Tensor, Tensor]:
+        """The row and the column of each entry, int64, one row after another."""
+        sizes = self.matrix.crow_indices().diff().long()
+        return torch.repeat_interleave(sizes), self.matrix.col_indices().long()
+
     def rows(self, index: Tensor) -> Sparse:
         """The matrix of some of the rows, in the order asked for."""
         if self.matrix.is_cpu:  # SciPy transposes in linear time, where torch would sort

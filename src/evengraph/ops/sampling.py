@@ -154,18 +154,19 @@ def sample_neighbours(
 
     New node i draws up to degrees[i] nodes without replacement; a neighbour of the source has
     the probability source_share / deg(source), one of the target (1 - source_share) /
-    deg(target), one of both the sum. Gumbel noise on the log-probabilities and the largest few
-    of them are such a draw, and only the neighbours themselves are ever listed.
+    deg(target), one of both the sum. Where entries are weights, they say how likely each is.
+    Gumbel noise on the log-probabilities and the largest few of them are such a draw, and only
+    the neighbours themselves are ever listed.
 
     Args:
-        adjacency: The graph, a sparse CSR matrix.
-        sources: For each new node the node that it is made from.
+        adjacency: The graph, a sparse CSR matrix without negative entries.
+        sources: For each new node the node that it is made from, a row of the matrix.
         targets: For each new node the other one.
         source_share: The source's part of the mixture.
         degrees: Neighbours wanted.
 
     Shapes:
-        adjacency: sparse CSR, (N, N)
+        adjacency: sparse CSR, (n, N)
         sources, targets, source_share, degrees: (M,)
         returns: two int64 tensors of equal length: the new node and the neighbour of each edge
     """
@@ -173,9 +174,10 @@ def sample_neighbours(
     keys, chances = [], []
     for nodes, share in ((sources, source_share), (targets, 1 - source_share)):
         owner, positions = row_entries(adjacency, nodes)
-        size = torch.bincount(owner, minlength=nodes.numel())
+        weights = adjacency.values()[positions]
+        size = scatter_sum(weights, owner, nodes.numel())
         keys.append(owner * num_nodes + adjacency.col_indices()[positions])
-        chances.append((share / size.clamp(min=1))[owner])
+        chances.append((share / torch.where(size > 0, size, 1.0))[owner] * weights)
     pairs, place = torch.unique(torch.cat(keys), return_inverse=True)
     chance = scatter_sum(torch.cat(chances), place, pairs.numel())
     owner, neighbour = pairs // num_nodes, pairs % num_nodes

@@ -1,0 +1,181 @@
+"""GraphSHA: hard new nodes near the border of rare classes, whose neighbours keep to their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from typing import final
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from evengraph.methods.base import at_least, fraction, whole
+from evengraph.methods.network import BackboneMethod
+from evengraph.metrics import validation_score
+from evengraph.ops import Attached, closed, normalised, sample_neighbours, undirected_adjacency
+from evengraph.ops.attach import Stacked
+from evengraph.ops.pagerank import pagerank_rows
+from evengraph.ops.pairs import Pairs, draw_members, draw_pairs
+from evengraph.ops.propagate import from_scipy
+from evengraph.task import Task
+
+
+@final
+@dataclass(kw_only=True)
+class GraphSHA(BackboneMethod):
+    """Make rare classes larger with hard examples: features of a neighbour class, own neighbours.
+
+    In every epoch a new node of a rare class starts from an anchor, a labelled node of the class
+    that is not recognised well, and from a partner: a labelled node of the class that the anchor
+    is taken for, and one that looks like the anchor's class itself. Its features lie between the
+    two, close to the partner, so that the border of the rare class moves outwards. Its neighbours
+    are drawn from the anchor's personalised PageRank, so that it does not drag the partner's
+    neighbours along. It listens to them and is never heard.
+
+    Args:
+        warmup: Last of the epochs, counted from 0, in which nodes are mixed at random instead, up
+            to the largest class.
+        temperature: Of the predictions that anchors and partners are chosen by.
+        beta: Shares of the anchor follow Beta(1, beta), with a mean of 1 / (1 + beta).
+        fill: Fill classes up to the largest, instead of to the mean size.
+        teleport: Chance of the walk to come home to the anchor.
+        reach: Nodes that a walk is remembered by.
+
+    Shapes:
+        task.graph.x: (N, F)
+        predict_proba: (N, C)
+
+    Cost:
+        O(E h + nnz(X) h) an epoch, and O(M (F + reach)) for the M new nodes; once O(E n) a step
+        of PageRank for the n labelled nodes of rare classes, where the original inverts an N x N
+        matrix.
+
+    Departs:
+        The network is that of the comparison, with a linear layer after its second convolution;
+        so are training and selection. The largest entries are kept of the anchor's own PageRank,
+        where the public code keeps them of each column. A class of one labelled node, or that
+        lacks one, is no special case.
+
+    Reference:
+        Li, Wang, Xiong and Lai, "GraphSHA: Synthesizing Harder Samples for Class-Imbalanced Node
+        Classification", KDD 2023.
+    """
+
+    title = "GraphSHA"
+
+    warmup: int = 5
+    temperature: float = 2.0
+    beta: float = 100.0
+    fill: bool = False
+    teleport: float = 0.05
+    reach: int = 128
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("warmup", self.warmup, 0)
+        whole("reach", self.reach, 1)
+        at_least("beta", self.beta, 0)
+        fraction("teleport", self.teleport)
+        for name in ("temperature", "teleport", "beta"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be above 0, got {getattr(self, name)}.")
+
+    def _fit(self, task: Task) -> None:
+        graph, nodes, device = task.graph, task.train.nonzero().squeeze(1), task.graph.x.device
+        labels, x, num_nodes = graph.y[nodes], graph.x.float()[nodes], graph.num_nodes
+        inputs, make = self._inputs(graph), self._maker(task)
+        joined = closed(undirected_adjacency(graph.edge_index, num_nodes), device)
+        sums = (joined @ torch.ones(num_nodes, 1, device=device)).squeeze(1)
+        how = self.normalisation
+        attach = partial(Attached, joined, sums, both_ways=False, loop=1.0, how=how)
+        self.net_ = net = self._network(task)
+        last: Tensor | None = None  # logits of the labelled nodes in the epoch before
+
+        def epoch() -> tuple[Tensor, Tensor]:
+            nonlocal last
+            pairs, new, ends = make(last)
+            share = pairs.shares.unsqueeze(1)
+            mixed = share * x[pairs.sources] + (1 - share) * x[pairs.targets]
+            attached = attach(ends, new, torch.ones_like(ends).to(x), mixed.shape[0])
+            first = net.encoder(Stacked(inputs.x, mixed), attached)
+            with torch.no_grad():  # new nodes are not heard: this is the plain graph's answer
+                clean = net.classify(first, attached)[:num_nodes]
+            known, added = net.classify(first, attached, dropout=True).tensor_split([num_nodes])
+            last = known[nodes].detach()
+            loss = cross_entropy(
+                torch.cat([known[nodes], added]), torch.cat([labels, pairs.labels])
+            )
+            return loss, validation_score(clean, task)
+
+        self._train(net, epoch)
+
+    def _maker(self, task: Task) -> Callable[[Tensor | None], tuple[Pairs, Tensor, Tensor]]:
+        """What makes the new nodes of an epoch: of whom, and the two ends of each link."""
+        graph, nodes, device = task.graph, task.train.nonzero().squeeze(1), task.graph.x.device
+        labels, counts = graph.y[nodes], task.class_counts
+        matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
+        neighbours = from_scipy(matrix, device, torch.float32)
+        degrees = neighbours.crow_indices().diff().long()
+        wanted = lacking(counts, fill=self.fill)
+        anchors = wanted[labels] > 0
+        row = anchors.cumsum(0) - 1  # of an anchor's walk
+        propagation, reach = normalised(matrix, device), self.reach
+        walks = pagerank_rows(propagation, nodes[anchors], teleport=self.teleport, keep=reach)
+        numbers = count()
+
+        def make(logits: Tensor | None) -> tuple[Pairs, Tensor, Tensor]:
+            if next(numbers) <= self.warmup or logits is None:
+                pairs = draw_pairs(labels, counts)
+                law, rows = neighbours, nodes[pairs.sources]
+                limits = degrees[rows]
+            else:
+                probabilities = (logits / self.temperature).softmax(1)
+                pairs = hard_pairs(probabilities, labels, wanted, self.beta)
+                law, rows = walks, row[pairs.sources]
+                # as many as somebody in the graph has, but no more than the anchor
+                somebody = torch.randint(degrees.numel(), rows.shape, device=device)
+                limits = torch.minimum(degrees[somebody], degrees[nodes[pairs.sources]])
+            alone = torch.ones_like(pairs.shares)
+            return pairs, *sample_neighbours(law, rows, rows, alone, limits)
+
+        return make
+
+
+def lacking(class_counts: Tensor, *, fill: bool) -> Tensor:
+    """New nodes that each class gets, to reach the mean size or that of the largest, (C,)."""
+    goal = class_counts.max().double() if fill else class_counts.double().mean()
+    return (goal - class_counts).clamp(min=0).long()
+
+
+def hard_pairs(probabilities: Tensor, labels: Tensor, wanted: Tensor, beta: float) -> Pairs:
+    """Anchors, the sources, that are taken for another class, and partners from there.
+
+    An anchor i of class c is drawn in proportion to 1 - p_i[c]; the partner's class k in
+    proportion to p_i[k]; the partner j of it in proportion to p_j[c].
+
+    Args:
+        probabilities: Predicted for the labelled nodes.
+        labels: Their classes.
+        wanted: New nodes of each class.
+        beta: Of the anchor's share.
+
+    Shapes:
+        probabilities: (n, C)
+        labels: (n,)
+        wanted: (C,)
+    """
+    classes = torch.repeat_interleave(wanted)  # (M,)
+    count, num_classes, device = classes.numel(), wanted.numel(), labels.device
+    missed = 1 - probabilities.gather(1, labels.unsqueeze(1)).squeeze(1)
+    anchors = draw_members(missed, labels, classes)
+    taken_for = probabilities[anchors].scatter(1, classes.unsqueeze(1), 0.0) + 1e-12
+    taken_for = taken_for.scatter(1, classes.unsqueeze(1), 0.0)
+    towards = torch.multinomial(taken_for, 1).squeeze(1) if count else classes
+    # the partner by class and by likeness to each class: one group for every two classes
+    groups = labels.unsqueeze(1) * num_classes + torch.arange(num_classes, device=device)
+    drawn = draw_members(probabilities.flatten(), groups.flatten(), towards * num_classes + classes)
+    shares = 1 - torch.rand(count, device=device) ** (1 / beta)
+    return Pairs(anchors, drawn // num_classes, classes, shares)

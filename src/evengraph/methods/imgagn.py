@@ -1,0 +1,247 @@
+"""ImGAGN: a generator for each rare class makes new nodes that a critic takes for real ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from typing import NamedTuple, final
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from evengraph.methods.base import at_least, whole
+from evengraph.methods.network import BackboneMethod
+from evengraph.metrics import validation_score
+from evengraph.nn import CONVS, GraphClassifier, GraphNetwork
+from evengraph.ops import Attached, Sparse, closed, rare_classes, undirected_adjacency
+from evengraph.ops.attach import Stacked
+from evengraph.task import Task
+
+WIDTH = 200  # of the generators' hidden layers
+REAL, FAKE = 0, 1
+
+
+@final
+@dataclass(kw_only=True)
+class ImGAGN(BackboneMethod):
+    """Fill rare classes up with generated nodes that are hard to tell from real ones.
+
+    Each rare class has a generator. From noise it gives every new node weights over the labelled
+    nodes of the class: their weighted mean are its features, and it is linked to those that weigh
+    at least their even share. The network classifies known and new nodes, and a second head, the
+    critic, tells real from generated ones. From time to time the generators take a step: towards
+    nodes that the critic takes for real and the classifier for their class, near the real ones.
+
+    Args:
+        ratio: Size of a rare class, with its new nodes, over that of the largest.
+        minority: How many of the smallest classes are rare; 0: those that are nearer in size, by
+            ratio, to the smallest class than to the largest.
+        generate_every: Epochs of the network for each step of the generators.
+        noise: Numbers that a new node is made from.
+
+    Shapes:
+        task.graph.x: (N, F)
+        predict_proba: (N, C)
+
+    Cost:
+        O(E h + nnz(X) h) an epoch, about three times GCN; a step of the generators O(M n F) for M
+        new nodes of classes with n labelled ones.
+
+    Departs:
+        The original knows two classes; here every rare class has a generator of its own. What the
+        critic and the classifier say reaches the generators; in the public code it is cut off, and
+        only the distance trains them. Weights are over labelled nodes alone, never over nodes to
+        be tested. The only labelled node of a class is linked to its copies. The distance between
+        classes, a constant of the network's loss, is left out. Validation is on the given set and
+        on the graph without new nodes, network and selection are those of the comparison.
+
+    Reference:
+        Qu, Zhu, Zheng, Shi and Yin, "ImGAGN: Imbalanced Network Embedding via Generative
+        Adversarial Graph Networks", KDD 2021.
+    """
+
+    title = "ImGAGN"
+
+    ratio: float = 1.0
+    minority: int = 0
+    generate_every: int = 100
+    noise: int = 100
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least("ratio", self.ratio, 0)
+        whole("minority", self.minority, 0)
+        whole("generate_every", self.generate_every, 1)
+        whole("noise", self.noise, 1)
+
+    def _fit(self, task: Task) -> None:
+        graph, nodes, device = task.graph, task.train.nonzero().squeeze(1), task.graph.x.device
+        labels, inputs = graph.y[nodes], self._inputs(graph)
+        joined = closed(undirected_adjacency(graph.edge_index, graph.num_nodes), device)
+        degrees = (joined @ torch.ones(graph.num_nodes, 1, device=device)).squeeze(1)
+        attach = partial(Attached, joined, degrees, loop=1.0, how=self.normalisation)
+        self.net_ = net = self._network(task)
+        critic = GraphClassifier(self.hidden, self.hidden, 2, self.dropout, CONVS[self.backbone])
+        judges = _Judges(net, critic.to(device), attach, inputs.x, nodes)
+        generators = self._generators(graph.x.float(), nodes, labels, task.class_counts)
+        generators = generators.to(device)
+        optimizer = _optimizer(generators, self.learning_rate)
+        numbers, made = count(), list[Generated]()
+
+        def epoch() -> tuple[Tensor, Tensor]:
+            if next(numbers) % self.generate_every == 0:
+                if optimizer is not None:
+                    improve(generators, judges, optimizer)
+                with torch.no_grad():
+                    made[:] = [generators()]
+            (new,) = made
+            classes, kinds = judges(new, dropout=True)
+            loss = cross_entropy(classes, torch.cat([labels, new.labels]))
+            truth = torch.cat([torch.full_like(labels, REAL), torch.full_like(new.labels, FAKE)])
+            with torch.no_grad():
+                score = validation_score(net(*inputs), task)
+            return loss + cross_entropy(kinds, truth), score
+
+        self._train(judges, epoch)
+
+    def _generators(
+        self, x: Tensor, nodes: Tensor, labels: Tensor, class_counts: Tensor
+    ) -> _Generators:
+        """One for each rare class that is to grow."""
+        rare = rare_classes(class_counts, self.minority)
+        missing = (int(self.ratio * int(class_counts.max())) - class_counts) * rare
+        growing = (missing > 0).nonzero().flatten().tolist()
+        return _Generators(
+            x,
+            [
+                Generator(self.noise, nodes[labels == label], int(missing[label]), label)
+                for label in growing
+            ],
+        )
+
+
+class Generated(NamedTuple):
+    """New nodes.
+
+    Shapes:
+        x: (M, F)
+        labels: int64, (M,)
+        starts, ends: int64, (K,), the new node and the known one of each link
+        distance: (), mean distance to the real nodes of the class
+    """
+
+    x: Tensor
+    labels: Tensor
+    starts: Tensor
+    ends: Tensor
+    distance: Tensor
+
+
+class Generator(nn.Module):
+    """From noise to weights over the labelled nodes of a class.
+
+    Args:
+        noise: Numbers that a new node is made from.
+        members: The labelled nodes.
+        size: New nodes.
+        label: The class.
+    """
+
+    def __init__(self, noise: int, members: Tensor, size: int, label: int) -> None:
+        super().__init__()
+        self.noise, self.members, self.size, self.label = noise, members, size, label
+        layers = [nn.Linear(noise, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH), nn.ReLU()]
+        self.layers = nn.Sequential(*layers, nn.Linear(WIDTH, members.numel()), nn.Tanh())
+
+    def forward(self) -> Tensor:
+        """Weights of new nodes, (size, members), rows sum to one."""
+        noise = torch.randn(self.size, self.noise, device=self.members.device)
+        scores: Tensor = (self.layers(noise) + 1) / 2
+        return scores.softmax(1)
+
+
+def blend(x: Tensor, members: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Features of new nodes, and their links: to those that weigh at least their even share.
+
+    Shapes:
+        x: (N, F)
+        members: (n,)
+        weights: (M, n)
+        returns: (M, F), and the new node and the known one of each link, (K,), (K,)
+    """
+    starts, places = (weights >= 1 / members.numel()).nonzero(as_tuple=True)
+    return weights @ x[members], starts, members[places]
+
+
+class _Generators(nn.Module):
+    """Those of all rare classes; without any, nothing is made."""
+
+    def __init__(self, x: Tensor, generators: list[Generator]) -> None:
+        super().__init__()
+        self.x, self.each = x, nn.ModuleList(generators)
+
+    def forward(self) -> Generated:
+        """New nodes of all classes, one after the other."""
+        nothing = torch.empty(0, dtype=torch.long, device=self.x.device)
+        made = [Generated(self.x[:0], nothing, nothing, nothing, self.x.new_zeros(()))]
+        before = 0
+        for generator in self.each:
+            assert isinstance(generator, Generator)
+            new, starts, ends = blend(self.x, generator.members, generator())
+            distance = torch.cdist(self.x[generator.members], new).mean() / len(self.each)
+            labels = torch.full((generator.size,), generator.label, device=self.x.device)
+            made.append(Generated(new, labels, starts + before, ends, distance))
+            before += generator.size
+        return Generated(
+            x=torch.cat([new.x for new in made]),
+            labels=torch.cat([new.labels for new in made]),
+            starts=torch.cat([new.starts for new in made]),
+            ends=torch.cat([new.ends for new in made]),
+            distance=torch.stack([new.distance for new in made]).sum(),
+        )
+
+
+class _Judges(nn.Module):
+    """The network and the critic, who share the encoder."""
+
+    def __init__(
+        self,
+        net: GraphNetwork,
+        critic: GraphClassifier,
+        attach: Callable[..., Attached],
+        x: Tensor | Sparse,
+        nodes: Tensor,
+    ) -> None:
+        super().__init__()
+        self.net, self.critic, self.attach, self.x, self.nodes = net, critic, attach, x, nodes
+
+    def forward(self, new: Generated, *, dropout: bool) -> tuple[Tensor, Tensor]:
+        """Logits of classes and of kinds, of the labelled nodes and then of the new ones."""
+        size, num_known = new.labels.numel(), self.x.shape[0]
+        attached = self.attach(new.ends, new.starts, torch.ones_like(new.ends).to(new.x), size)
+        first = self.net.encoder(Stacked(self.x, new.x), attached)
+        embeddings = self.net.embed(first, dropout=dropout)
+        rows = torch.cat([self.nodes, num_known + torch.arange(size, device=self.nodes.device)])
+        classes = self.net.classifier(embeddings, attached, dropout=dropout)[rows]
+        return classes, self.critic(embeddings, attached, dropout=dropout)[rows]
+
+
+def _optimizer(generators: _Generators, learning_rate: float) -> torch.optim.Adam | None:
+    parameters = list(generators.parameters())
+    return torch.optim.Adam(parameters, lr=learning_rate) if parameters else None
+
+
+def improve(generators: _Generators, judges: _Judges, optimizer: torch.optim.Optimizer) -> None:
+    """Let the generators take a step towards nodes that pass for real ones of their class."""
+    new = generators()
+    classes, kinds = (each[-new.labels.numel() :] for each in judges(new, dropout=False))
+    truth = torch.full_like(new.labels, REAL)
+    loss = cross_entropy(classes, new.labels) + cross_entropy(kinds, truth) + new.distance
+    parameters = list(generators.parameters())
+    # backward() would leave gradients in the network, too
+    for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
+        parameter.grad = gradient
+    optimizer.step()

@@ -1,0 +1,91 @@
+"""Backbones: kinds of graph convolution behind one signature, `conv(x, propagation)`."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import leaky_relu
+
+from evengraph.nn.layers import GraphConv
+from evengraph.ops.attach import Propagation
+from evengraph.ops.links import attend, links_of
+from evengraph.ops.propagate import Sparse, take
+
+Backbone = Literal["gcn", "sage", "gat"]
+BACKBONES: tuple[str, ...] = get_args(Backbone)
+
+HEADS = 8  # of attention, as in its paper; fewer where they do not divide the width
+SLOPE = 0.2
+
+
+class SageConv(nn.Module):
+    """GraphSAGE with means: P x W + x W' + b, so that a node hears itself apart from the others.
+
+    Weights and bias start as those of `GraphConv`.
+
+    Shapes:
+        x: (N, inputs), dense or sparse
+        propagation: (N, N), already normalised
+        returns: (N, outputs)
+
+    Departs:
+        The mean is that of the propagation matrix, of a node and its neighbours.
+
+    Reference:
+        Hamilton, Ying and Leskovec, "Inductive Representation Learning on Large Graphs",
+        NeurIPS 2017.
+    """
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        bound = outputs**-0.5
+        self.weight = nn.Parameter(torch.empty(inputs, 2 * outputs).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.empty(outputs).uniform_(-bound, bound))
+
+    def forward(self, x: Tensor | Sparse, propagation: Propagation) -> Tensor:
+        """Convolve."""
+        others, own = (x @ self.weight).chunk(2, dim=-1)
+        return propagation @ others.contiguous() + own + self.bias
+
+
+class AttentionConv(nn.Module):
+    """GAT: a mean over a node and its neighbours, weighted by learnt attention, in several heads.
+
+    Of the propagation matrix only the links count. Weights start as Glorot's, biases at zero.
+
+    Shapes:
+        x: (N, inputs), dense or sparse
+        propagation: (N, N)
+        returns: (N, outputs), heads side by side
+
+    Departs:
+        Attention itself is not dropped out.
+
+    Reference:
+        Velickovic, Cucurull, Casanova, Romero, Lio and Bengio, "Graph Attention Networks",
+        ICLR 2018.
+    """
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.heads = math.gcd(outputs, HEADS)
+        self.weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(inputs, outputs)))
+        per_head = 2, self.heads, outputs // self.heads
+        self.attention = nn.Parameter(nn.init.xavier_uniform_(torch.empty(per_head)))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, x: Tensor | Sparse, propagation: Propagation) -> Tensor:
+        """Convolve."""
+        links = links_of(propagation)
+        values = (x @ self.weight).unflatten(1, (self.heads, -1))  # (N, H, d)
+        hearing, heard = (values * self.attention.unsqueeze(1)).sum(-1)  # (N, H) each
+        scores = take(hearing, links.hearers) + take(heard, links.heard)
+        return attend(links, leaky_relu(scores, SLOPE), values).flatten(1) + self.bias
+
+
+Conv = type[GraphConv] | type[SageConv] | type[AttentionConv]
+
+CONVS: dict[str, Conv] = {"gcn": GraphConv, "sage": SageConv, "gat": AttentionConv}

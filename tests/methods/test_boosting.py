@@ -1,0 +1,100 @@
+"""Boosting: its table by hand, its trees against scikit-learn's own answer."""
+
+import sys
+
+import pytest
+import torch
+from oracles import check_chosen, dense_graph, task_with
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+from evengraph.data import toy
+from evengraph.keeping import load_model
+from evengraph.methods import Boosting
+from small_graphs import graph_of, small_task
+
+
+def neighbour_means(graph):
+    matrix = dense_graph(graph)
+    return (matrix / matrix.sum(1, keepdim=True).clamp(min=1)) @ graph.x.double()
+
+
+def test_a_row_holds_features_and_the_mean_of_the_neighbours():
+    graph = graph_of(
+        torch.tensor([[1.0, 0], [3, 4], [5, 0], [7, 7]]), [(0, 1), (0, 2), (0, 0)], [0, 0, 1, 1]
+    )
+    table = Boosting()._table(graph, torch.arange(4))
+    assert table.tolist() == [[1, 0, 4, 2], [3, 4, 1, 0], [5, 0, 1, 0], [7, 7, 0, 0]]
+    some = Boosting()._table(graph, torch.tensor([0, 3]), torch.tensor([1, 2]))
+    assert some.tolist() == [[0, 4], [7, 0]]
+    alone = Boosting(neighbours=False)._table(graph, torch.arange(4))
+    assert torch.equal(alone, graph.x)
+
+
+def test_the_last_digits_do_not_count():
+    graph = toy(60, 200, 12, 3, seed=0)
+    graph.x = torch.rand(60, 12, generator=torch.Generator().manual_seed(0))
+    table = Boosting()._table(graph, torch.arange(60))
+    exact = torch.cat([graph.x.double(), neighbour_means(graph)], dim=1)
+    torch.testing.assert_close(table.double(), exact, rtol=1e-4, atol=1e-7)
+    graph.x = graph.x * (1 + 1e-7)
+    same = Boosting()._table(graph, torch.arange(60)) == table
+    assert same.float().mean() > 0.99
+
+
+@pytest.mark.parametrize("counts", [(20, 12), (12, 9, 4)])
+@pytest.mark.parametrize("balance", [False, True])
+def test_the_answer_is_that_of_scikit_learn(counts, balance):
+    task = task_with(*counts)
+    method = Boosting(max_epochs=25, balance=balance).fit(task, seed=0)
+    x = method._table(task.graph, torch.arange(150)).double().numpy()
+    rounds = method.history_[0].best_epoch
+    assert rounds > 0
+    theirs = HistGradientBoostingClassifier(
+        max_iter=rounds,
+        l2_regularization=5e-4,
+        min_samples_leaf=1,
+        early_stopping=False,
+        class_weight="balanced" if balance else None,
+    ).fit(x[task.train.numpy()], task.graph.y[task.train].numpy())
+    expected = torch.from_numpy(theirs.predict_proba(x))
+    found = method.predict_proba(task.graph).double()
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+    assert torch.equal(found.argmax(1), expected.argmax(1))
+
+
+def test_the_number_of_rounds_is_chosen():
+    task = task_with(9, 9, 9)
+    method = Boosting(max_epochs=40, patience=12).fit(task, seed=0)
+    check_chosen(method, task)
+    history = method.history_[0]
+    assert method.trees_.roots.numel() == 3 * history.best_epoch
+    assert history.epochs <= history.first_best_epoch + 13
+
+
+def test_before_any_round_classes_are_as_frequent_as_they_weigh():
+    task = task_with(9, 4, 1)
+    values = Boosting(max_epochs=0).fit(task, seed=0).predict_proba(task.graph)
+    torch.testing.assert_close(values[0], torch.full((3,), 1 / 3))
+    values = Boosting(max_epochs=0, balance=False).fit(task, seed=0).predict_proba(task.graph)
+    torch.testing.assert_close(values[0], torch.tensor([9.0, 4.0, 1.0]) / 14)
+
+
+def test_predicting_needs_no_scikit_learn(tmp_path, monkeypatch):
+    task = small_task()
+    method = Boosting(max_epochs=8).fit(task, seed=0)
+    expected = method.predict_proba(task.graph)
+    method.save(tmp_path / "model")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "sklearn"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    loaded = load_model(tmp_path / "model")
+    assert torch.equal(loaded.predict_proba(task.graph), expected)
+    with pytest.raises(ValueError, match=r"scikit-learn is not installed; try: pip install"):
+        Boosting(max_epochs=8).fit(task, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "least"), [("leaves", 1, 2), ("smallest_leaf", 0, 1), ("leaves", 2.5, "")]
+)
+def test_bad_fields_are_refused(field, value, least):
+    with pytest.raises(ValueError, match=f"{field} must be (at least {least}|a whole number), got"):
+        Boosting(**{field: value})

@@ -1,0 +1,53 @@
+"""Trees as tensors against scikit-learn, which grew them, and against a walk by hand."""
+
+import pytest
+import torch
+from sklearn.ensemble import HistGradientBoostingRegressor
+
+from evengraph.ops import trees as module
+from evengraph.ops.trees import Trees, from_tables, tree_values
+from small_graphs import normal
+
+
+def tiny():
+    """One split at feature 1, the left side split again at feature 0; then a tree of one leaf."""
+    return Trees(
+        feature=torch.tensor([1, 0, 0, 0, 0, 0]),
+        threshold=torch.tensor([0.5, -1.0, 0, 0, 0, 0], dtype=torch.float64),
+        left=torch.tensor([1, 3, 2, 3, 4, 5]),
+        right=torch.tensor([2, 4, 2, 3, 4, 5]),
+        value=torch.tensor([0, 0, 30, 10, 20, 7], dtype=torch.float64),
+        roots=torch.tensor([0, 5]),
+    )
+
+
+def test_a_walk_by_hand():
+    x = torch.tensor([[-1.0, 0.5], [-0.9, 0.0], [5.0, 0.6]])
+    assert tree_values(tiny(), x).tolist() == [[10, 7], [20, 7], [30, 7]]
+
+
+def test_the_first_trees_alone():
+    x = torch.tensor([[-1.0, 0.5]])
+    assert tree_values(tiny().first(1), x).tolist() == [[10]]
+    assert tiny().first(1).value.numel() == 5
+    assert tree_values(tiny().first(0), x).shape == (1, 0)
+    assert tiny().first(2).roots.tolist() == [0, 5]
+
+
+@pytest.mark.parametrize("at_once", [1, 100, 2**22])
+def test_trees_of_scikit_learn(at_once, monkeypatch):
+    monkeypatch.setattr(module, "AT_ONCE", at_once)
+    x, y = normal(80, 5), normal(80, 1, seed=1).squeeze(1)
+    model = HistGradientBoostingRegressor(max_iter=12, min_samples_leaf=3).fit(x.numpy(), y.numpy())
+    tables = [tree.nodes for trees in model._predictors for tree in trees]
+    values = tree_values(from_tables(tables, x.device), x)
+    assert values.shape == (80, 12)
+    expected = torch.from_numpy(model.predict(x.numpy()))
+    base = float(model._baseline_prediction.item())
+    torch.testing.assert_close(base + values.sum(1), expected)
+
+
+def test_no_trees_and_no_rows():
+    none = from_tables([], torch.device("cpu"))
+    assert tree_values(none, normal(4, 2)).shape == (4, 0)
+    assert tree_values(tiny(), torch.zeros(0, 2)).shape == (0, 2)
