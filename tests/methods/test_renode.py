@@ -64,14 +64,14 @@ def test_weights_run_down_half_a_cosine():
     assert by_rank(torch.tensor([0.3]), 0.5, 1.5).tolist() == [1.5]
 
 
-@pytest.mark.parametrize("loss", ["crossentropy", "reweight", "balancedsoftmax"])
+@pytest.mark.parametrize("loss", ["cross_entropy", "reweight", "balanced_softmax"])
 def test_the_loss_by_hand(loss):
     task = task_with(9, 4, 1)
     method, found = first_loss(ReNode(loss=loss), task)
     nodes, labels = labelled(task)
     logits = dense_logits(method.net_, task.graph.x, dense_propagation(task.graph))[nodes]
     counts = torch.tensor([9.0, 4.0, 1.0], dtype=torch.float64)
-    if loss == "balancedsoftmax":
+    if loss == "balanced_softmax":
         logits = logits + counts.log()
     propagation = Sparse.from_dense(dense_propagation(task.graph, "symmetric").float())
     weights = by_rank(conflict(propagation, nodes, labels, counts.long()), 0.5, 1.5)
@@ -84,8 +84,8 @@ def test_the_loss_by_hand(loss):
 @pytest.mark.parametrize(
     ("loss", "same"),
     [
-        ("crossentropy", GCN(max_epochs=10)),
-        ("balancedsoftmax", BalancedSoftmax(max_epochs=10)),
+        ("cross_entropy", GCN(max_epochs=10)),
+        ("balanced_softmax", BalancedSoftmax(max_epochs=10)),
         ("reweight", Reweight(balance=True, max_epochs=10)),
     ],
 )

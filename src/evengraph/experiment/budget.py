@@ -21,7 +21,7 @@ OWN: Mapping[str, Mapping[str, Sequence[Any]]] = {
     "lte4g": {"class_weights": (False, True), "reconstruct": (False, True)},
     "logitadjustment": {"tau": (0.5, 1.0, 1.5)},
     "focal": {"gamma": (1.0, 2.0), "balance": (False, True)},
-    "renode": {"loss": ("crossentropy", "reweight", "balancedsoftmax")},
+    "renode": {"loss": ("cross_entropy", "reweight", "balanced_softmax")},
     "labelpropagation": {
         "learning_rate": (),  # nothing is learnt: other values would be the same setting again
         "weight_decay": (),

@@ -22,10 +22,10 @@ class MarginMethod(Method):
     """A method whose logits TAM may adjust in training, node by node.
 
     TAM (topology-aware margins) looks at the classes around each labelled node, known or
-    predicted. Where more of another class is around it than is usual in its own class, the
-    node is likely to mislead, and learns that class with a smaller margin against it; the more
-    so for classes of rare nodes with balanced softmax or new nodes, which would otherwise claim
-    too many others. Predictions take the logits as they are.
+    predicted. A node with more of another class around it than is usual in its own is a poor
+    example against that class: in training it need not be told from it by as much. Otherwise
+    what favours rare classes makes them claim too many nodes of others. Predictions take the
+    logits as they are.
 
     Args:
         margin: `tam`, or `none` for the method alone.

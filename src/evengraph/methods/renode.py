@@ -40,8 +40,8 @@ class ReNode(LabelledMethod, MarginMethod):
     Args:
         least: Weight of the node with most conflict.
         most: Weight of the node with least.
-        loss: What is weighed: `crossentropy`, `reweight` (times mean class size over class size)
-            or `balancedsoftmax`.
+        loss: What is weighed: `cross_entropy`, `reweight` (times mean class size over class size)
+            or `balanced_softmax`.
 
     Shapes:
         task.graph.x: (N, F)
@@ -64,13 +64,13 @@ class ReNode(LabelledMethod, MarginMethod):
 
     least: float = 0.5
     most: float = 1.5
-    loss: Literal["crossentropy", "reweight", "balancedsoftmax"] = "reweight"
+    loss: Literal["cross_entropy", "reweight", "balanced_softmax"] = "reweight"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least("least", self.least, 0)
         at_least("most", self.most, self.least)
-        one_of("loss", self.loss, ("crossentropy", "reweight", "balancedsoftmax"))
+        one_of("loss", self.loss, ("cross_entropy", "reweight", "balanced_softmax"))
 
     def _loss(self, task: Task) -> Callable[[Tensor], Tensor]:
         graph, counts = task.graph, task.class_counts
@@ -82,7 +82,7 @@ class ReNode(LabelledMethod, MarginMethod):
         if self.loss == "reweight":
             weights = weights * (counts.float().mean() * inverse_class_weights(counts))[labels]
         sizes = log_sizes(counts)
-        raised = sizes if self.loss == "balancedsoftmax" else torch.zeros_like(sizes)
+        raised = sizes if self.loss == "balanced_softmax" else torch.zeros_like(sizes)
 
         def loss(logits: Tensor) -> Tensor:
             rows = logits[task.train] + raised + margins(logits)
