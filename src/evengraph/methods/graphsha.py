@@ -171,8 +171,8 @@ def hard_pairs(probabilities: Tensor, labels: Tensor, wanted: Tensor, beta: floa
     count, num_classes, device = classes.numel(), wanted.numel(), labels.device
     missed = 1 - probabilities.gather(1, labels.unsqueeze(1)).squeeze(1)
     anchors = draw_members(missed, labels, classes)
-    taken_for = probabilities[anchors].scatter(1, classes.unsqueeze(1), 0.0) + 1e-12
-    taken_for = taken_for.scatter(1, classes.unsqueeze(1), 0.0)
+    # a little for every other class, in case that none has any chance
+    taken_for = (probabilities[anchors] + 1e-12).scatter(1, classes.unsqueeze(1), 0.0)
     towards = torch.multinomial(taken_for, 1).squeeze(1) if count else classes
     # the partner by class and by likeness to each class: one group for every two classes
     groups = labels.unsqueeze(1) * num_classes + torch.arange(num_classes, device=device)
