@@ -16,10 +16,11 @@ from evengraph.methods.base import Method, whole
 from evengraph.metrics import validation_score
 from evengraph.nn.tracing import Contributions
 from evengraph.ops import Sparse, inverse_class_weights, undirected_adjacency
-from evengraph.ops.trees import Trees, from_tables, tree_values
+from evengraph.ops.trees import Trees, coarsened, from_tables, tree_values
 from evengraph.task import Task
 
-CHUNK = 10  # rounds between two looks at the validation nodes
+CHUNK = 20  # rounds between two looks at the validation nodes
+BINS = 255  # distinct values of a column; to find them by weighted rows takes scikit-learn minutes
 DIGITS = 16  # binary ones of a feature that count: sums in another order end in others
 
 
@@ -85,15 +86,12 @@ class Boosting(Method):
         weights = inverse_class_weights(task.class_counts, torch.float64)[labels]
         weights = weights / weights.mean() if self.balance else torch.ones_like(weights)
         logits = torch.zeros(graph.num_nodes, task.num_classes, device=x.device).double()
+        table = coarsened(x[learnt], BINS).double().cpu().numpy()
         model, rounds = self._model(), 0
         while True:
             rounds = min(rounds + CHUNK, max(self.max_epochs, 1))
             model.set_params(max_iter=rounds)
-            model.fit(
-                x[learnt].double().cpu().numpy(),
-                labels.cpu().numpy(),
-                sample_weight=weights.cpu().numpy(),
-            )
+            model.fit(table, labels.cpu().numpy(), sample_weight=weights.cpu().numpy())
             tables = [tree.nodes for trees in model._predictors for tree in trees]
             before = self.trees_.roots.numel()
             self.trees_ = from_tables(tables, x.device)
@@ -118,6 +116,7 @@ class Boosting(Method):
             learning_rate=self.learning_rate,
             l2_regularization=self.weight_decay,
             max_leaf_nodes=self.leaves,
+            max_bins=BINS,
             min_samples_leaf=self.smallest_leaf,
             early_stopping=False,
             warm_start=True,

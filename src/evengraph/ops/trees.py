@@ -36,6 +36,32 @@ class Trees(NamedTuple):
         return Trees(**parts | {"roots": self.roots[:count]})
 
 
+def coarsened(x: Tensor, most: int) -> Tensor:
+    """Columns with few distinct values: where there are more, each value becomes one nearby.
+
+    Those kept are spread evenly over the rows in ascending order, and a value goes to the nearest.
+    A tree that was grown on them, with thresholds in the middle, answers the same for both.
+
+    Args:
+        x: The columns.
+        most: Distinct values of a column at most.
+
+    Shapes:
+        x, returns: (n, F)
+    """
+    ordered = x.double().sort(dim=0).values.t().contiguous()  # (F, n)
+    many = (ordered.diff(dim=1) != 0).sum(1) >= most
+    if not many.any():
+        return x
+    places = (torch.arange(most, device=x.device) + 0.5) * ordered.shape[1] / most
+    kept = ordered[many][:, places.long()]  # (M, most)
+    middles = (kept[:, :-1] + kept[:, 1:]) / 2
+    nearest = torch.searchsorted(middles, x.double().t()[many].contiguous())
+    coarse = x.clone()
+    coarse[:, many] = kept.gather(1, nearest).t().to(x.dtype)
+    return coarse
+
+
 def from_tables(tables: list[Any], device: torch.device) -> Trees:
     """Trees from the structured arrays of nodes that scikit-learn's histogram trees hold."""
     sizes = np.array([table.shape[0] for table in tables], dtype=np.int64)
