@@ -1,6 +1,7 @@
 """The stored runs: what is drawn from them is what they hold, and they hold what they should."""
 
 import importlib.util
+import json
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -115,3 +116,13 @@ def test_presets_of_lte4g_are_the_best_on_validation(draw):
             assert fields <= set(best.split())
             score = draw.validation(plain[best])
             assert score == pytest.approx(preset["validation"]["card"], abs=0.06)
+
+
+def test_the_picture_of_the_front_page_has_its_run():
+    result = json.loads((RESULTS / "make-run.json").read_text())
+    assert result["seeds"] == [5, 6, 7]
+    assert result["complete"]
+    assert not result["environment"]["commit"].endswith("+")
+    setup = result["imbalance"]
+    fields = preset_for("cora", "step", setup, "unignn")
+    assert fields.items() <= result["method"]["fields"].items()
