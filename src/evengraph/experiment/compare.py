@@ -180,13 +180,8 @@ def compare(
     """
     entries = _entries(methods, graph)
     seeds = list(dict.fromkeys(seeds))
-    if not seeds:
-        raise ValueError("seeds must hold at least one seed.")
-    if time_limit is not None and not time_limit > 0:
-        raise ValueError(f"time_limit must be above 0, got {time_limit}.")
+    _check(seeds, time_limit, metric)
     counts = _class_counts(graph)
-    if metric not in WORDS:
-        raise ValueError(unknown("metric", metric, WORDS))
     if len(counts) == 2 and positive is None:
         positive = positive_class(counts)
     _check_two(metric, positive, k, len(counts))
@@ -246,6 +241,16 @@ def _entries(methods: Sequence[str] | Mapping[str, Method], graph: Data) -> dict
     if not entries:
         raise ValueError("methods must name at least one method.")
     return entries
+
+
+def _check(seeds: Sequence[int], time_limit: float | None, metric: str) -> None:
+    """Refuse what nothing can be compared with."""
+    if not seeds:
+        raise ValueError("seeds must hold at least one seed.")
+    if time_limit is not None and not time_limit > 0:
+        raise ValueError(f"time_limit must be above 0, got {time_limit}.")
+    if metric not in WORDS:
+        raise ValueError(unknown("metric", metric, WORDS))
 
 
 def _class_counts(graph: Data) -> torch.Tensor:

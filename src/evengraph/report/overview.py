@@ -16,9 +16,15 @@ from evengraph.report.boards import Board, Cell
 from evengraph.report.markup import Markup, join, tag
 from evengraph.report.overview_style import SCRIPT, STYLE
 from evengraph.report.plots import curve_panel, dots_panel, gaps_panel, map_panel
-from evengraph.report.statistics import comparisons, interval, mean_ranks
-from evengraph.report.tables import TITLES, shown_mean, signed, span
-from evengraph.report.verdicts import claims, reached
+from evengraph.report.statistics import interval, mean_ranks
+from evengraph.report.tables import (
+    TITLES,
+    claims_rows,
+    reached_rows,
+    shown_mean,
+    signed,
+    tests_rows,
+)
 from evengraph.results import HEADLINE, write_whole
 
 METRIC = HEADLINE[0]
@@ -221,68 +227,28 @@ def _ranks(board: Board) -> Markup | None:
 
 
 def _tests(board: Board) -> Markup | None:
-    chosen = [cell.label for cell in board.cells if cell.chosen]
-    found = comparisons(board, chosen[0], METRIC) if chosen else []
-    if not found:
-        return None
-    rows = [
-        [
-            f"{one.setup}, {one.against}",
-            str(one.seeds),
-            signed(one.difference),
-            span(one.low, one.high, sign=True),
-            f"{one.p:.2g}",
-            f"{one.corrected:.2g}",
-        ]
-        for one in found
-    ]
-    header = ["set-up, against", "seeds", "difference", "95% interval", "p", "p, corrected"]
-    title = f"{chosen[0]} against the others on the same seeds"
-    return _details(title, header, rows, f"Tests, {board.title}")
+    title = f"{board.whole} against the others on the same seeds"
+    return _joined(tests_rows(board), title, f"Tests, {board.title}")
 
 
 def _reached(board: Board) -> Markup | None:
-    found = reached(board, board.whole, HEADLINE) if board.draws == "comparison" else []
-    if not found:
-        return None
-    rows = [
-        [
-            f"{one.setup}, {TITLES[one.metric]}",
-            f"{one.first:.1f}",
-            f"{one.paper:.1f}",
-            signed(one.first - one.paper),
-            f"{one.mean:.1f} ({one.seeds})",
-            span(one.low, one.high) if one.seeds > 1 else "–",
-            f"{100 * one.chance:.0f}%",
-            one.word,
-        ]
-        for one in found
-    ]
-    first = f"seeds {', '.join(map(str, board.seeds))}"
-    header = ["set-up, metric", first, "paper", "difference", "all seeds", "95% interval"]
-    header += ["chance", "so"]
-    many = sum(one.word == "reached" for one in found)
-    title = f"{board.whole} beside the paper: {many} of {len(found)} figures reached on its seeds"
-    return _details(title, header, rows, f"Paper, {board.title}")
+    rows = reached_rows(board) if board.draws == "comparison" else []
+    many = sum(row[-1] == "reached" for row in rows)
+    words = f"{many} of {len(rows) - 1} figures reached on its seeds"
+    return _joined(rows, f"{board.whole} beside the paper: {words}", f"Paper, {board.title}")
 
 
 def _claims(board: Board) -> Markup | None:
-    found = claims(board, METRIC)
-    if not found:
+    return _joined(claims_rows(board), "Which differences hold", f"Claims, {board.title}")
+
+
+def _joined(table: Sequence[Sequence[str]], title: str, label: str) -> Markup | None:
+    """A table to unfold, its first two columns in one; none without rows."""
+    if not table:
         return None
-    rows = [
-        [
-            f"{one.setup}, {one.label}",
-            "–" if one.paper is None else signed(one.paper),
-            signed(one.ours),
-            span(one.low, one.high, sign=True),
-            f"{one.p:.2g}",
-            one.word,
-        ]
-        for one in found
-    ]
-    header = ["set-up, variant", "paper", "ours", "95% interval", "p, corrected", "so"]
-    return _details("Which differences hold", header, rows, f"Claims, {board.title}")
+    header, *rows = ([f"{row[0]}, {row[1]}", *row[2:]] for row in table)
+    shown = [[cell or "–" for cell in row] for row in rows]
+    return _details(title, [name or "so" for name in header], shown, label)
 
 
 def _choices(board: Board) -> Markup | None:

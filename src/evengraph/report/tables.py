@@ -193,11 +193,9 @@ def _ranks(board: Board) -> list[str]:
     return [f"## Mean rank over {count} set-ups (1 is best)", _markdown(*rows)]
 
 
-def _reached(board: Board) -> list[str]:
-    """The method that was searched over beside the paper's figures of it."""
+def reached_rows(board: Board) -> list[list[str]]:
+    """The method that was searched over beside the paper's figures of it; the header first."""
     found = reached(board, board.whole, HEADLINE)
-    if not found:
-        return []
     first = f"seeds {', '.join(map(str, board.seeds))}"
     header = ["set-up", "metric", first, "paper", "difference", "all seeds", "95% interval"]
     rows = [
@@ -214,21 +212,11 @@ def _reached(board: Board) -> list[str]:
         ]
         for one in found
     ]
-    many = sum(one.word == "reached" for one in found)
-    note = (
-        f"{many} of {len(found)} reach the paper's mean on its seeds. Chance: how often the mean "
-        f"of {len(board.seeds)} seeds, drawn from all of ours, reaches it; below 5% a figure is "
-        "short by more than chance."
-    )
-    return [f"## {board.whole} beside the paper", _markdown([*header, "chance", ""], *rows), note]
+    return [[*header, "chance", ""], *rows] if rows else []
 
 
-def _claims(board: Board) -> list[str]:
-    """What each variant loses, the paper's and ours, and which of it is more than noise."""
-    found = claims(board, HEADLINE[0])
-    if not found:
-        return []
-    header = ["set-up", "variant", "paper", "ours", "95% interval", "p, corrected", ""]
+def claims_rows(board: Board) -> list[list[str]]:
+    """What each variant loses, the paper's and ours; the header first."""
     rows = [
         [
             one.setup,
@@ -239,32 +227,16 @@ def _claims(board: Board) -> list[str]:
             f"{one.p:.2g}",
             one.word,
         ]
-        for one in found
+        for one in claims(board, HEADLINE[0])
     ]
-    note = (
-        f"Points of bAcc that a variant has beside {board.whole} on the same seeds. Intervals by "
-        "bootstrap; p of a paired t-test, corrected after Holm for all lines of this table. Holds: "
-        "corrected p below 0.05; likely: the interval leaves zero out; noise: it does not."
-    )
-    return ["## Which differences hold", _markdown(header, *rows), note]
+    header = ["set-up", "variant", "paper", "ours", "95% interval", "p, corrected", ""]
+    return [header, *rows] if rows else []
 
 
-def _choices(board: Board) -> list[str]:
-    lines = [f"- {c.setup}, {c.label}: {_settings(c)}" for c in board.cells if c.chosen]
-    return ["## Settings that validation chose", "\n".join(lines)] if lines else []
-
-
-def _settings(cell: Cell) -> str:
-    return ", ".join(f"{name} = {value}" for name, value in cell.chosen.items())
-
-
-def _tests(board: Board) -> list[str]:
-    """The method that was searched over against all others, where there are seeds enough."""
+def tests_rows(board: Board) -> list[list[str]]:
+    """The method that was searched over against all others; the header first."""
     chosen = [cell.label for cell in board.cells if cell.chosen]
     found = comparisons(board, chosen[0], HEADLINE[0]) if chosen else []
-    if not found:
-        return []
-    header = ["set-up", "against", "seeds", "difference", "95% interval", "p", "p, corrected"]
     rows = [
         [
             one.setup,
@@ -277,12 +249,50 @@ def _tests(board: Board) -> list[str]:
         ]
         for one in found
     ]
-    title = f"## {chosen[0]} against the others, bAcc on the same seeds"
+    header = ["set-up", "against", "seeds", "difference", "95% interval", "p", "p, corrected"]
+    return [header, *rows] if rows else []
+
+
+def _reached(board: Board) -> list[str]:
+    rows = reached_rows(board)
+    if not rows:
+        return []
+    many = sum(row[-1] == "reached" for row in rows)
+    note = (
+        f"{many} of {len(rows) - 1} reach the paper's mean on its seeds. Chance: how often the "
+        f"mean of {len(board.seeds)} seeds, drawn from all of ours, reaches it; below 5% a figure "
+        "is short by more than chance."
+    )
+    return [f"## {board.whole} beside the paper", _markdown(*rows), note]
+
+
+def _claims(board: Board) -> list[str]:
+    rows = claims_rows(board)
+    note = (
+        f"Points of bAcc that a variant has beside {board.whole} on the same seeds. Intervals by "
+        "bootstrap; p of a paired t-test, corrected after Holm for all lines of this table. Holds: "
+        "corrected p below 0.05; likely: the interval leaves zero out; noise: it does not."
+    )
+    return ["## Which differences hold", _markdown(*rows), note] if rows else []
+
+
+def _choices(board: Board) -> list[str]:
+    lines = [f"- {c.setup}, {c.label}: {_settings(c)}" for c in board.cells if c.chosen]
+    return ["## Settings that validation chose", "\n".join(lines)] if lines else []
+
+
+def _settings(cell: Cell) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in cell.chosen.items())
+
+
+def _tests(board: Board) -> list[str]:
+    rows = tests_rows(board)
+    title = f"## {board.whole} against the others, bAcc on the same seeds"
     note = (
         "Intervals by bootstrap; p of a paired t-test, corrected after Holm for all lines of this "
         "table."
     )
-    return [title, _markdown(header, *rows), note]
+    return [title, _markdown(*rows), note] if rows else []
 
 
 def _tex(text: str) -> str:
