@@ -89,6 +89,15 @@ def need(nodes: Sequence[int], wanted: int, label: int, what: str) -> None:
         )
 
 
+def check_shares(train: float, val: float) -> None:
+    """Shares to train and to choose on leave some nodes for the test."""
+    for name, share in (("train", train), ("val", val)):
+        if not 0 < share < 1:
+            raise ValueError(f"{name} must lie between 0 and 1, got {share}.")
+    if train + val >= 1:
+        raise ValueError(f"train + val must be below 1 to leave test nodes, got {train + val:g}.")
+
+
 def check_ratio(ratio: float) -> None:
     """A ratio lies in (0, 1]."""
     if not 0 < ratio <= 1:

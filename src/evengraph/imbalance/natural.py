@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from torch_geometric.data import Data
 
 from evengraph.imbalance.base import (
+    check_shares,
     class_names,
     count_classes,
     mask_of,
@@ -33,13 +34,7 @@ class Natural:
     val: float = 0.1
 
     def __post_init__(self) -> None:
-        for name in ("train", "val"):
-            if not 0 < getattr(self, name) < 1:
-                raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)}.")
-        if self.train + self.val >= 1:
-            raise ValueError(
-                f"train + val must be below 1 to leave test nodes, got {self.train + self.val:g}."
-            )
+        check_shares(self.train, self.val)
 
     def __call__(self, graph: Data, *, seed: int) -> Task:
         """Split the graph."""
