@@ -144,8 +144,20 @@ def _mean_ranks(scores: Tensor) -> Tensor:
 
 def validation_score(logits: Tensor, task: Task) -> Tensor:
     """Macro-F1 on the validation nodes, as a tensor: what early stopping looks at."""
-    predictions = logits[task.val].argmax(1)
-    return macro_f1(confusion_matrix(task.graph.y[task.val], predictions, task.num_classes))
+    nodes = task.val_nodes
+    return score_of(task.graph.y[nodes], logits[nodes].argmax(1), task.num_classes)
+
+
+def score_of(labels: Tensor, predictions: Tensor, num_classes: int) -> Tensor:
+    """Macro-F1 as a tensor, without waiting for the device.
+
+    Shapes:
+        labels, predictions: int64, (M,)
+    """
+    if labels.is_cuda:  # counting by index waits there for the largest
+        everyone = torch.ones_like(labels, dtype=torch.bool)
+        return replica_macro_f1(labels[None], predictions[None], everyone[None], num_classes)[0]
+    return macro_f1(confusion_matrix(labels, predictions, num_classes))
 
 
 def evaluate(

@@ -10,13 +10,9 @@ from __future__ import annotations
 
 import copy
 import math
-import signal
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from time import perf_counter
-from types import FrameType
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -24,7 +20,7 @@ from torch import Tensor, nn
 
 from evengraph.nn.layers import Noise
 from evengraph.ops.propagate import has_kernels
-from evengraph.training import History
+from evengraph.training import History, uninterrupted
 
 DECAY = 0.9, 0.999  # of Adam's two means
 SMALL = 1e-8
@@ -39,22 +35,6 @@ Held = dict[int, tuple[R, History, float]]
 def can_replicate(device: torch.device) -> bool:
     """Whether runs can be trained side by side here: on a card, with Triton beside torch."""
     return has_kernels(device)
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Hold Ctrl-C back to the end of a block that must not be left halfway."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # interrupts reach the main thread alone
-        return
-    pressed: list[tuple[int, FrameType | None]] = []
-    before = signal.signal(signal.SIGINT, lambda *call: pressed.append(call))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if pressed and callable(before):
-        before(*pressed[0])
 
 
 def stacked(networks: Sequence[nn.Module]) -> nn.Module:
@@ -189,7 +169,7 @@ class Replicas(ABC, Generic[R]):
                 yield
                 unfinished -= self._look(held, lost)
                 if not waiting and held and FEWEST < self.slots >= 2 * len(held):
-                    with _uninterrupted():
+                    with uninterrupted():
                         held = self._shrink(held)
         except KeyboardInterrupt:
             unfinished -= self._look(held, lost, quiet=True)  # what the card did before that
@@ -287,7 +267,7 @@ class Replicas(ABC, Generic[R]):
                 self._step()
             return
         if self.graph is None:
-            with _uninterrupted():
+            with uninterrupted():
                 self._capture()
         assert self.graph is not None
         for _ in range(epochs):

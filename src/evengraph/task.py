@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -62,6 +63,16 @@ class Task:
             raise ValueError(
                 f"class_names must hold {self.num_classes} names, got {len(self.class_names)}."
             )
+
+    @cached_property
+    def train_nodes(self) -> Tensor:
+        """Nodes to train on, in order, (n,); unlike a mask, a card takes them without a pause."""
+        return self.train.nonzero().squeeze(1)
+
+    @cached_property
+    def val_nodes(self) -> Tensor:
+        """Nodes to choose on, in order."""
+        return self.val.nonzero().squeeze(1)
 
     @property
     def class_counts(self) -> Tensor:

@@ -42,9 +42,9 @@ class BalancedSoftmax(LabelledMethod, MarginMethod):
         return log_sizes(class_counts)
 
     def _loss(self, task: Task) -> Callable[[Tensor], Tensor]:
-        labels, raised = task.graph.y[task.train], self._raised(task.class_counts)
-        margins = self._margins(task)
-        return lambda logits: cross_entropy(logits[task.train] + raised + margins(logits), labels)
+        nodes, raised = task.train_nodes, self._raised(task.class_counts)
+        labels, margins = task.graph.y[nodes], self._margins(task)
+        return lambda logits: cross_entropy(logits[nodes] + raised + margins(logits), labels)
 
     @property
     def _batches(self) -> bool:

@@ -202,12 +202,13 @@ class Method(Estimator):
         max_epochs: int | None = None,
         patience: int | None = None,
         main: bool = True,
+        steady: bool = False,
     ) -> History:
         """Run the training loop with this method's settings, and keep its history.
 
         A method of several stages calls it once for each, with limits of the stage's own where
         it has some; `max_epochs` of the method bounds every stage, and one stage is the main one.
-        After Ctrl-C in one stage, those that follow take no steps.
+        After Ctrl-C in one stage, those that follow take no steps. `steady` is as in `train`.
         """
         limit = self.max_epochs if max_epochs is None else min(max_epochs, self.max_epochs)
         if any(history.interrupted for history in self.history_):
@@ -222,6 +223,7 @@ class Method(Estimator):
             patience=self.patience if patience is None else patience,
             on_epoch=self._tell,
             main=main,
+            steady=steady,
         )
         self.history_.append(history)
         return history
@@ -245,7 +247,7 @@ class Method(Estimator):
         self.num_features_, self.device_ = task.graph.num_features, task.graph.x.device
         self.num_classes_, self.class_names_ = task.num_classes, task.class_names
         self.fields_, self.extra_ = self.get_params(), dict[str, Any]()
-        nodes = task.train.nonzero().squeeze(1)
+        nodes = task.train_nodes
         signatures = feature_signatures(task.graph.x[nodes])
         self.labelled_ = Labelled(nodes, task.graph.y[nodes], signatures)
         self._callbacks = []

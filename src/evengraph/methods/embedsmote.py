@@ -70,7 +70,7 @@ class EmbedSMOTE(BackboneMethod):
         whole("layers", self.layers, 1)
 
     def _fit(self, task: Task) -> None:
-        graph, nodes = task.graph, task.train.nonzero().squeeze(1)
+        graph, nodes = task.graph, task.train_nodes
         labels, num_classes = graph.y[nodes], task.num_classes
         copies = copies_of_rare(labels, rare_classes(task.class_counts, self.minority), self.copies)
         all_labels = torch.cat([labels, copies.labels])

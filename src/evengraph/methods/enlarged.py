@@ -48,7 +48,7 @@ class EnlargedGraph(BackboneMethod):
         whole("minority", self.minority, 0)
 
     def _fit(self, task: Task) -> None:
-        graph, nodes = task.graph, task.train.nonzero().squeeze(1)
+        graph, nodes = task.graph, task.train_nodes
         labels = graph.y[nodes]
         rare = rare_classes(task.class_counts, self.minority)
         copies = copies_of_rare(labels, rare, self.copies)

@@ -53,8 +53,9 @@ class Focal(LabelledMethod):
         return inverse_class_weights(class_counts) if self.balance else None
 
     def _loss(self, task: Task) -> Callable[[Tensor], Tensor]:
-        labels, weights = task.graph.y[task.train], self._weights(task.class_counts)
-        return lambda logits: focal_cross_entropy(logits[task.train], labels, self.gamma, weights)
+        nodes, weights = task.train_nodes, self._weights(task.class_counts)
+        labels = task.graph.y[nodes]
+        return lambda logits: focal_cross_entropy(logits[nodes], labels, self.gamma, weights)
 
     @property
     def _batches(self) -> bool:

@@ -84,7 +84,7 @@ class GraphSHA(BackboneMethod):
                 raise ValueError(f"{name} must be above 0, got {getattr(self, name)}.")
 
     def _fit(self, task: Task) -> None:
-        graph, nodes, device = task.graph, task.train.nonzero().squeeze(1), task.graph.x.device
+        graph, nodes, device = task.graph, task.train_nodes, task.graph.x.device
         labels, x, num_nodes = graph.y[nodes], graph.x.float()[nodes], graph.num_nodes
         inputs, make = self._inputs(graph), self._maker(task)
         joined = closed(undirected_adjacency(graph.edge_index, num_nodes), device)
@@ -114,7 +114,7 @@ class GraphSHA(BackboneMethod):
 
     def _maker(self, task: Task) -> Callable[[Tensor | None], tuple[Pairs, Tensor, Tensor]]:
         """What makes the new nodes of an epoch: of whom, and the two ends of each link."""
-        graph, nodes, device = task.graph, task.train.nonzero().squeeze(1), task.graph.x.device
+        graph, nodes, device = task.graph, task.train_nodes, task.graph.x.device
         labels, counts = graph.y[nodes], task.class_counts
         matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
         neighbours = from_scipy(matrix, device, torch.float32)

@@ -89,7 +89,7 @@ class GraphSMOTE(BackboneMethod):
         at_least("reconstruction_weight", self.reconstruction_weight, 0)
 
     def _fit(self, task: Task) -> None:
-        graph, nodes = task.graph, task.train.nonzero().squeeze(1)
+        graph, nodes = task.graph, task.train_nodes
         labels, device = graph.y[nodes], graph.x.device
         copies = copies_of_rare(labels, rare_classes(task.class_counts, self.minority), self.copies)
         seeds = nodes[copies.positions]

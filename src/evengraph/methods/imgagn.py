@@ -78,7 +78,7 @@ class ImGAGN(BackboneMethod):
         whole("noise", self.noise, 1)
 
     def _fit(self, task: Task) -> None:
-        graph, nodes, device = task.graph, task.train.nonzero().squeeze(1), task.graph.x.device
+        graph, nodes, device = task.graph, task.train_nodes, task.graph.x.device
         labels, inputs = graph.y[nodes], self._inputs(graph)
         joined = closed(undirected_adjacency(graph.edge_index, graph.num_nodes), device)
         degrees = (joined @ torch.ones(graph.num_nodes, 1, device=device)).squeeze(1)

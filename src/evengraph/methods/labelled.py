@@ -46,11 +46,11 @@ class LabelledMethod(BackboneMethod):
 
     def _loss(self, task: Task) -> Callable[[Tensor], Tensor]:
         """The loss of the logits of all nodes."""
-        labels, counts = task.graph.y[task.train], task.class_counts
+        labels, counts = task.graph.y[task.train_nodes], task.class_counts
         weights, raised = self._weights(counts), self._raised(counts)
 
         def loss(logits: Tensor) -> Tensor:
-            rows = logits[task.train]
+            rows = logits[task.train_nodes]
             return cross_entropy(rows if raised is None else rows + raised, labels, weights)
 
         return loss

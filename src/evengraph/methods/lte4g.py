@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 from evengraph.methods.base import at_least, whole
 from evengraph.methods.folder import packed, unpack
 from evengraph.methods.network import Inputs, NetworkMethod
-from evengraph.metrics import confusion_matrix, macro_f1, validation_score
+from evengraph.metrics import score_of, validation_score
 from evengraph.nn import EdgeDecoder, GraphClassifier, Reconstruction
 from evengraph.ops import (
     class_prototypes,
@@ -123,7 +123,7 @@ class LTE4G(NetworkMethod):
             embeddings = self.net_.embed(first)
             propagated = inputs.propagation @ embeddings
             predicted = self.net_.classify(first, inputs.propagation).softmax(1)
-        nodes = task.train.nonzero().squeeze(1)
+        nodes = task.train_nodes
         self.prototypes_ = class_prototypes(
             embeddings,
             predicted,
@@ -185,7 +185,7 @@ class LTE4G(NetworkMethod):
     ) -> None:
         """Stage 1."""
         self.net_ = net = self._network(task)
-        labels = task.graph.y[task.train]
+        labels = task.graph.y[task.train_nodes]
         weights = inverse_class_weights(task.class_counts) if self.class_weights else None
         factor = 1.0 if self.class_weights else self.focal_alpha
         decoder = EdgeDecoder(self.hidden).to(task.graph.x.device)
@@ -197,7 +197,7 @@ class LTE4G(NetworkMethod):
             with torch.no_grad():
                 score = validation_score(net.classify(first, inputs.propagation), task)
             embeddings = net.embed(first, dropout=True)
-            logits = net.classifier(embeddings, inputs.propagation, dropout=True)[task.train]
+            logits = net.classifier(embeddings, inputs.propagation, dropout=True)[task.train_nodes]
             loss = factor * focal_cross_entropy(
                 logits, labels, self.focal_gamma, weights, on_mean=not self.sound
             )
@@ -205,7 +205,8 @@ class LTE4G(NetworkMethod):
                 loss = loss + RECONSTRUCTION_WEIGHT * reconstruction(decoder, embeddings)
             return loss, score
 
-        self._train(nn.ModuleList([net, decoder]) if reconstruction else net, epoch)
+        module = nn.ModuleList([net, decoder]) if reconstruction else net
+        self._train(module, epoch, steady=True)
 
     def _train_side(
         self, task: Task, propagated: Tensor, classes: Tensor, high: Tensor
@@ -243,7 +244,8 @@ class LTE4G(NetworkMethod):
             loss = cross_entropy(net.of_propagated(learn.x, dropout=True), learn.labels)
             return loss, choose.score(net, num_classes)
 
-        self._train(net, epoch, max_epochs=self.expert_epochs, patience=EXPERT_PATIENCE, main=False)
+        limits = {"max_epochs": self.expert_epochs, "patience": EXPERT_PATIENCE}
+        self._train(net, epoch, **limits, main=False, steady=True)
         return net
 
     def _train_student(
@@ -309,7 +311,7 @@ class _Nodes(NamedTuple):
             return self.x.new_zeros(())
         with torch.no_grad():
             predictions = net.of_propagated(self.x, dropout=False).argmax(1)
-        return macro_f1(confusion_matrix(self.labels, predictions, num_classes))
+        return score_of(self.labels, predictions, num_classes)
 
 
 def head_classes(class_counts: Tensor, tenths: int) -> Tensor:

@@ -53,7 +53,7 @@ class MarginMethod(Method):
 
     def _margins(self, task: Task) -> Callable[[Tensor], Tensor]:
         """What to add to the logits of the labelled nodes, (n, C), from those of all nodes."""
-        graph, nodes = task.graph, task.train.nonzero().squeeze(1)
+        graph, nodes = task.graph, task.train_nodes
         labels, counts = graph.y[nodes], task.class_counts
         nothing = torch.zeros((), device=graph.x.device)
         if self.margin == "none":

@@ -40,11 +40,11 @@ class MLP(NetworkMethod):
     title = "MLP"
 
     def _fit(self, task: Task) -> None:
-        labels = task.graph.y[task.train]
+        labels = task.graph.y[task.train_nodes]
         self._fit_network(
             task,
             self._inputs(task.graph),
-            lambda logits: cross_entropy(logits[task.train], labels),
+            lambda logits: cross_entropy(logits[task.train_nodes], labels),
         )
 
     def _propagation(self, graph: Data) -> Sparse:

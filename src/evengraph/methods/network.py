@@ -112,7 +112,9 @@ class NetworkMethod(Method):
                 score = validation_score(self._answer(clean[:num_nodes]), task)
             return loss(net.classify(first, inputs.propagation, dropout=True)), score
 
-        self._train(net, epoch)
+        # attention over copies lists its links anew in every pass
+        listed = self._backbone() == "gat" and not isinstance(inputs.propagation, Sparse)
+        self._train(net, epoch, steady=not listed)
 
     def _pretrain(
         self, inputs: Inputs, decoder: EdgeDecoder, loss: Reconstruction, epochs: int
@@ -122,11 +124,13 @@ class NetworkMethod(Method):
 
         def epoch() -> tuple[Tensor, Tensor]:
             embeddings = net.embed(net.encoder(*inputs), dropout=True)
-            return loss(decoder, embeddings), torch.zeros(())  # nothing to choose: the last stays
+            value = loss(decoder, embeddings)
+            return value, torch.zeros_like(value)  # nothing to choose: the last stays
 
         if epochs:
             both = nn.ModuleList([net.encoder, decoder])
-            history = self._train(both, epoch, max_epochs=epochs, patience=epochs, main=False)
+            limits = {"max_epochs": epochs, "patience": epochs}
+            history = self._train(both, epoch, **limits, main=False, steady=True)
             if history.interrupted:  # nothing has been learnt about classes yet
                 raise KeyboardInterrupt
 

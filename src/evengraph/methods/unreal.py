@@ -120,11 +120,12 @@ class UNREAL(Method):
             net.eval()
             loss = cross_entropy(logits[nodes], labels[nodes])
             if length is not None:
-                return loss, torch.zeros(())  # nothing to choose: the last stays
+                return loss, torch.zeros_like(loss)  # nothing to choose: the last stays
             with torch.no_grad():
                 return loss, validation_score(net(*inputs), task)
 
-        self._train(net, epoch, max_epochs=length, patience=length, main=length is None)
+        limits = {"max_epochs": length, "patience": length}
+        self._train(net, epoch, **limits, main=length is None, steady=True)
 
     def _logits(self, graph: Data) -> Tensor:
         logits: Tensor = self.net_(*self._inputs(graph))

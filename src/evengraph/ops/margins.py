@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn.functional import one_hot
 
 from evengraph.ops.propagate import scatter_sum
 
@@ -33,7 +32,7 @@ def soft_labels(
     warmth = (1 - SMOOTH) * share + SMOOTH
     scale = temperature * (warmth + 1 - warmth.max())
     predicted = (logits * scale).softmax(1)
-    return predicted.index_copy(0, nodes, one_hot(labels, logits.shape[1]).to(predicted))
+    return predicted.index_copy(0, nodes, _own(labels, logits.shape[1]).to(predicted))
 
 
 def topology_margins(
@@ -57,18 +56,24 @@ def topology_margins(
         returns: (n, C), zero for a node's own class
     """
     num_classes = around.shape[1]
-    counts = torch.bincount(labels, minlength=num_classes).unsqueeze(1)
+    own = _own(labels, num_classes)
+    counts = own.sum(0).unsqueeze(1)
     usual = scatter_sum(around, labels, num_classes) / counts.clamp(min=1)  # (C, C)
     around, usual = around.clamp(min=LEAST), usual.clamp(min=LEAST)
-    own = one_hot(labels, num_classes).bool()
     mine = usual[labels]  # what is usual in the class of each node, (n, C)
-    ratio = (around[own] / mine[own]).unsqueeze(1) * mine / around
+    place = labels.unsqueeze(1)  # of a node's own class in its row
+    ratio = around.gather(1, place) / mine.gather(1, place) * mine / around
     first = ratio.clamp(max=1).log()
     to_class = divergences(around, usual)  # of each node from each class, (n, C)
     between = divergences(usual, usual).clamp(min=LEAST)[labels]  # of its class from each
-    to_own = to_class[own].unsqueeze(1)
+    to_own = to_class.gather(1, place)
     second = (to_own**2 + between**2 - to_class**2) / (2 * between**2)
     return (connectivity * first - distribution * second).masked_fill(own, 0.0)
+
+
+def _own(labels: Tensor, num_classes: int) -> Tensor:
+    """Which class is a node's own, bool, (n, C)."""
+    return labels.unsqueeze(1) == torch.arange(num_classes, device=labels.device)
 
 
 def divergences(one: Tensor, other: Tensor) -> Tensor:
