@@ -164,6 +164,7 @@ def test_other_backbones_weigh_new_links_by_the_same_scores(
     decoders, one_share, variant, sound, backbone
 ):
     task = task_with(5, 5, 3)
+    task.graph.x *= 10  # so that scores lie far apart
     method = GraphSMOTE(variant=variant, sound=sound, backbone=backbone, max_epochs=4, **QUICK)
     start, _ = first_loss(method, task)
     module = nn.ModuleList([start.net_, decoders[0]])
