@@ -20,6 +20,8 @@ VARIANTS = [
     ("oversampling", {"sound": True}),
     ("embedsmote", {"layers": 2}),
     ("graphens", {"layers": 1}),
+    ("graphens", {"backbone": "gat"}),
+    ("unreal", {"backbone": "sage"}),
     ("iceberg", {"decoupled": False}),
     ("iceberg", {"decoupled": False, "backbone": "gat"}),
     ("unignn", {"encoders": "structural"}),

@@ -5,9 +5,11 @@ import dataclasses
 
 import pytest
 import torch
+from torch.nn.functional import leaky_relu
 
 from evengraph.data import toy
 from evengraph.metrics import validation_score
+from evengraph.nn import AttentionConv, SageConv
 from evengraph.training import train
 from small_graphs import dense_adjacency, dense_row, dense_symmetric, task_of
 
@@ -40,17 +42,40 @@ def labelled(task):
     return task.train.nonzero().flatten(), task.graph.y[task.train]
 
 
-def dense_conv(conv, x, matrix):
-    """P x W + b, then ReLU."""
-    return (matrix @ x.double() @ conv.weight.double() + conv.bias.double()).relu()
+def dense_conv(conv, x, matrix, links=None):
+    """A convolution of any kind, then ReLU; attention goes by links, weighted, if they are given.
+
+    P x W + b; P x W + x W' + b; or P replaced by a softmax over links.
+    """
+    x, weight, bias = x.double(), conv.weight.double(), conv.bias.double()
+    if isinstance(conv, AttentionConv):
+        heard = dense_attention(conv, x @ weight, matrix > 0 if links is None else links)
+    elif isinstance(conv, SageConv):
+        others, own = weight.split(bias.numel(), dim=1)
+        heard = matrix @ x @ others + x @ own
+    else:
+        heard = matrix @ x @ weight
+    return (heard + bias).relu()
+
+
+def dense_attention(conv, values, links):
+    """Head after head: shares of a node's links, each by weight times exp(score)."""
+    heads = []
+    parts = values.chunk(conv.heads, dim=1)
+    for part, hearing, heard in zip(parts, *conv.attention.double(), strict=True):
+        scores = leaky_relu((part @ hearing).unsqueeze(1) + part @ heard, 0.2)
+        shares = links.double() * (scores - scores.detach().max()).exp()
+        total = shares.sum(1, keepdim=True)
+        heads.append(shares / torch.where(total > 0, total, 1.0) @ part)
+    return torch.cat(heads, dim=1)
 
 
 def dense_linear(linear, x):
     return x @ linear.weight.double().t() + linear.bias.double()
 
 
-def dense_classify(classifier, x, matrix):
-    return dense_linear(classifier.linear, dense_conv(classifier.conv, x, matrix))
+def dense_classify(classifier, x, matrix, links=None):
+    return dense_linear(classifier.linear, dense_conv(classifier.conv, x, matrix, links))
 
 
 def dense_logits(net, x, matrix):

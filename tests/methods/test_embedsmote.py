@@ -36,10 +36,13 @@ def dense_embed(net, task, how="row"):
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3])
-@pytest.mark.parametrize("how", ["row", "symmetric"])
-def test_probabilities_equal_the_formula(layers, how):
+@pytest.mark.parametrize(
+    ("how", "backbone"), [("row", "gcn"), ("symmetric", "gcn"), ("row", "sage"), ("row", "gat")]
+)
+def test_probabilities_equal_the_formula(layers, how, backbone):
     task = small_task()
-    method = EmbedSMOTE(hidden=5, layers=layers, max_epochs=3, normalisation=how)
+    fields = {"layers": layers, "normalisation": how, "backbone": backbone}
+    method = EmbedSMOTE(hidden=6, max_epochs=3, **fields)
     net = method.fit(task, seed=0).embedder_
     assert len(net.convs) == layers
     expected = dense_linear(net.linear, dense_embed(net, task, how)).softmax(1)

@@ -92,14 +92,17 @@ def dense_inputs(method, task, seeds):
 
 
 @pytest.mark.parametrize("sound", [False, True])
-@pytest.mark.parametrize("how", ["row", "symmetric"])
+@pytest.mark.parametrize(
+    ("how", "backbone"), [("row", "gcn"), ("symmetric", "gcn"), ("row", "sage"), ("row", "gat")]
+)
 @pytest.mark.parametrize("times", [1, 2])
-def test_copies_join_the_training_nodes(sound, how, times):
+def test_copies_join_the_training_nodes(sound, how, backbone, times):
     task = small_task()
     nodes, labels = labelled(task)
     rare = nodes[labels == 2]
     seeds = rare.repeat(times)
-    method = Shifted(copies=times, sound=sound, normalisation=how, dropout=0, max_epochs=4)
+    fields = {"sound": sound, "normalisation": how, "backbone": backbone, "dropout": 0}
+    method = Shifted(copies=times, max_epochs=4, **fields)
     x, matrix = dense_inputs(method, task, seeds)
     rows = torch.cat([nodes, torch.arange(seeds.numel()) + task.graph.num_nodes])
     labels = torch.cat([labels, torch.full_like(seeds, 2)])

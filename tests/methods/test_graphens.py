@@ -5,10 +5,20 @@ import math
 
 import pytest
 import torch
-from oracles import check_chosen, dense_graph, dense_propagation, labelled, task_with
+from oracles import (
+    check_chosen,
+    dense_conv,
+    dense_graph,
+    dense_linear,
+    dense_propagation,
+    labelled,
+    task_with,
+)
 from torch.nn.functional import cross_entropy
 
 from evengraph.methods import GraphENS, graphens
+from evengraph.nn import BACKBONES, CONVS
+from evengraph.ops import Attached
 from evengraph.ops.pairs import Pairs, draw_pairs
 from evengraph.ops.propagate import from_scipy, undirected_adjacency
 from evengraph.rng import seeded
@@ -155,10 +165,10 @@ def watched(monkeypatch):
 
 
 def dense_forward(net, x, matrix):
-    hidden = x.double()
-    for weight, bias in zip(net.weights, net.biases, strict=True):
-        hidden = (matrix @ hidden @ weight.double() + bias.double()).relu()
-    return hidden @ net.linear.weight.double().t() + net.linear.bias.double()
+    hidden = x
+    for conv in (net.first, *net.others):
+        hidden = dense_conv(conv, hidden, matrix)
+    return dense_linear(net.linear, hidden)
 
 
 def dense_loss(net, task, x, pairs):
@@ -179,18 +189,38 @@ def dense_loss(net, task, x, pairs):
 QUICK = {"hidden": 8, "dropout": 0}
 
 
+over_backbones = pytest.mark.parametrize("backbone", BACKBONES)
+
+
+@over_backbones
+def test_the_network_is_of_the_kind_that_is_asked_for(backbone):
+    method = GraphENS(layers=3, max_epochs=0, backbone=backbone, **QUICK).fit(small_task(), seed=0)
+    convs = [method.net_.first, *method.net_.others]
+    assert [isinstance(conv, CONVS[backbone]) for conv in convs] == [True] * 3
+
+
+def test_gcn_starts_from_glorot_weights():
+    net = GraphENS(max_epochs=0, hidden=32).fit(small_task(), seed=0).net_
+    for conv, inputs in ((net.first, 64), (net.others[0], 32)):
+        bound = math.sqrt(6 / (inputs + 32))
+        assert 0.98 * bound < conv.weight.abs().max() <= bound
+        assert (conv.bias == 0).all()
+
+
+@over_backbones
 @pytest.mark.parametrize("layers", [1, 2, 3])
-def test_the_first_loss_equals_the_formula(watched, layers):
+def test_the_first_loss_equals_the_formula(watched, layers, backbone):
     task = task_with(6, 3, 1)
-    method = GraphENS(layers=layers, max_epochs=0, **QUICK).fit(task, seed=0)
+    method = GraphENS(layers=layers, max_epochs=0, backbone=backbone, **QUICK).fit(task, seed=0)
     expected = dense_loss(method.net_, task, task.graph.x.double(), watched[0][0])
     assert method.history_[0].loss[0] == pytest.approx(expected.item(), rel=1e-5)
 
 
+@over_backbones
 @pytest.mark.parametrize("layers", [1, 2])
-def test_saliency_is_the_gradient_of_the_loss(watched, layers):
+def test_saliency_is_the_gradient_of_the_loss(watched, layers, backbone):
     task = task_with(6, 3, 1)
-    settings = {"layers": layers, **QUICK}
+    settings = {"layers": layers, "backbone": backbone, **QUICK}
     start = GraphENS(max_epochs=0, **settings).fit(task, seed=0).net_
     drawn, left = watched
     drawn.clear()
@@ -203,23 +233,43 @@ def test_saliency_is_the_gradient_of_the_loss(watched, layers):
     torch.testing.assert_close(left[-1].saliency.double(), expected, rtol=1e-3, atol=1e-6)
 
 
-def test_known_nodes_do_not_hear_new_ones(watched):
+@over_backbones
+def test_known_nodes_do_not_hear_new_ones(watched, backbone):
     task = small_task()
-    method = GraphENS(max_epochs=0, **QUICK).fit(task, seed=0)
+    method = GraphENS(max_epochs=0, backbone=backbone, **QUICK).fit(task, seed=0)
     assert watched[0][0].labels.numel() == 8
     expected = dense_forward(method.net_, task.graph.x, dense_propagation(task.graph))
     torch.testing.assert_close(watched[1][0].logits.double(), expected, rtol=1e-4, atol=1e-6)
 
 
-def test_the_best_is_chosen_on_the_graph_itself():
+@over_backbones
+def test_whatever_new_nodes_are_known_ones_keep_their_logits(backbone):
     task = small_task()
-    check_chosen(GraphENS(max_epochs=20, hidden=16).fit(task, seed=0), task)
+    method = GraphENS(layers=3, max_epochs=3, backbone=backbone, **QUICK).fit(task, seed=0)
+    net, (x, propagation) = method.net_, method._inputs(task.graph)
+    nodes, new, ones = torch.tensor([0, 3, 3, 9]), torch.tensor([0, 0, 1, 1]), torch.ones(150)
+    attached = Attached(propagation, ones, nodes, new, ones[:4], 2, both_ways=False, loop=1.0)
+    plain = net(x, propagation)
+    for size in (1, 100):
+        first = torch.cat([net.project(x), net.project(size * normal(2, 64, dtype=torch.float32))])
+        logits = net.linear(net.embed(first, attached))
+        torch.testing.assert_close(logits[:150], plain)
+        (gradient,) = torch.autograd.grad(logits[:150].sum(), first)
+        assert (gradient[150:] == 0).all()
 
 
+@over_backbones
+def test_the_best_is_chosen_on_the_graph_itself(backbone):
+    task = small_task()
+    method = GraphENS(max_epochs=20, hidden=16, backbone=backbone)
+    check_chosen(method.fit(task, seed=0), task)
+
+
+@over_backbones
 @pytest.mark.parametrize("layers", [1, 3])
-def test_probabilities_equal_the_formula(layers):
+def test_probabilities_equal_the_formula(layers, backbone):
     task = small_task()
-    method = GraphENS(layers=layers, hidden=5, max_epochs=4).fit(task, seed=0)
+    method = GraphENS(layers=layers, hidden=6, max_epochs=4, backbone=backbone).fit(task, seed=0)
     expected = dense_forward(method.net_, task.graph.x, dense_propagation(task.graph)).softmax(1)
     values = method.predict_proba(task.graph).double()
     torch.testing.assert_close(values, expected, rtol=1e-4, atol=1e-6)
@@ -269,9 +319,17 @@ def test_every_field_matters():
     full = {"max_epochs": 6, "hidden": 16}
     losses = [
         tuple(GraphENS(**full | fields).fit(task, seed=0).history_[0].loss)
-        for fields in ({}, {"warmup": 9}, {"temperature": 0.1}, {"masked": 0.9}, {"layers": 1})
+        for fields in (
+            {},
+            {"warmup": 9},
+            {"temperature": 0.1},
+            {"masked": 0.9},
+            {"layers": 1},
+            {"backbone": "sage"},
+            {"backbone": "gat"},
+        )
     ]
-    assert len(set(losses)) == 5
+    assert len(set(losses)) == 7
 
 
 @pytest.mark.parametrize(
@@ -285,6 +343,7 @@ def test_every_field_matters():
         ("masked", -0.1, r"lie in \[0, 1\)"),
         ("temperature", 0, "be above 0"),
         ("temperature", float("nan"), "be above 0"),
+        ("backbone", "mlp", "be one of gcn, sage, gat"),
     ],
 )
 def test_bad_fields_are_refused(field, value, rule):

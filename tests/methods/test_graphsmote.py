@@ -127,7 +127,9 @@ def dense_loss(method, task, net, decoder, times=1):
         scores, frame = scores if method.sound else scores.detach(), propagation
     links = torch.where(candidates, scores, 0.0)
     own = torch.eye(seeds.numel()) * method.sound
-    matrix = torch.cat([torch.cat([frame, links.t()], 1), torch.cat([links, own], 1)])
+    fresh = torch.cat([links, own], 1)
+    matrix = torch.cat([torch.cat([frame, links.t()], 1), fresh])
+    heard = torch.cat([torch.cat([closed, links.t()], 1), fresh])  # what attention goes by
     sums = matrix.sum(1, keepdim=True)
     inverse = torch.where(sums > 0, 1 / sums.clamp(min=1e-9), 0.0)
     if method.normalisation == "row":
@@ -135,7 +137,7 @@ def dense_loss(method, task, net, decoder, times=1):
     else:
         matrix = inverse.sqrt() * matrix * inverse.sqrt().t()
 
-    logits = dense_classify(net.classifier, torch.cat([known, new]), matrix)
+    logits = dense_classify(net.classifier, torch.cat([known, new]), matrix, heard)
     rows = torch.cat([nodes, torch.arange(seeds.numel()) + graph.num_nodes])
     return cross_entropy(logits[rows], torch.cat([labels, torch.full_like(seeds, 2)]))
 
@@ -150,6 +152,20 @@ QUICK = {"hidden": 8, "dropout": 0, "pretrain_epochs": 0, "reconstruction_weight
 def test_losses_and_gradients_equal_the_formula(decoders, one_share, variant, sound, how, size):
     task = task_with(5, 5, size)
     method = GraphSMOTE(variant=variant, sound=sound, normalisation=how, max_epochs=4, **QUICK)
+    start, _ = first_loss(method, task)
+    module = nn.ModuleList([start.net_, decoders[0]])
+    check_losses(method, task, module, lambda both: dense_loss(method, task, *both))
+
+
+@pytest.mark.parametrize("backbone", ["sage", "gat"])
+@pytest.mark.parametrize("sound", [False, True])
+@pytest.mark.parametrize("variant", ["T", "O"])
+def test_other_backbones_weigh_new_links_by_the_same_scores(
+    decoders, one_share, variant, sound, backbone
+):
+    task = task_with(5, 5, 3)
+    task.graph.x *= 10  # so that scores lie far apart
+    method = GraphSMOTE(variant=variant, sound=sound, backbone=backbone, max_epochs=4, **QUICK)
     start, _ = first_loss(method, task)
     module = nn.ModuleList([start.net_, decoders[0]])
     check_losses(method, task, module, lambda both: dense_loss(method, task, *both))

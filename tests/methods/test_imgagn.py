@@ -2,11 +2,12 @@
 
 import pytest
 import torch
-from oracles import check_chosen, dense_graph, labelled, task_with
+from oracles import check_chosen, dense_classify, dense_conv, dense_graph, labelled, task_with
 from torch.nn.functional import cross_entropy
 
 from evengraph.methods import ImGAGN, imgagn
 from evengraph.methods.imgagn import Generator, blend
+from evengraph.nn import BACKBONES
 from small_graphs import small_task
 
 
@@ -75,32 +76,30 @@ def judges_of(task, monkeypatch, **fields):
     return method, kept[0]
 
 
-def test_the_loss_is_that_of_both_heads_on_the_larger_graph(monkeypatch):
+@pytest.mark.parametrize("backbone", BACKBONES)
+def test_the_loss_is_that_of_both_heads_on_the_larger_graph(monkeypatch, backbone):
     task = task_with(9, 6, 2)
     made = []
     real = imgagn._Generators.forward
     monkeypatch.setattr(
         imgagn._Generators, "forward", lambda self: made.append(real(self)) or made[-1]
     )
-    method, judges = judges_of(task, monkeypatch)
+    method, judges = judges_of(task, monkeypatch, backbone=backbone)
     new, size = made[-1], 150 + 7
-    larger = torch.eye(size)
-    larger[:150, :150] += dense_graph(task.graph).float()
+    larger = torch.eye(size, dtype=torch.float64)
+    larger[:150, :150] += dense_graph(task.graph)
     larger[150 + new.starts, new.ends] = larger[new.ends, 150 + new.starts] = 1
     matrix = larger / larger.sum(1, keepdim=True)
-    x = torch.cat([task.graph.x, new.x])
-    hidden = (matrix @ x @ judges.net.encoder.weight + judges.net.encoder.bias).relu()
-
-    def head(classifier):
-        conv = classifier.conv
-        return classifier.linear((matrix @ hidden @ conv.weight + conv.bias).relu())
-
+    hidden = dense_conv(judges.net.encoder, torch.cat([task.graph.x, new.x]), matrix)
     nodes, labels = labelled(task)
     rows = torch.cat([nodes, torch.arange(150, size)])
     every = torch.cat([labels, torch.full((7,), 2)])
     fake = torch.cat([torch.zeros(17), torch.ones(7)]).long()
-    expected = cross_entropy(head(judges.net.classifier)[rows], every)
-    expected = expected + cross_entropy(head(judges.critic)[rows], fake)
+    classes, kinds = (
+        dense_classify(head, hidden, matrix)[rows]
+        for head in (judges.net.classifier, judges.critic)
+    )
+    expected = cross_entropy(classes, every) + cross_entropy(kinds, fake)
     assert method.history_[0].loss[0] == pytest.approx(expected.item(), rel=1e-4)
 
 

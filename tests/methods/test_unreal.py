@@ -4,11 +4,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import task_with
+from oracles import dense_propagation, task_with
 
 from evengraph.methods import UNREAL
 from evengraph.methods.unreal import cluster_classes, joint_order, rank_biased_overlap
 from evengraph.metrics import validation_score
+from evengraph.nn import BACKBONES, CONVS
 from small_graphs import small_task
 
 # Two orders.
@@ -132,6 +133,46 @@ def test_without_rounds_it_is_plain_training(fields):
     assert history.best_score == pytest.approx(float(score))
 
 
+@pytest.mark.parametrize("backbone", BACKBONES)
+def test_the_network_is_of_the_kind_that_is_asked_for(backbone):
+    task = small_task()
+    method = UNREAL(backbone=backbone, rounds=0, max_epochs=3).fit(task, seed=0)
+    net, hidden = method.net_, task.graph.x
+    assert all(type(conv) is CONVS[backbone] for conv in net.convs)
+    propagation = method._inputs(task.graph).propagation
+    for conv, norm, activation in zip(net.convs, net.norms, net.activations, strict=True):
+        rows = conv(hidden, propagation)
+        rows = (rows - norm.running_mean) / (norm.running_var + 1e-5).sqrt()
+        rows = rows * norm.weight + norm.bias
+        hidden = torch.where(rows > 0, rows, activation.weight * rows)
+    expected = net.linear(hidden).softmax(1)
+    torch.testing.assert_close(method.predict_proba(task.graph), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("backbone", "how"), [("gcn", "symmetric"), ("sage", "row")])
+def test_sage_takes_means(backbone, how):
+    graph = small_task().graph
+    matrix = UNREAL(backbone=backbone)._inputs(graph).propagation.matrix.to_dense()
+    torch.testing.assert_close(matrix.double(), dense_propagation(graph, how))
+
+
+@pytest.mark.parametrize("backbone", BACKBONES)
+def test_rounds_find_true_labels_whatever_the_backbone(monkeypatch, backbone):
+    task, seen = task_with(6, 4, 2), []
+    real = UNREAL._retrieve
+
+    def spy(self, *args):
+        seen.append(real(self, *args))
+        return seen[-1]
+
+    monkeypatch.setattr(UNREAL, "_retrieve", spy)
+    fields = {"rounds": 3, "round_epochs": 30, "quota": 3, "clusters": 20, "max_epochs": 0}
+    UNREAL(backbone=backbone, **fields).fit(task, seed=0)
+    right = torch.cat([task.graph.y[found.nodes] == found.labels for found in seen])
+    assert right.numel() > 5
+    assert right.float().mean() > 0.6
+
+
 def test_normalisation_by_the_whole_graph_is_that_of_the_weights():
     task = small_task()
     method = UNREAL(rounds=0, max_epochs=3).fit(task, seed=0)
@@ -143,7 +184,14 @@ def test_normalisation_by_the_whole_graph_is_that_of_the_weights():
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("rounds", -1), ("clusters", 0), ("persistence", 1.0), ("margin", -0.5)]
+    ("field", "value"),
+    [
+        ("rounds", -1),
+        ("clusters", 0),
+        ("persistence", 1.0),
+        ("margin", -0.5),
+        ("backbone", "mlp"),
+    ],
 )
 def test_bad_fields_are_refused(field, value):
     with pytest.raises(ValueError, match=f"{field} must"):

@@ -66,6 +66,24 @@ def test_sparse_features_give_the_same(kind):
     torch.testing.assert_close(conv(Sparse.from_dense(x), PROPAGATION), conv(x, PROPAGATION))
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("kind", BACKBONES)
+def test_a_convolution_projects_row_by_row_and_then_spreads(kind, sparse):
+    conv, x = made(kind), normal(9, 4).relu()
+    projected = conv.project(Sparse.from_dense(x) if sparse else x)
+    torch.testing.assert_close(projected, torch.stack([row @ conv.weight for row in x]))
+    torch.testing.assert_close(conv.spread(projected, PROPAGATION), conv(x, PROPAGATION))
+
+
+@pytest.mark.parametrize("kind", BACKBONES)
+def test_a_gradient_goes_through_the_projection_alone(kind):
+    conv, x, weight = made(kind), normal(9, 4).requires_grad_(), normal(9, 16, seed=5)
+    projected = conv.project(x)
+    (through,) = torch.autograd.grad(conv.spread(projected, PROPAGATION), projected, weight)
+    (whole,) = torch.autograd.grad(conv(x, PROPAGATION), x, weight)
+    torch.testing.assert_close(through @ conv.weight.t(), whole)
+
+
 @pytest.mark.parametrize("kind", BACKBONES)
 def test_new_nodes_that_nobody_hears_change_nothing(kind):
     conv, x = made(kind), normal(11, 4)

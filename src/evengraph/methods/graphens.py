@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import final
+from typing import Any, final
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, dropout, log_softmax
 from torch_geometric.data import Data
 
-from evengraph.methods.base import fraction, whole
+from evengraph.methods.base import fraction, one_of, whole
 from evengraph.methods.folder import packed, unpack
 from evengraph.methods.margin import WARMUP, MarginMethod
 from evengraph.metrics import validation_score
+from evengraph.nn import BACKBONES, CONVS, Backbone, GraphConv
 from evengraph.ops import (
     Attached,
     Sparse,
@@ -50,6 +50,8 @@ class GraphENS(MarginMethod):
         temperature: Of the predictions that neighbourhoods are compared by.
         masked: Share of the features that are drawn by the target's saliency; of those, a part
             that grows with the divergence is taken from the source.
+        backbone: Kind of the convolutions: `gcn` (with means), `sage` (GraphSAGE with means: a
+            node's own features have weights of their own) or `gat` (attention, in eight heads).
 
     Shapes:
         task.graph.x: (N, F)
@@ -80,6 +82,7 @@ class GraphENS(MarginMethod):
     warmup: int = 1
     temperature: float = 1.0
     masked: float = 0.01
+    backbone: Backbone = "gcn"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -90,6 +93,7 @@ class GraphENS(MarginMethod):
         fraction("masked", self.masked)
         if not self.temperature > 0:
             raise ValueError(f"temperature must be above 0, got {self.temperature}.")
+        one_of("backbone", self.backbone, BACKBONES)
 
     def _fit(self, task: Task) -> None:
         graph, nodes = task.graph, task.train.nonzero().squeeze(1)
@@ -118,7 +122,7 @@ class GraphENS(MarginMethod):
                 score = validation_score(net.linear(embeddings[: graph.num_nodes]), task)
             logits = net.linear(dropout(embeddings, self.dropout))
             known, added = logits.tensor_split([graph.num_nodes])
-            last.keep(known, first, net.weights[0])
+            last.keep(known, first, net.first.weight)
             rows, all_labels = torch.cat([known[nodes], added]), torch.cat([labels, pairs.labels])
             if self.margin == "tam" and last.epochs > WARMUP:
                 places = torch.cat([nodes, graph.num_nodes + torch.arange(count, device=x.device)])
@@ -140,7 +144,8 @@ class GraphENS(MarginMethod):
         unpack("net", self.net_, kept)
 
     def _fresh_network(self) -> _Network:
-        return _Network(self.num_features_, self.hidden, self.num_classes_, self.layers)
+        widths = self.num_features_, self.hidden, self.num_classes_
+        return _Network(*widths, self.layers, self.backbone)
 
     def _inputs(self, graph: Data) -> tuple[Tensor | Sparse, Sparse]:
         matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
@@ -212,17 +217,25 @@ class _Last:
         projected.register_hook(on_gradient)
 
 
-class _Network(nn.Module):
-    """Convolutions with ReLU after each, and a linear layer; Glorot weights, zero biases."""
+class _Conv(GraphConv):
+    """GCN's convolution with Glorot weights and a bias of zero, as the original has it."""
 
-    def __init__(self, num_features: int, hidden: int, num_classes: int, layers: int) -> None:
+    def start(self) -> None:
+        """Draw the weights."""
+        nn.init.xavier_uniform_(self.weight)
+        nn.init.zeros_(self.bias)
+
+
+class _Network(nn.Module):
+    """Convolutions with ReLU after each, and a linear layer."""
+
+    def __init__(
+        self, num_features: int, hidden: int, num_classes: int, layers: int, backbone: Backbone
+    ) -> None:
         super().__init__()
-        widths = [num_features, *[hidden] * layers]
-        self.weights = nn.ParameterList(
-            nn.init.xavier_uniform_(torch.empty(inputs, outputs))
-            for inputs, outputs in pairwise(widths)
-        )
-        self.biases = nn.ParameterList(torch.zeros(hidden) for _ in range(layers))
+        conv = _Conv if backbone == "gcn" else CONVS[backbone]
+        self.first: Any = conv(num_features, hidden)
+        self.others = nn.ModuleList(conv(hidden, hidden) for _ in range(layers - 1))
         self.linear = nn.Linear(hidden, num_classes)
 
     def forward(self, x: Tensor | Sparse, propagation: Sparse) -> Tensor:
@@ -232,12 +245,12 @@ class _Network(nn.Module):
 
     def project(self, x: Tensor | Sparse) -> Tensor:
         """The first layer's product with the features."""
-        projected: Tensor = x @ self.weights[0]
+        projected: Tensor = self.first.project(x)
         return projected
 
     def embed(self, projected: Tensor, propagation: Sparse | Attached) -> Tensor:
         """The rest of the first layer, and all that follow."""
-        hidden: Tensor = (propagation @ projected + self.biases[0]).relu()
-        for weight, bias in zip(self.weights[1:], self.biases[1:], strict=True):
-            hidden = (propagation @ (hidden @ weight) + bias).relu()
+        hidden: Tensor = self.first.spread(projected, propagation).relu()
+        for conv in self.others:
+            hidden = conv(hidden, propagation).relu()
         return hidden

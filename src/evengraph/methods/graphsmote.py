@@ -65,7 +65,7 @@ class GraphSMOTE(BackboneMethod):
         published row, new nodes have no self-loop, a rare class is merely doubled, and the scores
         of O are detached; `sound` and `copies=0` mend that. There, asking for more copies has no
         effect; here it has. O weighs scores against links already normalised, and normalises
-        once more.
+        once more; with attention (`gat`) it weighs them against links of one.
 
     Reference:
         Zhao, Zhang and Wang, "GraphSMOTE: Imbalanced Node Classification on Graphs with Graph

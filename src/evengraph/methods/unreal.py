@@ -11,11 +11,11 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 from torch_geometric.data import Data
 
-from evengraph.methods.base import Method, at_least, fraction, whole
+from evengraph.methods.base import Method, at_least, fraction, one_of, whole
 from evengraph.methods.folder import packed, unpack
 from evengraph.methods.network import Inputs
 from evengraph.metrics import validation_score
-from evengraph.nn import GraphConv
+from evengraph.nn import BACKBONES, CONVS, Backbone
 from evengraph.ops import (
     PseudoLabels,
     Sparse,
@@ -26,6 +26,7 @@ from evengraph.ops import (
     undirected_adjacency,
 )
 from evengraph.ops.attach import Propagation
+from evengraph.ops.propagate import Normalisation
 from evengraph.task import Task
 
 
@@ -52,6 +53,8 @@ class UNREAL(Method):
         margin: How much farther, in squared distance, the second nearest class mean must be
             than the nearest, as a share of the latter.
         hidden: Width of both convolutions.
+        backbone: Their kind: `gcn` (symmetric), `sage` (GraphSAGE with means: a node's own
+            features have weights of their own) or `gat` (attention, in eight heads).
 
     Shapes:
         task.graph.x: (N, F)
@@ -81,6 +84,7 @@ class UNREAL(Method):
     persistence: float = 0.5
     margin: float = 0.25
     hidden: int = 128
+    backbone: Backbone = "gcn"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -90,6 +94,7 @@ class UNREAL(Method):
             whole(name, getattr(self, name), 1)
         fraction("persistence", self.persistence)
         at_least("margin", self.margin, 0)
+        one_of("backbone", self.backbone, BACKBONES)
 
     def _fit(self, task: Task) -> None:
         graph, inputs = task.graph, self._inputs(task.graph)
@@ -133,7 +138,8 @@ class UNREAL(Method):
 
     def _inputs(self, graph: Data) -> Inputs:
         matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
-        return Inputs(features(graph.x.float()), normalised(matrix, graph.x.device))
+        how: Normalisation = "row" if self.backbone == "sage" else "symmetric"
+        return Inputs(features(graph.x.float()), normalised(matrix, graph.x.device, how=how))
 
     def _kept(self) -> dict[str, Tensor]:
         return packed("net", self.net_)
@@ -143,7 +149,7 @@ class UNREAL(Method):
         unpack("net", self.net_, kept)
 
     def _fresh_network(self) -> _Network:
-        return _Network(self.num_features_, self.hidden, self.num_classes_)
+        return _Network(self.num_features_, self.hidden, self.num_classes_, self.backbone)
 
     def _retrieve(self, embeddings: Tensor, probabilities: Tensor, labels: Tensor) -> PseudoLabels:
         """The pseudo-labels of a round."""
@@ -227,9 +233,12 @@ def rank_biased_overlap(one: Tensor, other: Tensor, persistence: float) -> float
 class _Network(nn.Module):
     """Twice a convolution, batch normalisation and a PReLU; then a linear layer."""
 
-    def __init__(self, num_features: int, hidden: int, num_classes: int) -> None:
+    def __init__(
+        self, num_features: int, hidden: int, num_classes: int, backbone: Backbone
+    ) -> None:
         super().__init__()
-        self.convs = nn.ModuleList([GraphConv(num_features, hidden), GraphConv(hidden, hidden)])
+        conv = CONVS[backbone]
+        self.convs = nn.ModuleList([conv(num_features, hidden), conv(hidden, hidden)])
         self.norms = nn.ModuleList(nn.BatchNorm1d(hidden, momentum=1.0) for _ in range(2))
         self.activations = nn.ModuleList(nn.PReLU() for _ in range(2))
         self.linear = nn.Linear(hidden, num_classes)

@@ -1,4 +1,8 @@
-"""Backbones: kinds of graph convolution behind one signature, `conv(x, propagation)`."""
+"""Backbones: kinds of graph convolution behind one signature, `conv(x, propagation)`.
+
+Each is `conv.spread(conv.project(x), propagation)`: a product with `conv.weight`, row by row, and
+then all that takes the graph.
+"""
 
 from __future__ import annotations
 
@@ -46,8 +50,16 @@ class SageConv(nn.Module):
         self.bias = nn.Parameter(torch.empty(outputs).uniform_(-bound, bound))
 
     def forward(self, x: Tensor | Sparse, propagation: Propagation) -> Tensor:
-        """Convolve."""
-        others, own = (x @ self.weight).chunk(2, dim=-1)
+        """Convolve: project, then spread."""
+        return self.spread(self.project(x), propagation)
+
+    def project(self, x: Tensor | Sparse) -> Tensor:
+        """For others and for the node itself, side by side, (N, 2 outputs)."""
+        return x @ self.weight
+
+    def spread(self, projected: Tensor, propagation: Propagation) -> Tensor:
+        """What the graph makes of projected rows."""
+        others, own = projected.chunk(2, dim=-1)
         return propagation @ others.contiguous() + own + self.bias
 
 
@@ -78,9 +90,17 @@ class AttentionConv(nn.Module):
         self.bias = nn.Parameter(torch.zeros(outputs))
 
     def forward(self, x: Tensor | Sparse, propagation: Propagation) -> Tensor:
-        """Convolve."""
+        """Convolve: project, then spread."""
+        return self.spread(self.project(x), propagation)
+
+    def project(self, x: Tensor | Sparse) -> Tensor:
+        """x W, row by row."""
+        return x @ self.weight
+
+    def spread(self, projected: Tensor, propagation: Propagation) -> Tensor:
+        """What the graph makes of projected rows."""
         links = links_of(propagation)
-        values = (x @ self.weight).unflatten(1, (self.heads, -1))  # (N, H, d)
+        values = projected.unflatten(1, (self.heads, -1))  # (N, H, d)
         hearing, heard = (values * self.attention.unsqueeze(1)).sum(-1)  # (N, H) each
         scores = take(hearing, links.hearers) + take(heard, links.heard)
         return attend(links, leaky_relu(scores, SLOPE), values).flatten(1) + self.bias

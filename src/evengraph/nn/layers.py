@@ -123,13 +123,27 @@ class GraphConv(nn.Module):
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
-        bound = outputs**-0.5
-        self.weight = nn.Parameter(torch.empty(inputs, outputs).uniform_(-bound, bound))
-        self.bias = nn.Parameter(torch.empty(outputs).uniform_(-bound, bound))
+        self.weight = nn.Parameter(torch.empty(inputs, outputs))
+        self.bias = nn.Parameter(torch.empty(outputs))
+        self.start()
+
+    def start(self) -> None:
+        """Draw the weights and the bias."""
+        bound = self.bias.numel() ** -0.5
+        nn.init.uniform_(self.weight, -bound, bound)
+        nn.init.uniform_(self.bias, -bound, bound)
 
     def forward(self, x: Tensor | Sparse, propagation: Propagation) -> Tensor:
-        """Convolve."""
-        return propagation @ (x @ self.weight) + self.bias.unsqueeze(-2)
+        """Convolve: project, then spread."""
+        return self.spread(self.project(x), propagation)
+
+    def project(self, x: Tensor | Sparse) -> Tensor:
+        """x W, row by row."""
+        return x @ self.weight
+
+    def spread(self, projected: Tensor, propagation: Propagation) -> Tensor:
+        """What the graph makes of projected rows."""
+        return propagation @ projected + self.bias.unsqueeze(-2)
 
 
 class GraphClassifier(nn.Module):
