@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch_geometric.utils import to_undirected
 
-from evengraph import metrics
+from evengraph import metrics, training
 from evengraph.data import toy
 from evengraph.methods import METHODS, UniGNN, fit_many
 from evengraph.nn import relu_dropout
@@ -317,3 +317,43 @@ def test_what_is_no_number_goes_through_dropout():
     x = torch.full((1, 400, 8), float("nan"), device=CARD)
     dropped = relu_dropout(x, 0.5, training=True, noise=Noise(torch.zeros(1).long().to(CARD)))
     assert dropped.isnan().any()
+
+
+STEADY = {
+    "renode": {},
+    "renode with TAM": {"margin": "tam"},
+    "focal": {},
+    "balancedsoftmax": {"margin": "tam"},
+    "gcn": {"backbone": "sage"},
+    "gcn with attention": {"backbone": "gat"},
+    "oversampling": {},
+    "smote": {"sound": True},
+    "mlp": {},
+    "lte4g": {"reconstruct": True},
+    "unreal": {},
+    "iceberg": {},
+    "iceberg with convolutions": {"decoupled": False},
+}
+
+
+@pytest.mark.parametrize("name", STEADY)
+def test_replaying_a_recorded_epoch_is_training(name, monkeypatch):
+    method = name.split()[0]
+    fields = {**QUICK.get(method, {}), **STEADY[name], "max_epochs": 40}
+    if method != "unreal":
+        fields["dropout"] = 0.0  # whose noise is drawn in another order
+    task = small_task().to("cuda")
+    recorded = METHODS[method](**fields).fit(task, seed=3)
+    monkeypatch.setattr("evengraph.training.RECORD_AFTER", 10**6)
+    stepwise = METHODS[method](**fields).fit(task, seed=3)
+    for ours, theirs in zip(recorded.history_, stepwise.history_, strict=True):
+        assert len(ours.loss) == len(theirs.loss)
+        assert ours.loss[:20] == pytest.approx(theirs.loss[:20], rel=1e-3, abs=1e-5)
+
+
+def test_every_steady_method_is_recorded(monkeypatch):
+    counted = []
+    record = training._Recorded
+    monkeypatch.setattr(training, "_Recorded", lambda *call: counted.append(1) or record(*call))
+    METHODS["renode"](max_epochs=20).fit(small_task().to("cuda"), seed=0)
+    assert counted == [1]
