@@ -6,11 +6,20 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import check_chosen, dense_graph, dense_logits, first_loss, labelled, task_with
+from oracles import (
+    by_conflict,
+    check_chosen,
+    dense_graph,
+    dense_logits,
+    first_loss,
+    labelled,
+    task_with,
+)
 from torch.nn.functional import cross_entropy
 
 from evengraph.methods import BAT, bat
 from evengraph.methods.bat import link_chances
+from evengraph.ops.labelled import NAMED_LOSSES
 from small_graphs import dense_row, dense_symmetric, small_task
 
 # Who is linked, worked by hand.
@@ -58,7 +67,7 @@ def test_chances_are_probabilities_and_never_of_the_own_class(seed, num_classes)
 # The larger graph.
 
 
-@pytest.mark.parametrize("loss", ["cross_entropy", "balanced_softmax"])
+@pytest.mark.parametrize("loss", NAMED_LOSSES)
 @pytest.mark.parametrize("how", ["row", "symmetric"])
 def test_the_loss_is_that_of_the_graph_with_virtual_nodes(how, loss, monkeypatch):
     task = task_with(6, 4, 2)
@@ -88,8 +97,13 @@ def test_the_loss_is_that_of_the_graph_with_virtual_nodes(how, loss, monkeypatch
     if loss == "balanced_softmax":
         logits = logits + torch.tensor([7.0, 5.0, 3.0]).log()
     rows = torch.cat([nodes, torch.arange(150, 153)])
-    expected = cross_entropy(logits[rows], torch.cat([labels, torch.arange(3)]))
-    assert found == pytest.approx(expected.item(), rel=1e-4)
+    all_labels = torch.cat([labels, torch.arange(3)])
+    each = cross_entropy(logits[rows], all_labels, reduction="none")
+    if loss in ("reweight", "renode"):
+        each = each * (5 / torch.tensor([7.0, 5.0, 3.0]))[all_labels]
+    if loss == "renode":
+        each[:12] *= by_conflict(task)
+    assert found == pytest.approx(each.mean().item(), rel=1e-4)
 
 
 def test_variants_ask_the_prediction_or_the_neighbours(monkeypatch):
@@ -132,6 +146,8 @@ def test_links_are_drawn_anew(monkeypatch):
     assert len({tuple(ends.tolist()) for ends in drawn}) > 1
 
 
-def test_an_unknown_variant_is_refused():
+def test_unknown_choices_are_refused():
     with pytest.raises(ValueError, match="variant must be one of BAT0, BAT1"):
         dataclasses.replace(BAT(), variant="BAT2")
+    with pytest.raises(ValueError, match=r"loss must be one of cross_entropy, .*renode, got 'tam'"):
+        dataclasses.replace(BAT(), loss="tam")

@@ -7,7 +7,7 @@ from typing import Literal, final
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy, one_hot
+from torch.nn.functional import one_hot
 
 from evengraph.methods.base import one_of
 from evengraph.methods.network import BackboneMethod
@@ -15,12 +15,13 @@ from evengraph.metrics import validation_score
 from evengraph.ops import (
     Attached,
     Sparse,
-    balanced_softmax,
     closed,
     cluster_means,
+    labelled_loss,
     undirected_adjacency,
 )
 from evengraph.ops.attach import Stacked
+from evengraph.ops.labelled import NAMED_LOSSES, NamedLoss
 from evengraph.ops.propagate import scatter_sum
 from evengraph.task import Task
 
@@ -39,7 +40,10 @@ class BAT(BackboneMethod):
     Args:
         variant: What a node may be instead: `BAT0` asks its own prediction, `BAT1` what its
             neighbours are predicted to be.
-        loss: Plain `cross_entropy`, or `balanced_softmax` with virtual nodes counted in.
+        loss: What it is put upon: `cross_entropy`, `reweight` (times mean class size over class
+            size), `balanced_softmax` or `renode` (`reweight`, with labelled nodes weighed by rank
+            of conflict, as ReNode does by default). A virtual node is one more node of its class,
+            in class sizes, too, and has no conflict: it weighs one.
 
     Shapes:
         task.graph.x: (N, F)
@@ -61,22 +65,23 @@ class BAT(BackboneMethod):
     title = "BAT"
 
     variant: Literal["BAT0", "BAT1"] = "BAT1"
-    loss: Literal["cross_entropy", "balanced_softmax"] = "cross_entropy"
+    loss: NamedLoss = "cross_entropy"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         one_of("variant", self.variant, ("BAT0", "BAT1"))
-        one_of("loss", self.loss, ("cross_entropy", "balanced_softmax"))
+        one_of("loss", self.loss, NAMED_LOSSES)
 
     def _fit(self, task: Task) -> None:
         graph, nodes, device = task.graph, task.train.nonzero().squeeze(1), task.graph.x.device
         num_nodes, num_classes = graph.num_nodes, task.num_classes
         classes = torch.arange(num_classes, device=device)
         labels, counts = graph.y[nodes], task.class_counts
-        rows, all_labels = torch.cat([nodes, num_nodes + classes]), torch.cat([labels, classes])
+        rows = torch.cat([nodes, num_nodes + classes])
         inputs = self._inputs(graph)
         matrix = undirected_adjacency(graph.edge_index, num_nodes)
         joined, neighbours = closed(matrix, device), Sparse.from_scipy(matrix, device)
+        loss = labelled_loss(self.loss, matrix, nodes, labels, counts, added=classes)
         degrees = joined @ torch.ones(num_nodes, 1, device=device)
         self.net_ = net = self._network(task)
 
@@ -102,12 +107,8 @@ class BAT(BackboneMethod):
                 how=self.normalisation,
             )
             first = net.encoder(Stacked(inputs.x, means), attached)
-            logits = net.classify(first, attached, dropout=True)[rows]
-            if self.loss == "balanced_softmax":
-                loss = balanced_softmax(logits, all_labels, counts + 1)
-            else:
-                loss = cross_entropy(logits, all_labels)
-            return loss, validation_score(clean, task)
+            logits = net.classify(first, attached, dropout=True)
+            return loss(logits[rows]), validation_score(clean, task)
 
         self._train(net, epoch)
 
