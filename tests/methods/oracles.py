@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import math
 
 import pytest
 import torch
@@ -40,6 +41,20 @@ def dense_propagation(graph, how="row"):
 def labelled(task):
     """The labelled nodes and their classes."""
     return task.train.nonzero().flatten(), task.graph.y[task.train]
+
+
+def by_conflict(task):
+    """What ReNode's defaults weigh the labelled nodes with, by the whole inverse matrix."""
+    (nodes, labels), counts = labelled(task), task.class_counts.tolist()
+    matrix = dense_propagation(task.graph, "symmetric")
+    walks = 0.15 * torch.linalg.inv(torch.eye(matrix.shape[0]).double() - 0.85 * matrix)
+    between = walks[nodes] @ walks[nodes].t()
+    met = [
+        sum(between[i, j].item() / counts[labels[j]] for j in others.nonzero().flatten())
+        for i, others in enumerate(labels.unsqueeze(1) != labels)
+    ]
+    angles = [math.pi * sorted(met).index(value) / (len(met) - 1) for value in met]
+    return torch.tensor([0.5 + (1 + math.cos(angle)) / 2 for angle in angles])
 
 
 def dense_conv(conv, x, matrix, links=None):

@@ -18,11 +18,12 @@ from torch.nn.functional import cross_entropy
 
 from evengraph.methods import GraphENS, graphens
 from evengraph.nn import BACKBONES, CONVS
-from evengraph.ops import Attached
+from evengraph.ops import Attached, virtual
 from evengraph.ops.pairs import Pairs, draw_pairs
 from evengraph.ops.propagate import from_scipy, undirected_adjacency
+from evengraph.ops.virtual import VirtualNodes
 from evengraph.rng import seeded
-from small_graphs import check_law, graph_of, normal, small_task
+from small_graphs import check_law, dense_row, graph_of, normal, small_task
 
 # Features.
 
@@ -258,10 +259,50 @@ def test_whatever_new_nodes_are_known_ones_keep_their_logits(backbone):
         assert (gradient[150:] == 0).all()
 
 
+@pytest.mark.parametrize("layers", [1, 2])
+def test_new_nodes_on_a_graph_with_virtual_ones(watched, monkeypatch, layers):
+    task, linked, scored, real = task_with(6, 3, 1), [], [], VirtualNodes.link
+
+    def link(graph, logits):
+        linked.append((graph, logits, real(graph, logits)))
+        return linked[-1][2]
+
+    def score(logits, task):
+        scored.append(logits)
+        return torch.zeros(())
+
+    certain = torch.zeros(150, 3)
+    certain[::7, 0] = certain[::5, 2] = 1
+    monkeypatch.setattr(virtual, "link_chances", lambda *_: certain)
+    monkeypatch.setattr(VirtualNodes, "link", link)
+    monkeypatch.setattr(graphens, "validation_score", score)
+    method = GraphENS(layers=layers, max_epochs=0, links="BAT0", **QUICK).fit(task, seed=0)
+    graph, logits, (_, means) = linked[0]
+    pairs, (nodes, labels), x = watched[0][0], labelled(task), task.graph.x.double()
+    assert graph.variant == "BAT0"
+    plain = dense_forward(method.net_, x, dense_propagation(task.graph))
+    torch.testing.assert_close(logits.double(), plain, rtol=1e-4, atol=1e-6)
+    count = pairs.labels.numel()
+    sources, targets, share = nodes[pairs.sources], nodes[pairs.targets], pairs.shares.double()
+    new = share.unsqueeze(1) * x[sources] + (1 - share).unsqueeze(1) * x[targets]
+    larger = torch.zeros(153 + count, 153 + count, dtype=torch.float64)
+    larger[:150, :150] = dense_graph(task.graph)
+    larger[:150, 150:153], larger[150:153, :150] = certain, certain.t()
+    larger[153:, :150] = dense_graph(task.graph)[sources]
+    values = dense_forward(method.net_, torch.cat([x, means.double(), new]), dense_row(larger))
+    rows = torch.cat([nodes, torch.arange(150, 153 + count)])
+    all_labels = torch.cat([labels, torch.arange(3), pairs.labels])
+    expected = cross_entropy(values[rows], all_labels)
+    assert method.history_[0].loss[0] == pytest.approx(expected.item(), rel=1e-5)
+    torch.testing.assert_close(watched[1][0].logits.double(), values[:150], rtol=1e-4, atol=1e-5)
+    assert scored[0] is logits  # chosen as it will answer: without virtual nodes
+
+
 @over_backbones
-def test_the_best_is_chosen_on_the_graph_itself(backbone):
+@pytest.mark.parametrize("links", ["none", "BAT0", "BAT1"])
+def test_the_best_is_chosen_on_the_graph_itself(backbone, links):
     task = small_task()
-    method = GraphENS(max_epochs=20, hidden=16, backbone=backbone)
+    method = GraphENS(max_epochs=20, hidden=16, backbone=backbone, links=links)
     check_chosen(method.fit(task, seed=0), task)
 
 
@@ -327,9 +368,11 @@ def test_every_field_matters():
             {"layers": 1},
             {"backbone": "sage"},
             {"backbone": "gat"},
+            {"links": "BAT0"},
+            {"links": "BAT1"},
         )
     ]
-    assert len(set(losses)) == 7
+    assert len(set(losses)) == 9
 
 
 @pytest.mark.parametrize(
@@ -341,6 +384,7 @@ def test_every_field_matters():
         ("dropout", 1, r"lie in \[0, 1\)"),
         ("masked", 1, r"lie in \[0, 1\)"),
         ("masked", -0.1, r"lie in \[0, 1\)"),
+        ("links", "BAT", "be one of none, BAT0, BAT1"),
         ("temperature", 0, "be above 0"),
         ("temperature", float("nan"), "be above 0"),
         ("backbone", "mlp", "be one of gcn, sage, gat"),

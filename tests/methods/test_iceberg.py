@@ -3,6 +3,7 @@
 import pytest
 import torch
 from oracles import (
+    by_conflict,
     check_chosen,
     check_losses,
     dense_conv,
@@ -15,6 +16,7 @@ from torch.nn.functional import cross_entropy
 
 from evengraph.methods import IceBerg
 from evengraph.methods.iceberg import above_mean_confidence
+from evengraph.ops.labelled import NAMED_LOSSES
 from small_graphs import small_task
 
 
@@ -37,7 +39,7 @@ def test_nobody_is_unlabelled():
 
 
 @pytest.mark.parametrize("decoupled", [True, False])
-@pytest.mark.parametrize("loss", ["balanced_softmax", "cross_entropy"])
+@pytest.mark.parametrize("loss", NAMED_LOSSES)
 def test_both_losses_are_means_balanced_by_their_own_sizes(decoupled, loss):
     task = task_with(9, 6, 2)
     fields = {"decoupled": decoupled, "loss": loss, "pseudo_weight": 0.7}
@@ -51,7 +53,12 @@ def test_both_losses_are_means_balanced_by_their_own_sizes(decoupled, loss):
     on_labels = logits[nodes]
     if loss == "balanced_softmax":
         on_labels = on_labels + task.class_counts.double().log()
-    expected = cross_entropy(on_labels, labels)
+    each = cross_entropy(on_labels, labels, reduction="none")
+    if loss in ("reweight", "renode"):
+        each = each * (17 / 3 / task.class_counts)[labels]
+    if loss == "renode":
+        each = each * by_conflict(task)
+    expected = each.mean()
     shifted = logits[others][trusted] + sizes.log()
     expected = expected + 0.7 * cross_entropy(shifted, predicted[trusted])
     assert found == pytest.approx(float(expected), rel=1e-4)

@@ -1,70 +1,18 @@
-"""ReNode: conflicts against the inverse matrix, weights by rank, and GCN as a special case."""
-
-import math
+"""ReNode: its loss written out, alone and under margins, and GCN as a special case."""
 
 import pytest
 import torch
 from oracles import dense_logits, dense_propagation, first_loss, labelled, task_with
+from torch.nn.functional import cross_entropy
 
 from evengraph.methods import GCN, BalancedSoftmax, ReNode, Reweight
-from evengraph.methods.renode import by_rank, conflict
-from evengraph.ops import Sparse
-from small_graphs import dense_symmetric, edges, small_task
+from evengraph.ops import Sparse, conflict_weights, undirected_adjacency
+from evengraph.ops.conflict import by_rank, conflict
+from evengraph.ops.labelled import CLASS_LOSSES
+from small_graphs import edges, small_task
 
 
-def path(num_nodes):
-    """Nodes in a row, each joined to the next."""
-    matrix = torch.zeros(num_nodes, num_nodes, dtype=torch.float64)
-    for node in range(num_nodes - 1):
-        matrix[node, node + 1] = matrix[node + 1, node] = 1
-    return dense_symmetric(matrix)
-
-
-def dense_conflict(matrix, nodes, labels):
-    """Totoro by its formula, row by row of the whole inverse."""
-    size, num_classes = matrix.shape[0], max(labels) + 1
-    walks = 0.15 * torch.linalg.inv(torch.eye(size, dtype=torch.float64) - 0.85 * matrix)
-    means = [
-        walks[[n for n, y in zip(nodes, labels, strict=True) if y == c]].mean(0)
-        for c in range(num_classes)
-    ]
-    return [
-        sum(float(walks[n] @ means[c]) for c in range(num_classes) if c != y)
-        for n, y in zip(nodes, labels, strict=True)
-    ]
-
-
-@pytest.mark.parametrize(
-    ("nodes", "labels"), [([0, 4, 6], [0, 0, 1]), ([6, 1, 3, 0, 2], [0, 1, 2, 1, 0])]
-)
-def test_conflicts_are_those_of_the_inverse(nodes, labels):
-    matrix, classes = path(7), torch.tensor(labels)
-    propagation = Sparse.from_dense(matrix.float())
-    counts = torch.bincount(classes)
-    found = conflict(propagation, torch.tensor(nodes), classes, counts)
-    assert found.tolist() == pytest.approx(dense_conflict(matrix, nodes, labels), rel=1e-3)
-
-
-def test_a_node_beside_another_class_meets_more_of_it():
-    found = conflict(
-        Sparse.from_dense(path(7).float()),
-        torch.tensor([0, 4, 6]),
-        torch.tensor([0, 0, 1]),
-        torch.tensor([2, 1]),
-    )
-    assert found[1] > found[0]
-    weights = by_rank(found, 0.5, 1.5)
-    assert weights[0] > weights[1]
-
-
-def test_weights_run_down_half_a_cosine():
-    weights = by_rank(torch.tensor([0.3, 0.1, 0.9, 0.4, 0.2]), 0.5, 1.5)
-    expected = [0.5 + 0.5 * (1 + math.cos(math.pi * rank / 4)) for rank in (2, 0, 4, 3, 1)]
-    assert weights.tolist() == pytest.approx(expected)
-    assert by_rank(torch.tensor([0.3]), 0.5, 1.5).tolist() == [1.5]
-
-
-@pytest.mark.parametrize("loss", ["cross_entropy", "reweight", "balanced_softmax"])
+@pytest.mark.parametrize("loss", CLASS_LOSSES)
 def test_the_loss_by_hand(loss):
     task = task_with(9, 4, 1)
     method, found = first_loss(ReNode(loss=loss), task)
@@ -79,6 +27,39 @@ def test_the_loss_by_hand(loss):
         weights = weights * (14 / 3 / counts)[labels]
     each = -logits.log_softmax(1)[range(14), labels]
     assert found == pytest.approx((weights * each).mean().item(), rel=1e-4)
+
+
+def written_out(method, task):
+    """The loss of the logits of all nodes, with nothing taken apart."""
+    labels, counts, margins = task.graph.y[task.train], task.class_counts, method._margins(task)
+    matrix = undirected_adjacency(task.graph.edge_index, task.graph.num_nodes)
+    nodes = task.train.nonzero().flatten()
+    weights = conflict_weights(matrix, nodes, labels, counts, method.least, method.most)
+    raised = torch.zeros(counts.numel())
+    if method.loss == "reweight":
+        weights = weights * (counts.float().mean() * (1 / counts.float()))[labels]
+    if method.loss == "balanced_softmax":
+        raised = counts.float().log()
+
+    def loss(logits):
+        rows = logits[task.train] + raised + margins(logits)
+        return (weights * cross_entropy(rows, labels, reduction="none")).mean()
+
+    return loss
+
+
+@pytest.mark.parametrize("margin", ["none", "tam"])
+@pytest.mark.parametrize("loss", CLASS_LOSSES)
+def test_its_answer_is_that_of_the_loss_written_out(loss, margin, monkeypatch):
+    task = small_task()
+
+    def answer():
+        method = ReNode(loss=loss, margin=margin, least=0.3, max_epochs=12)
+        return method.fit(task, seed=3).predict_proba(task.graph)
+
+    found = answer()
+    monkeypatch.setattr(ReNode, "_loss", written_out)
+    assert torch.equal(found, answer())
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,24 @@ def test_products_and_gradients_equal_the_dense_matrix(attachment, kind, width):
         torch.testing.assert_close(one, other)
 
 
+@given(attachments(), KINDS, KINDS, st.integers(0, 3), st.data())
+def test_new_nodes_can_be_attached_to_a_graph_that_has_some(first, one, other, more, data):
+    known, nodes, new, weights, num_new = first
+    inner = Attached(Sparse.from_dense(known), known.sum(1), nodes, new, weights, num_new, **one)
+    size = known.shape[0] + num_new
+    assert inner.shape == (size, size)
+    links = st.tuples(st.integers(0, size - 1), st.integers(0, max(more - 1, 0)))
+    drawn = data.draw(st.lists(links, max_size=5)) if more else []
+    ends, starts = (torch.tensor([link[i] for link in drawn], dtype=torch.long) for i in (0, 1))
+    ones = torch.ones(len(drawn), dtype=torch.float64)
+    matrix = dense_attached(*first, **one)
+    x = normal(size + more, 2)
+    outer = Attached(inner, matrix.sum(1), ends, starts, ones, more, **other)
+    assert outer.shape == (size + more, size + more)
+    expected = dense_attached(matrix, ends, starts, ones, more, **other) @ x
+    torch.testing.assert_close(outer @ x, expected)
+
+
 @pytest.mark.parametrize("how", ["row", "symmetric"])
 @pytest.mark.parametrize("both_ways", [True, False])
 def test_a_row_without_weights_gives_zeros(how, both_ways):

@@ -51,6 +51,19 @@ def test_links_of_attached_nodes(both_ways, loop):
     assert torch.equal(dense(links_of(attached)), expected)
 
 
+def test_links_of_nodes_attached_to_attached_ones():
+    matrix = closed_graph(random_edges(6, 9), 6)
+    node, new, weight = torch.tensor([4]), torch.tensor([0]), torch.tensor([0.5])
+    inner = Attached(Sparse.from_dense(matrix), matrix.sum(1), node, new, weight, 1, loop=1.0)
+    ends, ones = torch.tensor([6, 2]), torch.ones(2)
+    outer = Attached(inner, torch.ones(7), ends, torch.tensor([0, 0]), ones, 1, both_ways=False)
+    expected = torch.zeros(8, 8, dtype=torch.float64)
+    expected[:7, :7] = dense(links_of(inner))
+    expected[7, 6] = expected[7, 2] = 1
+    assert expected[4, 6] == expected[6, 4] == 0.5
+    assert torch.equal(dense(links_of(outer)), expected)
+
+
 @given(edge_lists(), st.data())
 def test_links_of_repeated_nodes(drawn, data):
     matrix = closed_graph(*drawn)

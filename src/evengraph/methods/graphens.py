@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Literal, final
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +26,7 @@ from evengraph.ops import (
 )
 from evengraph.ops.pairs import Pairs, draw_pairs
 from evengraph.ops.propagate import from_scipy
+from evengraph.ops.virtual import VirtualNodes
 from evengraph.task import Task
 
 
@@ -39,7 +40,8 @@ class GraphENS(MarginMethod):
     target; what the loss is most sensitive to in the target is taken from the source, so that
     the target's class does not leak in. Its neighbours are drawn from those of both, the more
     from the source the more differently the two neighbourhoods are predicted. New nodes listen to
-    known ones and are never heard by them. `margin="tam"` is TAM upon it, for new nodes, too.
+    known ones and are never heard by them. `margin="tam"` is TAM upon it, for new nodes, too;
+    `links="BAT1"` is BAT with it.
 
     Args:
         layers: Graph convolutions.
@@ -52,6 +54,9 @@ class GraphENS(MarginMethod):
             that grows with the divergence is taken from the source.
         backbone: Kind of the convolutions: `gcn` (with means), `sage` (GraphSAGE with means: a
             node's own features have weights of their own) or `gat` (attention, in eight heads).
+        links: `BAT0` or `BAT1`: the graph itself gets labelled virtual nodes of classes, linked in
+            every epoch to nodes at risk, as that variant of BAT does. New nodes are neither mixed
+            of virtual ones nor linked to them. `none`: no virtual nodes.
 
     Shapes:
         task.graph.x: (N, F)
@@ -83,6 +88,7 @@ class GraphENS(MarginMethod):
     temperature: float = 1.0
     masked: float = 0.01
     backbone: Backbone = "gcn"
+    links: Literal["none", "BAT0", "BAT1"] = "none"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -91,18 +97,22 @@ class GraphENS(MarginMethod):
         whole("warmup", self.warmup, 0)
         fraction("dropout", self.dropout)
         fraction("masked", self.masked)
+        one_of("links", self.links, ("none", "BAT0", "BAT1"))
         if not self.temperature > 0:
             raise ValueError(f"temperature must be above 0, got {self.temperature}.")
         one_of("backbone", self.backbone, BACKBONES)
 
     def _fit(self, task: Task) -> None:
-        graph, nodes = task.graph, task.train.nonzero().squeeze(1)
+        graph, nodes = task.graph, task.train_nodes
         labels, x = graph.y[nodes], graph.x.float()[nodes]
         inputs, propagation = self._inputs(graph)
         matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
         neighbours = from_scipy(matrix, x.device, torch.float32)
         around = propagation.rows(nodes)  # means over the neighbourhoods of labelled nodes
-        ones = torch.ones(graph.num_nodes, device=x.device)
+        virtual = None
+        if self.links != "none":
+            sizes = task.class_counts
+            virtual = VirtualNodes(matrix, inputs, nodes, labels, sizes, self.links)
         self.net_ = net = self._fresh_network().to(x.device)
         last = _Last(nodes)
 
@@ -111,23 +121,34 @@ class GraphENS(MarginMethod):
             divergence = self._divergence(last, around, pairs)
             new = self._mix(x, pairs, divergence, last.saliency)
             ends, starts = self._neighbours(neighbours, nodes, pairs, divergence)
-            weights = ones.new_ones(starts.numel())
+            linked: Sparse | Attached = propagation
+            means, clean = new[:0], None
+            if virtual is not None:
+                with torch.no_grad():
+                    clean = net(inputs, propagation)
+                linked, means = virtual.link(clean)
+            ones, weights = x.new_ones(linked.shape[0]), x.new_ones(starts.numel())
             count = pairs.labels.numel()
             attached = Attached(
-                propagation, ones, starts, ends, weights, count, both_ways=False, loop=1.0
+                linked, ones, starts, ends, weights, count, both_ways=False, loop=1.0
             )
-            first = torch.cat([net.project(inputs), net.project(new)])
+            first = torch.cat([net.project(part) for part in (inputs, means, new)])
             embeddings = net.embed(first, attached)
-            with torch.no_grad():  # new nodes are not heard: this is the plain graph's answer
-                score = validation_score(net.linear(embeddings[: graph.num_nodes]), task)
+            with torch.no_grad():
+                if clean is None:  # new nodes are not heard: this is the plain graph's answer
+                    clean = net.linear(embeddings[: graph.num_nodes])
+                score = validation_score(clean, task)
             logits = net.linear(dropout(embeddings, self.dropout))
             known, added = logits.tensor_split([graph.num_nodes])
             last.keep(known, first, net.first.weight)
-            rows, all_labels = torch.cat([known[nodes], added]), torch.cat([labels, pairs.labels])
+            classes = torch.arange(means.shape[0], device=x.device)  # of virtual nodes, if any
+            all_labels = torch.cat([labels, classes, pairs.labels])
+            rows = torch.cat([known[nodes], added])
             if self.margin == "tam" and last.epochs > WARMUP:
-                places = torch.cat([nodes, graph.num_nodes + torch.arange(count, device=x.device)])
-                classes = self._soft_labels(logits, places, all_labels, task.class_counts)
-                rows = rows + self._adjusted((attached @ classes)[places], all_labels)
+                new_places = torch.arange(added.shape[0], device=x.device)
+                places = torch.cat([nodes, graph.num_nodes + new_places])
+                soft = self._soft_labels(logits, places, all_labels, task.class_counts)
+                rows = rows + self._adjusted((attached @ soft)[places], all_labels)
             return cross_entropy(rows, all_labels), score
 
         self._train(net, epoch)

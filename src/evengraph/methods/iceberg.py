@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, final
+from typing import Any, final
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 
 from evengraph.methods.base import at_least, fraction, one_of, whole
 from evengraph.methods.network import BackboneMethod, Inputs
 from evengraph.metrics import validation_score
 from evengraph.nn import CONVS, relu_dropout
-from evengraph.ops import PseudoLabels, Sparse, balanced_softmax
+from evengraph.ops import (
+    PseudoLabels,
+    Sparse,
+    balanced_softmax,
+    labelled_loss,
+    undirected_adjacency,
+)
 from evengraph.ops.attach import Propagation
+from evengraph.ops.labelled import NAMED_LOSSES, NamedLoss
 from evengraph.ops.propagate import Normalisation
 from evengraph.task import Task
 
@@ -35,7 +41,9 @@ class IceBerg(BackboneMethod):
     Args:
         decoupled: Propagate the features many steps before training and learn a plain network on
             them, so that few labels reach far; otherwise two convolutions of `backbone`.
-        loss: Of the labels: `balanced_softmax` or plain `cross_entropy`.
+        loss: Of the labels: `cross_entropy`, `reweight` (times mean class size over class size),
+            `balanced_softmax` or `renode` (`reweight`, with labelled nodes weighed by rank of
+            conflict, as ReNode does by default). That of pseudo-labels stays balanced softmax.
         pseudo_weight: Weight of the loss on pseudo-labels.
         steps: Steps of the decoupled propagation.
         teleport: Share of a node's own features that each step brings back.
@@ -65,21 +73,23 @@ class IceBerg(BackboneMethod):
     hidden: int = 128
     normalisation: Normalisation = "symmetric"
     decoupled: bool = True
-    loss: Literal["balanced_softmax", "cross_entropy"] = "balanced_softmax"
+    loss: NamedLoss = "balanced_softmax"
     pseudo_weight: float = 1.0
     steps: int = 20
     teleport: float = 0.1
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of("loss", self.loss, ("balanced_softmax", "cross_entropy"))
+        one_of("loss", self.loss, NAMED_LOSSES)
         at_least("pseudo_weight", self.pseudo_weight, 0)
         whole("steps", self.steps, 0)
         fraction("teleport", self.teleport)
 
     def _fit(self, task: Task) -> None:
-        labels, counts = task.graph.y[task.train], task.class_counts
-        inputs = self._inputs(task.graph)
+        graph, nodes = task.graph, task.train_nodes
+        matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
+        on_labels = labelled_loss(self.loss, matrix, nodes, graph.y[nodes], task.class_counts)
+        inputs = self._inputs(graph)
         self.net_ = net = self._network(task)
 
         def epoch() -> tuple[Tensor, Tensor]:
@@ -88,10 +98,7 @@ class IceBerg(BackboneMethod):
                 clean = net.classify(first, inputs.propagation)
                 pseudo = above_mean_confidence(clean.softmax(1), ~task.train)
             logits = net.classify(first, inputs.propagation, dropout=True)
-            if self.loss == "balanced_softmax":
-                loss = balanced_softmax(logits[task.train], labels, counts)
-            else:
-                loss = cross_entropy(logits[task.train], labels)
+            loss = on_labels(logits[nodes])
             if pseudo.nodes.numel():
                 sizes = torch.bincount(pseudo.labels, minlength=task.num_classes)
                 balanced = balanced_softmax(logits[pseudo.nodes], pseudo.labels, sizes)

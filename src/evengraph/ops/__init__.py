@@ -1,7 +1,9 @@
 """Pure functions on tensors: the operations that methods are made of."""
 
 from evengraph.ops.attach import Attached, Repeated
+from evengraph.ops.conflict import conflict_weights
 from evengraph.ops.kmeans import cluster_means, kmeans, nearest_mean
+from evengraph.ops.labelled import class_loss, labelled_loss
 from evengraph.ops.links import Links, attend, links_of
 from evengraph.ops.losses import (
     balanced_softmax,
@@ -52,12 +54,14 @@ __all__ = [
     "balanced_pseudo_labels",
     "balanced_softmax",
     "class_balanced",
+    "class_loss",
     "class_prototypes",
     "class_shares",
     "closed",
     "cluster_means",
     "compensated",
     "confident_pseudo_labels",
+    "conflict_weights",
     "copies_of_rare",
     "effective_number_weights",
     "features",
@@ -65,6 +69,7 @@ __all__ = [
     "interpolate",
     "inverse_class_weights",
     "kmeans",
+    "labelled_loss",
     "links_of",
     "log_sizes",
     "logit_adjusted",

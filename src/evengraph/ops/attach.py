@@ -21,7 +21,7 @@ class Attached:
     may carry gradients.
 
     Args:
-        known: Weights among the N nodes.
+        known: Weights among the N nodes; some of them may themselves be attached to others.
         known_sums: Their row sums.
         nodes: The known node of each new edge.
         new: Its new node, from 0 to M - 1.
@@ -37,7 +37,7 @@ class Attached:
         x: (N + M, d)
     """
 
-    known: Sparse
+    known: Sparse | Attached
     known_sums: Tensor
     nodes: Tensor
     new: Tensor
@@ -46,6 +46,12 @@ class Attached:
     both_ways: bool = True
     loop: float = 0.0
     how: Normalisation = "row"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns, new nodes included."""
+        size = self.known.shape[0] + self.num_new
+        return size, size
 
     def __matmul__(self, x: Tensor) -> Tensor:
         num_known = self.known.shape[0]

@@ -66,10 +66,11 @@ def attend(links: Links, scores: Tensor, values: Tensor) -> Tensor:
 def _attached(graph: Attached) -> Links:
     """Links among known nodes, new ones to them, theirs back, and loops of new nodes."""
     num_known, device = graph.known.shape[0], graph.nodes.device
-    hearers, heard = graph.known.entries
+    hearers, heard, weights, _ = links_of(graph.known)
+    if weights is None:
+        weights = torch.ones_like(hearers, dtype=graph.weights.dtype)
     new = num_known + graph.new
-    parts = [(hearers, heard, torch.ones_like(hearers, dtype=graph.weights.dtype))]
-    parts.append((new, graph.nodes, graph.weights))
+    parts = [(hearers, heard, weights), (new, graph.nodes, graph.weights)]
     if graph.both_ways:
         parts.append((graph.nodes, new, graph.weights))
     if graph.loop:

@@ -1,0 +1,113 @@
+"""The loss of labelled nodes by its name, which other parts of a method are put upon."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from evengraph.ops.conflict import conflict_weights
+from evengraph.ops.losses import inverse_class_weights, log_sizes
+
+ClassLoss = Literal["cross_entropy", "reweight", "balanced_softmax"]
+CLASS_LOSSES: tuple[str, ...] = get_args(ClassLoss)
+
+NamedLoss = Literal["cross_entropy", "reweight", "balanced_softmax", "renode"]
+NAMED_LOSSES: tuple[str, ...] = get_args(NamedLoss)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledLoss:
+    """Mean cross-entropy of labelled nodes, for use as `loss(logits)`.
+
+    Args:
+        labels: Their classes.
+        weights: What each node counts; None: all one.
+        raised: What the logit of each class is raised by; None: nothing.
+
+    Shapes:
+        labels, weights: (n,)
+        raised: (C,)
+    """
+
+    labels: Tensor
+    weights: Tensor | None = None
+    raised: Tensor | None = None
+
+    def __call__(self, logits: Tensor, margins: Tensor | None = None) -> Tensor:
+        """The loss of logits of the labelled nodes, with something added to each of them.
+
+        Shapes:
+            logits: (n, C)
+            margins: (n, C) or ()
+        """
+        for added in (self.raised, margins):
+            if added is not None:
+                logits = logits + added
+        if self.weights is None:
+            return cross_entropy(logits, self.labels)
+        return (self.weights * cross_entropy(logits, self.labels, reduction="none")).mean()
+
+
+def class_loss(
+    name: ClassLoss, labels: Tensor, class_counts: Tensor, weights: Tensor | None = None
+) -> LabelledLoss:
+    """A loss that knows classes by their sizes alone.
+
+    Args:
+        name: `cross_entropy`, `reweight` (times mean class size over class size) or
+            `balanced_softmax`.
+        labels: Classes of the labelled nodes.
+        class_counts: Sizes of the classes.
+        weights: What each node counts besides; None: all one.
+
+    Shapes:
+        labels, weights: (n,)
+        class_counts: (C,)
+    """
+    if name == "reweight":
+        each = (class_counts.float().mean() * inverse_class_weights(class_counts))[labels]
+        weights = each if weights is None else weights * each
+    raised = log_sizes(class_counts) if name == "balanced_softmax" else None
+    return LabelledLoss(labels, weights, raised)
+
+
+def labelled_loss(
+    name: NamedLoss,
+    adjacency: sp.spmatrix,
+    nodes: Tensor,
+    labels: Tensor,
+    class_counts: Tensor,
+    added: Tensor | None = None,
+) -> LabelledLoss:
+    """A loss that may know where in the graph the labelled nodes are.
+
+    Args:
+        name: One of `class_loss`, or `renode`: `reweight`, with nodes weighed by how little of
+            other classes they meet.
+        adjacency: Of the graph, undirected and without self-loops.
+        nodes: Those with labels.
+        labels: Their classes.
+        class_counts: Labelled nodes of each class.
+        added: Classes of nodes beyond the graph, whose logits follow. They are counted in the
+            sizes of their classes, and no conflict changes what they weigh.
+
+    Shapes:
+        adjacency: (N, N)
+        nodes, labels: (n,)
+        class_counts: (C,)
+        added: (m,)
+    """
+    weights = None
+    if name == "renode":
+        weights = conflict_weights(adjacency, nodes, labels, class_counts)
+    if added is not None:
+        labels = torch.cat([labels, added])
+        class_counts = class_counts + torch.bincount(added, minlength=class_counts.numel())
+        if weights is not None:
+            weights = torch.cat([weights, weights.new_ones(added.numel())])
+    return class_loss("reweight" if name == "renode" else name, labels, class_counts, weights)
