@@ -30,19 +30,6 @@ def task_with(*counts, num_nodes=150, seed=1):
     return task
 
 
-def dense_graph(graph):
-    return dense_adjacency(graph.edge_index, graph.num_nodes, undirected=True)
-
-
-def dense_propagation(graph, how="row"):
-    return DENSE[how](dense_graph(graph))
-
-
-def labelled(task):
-    """The labelled nodes and their classes."""
-    return task.train.nonzero().flatten(), task.graph.y[task.train]
-
-
 def by_conflict(task):
     """What ReNode's defaults weigh the labelled nodes with, by the whole inverse matrix."""
     (nodes, labels), counts = labelled(task), task.class_counts.tolist()
@@ -55,6 +42,19 @@ def by_conflict(task):
     ]
     angles = [math.pi * sorted(met).index(value) / (len(met) - 1) for value in met]
     return torch.tensor([0.5 + (1 + math.cos(angle)) / 2 for angle in angles])
+
+
+def dense_graph(graph):
+    return dense_adjacency(graph.edge_index, graph.num_nodes, undirected=True)
+
+
+def dense_propagation(graph, how="row"):
+    return DENSE[how](dense_graph(graph))
+
+
+def labelled(task):
+    """The labelled nodes and their classes."""
+    return task.train.nonzero().flatten(), task.graph.y[task.train]
 
 
 def dense_conv(conv, x, matrix, links=None):

@@ -15,27 +15,32 @@ from oracles import (
 from torch.nn.functional import cross_entropy
 
 from evengraph.methods import IceBerg
-from evengraph.methods.iceberg import above_mean_confidence
+from evengraph.methods.iceberg import doubly_balanced, trusted
 from evengraph.ops.labelled import NAMED_LOSSES
+from evengraph.rng import generator
 from small_graphs import small_task
 
 
-def test_trusted_are_those_above_the_mean_of_the_unlabelled():
-    probabilities = torch.tensor([[0.99, 0.01], [0.9, 0.1], [0.4, 0.6], [0.25, 0.75], [0.5, 0.5]])
-    unlabelled = torch.tensor([False, True, True, True, True])  # their mean is 0.6875
-    found = above_mean_confidence(probabilities, unlabelled)
-    assert found.nodes.tolist() == [1, 3]
-    assert found.labels.tolist() == [0, 1]
+def test_trusted_are_those_above_the_mean():
+    confidence = torch.tensor([0.9, 0.6, 0.75, 0.5])  # their mean is 0.6875
+    assert trusted(confidence).tolist() == [True, False, True, False]
 
 
-def test_equally_sure_nodes_are_all_trusted():
-    found = above_mean_confidence(torch.full((4, 2), 0.5), torch.tensor([True] * 4))
-    assert found.nodes.tolist() == [0, 1, 2, 3]
+@pytest.mark.parametrize("confidence", [0.5, 0.1, 1 / 3, 0.7])
+def test_equally_sure_nodes_are_all_trusted(confidence):
+    assert trusted(torch.full((1001,), confidence)).all()
 
 
-def test_nobody_is_unlabelled():
-    found = above_mean_confidence(torch.full((2, 2), 0.5), torch.tensor([False] * 2))
-    assert found.nodes.numel() == 0
+def test_those_that_do_not_count_change_nothing():
+    logits = torch.randn(6, 3, generator=generator(0)).requires_grad_()
+    predicted = torch.tensor([0, 1, 2, 0, 1, 1])
+    counted = torch.tensor([True, True, False, True, False, True])  # nobody of class 2
+    loss = doubly_balanced(logits, predicted, counted)
+    shifted = logits[counted][:, :2] + torch.tensor([2.0, 2.0]).log()
+    torch.testing.assert_close(loss, cross_entropy(shifted, predicted[counted]))
+    (gradient,) = torch.autograd.grad(loss, logits)
+    assert gradient.isfinite().all()
+    assert (gradient[~counted] == 0).all() and (gradient[:, 2] == 0).all()
 
 
 @pytest.mark.parametrize("decoupled", [True, False])

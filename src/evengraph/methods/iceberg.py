@@ -15,7 +15,6 @@ from evengraph.methods.network import BackboneMethod, Inputs
 from evengraph.metrics import validation_score
 from evengraph.nn import CONVS, relu_dropout
 from evengraph.ops import (
-    PseudoLabels,
     Sparse,
     balanced_softmax,
     labelled_loss,
@@ -92,20 +91,19 @@ class IceBerg(BackboneMethod):
         inputs = self._inputs(graph)
         self.net_ = net = self._network(task)
 
+        others = (~task.train).nonzero().squeeze(1)  # those to choose on at least
+
         def epoch() -> tuple[Tensor, Tensor]:
             first = net.encoder(*inputs)  # no dropout before it: both passes share it
             with torch.no_grad():
                 clean = net.classify(first, inputs.propagation)
-                pseudo = above_mean_confidence(clean.softmax(1), ~task.train)
+                confidence, predicted = clean[others].softmax(1).max(1)
             logits = net.classify(first, inputs.propagation, dropout=True)
-            loss = on_labels(logits[nodes])
-            if pseudo.nodes.numel():
-                sizes = torch.bincount(pseudo.labels, minlength=task.num_classes)
-                balanced = balanced_softmax(logits[pseudo.nodes], pseudo.labels, sizes)
-                loss = loss + self.pseudo_weight * balanced
+            balanced = doubly_balanced(logits[others], predicted, trusted(confidence))
+            loss = on_labels(logits[nodes]) + self.pseudo_weight * balanced
             return loss, validation_score(clean, task)
 
-        self._train(net, epoch)
+        self._train(net, epoch, steady=True)
 
     def _inputs(self, graph: Data) -> Inputs:
         if not self.decoupled:
@@ -122,17 +120,23 @@ class IceBerg(BackboneMethod):
         return _TwoLayers(layer, *widths, self.dropout)
 
 
-def above_mean_confidence(probabilities: Tensor, unlabelled: Tensor) -> PseudoLabels:
-    """Unlabelled nodes that are predicted with at least their mean confidence.
+def trusted(confidence: Tensor) -> Tensor:
+    """Which nodes are predicted with at least their mean confidence, bool, (n,)."""
+    return confidence >= confidence.mean().clamp(max=confidence.max())  # a mean is rounded
+
+
+def doubly_balanced(logits: Tensor, predicted: Tensor, counted: Tensor) -> Tensor:
+    """Balanced softmax of pseudo-labels with their own class sizes, a mean over those that count.
 
     Shapes:
-        probabilities: (N, C)
-        unlabelled: bool, (N,)
+        logits: (n, C)
+        predicted: int64, (n,)
+        counted: bool, (n,), at least one
     """
-    nodes = unlabelled.nonzero().squeeze(1)
-    confidence, labels = probabilities[nodes].max(dim=1)
-    sure = confidence >= confidence.mean()
-    return PseudoLabels(nodes[sure], labels[sure])
+    classes = torch.arange(logits.shape[1], device=logits.device)
+    sizes = ((predicted.unsqueeze(1) == classes) & counted.unsqueeze(1)).sum(0)
+    losses = balanced_softmax(logits, predicted, sizes, reduction="none")
+    return torch.where(counted, losses, 0.0).sum() / counted.sum()
 
 
 class _TwoLayers(nn.Module):
