@@ -118,6 +118,18 @@ def test_weight_decay_reaches_the_weights():
     assert module.weight.item() == pytest.approx(4.7, abs=1e-3)
 
 
+def test_a_module_may_keep_its_weights_from_decaying():
+    module = torch.nn.ModuleList([Tiny(), Tiny()])
+    module[1].decays = False
+    with torch.no_grad():
+        for weight in module.parameters():
+            weight.fill_(5.0)
+    total = lambda: sum(weight.sum() for weight in module.parameters())  # noqa: E731
+    zero = lambda: (0 * total(), -total().detach())  # noqa: E731
+    train(module, zero, learning_rate=0.1, weight_decay=0.1, max_epochs=3, patience=9)
+    assert [tiny.weight.item() for tiny in module] == pytest.approx([4.7, 5.0], abs=1e-3)
+
+
 def test_interrupt_keeps_the_best_so_far():
     module, weights, history = run([0.1, 0.8, 0.2, KeyboardInterrupt()])
     assert history.interrupted

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from evengraph.nn.layers import Noise
 from evengraph.ops.propagate import has_kernels
-from evengraph.training import History, uninterrupted
+from evengraph.training import History, decays, uninterrupted
 
 DECAY = 0.9, 0.999  # of Adam's two means
 SMALL = 1e-8
@@ -59,7 +59,7 @@ class Replicas(ABC, Generic[R]):
         net: The stacked network.
         slots: How many runs fit.
         learning_rate: Adam's step.
-        weight_decay: Weight decay on all parameters.
+        weight_decay: As in `train`.
         max_epochs: Steps at most.
         patience: Epochs without improvement before a run stops.
     """
@@ -75,7 +75,7 @@ class Replicas(ABC, Generic[R]):
         patience: int,
     ) -> None:
         self.net, self.slots = net, slots
-        self.learning_rate, self.weight_decay = learning_rate, weight_decay
+        self.learning_rate, self.decays = learning_rate, decays(net, weight_decay)
         self.max_epochs, self.patience = max_epochs, patience
         self.weights = list(net.parameters())
         self.live = [*self.weights, *net.buffers()]
@@ -338,13 +338,14 @@ class Replicas(ABC, Generic[R]):
         rate = (self.learning_rate / (1 - DECAY[0] ** counts)).float()
         root = (1 - DECAY[1] ** counts).sqrt().float()
         kept = self.kept[: len(self.weights)]
-        for tensors in zip(self.weights, gradients, self.mean, self.square, kept, strict=True):
+        all_tensors = zip(self.weights, gradients, self.mean, self.square, kept, strict=True)
+        for tensors, decay in zip(all_tensors, self.decays, strict=True):
             step(
                 *tensors,
                 best,
                 rate,
                 root,
-                weight_decay=self.weight_decay,
+                weight_decay=decay,
                 decay=DECAY,
                 small=SMALL,
             )

@@ -7,7 +7,7 @@ import math
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from time import perf_counter
 from types import FrameType
@@ -91,7 +91,7 @@ def train(
         module: What to train; the best weights and buffers are put back into it.
         epoch: Gives the loss, with gradients, and the score, the larger the better.
         learning_rate: Adam's step.
-        weight_decay: Weight decay on all parameters.
+        weight_decay: Weight decay, but of modules that say `decays = False`.
         max_epochs: Steps at most.
         patience: Epochs without improvement before stopping.
         on_epoch: Called after every epoch.
@@ -100,40 +100,57 @@ def train(
             never wait for the device: then a card replays a recorded one, at a fraction of the
             time.
     """
-    optimizer = torch.optim.Adam(
-        module.parameters(), lr=learning_rate, weight_decay=weight_decay, fused=True
-    )
+    each = list(zip(module.parameters(), decays(module, weight_decay), strict=True))
+    groups = [
+        {"params": [weight for weight, own in each if own == decay], "weight_decay": decay}
+        for decay in dict.fromkeys(own for _, own in each)
+    ]
+    optimizer = torch.optim.Adam(groups, lr=learning_rate, fused=True)
     history = History(max_epochs=max_epochs, patience=patience, main=main)
     best = _Best(module)
     step: _Step | _Recorded = _Step(epoch, optimizer)
-    steady = steady and next(module.parameters()).is_cuda
+    device = next(module.parameters()).device
+    steady = steady and device.type == "cuda"
     started = perf_counter()
     try:
-        for index in range(max_epochs + 1):
-            if steady and index == RECORD_AFTER:
-                with uninterrupted():
-                    step = _Recorded(epoch, optimizer)
-            loss_value, score_value = step.look()
-            if not math.isfinite(loss_value):
-                raise FloatingPointError(
-                    f"The loss became {loss_value} in epoch {index}; try a smaller learning_rate."
-                )
-            if history.append(loss_value, score_value):
-                best.keep()
-            if on_epoch is not None:
-                on_epoch(history)
-            if index == max_epochs or index - history.first_best_epoch > patience:
-                break
-            step.descend()
+        with _own_stream(device) if steady else nullcontext() as stream:
+            for index in range(max_epochs + 1):
+                if stream and index == RECORD_AFTER:
+                    with uninterrupted():
+                        step = _Recorded(epoch, optimizer, stream)
+                loss, score = step.look()
+                if not math.isfinite(loss):
+                    raise FloatingPointError(
+                        f"The loss became {loss} in epoch {index}; try a smaller learning_rate."
+                    )
+                if history.append(loss, score):
+                    best.keep()
+                if on_epoch is not None:
+                    on_epoch(history)
+                if index == max_epochs or index - history.first_best_epoch > patience:
+                    break
+                step.descend()
     except KeyboardInterrupt:
         if not history.loss:  # nothing to keep yet
             raise
         history.interrupted = True
         del history.score[len(history.loss) :], history.loss[len(history.score) :]
+    optimizer.zero_grad()  # gradients may lie in a recording's memory
     best.restore()
     history.seconds = perf_counter() - started
     logger.debug("best epoch %d of %d", history.best_epoch, history.epochs)
     return history
+
+
+def decays(module: nn.Module, weight_decay: float) -> list[float]:
+    """The weight decay of each parameter: none in modules that say `decays = False`."""
+    spared = {
+        id(weight)
+        for part in module.modules()
+        if not getattr(part, "decays", True)
+        for weight in part.parameters()
+    }
+    return [0.0 if id(weight) in spared else weight_decay for weight in module.parameters()]
 
 
 def follow(
@@ -184,6 +201,7 @@ class _Step:
     def descend(self) -> None:
         """Change the weights."""
         self.loss.backward()
+        del self.loss  # and all that led to it
         self.optimizer.step()
 
 
@@ -193,10 +211,12 @@ class _Recorded:
     Most of a small epoch is waiting for the next kernel to be started; a graph starts them all.
     """
 
-    def __init__(self, epoch: Epoch, optimizer: torch.optim.Optimizer) -> None:
+    def __init__(
+        self, epoch: Epoch, optimizer: torch.optim.Optimizer, stream: torch.cuda.Stream
+    ) -> None:
         weights = [weight for group in optimizer.param_groups for weight in group["params"]]
         self.optimizer, self.graph = optimizer, torch.cuda.CUDAGraph()
-        with torch.cuda.device(weights[0].device), torch.cuda.graph(self.graph):
+        with torch.cuda.graph(self.graph, stream=stream):
             loss, score = epoch()
             gradients = torch.autograd.grad(loss, weights, allow_unused=True)
             self.values = torch.stack([loss.detach(), score.to(loss)])
@@ -212,6 +232,19 @@ class _Recorded:
     def descend(self) -> None:
         """Change the weights."""
         self.optimizer.step()
+
+
+@contextmanager
+def _own_stream(device: torch.device) -> Iterator[torch.cuda.Stream]:
+    """A stream of a card that a block has to itself; only on such a one work can be recorded."""
+    with torch.cuda.device(device):
+        stream, usual = torch.cuda.Stream(), torch.cuda.current_stream()
+        stream.wait_stream(usual)
+        try:
+            with torch.cuda.stream(stream):
+                yield stream
+        finally:
+            usual.wait_stream(stream)
 
 
 @contextmanager

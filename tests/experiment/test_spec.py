@@ -68,6 +68,20 @@ def test_a_file_needs_little(tmp_path):
     assert (spec.entries[0].label, spec.setups[0].imbalance) == ("GCN", "step")
 
 
+def test_fields_of_all_methods(tmp_path):
+    path = tmp_path / "shared.toml"
+    setup, shared = '[[setup]]\ndataset = "toy"\n', "[fields]\npatience = 7\nhidden = 8\n"
+    own = '[[method]]\nname = "mlp"\nfields.hidden = 16\n'
+    path.write_text(f'{shared}{setup}[[method]]\nname = "gcn"\n{own}')
+    assert [dict(one.fields) for one in read_spec(str(path)).entries] == [
+        {"patience": 7, "hidden": 8},
+        {"patience": 7, "hidden": 16},
+    ]
+    path.write_text(f'{shared}{setup}[[method]]\nname = "boosting"\n')
+    with pytest.raises(ValueError, match="line 3.*hidden"):
+        read_spec(str(path))
+
+
 # Mistakes. A line that is wrong ends in "# here"; BASE is a file without one.
 
 BASE = """

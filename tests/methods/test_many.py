@@ -45,6 +45,16 @@ def test_runs_of_a_kind_are_fitted_together(as_on_a_card):
         assert not hasattr(method, "_callbacks")
 
 
+@pytest.mark.parametrize("network", ["comparison", "plain"])
+def test_either_network_is_fitted_together(as_on_a_card, network):
+    fields = {"max_epochs": 30, "dropout": 0.0, "weight_decay": 0.1, "network": network}
+    task, methods = small_task(), [GCN(**fields) for _ in range(3)]
+    fit_many(methods, [task] * 3, seeds=range(3), slots=2)
+    for seed, method in enumerate(methods):
+        alone = GCN(**fields).fit(task, seed=seed)
+        assert method.history_[0].loss == pytest.approx(alone.history_[0].loss, rel=1e-4)
+
+
 def test_test_labels_are_out_of_reach_of_a_group(as_on_a_card):
     task = small_task()
     labels = torch.where(task.train | task.val, task.graph.y, (task.graph.y + 1) % 3)

@@ -155,7 +155,7 @@ class _Reader:
 
     def spec(self, name: str, quick: bool) -> Spec:
         content = self.content
-        allowed = ("title", "draws", "seeds", "map", "setup", "method", "quick")
+        allowed = ("title", "draws", "seeds", "map", "fields", "setup", "method", "quick")
         self._known(content, allowed, "key", ())
         draws = content.get("draws", "comparison")
         if draws not in DRAWS:
@@ -219,10 +219,12 @@ class _Reader:
             self._refuse(f"{chosen[0]} and {chosen[1]} exclude each other", (*where, chosen[1]))
         for table in ("fields", "grid", "search", "vary"):
             self._check_table(method, part.get(table, {}), table, where)
+        shared = self.content.get("fields", {})
+        self._check_table(method, shared, "fields", ())
         return Entry(
             label=str(part.get("label", METHODS[method].title)),
             method=method,
-            fields=part.get("fields", {}),
+            fields={**shared, **part.get("fields", {})},
             grid=part.get("grid", {}),
             search=part.get("search", {}),
             vary=part.get("vary", {}),

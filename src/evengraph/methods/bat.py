@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from evengraph.methods.base import one_of
-from evengraph.methods.network import BackboneMethod
+from evengraph.methods.network import FreeMethod
 from evengraph.metrics import validation_score
 from evengraph.ops import labelled_loss, undirected_adjacency
 from evengraph.ops.attach import Stacked
@@ -20,7 +20,7 @@ from evengraph.task import Task
 
 @final
 @dataclass(kw_only=True)
-class BAT(BackboneMethod):
+class BAT(FreeMethod):
     """Link nodes whose predictions are at risk to a virtual node of what they may be instead.
 
     Rare classes suffer because labels are far away or the neighbours are of other classes, not

@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 
 from evengraph.methods.base import same_graph, whole
-from evengraph.methods.network import BackboneMethod, Inputs
+from evengraph.methods.network import FreeMethod, Inputs
 from evengraph.ops import (
     Copies,
     Repeated,
@@ -28,7 +28,7 @@ from evengraph.task import Task
 
 
 @dataclass(kw_only=True)
-class EnlargedGraph(BackboneMethod):
+class EnlargedGraph(FreeMethod):
     """Trains on the graph plus copies of labelled nodes, with the links of their originals.
 
     Args:

@@ -15,7 +15,7 @@ from evengraph.methods.base import fraction, one_of, whole
 from evengraph.methods.folder import packed, unpack
 from evengraph.methods.margin import WARMUP, MarginMethod
 from evengraph.metrics import validation_score
-from evengraph.nn import BACKBONES, CONVS, Backbone, GraphConv
+from evengraph.nn import BACKBONES, PYG_CONVS, Backbone
 from evengraph.ops import (
     Attached,
     Sparse,
@@ -238,15 +238,6 @@ class _Last:
         projected.register_hook(on_gradient)
 
 
-class _Conv(GraphConv):
-    """GCN's convolution with Glorot weights and a bias of zero, as the original has it."""
-
-    def start(self) -> None:
-        """Draw the weights."""
-        nn.init.xavier_uniform_(self.weight)
-        nn.init.zeros_(self.bias)
-
-
 class _Network(nn.Module):
     """Convolutions with ReLU after each, and a linear layer."""
 
@@ -254,7 +245,7 @@ class _Network(nn.Module):
         self, num_features: int, hidden: int, num_classes: int, layers: int, backbone: Backbone
     ) -> None:
         super().__init__()
-        conv = _Conv if backbone == "gcn" else CONVS[backbone]
+        conv = PYG_CONVS[backbone]
         self.first: Any = conv(num_features, hidden)
         self.others = nn.ModuleList(conv(hidden, hidden) for _ in range(layers - 1))
         self.linear = nn.Linear(hidden, num_classes)

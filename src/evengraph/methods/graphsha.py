@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from evengraph.methods.base import at_least, fraction, whole
-from evengraph.methods.network import BackboneMethod
+from evengraph.methods.network import FreeMethod
 from evengraph.metrics import validation_score
 from evengraph.ops import Attached, closed, normalised, sample_neighbours, undirected_adjacency
 from evengraph.ops.attach import Stacked
@@ -25,7 +25,7 @@ from evengraph.task import Task
 
 @final
 @dataclass(kw_only=True)
-class GraphSHA(BackboneMethod):
+class GraphSHA(FreeMethod):
     """Make rare classes larger with hard examples: features of a neighbour class, own neighbours.
 
     In every epoch a new node of a rare class starts from an anchor, a labelled node of the class

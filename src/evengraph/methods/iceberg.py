@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -13,9 +12,8 @@ from torch_geometric.data import Data
 from evengraph.methods.base import at_least, fraction, one_of, whole
 from evengraph.methods.network import BackboneMethod, Inputs
 from evengraph.metrics import validation_score
-from evengraph.nn import CONVS, relu_dropout
+from evengraph.nn import PYG_CONVS, PlainNetwork
 from evengraph.ops import (
-    Sparse,
     balanced_softmax,
     labelled_loss,
     undirected_adjacency,
@@ -55,10 +53,9 @@ class IceBerg(BackboneMethod):
         O(N F h) an epoch and O(E F) a step of propagation, once; with convolutions as GCN.
 
     Departs:
-        Weight decay is on all weights, not on those of the first layer alone; training and
-        selection are those of the comparison. The network is not: it has two convolutions and
-        nothing after them, as published, since Double Balancing loses several points on the
-        comparison's, with its linear layer. A class that nobody is taken for is left out of the
+        Selection is that of the comparison. The network is not: it has two convolutions and
+        nothing after them, and its second layer does not decay, as published; Double Balancing
+        loses several points on the comparison's, with its linear layer. A class that nobody is taken for is left out of the
         loss on pseudo-labels. The noise-tolerant term, which the public scripts leave out, is not
         here.
 
@@ -115,9 +112,9 @@ class IceBerg(BackboneMethod):
         return Inputs(x, propagation)
 
     def _fresh_network(self) -> Any:
-        layer = _Pointwise if self.decoupled else CONVS[self.backbone]
+        layer = _Pointwise if self.decoupled else PYG_CONVS[self.backbone]
         widths = self.num_features_, self.hidden, self.num_classes_
-        return _TwoLayers(layer, *widths, self.dropout)
+        return PlainNetwork(layer, *widths, self.dropout)
 
 
 def trusted(confidence: Tensor) -> Tensor:
@@ -137,32 +134,6 @@ def doubly_balanced(logits: Tensor, predicted: Tensor, counted: Tensor) -> Tenso
     sizes = ((predicted.unsqueeze(1) == classes) & counted.unsqueeze(1)).sum(0)
     losses = balanced_softmax(logits, predicted, sizes, reduction="none")
     return torch.where(counted, losses, 0.0).sum() / counted.sum()
-
-
-class _TwoLayers(nn.Module):
-    """A layer, ReLU, dropout and another layer, in the manner of GraphNetwork."""
-
-    def __init__(
-        self,
-        layer: Callable[[int, int], nn.Module],
-        num_features: int,
-        hidden: int,
-        num_classes: int,
-        dropout: float,
-    ) -> None:
-        super().__init__()
-        self.encoder, self.last = layer(num_features, hidden), layer(hidden, num_classes)
-        self.dropout = dropout
-
-    def forward(self, x: Tensor | Sparse, propagation: Propagation) -> Tensor:
-        """Logits of all nodes, without dropout."""
-        return self.classify(self.encoder(x, propagation), propagation)
-
-    def classify(self, first: Tensor, propagation: Propagation, *, dropout: bool = False) -> Tensor:
-        """Logits from the first layer's output before its activation."""
-        hidden = relu_dropout(first, self.dropout, training=dropout)
-        logits: Tensor = self.last(hidden, propagation)
-        return logits
 
 
 class _Pointwise(nn.Module):

@@ -11,16 +11,17 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from evengraph.methods.base import Fit, Method
-from evengraph.methods.network import BackboneMethod, Inputs
+from evengraph.methods.network import FreeMethod, Inputs
 from evengraph.methods.task_replicas import TaskReplicas, TaskRun
 from evengraph.nn import GraphNetwork
+from evengraph.ops.propagate import scatter_sum
 from evengraph.rng import seeded
 from evengraph.task import Task
 from evengraph.training import History
 
 
 @dataclass(kw_only=True)
-class LabelledMethod(BackboneMethod):
+class LabelledMethod(FreeMethod):
     """The comparison's network and cross-entropy of the labelled nodes.
 
     A method says what is special of a class: its weight in the mean, what its logit is raised by
@@ -56,7 +57,8 @@ class LabelledMethod(BackboneMethod):
         return loss
 
     def _answer(self, logits: Tensor) -> Tensor:
-        counts = torch.bincount(self.labelled_.labels, minlength=self.num_classes_)
+        labels = self.labelled_.labels  # counted without waiting for the device
+        counts = scatter_sum(torch.ones_like(labels), labels, self.num_classes_)
         lowered = self._lowered(counts)
         return logits if lowered is None else logits - lowered
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +13,15 @@ from torch_geometric.data import Data
 from evengraph.methods.base import Method, fraction, one_of, whole
 from evengraph.methods.folder import packed, unpack
 from evengraph.metrics import validation_score
-from evengraph.nn import BACKBONES, Backbone, EdgeDecoder, GraphNetwork, Reconstruction
+from evengraph.nn import (
+    BACKBONES,
+    PYG_CONVS,
+    Backbone,
+    EdgeDecoder,
+    GraphNetwork,
+    PlainNetwork,
+    Reconstruction,
+)
 from evengraph.ops import Sparse, features, normalised, undirected_adjacency
 from evengraph.ops.attach import Propagation
 from evengraph.ops.propagate import Normalisation
@@ -152,3 +160,26 @@ class BackboneMethod(NetworkMethod):
 
     def _backbone(self) -> Backbone:
         return self.backbone
+
+
+@dataclass(kw_only=True)
+class FreeMethod(BackboneMethod):
+    """A method that any network of two convolutions will do for.
+
+    Args:
+        network: `comparison` has a linear layer after the convolutions; `plain` has nothing after
+            them, starts as PyG's layers do and lets the second keep its weights undecayed, as the
+            papers on public splits have it.
+    """
+
+    network: Literal["comparison", "plain"] = "comparison"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("network", self.network, ("comparison", "plain"))
+
+    def _fresh_network(self) -> Any:
+        if self.network == "comparison":
+            return super()._fresh_network()
+        widths = self.num_features_, self.hidden, self.num_classes_
+        return PlainNetwork(PYG_CONVS[self.backbone], *widths, self.dropout)

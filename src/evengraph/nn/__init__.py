@@ -1,6 +1,13 @@
 """Layers and networks that methods are built from."""
 
-from evengraph.nn.backbones import BACKBONES, CONVS, AttentionConv, Backbone, SageConv
+from evengraph.nn.backbones import (
+    BACKBONES,
+    CONVS,
+    PYG_CONVS,
+    AttentionConv,
+    Backbone,
+    SageConv,
+)
 from evengraph.nn.connectivity import (
     SemanticLayer,
     StructuralLayer,
@@ -8,19 +15,23 @@ from evengraph.nn.connectivity import (
 )
 from evengraph.nn.decoders import EdgeDecoder, Reconstruction
 from evengraph.nn.graphnetwork import GraphNetwork
-from evengraph.nn.layers import GraphClassifier, GraphConv, relu_dropout
+from evengraph.nn.layers import GlorotConv, GraphClassifier, GraphConv, relu_dropout
+from evengraph.nn.plain import PlainNetwork
 from evengraph.nn.unified import Connectivity, UnifiedNetwork
 
 __all__ = [
     "BACKBONES",
     "CONVS",
+    "PYG_CONVS",
     "AttentionConv",
     "Backbone",
     "Connectivity",
     "EdgeDecoder",
+    "GlorotConv",
     "GraphClassifier",
     "GraphConv",
     "GraphNetwork",
+    "PlainNetwork",
     "Reconstruction",
     "SageConv",
     "SemanticLayer",

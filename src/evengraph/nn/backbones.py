@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu
 
-from evengraph.nn.layers import GraphConv
+from evengraph.nn.layers import GlorotConv, GraphConv
 from evengraph.ops.attach import Propagation
 from evengraph.ops.links import attend, links_of
 from evengraph.ops.propagate import Sparse, take
@@ -109,3 +109,6 @@ class AttentionConv(nn.Module):
 Conv = type[GraphConv] | type[SageConv] | type[AttentionConv]
 
 CONVS: dict[str, Conv] = {"gcn": GraphConv, "sage": SageConv, "gat": AttentionConv}
+
+PYG_CONVS: dict[str, Conv] = {**CONVS, "gcn": GlorotConv}
+"""The same, GCN's with the start that PyG gives it."""

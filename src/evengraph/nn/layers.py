@@ -146,6 +146,15 @@ class GraphConv(nn.Module):
         return propagation @ projected + self.bias.unsqueeze(-2)
 
 
+class GlorotConv(GraphConv):
+    """The same with Glorot weights and a bias of zero, as PyG's convolutions start."""
+
+    def start(self) -> None:
+        """Draw the weights."""
+        nn.init.xavier_uniform_(self.weight)
+        nn.init.zeros_(self.bias)
+
+
 class GraphClassifier(nn.Module):
     """A graph convolution, GCN's or another of the same signature, ReLU, dropout, a linear layer.
 
