@@ -21,6 +21,7 @@ def test_every_method_can_be_described(name):
 def test_fields_come_with_their_defaults():
     assert describe_method("lte4g").fields["high_degree"] == 6
     own = {"hidden": 64, "dropout": 0.5, "normalisation": "row", "backbone": "gcn"}
+    own |= {"network": "comparison"}
     assert describe_method("gcn").fields == own | training_fields()
     assert "averages" in describe_method("lte4g").meanings["normalisation"]
     assert training_fields()["patience"] == 1000

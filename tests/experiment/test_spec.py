@@ -78,7 +78,7 @@ def test_fields_of_all_methods(tmp_path):
         {"patience": 7, "hidden": 16},
     ]
     path.write_text(f'{shared}{setup}[[method]]\nname = "boosting"\n')
-    with pytest.raises(ValueError, match="line 3.*hidden"):
+    with pytest.raises(ValueError, match=r"line 3.*hidden"):
         read_spec(str(path))
 
 

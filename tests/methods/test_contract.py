@@ -16,7 +16,7 @@ import evengraph.methods
 from evengraph.data import toy
 from evengraph.methods import METHODS, Method
 from evengraph.methods.margin import MarginMethod
-from evengraph.methods.network import BackboneMethod, NetworkMethod
+from evengraph.methods.network import BackboneMethod, FreeMethod, NetworkMethod
 from evengraph.metrics import validation_score
 from small_graphs import QUICK, graph_of, normal, small_task
 
@@ -422,7 +422,7 @@ def test_it_is_documented(name):
     assert {"Shapes", "Cost", "Reference"} <= set(sections)
     shared = {
         field.name
-        for base in (Method, NetworkMethod, BackboneMethod, MarginMethod)
+        for base in (Method, NetworkMethod, BackboneMethod, FreeMethod, MarginMethod)
         if issubclass(method, base)
         for field in dataclasses.fields(base)
     }

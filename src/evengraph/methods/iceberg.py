@@ -55,9 +55,9 @@ class IceBerg(BackboneMethod):
     Departs:
         Selection is that of the comparison. The network is not: it has two convolutions and
         nothing after them, and its second layer does not decay, as published; Double Balancing
-        loses several points on the comparison's, with its linear layer. A class that nobody is taken for is left out of the
-        loss on pseudo-labels. The noise-tolerant term, which the public scripts leave out, is not
-        here.
+        loses several points on the comparison's, with its linear layer. A class that nobody is
+        taken for is left out of the loss on pseudo-labels. The noise-tolerant term, which the
+        public scripts leave out, is not here.
 
     Reference:
         Li, Chen, Zhao, Wang, Liu, Zhang, Zhou and Yu, "IceBerg: Debiased Self-Training for
