@@ -63,11 +63,11 @@ class ReNode(LabelledMethod, MarginMethod):
 
     def _loss(self, task: Task) -> Callable[[Tensor], Tensor]:
         graph, counts, margins = task.graph, task.class_counts, self._margins(task)
-        nodes, labels = task.train_nodes, graph.y[task.train]
+        nodes, labels = task.train_nodes, graph.y[task.train_nodes]
         matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
         weights = conflict_weights(matrix, nodes, labels, counts, self.least, self.most)
         loss = class_loss(self.loss, labels, counts, weights)
-        return lambda logits: loss(logits[task.train], margins(logits))
+        return lambda logits: loss(logits[nodes], margins(logits))
 
     @property
     def _batches(self) -> bool:
