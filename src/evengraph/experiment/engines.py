@@ -263,9 +263,17 @@ def _parted(jobs: Iterable[Job], device: torch.device) -> tuple[list[Job], list[
     """What can be trained side by side with others of its kind, and what cannot."""
     parts: tuple[list[Job], list[Job]] = [], []
     for job in jobs:
-        able = METHODS[job.method]._fit_together is not Method._fit_together
-        parts[0 if able and can_replicate(device) else 1].append(job)
+        parts[0 if can_replicate(device) and _batches(job) else 1].append(job)
     return parts
+
+
+def _batches(job: Job) -> bool:
+    """Whether a job can go side by side with another of its settings."""
+    try:
+        method: Method = METHODS[job.method](**job.method_fields)
+    except (TypeError, ValueError):  # which it will be told of in its turn
+        return False
+    return method._together_with(method)
 
 
 @cache
