@@ -6,11 +6,10 @@ import pytest
 from made_up import FEW, PUBMED, STEP, TAIL, make_board, node_map, spread
 
 from evengraph.report.boards import Cell
+from evengraph.report.canvas import OURS
 from evengraph.report.figures import (
-    OURS,
     ablation_figure,
     confusion_figure,
-    cost_figure,
     curves_figure,
     figures,
     map_figure,
@@ -205,23 +204,40 @@ def test_confusion_is_in_percent_of_the_true_class(comparison):
         assert [text.get_text() for text in place.texts] == [f"{v:.0f}" for v in share.flat]
 
 
-def test_cost_names_every_method_twice(comparison):
-    figure = cost_figure(comparison)
-    for place in shown(figure):
-        assert [text.get_text() for text in place.texts] == comparison.labels
-        assert place.get_xscale() == "log"
+# Many methods.
 
 
-def test_runs_side_by_side_share_the_seconds_but_not_the_memory(comparison):
-    def first_costs(together):
-        figure = cost_figure(with_outcome(comparison, together=together))
-        return [place.collections[0].get_offsets()[0][0] for place in shown(figure)]
+@pytest.fixture
+def crowd():
+    """Thirty methods in two set-ups; number 29 is the best."""
+    labels = ["GCN", *(f"method {n}" for n in range(1, 29)), "Uni-GNN"]
+    values = {
+        (setup, label): spread(40 + number, FEW, f"{setup}{label}", 0.1)
+        for setup in (STEP, TAIL)
+        for number, label in enumerate(labels)
+        if (setup, label) != (TAIL, "method 7")
+    }
+    return make_board(values)
 
-    seconds, memory = first_costs(1)
-    assert first_costs(8) == pytest.approx([seconds / 8, memory])
-    (place,) = shown(cost_figure(with_outcome(comparison, memory=None)))
-    assert place.get_xlabel() == "seconds a run, shared"
-    assert len(place.texts) == 4
+
+def test_many_methods_lie_one_below_the_other(crowd):
+    first, second = shown(methods_figure(crowd))
+    names = [text.get_text() for text in first.get_yticklabels()]
+    assert names[:2] == ["Uni-GNN", "method 28"]
+    assert names[-1] == "GCN"
+    assert [text.get_text() for text in second.get_yticklabels()] == [""] * 30
+    means = {
+        line.get_ydata()[0]: line.get_xdata()[0]
+        for line in first.lines
+        if len(line.get_xdata()) == 1
+    }
+    assert sorted(means, key=lambda place: -means[place]) == list(range(30))
+    assert first.get_ylim() == (29.5, -0.5)
+
+
+def test_recall_of_many_methods_is_that_of_three(crowd):
+    place = shown(recall_figure(crowd))[0]
+    assert [line.get_label() for line in place.lines] == ["GCN", "Uni-GNN"]
 
 
 def test_no_label_leaves_the_figure(boards):

@@ -2,49 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import wraps
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from evengraph.report.boards import Board, Cell
+from evengraph.report.canvas import (
+    COLOURS,
+    MANY,
+    METRIC,
+    OURS,
+    STYLE,
+    Draw,
+    best_first,
+    colour_of,
+    grid,
+    pyplot,
+    styled,
+)
+from evengraph.report.cost import cost_figure
 from evengraph.report.statistics import interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-METRIC = "balanced_accuracy"
-# Okabe and Ito's colours, which most colour-blind people can tell apart; ours is the strongest.
-COLOURS = ("#9aa0a6", "#56b4e9", "#009e73", "#f0e442", "#cc79a7", "#e69f00", "#0072b2", "#b39ddb")
-OURS = "#d55e00"
-Draw = Callable[[Board], "Figure | None"]
-STYLE: Any = {
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.grid.axis": "y",
-    "grid.alpha": 0.3,
-    "axes.axisbelow": True,
-    "figure.constrained_layout.use": True,
-    "svg.hashsalt": "evengraph",  # the same file for the same figures
-    "svg.fonttype": "none",
-    "text.parse_math": False,  # a dollar in a name is a dollar
-}
-
-
-def _styled(draw: Draw) -> Draw:
-    """Draw in our style: what is written later than the axes are made takes it, too."""
-
-    @wraps(draw)
-    def styled(board: Board) -> Figure | None:
-        with _pyplot().rc_context(STYLE):
-            return draw(board)
-
-    return styled
 
 
 def figures(board: Board) -> Iterator[tuple[str, Figure]]:
@@ -67,7 +50,7 @@ def figures(board: Board) -> Iterator[tuple[str, Figure]]:
 
 def save(figure: Figure, path: Path) -> list[Path]:
     """Write a figure as SVG and PNG."""
-    plt = _pyplot()
+    plt = pyplot()
     written = []
     for kind, options in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": 160})):
         goal = path.with_name(f"{path.name}.{kind}")
@@ -78,19 +61,21 @@ def save(figure: Figure, path: Path) -> list[Path]:
     return written
 
 
-@_styled
+@styled
 def methods_figure(board: Board) -> Figure | None:
     """Every method in every set-up, with its interval; the paper's mean as a dash."""
+    if len(board.labels) > MANY:
+        return _lying(board)
     setups, labels = board.setups, board.labels
     columns = min(len(setups), 4)
     rows = -(-len(setups) // columns)
-    figure, places = _grid(rows, columns, width=2.6, height=2.4)
+    figure, places = grid(rows, columns, width=2.6, height=2.4)
     for place, setup in zip(places, setups, strict=False):
         for position, label in enumerate(labels):
             cell = board.find(setup, label)
             if cell is None:
                 continue
-            _dot(place, position, cell, _colour(board, label))
+            _dot(place, position, cell, colour_of(board, label))
             paper = cell.published(METRIC)
             if paper is not None:
                 place.plot([position - 0.4, position + 0.4], [paper, paper], color="black", lw=1.2)
@@ -104,13 +89,41 @@ def methods_figure(board: Board) -> Figure | None:
     return figure
 
 
-@_styled
+def _lying(board: Board) -> Figure:
+    """The same for many methods: one below the other, those that do best over all at the top."""
+    setups, labels = board.setups, best_first(board)
+    columns = min(len(setups), 4)
+    rows = -(-len(setups) // columns)
+    figure, places = grid(rows, columns, width=2.6, height=0.15 * len(labels) + 0.5)
+    for number, (place, setup) in enumerate(zip(places, setups, strict=False)):
+        for position, label in enumerate(labels):
+            cell = board.find(setup, label)
+            if cell is None:
+                continue
+            _dot(place, position, cell, OURS if label == "Uni-GNN" else COLOURS[6], lying=True)
+            paper = cell.published(METRIC)
+            if paper is not None:
+                place.plot([paper, paper], [position - 0.4, position + 0.4], color="black", lw=1.2)
+        place.set_title(setup, fontsize=9)
+        shown = labels if number % columns == 0 else [""] * len(labels)
+        place.set_yticks(range(len(labels)), shown, fontsize=7)
+        place.set_ylim(len(labels) - 0.5, -0.5)
+        place.grid(visible=True, axis="both")
+        place.set_xlabel("balanced accuracy, %", fontsize=7)
+    for place in places[len(setups) :]:
+        place.set_visible(False)
+    words = "mean and 95% interval, best over all at the top; bar: as published"
+    figure.suptitle(f"{board.title}: {words}", fontsize=10)
+    return figure
+
+
+@styled
 def ablation_figure(board: Board) -> Figure | None:
     """How far each variant falls below the whole method, with the interval of the difference."""
     setups = board.setups
     whole = board.whole
     labels = [label for label in board.labels if label != whole]
-    figure, places = _grid(1, len(setups), width=2.6, height=3.0)
+    figure, places = grid(1, len(setups), width=2.6, height=3.0)
     for place, setup in zip(places, setups, strict=True):
         full = board.find(setup, whole)
         for position, label in enumerate(labels):
@@ -142,13 +155,13 @@ def ablation_figure(board: Board) -> Figure | None:
     return figure
 
 
-@_styled
+@styled
 def curves_figure(board: Board) -> Figure | None:
     """A curve for each field, with a band of its 95% interval."""
     curves = board.curves()
     if not curves:
         return None
-    figure, places = _grid(1, len(curves), width=2.6, height=2.4)
+    figure, places = grid(1, len(curves), width=2.6, height=2.4)
     for place, (name, cells) in zip(places, curves.items(), strict=True):
         values = range(len(cells))
         means = [cell.mean(METRIC) for cell in cells]
@@ -169,21 +182,22 @@ def curves_figure(board: Board) -> Figure | None:
     return figure
 
 
-@_styled
+@styled
 def recall_figure(board: Board) -> Figure | None:
     """Recall of each class, from the largest in training to the smallest."""
     setups = board.setups
     columns = min(len(setups), 4)
     rows = -(-len(setups) // columns)
-    figure, places = _grid(rows, columns, width=2.6, height=2.2)
-    shown = [label for label in ("GCN", "LTE4G", "Uni-GNN") if label in board.labels]
+    figure, places = grid(rows, columns, width=2.6, height=2.2)
+    third = "LTE4G" if len(board.labels) <= MANY else best_first(board)[0]
+    shown = [label for label in dict.fromkeys(("GCN", third, "Uni-GNN")) if label in board.labels]
     for place, setup in zip(places, setups, strict=False):
         for label in shown or board.labels:
             cell = board.find(setup, label)
             if cell is None or "per_class" not in cell.rows[0].outcome:
                 continue
             recall = np.mean([_head_to_tail(row.outcome) for row in cell.rows], axis=0)
-            colour = _colour(board, label)
+            colour = colour_of(board, label)
             place.plot(range(len(recall)), recall, marker="o", ms=3, color=colour, label=label)
         place.set_title(setup, fontsize=9)
         place.set_xticks([])
@@ -208,7 +222,7 @@ def _head_to_tail(outcome: Any) -> list[float]:
     return [recall[c] for c in order]
 
 
-@_styled
+@styled
 def confusion_figure(board: Board) -> Figure | None:
     """Where the nodes of each class go, GCN beside ours, in the first set-up."""
     setup = board.setups[0]
@@ -216,7 +230,7 @@ def confusion_figure(board: Board) -> Figure | None:
     cells = [c for c in cells if c is not None and "confusion_matrix" in c.rows[0].outcome]
     if not cells:
         return None
-    figure, places = _grid(1, len(cells), width=3.2, height=3.2)
+    figure, places = grid(1, len(cells), width=3.2, height=3.2)
     for place, cell in zip(places, cells, strict=True):
         assert cell is not None
         total = np.sum([row.outcome["confusion_matrix"] for row in cell.rows], axis=0)
@@ -234,62 +248,7 @@ def confusion_figure(board: Board) -> Figure | None:
     return figure
 
 
-@_styled
-def cost_figure(board: Board) -> Figure | None:
-    """Seconds and memory of a run against balanced accuracy, over all set-ups.
-
-    Runs that shared a card share its seconds, too.
-    """
-    figure, places = _grid(1, 2, width=3.6, height=2.8)
-    for place, name, words in zip(
-        places,
-        ("seconds", "memory"),
-        ("seconds a run, shared", "GiB that a run added"),
-        strict=True,
-    ):
-        for label in board.labels:
-            cells = [cell for cell in board.cells if cell.label == label]
-            pairs = [
-                (_cost(row.outcome, name), row.outcome["metrics"][METRIC])
-                for cell in cells
-                for row in cell.rows
-            ]
-            known = [(cost, score) for cost, score in pairs if cost]
-            if not known:
-                continue
-            cost, score = np.mean(known, axis=0)
-            place.scatter(cost, score, color=_colour(board, label), s=36, zorder=3)
-            place.annotate(
-                label, (cost, score), xytext=(4, 3), textcoords="offset points", fontsize=7
-            )
-        _log_axis(place)
-        place.set_xlabel(words)
-        place.grid(visible=True, axis="both")
-        place.set_visible(bool(place.collections))
-    places[0].set_ylabel("mean balanced accuracy, %")
-    figure.suptitle(f"{board.title}: what accuracy costs, mean over set-ups", fontsize=10)
-    return figure
-
-
-def _log_axis(place: Axes) -> None:
-    """Powers of ten and what lies between them, as plain numbers."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    place.set_xscale("log")
-    place.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    place.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    place.xaxis.set_minor_formatter(NullFormatter())
-    place.margins(x=0.2)  # room for the names beside the dots
-
-
-def _cost(outcome: Any, name: str) -> float | None:
-    cost: float | None = outcome.get(name)
-    if cost is None or name != "seconds":
-        return cost
-    return cost / float(outcome.get("together", 1))
-
-
-@_styled
+@styled
 def map_figure(board: Board) -> Figure | None:
     """Where the nodes of one run lie, by class and by cluster."""
     if board.map is None:
@@ -297,7 +256,7 @@ def map_figure(board: Board) -> Figure | None:
     found = board.map
     kinds = [("class", found["classes"]), ("cluster", found["clusters"])]
     kinds = [(name, values) for name, values in kinds if values is not None]
-    figure, places = _grid(1, len(kinds), width=4.2, height=4.0)
+    figure, places = grid(1, len(kinds), width=4.2, height=4.0)
     for place, (name, values) in zip(places, kinds, strict=True):
         many = max(values) + 1
         colours = "tab10" if many <= 10 else "turbo"
@@ -318,35 +277,11 @@ def map_figure(board: Board) -> Figure | None:
     return figure
 
 
-def _grid(rows: int, columns: int, *, width: float, height: float) -> tuple[Figure, Sequence[Axes]]:
-    size = (max(columns * width, 4.0), rows * height + 0.5)
-    figure, places = _pyplot().subplots(rows, columns, figsize=size, squeeze=False)
-    return figure, list(places.flat)
-
-
-def _pyplot() -> Any:
-    """Matplotlib without a window, imported late."""
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        message = "Figures want matplotlib; try: pip install 'evengraph[report]'."
-        raise ValueError(message) from None
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    return plt
-
-
-def _dot(place: Axes, position: int, cell: Cell, colour: str) -> None:
+def _dot(place: Axes, position: int, cell: Cell, colour: str, *, lying: bool = False) -> None:
     """Dots, not bars: an axis that does not start at zero would make bars lie."""
-    ends = interval(cell.values(METRIC))
+    ends, mean = interval(cell.values(METRIC)), cell.mean(METRIC)
     if ends is not None:
-        place.plot([position, position], ends, color=colour, lw=2)
-    place.plot(position, cell.mean(METRIC), "o", color=colour, ms=6, zorder=3)
-
-
-def _colour(board: Board, label: str) -> str:
-    chosen = [cell.label for cell in board.cells if cell.chosen]
-    if label in chosen or label == "Uni-GNN":
-        return OURS
-    return COLOURS[board.labels.index(label) % len(COLOURS)]
+        line = [ends, [position] * 2] if lying else [[position] * 2, ends]
+        place.plot(*line, color=colour, lw=2)
+    dot = (mean, position) if lying else (position, mean)
+    place.plot(*dot, "o", color=colour, ms=4 if lying else 6, zorder=3)
