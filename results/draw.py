@@ -1,14 +1,16 @@
-"""Draw what stands in README.md and here from stored runs: `python results/draw.py`."""
+"""Draw what stands in README.md, in docs and here from stored runs: `python results/draw.py`."""
 
 from __future__ import annotations
 
 import csv
+import json
 from collections import defaultdict
 from pathlib import Path
 from statistics import fmean, pstdev
 
 from evengraph.methods import METHODS
 from evengraph.report.boards import Board, Cell, boards_of
+from evengraph.report.canvas import best_first
 from evengraph.store import Store
 
 HERE = Path(__file__).parent
@@ -23,6 +25,18 @@ FRONT = {
     "citeseer-longtail-0.01": "CiteSeer, long tail 1%",
 }
 MANY = ("GCN", "LTE4G", "Uni-GNN")
+NATURAL = {
+    "computers": "Amazon Computers, 10 classes",
+    "physics": "Coauthor Physics, 5 classes",
+    "reddit-user": "reddit-user, 2 classes",
+}
+PUBLIC = {
+    "cora-publicstep-3-0.1": "Cora",
+    "citeseer-publicstep-3-0.1": "CiteSeer",
+    "pubmed-publicstep-1-0.1": "PubMed",
+}
+ALSO = ("GCN", "Uni-GNN", "GraphENS", "BAT1", "ReNode + BAT", "GraphSHA", "Balanced softmax + TAM")
+SPLITS = 10
 
 Setup = tuple[str, str, str, str]  # graph, protocol, minority, ratio
 Row = dict[str, str]
@@ -62,6 +76,47 @@ def twenty() -> str:
 def _mean_of(cell: Cell | None) -> str:
     assert cell is not None
     return f"{cell.mean(METRIC):.1f} ± {cell.deviation(METRIC):.1f}"
+
+
+# Beyond the paper.
+
+
+def natural() -> str:
+    """Graphs that are unequal by themselves: what `evengraph compare` said of two methods."""
+    lines = ["| graph | GCN | Uni-GNN | ahead by |", "| --- | --- | --- | --- |"]
+    for name, words in NATURAL.items():
+        found = json.loads((HERE / "compare" / f"{name}.json").read_text(encoding="utf-8"))
+        means = {m["label"]: m["figures"][METRIC]["mean"] for m in found["methods"]}
+        (pair,) = found["pairs"]
+        sign = 1 if pair["ahead"] == "unignn" else -1
+        low, high = sorted(sign * pair[end] for end in ("low", "high"))
+        ahead = f"{sign * pair['difference']:.1f} ({low:.1f} to {high:.1f})"
+        lines.append(f"| {words} | {means['gcn']:.1f} | {means['unignn']:.1f} | {ahead} |")
+    return "\n".join(lines)
+
+
+def public() -> str:
+    """The public split: every method that somebody published figures for, and some beside it."""
+    board = _public()
+    lines = [f"| method | {' | '.join(PUBLIC.values())} |", "| --- |" + " --- |" * len(PUBLIC)]
+    for label in best_first(board):
+        cells = [board.find(setup, label) for setup in PUBLIC]
+        if label in ALSO or any(cell and cell.published(METRIC) for cell in cells):
+            lines.append(f"| {label} | {' | '.join(map(_beside, cells))} |")
+    return "\n".join(lines)
+
+
+def _public() -> Board:
+    boards = boards_of(Store(HERE / "beyond.sqlite"))
+    return next(board for board in boards if board.name == "publicstep")
+
+
+def _beside(cell: Cell | None) -> str:
+    """Mean and deviation over all ten seeds, and what was published in brackets."""
+    if cell is None or len(cell.rows) < SPLITS:
+        return "–"
+    paper = cell.published(METRIC)
+    return _mean_of(cell) + ("" if paper is None else f" ({paper})")
 
 
 # Other readings of the methods.
@@ -142,4 +197,4 @@ def _mean(runs: list[Row]) -> str:
 
 if __name__ == "__main__":
     (HERE / "readings.md").write_text(readings(), encoding="utf-8")
-    print(front(), twenty(), sep="\n\n")
+    print(front(), twenty(), natural(), public(), sep="\n\n")

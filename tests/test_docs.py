@@ -1,6 +1,7 @@
 """The documentation: its code runs, its links lead somewhere, its numbers are stored ones."""
 
 import importlib.util
+import json
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -107,13 +108,28 @@ def test_links_lead_somewhere(page):
         assert OUTSIDE.match(target) or (page.parent / target).exists(), target
 
 
+def compared():
+    """Figures and differences of the kept comparisons, as pages round them."""
+    for path in (ROOT / "results" / "compare").glob("*.json"):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        for method in found["methods"]:
+            yield from (f"{figure['mean']:.1f}" for figure in method["figures"].values())
+        for pair in found["pairs"]:
+            yield from (f"{pair[name]:.1f}" for name in ("difference", "low", "high"))
+            yield f"{pair['wide_p']:.2f}"
+        counts = found["class_counts"]
+        yield f"{100 * min(counts) / sum(counts):.1f}"
+
+
 @pytest.mark.parametrize("name", ["methods.md", "scaling.md"])
 def test_figures_are_stored_ones(name):
     """Every number with a decimal, or above 1,000, stands in a page that was drawn from runs."""
-    sources = [*(DOCS / "results").glob("*.md"), DOCS / "reproduction.md"]
+    sources = [*(DOCS / "results").glob("*.md"), *(DOCS / "beyond").glob("*.md")]
+    sources += [DOCS / "reproduction.md"]
     sources += [ROOT / "results" / "readings.md", ROOT / "benchmarks" / "README.md"]
     stored = "\n".join(path.read_text(encoding="utf-8") for path in sources)
     stored += "\n".join(str(item.counts) for item in eg.data.available())
+    stored += "\n".join(compared())
     known = set(re.findall(r"[\d.,]*\d", stored.replace(",", "")))
     prose = re.sub(r"```.*?```|`[^`]*`|\]\([^)]*\)", "", text(name), flags=re.S)
     quoted = re.findall(r"\d+\.\d+|\d{1,3}(?:,\d{3})+", prose)

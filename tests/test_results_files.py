@@ -35,6 +35,14 @@ def store(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def beyond(tmp_path_factory):
+    """A copy of what goes beyond the paper."""
+    path = tmp_path_factory.mktemp("results") / "beyond.sqlite"
+    shutil.copy(RESULTS / "beyond.sqlite", path)
+    return Store(path)
+
+
+@pytest.fixture(scope="module")
 def boards(store):
     return {board.name: board for board in boards_of(store)}
 
@@ -93,6 +101,41 @@ def test_the_front_page_has_its_tables(draw):
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert draw.front() in text
     assert draw.twenty() in text
+
+
+def test_the_page_on_methods_has_its_tables(draw):
+    text = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
+    assert draw.natural() in text
+    assert draw.public() in text
+
+
+def test_runs_beyond_the_paper_say_where_they_come_from(beyond):
+    rows = beyond.rows()
+    assert all(row.done for row in rows)
+    assert all(not row.environment["commit"].endswith("+") for row in rows)
+    names = {(row.job.dataset, row.job.imbalance) for row in rows}
+    assert {(name, "publicstep") for name in ("cora", "citeseer", "pubmed")} <= names
+
+
+def test_the_pages_beyond_the_paper_are_drawn_from_the_runs(beyond):
+    folder = ROOT / "docs" / "beyond"
+    found = boards_of(beyond)
+    for board in found:
+        text = (folder / f"{board.name}.md").read_text(encoding="utf-8")
+        lines = [line for line in text.splitlines() if line and not line.startswith("![")]
+        assert lines == [line for line in markdown(board).splitlines() if line]
+    assert (folder / "tables.csv").read_text(encoding="utf-8") == table_csv(found)
+
+
+@pytest.mark.parametrize("name", ["computers", "physics", "reddit-user"])
+def test_on_unequal_graphs_uni_gnn_is_ahead(name):
+    found = json.loads((RESULTS / "compare" / f"{name}.json").read_text(encoding="utf-8"))
+    assert (found["complete"], found["seeds"]) == (True, list(range(10)))
+    assert found["protocol"] == {"name": "natural", "train": 0.1, "val": 0.1}
+    (pair,) = found["pairs"]
+    assert (pair["ahead"], pair["behind"]) == ("unignn", "gcn")
+    assert pair["low"] > 0
+    assert not found["environment"]["commit"].endswith("+")
 
 
 def test_the_readings_are_drawn_from_their_runs(draw):
