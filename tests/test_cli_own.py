@@ -210,6 +210,21 @@ def test_a_cell_means_the_same_in_other_company(shop, values):
     assert first == second
 
 
+def test_a_column_that_is_half_numbers_is_told(shop, capsys):
+    rows = read(shop / "shop" / "nodes.csv")
+    for place, row in enumerate(rows):
+        row["income"] = ("1.0", "2.0", "low")[place % 3]
+    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
+    line = (
+        "Column 'income': 40 of 120 values are no numbers (first: 'low' in row 3), so it is taken "
+        "as categories."
+    )
+    short = ["--methods", "gcn", "--splits", "1", "--set", "max_epochs=2"]
+    for words in (["inspect"], ["run", *QUICK], ["compare", *short]):
+        assert call(words[0], "shop", *COLUMNS, *words[1:]) == 0
+        assert capsys.readouterr().err.splitlines().count(line) == 1
+
+
 def test_a_label_that_is_the_word_none_stays_a_class(tmp_path):
     rows = [[str(n), ("none", "1", "2")[n % 3]] for n in range(30)]
     write(tmp_path / "nodes.csv", ["id", "label"], *rows)
