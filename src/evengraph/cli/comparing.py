@@ -214,12 +214,30 @@ def notes(comparison: Comparison) -> list[str]:
         lines.append("Here: on this graph's labelled nodes; less sure for others.")
     if comparison.positive is not None:
         lines += _of_two(comparison)
-    unfit = {one.calibrator["note"] for item in comparison.standings for one in item.outcomes}
     lines.append(
         "ECE: how far confidence is from accuracy; calibrated by a temperature, which changes no "
         "decision; shifted: by a shift of each class as well, which may. Both use validation nodes."
     )
-    lines += sorted(note for note in unfit if note)[:1]
+    return lines + _uncalibrated(comparison)
+
+
+def _uncalibrated(comparison: Comparison) -> list[str]:
+    """Which methods could not be calibrated, on how many splits, and why."""
+    found: dict[str, dict[str, int]] = {}  # why, method, splits
+    for one in comparison.standings:
+        for outcome in one.outcomes:
+            if note := outcome.calibrator["note"]:
+                splits = found.setdefault(note, {})
+                splits[one.title] = splits.get(one.title, 0) + 1
+    lines = []
+    total = len(comparison.seeds)
+    for note, splits in found.items():
+        words = [
+            title if many == total else f"{title} ({many} of {total} splits)"
+            for title, many in splits.items()
+        ]
+        everywhere = len(words) > 1 and list(splits.values()) == [total] * len(comparison.standings)
+        lines.append(f"Calibration of {'all methods' if everywhere else ', '.join(words)}: {note}")
     return lines
 
 
