@@ -268,7 +268,7 @@ def test_a_class_with_one_node_is_allowed_and_told():
     own = from_frames(people(kind=["a", "a", "a", "b", None, None]), ties(), label="kind")
     (note,) = [note for note in own.notes if "Class" in note]
     assert note.startswith("Class 'b' has 1 labelled node: a stratified split (Natural) needs 3")
-    with pytest.raises(ValueError, match="Class 1 has 1 labelled node for"):
+    with pytest.raises(ValueError, match="Class 'b' has 1 labelled node for"):
         Natural()(own.graph, seed=0)
 
 
