@@ -107,6 +107,18 @@ def test_looking_first_names_classes_and_leaks(shop, capsys):
     assert any("copy" in json.dumps(leak) for leak in found["leaks"])
 
 
+def test_run_counts_edges_as_inspect_does(shop):
+    edges = {frozenset(row.values()) for row in read(shop / "shop" / "edges.csv")}
+    number = sum(len(ends) == 2 for ends in edges)
+    assert call("inspect", "shop", *COLUMNS, "--out", "look") == 0
+    assert call("run", "shop", *COLUMNS, *QUICK, "--out", "out") == 0
+    looked = json.loads((shop / "look" / "inspect.json").read_text())
+    result = json.loads((shop / "out" / "result.json").read_text())
+    assert looked["edges"]["pairs"] == result["dataset"]["num_edges"] == number
+    assert result["dataset"]["num_edges_left"] == number
+    assert f"<b>{number}</b> edges" in (shop / "out" / "report.html").read_text()
+
+
 def test_methods_are_compared_on_ones_own_tables(shop, capsys):
     words = ["--methods", "gcn,reweight", "--splits", "2", "--set", "max_epochs=5"]
     assert call("compare", "shop", *COLUMNS, *words) == 0
