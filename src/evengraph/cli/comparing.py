@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,7 +29,7 @@ from evengraph.experiment.verdict import WORDS, p_words
 from evengraph.imbalance import IMBALANCES, Folds, Imbalance, Natural
 from evengraph.methods import METHODS, Method
 from evengraph.progress import counted
-from evengraph.results import write_json, write_whole
+from evengraph.results import csv_text, write_json, write_whole
 
 SPLITS = 5
 STRENGTH = {"clear": "more than noise", "here": "more than noise here", "noise": "noise"}
@@ -256,12 +254,8 @@ def _of_two(comparison: Comparison) -> list[str]:
 def save(comparison: Comparison, name: str, folder: Path) -> None:
     """Write comparison.json, and comparison.csv with a row for each method."""
     write_json({**comparison.as_dict(), "dataset": name}, folder / "comparison.json")
-    text = io.StringIO()
     rows = [_row(comparison, one) for one in comparison.standings]
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_whole(text.getvalue().encode(), folder / "comparison.csv")
+    write_whole(csv_text(rows).encode(), folder / "comparison.csv")
     for file in ("comparison.csv", "comparison.json"):
         out.print(f"wrote {escape(str(folder / file))}", soft_wrap=True)
 
