@@ -2,10 +2,12 @@
 
 import csv
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from evengraph.cli import main
+from evengraph.cli.comparing import notes
 from evengraph.data import toy
 from evengraph.methods import METHODS
 
@@ -69,6 +71,27 @@ def test_two_classes(tmp_path, capsys, fraud):
     assert 3 * found / 10 == pytest.approx(round(3 * found / 10), abs=1e-4)
     assert call("toy", *QUICK[:2], "--methods", "gcn", "--splits", "1", "--positive", "honest") == 0
     assert "The class that matters is honest" in " ".join(capsys.readouterr().out.split())
+
+
+def test_notes_on_calibration_name_the_methods():
+    def standing(title, *notes):
+        outcomes = [SimpleNamespace(calibrator={"note": note}) for note in notes]
+        return SimpleNamespace(title=title, label=title, outcomes=outcomes)
+
+    def told(*standings):
+        two = SimpleNamespace(seeds=[0, 1], standings=standings, budget=1, pairs=[], positive=None)
+        two.against_best = lambda label: None
+        return [line for line in notes(two) if line.startswith("Calibration")]
+
+    assert told(standing("GCN", "", "")) == []
+    assert told(standing("GCN", "Few.", "Few.")) == ["Calibration of GCN: Few."]
+    both = standing("GCN", "Few.", "Few."), standing("SMOTE", "Few.", "Few.")
+    assert told(*both) == ["Calibration of all methods: Few."]
+    assert told(*both, standing("UNREAL", "", "")) == ["Calibration of GCN, SMOTE: Few."]
+    assert told(standing("GCN", "Few.", "Few."), standing("SMOTE", "Right.", "Few.")) == [
+        "Calibration of GCN, SMOTE (1 of 2 splits): Few.",
+        "Calibration of SMOTE (1 of 2 splits): Right.",
+    ]
 
 
 def test_folds(tmp_path, capsys):

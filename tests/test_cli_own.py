@@ -107,6 +107,18 @@ def test_looking_first_names_classes_and_leaks(shop, capsys):
     assert any("copy" in json.dumps(leak) for leak in found["leaks"])
 
 
+def test_run_counts_edges_as_inspect_does(shop):
+    edges = {frozenset(row.values()) for row in read(shop / "shop" / "edges.csv")}
+    number = sum(len(ends) == 2 for ends in edges)
+    assert call("inspect", "shop", *COLUMNS, "--out", "look") == 0
+    assert call("run", "shop", *COLUMNS, *QUICK, "--out", "out") == 0
+    looked = json.loads((shop / "look" / "inspect.json").read_text())
+    result = json.loads((shop / "out" / "result.json").read_text())
+    assert looked["edges"]["pairs"] == result["dataset"]["num_edges"] == number
+    assert result["dataset"]["num_edges_left"] == number
+    assert f"<b>{number}</b> edges" in (shop / "out" / "report.html").read_text()
+
+
 def test_methods_are_compared_on_ones_own_tables(shop, capsys):
     words = ["--methods", "gcn,reweight", "--splits", "2", "--set", "max_epochs=5"]
     assert call("compare", "shop", *COLUMNS, *words) == 0
@@ -208,6 +220,21 @@ def test_a_cell_means_the_same_in_other_company(shop, values):
         assert call("predict", "model", *words) == 0
     first, second = (read(shop / f"{name}-out.csv")[0] for name in ("a", "b"))
     assert first == second
+
+
+def test_a_column_that_is_half_numbers_is_told(shop, capsys):
+    rows = read(shop / "shop" / "nodes.csv")
+    for place, row in enumerate(rows):
+        row["income"] = ("1.0", "2.0", "low")[place % 3]
+    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
+    line = (
+        "Column 'income': 40 of 120 values are no numbers (first: 'low' in row 3), so it is taken "
+        "as categories."
+    )
+    short = ["--methods", "gcn", "--splits", "1", "--set", "max_epochs=2"]
+    for words in (["inspect"], ["run", *QUICK], ["compare", *short]):
+        assert call(words[0], "shop", *COLUMNS, *words[1:]) == 0
+        assert capsys.readouterr().err.splitlines().count(line) == 1
 
 
 def test_a_label_that_is_the_word_none_stays_a_class(tmp_path):

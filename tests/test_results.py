@@ -1,10 +1,12 @@
 import json
 import math
 import statistics
+from pathlib import Path
 
 import pytest
 
-from evengraph.results import Record, mean_and_deviation, write_json
+import evengraph
+from evengraph.results import Record, csv_text, mean_and_deviation, write_json
 
 
 def record(seed: int, value: float) -> Record:
@@ -38,6 +40,19 @@ def test_what_is_undefined_becomes_null(tmp_path):
     path = tmp_path / "deep" / "result.json"
     write_json({"a": math.nan, "b": [math.inf, 1.5], "c": (1,)}, path)
     assert json.loads(path.read_text()) == {"a": None, "b": [None, 1.5], "c": [1]}
+
+
+def test_rows_as_csv_by_hand():
+    rows = [{"a": 1.5, "b": 'say "x, y"'}, {"a": None, "b": "two\nlines"}]
+    assert csv_text(rows) == 'a,b\n1.5,"say ""x, y"""\n,"two\nlines"\n'
+    assert csv_text([{"a": 1}, {"b": 2}], ["a", "b"]) == "a,b\n1,\n,2\n"
+    assert csv_text([]) == "\n"
+
+
+def test_one_place_writes_csv():
+    source = Path(evengraph.__file__).parent
+    users = [path.name for path in source.rglob("*.py") if "DictWriter" in path.read_text("utf-8")]
+    assert users == ["results.py"]
 
 
 def test_a_failing_write_leaves_the_old_file(tmp_path, monkeypatch):

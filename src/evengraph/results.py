@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import os
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean, pstdev
@@ -58,6 +60,17 @@ def write_json(content: Any, path: Path) -> None:
     """Write a JSON file in one move; a figure that is undefined becomes null."""
     text = json.dumps(_plain(content), indent=1, allow_nan=False) + "\n"
     write_whole(numbers_on_one_line(text).encode(), path)
+
+
+def csv_text(rows: Sequence[Mapping[str, Any]], names: Sequence[str] | None = None) -> str:
+    """Rows as CSV below a line of names, by default those of the first row; None is left empty."""
+    if names is None:
+        names = list(rows[0]) if rows else []
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 def numbers_on_one_line(text: str) -> str:

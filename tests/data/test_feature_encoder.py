@@ -78,13 +78,43 @@ def test_numbers_as_scikit_learn_does_it():
 def test_categories_as_scikit_learn_does_it():
     values = np.array(["a", "b", "a", "c", "b", "a", "d"], dtype=object)
     encoder = fitted(pd.DataFrame({"w": values}))
-    theirs = OneHotEncoder(min_frequency=2, handle_unknown="ignore", sparse_output=False)
+    known = {"min_frequency": 2, "handle_unknown": "infrequent_if_exist", "sparse_output": False}
+    theirs = OneHotEncoder(**known)
     theirs.fit(values[:, None])
     new = np.array(["a", "b", "c", "d", "z"], dtype=object)
     assert encoder.names == ("w=a", "w=b", "w=(rare)")
     found = encoder.transform(pd.DataFrame({"w": new})).numpy()
     assert found.tolist() == theirs.transform(new[:, None]).tolist()
-    assert found[-1].tolist() == [0, 0, 0]  # unknown
+    assert found[-1].tolist() == [0, 0, 1]  # a value that was never there
+
+
+def test_a_new_value_is_an_empty_cell_where_none_was_rare():
+    encoder = fitted(pd.DataFrame({"w": ["a", "b", "a", "b"]}))
+    assert encoder.transform(pd.DataFrame({"w": ["a", "z", None]})).tolist() == [
+        [1, 0],
+        [0, 0],
+        [0, 0],
+    ]
+
+
+@given(st.lists(st.integers(1, 9), min_size=2, max_size=20))
+def test_rare_values_are_not_kept(sizes):
+    values = [f"value-{place}" for place, size in enumerate(sizes) for _ in range(size)]
+    stored = json.dumps(fitted(pd.DataFrame({"w": values, "n": range(len(values))})).as_dict())
+    least = 2 if len(sizes) <= 10 else 5
+    often = [place for place, size in enumerate(sizes) if size >= least]
+    used = '"column": "w"' in stored
+    for place in range(len(sizes)):
+        assert (f'"value-{place}"' in stored) == (used and place in often)
+    assert used == bool(often)
+
+
+def test_a_name_in_a_column_of_categories_is_not_kept():
+    values = ["DE", "FR"] * 20 + ["ann@mail.example"]
+    encoder = fitted(pd.DataFrame({"w": values}))
+    assert encoder.names == ("w=DE", "w=FR", "w=(rare)")
+    assert "ann" not in json.dumps(encoder.as_dict())
+    assert encoder.transform(pd.DataFrame({"w": values}))[-1].tolist() == [0, 0, 1]
 
 
 def test_text_as_scikit_learn_does_it():
@@ -99,11 +129,11 @@ def test_text_as_scikit_learn_does_it():
 
 
 def test_categories_are_capped():
-    values = [f"v{i % 80}" for i in range(200)]
+    values = [f"v{i % 80}" for i in range(800)]
     encoder = fitted(pd.DataFrame({"w": values}))
     assert len(encoder.names) == MOST_CATEGORIES
     assert encoder.names[-1] == "w=(rare)"
-    assert encoder.transform(pd.DataFrame({"w": values})).sum(dim=1).tolist() == [1] * 200
+    assert encoder.transform(pd.DataFrame({"w": values})).sum(dim=1).tolist() == [1] * 800
 
 
 def test_booleans_and_dates():
@@ -168,6 +198,12 @@ def test_a_column_that_is_nearly_an_id_is_left_out():
     assert fitted(frame).notes[0] == "Column 'mail' was left out: 190 of 200 values are different."
 
 
+def test_a_column_of_rare_values_is_left_out():
+    frame = pd.DataFrame({"mail": [f"m{i // 4}" for i in range(48)]})
+    told = "Column 'mail' was left out: none of its 12 values comes 5 times."
+    assert fitted(frame).notes[0] == told
+
+
 def test_yes_or_nothing_is_kept():
     frame = pd.DataFrame({"vip": ["yes", None, None, "yes"]})
     assert fitted(frame).transform(frame).flatten().tolist() == [1, 0, 0, 1]
@@ -222,7 +258,7 @@ def test_bad_rows_of_later():
 
 def test_bad_stored_encoders():
     stored = fitted(pd.DataFrame({"n": [1, 2, 3]})).as_dict()
-    with pytest.raises(ValueError, match=r"version .* must be 1, got 9; .* train again"):
+    with pytest.raises(ValueError, match=r"version .* must be 2, got 9; .* train again"):
         FeatureEncoder.from_dict(stored | {"version": 9})
     with pytest.raises(ValueError, match=r"kind of an encoder must be one of .*, got 'magic'"):
         FeatureEncoder.from_dict(stored | {"columns": [{"kind": "magic"}]})

@@ -139,6 +139,26 @@ def test_edges_against_sets(pairs):
     assert found == sorted(expected)
 
 
+def test_notes_say_that_a_column_is_half_numbers():
+    mixed = ["1", "2", "low", "1", None, "low"]
+    prose = ["1", "2", "3", "a b c d e f g h", None, "a b c d e f g h i j k l"]
+    different = ["1", "2", "3", "low", "5", "high"]
+    nodes = people(income=mixed, text=prose, mail=different)
+    own = from_frames(nodes, ties(), label="kind")
+    told = [note for note in own.notes if "no number" in note]
+    assert told == [
+        "Column 'income': 2 of 5 values are no numbers (first: 'low' in row 3), so it is taken as "
+        "categories.",
+        "Column 'text': 2 of 5 values are no numbers (first: 'a b c d e f g h' in row 4), so it is "
+        "not taken as numbers.",
+        "Column 'mail': 2 of 6 values are no numbers (first: 'low' in row 4), so it is not taken "
+        "as numbers.",
+    ]
+    assert "'low'" not in str(own.encoder.as_dict()["notes"])  # cells are not kept with a model
+    one = people(income=["1", "2", "x", "1", None, None])
+    assert any("1 of 4 values is no number" in n for n in from_frames(one, ties()).notes)
+
+
 def test_notes_count_what_was_merged():
     pairs = [("ann", "ann"), *[("ann", "bob")] * 4, ("bob", "ann"), ("cid", "dee")]
     notes = from_frames(people(), ties(pairs), label="kind").notes
@@ -248,7 +268,7 @@ def test_a_class_with_one_node_is_allowed_and_told():
     own = from_frames(people(kind=["a", "a", "a", "b", None, None]), ties(), label="kind")
     (note,) = [note for note in own.notes if "Class" in note]
     assert note.startswith("Class 'b' has 1 labelled node: a stratified split (Natural) needs 3")
-    with pytest.raises(ValueError, match="Class 1 has 1 labelled node for"):
+    with pytest.raises(ValueError, match="Class 'b' has 1 labelled node for"):
         Natural()(own.graph, seed=0)
 
 

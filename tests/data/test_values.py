@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evengraph.data import values
-from evengraph.data.values import EMPTY_NUMBERS, empty, kind_of, name_of, names_of, numbers
+from evengraph.data.values import (
+    EMPTY_NUMBERS,
+    empty,
+    kind_of,
+    name_of,
+    names_of,
+    numbers,
+    words_among_numbers,
+)
 
 
 @pytest.mark.parametrize(
@@ -60,6 +68,24 @@ def test_empty_cells():
 )
 def test_kinds(cells, kind):
     assert kind_of(pd.Series(cells, name="c", dtype=object), "t") == kind
+
+
+@given(st.lists(st.sampled_from(["1", "-2.5", " 3 ", "low", "high", "", "n/a", None]), max_size=12))
+def test_words_among_numbers_by_hand(cells):
+    known = {"1", "-2.5", " 3 "}
+    words = [(row, cell) for row, cell in enumerate(cells) if cell in ("low", "high")]
+    total = len(words) + sum(cell in known for cell in cells)
+    expected = None
+    if words and 2 * len(words) <= total:
+        row, cell = words[0]
+        expected = len(words), total, f"{cell!r} in row {row + 1}"
+    assert words_among_numbers(pd.Series(cells, name="c", dtype=object)) == expected
+
+
+@pytest.mark.parametrize("cells", [[True, False], [1, 2.5], ["007", "12"], [pd.Timestamp(0)], []])
+def test_no_words_among_other_kinds(cells):
+    assert words_among_numbers(pd.Series(cells, dtype=object)) is None
+    assert words_among_numbers(pd.Series(cells)) is None
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(allow_nan=False, allow_infinity=False))))

@@ -68,7 +68,7 @@ def test_nodes_without_label_or_time_are_in_no_set():
         (
             [0, 1, 2, 3],
             [0, 0, 0, 1],
-            "Class 1 has 0 labelled nodes for training, among the oldest, 1 are",
+            "Class 'b' has 0 labelled nodes for training, among the oldest, 1 are",
         ),
     ],
 )

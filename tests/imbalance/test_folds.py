@@ -69,6 +69,10 @@ def test_nodes_without_label_are_in_no_set():
 def test_a_class_that_is_too_small_is_refused(size, folds):
     with pytest.raises(ValueError, match=rf"Class 1 has {size} nodes, .* for {folds} folds"):
         Folds(folds=folds)(graph_with([20, size]), seed=0)
+    graph = graph_with([20, size])
+    graph.class_names = ["honest", "fraud"]
+    with pytest.raises(ValueError, match=f"Class 'fraud' has {size} nodes"):
+        Folds(folds=folds)(graph, seed=0)
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,9 @@ def test_what_is_missing_is_told():
         Given()(named_toy(), seed=0)
     graph = with_public_split(named_toy())
     graph.train_mask &= graph.y != 3
-    with pytest.raises(ValueError, match="Class 3 has 0 labelled nodes for training, 1 are needed"):
+    with pytest.raises(
+        ValueError, match="Class 'deer' has 0 labelled nodes for training, 1 are needed"
+    ):
         Given()(graph, seed=0)
     graph = with_public_split(named_toy())
     graph.test_mask[:] = False

@@ -121,8 +121,16 @@ def test_degrees_are_counted_anew_as_nodes_go():
 def test_a_class_without_training_nodes_is_refused():
     graph = with_public_split(named_toy())
     graph.val_mask |= graph.y == 2
-    with pytest.raises(ValueError, match="Class 2 has no node that may train"):
+    with pytest.raises(ValueError, match="Class 'crabs' has no node that may train"):
         SMALL(graph, seed=0)
+
+
+@pytest.mark.parametrize("public", [False, True])
+def test_a_class_without_enough_nodes_to_test_on_is_refused(public):
+    graph = with_public_split(named_toy()) if public else named_toy()
+    graph.y[(graph.y == 2).nonzero().flatten()[20 if public else 5 :]] = -1
+    with pytest.raises(ValueError, match=r"Class 'crabs' has \d+ labelled nodes for val"):
+        LongTail(ratio=0.5, val_per_class=5, test_per_class=10)(graph, seed=0)
 
 
 def test_a_ratio_that_leaves_a_class_empty_is_refused():
@@ -136,7 +144,8 @@ def test_a_ratio_that_leaves_a_class_empty_is_refused():
 def test_a_class_that_is_too_small_is_refused(public):
     graph = with_public_split(named_toy()) if public else named_toy()
     with pytest.raises(
-        ValueError, match=r"Class \d has \d+ labelled nodes for validation or test, \d+ are needed"
+        ValueError,
+        match=r"Class '\w+' has \d+ labelled nodes for validation or test, \d+ are needed",
     ):
         LongTail(ratio=0.5, val_per_class=100, test_per_class=100)(graph, seed=0)
 

@@ -68,6 +68,10 @@ def test_nodes_without_label_are_in_no_set():
 def test_a_class_that_is_too_small_is_refused():
     with pytest.raises(ValueError, match=r"Class 1 has 2 labelled nodes for .*, 3 are needed"):
         Natural()(graph_with([5, 2]), seed=0)
+    graph = graph_with([5, 2])
+    graph.class_names = ["honest", "fraud"]
+    with pytest.raises(ValueError, match="Class 'fraud' has 2 labelled nodes"):
+        Natural()(graph, seed=0)
 
 
 @pytest.mark.parametrize(

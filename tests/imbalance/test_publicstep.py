@@ -70,7 +70,9 @@ def test_a_graph_without_public_split_is_refused():
 def test_a_class_without_public_training_node_is_refused():
     graph = with_public_split(named_toy())
     graph.train_mask &= graph.y != 1
-    with pytest.raises(ValueError, match="Class 1 has 0 labelled nodes for training, 1 are needed"):
+    with pytest.raises(
+        ValueError, match="Class 'bees' has 0 labelled nodes for training, 1 are needed"
+    ):
         PublicStep(minority=1)(graph, seed=0)
 
 

@@ -143,12 +143,17 @@ def test_minority_size_is_the_whole_part():
 def test_a_class_that_is_too_small_is_refused():
     protocol = Step(minority=1, train_per_class=10, val_per_class=20, test_per_class=50)
     sizes = torch.bincount(named_toy().y)
-    size, called = int(sizes.min()), int(sizes.argmin())  # the caller's id, not ours
+    smallest = int(sizes.argmin())  # the caller's id, not ours
+    size, called = int(sizes.min()), named_toy().class_names[smallest]
     message = (
-        f"Class {called} has {size} labelled nodes for train, validation and test, 71 are needed"
+        f"Class {called!r} has {size} labelled nodes for train, validation and test, 71 are needed"
     )
     with pytest.raises(ValueError, match=message):
         protocol(named_toy(), seed=0)
+    nameless = named_toy()
+    del nameless.class_names
+    with pytest.raises(ValueError, match=f"Class {smallest} has {size} labelled nodes"):
+        protocol(nameless, seed=0)
 
 
 @pytest.mark.parametrize("minority", [-1, 4, 9])

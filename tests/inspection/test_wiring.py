@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from labelled_graphs import as_networkx
 
-from evengraph.inspection.wiring import component_of, count_components, count_degrees, wire
+from evengraph.inspection.wiring import (
+    component_of,
+    count_components,
+    count_degrees,
+    count_edges,
+    wire,
+)
 from small_graphs import edge_lists
 
 
@@ -17,7 +23,7 @@ def test_edges_against_sets(found):
     pairs = {tuple(sorted(arc)) for arc in arcs if arc[0] != arc[1]}
     assert {tuple(pair) for pair in wiring.pairs.T.tolist()} == pairs
     assert edges.listed == len(arcs)
-    assert edges.pairs == len(pairs) == wiring.pairs.shape[1]
+    assert edges.pairs == len(pairs) == wiring.pairs.shape[1] == count_edges(edge_index, num_nodes)
     assert edges.repeated == len(arcs) - len(set(arcs))
     assert edges.to_itself == sum(a == b for a, b in arcs)
     assert edges.one_way == sum(((a, b) in arcs) != ((b, a) in arcs) for a, b in pairs)

@@ -13,6 +13,7 @@ import pytest
 from made_up import fill
 
 from evengraph.report.boards import Board, boards_of
+from evengraph.report.values import METRICS
 from evengraph.store import Store
 
 VOID = {"meta", "link", "br", "col", "input"}
@@ -190,6 +191,15 @@ def _run(draw: random.Random, seed: int, counts: list[int], epochs: int) -> dict
         "seconds": 21.5 + draw.random(),
         "interrupted": False,
     }
+
+
+@pytest.fixture
+def of_two() -> dict[str, Any]:
+    """Two classes and three seeds; the figures of the rarer class are as wide as can be."""
+    result = make_result(["honest", "fraud"], classes=2, rare=1, epochs=600, paper=False)
+    for figures in (result["mean"], result["std"], *(run["metrics"] for run in result["runs"])):
+        figures |= dict.fromkeys(list(METRICS)[6:], 100.0)
+    return result
 
 
 @pytest.fixture

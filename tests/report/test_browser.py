@@ -12,11 +12,14 @@ from evengraph.report import write_page
 WIDTHS = (390, 1440)
 
 # frames of a given width, since a headless window cannot be made as narrow as a telephone
+# and how far tables stick out of their boxes
 WRAPPER = """<!doctype html><body>{frames}<pre id="found"></pre><script>
 addEventListener("load", () => {{
   const found = [...document.querySelectorAll("iframe")].map((frame) => {{
     const root = frame.contentDocument.documentElement;
-    return [root.clientWidth, root.scrollWidth, root.querySelectorAll("h1").length];
+    const boxes = [...root.querySelectorAll("[aria-label='Every seed']")];
+    const over = boxes.map((one) => one.scrollWidth - one.clientWidth);
+    return [root.clientWidth, root.scrollWidth, root.querySelectorAll("h1").length, over];
   }});
   document.getElementById("found").textContent = JSON.stringify(found);
 }});
@@ -24,13 +27,14 @@ addEventListener("load", () => {{
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome found")
-def test_nothing_overflows_sideways(make, tmp_path):
+def test_nothing_overflows_sideways(make, of_two, tmp_path):
     long_name = "Averylongnamewithoutanyspace" * 6
     write_page(make([long_name, "b", "c"], classes=3, rare=1, epochs=600), tmp_path / "few.html")
     write_page(make(classes=40, rare=20, epochs=600), tmp_path / "many.html")
+    write_page(of_two, tmp_path / "two.html")
     frames = "".join(
         f'<iframe src="{name}.html" style="border:0;width:{width}px;height:900px"></iframe>'
-        for name in ("few", "many")
+        for name in ("few", "many", "two")
         for width in WIDTHS
     )
     wrapper = tmp_path / "wrapper.html"
@@ -45,4 +49,7 @@ def test_nothing_overflows_sideways(make, tmp_path):
     found = re.search(r'<pre id="found">(.*?)</pre>', dumped)
     assert found is not None
     measured = json.loads(found.group(1))
-    assert measured == [[width, width, 1] for _ in range(2) for width in WIDTHS]
+    assert [one[:3] for one in measured] == [
+        [width, width, 1] for _ in range(3) for width in WIDTHS
+    ]
+    assert [one[3] for one in measured if one[0] == max(WIDTHS)] == [[0]] * 3

@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 
 from evengraph.report import render_page
+from evengraph.report.values import METRICS
 from evengraph.report.words import imbalance_words
 
 HOSTILE = "</style></title><script>alert(1)</script><img src=x onerror=alert(1)>\"' &amp;"
@@ -68,6 +69,18 @@ def test_every_seed_and_its_figures_are_listed(result, parse):
     assert lines[3][1:7] == [f"{value:.2f}" for value in result["mean"].values()]
     assert lines[4][1:7] == [f"{value:.2f}" for value in result["std"].values()]
     assert lines[5][1:7] == ["76.5 ± 0.5", "75.8 ± 0.4", "85.6 ± 0.3", "–", "–", "–"]
+
+
+def test_of_two_classes_the_table_of_seeds_holds_what_matters(of_two, parse):
+    page = parse(render_page(of_two))
+    (table,) = page.all("table", "figures")
+    heads = [head.text for head in table.all("thead")[0].all("th")]
+    assert heads == ["seed", *list(METRICS.values())[:3], *list(METRICS.values())[6:]]
+    for row in table.all("tbody")[0].all("tr"):
+        assert sum(cell.tag in ("th", "td") for cell in row.walk()) == len(heads)
+    left = "result.json: Accuracy, Average precision, AUROC, epochs, seconds."
+    assert left in page.text
+    assert page.text.count("Not shown") == 1
 
 
 def test_classes_stand_head_to_tail_with_the_rare_ones_apart(result, parse):

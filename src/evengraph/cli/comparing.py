@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,7 +29,7 @@ from evengraph.experiment.verdict import WORDS, p_words
 from evengraph.imbalance import IMBALANCES, Folds, Imbalance, Natural
 from evengraph.methods import METHODS, Method
 from evengraph.progress import counted
-from evengraph.results import write_json, write_whole
+from evengraph.results import csv_text, write_json, write_whole
 
 SPLITS = 5
 STRENGTH = {"clear": "more than noise", "here": "more than noise here", "noise": "noise"}
@@ -214,12 +212,30 @@ def notes(comparison: Comparison) -> list[str]:
         lines.append("Here: on this graph's labelled nodes; less sure for others.")
     if comparison.positive is not None:
         lines += _of_two(comparison)
-    unfit = {one.calibrator["note"] for item in comparison.standings for one in item.outcomes}
     lines.append(
         "ECE: how far confidence is from accuracy; calibrated by a temperature, which changes no "
         "decision; shifted: by a shift of each class as well, which may. Both use validation nodes."
     )
-    lines += sorted(note for note in unfit if note)[:1]
+    return lines + _uncalibrated(comparison)
+
+
+def _uncalibrated(comparison: Comparison) -> list[str]:
+    """Which methods could not be calibrated, on how many splits, and why."""
+    found: dict[str, dict[str, int]] = {}  # why, method, splits
+    for one in comparison.standings:
+        for outcome in one.outcomes:
+            if note := outcome.calibrator["note"]:
+                splits = found.setdefault(note, {})
+                splits[one.title] = splits.get(one.title, 0) + 1
+    lines = []
+    total = len(comparison.seeds)
+    for note, splits in found.items():
+        words = [
+            title if many == total else f"{title} ({many} of {total} splits)"
+            for title, many in splits.items()
+        ]
+        everywhere = len(words) > 1 and list(splits.values()) == [total] * len(comparison.standings)
+        lines.append(f"Calibration of {'all methods' if everywhere else ', '.join(words)}: {note}")
     return lines
 
 
@@ -238,12 +254,8 @@ def _of_two(comparison: Comparison) -> list[str]:
 def save(comparison: Comparison, name: str, folder: Path) -> None:
     """Write comparison.json, and comparison.csv with a row for each method."""
     write_json({**comparison.as_dict(), "dataset": name}, folder / "comparison.json")
-    text = io.StringIO()
     rows = [_row(comparison, one) for one in comparison.standings]
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_whole(text.getvalue().encode(), folder / "comparison.csv")
+    write_whole(csv_text(rows).encode(), folder / "comparison.csv")
     for file in ("comparison.csv", "comparison.json"):
         out.print(f"wrote {escape(str(folder / file))}", soft_wrap=True)
 

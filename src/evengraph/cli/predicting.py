@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import math
 from pathlib import Path
@@ -27,7 +26,7 @@ from evengraph.explaining import Explanation, explain
 from evengraph.keeping import load_model
 from evengraph.methods import Method
 from evengraph.report.explanation import write_explanation
-from evengraph.results import Record, write_whole
+from evengraph.results import Record, csv_text, write_whole
 from evengraph.task import Task
 
 NAMES = ("id", "source", "target", "weight")
@@ -164,13 +163,11 @@ def write_predictions(rows: list[dict[str, Any]], to: Path) -> None:
         pandas.DataFrame(rows).to_parquet(content, index=False)
         write_whole(content.getvalue(), to)
         return
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        shown = {k: f"{v:.6f}" if isinstance(v, float) and k != "id" else v for k, v in row.items()}
-        writer.writerow(shown)
-    write_whole(text.getvalue().encode(), to)
+    shown = [
+        {k: f"{v:.6f}" if isinstance(v, float) and k != "id" else v for k, v in row.items()}
+        for row in rows
+    ]
+    write_whole(csv_text(shown).encode(), to)
 
 
 def check_file(path: Path) -> None:

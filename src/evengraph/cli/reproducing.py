@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -33,7 +31,7 @@ from evengraph.experiment.plan import Cell, Plan
 from evengraph.experiment.reproduce import check, reproduce
 from evengraph.experiment.spec import EXPERIMENTS, Spec, read_spec
 from evengraph.methods import METHODS
-from evengraph.results import HEADLINE, write_whole
+from evengraph.results import HEADLINE, csv_text, write_whole
 from evengraph.store import Row, Store
 
 TELL_EVERY = 15.0  # seconds between two lines where there is no terminal
@@ -238,11 +236,7 @@ def export(rows: Sequence[Row], path: Path) -> None:
     flat = [row.flat() for row in rows]
     names = list(dict.fromkeys(name for row in flat for name in row))
     if path.suffix == ".csv":
-        text = io.StringIO()
-        writer = csv.DictWriter(text, names, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(flat)
-        write_whole(text.getvalue().encode(), path)
+        write_whole(csv_text(flat, names).encode(), path)
     elif path.suffix == ".json":
         whole = [row.flat() | {"outcome": row.outcome} for row in rows]
         write_whole((json.dumps(whole, indent=1) + "\n").encode(), path)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -29,7 +27,7 @@ from evengraph.report.terminal import (
     result_table,
     two_class_table,
 )
-from evengraph.results import Record, write_json, write_whole
+from evengraph.results import Record, csv_text, write_json, write_whole
 from evengraph.task import Task
 from evengraph.training import Callback
 
@@ -235,12 +233,7 @@ def _save(result: dict[str, Any], folder: Path) -> None:
 
 
 def _save_table(results: Sequence[dict[str, Any]], path: Path) -> None:
-    rows = comparison_rows(results)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_whole(text.getvalue().encode(), path)
+    write_whole(csv_text(comparison_rows(results)).encode(), path)
 
 
 def _stop_if_interrupted(result: dict[str, Any], left: Sequence[str] = ()) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from evengraph.data.encoders import check_columns
+from evengraph.data.encoders import Category, check_columns
+from evengraph.data.features import FeatureEncoder
 from evengraph.data.ids import are_row_numbers
 from evengraph.data.targets import is_split
-from evengraph.data.values import table_name
+from evengraph.data.values import table_name, words_among_numbers
 
 ID_NAMES = ("id", "node", "node_id")
 LABEL_NAMES = ("label", "class")
@@ -116,6 +117,26 @@ def feature_columns(
     nameless = [column for column in rest if not column or column.startswith("Unnamed: ")]
     notes = [f"Column {column!r} was left out: it has no name." for column in nameless]
     return [column for column in rest if column not in nameless], notes
+
+
+def mixed_columns(nodes: Any, columns: Sequence[str], encoder: FeatureEncoder) -> list[str]:
+    """Notes on columns of which at least half is numbers, and which are not taken as such.
+
+    They are no notes of the encoder: that is kept with a model, and they show what is in a cell.
+    """
+    notes = []
+    categories = {one.column for one in encoder.columns if isinstance(one, Category)}
+    for column in columns:
+        found = words_among_numbers(nodes[column])
+        if found is not None:
+            many, total, first = found
+            are = "is no number" if many == 1 else "are no numbers"
+            taken = "taken as categories" if column in categories else "not taken as numbers"
+            notes.append(
+                f"Column {column!r}: {many} of {total} values {are} (first: {first}), so it "
+                f"is {taken}."
+            )
+    return notes
 
 
 def _named(columns: Sequence[str], names: Sequence[str]) -> tuple[str | None, ...]:

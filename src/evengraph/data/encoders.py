@@ -15,6 +15,11 @@ from numpy.typing import NDArray
 from evengraph.data.values import Floats, booleans, empty, names_of, numbers, place, seconds
 
 MOST_CATEGORIES = 50
+FEW_VALUES = 10
+LEAST_OFTEN, LEAST_OFTEN_OF_FEW = 5, 2
+"""How often a category must come to be kept by its name, which may be a person's; less often where
+a column has few different values."""
+
 TEXT_BUCKETS = 256
 LARGEST = 1e6
 """No feature is larger: a cell of next week that is out of all bounds must not swamp the rest."""
@@ -92,15 +97,18 @@ class Boolean:
 
 @dataclass(frozen=True, kw_only=True)
 class Category:
-    """A column for each common value, one for all rare ones; unknown and empty cells are all 0."""
+    """A column for each common value, and one for all others if some were rare; empty is all 0.
+
+    Rare values are not kept: a name or an address among them would travel with the model.
+    """
 
     column: str
     common: tuple[str, ...]
-    rare: tuple[str, ...]
+    rare: bool
 
     @classmethod
     def fit(cls, values: Any, table: str) -> Self:
-        """Find the values that come at least twice, the most common ones."""
+        """Find the values that come often enough, the most common ones."""
         from sklearn.preprocessing import OneHotEncoder
 
         names = names_of(values[~empty(values)])
@@ -111,13 +119,15 @@ class Category:
             raise NothingToLearn(f"{different} of {len(names)} values are different")
         if different == 1 and len(names) == len(values):
             raise NothingToLearn("it has the same value everywhere")
-        encoder = OneHotEncoder(min_frequency=2, max_categories=MOST_CATEGORIES)
+        least = LEAST_OFTEN_OF_FEW if different <= FEW_VALUES else LEAST_OFTEN
+        encoder = OneHotEncoder(min_frequency=least, max_categories=MOST_CATEGORIES)
         encoder.fit(names.astype(object)[:, None])
-        rare = encoder.infrequent_categories_[0]
-        rare = () if rare is None else tuple(str(name) for name in rare)
-        known = set(rare)
-        common = tuple(str(name) for name in encoder.categories_[0] if name not in known)
-        return cls(column=str(values.name), common=common, rare=rare)
+        found = encoder.infrequent_categories_[0]
+        rare = set() if found is None else set(found)
+        common = tuple(str(name) for name in encoder.categories_[0] if name not in rare)
+        if not common and different > 1:
+            raise NothingToLearn(f"none of its {different} values comes {least} times")
+        return cls(column=str(values.name), common=common, rare=bool(rare))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -126,10 +136,10 @@ class Category:
         return tuple(f"{self.column}={name}" for name in named)
 
     def transform(self, values: Any, table: str) -> Floats:
-        """The features of every row, (N, common and perhaps 1)."""
+        """The features of every row, (N, common and perhaps 1); a new value is a rare one."""
         places = {name: index for index, name in enumerate(self.common)}
-        places |= dict.fromkeys(self.rare, len(self.common))
-        found = np.array([places.get(name, -1) for name in names_of(values)], dtype=np.int64)
+        other = len(self.common) if self.rare else -1
+        found = np.array([places.get(name, other) for name in names_of(values)], dtype=np.int64)
         found[empty(values)] = -1
         features = np.zeros((len(values), len(self.names)))
         rows = np.flatnonzero(found >= 0)

@@ -28,7 +28,7 @@ from evengraph.data.encoders import (
 from evengraph.data.structure import STRUCTURAL, structural_features
 from evengraph.data.values import kind_of, numbers, table_name
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, kw_only=True)

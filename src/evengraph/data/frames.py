@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from evengraph.data.columns import (
     edge_columns,
     feature_columns,
+    mixed_columns,
     need_row_numbers,
     node_columns,
     plain_tables,
@@ -82,7 +83,7 @@ def from_frames(
     if encoder is None:
         chosen, more = feature_columns(nodes, features, columns)
         encoder = FeatureEncoder.fit(nodes, chosen, edge_index=edge_index)
-        notes += [*more, *encoder.notes]
+        notes += [*more, *encoder.notes, *mixed_columns(nodes, chosen, encoder)]
     said = _said(nodes, columns)
     return assemble(
         features=encoder.transform(nodes, edge_index=edge_index),

@@ -131,6 +131,24 @@ def kind_of(values: Any, table: str) -> str:
     )
 
 
+def words_among_numbers(values: Any) -> tuple[int, int, str] | None:
+    """How many cells of a column are no numbers, of how many, and the first one with its row.
+
+    None where all cells are numbers, or less than half of them.
+    """
+    rows = np.flatnonzero(~empty(values, EMPTY_NUMBERS))
+    if not len(rows) or not _may_hold_text(values):
+        return None
+    full = values.iloc[rows].astype(object)
+    text = full.map(lambda value: value.strip() if isinstance(value, str) else value)
+    words = np.isnan(np.asarray(need_pandas().to_numeric(text, errors="coerce"), dtype=np.float64))
+    many = int(words.sum())
+    if not many or many > len(rows) / 2:
+        return None
+    row = int(rows[words.argmax()])
+    return many, len(rows), f"{_shown(values.iloc[row])} in row {row + 1}"
+
+
 def numbers(values: Any, table: str) -> Floats:
     """A column as numbers with NaN where it is empty, (N,); infinity and text are refused."""
     pandas = need_pandas()

@@ -15,6 +15,7 @@ import evengraph
 from evengraph.experiment.environment import describe
 from evengraph.experiment.paper import paper_cell
 from evengraph.imbalance import IMBALANCES, Imbalance
+from evengraph.inspection.wiring import count_edges
 from evengraph.methods import METHODS, Method
 from evengraph.metrics import evaluate, validation_score
 from evengraph.results import Record, mean_and_deviation
@@ -152,8 +153,8 @@ def _result(
         "dataset": {
             "name": plan.dataset,
             "num_nodes": graph.num_nodes,
-            "num_edges": graph.num_edges,
-            "num_edges_left": task.graph.num_edges,  # a long tail cuts nodes off
+            "num_edges": _edges(graph),
+            "num_edges_left": _edges(task.graph),  # a long tail cuts nodes off
             "num_features": graph.num_features,
             "num_classes": task.num_classes,
             "class_names": list(task.class_names) or None,
@@ -177,6 +178,11 @@ def _result(
         "changed_from_paper": changed,
         "environment": describe(device),
     }
+
+
+def _edges(graph: Data) -> int:
+    """Edges as `evengraph inspect` counts them, each once."""
+    return count_edges(graph.edge_index.cpu().numpy(), int(graph.num_nodes))
 
 
 def changed_from_paper(plan: Run, protocol: Imbalance) -> list[str]:

@@ -72,6 +72,12 @@ def class_names(graph: Data) -> tuple[str, ...]:
     return tuple(graph.class_names) if "class_names" in graph else ()
 
 
+def class_word(graph: Data, label: int) -> str:
+    """A class as messages call it: by its name where it has one, else by its number."""
+    names = class_names(graph)
+    return repr(str(names[label])) if label < len(names) else str(label)
+
+
 def check_sizes(**sizes: int) -> None:
     """Refuse sets that would be empty."""
     for name, size in sizes.items():
@@ -79,13 +85,13 @@ def check_sizes(**sizes: int) -> None:
             raise ValueError(f"{name} must be at least 1, got {size}.")
 
 
-def need(nodes: Sequence[int], wanted: int, label: int, what: str) -> None:
-    """Refuse a class that is too small for a protocol."""
+def need(nodes: Sequence[int], wanted: int, called: str, what: str) -> None:
+    """Refuse a class that is too small for a protocol; `called` is its `class_word`."""
     if len(nodes) < wanted:
+        many = "1 labelled node" if len(nodes) == 1 else f"{len(nodes)} labelled nodes"
         raise ValueError(
-            f"Class {label} has {len(nodes)} labelled {'node' if len(nodes) == 1 else 'nodes'} for "
-            f"{what}, {wanted} are needed; label more, leave the class out, or choose another "
-            "protocol."
+            f"Class {called} has {many} for {what}, {wanted} are needed; label more, leave the "
+            "class out, or choose another protocol."
         )
 
 

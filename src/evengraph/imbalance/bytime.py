@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 from evengraph.imbalance.base import (
     check_shares,
     class_names,
+    class_word,
     count_classes,
     need,
     nodes_of_class,
@@ -63,6 +64,7 @@ class ByTime:
                 "train or val."
             )
         for label in range(num_classes):
-            need(nodes_of_class(graph, label, among=train), 1, label, "training, among the oldest")
+            nodes, called = nodes_of_class(graph, label, among=train), class_word(graph, label)
+            need(nodes, 1, called, "training, among the oldest")
         names = class_names(graph)
         return Task(graph, train, val, test, num_classes=num_classes, class_names=names)

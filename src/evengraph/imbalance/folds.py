@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 from torch_geometric.data import Data
 
-from evengraph.imbalance.base import class_names, count_classes, mask_of, nodes_of_class, shuffled
+from evengraph.imbalance.base import (
+    class_names,
+    class_word,
+    count_classes,
+    mask_of,
+    nodes_of_class,
+    shuffled,
+)
 from evengraph.task import Task
 
 
@@ -46,7 +53,7 @@ class Folds:
         start = 0  # where a class begins to be dealt, so that folds stay equal in size
         for label in range(num_classes):
             nodes = shuffled(nodes_of_class(graph, label), stream)
-            self._need(len(nodes), label)
+            self._need(len(nodes), class_word(graph, label))
             dealt = [(start + place) % self.folds for place in range(len(nodes))]
             start += len(nodes)
             test += [node for node, part in zip(nodes, dealt, strict=True) if part == fold]
@@ -65,11 +72,11 @@ class Folds:
             class_names=class_names(graph),
         )
 
-    def _need(self, size: int, label: int) -> None:
+    def _need(self, size: int, called: str) -> None:
         """Every fold needs a node of each class to test, and two that are left."""
         least = max(self.folds, 3 if self.folds > 2 else 4)
         if size < least:
             raise ValueError(
-                f"Class {label} has {size} nodes, {least} are needed for {self.folds} folds; take "
+                f"Class {called} has {size} nodes, {least} are needed for {self.folds} folds; take "
                 "fewer folds, or repeated splits."
             )

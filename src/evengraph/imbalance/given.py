@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 
 from evengraph.imbalance.base import (
     class_names,
+    class_word,
     count_classes,
     mask_of,
     need,
@@ -49,7 +50,8 @@ class Given:
         labelled = graph.y >= 0
         train, test = graph.train_mask & labelled, graph.test_mask & labelled
         for label in range(num_classes):
-            need(nodes_of_class(graph, label, among=train), 1, label, "training")
+            nodes = nodes_of_class(graph, label, among=train)
+            need(nodes, 1, class_word(graph, label), "training")
         if "val_mask" in graph:
             val = graph.val_mask & labelled
         else:

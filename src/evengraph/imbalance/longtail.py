@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 from evengraph.imbalance.base import (
     check_ratio,
     check_sizes,
+    class_word,
     count_classes,
     mask_of,
     need,
@@ -62,15 +63,17 @@ class LongTail:
         train_pool, val_pool, test_pool = pools
         sizes = torch.bincount(graph.y[train_pool], minlength=num_classes)
         if sizes.min() < 1:
-            raise ValueError(f"Class {int(sizes.argmin())} has no node that may train.")
+            called = class_word(graph, int(sizes.argmin()))
+            raise ValueError(f"Class {called} has no node that may train.")
         order = torch.argsort(sizes, descending=True, stable=True).tolist()
+        words = [class_word(graph, label) for label in order]
         graph, names = relabelled(graph, order)
         removed = _cut_tail(graph, train_pool, _targets(sizes[order].tolist(), self.ratio))
         graph.edge_index = graph.edge_index[:, ~removed[graph.edge_index].any(dim=0)]
         val: list[int] = []
         test: list[int] = []
         for label in range(num_classes):
-            called = order[label]
+            called = words[label]
             val += _draw(graph, label, val_pool, self.val_per_class, stream, called)
             test += _draw(graph, label, test_pool, self.test_per_class, stream, called)
         return Task(
@@ -89,7 +92,7 @@ class LongTail:
         val: list[int] = []
         test: list[int] = []
         for label in range(count_classes(graph)):
-            nodes = _draw(graph, label, labelled, many, stream, label)
+            nodes = _draw(graph, label, labelled, many, stream, class_word(graph, label))
             val += nodes[: self.val_per_class]
             test += nodes[self.val_per_class :]
         val_pool, test_pool = mask_of(val, graph), mask_of(test, graph)
@@ -97,9 +100,9 @@ class LongTail:
 
 
 def _draw(
-    graph: Data, label: int, pool: Tensor, many: int, stream: random.Random, called: int
+    graph: Data, label: int, pool: Tensor, many: int, stream: random.Random, called: str
 ) -> list[int]:
-    """So many nodes of a class out of a pool; `called` is the name that the caller knows it by."""
+    """So many nodes of a class out of a pool; `called` is what the caller knows it by."""
     nodes = shuffled(nodes_of_class(graph, label, among=pool), stream)
     need(nodes, many, called, "validation or test")
     return nodes[:many]

@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 from evengraph.imbalance.base import (
     check_shares,
     class_names,
+    class_word,
     count_classes,
     mask_of,
     need,
@@ -45,7 +46,7 @@ class Natural:
         test: list[int] = []
         for label in range(num_classes):
             nodes = shuffled(nodes_of_class(graph, label), stream)
-            need(nodes, 3, label, "train, validation and test")
+            need(nodes, 3, class_word(graph, label), "train, validation and test")
             first = min(max(1, round(self.train * len(nodes))), len(nodes) - 2)
             second = min(first + max(1, round(self.val * len(nodes))), len(nodes) - 1)
             train += nodes[:first]

@@ -11,6 +11,7 @@ from evengraph.imbalance.base import (
     check_minority,
     check_ratio,
     class_names,
+    class_word,
     count_classes,
     mask_of,
     minority_size,
@@ -57,7 +58,7 @@ class PublicStep:
         many = minority_size(max(len(pool) for pool in pools), self.ratio)
         train: list[int] = []
         for label, pool in enumerate(pools):
-            need(pool, 1, label, "training")
+            need(pool, 1, class_word(graph, label), "training")
             minor = label >= num_classes - self.minority
             train += shuffled(pool, stream)[:many] if minor else pool
         names = class_names(graph)

@@ -12,6 +12,7 @@ from evengraph.imbalance.base import (
     check_minority,
     check_ratio,
     check_sizes,
+    class_word,
     count_classes,
     mask_of,
     minority_size,
@@ -62,6 +63,7 @@ class Step:
         check_minority(self.minority, num_classes)
         sizes = torch.bincount(graph.y[graph.y >= 0], minlength=num_classes)
         order = torch.argsort(sizes, descending=True, stable=True).tolist()
+        called = [class_word(graph, label) for label in order]
         graph, names = relabelled(graph, order)
         stream = random.Random(seed)
         train: list[int] = []
@@ -73,7 +75,7 @@ class Step:
                 many = minority_size(many, self.ratio)
             nodes = shuffled(nodes_of_class(graph, label), stream)
             end = many + self.val_per_class + self.test_per_class
-            need(nodes, end, order[label], "train, validation and test")
+            need(nodes, end, called[label], "train, validation and test")
             train += nodes[:many]
             val += nodes[many : many + self.val_per_class]
             test += nodes[many + self.val_per_class : end]

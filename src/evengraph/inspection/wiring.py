@@ -116,8 +116,7 @@ def wire(edge_index: Ints, num_nodes: int) -> tuple[Wiring, Edges]:
     first, second = np.divmod(arcs, num_nodes)
     apart = first != second
     first, second = first[apart], second[apart]
-    small, large = np.minimum(first, second), np.maximum(first, second)
-    keys = _distinct(small * num_nodes + large)
+    keys = _pairs(first, second, num_nodes)
     pairs = np.stack(np.divmod(keys, num_nodes))
     both = np.concatenate([keys, pairs[1] * num_nodes + pairs[0]])
     both.sort()
@@ -133,6 +132,17 @@ def wire(edge_index: Ints, num_nodes: int) -> tuple[Wiring, Edges]:
         directed=one_way > 0,
     )
     return Wiring(num_nodes, pairs, indptr, indices), edges
+
+
+def count_edges(edge_index: Ints, num_nodes: int) -> int:
+    """How many edges there are: one for two nodes, however often and whichever way it is listed.
+
+    Shapes:
+        edge_index: (2, E)
+    """
+    source, target = edge_index.astype(np.int64, copy=False)
+    apart = source != target
+    return len(_pairs(source[apart], target[apart], num_nodes))
 
 
 def count_degrees(wiring: Wiring) -> Degrees:
@@ -176,6 +186,12 @@ def count_components(component: Ints, labelled: Bools) -> Components:
         unlabelled=int(without.sum()),
         unlabelled_nodes=int(sizes[without].sum()),
     )
+
+
+def _pairs(source: Ints, target: Ints, num_nodes: int) -> Ints:
+    """A number for every two nodes that an edge joins, sorted."""
+    small, large = np.minimum(source, target), np.maximum(source, target)
+    return _distinct(small * num_nodes + large)
 
 
 def _distinct(keys: Ints) -> Ints:

@@ -220,18 +220,20 @@ def _mixed(result: Mapping[str, Any], rows: list[ClassRow]) -> Markup:
 
 
 def seeds(result: Mapping[str, Any]) -> Markup:
-    """List every figure of every seed."""
-    names = words.metric_names(result)
-    extra = ("best epoch", "epochs", "seconds")
+    """List the figures of every seed; of two classes those of the rarer one and the main ones."""
+    names, left = words.seed_metrics(result)
+    extra = () if left else ("best epoch", "epochs", "seconds")
     heads = (tag("th", text, scope="col") for text in ("seed", *names.values(), *extra))
-    lines = [_seed_line(run, list(names)) for run in runs(result)]
+    lines = [_seed_line(run, list(names), spent=bool(extra)) for run in runs(result)]
+    blank = [""] * len(extra)
     # one seed has no deviation
     for word, key in (("mean", "mean"), ("deviation", "std"))[: len(runs(result))]:
         cells = [decimals(part(result, key).get(name), 2) for name in names]
-        lines.append(_line(word, [*cells, "", "", ""], "sum" if key == "mean" else None))
+        lines.append(_line(word, cells + blank, "sum" if key == "mean" else None))
     if paper := part(result, "paper"):
         cells = [spread(part(paper, k).get("mean"), part(paper, k).get("std")) for k in names]
-        lines.append(_line("paper", [*cells, "", "", ""], None))
+        lines.append(_line("paper", cells + blank, None))
+    more = f" Not shown, but in result.json: {', '.join(left)}." if left else ""
     table = tag(
         "table",
         tag("caption", "Figures of every seed", class_="unseen"),
@@ -242,14 +244,16 @@ def seeds(result: Mapping[str, Any]) -> Markup:
     return tag(
         "section",
         tag("h2", "Every seed"),
-        tag("p", f"In percent. {DASH} stands for undefined or not published."),
+        tag("p", f"In percent. {DASH} stands for undefined or not published.{more}"),
         tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="Every seed"),
     )
 
 
-def _seed_line(run: Mapping[str, Any], names: list[str]) -> Markup:
+def _seed_line(run: Mapping[str, Any], names: list[str], spent: bool) -> Markup:
     cells = [decimals(part(run, "metrics").get(name), 2) for name in names]
-    cells += [whole(run.get("best_epoch")), whole(run.get("epochs")), decimals(run.get("seconds"))]
+    if spent:
+        cells += [whole(run.get(key)) for key in ("best_epoch", "epochs")]
+        cells.append(decimals(run.get("seconds")))
     stopped = " (interrupted)" if run.get("interrupted") is True else ""
     return _line(f"{run.get('seed', '?')}{stopped}", cells, None)
 

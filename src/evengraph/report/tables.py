@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from evengraph.report.boards import Board, Cell
 from evengraph.report.statistics import comparisons, interval, mean_ranks
 from evengraph.report.verdicts import claims, reached
-from evengraph.results import HEADLINE
+from evengraph.results import HEADLINE, csv_text
 
 TITLES = {"balanced_accuracy": "bAcc", "macro_f1": "Macro-F1", "g_mean": "G-Means"}
 
@@ -64,11 +62,7 @@ def latex(board: Board) -> str:
 def table_csv(boards: Iterable[Board]) -> str:
     """Every place of every board, a line each."""
     lines = [_flat(board, cell) for board in boards for cell in board.cells]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(lines[0]) if lines else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(lines)
-    return text.getvalue()
+    return csv_text(lines)
 
 
 def _flat(board: Board, cell: Cell) -> dict[str, Any]:

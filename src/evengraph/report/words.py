@@ -52,6 +52,16 @@ def metric_names(result: Mapping[str, Any]) -> dict[str, str]:
     return known | {key: str(key).replace("_", " ") for key in found if key not in known}
 
 
+def seed_metrics(result: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
+    """Return the metrics that a table of seeds has room for, and what else is left out of it."""
+    names = metric_names(result)
+    if "positive_average_precision" not in names:
+        return names, []
+    aside = ("accuracy", "average_precision", "auroc")
+    shown = {key: name for key, name in names.items() if key not in aside}
+    return shown, [*(names[key] for key in aside if key in names), "epochs", "seconds"]
+
+
 def method_title(result: Mapping[str, Any]) -> str:
     """Name the method as its paper does."""
     method = part(result, "method")
