@@ -9,11 +9,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import cache
 from time import perf_counter
 from types import FrameType
 
 import torch
 from torch import Tensor, nn
+
+from evengraph.ops.propagate import has_kernels
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +97,7 @@ def train(
         weight_decay: Weight decay, but of modules that say `decays = False`.
         max_epochs: Steps at most.
         patience: Epochs without improvement before stopping.
-        on_epoch: Called after every epoch.
+        on_epoch: Called after every epoch, on the stream of a card that training is on.
         main: What the history says of itself.
         steady: Whether all epochs but the first few do the same on tensors of the same sizes, and
             never wait for the device: then a card replays a recorded one, at a fraction of the
@@ -110,7 +113,7 @@ def train(
     best = _Best(module)
     step: _Step | _Recorded = _Step(epoch, optimizer)
     device = next(module.parameters()).device
-    steady = steady and device.type == "cuda"
+    steady = steady and has_kernels(device)
     started = perf_counter()
     try:
         with _own_stream(device) if steady else nullcontext() as stream:
@@ -135,7 +138,8 @@ def train(
             raise
         history.interrupted = True
         del history.score[len(history.loss) :], history.loss[len(history.score) :]
-    optimizer.zero_grad()  # gradients may lie in a recording's memory
+    finally:
+        optimizer.zero_grad()  # gradients may lie in a recording's memory
     best.restore()
     history.seconds = perf_counter() - started
     logger.debug("best epoch %d of %d", history.best_epoch, history.epochs)
@@ -216,7 +220,9 @@ class _Recorded:
     ) -> None:
         weights = [weight for group in optimizer.param_groups for weight in group["params"]]
         self.optimizer, self.graph = optimizer, torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph, stream=stream):
+        # other threads may go on using the card meanwhile
+        mode = "thread_local"
+        with torch.cuda.graph(self.graph, stream=stream, capture_error_mode=mode):
             loss, score = epoch()
             gradients = torch.autograd.grad(loss, weights, allow_unused=True)
             self.values = torch.stack([loss.detach(), score.to(loss)])
@@ -234,11 +240,17 @@ class _Recorded:
         self.optimizer.step()
 
 
+@cache
+def _side_stream(card: int) -> torch.cuda.Stream:
+    """One for each card: libraries keep memory for every stream they have seen."""
+    return torch.cuda.Stream(card)
+
+
 @contextmanager
 def _own_stream(device: torch.device) -> Iterator[torch.cuda.Stream]:
-    """A stream of a card that a block has to itself; only on such a one work can be recorded."""
+    """A stream of a card beside the usual one; only on such a one work can be recorded."""
     with torch.cuda.device(device):
-        stream, usual = torch.cuda.Stream(), torch.cuda.current_stream()
+        stream, usual = _side_stream(torch.cuda.current_device()), torch.cuda.current_stream()
         stream.wait_stream(usual)
         try:
             with torch.cuda.stream(stream):
@@ -259,8 +271,8 @@ def uninterrupted() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-    if pressed and callable(before):
-        before(*pressed[0])
+        if pressed and callable(before):
+            before(*pressed[0])
 
 
 class _Best:

@@ -73,10 +73,14 @@ def test_fields_of_all_methods(tmp_path):
     setup, shared = '[[setup]]\ndataset = "toy"\n', "[fields]\npatience = 7\nhidden = 8\n"
     own = '[[method]]\nname = "mlp"\nfields.hidden = 16\n'
     path.write_text(f'{shared}{setup}[[method]]\nname = "gcn"\n{own}')
-    assert [dict(one.fields) for one in read_spec(str(path)).entries] == [
-        {"patience": 7, "hidden": 8},
-        {"patience": 7, "hidden": 16},
-    ]
+    jobs = Plan(read_spec(str(path)), []).missing()
+    assert {(job.method, job.method_fields["hidden"]) for job in jobs} == {("gcn", 8), ("mlp", 16)}
+    assert {job.method_fields["patience"] for job in jobs} == {7}
+    other = '[[method]]\nname = "gcn"\nlabel = "B"\nlike = "GCN"\n'
+    short = '[[method]]\nname = "gcn"\nfields.patience = 5\n'
+    path.write_text(f"{shared}{setup}{short}{other}")
+    jobs = Plan(read_spec(str(path)), []).missing()
+    assert {job.method_fields["patience"] for job in jobs} == {5}  # what it is like counts more
     path.write_text(f'{shared}{setup}[[method]]\nname = "boosting"\n')
     with pytest.raises(ValueError, match=r"line 3.*hidden"):
         read_spec(str(path))

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from evengraph.nn import PYG_CONVS, GraphConv, PlainNetwork
+from evengraph.nn import LAST_CONVS, PYG_CONVS, GraphConv, PlainNetwork
 from evengraph.ops import Sparse
 from evengraph.rng import seeded
 from evengraph.training import decays
@@ -15,7 +15,7 @@ PROPAGATION = Sparse.from_dense(MATRIX)
 
 def network(layer=GraphConv, dropout=0.5):
     torch.manual_seed(0)
-    return PlainNetwork(layer, 4, 5, 3, dropout).double()
+    return PlainNetwork(layer, layer, 4, 5, 3, dropout).double()
 
 
 def test_forward_equals_the_formula():
@@ -44,6 +44,18 @@ def test_the_last_layer_does_not_decay(backbone):
         "encoder": 0.1,
         "last": 0.0,
     }
+
+
+@pytest.mark.parametrize(("backbone", "bound"), [("gcn", (6 / 68) ** 0.5), ("sage", 1 / 8)])
+def test_layers_start_as_pygs(backbone, bound):
+    layer = LAST_CONVS[backbone](64, 4)
+    largest = layer.weight.abs().max().item()
+    assert 0.9 * bound < largest <= bound
+
+
+def test_logits_share_one_head():
+    assert LAST_CONVS["gat"](16, 8).heads == 1
+    assert PYG_CONVS["gat"](16, 8).heads == 8
 
 
 def test_a_convolution_starts_as_pygs():

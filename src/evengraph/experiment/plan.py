@@ -112,7 +112,7 @@ class Plan:
 
     def _candidates(self, setup: Setup, entry: Entry) -> list[Fields]:
         """Every settings to be run; nothing while they cannot be told."""
-        base: dict[str, Any] = {}
+        base = dict(entry.shared)
         if entry.presets:
             base |= preset_for(setup.dataset, setup.imbalance, setup.fields, entry.method) or {}
         if entry.like:

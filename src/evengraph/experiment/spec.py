@@ -49,6 +49,7 @@ class Entry:
     Args:
         label: What it is called in tables.
         method: Name of the method.
+        shared: Settings of all methods of the experiment, where nothing else is said.
         fields: Settings that stay as they are.
         grid: Values to try, every combination; validation chooses.
         search: A range for each field to search in, and `trials`; validation chooses.
@@ -61,6 +62,7 @@ class Entry:
 
     label: str
     method: str
+    shared: Fields = field(default_factory=dict)
     fields: Fields = field(default_factory=dict)
     grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     search: Fields = field(default_factory=dict)
@@ -209,7 +211,8 @@ class _Reader:
 
     def _entry(self, part: Any, place: int) -> Entry:
         where = ("method", place)
-        allowed = ("name", *(item.name for item in fields(Entry) if item.name != "method"))
+        hidden = ("method", "shared")
+        allowed = ("name", *(item.name for item in fields(Entry) if item.name not in hidden))
         self._known(part, allowed, "key of [[method]]", where)
         method = self._try(
             lambda: known_method(self._word(part, "name", where, None)), (*where, "name")
@@ -224,7 +227,8 @@ class _Reader:
         return Entry(
             label=str(part.get("label", METHODS[method].title)),
             method=method,
-            fields={**shared, **part.get("fields", {})},
+            shared=shared,
+            fields=part.get("fields", {}),
             grid=part.get("grid", {}),
             search=part.get("search", {}),
             vary=part.get("vary", {}),

@@ -54,7 +54,7 @@ class Method(Estimator):
 
     Args:
         learning_rate: Adam's step.
-        weight_decay: Weight decay on all parameters.
+        weight_decay: Weight decay, but of layers that a network says do not decay.
         max_epochs: Training steps at most, in each stage of a method that has several.
         patience: Epochs without a better validation score before training stops.
     """
@@ -247,7 +247,7 @@ class Method(Estimator):
         self.num_features_, self.device_ = task.graph.num_features, task.graph.x.device
         self.num_classes_, self.class_names_ = task.num_classes, task.class_names
         self.fields_, self.extra_ = self.get_params(), dict[str, Any]()
-        nodes = task.train_nodes
+        nodes = task.train.nonzero().squeeze(1)  # the caller's masks may change later
         signatures = feature_signatures(task.graph.x[nodes])
         self.labelled_ = Labelled(nodes, task.graph.y[nodes], signatures)
         self._callbacks = []

@@ -71,9 +71,7 @@ class BAT(FreeMethod):
         rows = torch.cat([nodes, graph.num_nodes + classes])
         inputs = self._inputs(graph)
         matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
-        virtual = VirtualNodes(
-            matrix, inputs.x, nodes, labels, counts, self.variant, self.normalisation
-        )
+        virtual = VirtualNodes(matrix, inputs.x, nodes, labels, counts, self.variant, self._how)
         loss = labelled_loss(self.loss, matrix, nodes, labels, counts, added=classes)
         self.net_ = net = self._network(task)
 

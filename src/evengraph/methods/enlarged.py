@@ -121,4 +121,4 @@ class EnlargedGraph(FreeMethod):
         if not self.sound:
             return Repeated(self._propagation(graph), seeds)
         matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
-        return Repeated.normalised(closed(matrix, graph.x.device), seeds, self.normalisation)
+        return Repeated.normalised(closed(matrix, graph.x.device), seeds, self._how)

@@ -89,7 +89,7 @@ class GraphSHA(FreeMethod):
         inputs, make = self._inputs(graph), self._maker(task)
         joined = closed(undirected_adjacency(graph.edge_index, num_nodes), device)
         sums = (joined @ torch.ones(num_nodes, 1, device=device)).squeeze(1)
-        how = self.normalisation
+        how = self._how
         attach = partial(Attached, joined, sums, both_ways=False, loop=1.0, how=how)
         self.net_ = net = self._network(task)
         last: Tensor | None = None  # logits of the labelled nodes in the epoch before

@@ -106,7 +106,7 @@ class GraphSMOTE(BackboneMethod):
             (frame @ torch.ones(graph.num_nodes, 1, device=device)).squeeze(1),
             num_new=seeds.numel(),
             loop=float(self.sound),
-            how=self.normalisation,
+            how=self._how,
         )
         reconstruction = Reconstruction(matrix, device)
         self.net_ = net = self._network(task)

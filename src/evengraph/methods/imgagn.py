@@ -82,7 +82,7 @@ class ImGAGN(BackboneMethod):
         labels, inputs = graph.y[nodes], self._inputs(graph)
         joined = closed(undirected_adjacency(graph.edge_index, graph.num_nodes), device)
         degrees = (joined @ torch.ones(graph.num_nodes, 1, device=device)).squeeze(1)
-        attach = partial(Attached, joined, degrees, loop=1.0, how=self.normalisation)
+        attach = partial(Attached, joined, degrees, loop=1.0, how=self._how)
         self.net_ = net = self._network(task)
         critic = GraphClassifier(self.hidden, self.hidden, 2, self.dropout, CONVS[self.backbone])
         judges = _Judges(net, critic.to(device), attach, inputs.x, nodes)

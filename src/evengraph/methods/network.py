@@ -15,6 +15,7 @@ from evengraph.methods.folder import packed, unpack
 from evengraph.metrics import validation_score
 from evengraph.nn import (
     BACKBONES,
+    LAST_CONVS,
     PYG_CONVS,
     Backbone,
     EdgeDecoder,
@@ -73,7 +74,12 @@ class NetworkMethod(Method):
 
     def _propagation(self, graph: Data) -> Sparse:
         matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
-        return normalised(matrix, graph.x.device, how=self.normalisation)
+        return normalised(matrix, graph.x.device, how=self._how)
+
+    @property
+    def _how(self) -> Normalisation:
+        """How the graph is normalised: GraphSAGE takes means in any case."""
+        return "row" if self._backbone() == "sage" else self.normalisation
 
     def _network(self, task: Task) -> GraphNetwork:
         return self._fresh_network().to(task.graph.x.device)
@@ -148,8 +154,9 @@ class BackboneMethod(NetworkMethod):
     """A method that any kind of graph convolution will do for.
 
     Args:
-        backbone: Kind of both convolutions: `gcn`, `sage` (GraphSAGE with means: a node's own
-            features have weights of their own) or `gat` (attention, in eight heads).
+        backbone: Kind of both convolutions: `gcn`, `sage` (GraphSAGE with means, whatever the
+            normalisation: a node's own features have weights of their own) or `gat` (attention,
+            in up to eight heads).
     """
 
     backbone: Backbone = "gcn"
@@ -182,4 +189,5 @@ class FreeMethod(BackboneMethod):
         if self.network == "comparison":
             return super()._fresh_network()
         widths = self.num_features_, self.hidden, self.num_classes_
-        return PlainNetwork(PYG_CONVS[self.backbone], *widths, self.dropout)
+        layers = PYG_CONVS[self.backbone], LAST_CONVS[self.backbone]
+        return PlainNetwork(*layers, *widths, self.dropout)

@@ -3,6 +3,7 @@
 from evengraph.nn.backbones import (
     BACKBONES,
     CONVS,
+    LAST_CONVS,
     PYG_CONVS,
     AttentionConv,
     Backbone,
@@ -22,6 +23,7 @@ from evengraph.nn.unified import Connectivity, UnifiedNetwork
 __all__ = [
     "BACKBONES",
     "CONVS",
+    "LAST_CONVS",
     "PYG_CONVS",
     "AttentionConv",
     "Backbone",

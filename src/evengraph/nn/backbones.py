@@ -7,6 +7,8 @@ then all that takes the graph.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Literal, get_args
 
 import torch
@@ -45,9 +47,17 @@ class SageConv(nn.Module):
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
-        bound = outputs**-0.5
-        self.weight = nn.Parameter(torch.empty(inputs, 2 * outputs).uniform_(-bound, bound))
-        self.bias = nn.Parameter(torch.empty(outputs).uniform_(-bound, bound))
+        self.weight = nn.Parameter(torch.empty(inputs, 2 * outputs))
+        self.bias = nn.Parameter(torch.empty(outputs))
+        self.start()
+
+    def start(self) -> None:
+        """Draw the weights and the bias."""
+        self._draw(self.bias.numel() ** -0.5)
+
+    def _draw(self, bound: float) -> None:
+        nn.init.uniform_(self.weight, -bound, bound)
+        nn.init.uniform_(self.bias, -bound, bound)
 
     def forward(self, x: Tensor | Sparse, propagation: Propagation) -> Tensor:
         """Convolve: project, then spread."""
@@ -63,10 +73,23 @@ class SageConv(nn.Module):
         return propagation @ others.contiguous() + own + self.bias
 
 
+class LinearSageConv(SageConv):
+    """The same with the start of linear layers, uniform in +- 1 / sqrt(inputs), as PyG's has it."""
+
+    def start(self) -> None:
+        """Draw the weights and the bias."""
+        self._draw(self.weight.shape[0] ** -0.5)
+
+
 class AttentionConv(nn.Module):
     """GAT: a mean over a node and its neighbours, weighted by learnt attention, in several heads.
 
     Of the propagation matrix only the links count. Weights start as Glorot's, biases at zero.
+
+    Args:
+        inputs: Width of x.
+        outputs: Width of what is returned.
+        heads: At most so many; as many as divide the outputs evenly.
 
     Shapes:
         x: (N, inputs), dense or sparse
@@ -81,9 +104,9 @@ class AttentionConv(nn.Module):
         ICLR 2018.
     """
 
-    def __init__(self, inputs: int, outputs: int) -> None:
+    def __init__(self, inputs: int, outputs: int, heads: int = HEADS) -> None:
         super().__init__()
-        self.heads = math.gcd(outputs, HEADS)
+        self.heads = math.gcd(outputs, heads)
         self.weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(inputs, outputs)))
         per_head = 2, self.heads, outputs // self.heads
         self.attention = nn.Parameter(nn.init.xavier_uniform_(torch.empty(per_head)))
@@ -110,5 +133,11 @@ Conv = type[GraphConv] | type[SageConv] | type[AttentionConv]
 
 CONVS: dict[str, Conv] = {"gcn": GraphConv, "sage": SageConv, "gat": AttentionConv}
 
-PYG_CONVS: dict[str, Conv] = {**CONVS, "gcn": GlorotConv}
-"""The same, GCN's with the start that PyG gives it."""
+PYG_CONVS: dict[str, Conv] = {**CONVS, "gcn": GlorotConv, "sage": LinearSageConv}
+"""The same, each with the start that PyG gives it."""
+
+LAST_CONVS: dict[str, Callable[[int, int], nn.Module]] = {
+    **PYG_CONVS,
+    "gat": partial(AttentionConv, heads=1),
+}
+"""Those for logits, which all heads of attention have to share."""

@@ -15,7 +15,8 @@ class PlainNetwork(nn.Module):
     """A layer, ReLU, dropout and another layer, whose weights do not decay.
 
     Args:
-        layer: Makes a convolution, or another layer of the same signature, from two widths.
+        first: Makes a convolution, or another layer of the same signature, from two widths.
+        last: Makes the other one.
         num_features: F.
         hidden: Width between the layers.
         num_classes: C.
@@ -29,14 +30,15 @@ class PlainNetwork(nn.Module):
 
     def __init__(
         self,
-        layer: Callable[[int, int], nn.Module],
+        first: Callable[[int, int], nn.Module],
+        last: Callable[[int, int], nn.Module],
         num_features: int,
         hidden: int,
         num_classes: int,
         dropout: float,
     ) -> None:
         super().__init__()
-        self.encoder, self.last = layer(num_features, hidden), layer(hidden, num_classes)
+        self.encoder, self.last = first(num_features, hidden), last(hidden, num_classes)
         self.last.decays = False  # type: ignore[assignment]
         self.dropout = dropout
         self.noise: Noise | None = None
