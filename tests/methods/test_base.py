@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from evengraph.methods import GCN
 from evengraph.methods.base import Method, at_least, fraction, one_of, same_graph
 from evengraph.metrics import evaluate
 from small_graphs import small_task
@@ -262,3 +263,13 @@ def test_nothing_of_the_caller_stays_behind(fail):
     except ZeroDivisionError:
         assert fail
     assert not hasattr(method, "_callbacks")
+
+
+def test_masks_may_change_between_fits():
+    task, method = small_task(), GCN(max_epochs=2)
+    method.fit(task, seed=0)
+    before = method.labelled_.nodes.numel()
+    more = (~(task.train | task.val)).nonzero().flatten()[:7]
+    task.train[more], task.test[more] = True, False
+    method.fit(task, seed=0)
+    assert method.labelled_.nodes.numel() == before + 7

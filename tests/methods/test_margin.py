@@ -7,6 +7,7 @@ from oracles import task_with
 from evengraph.methods import BalancedSoftmax, GraphENS, ReNode
 from evengraph.methods.margin import WARMUP
 from evengraph.ops import normalised, soft_labels, topology_margins, undirected_adjacency
+from evengraph.training import RECORD_AFTER
 from small_graphs import small_task
 
 BASES = [BalancedSoftmax, ReNode, GraphENS]
@@ -77,3 +78,7 @@ def test_bad_fields_are_refused(fields, words):
     for kind in BASES:
         with pytest.raises(ValueError, match=words):
             kind(**fields)
+
+
+def test_margins_are_there_when_an_epoch_is_recorded():
+    assert RECORD_AFTER > WARMUP

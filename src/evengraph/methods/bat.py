@@ -45,9 +45,10 @@ class BAT(FreeMethod):
         O(E (h + C) + nnz(X) h) an epoch, about twice GCN.
 
     Departs:
-        The network, its depth and width, and the rule of selection are those of the comparison;
-        the public code has three convolutions of width 256. Random numbers are drawn in one
-        stream, where the public code starts all of them afresh in every epoch, dropout included.
+        The network, its depth and width, and the rule of selection are by default those of the
+        comparison; the public code has three convolutions of width 256, all of which decay. Random
+        numbers are drawn in one stream, where the public code starts all of them afresh in every
+        epoch, dropout included.
 
     Reference:
         Liu, Qiu, Zeng, Yoo, Zhou, Xu, Zhu, Weldemariam, He and Tong, "Class-Imbalanced Graph

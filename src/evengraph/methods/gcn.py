@@ -21,8 +21,9 @@ class GCN(LabelledMethod):
         O(E h + nnz(X) h) an epoch.
 
     Departs:
-        The network is that of the comparison (a linear layer after the second convolution), not
-        Kipf and Welling's two convolutions.
+        The network is by default that of the comparison, with means over neighbours and a linear
+        layer after the second convolution; Kipf and Welling's two convolutions are
+        `network="plain"`, `normalisation="symmetric"`.
 
     Reference:
         Kipf and Welling, "Semi-Supervised Classification with Graph Convolutional Networks",

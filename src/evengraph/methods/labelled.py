@@ -22,7 +22,7 @@ from evengraph.training import History
 
 @dataclass(kw_only=True)
 class LabelledMethod(FreeMethod):
-    """The comparison's network and cross-entropy of the labelled nodes.
+    """A network of two convolutions and cross-entropy of the labelled nodes.
 
     A method says what is special of a class: its weight in the mean, what its logit is raised by
     in training, what it is lowered by in the answer.

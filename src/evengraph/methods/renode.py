@@ -41,8 +41,9 @@ class ReNode(LabelledMethod, MarginMethod):
         the original's inverse of an N x N matrix is never built.
 
     Departs:
-        Network and training are those of the comparison; the original has half its width, a
-        decaying step and at most 200 epochs. It offers focal and class-balanced losses, too.
+        Network and training are by default those of the comparison; the original has half its
+        width, a decaying step and at most 200 epochs. It offers focal and class-balanced losses,
+        too.
 
     Reference:
         Chen, Lin, Zhao, Ren, Li, Zhou and Sun, "Topology-Imbalance Learning for Semi-Supervised
