@@ -15,13 +15,24 @@ SHARED: Mapping[str, Sequence[Any]] = {
     "weight_decay": (5e-4, 5e-5, 5e-3),
     "dropout": (0.5, 0.2, 0.7),
     "hidden": (64, 128),
+    "network": ("comparison", "plain"),
 }
 OWN: Mapping[str, Mapping[str, Sequence[Any]]] = {
     "reweight": {"balance": (False, True)},
     "lte4g": {"class_weights": (False, True), "reconstruct": (False, True)},
     "logitadjustment": {"tau": (0.5, 1.0, 1.5)},
     "focal": {"gamma": (1.0, 2.0), "balance": (False, True)},
+    "balancedsoftmax": {"margin": ("none", "tam")},
     "renode": {"loss": ("cross_entropy", "reweight", "balanced_softmax")},
+    "graphens": {"masked": (0.01, 0.05), "temperature": (1.0, 2.0), "links": ("none", "BAT1")},
+    "graphsha": {"fill": (False, True)},
+    "bat": {"variant": ("BAT0", "BAT1"), "loss": ("cross_entropy", "reweight")},
+    "unreal": {"rounds": (10, 40), "quota": (4, 16, 64), "clusters": (100, 200)},
+    "iceberg": {
+        "learning_rate": (0.1, 0.01, 0.03),
+        "teleport": (0.05, 0.1, 0.2),
+        "loss": ("balanced_softmax", "reweight"),
+    },
     "labelpropagation": {
         "learning_rate": (),  # nothing is learnt: other values would be the same setting again
         "weight_decay": (),
@@ -41,7 +52,7 @@ OWN: Mapping[str, Mapping[str, Sequence[Any]]] = {
         "recluster_every": (50, 100),
     },
 }
-"""Fields beside the shared ones that are worth trying; Uni-GNN's are of the paper's grid."""
+"""Fields beside the shared ones, or other values of those, that papers found worth trying."""
 
 
 def candidates(method: Method, budget: int) -> list[Method]:

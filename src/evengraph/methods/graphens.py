@@ -71,7 +71,7 @@ class GraphENS(MarginMethod):
         a chance of 1e-12. The paper's own settings are those of another protocol, where the linear
         layer does not decay; here training and selection are those of the comparison. Its row
         in that comparison, mostly below GCN, was published without a configuration; the defaults
-        here score above it on every set-up, by 2 to 24 points (docs/results/table1.md). If every
+        here score above it on every set-up, by 2 to 25 points (docs/results/table1.md). If every
         class has one labelled node, nothing is added, where the original divides by zero.
 
     Reference:
