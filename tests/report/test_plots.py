@@ -6,6 +6,7 @@ from statistics import fmean
 import pytest
 from made_up import FEW, PUBMED, STEP, TAIL, make_board, node_map, published, spread
 
+from evengraph.report.canvas import MANY
 from evengraph.report.plots import curve_panel, dots_panel, gaps_panel, map_panel
 from evengraph.report.statistics import interval
 
@@ -287,3 +288,11 @@ def test_labels_are_escaped(boards, parse):
         assert not tree.all("script")
         assert not re.search(r"&amp;amp;amp;", text)
         assert any(HOSTILE in node.text for node in tree.walk())
+
+
+def test_many_methods_stand_in_order():
+    centres = {f"method {n}": 40 + (n * 7) % 20 for n in range(MANY + 1)}
+    cells = {(STEP, label): spread(value, FEW, label, 0) for label, value in centres.items()}
+    text = str(dots_panel(make_board(cells), STEP, "balanced_accuracy"))
+    shown = re.findall(r'data-method="([^"]+)"', text)
+    assert shown == sorted(centres, key=lambda label: -centres[label])

@@ -43,7 +43,7 @@ h2, h3, summary, .facts { overflow-wrap: anywhere; }
 .dots { list-style: none; margin: .5rem 0 0; padding: 0; font-size: .875rem; }
 .dots li { display: grid; align-items: center; column-gap: .7rem;
   grid-template-columns: 8.6rem minmax(0, 1fr) 2.8rem; border-radius: .3rem; }
-.dots .name { white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
+.dots .name { line-height: 1.15; overflow-wrap: anywhere; }
 .dots .value { text-align: right; color: var(--muted); }
 .dots .strong .value, .dots .strong .name { color: var(--ink); font-weight: 650; }
 .dots .row { width: 100%; height: 22px; }

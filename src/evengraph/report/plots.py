@@ -10,6 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from evengraph.report.boards import Board, Cell
+from evengraph.report.canvas import MANY
 from evengraph.report.charts import percent, ticks
 from evengraph.report.markup import Markup, join, tag
 from evengraph.report.statistics import interval
@@ -19,8 +20,13 @@ SHADES = 10  # colours of a map
 
 
 def dots_panel(board: Board, setup: str, metric: str) -> Markup:
-    """Methods of a set-up one below the other: mean, interval, seeds, the paper's mean."""
+    """Methods of a set-up one below the other: mean, interval, seeds, the paper's mean.
+
+    Many of them stand in order, the best at the top.
+    """
     cells = [cell for cell in board.cells if cell.setup == setup and cell.varies is None]
+    if len(cells) > MANY:
+        cells.sort(key=lambda cell: -cell.mean(metric))
     values = [value for cell in cells for value in cell.values(metric)]
     values += [paper for cell in cells if (paper := cell.published(metric)) is not None]
     best = max(cell.mean(metric) for cell in cells)
