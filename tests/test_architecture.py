@@ -45,7 +45,7 @@ TESTED_ELSEWHERE = {
     "cli/learning.py": "through tests/test_cli.py, test_cli_own.py and others of commands",
     "cli/opening.py": "through tests/test_cli_own.py",
     "cli/options.py": "through tests/test_cli_own.py",
-    "cli/predicting.py": "through tests/test_cli_own.py",
+    "cli/predicting.py": "through tests/test_cli_own.py and test_cli_predict.py",
     "cli/inspecting.py": "through tests/test_cli_inspect.py",
     "cli/reproducing.py": "through tests/test_cli_reproduce.py",
     "cli/running.py": "through tests/test_cli.py",

@@ -93,6 +93,9 @@ def _encoded(
     tables = read_table(nodes), read_table(edges)
     new = slice(None)
     if known is not None:
+        if not len(tables[0]):
+            name = table_name(tables[0], "nodes")
+            raise ValueError(f"{name} has no rows; at least one new node is needed.")
         check_columns(tables[0], encoder.needs, table_name(tables[0], "nodes"))
         encoder.check(tables[0])  # while its rows still have their own numbers
         tables, new = _joined(tables, known, columns)
