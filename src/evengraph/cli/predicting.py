@@ -11,8 +11,8 @@ import torch
 from rich.markup import escape
 from rich.table import Table
 
-from evengraph.binary import positive_class
-from evengraph.calibration import Calibrator
+from evengraph.binary import flagged, positive_class
+from evengraph.calibration import FEW, Calibrator
 from evengraph.cli.console import err, out
 from evengraph.cli.opening import Opened
 from evengraph.cli.running import check_folder
@@ -42,7 +42,8 @@ def keep_model(method: Method, task: Task, record: Record, *, folder: Path, open
     extra["trained_on"] = {"data": str(Path(opened.data)), "columns": dict(opened.columns)}
     threshold = known.get("tuned_threshold")
     if threshold is not None:
-        extra["flag"] = {"class": positive_class(task.class_counts), "from": threshold / 100}
+        start = float(torch.tensor(threshold / 100))  # the very probability that it was
+        extra["flag"] = {"class": positive_class(task.class_counts), "from": start}
     if opened.own is not None:
         extra["columns"] = opened.own.columns
         extra["encoder"] = opened.own.encoder.as_dict()
@@ -60,22 +61,65 @@ def predict_tables(
     own, new = _encoded(method, model, nodes, edges, known)
     with err.status("predicting"):
         probabilities = method.predict_proba(own.graph)
-    if calibrated:
-        if "calibrator" not in method.extra_:
-            raise ValueError(f"{model} holds no calibrator: it was not kept by evengraph run.")
-        probabilities = Calibrator.from_dict(method.extra_["calibrator"])(probabilities)
     names = list(method.class_names_) or [str(n) for n in range(method.num_classes_)]
-    best = probabilities.argmax(1)
-    flag = None if calibrated else method.extra_.get("flag")
-    rows = prediction_rows(own.ids[new], best[new], probabilities[new], names, flag)
-    write_predictions(rows, to)
-    for name, count in zip(names, best[new].bincount(minlength=len(names)).tolist(), strict=True):
+    flag = method.extra_.get("flag")
+    flags = None
+    if flag is not None:  # before calibration, where the threshold was found
+        flags = flagged(probabilities[:, flag["class"]], flag["from"])[new]
+    if calibrated:
+        calibrator = _calibrator(method, model)
+        probabilities = calibrator(probabilities)
+        if flag is not None:
+            flag = flag | {"from": calibrator.threshold(flag["from"], flag["class"])}
+    best = probabilities.argmax(1)[new]
+    write_predictions(prediction_rows(own.ids[new], best, probabilities[new], names, flags), to)
+    for name, count in zip(names, best.bincount(minlength=len(names)).tolist(), strict=True):
         out.print(f"{count:>10,}  {escape(name)}")
-    if flag is not None:
-        many = sum(row["flagged"] == "yes" for row in rows)
-        words = f"flagged: {escape(names[flag['class']])} with a probability of {flag['from']:.3f}"
-        out.print(f"{many:>10,}  {words} or more, the threshold that was best on validation")
+    if flag is not None and flags is not None:
+        show_flags(flags, best, flag, names)
     out.print(f"wrote {escape(str(to))}", soft_wrap=True)
+
+
+def _calibrator(method: Method, folder: Path) -> Calibrator:
+    """The calibrator of a model, and what to think of it."""
+    if "calibrator" not in method.extra_:
+        raise ValueError(f"{folder} holds no calibrator: it was not kept by evengraph run.")
+    found = Calibrator.from_dict(method.extra_["calibrator"])
+    out.print(found.words(), soft_wrap=True)
+    if found.temperature != 1 and found.nodes < FEW:
+        few = f"{found.nodes} validation nodes are few, fewer than {FEW}"
+        err.print(f"Warning: {few}: take calibrated probabilities as rough.", soft_wrap=True)
+    return found
+
+
+def show_flags(
+    flags: torch.Tensor, best: torch.Tensor, flag: dict[str, Any], names: list[str]
+) -> None:
+    """How many nodes are flagged, from where on, and whether to act on that or on the class."""
+    name, start = escape(names[flag["class"]]), flag["from"]
+    out.print(
+        f"{int(flags.sum()):>10,}  flagged: {name} with a probability of {probability(start)} or "
+        "more, the threshold that was best on validation",
+        soft_wrap=True,
+    )
+    differ = int((flags != (best == flag["class"])).sum())
+    out.print(
+        f"class is the likelier of the two, flagged goes by the threshold; they differ for "
+        f"{differ:,} of {len(flags):,} nodes: to find {name}, act on flagged",
+        soft_wrap=True,
+    )
+    if not 0.01 <= start <= 0.99:
+        err.print(
+            f"Warning: a threshold of {probability(start)} is extreme: the model is hardly ever in "
+            "doubt, or validation was small; look at the order of nodes, not at probabilities.",
+            soft_wrap=True,
+        )
+
+
+def probability(value: float) -> str:
+    """A probability in three digits, or as many as tell it from 0 and from 1."""
+    gap = min(value, 1 - value)
+    return f"{value:.{3 if gap <= 0 else max(3, 1 - math.floor(math.log10(gap)))}f}"
 
 
 def _encoded(
@@ -144,15 +188,16 @@ def prediction_rows(
     best: torch.Tensor,
     probabilities: torch.Tensor,
     names: list[str],
-    flag: dict[str, Any] | None,
+    flags: torch.Tensor | None,
 ) -> list[dict[str, Any]]:
     """A row for each node: its id, its class, and the probability of every class."""
     rows = []
-    for node, place, own in zip(ids.tolist(), best.tolist(), probabilities.tolist(), strict=True):
+    columns = ids.tolist(), best.tolist(), probabilities.tolist()
+    for at, (node, place, own) in enumerate(zip(*columns, strict=True)):
         row = {"id": node, "class": names[place], "probability": max(own)}
         row |= {f"p_{name}": value for name, value in zip(names, own, strict=True)}
-        if flag is not None:
-            row["flagged"] = "yes" if own[flag["class"]] >= flag["from"] else "no"
+        if flags is not None:
+            row["flagged"] = "yes" if flags[at] else "no"
         rows.append(row)
     return rows
 
