@@ -125,3 +125,89 @@ def test_the_node_that_set_the_threshold_is_flagged(two, shop):
     start = eg.load_model("first").extra_["flag"]["from"]
     graph = eg.open_graph("shop", label="kind", id="account").graph
     assert start in eg.load_model("first").predict_proba(graph)[:, 0].tolist()
+
+
+@pytest.fixture
+def new(shop):
+    """Two new nodes that attach to known ones, and one without an edge."""
+    rows = [["new-1", 5, "DE"], ["new-2", "", "XX"], ["new-3", 6, "FR"]]
+    write(shop / "n.csv", NEW, *rows)
+    write(shop / "e.csv", ["from", "to"], ["new-1", "a-000"], ["new-2", "new-1"])
+    return ["n.csv", "e.csv"]
+
+
+def test_new_nodes_without_an_edge_are_counted_by_themselves(model, new, shop, capsys):
+    nodes = read(shop / "shop" / "nodes.csv")
+    lonely = [["lost", "", 5, "DE"], ["alone", "", 6, "FR"]]
+    write(shop / "shop" / "nodes.csv", list(nodes[0]), *(list(r.values()) for r in nodes), *lonely)
+    capsys.readouterr()
+    assert call("predict", "model", *new, "--known", "shop") == 0
+    shown = capsys.readouterr().err
+    assert "1 of 3 new nodes have no edge" in shown
+    assert "features alone" in shown
+    assert "123" not in shown
+    write(shop / "e.csv", ["from", "to"], *(["a-000", f"new-{place}"] for place in (1, 2, 3)))
+    assert call("predict", "model", *new, "--known", "shop") == 0
+    assert "no edge" not in capsys.readouterr().err
+
+
+@pytest.fixture
+def renamed(shop):
+    """A model of two tables with names of their own, which no folder holds."""
+    (shop / "shop" / "nodes.csv").rename(shop / "customers.csv")
+    (shop / "shop" / "edges.csv").rename(shop / "payments.csv")
+    words = ["customers.csv", "--edges", "payments.csv", *COLUMNS, *QUICK]
+    assert call("run", *words, "--save", "model") == 0
+    return ["--known", "customers.csv", "--known-edges", "payments.csv"]
+
+
+def test_known_tables_may_have_names_of_their_own(renamed, new, shop):
+    assert call("predict", "model", *new, *renamed, "--out", "one.csv") == 0
+    (shop / "customers.csv").rename(shop / "shop" / "nodes.csv")
+    (shop / "payments.csv").rename(shop / "shop" / "edges.csv")
+    assert call("predict", "model", *new, "--known", "shop", "--out", "other.csv") == 0
+    assert read(shop / "one.csv") == read(shop / "other.csv")
+
+
+@pytest.mark.parametrize(
+    ("known", "words"),
+    [
+        (["--known", "customers.csv"], "--known-edges must name"),
+        (["--known-edges", "payments.csv"], "--known-edges goes with --known"),
+        (["--known", "shop", "--known-edges", "payments.csv"], "a folder holds both tables"),
+    ],
+)
+def test_mistakes_with_known_tables(known, words, renamed, new, shop, capsys):
+    assert call("predict", "model", *new, *known) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_new_node_is_explained_beside_the_known_ones(model, new, shop, capsys):
+    assert call("predict", "model", *new, "--known", "shop", "--out", "p.csv") == 0
+    row = read(shop / "p.csv")[0]
+    tables = ["--new-nodes", "n.csv", "--new-edges", "e.csv"]
+    for known in ([], ["--known", "shop"], ["--data", "shop"]):
+        capsys.readouterr()
+        assert call("explain", "model", "new-1", *tables, *known, "--out", "why.svg") == 0
+        shown = capsys.readouterr().out
+        sure = 100 * float(row["probability"])
+        assert f"new-1 is {row['class']} with {sure:.1f}%" in shown
+        assert "steps away" in shown
+    assert call("explain", "model", "new-1") == 2
+    assert "--new-nodes" in capsys.readouterr().err
+    assert call("explain", "model", "new-1", "--new-nodes", "n.csv") == 2
+    assert "go together" in capsys.readouterr().err
+
+
+def test_tables_are_found_from_another_folder(renamed, shop, monkeypatch, capsys):
+    (shop / "elsewhere").mkdir()
+    monkeypatch.chdir(shop / "elsewhere")
+    assert call("explain", "../model", "a-003") == 0
+    (shop / "payments.csv").rename(shop / "gone.csv")
+    capsys.readouterr()
+    assert call("explain", "../model", "a-003") == 2
+    shown = capsys.readouterr().err
+    assert "payments.csv is not there" in shown
+    assert "--data" in shown
+    moved = ["--data", "../customers.csv", "--edges", "../gone.csv"]
+    assert call("explain", "../model", "a-003", *moved) == 0
