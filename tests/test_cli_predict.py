@@ -71,6 +71,14 @@ def test_a_threshold_is_carried_over_with_a_shift_too(place):
     assert 0 < before.sum() < len(before)
 
 
+def test_a_threshold_of_one_is_carried_over_to_where_its_nodes_go():
+    sure = torch.tensor([[1e-8, 1.0], [2**-25, 1.0], [1e-20, 1.0]])
+    calibrator = Calibrator(temperature=2.5)
+    carried = calibrator.threshold(1.0, 1)
+    assert carried < 1
+    assert (calibrator(sure)[:, 1] >= carried - 1e-7).all()
+
+
 @pytest.mark.parametrize(
     ("temperature", "nodes", "change", "warned"),
     [(2.5, 45, "less sure", True), (0.5, 100, "surer", False), (1.0, 250, "neither", False)],

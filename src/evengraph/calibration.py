@@ -110,7 +110,8 @@ class Calibrator:
             value: From which probability on, before calibration.
             place: Of which class, 0 or 1.
         """
-        pair = torch.tensor([[1 - value, value]], dtype=torch.double)
+        rest = max(1 - value, 2**-25)  # the most that single precision still rounds to 1
+        pair = torch.tensor([[rest, value]], dtype=torch.double)
         return float(self(pair if place == 1 else pair.flip(1))[0, place])
 
     def words(self) -> str:

@@ -32,8 +32,7 @@ def keep_model(method: Method, task: Task, record: Record, *, folder: Path, open
     extra["trained_on"] = _whereabouts(opened)
     threshold = known.get("tuned_threshold")
     if threshold is not None:
-        start = float(torch.tensor(threshold / 100))  # the very probability that it was
-        extra["flag"] = {"class": positive_class(task.class_counts), "from": start}
+        extra["flag"] = {"class": positive_class(task.class_counts), "from": threshold / 100}
     if opened.own is not None:
         extra["columns"] = opened.own.columns
         extra["encoder"] = opened.own.encoder.as_dict()
