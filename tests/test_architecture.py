@@ -40,12 +40,14 @@ SHARED_BY_METHODS = {
 
 # Modules without a test file of their own, and where they are tested instead.
 TESTED_ELSEWHERE = {
+    "cli/attaching.py": "through tests/test_cli_own.py and test_cli_predict.py",
     "cli/comparing.py": "through tests/test_cli_compare.py",
     "cli/console.py": "through tests/test_cli.py",
+    "cli/explaining.py": "through tests/test_cli_own.py and test_cli_predict.py",
     "cli/learning.py": "through tests/test_cli.py, test_cli_own.py and others of commands",
     "cli/opening.py": "through tests/test_cli_own.py",
     "cli/options.py": "through tests/test_cli_own.py",
-    "cli/predicting.py": "through tests/test_cli_own.py",
+    "cli/predicting.py": "through tests/test_cli_own.py and test_cli_predict.py",
     "cli/inspecting.py": "through tests/test_cli_inspect.py",
     "cli/reproducing.py": "through tests/test_cli_reproduce.py",
     "cli/running.py": "through tests/test_cli.py",

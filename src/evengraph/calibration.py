@@ -14,6 +14,7 @@ from torch.nn.functional import one_hot
 
 FEWEST = 30  # validation nodes for a temperature
 FEWEST_OF_A_CLASS = 10  # of every class, for a shift between classes
+FEW = 100  # below that, a temperature is rough
 SHARPEST, SOFTEST = 0.05, 20.0  # temperatures
 PENALTY = 1e-3  # on shifts, which keeps them finite where a class is never confused
 
@@ -101,6 +102,30 @@ class Calibrator:
         lost = result.argmax(1, keepdim=True) != first
         above = torch.nextafter(largest, torch.full_like(largest, math.inf))
         return torch.where(lost, result.scatter(1, first, above), result)
+
+    def threshold(self, value: float, place: int) -> float:
+        """What a threshold on one of two probabilities becomes; the order of nodes stays.
+
+        Args:
+            value: From which probability on, before calibration.
+            place: Of which class, 0 or 1.
+        """
+        rest = max(1 - value, 2**-25)  # the most that single precision still rounds to 1
+        pair = torch.tensor([[rest, value]], dtype=torch.double)
+        return float(self(pair if place == 1 else pair.flip(1))[0, place])
+
+    def words(self) -> str:
+        """What it stands on and what it does, in a sentence."""
+        if self.temperature == 1 and not self.shift and self.note:
+            return f"not calibrated: {self.note}"
+        change = "neither surer nor less sure"
+        if abs(self.temperature - 1) >= 0.005:
+            change = "less sure" if self.temperature > 1 else "surer"
+        shifted = " and a shift of each class" if self.shift else ""
+        return (
+            f"calibrated on {self.nodes:,} validation nodes: temperature {self.temperature:.2f}"
+            f"{shifted}, which makes the model {change}"
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """The calibrator as JSON can hold it."""

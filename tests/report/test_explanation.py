@@ -2,7 +2,7 @@ import xml.etree.ElementTree as tree
 
 import pytest
 
-from evengraph.report.explanation import COLOURS, draw_explanation, write_explanation
+from evengraph.report.explanation import COLOURS, NAMED, SIZE, draw_explanation, write_explanation
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -83,6 +83,57 @@ def test_a_lonely_node_is_drawn_alone():
         "distance": [0],
     }
     assert len(dots(tree.fromstring(draw_explanation(made_up(**alone), IDS)))) == 1
+
+
+def named(drawn):
+    """The ids that are drawn beside dots, with the box that each takes at most."""
+    found = {}
+    for one in drawn.iter(f"{SVG}text"):
+        if one.get("paint-order") == "stroke":
+            x, y = float(one.get("x")), float(one.get("y"))
+            found[one.text] = (x, y - 9, x + 7 * len(one.text), y + 3)
+    return found
+
+
+def test_nodes_that_count_have_their_id_beside_them(drawn):
+    assert set(named(drawn)) == {"n7", "n1", "n2", "n3"}  # n4 gave nothing
+
+
+@pytest.mark.parametrize("length", [2, 12, 60])
+def test_names_stand_on_nothing(length):
+    many = 40
+    crowd = {
+        "node_id": list(range(many)),
+        "edge_index": [[], []],
+        "y": [0] * many,
+        "predicted": [0] * many,
+        "contribution": [(-1) ** place / (place + 1) for place in range(many)],
+        "distance": [0, *([1] * 25), *([2] * 14)],
+    }
+    ids = [f"{place:02d}" + "x" * (length - 2) for place in range(many)]
+    found = tree.fromstring(draw_explanation(made_up(**crowd) | {"node": 0}, ids))
+    boxes = list(named(found).values())
+    assert 4 <= len(boxes) <= NAMED
+    for dot in dots(found):
+        x, y, r = (float(dot.get(name)) for name in ("cx", "cy", "r"))
+        boxes.append((x - r, y - r, x + r, y + r))
+    texts = len(named(found))
+    for one in range(texts):
+        left, top, right, bottom = boxes[one]
+        assert left >= 0
+        assert right <= SIZE
+        for other in range(len(boxes)):
+            a, t, r, b = boxes[other]
+            gap = 0.2  # of rounding
+            apart = left > r - gap or a > right - gap or top > b - gap or t > bottom - gap
+            assert one == other or apart
+    for name in named(found):
+        assert name in ids or (name.endswith("…") and len(name) == 16)
+
+
+def test_percent_is_as_in_the_text():
+    shown = draw_explanation(made_up() | {"probability": 0.8762}, IDS)
+    assert "n7: rare &amp; odd, 87.6%" in shown
 
 
 def test_the_file_is_written(tmp_path):

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from evengraph.cli.options import (
+    OWN,
     Data,
     DataRoot,
     Device,
@@ -239,7 +240,10 @@ def predict(
     ),
     known: Annotated[
         str | None,
-        typer.Option(help="Folder of tables that the new nodes attach to.", metavar="DIR"),
+        typer.Option(help="Folder, or nodes table, that the new nodes attach to.", metavar="PATH"),
+    ] = None,
+    known_edges: Annotated[
+        str | None, typer.Option(help="Table of edges, if --known is a table of nodes.")
     ] = None,
     calibrated: Annotated[
         bool, typer.Option("--calibrated", help="Probabilities that validation has corrected.")
@@ -248,24 +252,37 @@ def predict(
     """Predict the class of every node of two tables with a model that was kept."""
     from evengraph.cli.predicting import predict_tables
 
-    predict_tables(model, nodes, edges, to, known=known, calibrated=calibrated)
+    predict_tables(
+        model, nodes, edges, to, known=known, known_edges=known_edges, calibrated=calibrated
+    )
 
 
 def explain(
     model: Annotated[Path, typer.Argument(help="Folder that evengraph run --save wrote.")],
     node: Annotated[str, typer.Argument(help="Id of a node.")],
     data: Annotated[
-        str | None, typer.Option(help="Where the graph is; by default where it was.")
+        str | None,
+        typer.Option(
+            "--data", "--known", help="Where the known graph is; by default where it was."
+        ),
     ] = None,
+    new_nodes: Annotated[
+        Path | None, typer.Option(help="Table of new nodes, if the node is one of them.")
+    ] = None,
+    new_edges: Annotated[Path | None, typer.Option(help="Table of their edges.")] = None,
     to: Annotated[Path | None, typer.Option("--out", help="A picture, .svg.")] = None,
-    edges: Edges = None,
+    edges: Annotated[
+        str | None,
+        typer.Option("--edges", "--known-edges", help="Table of known edges.", rich_help_panel=OWN),
+    ] = None,
     label: Label = None,
     id: Id = None,
     source: Source = None,
     target: Target = None,
 ) -> None:
     """Say which labelled nodes and clusters a prediction came from, and draw them."""
-    from evengraph.cli.predicting import explain_node
+    from evengraph.cli.explaining import explain_node
 
     columns = columns_of(edges, label, id, source, target)
-    explain_node(model, node, data=data, columns=columns, to=to)
+    new = new_nodes, new_edges
+    explain_node(model, node, data=data, columns=columns, new=new, to=to)
