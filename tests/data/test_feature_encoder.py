@@ -236,10 +236,28 @@ def test_features_as_they_are():
     [
         ([1.0, -np.inf, 2.0], "nodes, column 'n', row 2 is infinite"),
         (["1", "2", "3", "4", "inf"], "nodes, column 'n', row 5 is infinite"),
-        (["1", "2", "3", "four", "5"], "row 4 holds 'four' among numbers: mixed types"),
+        (
+            ["1", "2", "3", "four", "5"],
+            "nodes, column 'n': 1 of 5 cells is no number ('four' in row 4): mixed types; mend or "
+            "empty it, or leave the column out with --drop n.",
+        ),
+        (
+            [*map(str, range(20)), "", "a", "b", "c", "d"],
+            "4 of 24 cells are no numbers (first: 'a' in row 22, 'b' in row 23, 'c' in row 24): "
+            "mixed types; mend or empty them, or leave the column out with --drop n.",
+        ),
+        (
+            [*(f"2024-01-{day}" for day in range(10, 19)), "yesterday"],
+            "nodes, column 'n': 1 of 10 cells is no date ('yesterday' in row 10): mixed types; "
+            "mend or empty it, or leave the column out with --drop n.",
+        ),
+        (
+            ["22.12.2016", *["2024-01-10"] * 4, None, *["2024-01-11"] * 4, "5"],
+            "2 of 10 cells are no dates ('22.12.2016' in row 1, '5' in row 11): mixed types",
+        ),
         ([1, "a", 2], "row 2 holds 'a', other rows hold 1: mixed types"),
         ([{"a": 1}, None], "row 1 holds a dict; a cell must hold one"),
-        (["2024-01-01", "2024-02-31"], "row 2 holds '2024-02-31'; a date is needed"),
+        (["2024-01-01", "2024-02-31"], "('2024-02-31' in row 2); a date is needed"),
     ],
 )
 def test_bad_columns(values, message):
@@ -250,8 +268,10 @@ def test_bad_columns(values, message):
 
 def test_bad_rows_of_later():
     encoder = fitted(pd.DataFrame({"n": [1, 2, 3]}))
-    with pytest.raises(ValueError, match="column 'n', row 2 holds 'x'; a number is needed"):
+    with pytest.raises(ValueError, match=r"no number \('x' in row 2\); a number is needed"):
         encoder.transform(pd.DataFrame({"n": ["1", "x"]}))
+    with pytest.raises(ValueError, match=r"2 of 3 cells .* \('x' in row 2, 'y' in row 3\); a num"):
+        encoder.transform(pd.DataFrame({"n": ["1", "x", "y"]}))
     with pytest.raises(ValueError, match="nodes, column 'n' is missing; there are m"):
         encoder.transform(pd.DataFrame({"m": [1]}))
 

@@ -159,6 +159,13 @@ def test_notes_say_that_a_column_is_half_numbers():
     assert any("1 of 4 values is no number" in n for n in from_frames(one, ties()).notes)
 
 
+def test_notes_say_that_a_column_is_half_dates():
+    since = ["2024-01-01", "2024-01-02", "22.12.2016", "2024-01-03", None, "soon"]
+    told = from_frames(people(since=since), ties(), label="kind").notes
+    expected = "2 of 5 values are no dates (first: '22.12.2016' in row 3), so it is not taken as"
+    assert f"Column 'since': {expected} dates." in told
+
+
 def test_notes_count_what_was_merged():
     pairs = [("ann", "ann"), *[("ann", "bob")] * 4, ("bob", "ann"), ("cid", "dee")]
     notes = from_frames(people(), ties(pairs), label="kind").notes

@@ -80,5 +80,7 @@ def test_times():
     assert np.isnan(days[1])
     stamps = read_times(column(pd.to_datetime(["1970-01-01 00:00:01", None])), "t")
     assert stamps[0] == 1
-    with pytest.raises(ValueError, match=r"column 'kind', row 2 holds '2024-13-01'; a date is"):
+    with pytest.raises(ValueError, match=r"\('2024-13-01' in row 2\); a date is needed"):
         read_times(column(["2024-01-01", "2024-13-01"]), "t")
+    with pytest.raises(ValueError, match=r"no date \('soon' in row 5\): .*; mend or empty it\.$"):
+        read_times(column([*["2024-01-01"] * 4, "soon"]), "t")  # not: leave the column out

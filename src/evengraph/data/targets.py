@@ -43,7 +43,7 @@ def encode_labels(values: Any, table: str) -> tuple[NDArray[np.int64], tuple[str
     gone = empty(values, EMPTY_LABELS)
     if gone.all():
         raise ValueError(f"{place(table, column)}: every label is empty; label at least two nodes.")
-    kind = kind_of(values.where(~gone, None) if gone.any() else values, table)
+    kind = kind_of(values.where(~gone, None) if gone.any() else values, table, needed=True)
     if kind == "number":
         numbers(values, table)  # refuses infinity
     elif kind == "boolean":
@@ -98,7 +98,7 @@ def is_split(values: Any) -> bool:
 
 def read_times(values: Any, table: str) -> Floats:
     """Times as numbers, dates in seconds since 1970, NaN where there is none, (N,)."""
-    kind = kind_of(values, table)
+    kind = kind_of(values, table, needed=True)
     if kind not in ("number", "date"):
         raise ValueError(
             f"{place(table, str(values.name))} holds {kind} values; times must be numbers or dates "
