@@ -290,6 +290,16 @@ def test_tables_without_labels_cannot_be_learnt_from(shop, capsys):
     assert not (shop / "out").exists()
 
 
+@pytest.mark.parametrize("command", ["inspect", "run", "compare"])
+def test_a_label_that_nobody_named_is_asked_for(command, shop, capsys):
+    assert call(command, "shop", "--id", "account") == 2
+    told = capsys.readouterr().err
+    assert (
+        "name the column with the classes (label=..., --label), perhaps 'kind' or 'country'."
+        in (" ".join(told.split()))
+    )
+
+
 def test_columns_can_be_left_out(shop, capsys):
     assert call("run", "shop", *COLUMNS, *QUICK, "--drop", "country", "--save", "model") == 0
     names = eg.load_model("model").extra_["columns"]["features"]

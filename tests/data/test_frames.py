@@ -230,7 +230,11 @@ def test_without_labels():
     own = from_frames(people().drop(columns="kind"), ties())
     assert own.graph.y.tolist() == [-1] * 6
     assert own.class_names == ()
-    assert "No label column: every node is unlabelled." in own.notes
+    assert own.could_be_label == ("city",)
+    assert any("(label=..., --label), perhaps 'city'" in note for note in own.notes)
+    assert from_frames(people(), ties(), label="kind").could_be_label == ()
+    later = from_frames(people(), ties(), encoder=own.encoder)  # new rows have no labels
+    assert "No label column: every node is unlabelled." in later.notes
 
 
 def test_an_encoder_of_before_makes_the_features():
@@ -275,6 +279,7 @@ def test_a_class_with_one_node_is_allowed_and_told():
     own = from_frames(people(kind=["a", "a", "a", "b", None, None]), ties(), label="kind")
     (note,) = [note for note in own.notes if "Class" in note]
     assert note.startswith("Class 'b' has 1 labelled node: a stratified split (Natural) needs 3")
+    assert note.endswith("leave the class out: empty its label cells.")
     with pytest.raises(ValueError, match="Class 'b' has 1 labelled node for"):
         Natural()(own.graph, seed=0)
 

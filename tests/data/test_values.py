@@ -102,7 +102,7 @@ def test_numbers_and_their_text_agree(cells):
 
 
 def test_long_cells_are_cut_in_messages():
-    with pytest.raises(ValueError, match=r"\('x{36}\.\.\. in row 2\); a number") as caught:
+    with pytest.raises(ValueError, match=r"row 2 holds 'x{36}\.\.\.; a number") as caught:
         numbers(pd.Series(["1", "x" * 500], name="c"), "t")
     assert len(str(caught.value)) < 200
 

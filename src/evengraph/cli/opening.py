@@ -14,6 +14,7 @@ from evengraph.cli.console import err, out
 from evengraph.data import OwnGraph, load, open_graph
 from evengraph.data.datasets import lookup
 from evengraph.data.own import nodes_table
+from evengraph.data.targets import without_label
 
 TRAIN, VAL = 0.6, 0.2
 """Shares of the labels of one's own graph; they are few, so most are learnt from."""
@@ -91,6 +92,8 @@ def open_data(
             raise ValueError(message) from None
     with err.status(f"reading {escape(data)}"):
         own = open_graph(data, **with_drop(given))
+    if own.could_be_label:  # there is no label, and nothing here does without
+        raise ValueError(without_label(own.could_be_label))
     for note in own.notes:
         err.print(f"[dim]{escape(note)}[/]", soft_wrap=True)
     name = path.resolve().name if path.is_dir() else path.stem

@@ -172,8 +172,8 @@ def numbers(values: Any, table: str) -> Floats:
     wrong = np.isnan(found) & ~gone
     if wrong.any():
         raise ValueError(
-            f"{_told(values, table, wrong, ~gone, 'number')}; a number is needed, or an empty cell "
-            "where there is none."
+            f"{_holds(values, table, wrong, ~gone, 'number')}; a number is needed, or an empty "
+            "cell where there is none."
         )
     found[gone] = np.nan
     infinite = np.isinf(found)
@@ -194,7 +194,7 @@ def seconds(values: Any, table: str) -> Floats:
     wrong = np.asarray(dates.isna(), dtype=bool) & ~gone
     if wrong.any():
         raise ValueError(
-            f"{_told(values, table, wrong, ~gone, 'date')}; a date is needed, such as 2024-05-31 "
+            f"{_holds(values, table, wrong, ~gone, 'date')}; a date is needed, such as 2024-05-31 "
             "or 2024-05-31T18:00:00Z, or an empty cell where there is none."
         )
     since = (dates - pandas.Timestamp(0, tz="UTC")) / pandas.Timedelta(seconds=1)
@@ -269,6 +269,14 @@ def _told(values: Any, table: str, wrong: Bools, full: Bools, what: str) -> str:
     first = "first: " if many > _SHOWN_CELLS else ""
     beginning = f"{place(table, str(values.name))}: {many} of {int(full.sum())} cells"
     return f"{beginning} {are} ({first}{cells})"
+
+
+def _holds(values: Any, table: str, wrong: Bools, full: Bools, what: str) -> str:
+    """What a wrong cell holds; of several, what `_told` says."""
+    if wrong.sum() > 1:
+        return _told(values, table, wrong, full, what)
+    row = int(wrong.argmax())
+    return f"{place(table, str(values.name), row)} holds {_shown(values.iloc[row])}"
 
 
 def _cell(values: Any, row: int) -> str:

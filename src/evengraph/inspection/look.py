@@ -155,7 +155,10 @@ def _labels(graph: Data, labelled: Tensor | None) -> tuple[Ints, Bools]:
             )
         known &= _numpy(labelled)
     if not known.any():
-        raise ValueError("No node has a label: give some nodes one to see how classes lie.")
+        raise ValueError(
+            "No node has a label: name the column with the classes (label=..., --label), or label "
+            "some nodes."
+        )
     return labels, known
 
 
