@@ -105,6 +105,7 @@ def test_looking_first_names_classes_and_leaks(shop, capsys):
     assert "fraud" in capsys.readouterr().out
     found = json.loads((shop / "look" / "inspect.json").read_text())
     assert any("copy" in json.dumps(leak) for leak in found["leaks"])
+    assert "compare DATA --label kind --methods" in " ".join(found["recommendation"])
 
 
 def test_run_counts_edges_as_inspect_does(shop):

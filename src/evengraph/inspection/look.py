@@ -129,7 +129,7 @@ def inspect_graph(
         **parts,
         findings=find(**parts),
         recommendation=recommend(
-            parts["labels"], parts["homophily"], parts["reach"], parts["leaks"]
+            parts["labels"], parts["homophily"], parts["reach"], parts["leaks"], label
         ),
     )
 
