@@ -284,3 +284,12 @@ def test_bad_stored_encoders():
         FeatureEncoder.from_dict(stored | {"columns": [{"kind": "magic"}]})
     with pytest.raises(ValueError, match="kind 'number' is not whole"):
         FeatureEncoder.from_dict(stored | {"columns": [{"kind": "number", "column": "n"}]})
+
+
+def test_features_of_words_are_known():
+    prose = ["sells red shoes here", "sells old hats there", "buys what others sell"]
+    encoder = fitted(pd.DataFrame({"n": [1, 2, 3], "t": prose, "b": [True, False, True]}))
+    assert encoder.hashed.tolist() == ["#" in name for name in encoder.names]
+    assert encoder.hashed.sum() == 256
+    plain = FeatureEncoder.as_they_are(["a", "b"], np.ones((2, 2)))
+    assert plain.hashed.tolist() == [False, False]

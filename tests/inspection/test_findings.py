@@ -231,6 +231,13 @@ def test_the_gravest_stand_first_and_all_are_sentences():
         assert "  " not in finding.text
 
 
+def test_text_is_left_out_of_features_that_never_change():
+    alike = "the same value for every node."
+    assert f"3 of 16 features have {alike}" in told(features={"count": 16, "constant": 3})
+    text = told(features={"count": 266, "hashed": 256, "constant": 1})
+    assert f"1 of 10 features that are not hashed text has {alike}" in text
+
+
 def test_many_leaks_are_told_together():
     leaks = tuple(Leak(column=f"c{n}", kind="class", class_name="fine") for n in range(40))
     warnings = [t for t in told(leaks=leaks) if "c5" in t or "by itself" in t]

@@ -53,11 +53,15 @@ class Opened:
         return {} if known else {"train": TRAIN, "val": VAL}
 
     def table(self) -> dict[str, Any]:
-        """The nodes table and its columns, as an inspection takes them, if it came from one."""
-        table = nodes_table(self.data) if self.own is not None else None
-        if table is None or self.own is None or self.own.columns.get("label") is None:
+        """What an inspection takes of one's own graph: the nodes table and its columns, if any."""
+        if self.own is None:
             return {}
-        return {"table": table, **{name: self.own.columns.get(name) for name in ("label", "id")}}
+        hashed = {"hashed": self.own.encoder.hashed}
+        table = nodes_table(self.data)
+        if table is None or self.own.columns.get("label") is None:
+            return hashed
+        columns = {name: self.own.columns.get(name) for name in ("label", "id")}
+        return {"table": table, **columns, **hashed}
 
 
 def is_known(data: str) -> bool:

@@ -289,7 +289,8 @@ def _about_features(features: Features, num_nodes: int) -> list[Finding]:
         text = f"{features.missing:,} entries of the features are missing or infinite: fill them in"
         found.append(_warning("features", f"{text} first."))
     if features.constant:
-        number = f"{features.constant:,} of {features.count:,} features"
+        number = f"{features.constant:,} of {features.count - features.hashed:,} features"
+        number += " that are not hashed text" if features.hashed else ""
         have = "has" if features.constant == 1 else "have"
         found.append(_note("features", f"{number} {have} the same value for every node."))
     if features.empty_nodes:
