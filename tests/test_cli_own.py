@@ -105,6 +105,20 @@ def test_looking_first_names_classes_and_leaks(shop, capsys):
     assert "fraud" in capsys.readouterr().out
     found = json.loads((shop / "look" / "inspect.json").read_text())
     assert any("copy" in json.dumps(leak) for leak in found["leaks"])
+    assert "compare DATA --label kind --methods" in " ".join(found["recommendation"])
+
+
+def test_empty_buckets_of_text_are_no_finding(shop):
+    rows = read(shop / "shop" / "nodes.csv")
+    for place, row in enumerate(rows):
+        row["about"] = f"sells shoes and hats {place % 9}0"
+    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
+    assert call("inspect", "shop", *COLUMNS, "--out", "look") == 0
+    found = json.loads((shop / "look" / "inspect.json").read_text())
+    assert found["features"]["hashed"] == 256
+    assert not any("the same value for every node" in one["text"] for one in found["findings"])
+    page = (shop / "look" / "inspect.html").read_text(encoding="utf-8")
+    assert "of these, hashed text" in page
 
 
 def test_run_counts_edges_as_inspect_does(shop):
@@ -288,6 +302,16 @@ def test_tables_without_labels_cannot_be_learnt_from(shop, capsys):
     assert call("run", "shop", "--id", "account", "--out", "out") == 2
     assert "label" in capsys.readouterr().err
     assert not (shop / "out").exists()
+
+
+@pytest.mark.parametrize("command", ["inspect", "run", "compare"])
+def test_a_label_that_nobody_named_is_asked_for(command, shop, capsys):
+    assert call(command, "shop", "--id", "account") == 2
+    told = capsys.readouterr().err
+    assert (
+        "name the column with the classes (label=..., --label), perhaps 'kind' or 'country'."
+        in (" ".join(told.split()))
+    )
 
 
 def test_columns_can_be_left_out(shop, capsys):

@@ -236,7 +236,25 @@ def test_features_as_they_are():
     [
         ([1.0, -np.inf, 2.0], "nodes, column 'n', row 2 is infinite"),
         (["1", "2", "3", "4", "inf"], "nodes, column 'n', row 5 is infinite"),
-        (["1", "2", "3", "four", "5"], "row 4 holds 'four' among numbers: mixed types"),
+        (
+            ["1", "2", "3", "four", "5"],
+            "nodes, column 'n': 1 of 5 cells is no number ('four' in row 4): mixed types; mend or "
+            "empty it, or leave the column out with --drop n.",
+        ),
+        (
+            [*map(str, range(20)), "", "a", "b", "c", "d"],
+            "4 of 24 cells are no numbers (first: 'a' in row 22, 'b' in row 23, 'c' in row 24): "
+            "mixed types; mend or empty them, or leave the column out with --drop n.",
+        ),
+        (
+            [*(f"2024-01-{day}" for day in range(10, 19)), "yesterday"],
+            "nodes, column 'n': 1 of 10 cells is no date ('yesterday' in row 10): mixed types; "
+            "mend or empty it, or leave the column out with --drop n.",
+        ),
+        (
+            ["22.12.2016", *["2024-01-10"] * 4, None, *["2024-01-11"] * 4, "5"],
+            "2 of 10 cells are no dates ('22.12.2016' in row 1, '5' in row 11): mixed types",
+        ),
         ([1, "a", 2], "row 2 holds 'a', other rows hold 1: mixed types"),
         ([{"a": 1}, None], "row 1 holds a dict; a cell must hold one"),
         (["2024-01-01", "2024-02-31"], "row 2 holds '2024-02-31'; a date is needed"),
@@ -252,6 +270,8 @@ def test_bad_rows_of_later():
     encoder = fitted(pd.DataFrame({"n": [1, 2, 3]}))
     with pytest.raises(ValueError, match="column 'n', row 2 holds 'x'; a number is needed"):
         encoder.transform(pd.DataFrame({"n": ["1", "x"]}))
+    with pytest.raises(ValueError, match=r"2 of 3 cells .* \('x' in row 2, 'y' in row 3\); a num"):
+        encoder.transform(pd.DataFrame({"n": ["1", "x", "y"]}))
     with pytest.raises(ValueError, match="nodes, column 'n' is missing; there are m"):
         encoder.transform(pd.DataFrame({"m": [1]}))
 
@@ -264,3 +284,12 @@ def test_bad_stored_encoders():
         FeatureEncoder.from_dict(stored | {"columns": [{"kind": "magic"}]})
     with pytest.raises(ValueError, match="kind 'number' is not whole"):
         FeatureEncoder.from_dict(stored | {"columns": [{"kind": "number", "column": "n"}]})
+
+
+def test_features_of_words_are_known():
+    prose = ["sells red shoes here", "sells old hats there", "buys what others sell"]
+    encoder = fitted(pd.DataFrame({"n": [1, 2, 3], "t": prose, "b": [True, False, True]}))
+    assert encoder.hashed.tolist() == ["#" in name for name in encoder.names]
+    assert encoder.hashed.sum() == 256
+    plain = FeatureEncoder.as_they_are(["a", "b"], np.ones((2, 2)))
+    assert plain.hashed.tolist() == [False, False]

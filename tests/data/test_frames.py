@@ -159,6 +159,13 @@ def test_notes_say_that_a_column_is_half_numbers():
     assert any("1 of 4 values is no number" in n for n in from_frames(one, ties()).notes)
 
 
+def test_notes_say_that_a_column_is_half_dates():
+    since = ["2024-01-01", "2024-01-02", "22.12.2016", "2024-01-03", None, "soon"]
+    told = from_frames(people(since=since), ties(), label="kind").notes
+    expected = "2 of 5 values are no dates (first: '22.12.2016' in row 3), so it is not taken as"
+    assert f"Column 'since': {expected} dates." in told
+
+
 def test_notes_count_what_was_merged():
     pairs = [("ann", "ann"), *[("ann", "bob")] * 4, ("bob", "ann"), ("cid", "dee")]
     notes = from_frames(people(), ties(pairs), label="kind").notes
@@ -223,7 +230,11 @@ def test_without_labels():
     own = from_frames(people().drop(columns="kind"), ties())
     assert own.graph.y.tolist() == [-1] * 6
     assert own.class_names == ()
-    assert "No label column: every node is unlabelled." in own.notes
+    assert own.could_be_label == ("city",)
+    assert any("(label=..., --label), perhaps 'city'" in note for note in own.notes)
+    assert from_frames(people(), ties(), label="kind").could_be_label == ()
+    later = from_frames(people(), ties(), encoder=own.encoder)  # new rows have no labels
+    assert "No label column: every node is unlabelled." in later.notes
 
 
 def test_an_encoder_of_before_makes_the_features():
@@ -268,6 +279,7 @@ def test_a_class_with_one_node_is_allowed_and_told():
     own = from_frames(people(kind=["a", "a", "a", "b", None, None]), ties(), label="kind")
     (note,) = [note for note in own.notes if "Class" in note]
     assert note.startswith("Class 'b' has 1 labelled node: a stratified split (Natural) needs 3")
+    assert note.endswith("leave the class out: empty its label cells.")
     with pytest.raises(ValueError, match="Class 'b' has 1 labelled node for"):
         Natural()(own.graph, seed=0)
 

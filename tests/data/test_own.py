@@ -78,8 +78,9 @@ def test_messages_name_the_file(folder):
     assert f"{nodes} has no rows" in complaint(folder, label="kind")
     nodes.write_text("id,age,kind\n1,1,a\n2,2,b\n3,3,a\n4,4,b\n5,five,a\n")
     (folder / "edges.csv").write_text("a,b\n1,2\n")
-    assert f"{nodes}, column 'age', row 5 holds 'five' among numbers: mixed types" in complaint(
-        folder, label="kind"
+    assert (
+        f"{nodes}, column 'age': 1 of 5 cells is no number ('five' in row 5): mixed"
+        in complaint(folder, label="kind")
     )
 
 

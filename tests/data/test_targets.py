@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evengraph.data.targets import encode_labels, is_split, read_split, read_times
+from evengraph.data.targets import (
+    could_be_label,
+    encode_labels,
+    is_split,
+    read_split,
+    read_times,
+    without_label,
+)
 
 
 def column(values, dtype=None):
@@ -62,6 +69,35 @@ def test_names_give_the_labels_back(values):
     assert [names[c] if c >= 0 else "" for c in codes] == [value or "" for value in values]
 
 
+def test_columns_that_could_hold_the_classes():
+    size = 60
+    table = pd.DataFrame(
+        {
+            "id": range(size),
+            "who": [f"n{row}" for row in range(size)],
+            "country": ["DE", "FR"] * 30,
+            "spent": [row / 7 for row in range(size)],
+            "grade": [1, 2, 3, 4] * 15,
+            "kind": ["a", "b", "c", "n/a"] * 15,
+            "same": ["x"] * size,
+            "list": [[1], [2]] * 30,
+            "part": ["train", "test"] * 30,
+            "": ["a", "b"] * 30,
+        }
+    )
+    found = could_be_label(table, ["id", "part", None])
+    assert found == ("kind", "country", "grade")
+    told = without_label(found)
+    assert told == (
+        "No label column: every node is unlabelled; name the column with the classes (label=..., "
+        "--label), perhaps 'kind', 'country' or 'grade'."
+    )
+    assert without_label(["a"]).endswith("perhaps 'a'.")
+    assert without_label(list("abcdefg")).endswith("perhaps 'a', 'b', 'c', 'd' or 'e'.")
+    assert could_be_label(table[["id", "who"]], []) == ()
+    assert without_label([]) == "No label column: every node is unlabelled."
+
+
 def test_split_words():
     values = column(["Train", "training", "val", "VALID", "validation", "test", None, " "])
     found = read_split(values, "t")
@@ -82,3 +118,5 @@ def test_times():
     assert stamps[0] == 1
     with pytest.raises(ValueError, match=r"column 'kind', row 2 holds '2024-13-01'; a date is"):
         read_times(column(["2024-01-01", "2024-13-01"]), "t")
+    with pytest.raises(ValueError, match=r"no date \('soon' in row 5\): .*; mend or empty it\.$"):
+        read_times(column([*["2024-01-01"] * 4, "soon"]), "t")  # not: leave the column out

@@ -14,7 +14,7 @@ from evengraph.data.values import (
     name_of,
     names_of,
     numbers,
-    words_among_numbers,
+    odd_cells,
 )
 
 
@@ -70,22 +70,28 @@ def test_kinds(cells, kind):
     assert kind_of(pd.Series(cells, name="c", dtype=object), "t") == kind
 
 
-@given(st.lists(st.sampled_from(["1", "-2.5", " 3 ", "low", "high", "", "n/a", None]), max_size=12))
-def test_words_among_numbers_by_hand(cells):
-    known = {"1", "-2.5", " 3 "}
+NUMBERS, DATES = ["1", "-2.5", " 3 "], ["2024-05-31", " 2024-05-31T10:00", "1999-01-01 "]
+
+
+@pytest.mark.parametrize(("what", "good"), [("number", NUMBERS), ("date", DATES)])
+@given(st.data())
+def test_odd_cells_by_hand(what, good, data):
+    some = st.sampled_from([*good, "low", "high", "", "n/a", None])
+    cells = data.draw(st.lists(some, max_size=12))
+    known = set(good)
     words = [(row, cell) for row, cell in enumerate(cells) if cell in ("low", "high")]
     total = len(words) + sum(cell in known for cell in cells)
     expected = None
     if words and 2 * len(words) <= total:
         row, cell = words[0]
-        expected = len(words), total, f"{cell!r} in row {row + 1}"
-    assert words_among_numbers(pd.Series(cells, name="c", dtype=object)) == expected
+        expected = what, len(words), total, f"{cell!r} in row {row + 1}"
+    assert odd_cells(pd.Series(cells, name="c", dtype=object)) == expected
 
 
 @pytest.mark.parametrize("cells", [[True, False], [1, 2.5], ["007", "12"], [pd.Timestamp(0)], []])
-def test_no_words_among_other_kinds(cells):
-    assert words_among_numbers(pd.Series(cells, dtype=object)) is None
-    assert words_among_numbers(pd.Series(cells)) is None
+def test_no_odd_cells_among_other_kinds(cells):
+    assert odd_cells(pd.Series(cells, dtype=object)) is None
+    assert odd_cells(pd.Series(cells)) is None
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(allow_nan=False, allow_infinity=False))))
@@ -99,6 +105,12 @@ def test_long_cells_are_cut_in_messages():
     with pytest.raises(ValueError, match=r"row 2 holds 'x{36}\.\.\.; a number") as caught:
         numbers(pd.Series(["1", "x" * 500], name="c"), "t")
     assert len(str(caught.value)) < 200
+
+
+def test_the_option_is_fit_for_a_shell():
+    cells = pd.Series([*"123456789", "x"], name="spent a month")
+    with pytest.raises(ValueError, match=r"with --drop 'spent a month'\.$"):
+        kind_of(cells, "t")
 
 
 def test_without_pandas_one_line_says_what_to_install(monkeypatch):

@@ -44,6 +44,15 @@ def test_features_against_a_loop(x, chunk):
             assert columns.variance[place] == pytest.approx(known.var(), abs=1e-5)
 
 
+def test_empty_buckets_of_words_are_no_constant_features():
+    x = np.array([[0.0, 1, 0], [0, 2, 0]])
+    labels = np.array([0, 1])
+    hashed = np.array([False, True, True])
+    found, _ = measure_features(x, labels, labels >= 0, 2, hashed)
+    assert (found.count, found.hashed, found.constant) == (3, 2, 1)
+    assert measure(x)[0].constant == 2
+
+
 def test_duplicates_of_another_class_are_told():
     x = np.array([[1.0, 2], [1, 2], [1, 2], [3, 4], [3, 4], [5, 6]])
     found, _ = measure(x, [0, 1, -1, 0, 0, 1])

@@ -1,14 +1,16 @@
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from evengraph.inspection.features import Features
-from evengraph.inspection.findings import find, percent, recommend
+from evengraph.inspection.findings import WORTH_COMPARING, find, percent, recommend
 from evengraph.inspection.labels import Homophily, Labels
 from evengraph.inspection.leaks import Leak
 from evengraph.inspection.reach import Reach
 from evengraph.inspection.wiring import Components, Degrees, Edges
+from evengraph.methods import METHODS
 
 PARTS = {
     "labels": Labels(
@@ -68,7 +70,7 @@ def told(**changes):
 def advised(**changes):
     names = ("labels", "homophily", "reach")
     parts = [replace(PARTS[name], **changes.get(name, {})) for name in names]
-    return " ".join(recommend(*parts, changes.get("leaks", ())))
+    return " ".join(recommend(*parts, changes.get("leaks", ()), changes.get("label")))
 
 
 CLASSES = "The rarest, class 'fraud', has 12 labelled nodes, the largest, class 'fine', 340: "
@@ -229,6 +231,13 @@ def test_the_gravest_stand_first_and_all_are_sentences():
         assert "  " not in finding.text
 
 
+def test_text_is_left_out_of_features_that_never_change():
+    alike = "the same value for every node."
+    assert f"3 of 16 features have {alike}" in told(features={"count": 16, "constant": 3})
+    text = told(features={"count": 266, "hashed": 256, "constant": 1})
+    assert f"1 of 10 features that are not hashed text has {alike}" in text
+
+
 def test_many_leaks_are_told_together():
     leaks = tuple(Leak(column=f"c{n}", kind="class", class_name="fine") for n in range(40))
     warnings = [t for t in told(leaks=leaks) if "c5" in t or "by itself" in t]
@@ -242,20 +251,32 @@ def test_without_unlabelled_nodes_nothing_is_said_of_reach():
     assert "are labelled" not in text
 
 
+def test_the_advice_is_that_of_the_documentation():
+    assert set(WORTH_COMPARING) <= METHODS.keys()
+    page = Path(__file__).parents[2] / "docs" / "methods.md"
+    command = f"evengraph compare DATA --label kind --methods {','.join(WORTH_COMPARING)}"
+    assert command in page.read_text(encoding="utf-8")
+    assert command in advised(label="kind")
+
+
 def test_advice():
     plain = advised()
-    assert plain.startswith("Start with Uni-GNN, which is made for unequal classes and far-off ")
+    assert plain.startswith(
+        "There are unequal classes and far-off nodes: compare Uni-GNN, IceBerg and Re-weight, with "
+        "GCN as the yardstick (evengraph compare DATA --methods gcn,reweight,unignn,iceberg). "
+    )
     assert "right for 97% of the labelled nodes" in plain
     near = {"reach": {"per_class": ((648,) * 4,) * 2}}
     even = {"labels": {"labelled": (10, 12), "ratio": 1.2}}
     assert advised(**near, **even) == "A plain GCN may well be enough; compare Uni-GNN with it."
-    assert "made for unequal classes, and compare" in advised(**near)
-    assert "made for far-off nodes, and compare" in advised(**even)
+    assert advised(**near).startswith("There are unequal classes: compare Uni-GNN, ")
+    assert advised(**even).startswith("There are far-off nodes: compare Uni-GNN, ")
     assert advised(homophily={"adjusted": 0.0}).startswith("Compare Uni-GNN and GCN with an MLP")
     few = {"homophily": {"adjusted": 0.0, "edges": 3}}
-    assert advised(**few).startswith("Start with Uni-GNN")
+    assert advised(**few).startswith("There are unequal classes")
     leak = (Leak(column="y_copy", kind="copy"), Leak(column="row", kind="id"))
-    assert advised(leaks=leak).startswith("First leave out 'y_copy'. Start")
+    assert advised(leaks=leak).startswith("First leave out 'y_copy'. There are")
+    assert "compare DATA --label 'what kind' --methods gcn," in advised(label="what kind")
     single = {"labels": {"labelled": (3, 0), "ratio": 1.0}}
     assert advised(**single) == "Label nodes of at least two classes before training anything."
 

@@ -16,6 +16,13 @@ def graph_of(labels, pairs=((0, 1),), **more):
     return Data(edge_index=edge_index, y=torch.tensor(labels), num_nodes=len(labels), **more)
 
 
+def test_hashed_features_are_one_mark_each():
+    graph = graph_of([0, 1], x=torch.zeros(2, 3))
+    assert eg.inspect_graph(graph, hashed=[True, True, False]).features.constant == 1
+    with pytest.raises(ValueError, match=r"hashed must be of shape \(3,\), got \(1,\)"):
+        eg.inspect_graph(graph, hashed=[True])
+
+
 @given(labelled_graphs())
 def test_any_graph_becomes_plain_json(found):
     graph, seen = found
@@ -76,7 +83,7 @@ def test_class_names_are_the_graphs_own_or_given():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"graph": graph_of([-1, -1])}, "No node has a label"),
+        ({"graph": graph_of([-1, -1])}, "No node has a label: name .* --label"),
         ({"graph": graph_of([0, -2])}, "labels must be -1 .* got -2"),
         ({"graph": Data(edge_index=torch.zeros(2, 0, dtype=torch.long), num_nodes=2)}, "graph.y"),
         ({"graph": Data(y=torch.tensor([0]), num_nodes=1)}, "graph.edge_index must hold"),

@@ -18,6 +18,7 @@ PAGES = {
     "long": {"word": LONG},
     "whole": {"labelled": 600},
 }
+NOTES = ["Edges are taken as undirected.", f"Column '{LONG}' was left out: it is empty."]
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +26,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("looks")
     for name, options in PAGES.items():
         write_inspection(look(**options), folder / f"{name}.html")
+    write_inspection(look() | {"notes": NOTES}, folder / "notes.html")
     return folder
 
 
@@ -53,6 +55,18 @@ def test_figures_stay_inside_their_cells(browser, folder):
         wide = "[...document.querySelectorAll('.ladder .value, .bars .value, .shares td')]"
         over = f"{wide}.filter((one) => one.scrollWidth > one.clientWidth + 1).length"
         assert browser.value(over) == 0
+
+
+@pytest.mark.parametrize("width", [320, 390, 1440])
+def test_marks_of_a_list_stay_inside_its_card(browser, folder, width):
+    browser.open(folder / "notes.html", width=width)
+    lists = "[...document.querySelectorAll('main ul')].filter((one) =>"
+    lists += " getComputedStyle(one.firstElementChild).display == 'list-item'"
+    lists += " && getComputedStyle(one).listStyleType != 'none')"
+    rooms = browser.value(f"{lists}.map((one) => parseFloat(getComputedStyle(one).paddingLeft))")
+    assert len(rooms) == 1
+    assert min(rooms) >= 14  # a mark hangs out to the left of its line
+    assert browser.value("document.documentElement.scrollWidth") == width
 
 
 @pytest.mark.parametrize(

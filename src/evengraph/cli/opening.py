@@ -14,6 +14,7 @@ from evengraph.cli.console import err, out
 from evengraph.data import OwnGraph, load, open_graph
 from evengraph.data.datasets import lookup
 from evengraph.data.own import nodes_table
+from evengraph.data.targets import without_label
 
 TRAIN, VAL = 0.6, 0.2
 """Shares of the labels of one's own graph; they are few, so most are learnt from."""
@@ -52,11 +53,15 @@ class Opened:
         return {} if known else {"train": TRAIN, "val": VAL}
 
     def table(self) -> dict[str, Any]:
-        """The nodes table and its columns, as an inspection takes them, if it came from one."""
-        table = nodes_table(self.data) if self.own is not None else None
-        if table is None or self.own is None or self.own.columns.get("label") is None:
+        """What an inspection takes of one's own graph: the nodes table and its columns, if any."""
+        if self.own is None:
             return {}
-        return {"table": table, **{name: self.own.columns.get(name) for name in ("label", "id")}}
+        hashed = {"hashed": self.own.encoder.hashed}
+        table = nodes_table(self.data)
+        if table is None or self.own.columns.get("label") is None:
+            return hashed
+        columns = {name: self.own.columns.get(name) for name in ("label", "id")}
+        return {"table": table, **columns, **hashed}
 
 
 def is_known(data: str) -> bool:
@@ -91,6 +96,8 @@ def open_data(
             raise ValueError(message) from None
     with err.status(f"reading {escape(data)}"):
         own = open_graph(data, **with_drop(given))
+    if own.could_be_label:  # there is no label, and nothing here does without
+        raise ValueError(without_label(own.could_be_label))
     for note in own.notes:
         err.print(f"[dim]{escape(note)}[/]", soft_wrap=True)
     name = path.resolve().name if path.is_dir() else path.stem

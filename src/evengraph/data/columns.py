@@ -9,7 +9,7 @@ from evengraph.data.encoders import Category, check_columns
 from evengraph.data.features import FeatureEncoder
 from evengraph.data.ids import are_row_numbers
 from evengraph.data.targets import is_split
-from evengraph.data.values import table_name, words_among_numbers
+from evengraph.data.values import odd_cells, table_name
 
 ID_NAMES = ("id", "node", "node_id")
 LABEL_NAMES = ("label", "class")
@@ -120,18 +120,18 @@ def feature_columns(
 
 
 def mixed_columns(nodes: Any, columns: Sequence[str], encoder: FeatureEncoder) -> list[str]:
-    """Notes on columns of which at least half is numbers, and which are not taken as such.
+    """Notes on columns of which at least half is numbers or dates, and which are not taken as such.
 
     They are no notes of the encoder: that is kept with a model, and they show what is in a cell.
     """
     notes = []
     categories = {one.column for one in encoder.columns if isinstance(one, Category)}
     for column in columns:
-        found = words_among_numbers(nodes[column])
+        found = odd_cells(nodes[column])
         if found is not None:
-            many, total, first = found
-            are = "is no number" if many == 1 else "are no numbers"
-            taken = "taken as categories" if column in categories else "not taken as numbers"
+            what, many, total, first = found
+            are = f"is no {what}" if many == 1 else f"are no {what}s"
+            taken = "taken as categories" if column in categories else f"not taken as {what}s"
             notes.append(
                 f"Column {column!r}: {many} of {total} values {are} (first: {first}), so it "
                 f"is {taken}."

@@ -112,6 +112,14 @@ class FeatureEncoder:
         return tuple(n for encoder in self.columns or self.structural for n in encoder.names)
 
     @property
+    def hashed(self) -> NDArray[np.bool_]:
+        """Which features are buckets of hashed words, some of which stay empty, (F,)."""
+        if not self.columns:
+            return np.zeros(len(self.names), dtype=bool)
+        kinds = [isinstance(encoder, Text) for encoder in self.columns]
+        return np.repeat(kinds, [len(encoder.names) for encoder in self.columns])
+
+    @property
     def needs(self) -> tuple[str, ...]:
         """The columns that a table must have."""
         return tuple(name for name, _ in self.plain) or tuple(e.column for e in self.columns)

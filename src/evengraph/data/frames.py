@@ -20,7 +20,13 @@ from evengraph.data.edges import tidy_edges, weighed
 from evengraph.data.features import FeatureEncoder
 from evengraph.data.ids import find_both, node_names
 from evengraph.data.owngraph import OwnGraph, assemble
-from evengraph.data.targets import encode_labels, read_split, read_times
+from evengraph.data.targets import (
+    could_be_label,
+    encode_labels,
+    read_split,
+    read_times,
+    without_label,
+)
 from evengraph.data.values import need_pandas, table_name
 
 
@@ -79,12 +85,14 @@ def from_frames(
     ids = np.arange(len(nodes)) if columns["id"] is None else nodes[columns["id"]].to_numpy()
     edge_index, more = _edges(nodes, edges, columns["id"], first, second, weight)
     notes += more
-    chosen: list[str] = []
+    candidates: tuple[str, ...] = ()
     if encoder is None:
+        if columns["label"] is None:
+            candidates = could_be_label(nodes, columns.values())
         chosen, more = feature_columns(nodes, features, columns)
         encoder = FeatureEncoder.fit(nodes, chosen, edge_index=edge_index)
         notes += [*more, *encoder.notes, *mixed_columns(nodes, chosen, encoder)]
-    said = _said(nodes, columns)
+    said = _said(nodes, columns, candidates)
     return assemble(
         features=encoder.transform(nodes, edge_index=edge_index),
         edge_index=edge_index,
@@ -98,6 +106,7 @@ def from_frames(
             "features": list(encoder.needs),
         },
         notes=notes + said.pop("notes"),
+        could_be_label=candidates,
         **said,
     )
 
@@ -118,12 +127,11 @@ def _edges(
     return edge_index, notes + more
 
 
-def _said(nodes: Any, columns: dict[str, str | None]) -> dict[str, Any]:
+def _said(nodes: Any, columns: dict[str, str | None], candidates: Sequence[str]) -> dict[str, Any]:
     """Labels, masks and times, as far as there are columns of them."""
     table = table_name(nodes, "nodes")
     label, split, time = columns["label"], columns["split"], columns["time"]
-    notes = ["No label column: every node is unlabelled."]
-    coded: tuple[Any, tuple[str, ...], list[str]] = (None, (), notes)
+    coded: tuple[Any, tuple[str, ...], list[str]] = (None, (), [without_label(candidates)])
     if label is not None:
         coded = encode_labels(nodes[label], table)
     return {

@@ -29,6 +29,7 @@ class OwnGraph:
         masks: The nodes of train, val and test where a split was given.
         times: The time of every node where there is one, dates in seconds since 1970.
         notes: What was done, in sentences.
+        could_be_label: Columns that may hold the classes, where no label column was found.
 
     Shapes:
         graph.x: float32, (N, F); graph.edge_index: int64, (2, E), both directions of every edge
@@ -43,6 +44,7 @@ class OwnGraph:
     masks: dict[str, Tensor] = field(default_factory=dict)
     times: Tensor | None = None
     notes: tuple[str, ...] = ()
+    could_be_label: tuple[str, ...] = ()
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -62,6 +64,7 @@ def assemble(
     encoder: FeatureEncoder,
     columns: dict[str, Any],
     notes: list[str],
+    could_be_label: tuple[str, ...] = (),
 ) -> OwnGraph:
     """Put the parts together."""
     num_nodes = len(features)
@@ -92,4 +95,5 @@ def assemble(
         masks=known,
         times=when,
         notes=tuple(notes),
+        could_be_label=could_be_label,
     )

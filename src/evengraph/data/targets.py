@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,8 @@ SPLIT_WORDS = {
 """What a split column may say, in any case."""
 
 MOST_SINGLE = 20
+FEW_CLASSES = 20
+MOST_NAMED = 5
 
 
 def encode_labels(values: Any, table: str) -> tuple[NDArray[np.int64], tuple[str, ...], list[str]]:
@@ -43,7 +45,7 @@ def encode_labels(values: Any, table: str) -> tuple[NDArray[np.int64], tuple[str
     gone = empty(values, EMPTY_LABELS)
     if gone.all():
         raise ValueError(f"{place(table, column)}: every label is empty; label at least two nodes.")
-    kind = kind_of(values.where(~gone, None) if gone.any() else values, table)
+    kind = kind_of(values.where(~gone, None) if gone.any() else values, table, needed=True)
     if kind == "number":
         numbers(values, table)  # refuses infinity
     elif kind == "boolean":
@@ -63,6 +65,37 @@ def encode_labels(values: Any, table: str) -> tuple[NDArray[np.int64], tuple[str
     labels = np.full(len(values), -1, dtype=np.int64)
     labels[~gone] = pandas.Index(order, dtype=object).get_indexer(names)
     return labels, tuple(order), _notes(values, gone, names)
+
+
+def could_be_label(nodes: Any, taken: Collection[str | None]) -> tuple[str, ...]:
+    """Columns that may hold classes: few different values, on the whole twice or more.
+
+    Those with empty cells come first, for some labels are mostly not known; then those with the
+    fewest values.
+    """
+    found = []
+    for column in nodes.columns:
+        if column in taken or not column or column.startswith("Unnamed: "):
+            continue
+        gone = empty(nodes[column], EMPTY_LABELS)
+        try:
+            names = names_of(nodes.loc[~gone, column])
+        except ValueError:  # lists and the like
+            continue
+        different = len(set(names))
+        if 2 <= different <= min(FEW_CLASSES, len(names) / 2):
+            found.append((not gone.any(), different, column))
+    return tuple(column for _, _, column in sorted(found, key=lambda one: one[:2]))
+
+
+def without_label(candidates: Sequence[str]) -> str:
+    """What to do about a table whose label column nobody named, in one sentence."""
+    told = "No label column: every node is unlabelled"
+    if not candidates:
+        return f"{told}."
+    named = [repr(column) for column in candidates[:MOST_NAMED]]
+    perhaps = " or ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
+    return f"{told}; name the column with the classes (label=..., --label), perhaps {perhaps}."
 
 
 def _in_order(names: set[str]) -> Callable[[str], Any] | None:
@@ -98,7 +131,7 @@ def is_split(values: Any) -> bool:
 
 def read_times(values: Any, table: str) -> Floats:
     """Times as numbers, dates in seconds since 1970, NaN where there is none, (N,)."""
-    kind = kind_of(values, table)
+    kind = kind_of(values, table, needed=True)
     if kind not in ("number", "date"):
         raise ValueError(
             f"{place(table, str(values.name))} holds {kind} values; times must be numbers or dates "
@@ -117,6 +150,7 @@ def _notes(values: Any, gone: NDArray[np.bool_], names: NDArray[Any]) -> list[st
         if many < 3:
             notes.append(
                 f"Class {name!r} has {many} labelled node{'s' if many > 1 else ''}: a stratified "
-                "split (Natural) needs 3 of every class and will refuse it."
+                "split (Natural) needs 3 of every class and will refuse it; label more, or leave "
+                "the class out: empty its label cells."
             )
     return notes

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from numbers import Integral, Real
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ Floats = NDArray[np.float64]
 EMPTY_LABELS = frozenset({"", "nan", "na", "n/a", "#n/a", "<na>", "null"})
 EMPTY_NUMBERS = EMPTY_LABELS | {"none", "nat"}
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?")
+_MOSTLY = 0.8  # a column of which at least so much is numbers, or dates, is meant to be one
+_SHOWN_CELLS = 3
 
 
 def need_pandas() -> Any:
@@ -93,11 +96,17 @@ def coded(values: Any, **options: Any) -> tuple[NDArray[np.int64], NDArray[Any]]
     return codes, different
 
 
-def kind_of(values: Any, table: str) -> str:
+def kind_of(values: Any, table: str, *, needed: bool = False) -> str:
     """What a column holds: empty, boolean, number, date or text; refuses a mixture.
 
     Text that is a number in every cell is a number, unless one begins with a zero, as codes do.
-    Text counts as a mixture when four cells in five or more are numbers and the others are not.
+    Text counts as a mixture when four cells in five or more are numbers and the others are not,
+    or dates and the others are not.
+
+    Args:
+        values: The column.
+        table: What to call its table.
+        needed: Whether it cannot be left out, as a feature can.
     """
     pandas = need_pandas()
     column = str(values.name)
@@ -118,7 +127,7 @@ def kind_of(values: Any, table: str) -> str:
     if kind in ("date", "datetime", "datetime64"):
         return "date"
     if kind == "string":
-        return _kind_of_text(full, values, table)
+        return _kind_of_text(values, table, needed)
     row, value = _odd_one(values, full)
     if isinstance(value, list | tuple | dict | set | np.ndarray):
         raise ValueError(
@@ -131,22 +140,22 @@ def kind_of(values: Any, table: str) -> str:
     )
 
 
-def words_among_numbers(values: Any) -> tuple[int, int, str] | None:
-    """How many cells of a column are no numbers, of how many, and the first one with its row.
+def odd_cells(values: Any) -> tuple[str, int, int, str] | None:
+    """What half a column or more is, and the cells that are not: numbers or dates first.
 
-    None where all cells are numbers, or less than half of them.
+    That is "number" or "date", how many cells are none, of how many, and the first one with its
+    row; None where all cells are alike, or neither numbers nor dates are half of them.
     """
     rows = np.flatnonzero(~empty(values, EMPTY_NUMBERS))
     if not len(rows) or not _may_hold_text(values):
         return None
-    full = values.iloc[rows].astype(object)
-    text = full.map(lambda value: value.strip() if isinstance(value, str) else value)
-    words = np.isnan(np.asarray(need_pandas().to_numeric(text, errors="coerce"), dtype=np.float64))
-    many = int(words.sum())
-    if not many or many > len(rows) / 2:
-        return None
-    row = int(rows[words.argmax()])
-    return many, len(rows), f"{_shown(values.iloc[row])} in row {row + 1}"
+    for what, wrong in _wrong_cells(values, rows).items():
+        many = int(wrong.sum())
+        if not many:
+            return None
+        if many <= len(rows) / 2:
+            return what, many, len(rows), _cell(values, int(rows[wrong.argmax()]))
+    return None
 
 
 def numbers(values: Any, table: str) -> Floats:
@@ -162,10 +171,9 @@ def numbers(values: Any, table: str) -> Floats:
     found = np.array(pandas.to_numeric(plain, errors="coerce"), dtype=np.float64)
     wrong = np.isnan(found) & ~gone
     if wrong.any():
-        row = int(wrong.argmax())
         raise ValueError(
-            f"{place(table, column, row)} holds {_shown(values.iloc[row])}; a number is needed, or "
-            "an empty cell where there is none."
+            f"{_holds(values, table, wrong, ~gone, 'number')}; a number is needed, or an empty "
+            "cell where there is none."
         )
     found[gone] = np.nan
     infinite = np.isinf(found)
@@ -185,10 +193,9 @@ def seconds(values: Any, table: str) -> Floats:
     dates = pandas.to_datetime(plain, format="ISO8601", utc=True, errors="coerce")
     wrong = np.asarray(dates.isna(), dtype=bool) & ~gone
     if wrong.any():
-        row = int(wrong.argmax())
         raise ValueError(
-            f"{place(table, str(values.name), row)} holds {_shown(values.iloc[row])}; a date is "
-            "needed, such as 2024-05-31 or 2024-05-31T18:00:00Z."
+            f"{_holds(values, table, wrong, ~gone, 'date')}; a date is needed, such as 2024-05-31 "
+            "or 2024-05-31T18:00:00Z, or an empty cell where there is none."
         )
     since = (dates - pandas.Timestamp(0, tz="UTC")) / pandas.Timedelta(seconds=1)
     return np.asarray(since, dtype=np.float64)
@@ -221,23 +228,59 @@ def _may_hold_text(values: Any) -> bool:
     )
 
 
-def _kind_of_text(full: Any, values: Any, table: str) -> str:
-    text = full.astype(object).str.strip()
-    found = np.asarray(need_pandas().to_numeric(text, errors="coerce"), dtype=np.float64)
-    share = float((~np.isnan(found)).mean())
-    if share == 1:
+def _kind_of_text(values: Any, table: str, needed: bool) -> str:
+    rows = np.flatnonzero(~empty(values, EMPTY_NUMBERS))
+    text = values.iloc[rows].astype(object).str.strip()
+    kinds = _wrong_cells(values, rows)
+    if not kinds["number"].any():
         return "text" if text.str.match(r"[+-]?0\d").any() else "number"
     if text.str.lower().isin(("true", "false")).all():
         return "boolean"
-    if text.str.fullmatch(_DATE).all():
+    if not kinds["date"].any():
         return "date"
-    if share >= 0.8:
-        row = int(np.flatnonzero(~empty(values, EMPTY_NUMBERS))[np.isnan(found).argmax()])
-        raise ValueError(
-            f"{place(table, str(values.name), row)} holds {_shown(values.iloc[row])} among "
-            "numbers: mixed types; write a number, leave the cell empty, or leave the column out."
-        )
+    for what, odd in kinds.items():
+        if (~odd).mean() >= _MOSTLY:
+            wrong, full = np.zeros((2, len(values)), dtype=bool)
+            wrong[rows], full[rows] = odd, True
+            way = f"mend or empty {'it' if odd.sum() == 1 else 'them'}"
+            if not needed:
+                way += f", or leave the column out with --drop {quote(str(values.name))}"
+            raise ValueError(f"{_told(values, table, wrong, full, what)}: mixed types; {way}.")
     return "text"
+
+
+def _wrong_cells(values: Any, rows: NDArray[np.int64]) -> dict[str, Bools]:
+    """Which cells of these rows are no numbers, and which are no dates, (R,) each."""
+    full = values.iloc[rows].astype(object)
+    text = full.map(lambda value: value.strip() if isinstance(value, str) else value)
+    found = np.asarray(need_pandas().to_numeric(text, errors="coerce"), dtype=np.float64)
+    words = np.isnan(found)
+    dates = np.zeros(len(rows), dtype=bool)
+    if words.any():
+        dates[:] = [isinstance(cell, str) and bool(_DATE.fullmatch(cell)) for cell in text]
+    return {"number": words, "date": ~dates}
+
+
+def _told(values: Any, table: str, wrong: Bools, full: Bools, what: str) -> str:
+    """How many cells are wrong, and the first of them."""
+    many = int(wrong.sum())
+    are = f"is no {what}" if many == 1 else f"are no {what}s"
+    cells = ", ".join(_cell(values, int(row)) for row in np.flatnonzero(wrong)[:_SHOWN_CELLS])
+    first = "first: " if many > _SHOWN_CELLS else ""
+    beginning = f"{place(table, str(values.name))}: {many} of {int(full.sum())} cells"
+    return f"{beginning} {are} ({first}{cells})"
+
+
+def _holds(values: Any, table: str, wrong: Bools, full: Bools, what: str) -> str:
+    """What a wrong cell holds; of several, what `_told` says."""
+    if wrong.sum() > 1:
+        return _told(values, table, wrong, full, what)
+    row = int(wrong.argmax())
+    return f"{place(table, str(values.name), row)} holds {_shown(values.iloc[row])}"
+
+
+def _cell(values: Any, row: int) -> str:
+    return f"{_shown(values.iloc[row])} in row {row + 1}"
 
 
 def _odd_one(values: Any, full: Any) -> tuple[int, Any]:

@@ -26,7 +26,10 @@ def count_classes(graph: Data) -> int:
     if graph.y is None:
         raise ValueError("graph.y must hold the labels; this graph has none.")
     if not (graph.y >= 0).any():
-        raise ValueError("No node has a label: name the label column, or label some.")
+        raise ValueError(
+            "No node has a label: name the column with the classes (label=..., --label), or label "
+            "some nodes."
+        )
     return int(graph.y.max()) + 1
 
 
@@ -91,7 +94,7 @@ def need(nodes: Sequence[int], wanted: int, called: str, what: str) -> None:
         many = "1 labelled node" if len(nodes) == 1 else f"{len(nodes)} labelled nodes"
         raise ValueError(
             f"Class {called} has {many} for {what}, {wanted} are needed; label more, leave the "
-            "class out, or choose another protocol."
+            "class out (empty its label cells), or choose another protocol."
         )
 
 

@@ -25,7 +25,8 @@ class Features:
     Args:
         count: Number of columns.
         density: Share of the entries that are not zero.
-        constant: Columns with the same value in every row.
+        hashed: Columns that are buckets of hashed words.
+        constant: Other columns with the same value in every row; a bucket may well stay empty.
         missing: Entries that are not a number or infinite.
         empty_nodes: Nodes whose features are all zero.
         duplicate_nodes: Nodes with the features of an earlier node; those all zero do not count.
@@ -33,6 +34,7 @@ class Features:
     """
 
     count: int
+    hashed: int = 0
     density: float | None
     constant: int
     missing: int
@@ -58,22 +60,26 @@ class Columns:
 
 
 def measure_features(
-    x: Matrix, labels: Ints, labelled: Bools, num_classes: int
+    x: Matrix, labels: Ints, labelled: Bools, num_classes: int, hashed: Bools | None = None
 ) -> tuple[Features, Columns]:
     """Read all features once.
 
     Shapes:
         x: (N, F)
         labels, labelled: (N,)
+        hashed: (F,)
     """
     columns, prints, full = _read(x)
     empty = int((~full).sum())
     duplicates, conflicts = _duplicates(prints[full], labels[full], labelled[full], num_classes)
     entries = x.shape[0] * x.shape[1]
+    words = np.zeros(x.shape[1], np.bool_) if hashed is None else hashed
+    constant = (columns.low >= columns.high) & (columns.missing == 0) & ~words
     features = Features(
         count=x.shape[1],
+        hashed=int(words.sum()),
         density=int(columns.nonzero.sum()) / entries if entries else None,
-        constant=int(((columns.low >= columns.high) & (columns.missing == 0)).sum()),
+        constant=int(constant.sum()),
         missing=int(columns.missing.sum()),
         empty_nodes=empty if x.shape[1] else 0,
         duplicate_nodes=duplicates,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from shlex import quote
 
 from evengraph.inspection.features import Features
 from evengraph.inspection.labels import Homophily, Labels
@@ -27,6 +28,9 @@ MANY_CUT_OFF = 0.05  # share of the nodes without a neighbour, or in parts witho
 MANY_DUPLICATES = 0.01  # share of the nodes that repeat another
 FEW_KINDS = 0.5  # from here nodes are alike because the features are few
 MOST_LEAKS = 5  # more than this are told together
+
+WORTH_COMPARING = ("gcn", "reweight", "unignn", "iceberg")
+"""Methods to compare where classes are unequal or labels far off, the yardstick first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,9 +74,13 @@ def find(
 
 
 def recommend(
-    labels: Labels, homophily: Homophily, reach: Reach, leaks: Sequence[Leak]
+    labels: Labels,
+    homophily: Homophily,
+    reach: Reach,
+    leaks: Sequence[Leak],
+    label: str | None = None,
 ) -> tuple[str, ...]:
-    """What to do, in a few sentences."""
+    """What to do, in a few sentences; `label` is the label column of a table, if there is one."""
     sentences = []
     bad = [leak.column for leak in leaks if leak.kind != "id"]
     if bad:
@@ -87,8 +95,10 @@ def recommend(
         sentences.append(f"{text} says so.")
     elif unequal or far:
         reasons = ["unequal classes"] * unequal + ["far-off nodes"] * far
-        text = f"Start with Uni-GNN, which is made for {' and '.join(reasons)}, and compare it with"
-        sentences.append(f"{text} a plain GCN and with Re-weight.")
+        sentences.append(
+            f"There are {' and '.join(reasons)}: compare Uni-GNN, IceBerg and Re-weight, with GCN "
+            f"as the yardstick ({_command(label)})."
+        )
     else:
         sentences.append("A plain GCN may well be enough; compare Uni-GNN with it.")
     if unequal:
@@ -96,6 +106,11 @@ def recommend(
         text = "Judge by balanced accuracy or Macro-F1: always guessing the largest class would"
         sentences.append(f"{text} already be right for {share} of the labelled nodes.")
     return tuple(sentences)
+
+
+def _command(label: str | None) -> str:
+    named = "" if label is None else f" --label {quote(label)}"
+    return f"evengraph compare DATA{named} --methods {','.join(WORTH_COMPARING)}"
 
 
 def percent(share: float) -> str:
@@ -274,7 +289,8 @@ def _about_features(features: Features, num_nodes: int) -> list[Finding]:
         text = f"{features.missing:,} entries of the features are missing or infinite: fill them in"
         found.append(_warning("features", f"{text} first."))
     if features.constant:
-        number = f"{features.constant:,} of {features.count:,} features"
+        number = f"{features.constant:,} of {features.count - features.hashed:,} features"
+        number += " that are not hashed text" if features.hashed else ""
         have = "has" if features.constant == 1 else "have"
         found.append(_note("features", f"{number} {have} the same value for every node."))
     if features.empty_nodes:

@@ -80,6 +80,7 @@ def inspect_graph(
     label: str | None = None,
     id: str | None = None,
     class_names: Sequence[str] | None = None,
+    hashed: Any = None,
 ) -> Inspection:
     """Look at classes, edges, reach and features of a graph, and say what they mean.
 
@@ -94,17 +95,21 @@ def inspect_graph(
         label: Name of its label column; needed with a table.
         id: Name of its id column.
         class_names: A name for each class; by default the graph's own.
+        hashed: Which features are buckets of hashed words, as `FeatureEncoder.hashed` says.
 
     Shapes:
         graph.x: (N, F), graph.edge_index: (2, E), graph.y: (N,)
-        labelled: bool, (N,)
+        labelled: bool, (N,); hashed: bool, (F,)
     """
     labels, known = _labels(graph, labelled)
     names = _class_names(graph, class_names, labels)
     wiring, edges = wire(_numpy(graph.edge_index), len(labels))
     component = component_of(wiring)
     x = _features(graph)
-    features, columns = measure_features(x, labels, known, len(names))
+    words = None if hashed is None else np.asarray(hashed, dtype=bool)
+    if words is not None and words.shape != x.shape[1:]:
+        raise ValueError(f"hashed must be of shape {x.shape[1:]}, got {words.shape}.")
+    features, columns = measure_features(x, labels, known, len(names), words)
     leaks: list[Leak] = []
     if table is not None:
         if label is None:
@@ -129,7 +134,7 @@ def inspect_graph(
         **parts,
         findings=find(**parts),
         recommendation=recommend(
-            parts["labels"], parts["homophily"], parts["reach"], parts["leaks"]
+            parts["labels"], parts["homophily"], parts["reach"], parts["leaks"], label
         ),
     )
 
@@ -155,7 +160,10 @@ def _labels(graph: Data, labelled: Tensor | None) -> tuple[Ints, Bools]:
             )
         known &= _numpy(labelled)
     if not known.any():
-        raise ValueError("No node has a label: give some nodes one to see how classes lie.")
+        raise ValueError(
+            "No node has a label: name the column with the classes (label=..., --label), or label "
+            "some nodes."
+        )
     return labels, known
 
 

@@ -296,8 +296,10 @@ def _list(lines: Sequence[str]) -> Markup:
 
 def _features(found: Mapping[str, Any]) -> Markup:
     features = part(found, "features")
+    hashed = number(features.get("hashed"))
     figures = {
         "features": whole(features.get("count")),
+        **({"of these, hashed text": whole(hashed)} if hashed else {}),
         "entries that are not zero": f"{decimals(_hundred(features.get('density')))}%",
         "features with one value only": whole(features.get("constant")),
         "missing or infinite entries": whole(features.get("missing")),

@@ -31,6 +31,7 @@ svg .hidden { fill: var(--common); fill-opacity: .3; }
   grid-template-columns: repeat(auto-fit, minmax(min(24rem, 100%), 1fr)); }
 .two > * { min-width: 0; }
 .two .pairs { padding: 0; align-content: start; margin-top: .8rem; }
+.two ul:not([class]) { padding-left: 1.2rem; margin-top: .8rem; overflow-wrap: anywhere; }
 .pairs dd { text-align: right; }
 .two .pairs { grid-template-columns: minmax(0, 1fr) auto; }
 svg .curve { stroke-width: 2.2; }
