@@ -55,6 +55,25 @@ def test_compare_from_start_to_end(tmp_path, capsys):
     assert f"{means[0]:.1f} (" in said
     assert " ".join(kept["verdict"]["sentences"]) in said
     assert "split 2: Uni-GNN" in shown.err
+    assert "corrected for 3 comparisons (Holm)" in said
+
+
+def test_the_table_and_the_sentence_have_one_interval(tmp_path, capsys):
+    words = ["--methods", "gcn,reweight,smote", "--splits", "4", "--set", "max_epochs=40"]
+    assert call("toy", *words, "--out", str(tmp_path)) == 0
+    kept = json.loads((tmp_path / "comparison.json").read_text())
+    lines = capsys.readouterr().out.splitlines()
+    best = kept["methods"][0]["label"]
+    for pair in kept["pairs"]:
+        if best not in (pair["ahead"], pair["behind"]):
+            continue
+        other = pair["behind"] if pair["ahead"] == best else pair["ahead"]
+        title = next(one["title"] for one in kept["methods"] if one["label"] == other)
+        line = next(line for line in lines if line.startswith(f"{title}  "))
+        ends = ("low", "high") if pair["strength"] == "here" else ("wide_low", "wide_high")
+        low, high = (pair[end] for end in ends)
+        assert f"{pair['difference']:.1f} ({low:.1f} to {high:.1f})" in line
+        assert (low > 0) == (pair["strength"] != "noise")
 
 
 def test_two_classes(tmp_path, capsys, fraud):

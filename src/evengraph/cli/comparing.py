@@ -25,7 +25,7 @@ from evengraph.experiment.compare import (
 from evengraph.experiment.fields import parse_fields, unknown
 from evengraph.experiment.suited import PATIENCE, ready
 from evengraph.experiment.trials import Failure, Outcome
-from evengraph.experiment.verdict import WORDS, p_words
+from evengraph.experiment.verdict import FEWEST, WORDS, Pair, p_words
 from evengraph.imbalance import IMBALANCES, Folds, Imbalance, Natural
 from evengraph.methods import METHODS, Method
 from evengraph.progress import counted
@@ -168,15 +168,22 @@ def main_table(comparison: Comparison) -> Table:
     table.add_column("which is", no_wrap=True)
     table.add_column("seconds", justify="right", style="dim")
     for one in comparison.standings:
-        gap = _gap(comparison, one)
+        pair = _gap(comparison, one)
         table.add_row(
             escape(one.title),
             _with_interval(*one.figure(comparison.metric)[:3]),
-            _with_interval(gap["difference"], gap["low"], gap["high"]) if gap else "",
-            STRENGTH[gap["strength"]] if gap else "",
+            _with_interval(pair.difference, *pair.interval) if pair else "",
+            _strength(comparison, pair) if pair else "",
             f"{one.seconds:.1f}",
         )
     return table
+
+
+def _strength(comparison: Comparison, pair: Pair) -> str:
+    """What may be said of a difference; nothing, where the splits cannot tell."""
+    few = len(comparison.seeds) < FEWEST
+    fixed = comparison.protocol["name"] in ("given", "bytime")
+    return "cannot tell" if few or fixed else STRENGTH[pair.strength]
 
 
 def further_table(comparison: Comparison) -> Table:
@@ -203,13 +210,21 @@ def notes(comparison: Comparison) -> list[str]:
     others = comparison.standings[1:]
     pair = comparison.against_best(others[0].label) if others else None
     if pair is not None and not math.isnan(pair.p):
+        many = len(comparison.pairs)
         lines.append(
-            f"Best against next: {p_words(pair.p)}; allowing for nodes that splits share (Nadeau "
-            f"and Bengio) {p_words(pair.wide_p)}; both corrected for {len(comparison.pairs)} "
-            f"{'comparison' if len(comparison.pairs) == 1 else 'comparisons'} (Holm)."
+            "Behind the best: the mean difference with its 95% interval, as the verdict uses it: "
+            "it allows for nodes that splits share (Nadeau and Bengio)"
+            + (f" and is corrected for {many} comparisons (Holm)." if many > 1 else ".")
+        )
+        lines.append(
+            f"Best against next: {p_words(pair.wide_p)} likewise; {p_words(pair.p)} without "
+            "allowing for nodes that splits share."
         )
     if any(one.strength == "here" for one in comparison.pairs):
-        lines.append("Here: on this graph's labelled nodes; less sure for others.")
+        lines.append(
+            "Here: on this graph's labelled nodes, with an interval that does not allow for shared "
+            "nodes; less sure for others."
+        )
     if comparison.positive is not None:
         lines += _of_two(comparison)
     lines.append(
@@ -265,7 +280,8 @@ def _row(comparison: Comparison, one: Standing) -> dict[str, Any]:
     for name in one.outcomes[0].metrics:
         figure = one.figure(name)
         row |= {name: figure.mean, f"{name}_low": figure.low, f"{name}_high": figure.high}
-    gap = _gap(comparison, one) or {}
+    pair = _gap(comparison, one)
+    gap = {} if pair is None else vars(pair)
     for name in ("difference", "low", "high", "p", "wide_low", "wide_high", "wide_p", "strength"):
         row[f"behind_{name}"] = gap.get(name)
     return {
@@ -274,10 +290,9 @@ def _row(comparison: Comparison, one: Standing) -> dict[str, Any]:
     }
 
 
-def _gap(comparison: Comparison, one: Standing) -> dict[str, Any] | None:
+def _gap(comparison: Comparison, one: Standing) -> Pair | None:
     """The difference to the best method; none for that itself."""
-    pair = comparison.against_best(one.label) if one is not comparison.best else None
-    return None if pair is None else dict(vars(pair))
+    return None if one is comparison.best else comparison.against_best(one.label)
 
 
 def _announce(
