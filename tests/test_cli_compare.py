@@ -187,4 +187,16 @@ def test_mistakes_get_one_line_and_status_two(arguments, words, tmp_path, capsys
     assert line.startswith("Error: ")
     for word in words:
         assert word in line
-    assert not list(folder.glob("*"))
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_a_comparison_that_fails_leaves_no_folder(before, tmp_path, capsys, fraud):
+    fraud.y[fraud.y == 1] = -1
+    fraud.y[0] = 1
+    folder = tmp_path / "deep" / "new"
+    if before:
+        folder.mkdir(parents=True)
+    assert call("toy", "--methods", "gcn", "--splits", "3", "--out", str(folder)) == 2
+    assert "Class" in capsys.readouterr().err
+    assert folder.exists() == folder.parent.exists() == before

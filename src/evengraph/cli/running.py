@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -210,7 +210,11 @@ def _run(
 
 
 def check_folder(folder: Path) -> None:
-    """Find out that nothing can be written before, not after, an hour of training."""
+    """Find out that nothing can be written before, not after, an hour of training.
+
+    Folders that are not there yet are made and removed: what fails later leaves none behind.
+    """
+    made = [one for one in (folder, *folder.parents) if not one.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / ".evengraph-probe"
@@ -218,6 +222,10 @@ def check_folder(folder: Path) -> None:
         probe.unlink()
     except OSError as error:
         raise ValueError(f"Cannot write to {folder}: {error.strerror}.") from None
+    finally:
+        with suppress(OSError):  # another may have put something there
+            for one in made:
+                one.rmdir()
 
 
 def _print_notes(results: Sequence[dict[str, Any]]) -> None:
