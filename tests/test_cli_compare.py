@@ -113,6 +113,23 @@ def test_notes_on_calibration_name_the_methods():
     ]
 
 
+def test_a_setting_says_which_methods_take_it(tmp_path, capsys):
+    words = ["--methods", "gcn,balancedsoftmax,reweight", "--splits", "1", "--set", "max_epochs=2"]
+    assert call("toy", *words, "--set", "margin=tam") == 0
+    titles = [METHODS[name].title for name in ("gcn", "balancedsoftmax", "reweight")]
+    line = f"margin=tam goes to {titles[1]}; without such a field: {titles[0]}, {titles[2]}."
+    said = capsys.readouterr().out
+    assert line in said.splitlines()
+    assert "max_epochs=2 goes" not in said
+    for command in ("compare", "run"):
+        names = ["--methods" if command == "compare" else "--method", "gcn,reweight"]
+        with pytest.raises(SystemExit) as stop:
+            main([command, "toy", *names, "--set", "margin=tam"])
+        assert stop.value.code == 2
+        (error,) = capsys.readouterr().err.strip().splitlines()
+        assert error.startswith("Error: Unknown field 'margin'")
+
+
 def test_folds(tmp_path, capsys):
     words = ["--methods", "gcn", "--folds", "3", "--out", str(tmp_path), "--set", "max_epochs=2"]
     assert call("toy", *words) == 0

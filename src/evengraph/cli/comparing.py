@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from evengraph.cli.console import complain, err, out
 from evengraph.cli.opening import TRAIN, VAL, Opened
-from evengraph.cli.running import check_folder
+from evengraph.cli.running import check_folder, tell_settings
 from evengraph.experiment.command import MOST_SEEDS, parse_methods, settings_of_each
 from evengraph.experiment.compare import (
     DEFAULT_METHODS,
@@ -87,6 +87,7 @@ def make_methods(names: str | None, settings: Sequence[str], graph: Data) -> dic
     chosen = parse_methods(names) if names else list(DEFAULT_METHODS)
     each = settings_of_each(chosen, settings)
     given = {name: parse_fields(METHODS[name], each[name]) for name in chosen}
+    tell_settings(each)
     return {name: ready(name, graph, **fields) for name, fields in given.items()}
 
 

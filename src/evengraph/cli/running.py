@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from evengraph.cli.console import complain, err, out
 from evengraph.cli.opening import Opened, is_known, show_classes
 from evengraph.experiment import Run, run
 from evengraph.experiment.command import plan_run, settings_of_each
-from evengraph.methods import Method
+from evengraph.methods import METHODS, Method
 from evengraph.methods.folder import check_place
 from evengraph.progress import shown
 from evengraph.report import write_page
@@ -163,7 +163,21 @@ def plan_all(
         plans = plan(opened.name, protocol, shares, own=opened.graph)
         show_classes(opened)
     plans[0][0].make_imbalance()(opened.graph, seed=seeds[0])
+    tell_settings(each)
     return opened, plans
+
+
+def tell_settings(each: Mapping[str, Sequence[str]]) -> None:
+    """A line for each setting that only some of the methods have a field for."""
+    taken = {setting: [m for m in each if setting in each[m]] for m in each for setting in each[m]}
+    for setting, names in taken.items():
+        if len(names) < len(each):
+            titles, others = (
+                ", ".join(METHODS[m].title for m in each if (m in names) == has)
+                for has in (True, False)
+            )
+            line = f"{setting} goes to {titles}; without such a field: {others}."
+            out.print(f"[dim]{escape(line)}[/]", soft_wrap=True)
 
 
 def folder_name(plan: Run, methods: Sequence[str], words: Sequence[str]) -> str:
