@@ -47,7 +47,10 @@ def keep_model(method: Method, task: Task, record: Record, *, folder: Path, open
         extra["columns"] = opened.own.columns
         extra["encoder"] = opened.own.encoder.as_dict()
     method.save(folder, extra=extra)
-    words = f"the model of seed {record.seed}, the best on validation; see: evengraph predict"
+    words = (
+        f"the model of seed {record.seed}, the best on validation; balanced accuracy "
+        f"{record.metrics['balanced_accuracy']:.1f} on its test nodes; see: evengraph predict"
+    )
     out.print(f"wrote {escape(str(folder))}: {words}", soft_wrap=True)
 
 
