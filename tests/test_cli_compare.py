@@ -130,6 +130,21 @@ def test_a_setting_says_which_methods_take_it(tmp_path, capsys):
         assert error.startswith("Error: Unknown field 'margin'")
 
 
+@pytest.mark.parametrize("metric", ["balanced_accuracy", "recall_at_5", "tuned_f1"])
+def test_nothing_is_cut_at_80_columns(metric, capsys, fraud, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    longest = sorted(METHODS, key=lambda name: -len(METHODS[name].title))
+    cheap = [name for name in longest if name not in ("unreal", "iceberg", "graphens")][:2]
+    words = ["--methods", ",".join(["gcn", "reweight", "balancedsoftmax", *cheap])]
+    shares = ["--train", "0.3", "--val", "0.2", "--splits", "3", "--metric", metric]
+    assert call("toy", *words, *shares, *QUICK[:2]) == 0
+    said = capsys.readouterr().out
+    assert "…" not in said
+    assert max(len(line) for line in said.split("In percent")[0].splitlines()[2:]) <= 80
+    for head in ("which is", "R@5%", "act from", "F1 there", "ECE calibrated", "seconds"):
+        assert head in said
+
+
 def test_folds(tmp_path, capsys):
     words = ["--methods", "gcn", "--folds", "3", "--out", str(tmp_path), "--set", "max_epochs=2"]
     assert call("toy", *words) == 0

@@ -1,10 +1,11 @@
-"""Comparisons on the command line: a bar, two tables, a verdict in plain words, two files."""
+"""Comparisons on the command line: a bar, three tables, a verdict in plain words, two files."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import typer
@@ -32,14 +33,12 @@ from evengraph.progress import counted
 from evengraph.results import csv_text, write_json, write_whole
 
 SPLITS = 5
-STRENGTH = {"clear": "more than noise", "here": "more than noise here", "noise": "noise"}
+HEAD = 20  # columns; longer heads are broken, so that no table is wider than 80
+STRENGTH = {"clear": "clear", "here": "clear here", "noise": "noise"}
 FURTHER = {
     "macro_f1": "Macro-F1",
     "auroc": "AUROC",
     "accuracy": "accuracy",
-    "calibration_error": "ECE",
-    "calibrated_error": "calibrated",
-    "shifted_error": "shifted",
 }
 FURTHER_OF_TWO = {
     "positive_average_precision": "AP",
@@ -48,9 +47,11 @@ FURTHER_OF_TWO = {
     "recall_at_5": "R@5%",
     "tuned_threshold": "act from",
     "tuned_f1": "F1 there",
+}
+TRUST = {
     "calibration_error": "ECE",
-    "calibrated_error": "calibrated",
-    "shifted_error": "shifted",
+    "calibrated_error": "ECE calibrated",
+    "shifted_error": "ECE shifted",
 }
 
 
@@ -147,12 +148,11 @@ def find_class(graph: Data, name: str | None) -> int | None:
 
 
 def show(comparison: Comparison) -> None:
-    """Two tables, notes, and the verdict."""
+    """Three tables, notes, and the verdict."""
     out.print()
-    out.print(main_table(comparison))
-    out.print()
-    out.print(further_table(comparison))
-    out.print()
+    for table in (main_table, further_table, trust_table):
+        out.print(table(comparison))
+        out.print()
     for line in notes(comparison):
         out.print(f"[dim]{escape(line)}[/]", soft_wrap=True)
     out.print()
@@ -165,9 +165,8 @@ def main_table(comparison: Comparison) -> Table:
     table = _table()
     table.add_column("method", no_wrap=True)
     for title in (WORDS[comparison.metric], "behind the best"):
-        table.add_column(title, justify="right", no_wrap=True)
+        table.add_column(fill(title, HEAD), justify="right", no_wrap=True)
     table.add_column("which is", no_wrap=True)
-    table.add_column("seconds", justify="right", style="dim")
     for one in comparison.standings:
         pair = _gap(comparison, one)
         table.add_row(
@@ -175,7 +174,6 @@ def main_table(comparison: Comparison) -> Table:
             _with_interval(*one.figure(comparison.metric)[:3]),
             _with_interval(pair.difference, *pair.interval) if pair else "",
             _strength(comparison, pair) if pair else "",
-            f"{one.seconds:.1f}",
         )
     return table
 
@@ -193,10 +191,23 @@ def further_table(comparison: Comparison) -> Table:
     table.add_column("method", no_wrap=True)
     columns = FURTHER if comparison.positive is None else FURTHER_OF_TWO
     for title in columns.values():
-        table.add_column(title, justify="right")
+        table.add_column(title, justify="right", no_wrap=True)
     for one in comparison.standings:
         cells = (_number(one.figure(name).mean) for name in columns)
         table.add_row(escape(one.title), *cells)
+    return table
+
+
+def trust_table(comparison: Comparison) -> Table:
+    """How far probabilities can be trusted, and what a fit takes."""
+    table = _table()
+    table.add_column("method", no_wrap=True)
+    for title in TRUST.values():
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("seconds", justify="right", style="dim", no_wrap=True)
+    for one in comparison.standings:
+        cells = (_number(one.figure(name).mean) for name in TRUST)
+        table.add_row(escape(one.title), *cells, f"{one.seconds:.1f}")
     return table
 
 
@@ -216,6 +227,7 @@ def notes(comparison: Comparison) -> list[str]:
             "Behind the best: the mean difference with its 95% interval, as the verdict uses it: "
             "it allows for nodes that splits share (Nadeau and Bengio)"
             + (f" and is corrected for {many} comparisons (Holm)." if many > 1 else ".")
+            + " Clear: more than noise."
         )
         lines.append(
             f"Best against next: {p_words(pair.wide_p)} likewise; {p_words(pair.p)} without "
