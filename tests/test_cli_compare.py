@@ -145,6 +145,17 @@ def test_nothing_is_cut_at_80_columns(metric, capsys, fraud, monkeypatch):
         assert head in said
 
 
+def test_a_comparison_that_is_not_kept_says_how_to_keep_it(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["toy", "--methods", "gcn", "--splits", "1", "--set", "max_epochs=2"]
+    line = "Nothing was written; --out DIR keeps it as CSV and JSON."
+    assert call(*words) == 0
+    assert line in capsys.readouterr().out.splitlines()
+    assert not list(tmp_path.iterdir())
+    assert call(*words, "--out", "kept") == 0
+    assert line not in capsys.readouterr().out
+
+
 def test_folds(tmp_path, capsys):
     words = ["--methods", "gcn", "--folds", "3", "--out", str(tmp_path), "--set", "max_epochs=2"]
     assert call("toy", *words) == 0

@@ -132,6 +132,8 @@ def run_comparison(
     show(comparison)
     if folder is not None:
         save(comparison, name, folder)
+    else:
+        out.print("[dim]Nothing was written; --out DIR keeps it as CSV and JSON.[/]")
     _end(comparison, entries, options["time_limit"])
 
 
