@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 
 from evengraph.cli.console import complain, err, out
 from evengraph.cli.opening import TRAIN, VAL, Opened
-from evengraph.cli.running import check_folder, tell_settings
+from evengraph.cli.running import check_folder, tell_settings, written
 from evengraph.experiment.command import MOST_SEEDS, parse_methods, settings_of_each
 from evengraph.experiment.compare import (
     DEFAULT_METHODS,
@@ -283,11 +283,12 @@ def _of_two(comparison: Comparison) -> list[str]:
 
 def save(comparison: Comparison, name: str, folder: Path) -> None:
     """Write comparison.json, and comparison.csv with a row for each method."""
+    lines = [written(folder / file) for file in ("comparison.csv", "comparison.json")]
     write_json({**comparison.as_dict(), "dataset": name}, folder / "comparison.json")
     rows = [_row(comparison, one) for one in comparison.standings]
     write_whole(csv_text(rows).encode(), folder / "comparison.csv")
-    for file in ("comparison.csv", "comparison.json"):
-        out.print(f"wrote {escape(str(folder / file))}", soft_wrap=True)
+    for line in lines:
+        out.print(line, soft_wrap=True)
 
 
 def _row(comparison: Comparison, one: Standing) -> dict[str, Any]:

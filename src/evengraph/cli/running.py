@@ -68,9 +68,10 @@ def run_one(
         out.print()
         out.print(of_two)
     _print_notes([result])
+    words = {name: written(folder / name) for name in ("result.json", "report.html")}
     _save(result, folder)
-    for name in ("result.json", "report.html"):
-        out.print(f"wrote {escape(str(folder / name))}", soft_wrap=True)
+    for line in words.values():
+        out.print(line, soft_wrap=True)
     if keep is not None and best:
         record, method, task = best[0]
         keep(method, task, record)
@@ -101,9 +102,10 @@ def compare(
         out.print()
         out.print(comparison_table(results))
         _print_notes(results)
+        word = written(folder / "comparison.csv").partition(" ")[0]
         _save_table(results, folder / "comparison.csv")
         files = "comparison.csv, and result.json and report.html of each method"
-        out.print(f"wrote {escape(str(folder))}: {files}", soft_wrap=True)
+        out.print(f"{word} {escape(str(folder))}: {files}", soft_wrap=True)
     for plan, reason in failed:
         complain(reason, about=f"{plan.make_method().title} did not run: ")
     left = [plan.make_method().title for plan, _ in plans[len(results) + len(failed) :]]
@@ -221,6 +223,11 @@ def _run(
             )
 
         return run(plan, graph, device, on_epoch=bar, on_record=done, on_method=look)
+
+
+def written(path: Path) -> str:
+    """What to say of a file that is about to be written: whether another was there."""
+    return f"{'replaced' if path.exists() else 'wrote'} {escape(str(path))}"
 
 
 def check_folder(folder: Path) -> None:
