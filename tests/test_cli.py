@@ -284,3 +284,18 @@ def test_two_classes_are_shown_with_the_figures_of_the_rarer_one(tmp_path, capsy
     mean = result["mean"]["positive_average_precision"]
     assert f"{mean:.1f}±" in capsys.readouterr().out.split("R@1%")[1]
     assert "Average precision, rarer class" in (tmp_path / "report.html").read_text()
+
+
+def test_what_is_slow_says_so(capsys):
+    trainings = METHODS["unreal"]().rounds + 1
+    for words in (["methods"], ["methods", "unreal"]):
+        assert call(*words) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert f"rounds + 1 times, {trainings} by default, where GCN trains once" in said
+        assert "times GCN's time" in said
+
+
+def test_a_run_that_fails_leaves_no_folder(tmp_path, capsys):
+    folder = tmp_path / "deep" / "new"
+    assert call("run", "toy", "--set", "clusters_per_class=900", "--out", str(folder)) == 2
+    assert not folder.parent.exists()

@@ -55,6 +55,25 @@ def test_compare_from_start_to_end(tmp_path, capsys):
     assert f"{means[0]:.1f} (" in said
     assert " ".join(kept["verdict"]["sentences"]) in said
     assert "split 2: Uni-GNN" in shown.err
+    assert "corrected for 3 comparisons (Holm)" in said
+
+
+def test_the_table_and_the_sentence_have_one_interval(tmp_path, capsys):
+    words = ["--methods", "gcn,reweight,smote", "--splits", "4", "--set", "max_epochs=40"]
+    assert call("toy", *words, "--out", str(tmp_path)) == 0
+    kept = json.loads((tmp_path / "comparison.json").read_text())
+    lines = capsys.readouterr().out.splitlines()
+    best = kept["methods"][0]["label"]
+    for pair in kept["pairs"]:
+        if best not in (pair["ahead"], pair["behind"]):
+            continue
+        other = pair["behind"] if pair["ahead"] == best else pair["ahead"]
+        title = next(one["title"] for one in kept["methods"] if one["label"] == other)
+        line = next(line for line in lines if line.startswith(f"{title}  "))
+        ends = ("low", "high") if pair["strength"] == "here" else ("wide_low", "wide_high")
+        low, high = (pair[end] for end in ends)
+        assert f"{pair['difference']:.1f} ({low:.1f} to {high:.1f})" in line
+        assert (low > 0) == (pair["strength"] != "noise")
 
 
 def test_two_classes(tmp_path, capsys, fraud):
@@ -92,6 +111,49 @@ def test_notes_on_calibration_name_the_methods():
         "Calibration of GCN, SMOTE (1 of 2 splits): Few.",
         "Calibration of SMOTE (1 of 2 splits): Right.",
     ]
+
+
+def test_a_setting_says_which_methods_take_it(tmp_path, capsys):
+    words = ["--methods", "gcn,balancedsoftmax,reweight", "--splits", "1", "--set", "max_epochs=2"]
+    assert call("toy", *words, "--set", "margin=tam") == 0
+    titles = [METHODS[name].title for name in ("gcn", "balancedsoftmax", "reweight")]
+    line = f"margin=tam goes to {titles[1]}; without such a field: {titles[0]}, {titles[2]}."
+    said = capsys.readouterr().out
+    assert line in said.splitlines()
+    assert "max_epochs=2 goes" not in said
+    for command in ("compare", "run"):
+        names = ["--methods" if command == "compare" else "--method", "gcn,reweight"]
+        with pytest.raises(SystemExit) as stop:
+            main([command, "toy", *names, "--set", "margin=tam"])
+        assert stop.value.code == 2
+        (error,) = capsys.readouterr().err.strip().splitlines()
+        assert error.startswith("Error: Unknown field 'margin'")
+
+
+@pytest.mark.parametrize("metric", ["balanced_accuracy", "recall_at_5", "tuned_f1"])
+def test_nothing_is_cut_at_80_columns(metric, capsys, fraud, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    longest = sorted(METHODS, key=lambda name: -len(METHODS[name].title))
+    cheap = [name for name in longest if name not in ("unreal", "iceberg", "graphens")][:2]
+    words = ["--methods", ",".join(["gcn", "reweight", "balancedsoftmax", *cheap])]
+    shares = ["--train", "0.3", "--val", "0.2", "--splits", "3", "--metric", metric]
+    assert call("toy", *words, *shares, *QUICK[:2]) == 0
+    said = capsys.readouterr().out
+    assert "…" not in said
+    assert max(len(line) for line in said.split("In percent")[0].splitlines()[2:]) <= 80
+    for head in ("which is", "R@5%", "act from", "F1 there", "ECE calibrated", "seconds"):
+        assert head in said
+
+
+def test_a_comparison_that_is_not_kept_says_how_to_keep_it(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["toy", "--methods", "gcn", "--splits", "1", "--set", "max_epochs=2"]
+    line = "Nothing was written; --out DIR keeps it as CSV and JSON."
+    assert call(*words) == 0
+    assert line in capsys.readouterr().out.splitlines()
+    assert not list(tmp_path.iterdir())
+    assert call(*words, "--out", "kept") == 0
+    assert line not in capsys.readouterr().out
 
 
 def test_folds(tmp_path, capsys):
@@ -168,4 +230,16 @@ def test_mistakes_get_one_line_and_status_two(arguments, words, tmp_path, capsys
     assert line.startswith("Error: ")
     for word in words:
         assert word in line
-    assert not list(folder.glob("*"))
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_a_comparison_that_fails_leaves_no_folder(before, tmp_path, capsys, fraud):
+    fraud.y[fraud.y == 1] = -1
+    fraud.y[0] = 1
+    folder = tmp_path / "deep" / "new"
+    if before:
+        folder.mkdir(parents=True)
+    assert call("toy", "--methods", "gcn", "--splits", "3", "--out", str(folder)) == 2
+    assert "Class" in capsys.readouterr().err
+    assert folder.exists() == folder.parent.exists() == before

@@ -68,6 +68,31 @@ def test_two_tables_to_predictions_in_two_commands(model, shop, capsys):
     assert "fraud" in capsys.readouterr().out
 
 
+def test_the_kept_model_has_its_own_figure(shop, capsys):
+    words = [*QUICK[:-1], "5,6", "--save", "model", "--out", "out"]
+    assert call("run", "shop", *COLUMNS, *words) == 0
+    runs = json.loads((shop / "out" / "result.json").read_text())["runs"]
+    scores = {one["seed"]: f"{one['metrics']['balanced_accuracy']:.1f}" for one in runs}
+    (line,) = [one for one in capsys.readouterr().out.splitlines() if "wrote model" in one]
+    seed = int(line.split("of seed ")[1].split(",")[0])
+    assert f"balanced accuracy {scores[seed]} on its test nodes" in line
+
+
+def test_what_is_replaced_is_said(shop, capsys):
+    compared = ["--methods", "gcn", "--splits", "1", "--set", "max_epochs=2", "--out", "c"]
+    several = ["--method", "gcn,reweight", "--set", "max_epochs=2", "--seeds", "5", "--out", "s"]
+    first = {"wrote out/result.json", "wrote out/report.html", "wrote model", "wrote s"}
+    first |= {"wrote c/comparison.csv", "wrote c/comparison.json"}
+    again = {line.replace("wrote", "replaced") for line in first} - {"replaced model"}
+    for expected in (first, again | {"replaced the model in model"}):
+        assert call("run", "shop", *COLUMNS, *QUICK, "--save", "model", "--out", "out") == 0
+        assert call("compare", "shop", *COLUMNS, *compared) == 0
+        assert call("run", "shop", *COLUMNS, *several) == 0
+        lines = capsys.readouterr().out.splitlines()
+        said = {one.split(":")[0] for one in lines if one.startswith(("wrote", "replaced"))}
+        assert said == expected
+
+
 def test_new_nodes_attach_to_the_known_graph(model, shop):
     write(shop / "n.csv", ["account", "amount", "country"], ["new-1", 5, "DE"], ["new-2", "", "XX"])
     write(shop / "e.csv", ["from", "to"], ["new-1", "a-000"], ["new-2", "new-1"])

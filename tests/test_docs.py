@@ -1,6 +1,7 @@
 """The documentation: its code runs, its links lead somewhere, its numbers are stored ones."""
 
 import importlib.util
+import inspect
 import json
 import re
 import sys
@@ -47,6 +48,18 @@ def test_the_code_of_a_page_runs(name, capsys):
         )
         code = re.sub(r"max_epochs=\d+", "max_epochs=2", code)
         exec(compile(code, name, "exec"), {})
+
+
+def test_own_data_promises_of_run_what_run_shows():
+    from evengraph.cli import learning
+    from evengraph.report.terminal import OF_TWO
+
+    assert not any("calibra" in name for name in OF_TWO)
+    (row,) = [line for line in text("own-data.md").splitlines() if line.startswith("| ECE")]
+    assert "`compare` alone" in row
+    assert "positive" in inspect.signature(learning.compare).parameters
+    assert "positive" not in inspect.signature(learning.run).parameters
+    assert "`compare` takes another with `--positive`" in text("own-data.md")
 
 
 def test_the_code_of_own_data_runs(tmp_path, monkeypatch, capsys):

@@ -133,3 +133,26 @@ def test_pairs_are_those_of_scipy_corrected(rows):
 )
 def test_chances_in_words(p, words):
     assert p_words(p) == words
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 60)] * 3), min_size=3, max_size=7))
+def test_an_interval_leaves_out_zero_where_the_corrected_test_does(rows):
+    values = dict(
+        zip(TITLES, ([float(v) for v in one] for one in zip(*rows, strict=True)), strict=True)
+    )
+    for pair in compare_pairs(values, overlap=0.5, independent=True):
+        both = (pair.low, pair.high, pair.p), (pair.wide_low, pair.wide_high, pair.wide_p)
+        for low, high, p in both:
+            if low < high and abs(p - 0.05) > 1e-6:
+                assert (low > 0) == (p < 0.05)
+        low, high = pair.interval
+        if low < high:
+            assert (low > 0) == (pair.strength != "noise")
+
+
+def test_intervals_are_wider_where_more_is_compared():
+    two = {"gcn": series(70), "unignn": series(73.1, 1, 2)}
+    _, (alone,) = verdict(two)
+    _, pairs = verdict({**two, "reweight": series(73.0, 2, 4)})
+    (among,) = [one for one in pairs if {one.ahead, one.behind} == {"gcn", "unignn"}]
+    assert among.wide_high - among.wide_low > alone.wide_high - alone.wide_low

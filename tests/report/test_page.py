@@ -107,14 +107,20 @@ def test_without_a_fixed_minority_the_small_half_is_rare(result, parse):
     text = render_page(result)
     (ladder,) = parse(text).all("ul", "ladder")
     assert len([line for line in ladder.all("li") if "rare" in line.kinds]) == 4
-    assert "fewer than half the labelled nodes" in text
+    assert "fewer than half the training nodes" in text
+    assert ladder.all("span", "counts")[0].text == "training nodes"
+    assert "labelled nodes" not in text
 
 
 @pytest.mark.parametrize(
     ("imbalance", "expected"),
     [
         ({"name": "step", "minority": 1, "ratio": 0.05}, "step imbalance: 1 minority class at 5%"),
-        ({"name": "natural"}, "the class counts of the graph itself"),
+        ({"name": "natural"}, "classes as unequal as they are in the data"),
+        (
+            {"name": "bytime", "train": 0.6, "val": 0.2},
+            "classes as unequal as they are in the data, split by time",
+        ),
         (
             {"name": "publicstep", "minority": 3, "ratio": 0.1, "normalise_features": True},
             "step imbalance on the public split: 3 minority classes at 10%",

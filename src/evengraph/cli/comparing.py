@@ -1,10 +1,11 @@
-"""Comparisons on the command line: a bar, two tables, a verdict in plain words, two files."""
+"""Comparisons on the command line: a bar, three tables, a verdict in plain words, two files."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import typer
@@ -14,7 +15,7 @@ from torch_geometric.data import Data
 
 from evengraph.cli.console import complain, err, out
 from evengraph.cli.opening import TRAIN, VAL, Opened
-from evengraph.cli.running import check_folder
+from evengraph.cli.running import check_folder, tell_settings, written
 from evengraph.experiment.command import MOST_SEEDS, parse_methods, settings_of_each
 from evengraph.experiment.compare import (
     DEFAULT_METHODS,
@@ -25,21 +26,19 @@ from evengraph.experiment.compare import (
 from evengraph.experiment.fields import parse_fields, unknown
 from evengraph.experiment.suited import PATIENCE, ready
 from evengraph.experiment.trials import Failure, Outcome
-from evengraph.experiment.verdict import WORDS, p_words
+from evengraph.experiment.verdict import FEWEST, WORDS, Pair, p_words
 from evengraph.imbalance import IMBALANCES, Folds, Imbalance, Natural
 from evengraph.methods import METHODS, Method
 from evengraph.progress import counted
 from evengraph.results import csv_text, write_json, write_whole
 
 SPLITS = 5
-STRENGTH = {"clear": "more than noise", "here": "more than noise here", "noise": "noise"}
+HEAD = 20  # columns; longer heads are broken, so that no table is wider than 80
+STRENGTH = {"clear": "clear", "here": "clear here", "noise": "noise"}
 FURTHER = {
     "macro_f1": "Macro-F1",
     "auroc": "AUROC",
     "accuracy": "accuracy",
-    "calibration_error": "ECE",
-    "calibrated_error": "calibrated",
-    "shifted_error": "shifted",
 }
 FURTHER_OF_TWO = {
     "positive_average_precision": "AP",
@@ -48,9 +47,11 @@ FURTHER_OF_TWO = {
     "recall_at_5": "R@5%",
     "tuned_threshold": "act from",
     "tuned_f1": "F1 there",
+}
+TRUST = {
     "calibration_error": "ECE",
-    "calibrated_error": "calibrated",
-    "shifted_error": "shifted",
+    "calibrated_error": "ECE calibrated",
+    "shifted_error": "ECE shifted",
 }
 
 
@@ -87,6 +88,7 @@ def make_methods(names: str | None, settings: Sequence[str], graph: Data) -> dic
     chosen = parse_methods(names) if names else list(DEFAULT_METHODS)
     each = settings_of_each(chosen, settings)
     given = {name: parse_fields(METHODS[name], each[name]) for name in chosen}
+    tell_settings(each)
     return {name: ready(name, graph, **fields) for name, fields in given.items()}
 
 
@@ -130,6 +132,8 @@ def run_comparison(
     show(comparison)
     if folder is not None:
         save(comparison, name, folder)
+    else:
+        out.print("[dim]Nothing was written; --out DIR keeps it as CSV and JSON.[/]")
     _end(comparison, entries, options["time_limit"])
 
 
@@ -146,12 +150,11 @@ def find_class(graph: Data, name: str | None) -> int | None:
 
 
 def show(comparison: Comparison) -> None:
-    """Two tables, notes, and the verdict."""
+    """Three tables, notes, and the verdict."""
     out.print()
-    out.print(main_table(comparison))
-    out.print()
-    out.print(further_table(comparison))
-    out.print()
+    for table in (main_table, further_table, trust_table):
+        out.print(table(comparison))
+        out.print()
     for line in notes(comparison):
         out.print(f"[dim]{escape(line)}[/]", soft_wrap=True)
     out.print()
@@ -164,19 +167,24 @@ def main_table(comparison: Comparison) -> Table:
     table = _table()
     table.add_column("method", no_wrap=True)
     for title in (WORDS[comparison.metric], "behind the best"):
-        table.add_column(title, justify="right", no_wrap=True)
+        table.add_column(fill(title, HEAD), justify="right", no_wrap=True)
     table.add_column("which is", no_wrap=True)
-    table.add_column("seconds", justify="right", style="dim")
     for one in comparison.standings:
-        gap = _gap(comparison, one)
+        pair = _gap(comparison, one)
         table.add_row(
             escape(one.title),
             _with_interval(*one.figure(comparison.metric)[:3]),
-            _with_interval(gap["difference"], gap["low"], gap["high"]) if gap else "",
-            STRENGTH[gap["strength"]] if gap else "",
-            f"{one.seconds:.1f}",
+            _with_interval(pair.difference, *pair.interval) if pair else "",
+            _strength(comparison, pair) if pair else "",
         )
     return table
+
+
+def _strength(comparison: Comparison, pair: Pair) -> str:
+    """What may be said of a difference; nothing, where the splits cannot tell."""
+    few = len(comparison.seeds) < FEWEST
+    fixed = comparison.protocol["name"] in ("given", "bytime")
+    return "cannot tell" if few or fixed else STRENGTH[pair.strength]
 
 
 def further_table(comparison: Comparison) -> Table:
@@ -185,10 +193,23 @@ def further_table(comparison: Comparison) -> Table:
     table.add_column("method", no_wrap=True)
     columns = FURTHER if comparison.positive is None else FURTHER_OF_TWO
     for title in columns.values():
-        table.add_column(title, justify="right")
+        table.add_column(title, justify="right", no_wrap=True)
     for one in comparison.standings:
         cells = (_number(one.figure(name).mean) for name in columns)
         table.add_row(escape(one.title), *cells)
+    return table
+
+
+def trust_table(comparison: Comparison) -> Table:
+    """How far probabilities can be trusted, and what a fit takes."""
+    table = _table()
+    table.add_column("method", no_wrap=True)
+    for title in TRUST.values():
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("seconds", justify="right", style="dim", no_wrap=True)
+    for one in comparison.standings:
+        cells = (_number(one.figure(name).mean) for name in TRUST)
+        table.add_row(escape(one.title), *cells, f"{one.seconds:.1f}")
     return table
 
 
@@ -203,13 +224,22 @@ def notes(comparison: Comparison) -> list[str]:
     others = comparison.standings[1:]
     pair = comparison.against_best(others[0].label) if others else None
     if pair is not None and not math.isnan(pair.p):
+        many = len(comparison.pairs)
         lines.append(
-            f"Best against next: {p_words(pair.p)}; allowing for nodes that splits share (Nadeau "
-            f"and Bengio) {p_words(pair.wide_p)}; both corrected for {len(comparison.pairs)} "
-            f"{'comparison' if len(comparison.pairs) == 1 else 'comparisons'} (Holm)."
+            "Behind the best: the mean difference with its 95% interval, as the verdict uses it: "
+            "it allows for nodes that splits share (Nadeau and Bengio)"
+            + (f" and is corrected for {many} comparisons (Holm)." if many > 1 else ".")
+            + " Clear: more than noise."
+        )
+        lines.append(
+            f"Best against next: {p_words(pair.wide_p)} likewise; {p_words(pair.p)} without "
+            "allowing for nodes that splits share."
         )
     if any(one.strength == "here" for one in comparison.pairs):
-        lines.append("Here: on this graph's labelled nodes; less sure for others.")
+        lines.append(
+            "Here: on this graph's labelled nodes, with an interval that does not allow for shared "
+            "nodes; less sure for others."
+        )
     if comparison.positive is not None:
         lines += _of_two(comparison)
     lines.append(
@@ -253,11 +283,12 @@ def _of_two(comparison: Comparison) -> list[str]:
 
 def save(comparison: Comparison, name: str, folder: Path) -> None:
     """Write comparison.json, and comparison.csv with a row for each method."""
+    lines = [written(folder / file) for file in ("comparison.csv", "comparison.json")]
     write_json({**comparison.as_dict(), "dataset": name}, folder / "comparison.json")
     rows = [_row(comparison, one) for one in comparison.standings]
     write_whole(csv_text(rows).encode(), folder / "comparison.csv")
-    for file in ("comparison.csv", "comparison.json"):
-        out.print(f"wrote {escape(str(folder / file))}", soft_wrap=True)
+    for line in lines:
+        out.print(line, soft_wrap=True)
 
 
 def _row(comparison: Comparison, one: Standing) -> dict[str, Any]:
@@ -265,7 +296,8 @@ def _row(comparison: Comparison, one: Standing) -> dict[str, Any]:
     for name in one.outcomes[0].metrics:
         figure = one.figure(name)
         row |= {name: figure.mean, f"{name}_low": figure.low, f"{name}_high": figure.high}
-    gap = _gap(comparison, one) or {}
+    pair = _gap(comparison, one)
+    gap = {} if pair is None else vars(pair)
     for name in ("difference", "low", "high", "p", "wide_low", "wide_high", "wide_p", "strength"):
         row[f"behind_{name}"] = gap.get(name)
     return {
@@ -274,10 +306,9 @@ def _row(comparison: Comparison, one: Standing) -> dict[str, Any]:
     }
 
 
-def _gap(comparison: Comparison, one: Standing) -> dict[str, Any] | None:
+def _gap(comparison: Comparison, one: Standing) -> Pair | None:
     """The difference to the best method; none for that itself."""
-    pair = comparison.against_best(one.label) if one is not comparison.best else None
-    return None if pair is None else dict(vars(pair))
+    return None if one is comparison.best else comparison.against_best(one.label)
 
 
 def _announce(

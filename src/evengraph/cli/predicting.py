@@ -18,6 +18,7 @@ from evengraph.cli.opening import Opened
 from evengraph.cli.running import check_folder
 from evengraph.keeping import load_model
 from evengraph.methods import Method
+from evengraph.methods.folder import MAIN
 from evengraph.results import Record, csv_text, write_whole
 from evengraph.task import Task
 
@@ -36,9 +37,14 @@ def keep_model(method: Method, task: Task, record: Record, *, folder: Path, open
     if opened.own is not None:
         extra["columns"] = opened.own.columns
         extra["encoder"] = opened.own.encoder.as_dict()
+    place = escape(str(folder))
+    start = f"replaced the model in {place}" if (folder / MAIN).exists() else f"wrote {place}"
     method.save(folder, extra=extra)
-    words = f"the model of seed {record.seed}, the best on validation; see: evengraph predict"
-    out.print(f"wrote {escape(str(folder))}: {words}", soft_wrap=True)
+    words = (
+        f"the model of seed {record.seed}, the best on validation; balanced accuracy "
+        f"{record.metrics['balanced_accuracy']:.1f} on its test nodes; see: evengraph predict"
+    )
+    out.print(f"{start}: {words}", soft_wrap=True)
 
 
 def _whereabouts(opened: Opened) -> dict[str, Any]:

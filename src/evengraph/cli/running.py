@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from evengraph.cli.console import complain, err, out
 from evengraph.cli.opening import Opened, is_known, show_classes
 from evengraph.experiment import Run, run
 from evengraph.experiment.command import plan_run, settings_of_each
-from evengraph.methods import Method
+from evengraph.methods import METHODS, Method
 from evengraph.methods.folder import check_place
 from evengraph.progress import shown
 from evengraph.report import write_page
@@ -68,9 +68,10 @@ def run_one(
         out.print()
         out.print(of_two)
     _print_notes([result])
+    words = {name: written(folder / name) for name in ("result.json", "report.html")}
     _save(result, folder)
-    for name in ("result.json", "report.html"):
-        out.print(f"wrote {escape(str(folder / name))}", soft_wrap=True)
+    for line in words.values():
+        out.print(line, soft_wrap=True)
     if keep is not None and best:
         record, method, task = best[0]
         keep(method, task, record)
@@ -101,9 +102,10 @@ def compare(
         out.print()
         out.print(comparison_table(results))
         _print_notes(results)
+        word = written(folder / "comparison.csv").partition(" ")[0]
         _save_table(results, folder / "comparison.csv")
         files = "comparison.csv, and result.json and report.html of each method"
-        out.print(f"wrote {escape(str(folder))}: {files}", soft_wrap=True)
+        out.print(f"{word} {escape(str(folder))}: {files}", soft_wrap=True)
     for plan, reason in failed:
         complain(reason, about=f"{plan.make_method().title} did not run: ")
     left = [plan.make_method().title for plan, _ in plans[len(results) + len(failed) :]]
@@ -163,7 +165,21 @@ def plan_all(
         plans = plan(opened.name, protocol, shares, own=opened.graph)
         show_classes(opened)
     plans[0][0].make_imbalance()(opened.graph, seed=seeds[0])
+    tell_settings(each)
     return opened, plans
+
+
+def tell_settings(each: Mapping[str, Sequence[str]]) -> None:
+    """A line for each setting that only some of the methods have a field for."""
+    taken = {setting: [m for m in each if setting in each[m]] for m in each for setting in each[m]}
+    for setting, names in taken.items():
+        if len(names) < len(each):
+            titles, others = (
+                ", ".join(METHODS[m].title for m in each if (m in names) == has)
+                for has in (True, False)
+            )
+            line = f"{setting} goes to {titles}; without such a field: {others}."
+            out.print(f"[dim]{escape(line)}[/]", soft_wrap=True)
 
 
 def folder_name(plan: Run, methods: Sequence[str], words: Sequence[str]) -> str:
@@ -209,8 +225,17 @@ def _run(
         return run(plan, graph, device, on_epoch=bar, on_record=done, on_method=look)
 
 
+def written(path: Path) -> str:
+    """What to say of a file that is about to be written: whether another was there."""
+    return f"{'replaced' if path.exists() else 'wrote'} {escape(str(path))}"
+
+
 def check_folder(folder: Path) -> None:
-    """Find out that nothing can be written before, not after, an hour of training."""
+    """Find out that nothing can be written before, not after, an hour of training.
+
+    Folders that are not there yet are made and removed: what fails later leaves none behind.
+    """
+    made = [one for one in (folder, *folder.parents) if not one.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / ".evengraph-probe"
@@ -218,6 +243,10 @@ def check_folder(folder: Path) -> None:
         probe.unlink()
     except OSError as error:
         raise ValueError(f"Cannot write to {folder}: {error.strerror}.") from None
+    finally:
+        with suppress(OSError):  # another may have put something there
+            for one in made:
+                one.rmdir()
 
 
 def _print_notes(results: Sequence[dict[str, Any]]) -> None:

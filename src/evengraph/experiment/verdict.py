@@ -9,7 +9,7 @@ from itertools import combinations
 from statistics import fmean
 from typing import Literal
 
-from evengraph.significance import holm, t_test
+from evengraph.significance import Evidence, holm, t_test
 
 FEWEST = 3  # splits; with fewer nothing can be told
 LEVEL = 0.05
@@ -42,13 +42,15 @@ class Pair:
         ahead: The one with the higher mean.
         behind: The other.
         difference: Mean of the differences.
-        low: Lower end of its usual interval.
+        low: Lower end of its usual 95% interval, corrected for all comparisons.
         high: Upper end.
-        p: Of the usual paired t-test, corrected for all comparisons (Holm).
+        p: Of the usual paired t-test, corrected likewise (Holm).
         wide_low: Lower end of the interval that allows for nodes shared between splits.
         wide_high: Upper end.
         wide_p: Of the test that allows for them, corrected likewise.
         strength: What may be said.
+
+    A corrected interval leaves out 0 where the corrected p is below 0.05, and only there.
     """
 
     ahead: str
@@ -61,6 +63,13 @@ class Pair:
     wide_high: float
     wide_p: float
     strength: Strength
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The interval that goes with what is said."""
+        if self.strength == "here":
+            return self.low, self.high
+        return self.wide_low, self.wide_high
 
 
 def compare_pairs(
@@ -87,19 +96,16 @@ def compare_pairs(
         if fmean(values[one]) < fmean(values[other]):
             one, other = other, one
         gaps = [a - b for a, b in zip(values[one], values[other], strict=True)]
-        found.append((one, other, t_test(gaps), t_test(gaps, overlap=overlap)))
-    if any(math.isnan(plain.p) for _, _, plain, _ in found):  # a single split tells nothing
-        usual = wide = [math.nan] * len(found)
-    else:
-        usual = holm([plain.p for _, _, plain, _ in found])
-        wide = holm([allowed.p for _, _, _, allowed in found])
+        found.append((one, other, gaps))
+    differences = [gaps for _, _, gaps in found]
+    usual, wide = _corrected(differences, 0.0), _corrected(differences, overlap)
     pairs = []
-    for (one, other, plain, allowed), p, wide_p in zip(found, usual, wide, strict=True):
+    for (one, other, _), plain, allowed in zip(found, usual, wide, strict=True):
         strength: Strength = "noise"
         enough = len(values[one]) >= FEWEST and not fixed
-        if enough and wide_p < LEVEL:
+        if enough and allowed.p < LEVEL:
             strength = "clear"
-        elif enough and independent and p < LEVEL:
+        elif enough and independent and plain.p < LEVEL:
             strength = "here"
         pairs.append(
             Pair(
@@ -108,14 +114,26 @@ def compare_pairs(
                 difference=plain.mean,
                 low=plain.low,
                 high=plain.high,
-                p=p,
+                p=plain.p,
                 wide_low=allowed.low,
                 wide_high=allowed.high,
-                wide_p=wide_p,
+                wide_p=allowed.p,
                 strength=strength,
             )
         )
     return pairs
+
+
+def _corrected(differences: Sequence[Sequence[float]], overlap: float) -> list[Evidence]:
+    """Test each, correct for all, and widen each interval as its p was raised."""
+    alone = [t_test(gaps, overlap=overlap) for gaps in differences]
+    if any(math.isnan(one.p) for one in alone):  # a single split tells nothing
+        return [one._replace(p=math.nan) for one in alone]
+    found = []
+    for gaps, one, p in zip(differences, alone, holm([one.p for one in alone]), strict=True):
+        share = one.p / p if p > 0 else 1 / len(alone)
+        found.append(t_test(gaps, overlap=overlap, level=1 - LEVEL * share)._replace(p=p))
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,7 +221,7 @@ def _cheapest(labels: Sequence[str], seconds: Mapping[str, float]) -> tuple[str,
 
 def _ahead(pair: Pair, titles: Mapping[str, str], words: str) -> list[str]:
     clear = pair.strength == "clear"
-    low, high = (pair.wide_low, pair.wide_high) if clear else (pair.low, pair.high)
+    low, high = pair.interval
     by = (
         f"{titles[pair.ahead]} is ahead of {titles[pair.behind]} by {pair.difference:.1f} points "
         f"of {words} (95% interval {low:.1f} to {high:.1f}): more than noise"

@@ -62,7 +62,8 @@ class UNREAL(Method):
 
     Cost:
         O(E h + nnz(X) h) an epoch, of which there are rounds times round_epochs before the last
-        stage; k-means, O(N K h) a step, once in each round.
+        stage; k-means, O(N K h) a step, once in each round. It is slow: it trains rounds + 1
+        networks, 41 by default, where GCN trains one; fewer rounds are faster in proportion.
 
     Departs:
         Overlap compares the two orders; the public code compares lists of ranks, which mean

@@ -53,7 +53,7 @@ def count_bar(row: ClassRow, largest: float) -> Markup:
     share = 100 * (row.count or 0.0) / largest if largest > 0 else 0.0
     # a class with a single node among thousands should still be seen
     width = max(share, 0.8) if share > 0 else 0.0
-    label = f"{row.name}: {whole(row.count)} labelled nodes"
+    label = f"{row.name}: {whole(row.count)} training nodes"
     bar = tag("rect", y="22%", width=percent(width), height="56%", rx=2, class_="bar")
     return _picture(label, tag("line", y2="100%", class_="axis"), bar)
 

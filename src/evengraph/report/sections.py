@@ -99,13 +99,13 @@ def _against(
 
 
 def classes(result: Mapping[str, Any], rows: list[ClassRow]) -> Markup:
-    """Set labelled nodes and recall side by side, a line a class, head to tail."""
+    """Set training nodes and recall side by side, a line a class, head to tail."""
     reference = number(part(result, "mean").get("balanced_accuracy"))
     largest = max((row.count or 0.0 for row in rows), default=0.0)
     head = tag(
         "li",
         tag("span", class_="name"),
-        tag("span", "labelled nodes", class_="counts"),
+        tag("span", "training nodes", class_="counts"),
         tag("span", "test recall, %"),
         class_="head",
     )
@@ -124,7 +124,7 @@ def classes(result: Mapping[str, Any], rows: list[ClassRow]) -> Markup:
     scale = tag("li", scale_row(), class_="axis-row", aria_hidden="true")
     text = "The commonest class stands first. What matters is how recall holds towards the tail."
     if number(part(result, "imbalance").get("minority")) is None:
-        text += " Minority: fewer than half the labelled nodes of the largest class."
+        text += " Minority: fewer than half the training nodes of the largest class."
     kind = "ladder dense" if len(rows) > DENSE else "ladder"
     return tag(
         "section",

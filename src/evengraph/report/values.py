@@ -140,7 +140,7 @@ def minority(result: Mapping[str, Any], counts: Sequence[float | None]) -> set[i
     """Say which classes are rare.
 
     Where the imbalance fixes how many classes are in the minority, these are the smallest ones.
-    Otherwise a class is rare when it has fewer than half the labelled nodes of the largest.
+    Otherwise a class is rare when it has fewer than half the training nodes of the largest.
     """
     known = sorted(
         ((count, -index) for index, count in enumerate(counts) if count is not None),

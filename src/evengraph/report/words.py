@@ -40,8 +40,10 @@ _IMBALANCES = {
     "step": "step imbalance",
     "publicstep": "step imbalance on the public split",
     "longtail": "long-tailed imbalance",
-    "natural": "the class counts of the graph itself",
-    "folds": "the class counts of the graph itself, in folds",
+    "natural": "classes as unequal as they are in the data",
+    "folds": "classes as unequal as they are in the data, cross-validated",
+    "given": "classes as unequal as they are in the data, split by a column",
+    "bytime": "classes as unequal as they are in the data, split by time",
 }
 
 
