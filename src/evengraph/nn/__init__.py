@@ -16,7 +16,7 @@ from evengraph.nn.connectivity import (
 )
 from evengraph.nn.decoders import EdgeDecoder, Reconstruction
 from evengraph.nn.graphnetwork import GraphNetwork
-from evengraph.nn.layers import GlorotConv, GraphClassifier, GraphConv, relu_dropout
+from evengraph.nn.layers import Convolution, GraphClassifier, GraphConv, relu_dropout
 from evengraph.nn.plain import PlainNetwork
 from evengraph.nn.unified import Connectivity, UnifiedNetwork
 
@@ -28,8 +28,8 @@ __all__ = [
     "AttentionConv",
     "Backbone",
     "Connectivity",
+    "Convolution",
     "EdgeDecoder",
-    "GlorotConv",
     "GraphClassifier",
     "GraphConv",
     "GraphNetwork",

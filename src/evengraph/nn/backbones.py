@@ -1,7 +1,6 @@
 """Backbones: kinds of graph convolution behind one signature, `conv(x, propagation)`.
 
-Each is `conv.spread(conv.project(x), propagation)`: a product with `conv.weight`, row by row, and
-then all that takes the graph.
+They are made of two widths, and differ in what they make of the graph.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu
 
-from evengraph.nn.layers import GlorotConv, GraphConv
+from evengraph.nn.layers import Convolution, GraphConv, Start, by_inputs, by_outputs, glorot
 from evengraph.ops.attach import Propagation
 from evengraph.ops.links import attend, links_of
-from evengraph.ops.propagate import Sparse, take
+from evengraph.ops.propagate import take
 
 Backbone = Literal["gcn", "sage", "gat"]
 BACKBONES: tuple[str, ...] = get_args(Backbone)
@@ -27,15 +26,15 @@ HEADS = 8  # of attention, as in its paper; fewer where they do not divide the w
 SLOPE = 0.2
 
 
-class SageConv(nn.Module):
+class SageConv(Convolution):
     """GraphSAGE with means: P x W + x W' + b, so that a node hears itself apart from the others.
 
-    Weights and bias start as those of `GraphConv`.
+    The product of the features, for others and for the node itself, is (N, 2 outputs).
 
-    Shapes:
-        x: (N, inputs), dense or sparse
-        propagation: (N, N), already normalised
-        returns: (N, outputs)
+    Args:
+        inputs: Width of x.
+        outputs: Width of what is returned.
+        start: First weights.
 
     Departs:
         The mean is that of the propagation matrix, of a node and its neighbours.
@@ -45,43 +44,19 @@ class SageConv(nn.Module):
         NeurIPS 2017.
     """
 
-    def __init__(self, inputs: int, outputs: int) -> None:
+    def __init__(self, inputs: int, outputs: int, start: Start = by_outputs) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(inputs, 2 * outputs))
         self.bias = nn.Parameter(torch.empty(outputs))
-        self.start()
-
-    def start(self) -> None:
-        """Draw the weights and the bias."""
-        self._draw(self.bias.numel() ** -0.5)
-
-    def _draw(self, bound: float) -> None:
-        nn.init.uniform_(self.weight, -bound, bound)
-        nn.init.uniform_(self.bias, -bound, bound)
-
-    def forward(self, x: Tensor | Sparse, propagation: Propagation) -> Tensor:
-        """Convolve: project, then spread."""
-        return self.spread(self.project(x), propagation)
-
-    def project(self, x: Tensor | Sparse) -> Tensor:
-        """For others and for the node itself, side by side, (N, 2 outputs)."""
-        return x @ self.weight
+        start(self.weight, self.bias)
 
     def spread(self, projected: Tensor, propagation: Propagation) -> Tensor:
-        """What the graph makes of projected rows."""
+        """The mean of the others' part, and the node's own."""
         others, own = projected.chunk(2, dim=-1)
         return propagation @ others.contiguous() + own + self.bias
 
 
-class LinearSageConv(SageConv):
-    """The same with the start of linear layers, uniform in +- 1 / sqrt(inputs), as PyG's has it."""
-
-    def start(self) -> None:
-        """Draw the weights and the bias."""
-        self._draw(self.weight.shape[0] ** -0.5)
-
-
-class AttentionConv(nn.Module):
+class AttentionConv(Convolution):
     """GAT: a mean over a node and its neighbours, weighted by learnt attention, in several heads.
 
     Of the propagation matrix only the links count. Weights start as Glorot's, biases at zero.
@@ -91,10 +66,7 @@ class AttentionConv(nn.Module):
         outputs: Width of what is returned.
         heads: At most so many; as many as divide the outputs evenly.
 
-    Shapes:
-        x: (N, inputs), dense or sparse
-        propagation: (N, N)
-        returns: (N, outputs), heads side by side
+    Heads stand side by side in what is returned.
 
     Departs:
         Attention itself is not dropped out.
@@ -112,16 +84,8 @@ class AttentionConv(nn.Module):
         self.attention = nn.Parameter(nn.init.xavier_uniform_(torch.empty(per_head)))
         self.bias = nn.Parameter(torch.zeros(outputs))
 
-    def forward(self, x: Tensor | Sparse, propagation: Propagation) -> Tensor:
-        """Convolve: project, then spread."""
-        return self.spread(self.project(x), propagation)
-
-    def project(self, x: Tensor | Sparse) -> Tensor:
-        """x W, row by row."""
-        return x @ self.weight
-
     def spread(self, projected: Tensor, propagation: Propagation) -> Tensor:
-        """What the graph makes of projected rows."""
+        """The weighted mean over links."""
         links = links_of(propagation)
         values = projected.unflatten(1, (self.heads, -1))  # (N, H, d)
         hearing, heard = (values * self.attention.unsqueeze(1)).sum(-1)  # (N, H) each
@@ -129,15 +93,16 @@ class AttentionConv(nn.Module):
         return attend(links, leaky_relu(scores, SLOPE), values).flatten(1) + self.bias
 
 
-Conv = type[GraphConv] | type[SageConv] | type[AttentionConv]
+MakeConv = Callable[[int, int], Convolution]
 
-CONVS: dict[str, Conv] = {"gcn": GraphConv, "sage": SageConv, "gat": AttentionConv}
+CONVS: dict[str, MakeConv] = {"gcn": GraphConv, "sage": SageConv, "gat": AttentionConv}
 
-PYG_CONVS: dict[str, Conv] = {**CONVS, "gcn": GlorotConv, "sage": LinearSageConv}
+PYG_CONVS: dict[str, MakeConv] = {
+    "gcn": partial(GraphConv, start=glorot),
+    "sage": partial(SageConv, start=by_inputs),
+    "gat": AttentionConv,
+}
 """The same, each with the start that PyG gives it."""
 
-LAST_CONVS: dict[str, Callable[[int, int], nn.Module]] = {
-    **PYG_CONVS,
-    "gat": partial(AttentionConv, heads=1),
-}
+LAST_CONVS: dict[str, MakeConv] = {**PYG_CONVS, "gat": partial(AttentionConv, heads=1)}
 """Those for logits, which all heads of attention have to share."""

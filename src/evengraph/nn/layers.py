@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -109,11 +110,33 @@ def _where_above(x: Tensor, reference: Tensor, limit: float) -> Tensor:
     return kept
 
 
-class GraphConv(nn.Module):
-    """One graph convolution, P x W + b: transform, then propagate the narrower product.
+Start = Callable[[Tensor, Tensor], None]
+"""Draws first weights, (inputs, outputs), and a bias, (outputs,), in place."""
 
-    Weights and bias start uniform in +- 1 / sqrt(outputs), as in the public code of the
-    comparison methods.
+
+def by_outputs(weight: Tensor, bias: Tensor) -> None:
+    """Uniform in +- 1 / sqrt(outputs), as in the public code of the comparison methods."""
+    _uniform(weight, bias, bias.numel() ** -0.5)
+
+
+def by_inputs(weight: Tensor, bias: Tensor) -> None:
+    """Uniform in +- 1 / sqrt(inputs), as linear layers of torch start."""
+    _uniform(weight, bias, weight.shape[0] ** -0.5)
+
+
+def glorot(weight: Tensor, bias: Tensor) -> None:
+    """Glorot's uniform weights and a bias of zero, as PyG's convolutions start."""
+    nn.init.xavier_uniform_(weight)
+    nn.init.zeros_(bias)
+
+
+def _uniform(weight: Tensor, bias: Tensor, bound: float) -> None:
+    nn.init.uniform_(weight, -bound, bound)
+    nn.init.uniform_(bias, -bound, bound)
+
+
+class Convolution(nn.Module, ABC):
+    """What kinds of graph convolution share: a product row by row, then all that takes the graph.
 
     Shapes:
         x: (N, inputs), dense or sparse
@@ -121,17 +144,7 @@ class GraphConv(nn.Module):
         returns: (N, outputs)
     """
 
-    def __init__(self, inputs: int, outputs: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(inputs, outputs))
-        self.bias = nn.Parameter(torch.empty(outputs))
-        self.start()
-
-    def start(self) -> None:
-        """Draw the weights and the bias."""
-        bound = self.bias.numel() ** -0.5
-        nn.init.uniform_(self.weight, -bound, bound)
-        nn.init.uniform_(self.bias, -bound, bound)
+    weight: nn.Parameter
 
     def forward(self, x: Tensor | Sparse, propagation: Propagation) -> Tensor:
         """Convolve: project, then spread."""
@@ -141,18 +154,29 @@ class GraphConv(nn.Module):
         """x W, row by row."""
         return x @ self.weight
 
+    @abstractmethod
     def spread(self, projected: Tensor, propagation: Propagation) -> Tensor:
         """What the graph makes of projected rows."""
+
+
+class GraphConv(Convolution):
+    """GCN's convolution, P x W + b: transform, then propagate the narrower product.
+
+    Args:
+        inputs: Width of x.
+        outputs: Width of what is returned.
+        start: First weights.
+    """
+
+    def __init__(self, inputs: int, outputs: int, start: Start = by_outputs) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(inputs, outputs))
+        self.bias = nn.Parameter(torch.empty(outputs))
+        start(self.weight, self.bias)
+
+    def spread(self, projected: Tensor, propagation: Propagation) -> Tensor:
+        """P times the projected rows, and the bias."""
         return propagation @ projected + self.bias.unsqueeze(-2)
-
-
-class GlorotConv(GraphConv):
-    """The same with Glorot weights and a bias of zero, as PyG's convolutions start."""
-
-    def start(self) -> None:
-        """Draw the weights."""
-        nn.init.xavier_uniform_(self.weight)
-        nn.init.zeros_(self.bias)
 
 
 class GraphClassifier(nn.Module):
