@@ -18,7 +18,7 @@ from evengraph.imbalance import IMBALANCES
 from evengraph.methods import METHODS
 
 EXPERIMENTS = ("table1", "table2", "table3", "figure2")
-BEYOND = ("newer", "publicstep", "publicraw", "natural")
+BEYOND = ("newer", "publicstep", "publicraw", "unreal", "natural")
 """Experiments that the paper does not have; `all` leaves them out."""
 
 DRAWS = ("comparison", "ablation", "sensitivity")
