@@ -36,6 +36,16 @@ PUBLIC = {
     "pubmed-publicstep-1-0.1": "PubMed",
 }
 ALSO = ("GCN", "Uni-GNN", "GraphENS", "BAT1", "ReNode + BAT", "GraphSHA", "Balanced softmax + TAM")
+SHOWN = (
+    *("GCN", "GraphSAGE", "GAT", "Re-weight", "Balanced softmax", "Balanced softmax, GraphSAGE"),
+    *("SMOTE", "GraphSMOTE", "GraphENS + BAT", "GraphSHA", "LTE4G", "BAT1", "UNREAL", "Uni-GNN"),
+    *("IceBerg", "Double balancing", "Double balancing, GraphSAGE"),
+    *("MLP", "Label propagation", "Boosting"),
+)
+IN_ORDER = (
+    *("GCN", "GraphSAGE", "Re-weight", "LTE4G", "UNREAL", "Uni-GNN", "Double balancing"),
+    *("Double balancing, GraphSAGE", "Boosting"),
+)
 SPLITS = 10
 
 Setup = tuple[str, str, str, str]  # graph, protocol, minority, ratio
@@ -97,7 +107,7 @@ def natural() -> str:
 
 def public() -> str:
     """The public split: every method that somebody published figures for, and some beside it."""
-    board = _public()
+    board = _beyond("publicstep")
     lines = [f"| method | {' | '.join(PUBLIC.values())} |", "| --- |" + " --- |" * len(PUBLIC)]
     for label in best_first(board):
         cells = [board.find(setup, label) for setup in PUBLIC]
@@ -106,9 +116,93 @@ def public() -> str:
     return "\n".join(lines)
 
 
-def _public() -> Board:
+def raw() -> str:
+    """IceBerg and what it is made of, with features scaled and as they come."""
+    scaled, given = _beyond("publicstep"), _beyond("publicraw")
+    heads = [f"{words}, {kind}" for words in PUBLIC.values() for kind in ("scaled", "as they come")]
+    lines = [f"| method | {' | '.join(heads)} |", "| --- |" + " --- |" * len(heads)]
+    for label in given.labels:
+        cells = [board.find(setup, label) for setup in PUBLIC for board in (scaled, given)]
+        lines.append(f"| {label} | {' | '.join(map(_beside, cells))} |")
+    return "\n".join(lines)
+
+
+def newer() -> str:
+    """Later methods over the fourteen set-ups of the paper: means, and where they are ahead."""
+    board = _beyond("newer")
+    heads = ("method", "balanced accuracy", "Macro-F1", "ahead of GCN in", "ahead of Uni-GNN in")
+    lines = [f"| {' | '.join(heads)} |", "| --- |" + " --- |" * (len(heads) - 1)]
+    means = {label: _means(board, label, METRIC) for label in board.labels}
+    for label in sorted(means, key=lambda label: -fmean(means[label])):
+        first = [f"{fmean(_means(board, label, metric)):.1f}" for metric in (METRIC, "macro_f1")]
+        ahead = [_ahead(means, label, other) for other in ("GCN", "Uni-GNN")]
+        lines.append(f"| {' | '.join([label, *first, *ahead])} |")
+    return "\n".join(lines)
+
+
+def _means(board: Board, label: str, metric: str) -> list[float]:
+    cells = [board.find(setup, label) for setup in board.setups]
+    return [cell.mean(metric) for cell in cells if cell is not None]
+
+
+def _ahead(means: dict[str, list[float]], ours: str, theirs: str) -> str:
+    pairs = zip(means[ours], means[theirs], strict=True)
+    return "–" if ours == theirs else str(sum(one > other for one, other in pairs))
+
+
+def gap(name: str, ours: str, theirs: str) -> str:
+    """How far one method is ahead of another on the same splits, over all set-ups."""
+    board = _beyond(name)
+    gaps = []
+    for setup in board.setups:
+        one, other = board.find(setup, ours), board.find(setup, theirs)
+        assert one is not None
+        assert other is not None
+        values, beside = one.by_seed(METRIC), other.by_seed(METRIC)
+        gaps += [values[seed] - beside[seed] for seed in values]
+    wins = sum(value > 0 for value in gaps)
+    return f"{fmean(gaps):.1f} points in the mean, in {wins} of {len(gaps)} runs on the same split"
+
+
+def graphs() -> str:
+    """Graphs that are unequal by themselves: balanced accuracy and Macro-F1 of many methods."""
+    board = _beyond("natural")
+    heads = [setup.partition("-natural")[0] for setup in board.setups]
+    lines = [f"| method | {' | '.join(heads)} |", "| --- |" + " --- |" * len(heads)]
+    for label in best_first(board):
+        if label in SHOWN:
+            cells = [board.find(setup, label) for setup in board.setups]
+            lines.append(f"| {label} | {' | '.join(map(_two, cells))} |")
+    return "\n".join(lines)
+
+
+def _two(cell: Cell | None) -> str:
+    if cell is None or len(cell.rows) < SPLITS:
+        return "–"
+    return f"{_mean_of(cell)} / {cell.mean('macro_f1'):.1f}"
+
+
+def order() -> str:
+    """Graphs of two classes: average precision of the rare one, for those of note."""
+    board = _beyond("natural")
+    setups = [setup for setup in board.setups if _of_two(board, setup)]
+    heads = [setup.partition("-natural")[0] for setup in setups]
+    lines = [f"| method | {' | '.join(heads)} |", "| --- |" + " --- |" * len(heads)]
+    for label in IN_ORDER:
+        cells = [board.find(setup, label) for setup in setups]
+        means = [cell.mean("positive_average_precision") for cell in cells if cell is not None]
+        lines.append(f"| {label} | {' | '.join(f'{mean:.1f}' for mean in means)} |")
+    return "\n".join(lines)
+
+
+def _of_two(board: Board, setup: str) -> bool:
+    cell = board.find(setup, "GCN")
+    return cell is not None and "positive_average_precision" in cell.rows[0].outcome["metrics"]
+
+
+def _beyond(name: str) -> Board:
     boards = boards_of(Store(HERE / "beyond.sqlite"))
-    return next(board for board in boards if board.name == "publicstep")
+    return next(board for board in boards if board.name == name)
 
 
 def _beside(cell: Cell | None) -> str:
@@ -197,4 +291,4 @@ def _mean(runs: list[Row]) -> str:
 
 if __name__ == "__main__":
     (HERE / "readings.md").write_text(readings(), encoding="utf-8")
-    print(front(), twenty(), natural(), public(), sep="\n\n")
+    print(front(), twenty(), newer(), public(), raw(), graphs(), order(), natural(), sep="\n\n")

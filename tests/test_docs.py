@@ -143,6 +143,8 @@ def test_figures_are_stored_ones(name):
     stored = "\n".join(path.read_text(encoding="utf-8") for path in sources)
     stored += "\n".join(str(item.counts) for item in eg.data.available())
     stored += "\n".join(compared())
+    draw = module(ROOT / "results" / "draw.py", "results_draw")
+    stored += "\n".join([draw.newer(), draw.order(), draw.gap("newer", "IceBerg", "Uni-GNN")])
     known = set(re.findall(r"[\d.,]*\d", stored.replace(",", "")))
     prose = re.sub(r"```.*?```|`[^`]*`|\]\([^)]*\)", "", text(name), flags=re.S)
     quoted = re.findall(r"\d+\.\d+|\d{1,3}(?:,\d{3})+", prose)

@@ -105,16 +105,51 @@ def test_the_front_page_has_its_tables(draw):
 
 def test_the_page_on_methods_has_its_tables(draw):
     text = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
-    assert draw.natural() in text
-    assert draw.public() in text
+    drawn = (draw.twenty, draw.newer, draw.public, draw.raw, draw.graphs, draw.order, draw.natural)
+    assert [table.__name__ for table in drawn if table() not in text] == []
+    assert draw.gap("newer", "IceBerg", "Uni-GNN") in text
+
+
+def test_presets_of_iceberg_are_what_validation_chose(beyond):
+    (board,) = [board for board in boards_of(beyond) if board.name == "newer"]
+    cells = [cell for cell in board.cells if cell.label == "IceBerg"]
+    for cell in cells:
+        job = cell.rows[0].job
+        found = preset_for(job.dataset, job.imbalance, job.imbalance_fields, "iceberg")
+        assert found == cell.chosen
+    assert len(cells) == 14 == sum(preset["method"] == "iceberg" for preset in _presets())
+
+
+def test_neither_clusters_nor_margin_move_unreal(beyond):
+    """What the page says of its settings: other clusters hardly matter, another margin never."""
+    (board,) = [board for board in boards_of(beyond) if board.name == "unreal"]
+    first, *_ = board.cells
+    own = first.by_seed("balanced_accuracy")
+    for label, value, same in (("clusters", 500, 9), ("margin", 1.0, 10)):
+        (cell,) = [c for c in board.cells if c.label == label and c.value == value]
+        others = cell.by_seed("balanced_accuracy")
+        assert sum(others[seed] == own[seed] for seed in own) == same
+    best = max(board.cells, key=lambda cell: cell.mean("balanced_accuracy"))
+    assert best.mean("balanced_accuracy") == first.mean("balanced_accuracy")
 
 
 def test_runs_beyond_the_paper_say_where_they_come_from(beyond):
     rows = beyond.rows()
     assert all(row.done for row in rows)
     assert all(not row.environment["commit"].endswith("+") for row in rows)
-    names = {(row.job.dataset, row.job.imbalance) for row in rows}
-    assert {(name, "publicstep") for name in ("cora", "citeseer", "pubmed")} <= names
+    assert len(rows) == 4464
+
+
+def test_everything_beyond_the_paper_was_run(beyond):
+    found = {board.name: board for board in boards_of(beyond)}
+    sizes = {"newer": (14, 20), "publicstep": (3, 41), "publicraw": (3, 11), "natural": (4, 34)}
+    assert set(found) == {*sizes, "unreal"}
+    for name, (setups, labels) in sizes.items():
+        board = found[name]
+        assert (len(board.setups), len(board.labels)) == (setups, labels)
+        assert len(board.cells) == setups * labels
+        assert {len(cell.rows) for cell in board.cells} == {3 if name == "newer" else 10}
+    assert {len(cell.rows) for cell in found["unreal"].cells} == {10}
 
 
 def test_the_pages_beyond_the_paper_are_drawn_from_the_runs(beyond):

@@ -114,8 +114,8 @@ def test_methods_have_a_panel_for_each_set_up(comparison):
         assert [tick.get_text() for tick in place.get_xticklabels()] == comparison.labels
 
 
-@pytest.mark.parametrize(("setups", "panels"), [(1, 1), (4, 4), (5, 8), (9, 12)])
-def test_panels_fill_rows_of_four_and_hide_the_rest(setups, panels):
+@pytest.mark.parametrize(("setups", "panels"), [(1, 1), (4, 4), (5, 6), (6, 6), (9, 9), (14, 16)])
+def test_panels_fill_even_rows_of_at_most_four_and_hide_the_rest(setups, panels):
     names = [f"cora-{n}" for n in range(setups)]
     board = make_board({(name, "GCN"): spread(60.0, FEW, name) for name in names})
     for draw in (methods_figure, recall_figure):

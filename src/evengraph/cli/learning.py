@@ -163,7 +163,7 @@ def compare(
     data: Data,
     methods: Annotated[
         str | None,
-        typer.Option(help="Such as gcn,unignn, or all; by default gcn,reweight,smote,unignn."),
+        typer.Option(help="Such as gcn,unignn, or all; by default gcn,reweight,iceberg,unignn."),
     ] = None,
     splits: Annotated[int | None, typer.Option(help="Random splits; by default 5.")] = None,
     folds: Annotated[int | None, typer.Option(help="Cross-validation instead of splits.")] = None,

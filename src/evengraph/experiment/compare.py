@@ -24,7 +24,7 @@ from evengraph.imbalance import ByTime, Folds, Given, Imbalance
 from evengraph.methods import METHODS, Method
 from evengraph.significance import Evidence, t_test
 
-DEFAULT_METHODS = ("gcn", "reweight", "smote", "unignn")
+DEFAULT_METHODS = ("gcn", "reweight", "iceberg", "unignn")
 ONE_SPLIT = (
     "All had the same test nodes, and only starts of training differ: one split cannot tell "
     "whether a method is better on other nodes."

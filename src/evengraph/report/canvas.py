@@ -45,11 +45,15 @@ def styled(draw: Draw) -> Draw:
     return drawn
 
 
-def grid(rows: int, columns: int, *, width: float, height: float) -> tuple[Figure, Sequence[Axes]]:
-    """A figure of panels, and the panels, row by row."""
+def grid(count: int, *, width: float, height: float) -> tuple[Figure, Sequence[Axes]]:
+    """A figure of so many panels, at most four in a row, and the panels, row by row."""
+    rows = max(-(-count // 4), 1)
+    columns = max(-(-count // rows), 1)
     size = (max(columns * width, 4.0), rows * height + 0.5)
     figure, places = pyplot().subplots(rows, columns, figsize=size, squeeze=False)
-    return figure, list(places.flat)
+    for place in places.flat[count:]:
+        place.set_visible(False)
+    return figure, list(places.flat[:count])
 
 
 def pyplot() -> Any:

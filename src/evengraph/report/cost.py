@@ -22,7 +22,7 @@ def cost_figure(board: Board) -> Figure | None:
     Runs that shared a card share its seconds, too. Of many methods those are named that nothing
     beats at a lower cost.
     """
-    figure, places = grid(1, 2, width=3.6, height=2.8)
+    figure, places = grid(2, width=3.6, height=2.8)
     for place, name, words in zip(
         places,
         ("seconds", "memory"),

@@ -67,10 +67,8 @@ def methods_figure(board: Board) -> Figure | None:
     if len(board.labels) > MANY:
         return _lying(board)
     setups, labels = board.setups, board.labels
-    columns = min(len(setups), 4)
-    rows = -(-len(setups) // columns)
-    figure, places = grid(rows, columns, width=2.6, height=2.4)
-    for place, setup in zip(places, setups, strict=False):
+    figure, places = grid(len(setups), width=2.6, height=2.4)
+    for place, setup in zip(places, setups, strict=True):
         for position, label in enumerate(labels):
             cell = board.find(setup, label)
             if cell is None:
@@ -82,8 +80,6 @@ def methods_figure(board: Board) -> Figure | None:
         place.set_title(setup, fontsize=9)
         place.set_xticks(range(len(labels)), labels, rotation=60, ha="right", fontsize=7)
         place.grid(visible=False, axis="x")
-    for place in places[len(setups) :]:
-        place.set_visible(False)
     places[0].set_ylabel("balanced accuracy, %")
     figure.suptitle(f"{board.title}: mean and 95% interval; dash: the paper's mean", fontsize=10)
     return figure
@@ -92,10 +88,8 @@ def methods_figure(board: Board) -> Figure | None:
 def _lying(board: Board) -> Figure:
     """The same for many methods: one below the other, those that do best over all at the top."""
     setups, labels = board.setups, best_first(board)
-    columns = min(len(setups), 4)
-    rows = -(-len(setups) // columns)
-    figure, places = grid(rows, columns, width=2.6, height=0.15 * len(labels) + 0.5)
-    for number, (place, setup) in enumerate(zip(places, setups, strict=False)):
+    figure, places = grid(len(setups), width=2.6, height=0.15 * len(labels) + 0.5)
+    for place, setup in zip(places, setups, strict=True):
         for position, label in enumerate(labels):
             cell = board.find(setup, label)
             if cell is None:
@@ -105,14 +99,14 @@ def _lying(board: Board) -> Figure:
             if paper is not None:
                 place.plot([paper, paper], [position - 0.4, position + 0.4], color="black", lw=1.2)
         place.set_title(setup, fontsize=9)
-        shown = labels if number % columns == 0 else [""] * len(labels)
+        shown = labels if _leftmost(place) else [""] * len(labels)
         place.set_yticks(range(len(labels)), shown, fontsize=7)
         place.set_ylim(len(labels) - 0.5, -0.5)
         place.grid(visible=True, axis="both")
         place.set_xlabel("balanced accuracy, %", fontsize=7)
-    for place in places[len(setups) :]:
-        place.set_visible(False)
-    words = "mean and 95% interval, best over all at the top; bar: as published"
+    words = "mean and 95% interval, best over all at the top"
+    if any(cell.published(METRIC) is not None for cell in board.cells):
+        words += "; bar: as published"
     figure.suptitle(f"{board.title}: {words}", fontsize=10)
     return figure
 
@@ -123,7 +117,7 @@ def ablation_figure(board: Board) -> Figure | None:
     setups = board.setups
     whole = board.whole
     labels = [label for label in board.labels if label != whole]
-    figure, places = grid(1, len(setups), width=2.6, height=3.0)
+    figure, places = grid(len(setups), width=2.6, height=3.0)
     for place, setup in zip(places, setups, strict=True):
         full = board.find(setup, whole)
         for position, label in enumerate(labels):
@@ -144,7 +138,7 @@ def ablation_figure(board: Board) -> Figure | None:
                 place.plot(paper, [position - 0.35, position + 0.35], color="black", lw=2)
         place.axvline(0, color="black", lw=0.8)
         place.set_title(setup, fontsize=9)
-        place.set_yticks(range(len(labels)), labels if place is places[0] else [""] * len(labels))
+        place.set_yticks(range(len(labels)), labels if _leftmost(place) else [""] * len(labels))
         place.invert_yaxis()
         place.grid(visible=True, axis="x")
         place.grid(visible=False, axis="y")
@@ -161,7 +155,7 @@ def curves_figure(board: Board) -> Figure | None:
     curves = board.curves()
     if not curves:
         return None
-    figure, places = grid(1, len(curves), width=2.6, height=2.4)
+    figure, places = grid(len(curves), width=2.6, height=2.4)
     for place, (name, cells) in zip(places, curves.items(), strict=True):
         values = range(len(cells))
         means = [cell.mean(METRIC) for cell in cells]
@@ -177,7 +171,8 @@ def curves_figure(board: Board) -> Figure | None:
     ends = [place.get_ylim() for place in places]
     for place in places:
         place.set_ylim(min(end[0] for end in ends), max(end[1] for end in ends))
-    places[0].set_ylabel("balanced accuracy, %")
+        if _leftmost(place):
+            place.set_ylabel("balanced accuracy, %")
     figure.suptitle(f"{board.title}, {board.setups[0]}: mean and 95% interval", fontsize=10)
     return figure
 
@@ -186,12 +181,10 @@ def curves_figure(board: Board) -> Figure | None:
 def recall_figure(board: Board) -> Figure | None:
     """Recall of each class, from the largest in training to the smallest."""
     setups = board.setups
-    columns = min(len(setups), 4)
-    rows = -(-len(setups) // columns)
-    figure, places = grid(rows, columns, width=2.6, height=2.2)
+    figure, places = grid(len(setups), width=2.6, height=2.2)
     third = "LTE4G" if len(board.labels) <= MANY else best_first(board)[0]
     shown = [label for label in dict.fromkeys(("GCN", third, "Uni-GNN")) if label in board.labels]
-    for place, setup in zip(places, setups, strict=False):
+    for place, setup in zip(places, setups, strict=True):
         for label in shown or board.labels:
             cell = board.find(setup, label)
             if cell is None or "per_class" not in cell.rows[0].outcome:
@@ -202,8 +195,6 @@ def recall_figure(board: Board) -> Figure | None:
         place.set_title(setup, fontsize=9)
         place.set_xticks([])
         place.set_xlabel("classes, largest to smallest", fontsize=7)
-    for place in places[len(setups) :]:
-        place.set_visible(False)
     places[0].set_ylabel("recall, %")
     lines = places[0].get_lines()
     if lines:
@@ -230,7 +221,7 @@ def confusion_figure(board: Board) -> Figure | None:
     cells = [c for c in cells if c is not None and "confusion_matrix" in c.rows[0].outcome]
     if not cells:
         return None
-    figure, places = grid(1, len(cells), width=3.2, height=3.2)
+    figure, places = grid(len(cells), width=3.2, height=3.2)
     for place, cell in zip(places, cells, strict=True):
         assert cell is not None
         total = np.sum([row.outcome["confusion_matrix"] for row in cell.rows], axis=0)
@@ -256,7 +247,7 @@ def map_figure(board: Board) -> Figure | None:
     found = board.map
     kinds = [("class", found["classes"]), ("cluster", found["clusters"])]
     kinds = [(name, values) for name, values in kinds if values is not None]
-    figure, places = grid(1, len(kinds), width=4.2, height=4.0)
+    figure, places = grid(len(kinds), width=4.2, height=4.0)
     for place, (name, values) in zip(places, kinds, strict=True):
         many = max(values) + 1
         colours = "tab10" if many <= 10 else "turbo"
@@ -275,6 +266,11 @@ def map_figure(board: Board) -> Figure | None:
         place.grid(visible=False)
     figure.suptitle(f"{board.setups[0]}: embeddings of one run of Uni-GNN, t-SNE", fontsize=10)
     return figure
+
+
+def _leftmost(place: Axes) -> bool:
+    spec = place.get_subplotspec()
+    return spec is None or spec.is_first_col()
 
 
 def _dot(place: Axes, position: int, cell: Cell, colour: str, *, lying: bool = False) -> None:
