@@ -6,7 +6,7 @@ import pytest
 from made_up import FEW, PUBMED, STEP, TAIL, make_board, node_map, spread
 
 from evengraph.report.boards import Cell
-from evengraph.report.canvas import OURS
+from evengraph.report.canvas import MANY, OURS
 from evengraph.report.figures import (
     ablation_figure,
     confusion_figure,
@@ -122,6 +122,23 @@ def test_panels_fill_even_rows_of_at_most_four_and_hide_the_rest(setups, panels)
         figure = draw(board)
         assert len(figure.axes) == panels
         assert [place.get_title() for place in shown(figure)] == names
+
+
+@pytest.mark.parametrize("paper", [None, {METRIC: {"mean": 55.5, "std": None}}])
+def test_many_methods_lie_in_order_with_bars_where_something_was_published(paper):
+    centres = {f"method {n}": 40 + (n * 7) % 20 for n in range(MANY + 1)}
+    names = [f"cora-{n}" for n in range(5)]  # two rows
+    values = {(s, m): spread(c, FEW, m, 0) for m, c in centres.items() for s in names}
+    figure = methods_figure(make_board(values, paper=paper))
+    places = shown(figure)
+    assert [place.get_title() for place in places] == names
+    labels = [[tick.get_text() for tick in place.get_yticklabels()] for place in places]
+    in_order = sorted(centres, key=lambda label: -centres[label])
+    assert [any(words) for words in labels] == [True, False, False, True, False]
+    assert labels[0] == labels[3] == in_order
+    bars = [line for line in places[0].lines if line.get_xdata().tolist() == [55.5, 55.5]]
+    assert len(bars) == (len(centres) if paper else 0)
+    assert ("bar: as published" in figure.get_suptitle()) == bool(paper)
 
 
 def test_means_intervals_and_the_papers_dashes_are_where_they_belong(comparison):
