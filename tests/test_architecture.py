@@ -28,6 +28,7 @@ LAYERS = [
 # Abstract methods, which final ones derive from.
 SHARED_BY_METHODS = {
     "base",
+    "doubly",
     "enlarged",
     "estimator",
     "folder",

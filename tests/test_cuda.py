@@ -334,7 +334,7 @@ STEADY = {
     "unreal": {},
     "unreal with attention": {"backbone": "gat"},
     "iceberg": {},
-    "iceberg with convolutions": {"decoupled": False, "loss": "renode"},
+    "doublebalancing": {"loss": "renode"},
 }
 
 

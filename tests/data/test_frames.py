@@ -106,7 +106,9 @@ def test_rows_are_ids_where_edges_count_them():
     own = from_frames(people().drop(columns="id"), edges, label="kind")
     assert own.ids.tolist() == list(range(6))
     assert own.graph.edge_index.shape == (2, 6)
-    with pytest.raises(ValueError, match=r"nodes has no id column .* name one with id=: age, city"):
+    with pytest.raises(
+        ValueError, match=r"nodes has no id column .* name one with id= \(--id\): age, city"
+    ):
         from_frames(people().drop(columns="id"), ties(), label="kind")
 
 

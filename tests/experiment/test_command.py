@@ -78,3 +78,12 @@ def test_settings_go_to_the_methods_that_have_them():
     assert each == {"gcn": ["hidden=8"], "reweight": ["scale=2", "hidden=8"]}
     with pytest.raises(ValueError, match="alpha"):
         settings_of_each(["gcn", "reweight"], ["alpha=2"])
+
+
+def test_a_setting_may_be_for_one_method():
+    each = settings_of_each(["gcn", "iceberg"], ["IceBerg.learning_rate=0.1", "hidden=8"])
+    assert each == {"gcn": ["hidden=8"], "iceberg": ["learning_rate=0.1", "hidden=8"]}
+    assert settings_of_each(["gcn"], [" gcn.hidden = 8"]) == {"gcn": ["hidden = 8"]}
+    for wrong in ("smote.hidden=8", "nonsense.hidden=8"):
+        with pytest.raises(ValueError, match="method"):
+            settings_of_each(["gcn", "iceberg"], [wrong])

@@ -56,17 +56,27 @@ def test_noise_takes_the_cheapest():
     assert {pair.strength for pair in pairs} == {"noise"}
     assert (found.best, found.take) == ("unignn", "gcn")
     assert found.sentences == (
-        "No method is ahead of the others by more than noise; take the cheapest, GCN.",
+        "No method is ahead of the others by more than noise; take the cheapest: GCN.",
     )
     found, _ = verdict(values, seconds={"gcn": 1.0, "reweight": 1.2, "unignn": 9.0})
     assert found.take == "reweight"  # as cheap as GCN, and a little better
-    assert "take the best of the cheap ones, Re-weight" in found.sentences[0]
+    assert "take the best of the cheap ones: Re-weight" in found.sentences[0]
 
 
 def test_two_that_are_level():
     found, _ = verdict({"gcn": series(70, 3), "unignn": series(70.2, 3, 4)})
     assert found.sentences == (
-        "Neither method is ahead of the other by more than noise; take the cheaper, GCN.",
+        "Neither method is ahead of the other by more than noise; take the cheaper: GCN.",
+    )
+
+
+def test_a_mean_that_is_far_higher_is_not_given_up_for_seconds():
+    found, (pair,) = verdict({"gcn": series(70, 30), "unignn": series(79, 30, 3)})
+    assert pair.strength == "noise"
+    assert found.take == "unignn"
+    assert found.sentences == (
+        "Neither method is ahead of the other by more than noise; take the highest mean, and more "
+        "splits to be sure: Uni-GNN.",
     )
 
 
@@ -76,7 +86,7 @@ def test_two_level_ones_ahead_of_a_third():
     assert found.take == "reweight"
     assert found.sentences[0] == (
         "Uni-GNN and Re-weight are level: no difference between them is more than noise; take the "
-        "cheaper, Re-weight."
+        "cheaper: Re-weight."
     )
     assert found.sentences[1].startswith("Uni-GNN is ahead of GCN by 10.1 points")
 
@@ -108,7 +118,7 @@ def test_too_few_splits_tell_nothing(count):
 def test_one_method_alone():
     found, pairs = verdict({"gcn": series(70)})
     assert pairs == []
-    assert found.sentences[0].startswith("Only GCN ran")
+    assert found.sentences[0].startswith("GCN stands alone")
 
 
 @given(st.lists(st.tuples(*[st.floats(0, 100)] * 3), min_size=3, max_size=7))

@@ -41,7 +41,11 @@ def _front(
 @app.command("reproduce")
 def reproduce_(
     what: Annotated[
-        list[str], typer.Argument(help="table1, table2, table3, figure2, all, or a TOML file.")
+        list[str],
+        typer.Argument(
+            help="table1, table2, table3, figure2 or all; beyond the paper newer, publicstep, "
+            "publicraw, unreal or natural; or a TOML file."
+        ),
     ],
     quick: Annotated[
         bool, typer.Option("--quick", help="A small part: minutes instead of hours.")
@@ -155,10 +159,10 @@ def methods(
     else:
         for key in METHODS:
             words = describe_method(key)
-            own = {name: value for name, value in words.fields.items() if name not in shared}
+            own = {n: v for n, v in words.fields.items() if n not in shared or shared[n] != v}
             out.print(method_card(asdict(words) | {"fields": own}))
             out.print()
-        out.print(f"Of all methods: {fields_line(shared)}")
+        out.print(f"Of all methods, if nothing else is said: {fields_line(shared)}")
 
 
 @data_app.command("list")

@@ -116,7 +116,7 @@ def run_comparison(
         def tell(ended: Outcome | Failure) -> None:
             count()
             if isinstance(ended, Outcome) and not err.is_terminal:
-                title = entries[ended.label].title
+                title = entries[ended.label].full_title
                 err.print(f"split {ended.seed}: {title}, {ended.seconds:.0f} s")
 
         comparison = compare(
@@ -314,7 +314,7 @@ def _gap(comparison: Comparison, one: Standing) -> Pair | None:
 def _announce(
     name: str, entries: dict[str, Method], protocol: Imbalance, splits: int, device: str
 ) -> None:
-    titles = ", ".join(method.title for method in entries.values())
+    titles = ", ".join(method.full_title for method in entries.values())
     how = f"{splits} {'split' if splits == 1 else 'splits'}"
     if isinstance(protocol, Natural):
         how += f" (train={protocol.train:g}, val={protocol.val:g})"
@@ -337,7 +337,7 @@ def _announce(
 def _end(comparison: Comparison, entries: dict[str, Method], time_limit: float | None) -> None:
     """Say what is missing; a method that failed, or Ctrl-C, shows in the exit status."""
     for label, reason in comparison.failed.items():
-        complain(ValueError(reason), about=f"{entries[label].title} did not run: ")
+        complain(ValueError(reason), about=f"{entries[label].full_title} did not run: ")
     if comparison.stopped:
         done = f"{len(comparison.seeds)} of {comparison.wanted} splits are counted"
         err.print(f"{'Time ran out' if time_limit else 'Stopped'}: {done}.")

@@ -30,7 +30,12 @@ from evengraph.cli.options import (
 
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", help="A field of the method; may be repeated.", metavar="NAME=VALUE"),
+    typer.Option(
+        "--set",
+        help="A field of all methods that have it, or of one, as in iceberg.learning_rate=0.1; "
+        "may be repeated.",
+        metavar="NAME=VALUE",
+    ),
 ]
 
 
@@ -163,7 +168,10 @@ def compare(
     data: Data,
     methods: Annotated[
         str | None,
-        typer.Option(help="Such as gcn,unignn, or all; by default gcn,reweight,iceberg,unignn."),
+        typer.Option(
+            help="Such as gcn,unignn, or all; by default "
+            "gcn,reweight,doublebalancing,iceberg,unignn."
+        ),
     ] = None,
     splits: Annotated[int | None, typer.Option(help="Random splits; by default 5.")] = None,
     folds: Annotated[int | None, typer.Option(help="Cross-validation instead of splits.")] = None,

@@ -107,8 +107,8 @@ def compare(
         files = "comparison.csv, and result.json and report.html of each method"
         out.print(f"{word} {escape(str(folder))}: {files}", soft_wrap=True)
     for plan, reason in failed:
-        complain(reason, about=f"{plan.make_method().title} did not run: ")
-    left = [plan.make_method().title for plan, _ in plans[len(results) + len(failed) :]]
+        complain(reason, about=f"{plan.make_method().full_title} did not run: ")
+    left = [plan.make_method().full_title for plan, _ in plans[len(results) + len(failed) :]]
     if results:
         _stop_if_interrupted(results[-1], left)
     if left:
@@ -194,7 +194,7 @@ def _announce(plan: Run, picked: Preset, device: torch.device) -> None:
     known = {name: getattr(protocol, name, None) for name in ("minority", "ratio", "train", "val")}
     words = ", ".join(f"{name}={value}" for name, value in known.items() if value is not None)
     out.print(
-        f"[bold]{plan.make_method().title}[/] on [bold]{plan.dataset}[/], "
+        f"[bold]{plan.make_method().full_title}[/] on [bold]{plan.dataset}[/], "
         f"{plan.imbalance} imbalance ({words}), on {device.type}"
     )
     if picked:

@@ -93,7 +93,7 @@ def need_row_numbers(nodes: Any, edges: Any, source: str, target: str) -> None:
         return
     raise ValueError(
         f"{table_name(nodes, 'nodes')} has no id column (id, node or node_id), and the edges do "
-        f"not count its rows from 0; name one with id=: {', '.join(nodes.columns) or 'none'}."
+        f"not count its rows from 0; name one with id= (--id): {', '.join(nodes.columns) or 'none'}."
     )
 
 

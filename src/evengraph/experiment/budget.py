@@ -28,6 +28,7 @@ OWN: Mapping[str, Mapping[str, Sequence[Any]]] = {
     "graphsha": {"fill": (False, True)},
     "bat": {"variant": ("BAT0", "BAT1"), "loss": ("cross_entropy", "reweight")},
     "unreal": {"rounds": (10, 40), "quota": (4, 16, 64), "clusters": (100, 200)},
+    "doublebalancing": {"loss": ("balanced_softmax", "reweight"), "hidden": (128, 256)},
     "iceberg": {
         "learning_rate": (0.01, 0.03, 0.1),
         "teleport": (0.05, 0.1, 0.2),

@@ -72,18 +72,29 @@ def parse_methods(text: str) -> list[str]:
 
 
 def settings_of_each(methods: Sequence[str], settings: Sequence[str]) -> dict[str, list[str]]:
-    """Which settings go to which method: each to all that have the field, and to one at least."""
-    names = {name: {item.name for item in fields(METHODS[name])} for name in methods}
-    wanted = {setting: setting.partition("=")[0].strip() for setting in settings}
-    if len(methods) > 1:
-        for field in wanted.values():
-            if not any(field in known for known in names.values()):
-                allowed = dict.fromkeys(f.name for m in methods for f in fields(METHODS[m]))
-                raise ValueError(unknown("field", field, allowed))
-    return {
-        name: [s for s, field in wanted.items() if len(methods) == 1 or field in known]
-        for name, known in names.items()
-    }
+    """Which settings go to which method.
+
+    `METHOD.FIELD=VALUE` goes to that method, `FIELD=VALUE` to all that have the field, and to one
+    at least.
+    """
+    names = {name: [item.name for item in fields(METHODS[name])] for name in methods}
+    each: dict[str, list[str]] = {name: [] for name in methods}
+    for setting in settings:
+        field = setting.partition("=")[0].strip()
+        owner, dot, _ = field.partition(".")
+        if dot:
+            name = known_method(owner)
+            if name not in names:
+                raise ValueError(unknown("method", owner, list(methods)))
+            each[name].append(setting.strip().removeprefix(f"{owner}."))
+            continue
+        having = [name for name in methods if len(methods) == 1 or field in names[name]]
+        if not having:
+            allowed = dict.fromkeys(known for name in methods for known in names[name])
+            raise ValueError(unknown("field", field, allowed))
+        for name in having:
+            each[name].append(setting)
+    return each
 
 
 def known_method(name: str) -> str:

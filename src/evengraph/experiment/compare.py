@@ -24,7 +24,7 @@ from evengraph.imbalance import ByTime, Folds, Given, Imbalance
 from evengraph.methods import METHODS, Method
 from evengraph.significance import Evidence, t_test
 
-DEFAULT_METHODS = ("gcn", "reweight", "iceberg", "unignn")
+DEFAULT_METHODS = ("gcn", "reweight", "doublebalancing", "iceberg", "unignn")
 ONE_SPLIT = (
     "All had the same test nodes, and only starts of training differ: one split cannot tell "
     "whether a method is better on other nodes."
@@ -333,7 +333,7 @@ def _gather(
     common = [seed for seed in seeds if all((label, seed) in chosen for label in labels)]
     if not labels:
         label, reason = next(iter(failed.items()))
-        raise ValueError(f"No method ran; {entries[label].title}: {reason}")
+        raise ValueError(f"No method ran; {entries[label].full_title}: {reason}")
     if not common:
         raise ValueError("No split was finished in time; allow more of it.")
     standings = [
@@ -352,5 +352,5 @@ def _gather(
 
 def _title(entries: Mapping[str, Method], label: str) -> str:
     """A method's own name, or the caller's where two are of one kind."""
-    title = entries[label].title
-    return label if sum(one.title == title for one in entries.values()) > 1 else title
+    title = entries[label].full_title
+    return label if sum(one.full_title == title for one in entries.values()) > 1 else title

@@ -145,7 +145,8 @@ def _result(
     method, protocol = plan.make_method(), plan.make_imbalance()
     imbalance_fields = asdict(protocol)  # type: ignore[call-overload]
     mean, std = mean_and_deviation(records)
-    changed = changed_from_paper(plan, protocol)
+    paper = paper_cell(plan.dataset, plan.imbalance, imbalance_fields, plan.method)
+    changed = changed_from_paper(plan, protocol) if paper else []
     return {
         "schema": 1,
         "evengraph": evengraph.__version__,
@@ -162,7 +163,7 @@ def _result(
         "imbalance": {"name": plan.imbalance, **imbalance_fields},
         "method": {
             "name": plan.method,
-            "title": method.title,
+            "title": method.full_title,
             "summary": (type(method).__doc__ or "").partition("\n")[0],
             "fields": asdict(method),
         },
@@ -172,9 +173,7 @@ def _result(
         "runs": [record.as_dict() for record in records],
         "mean": mean,
         "std": std,
-        "paper": paper_cell(plan.dataset, plan.imbalance, imbalance_fields, plan.method)
-        if not changed
-        else None,
+        "paper": None if changed else paper,
         "changed_from_paper": changed,
         "environment": describe(device),
     }

@@ -14,6 +14,7 @@ from evengraph.significance import Evidence, holm, t_test
 FEWEST = 3  # splits; with fewer nothing can be told
 LEVEL = 0.05
 MUCH_THE_SAME = 1.5  # times the seconds
+CLOSE = 2.0  # points that a cheaper method may have less
 
 Strength = Literal["clear", "here", "noise"]
 """More than noise; more than noise on this graph's labelled nodes; noise."""
@@ -172,7 +173,7 @@ def judge(
     best, others = order[0], order[1:]
     splits, words = len(values[best]), WORDS.get(metric, metric)
     if not others:
-        text = f"Only {titles[best]} ran to its end; there is nothing to compare it with."
+        text = f"{titles[best]} stands alone: there is nothing to compare it with."
         return Verdict(best=best, take=best, sentences=(text,))
     if splits < FEWEST:
         text = (
@@ -185,12 +186,15 @@ def judge(
     # of equal means either may stand first in a pair
     level = [o for o in others if o not in against or against[o].strength == "noise"]
     beaten = [label for label in others if label not in level]
-    take, cheapest = _cheapest([best, *level], seconds)
+    behind = {label: fmean(values[best]) - fmean(values[label]) for label in level}
+    take, cheapest = _cheapest([best, *(o for o in level if behind[o] <= CLOSE)], seconds)
+    if take == best and max(behind.values(), default=0.0) > CLOSE:
+        cheapest = "the highest mean, and more splits to be sure"
     sentences = []
     if not beaten:
         sentences.append(
             f"{'No' if len(others) > 1 else 'Neither'} method is ahead of the other"
-            f"{'s' if len(others) > 1 else ''} by more than noise; take {cheapest}, "
+            f"{'s' if len(others) > 1 else ''} by more than noise; take {cheapest}: "
             f"{titles[take]}."
         )
     else:
@@ -198,7 +202,7 @@ def judge(
             names = _listed([titles[label] for label in (best, *level)])
             sentences.append(
                 f"{names} are level: no difference between them is more than noise; take "
-                f"{cheapest}, {titles[take]}."
+                f"{cheapest}: {titles[take]}."
             )
         sentences += _ahead(against[beaten[0]], titles, words)
         if len(beaten) > 1:

@@ -29,8 +29,8 @@ MANY_DUPLICATES = 0.01  # share of the nodes that repeat another
 FEW_KINDS = 0.5  # from here nodes are alike because the features are few
 MOST_LEAKS = 5  # more than this are told together
 
-WORTH_COMPARING = ("gcn", "reweight", "unignn", "iceberg")
-"""Methods to compare where classes are unequal or labels far off, the yardstick first."""
+APART = "mlp,gcn,balancedsoftmax,doublebalancing,boosting,unignn"
+"""Methods to compare on GraphSAGE where neighbours differ."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,13 +91,15 @@ def recommend(
     far = reach.nodes > 0 and max(_far(reach)) >= OUT_OF_REACH
     adjusted = homophily.adjusted if homophily.edges >= FEW_EDGES else None
     if adjusted is not None and adjusted < MISLEADING:
-        text = "Compare Uni-GNN and GCN with an MLP, and trust neighbours only if that comparison"
-        sentences.append(f"{text} says so.")
+        sentences.append(
+            "Compare on GraphSAGE, which keeps a node apart from its neighbours, with trees and an "
+            f"MLP ({_command(label)} --methods {APART} --set backbone=sage)."
+        )
     elif unequal or far:
         reasons = ["unequal classes"] * unequal + ["far-off nodes"] * far
         sentences.append(
-            f"There are {' and '.join(reasons)}: compare Uni-GNN, IceBerg and Re-weight, with GCN "
-            f"as the yardstick ({_command(label)})."
+            f"There are {' and '.join(reasons)}: compare Uni-GNN, IceBerg, Double Balancing and "
+            f"Re-weight, with GCN as the yardstick ({_command(label)})."
         )
     else:
         sentences.append("A plain GCN may well be enough; compare Uni-GNN with it.")
@@ -109,8 +111,7 @@ def recommend(
 
 
 def _command(label: str | None) -> str:
-    named = "" if label is None else f" --label {quote(label)}"
-    return f"evengraph compare DATA{named} --methods {','.join(WORTH_COMPARING)}"
+    return "evengraph compare DATA" + ("" if label is None else f" --label {quote(label)}")
 
 
 def percent(share: float) -> str:
@@ -207,7 +208,7 @@ def _about_neighbours(homophily: Homophily, labels: Labels) -> list[Finding]:
         text = f"Neighbours share a class in only {share} of edges, and {chance} would be chance: "
         if homophily.edge >= 0.5:  # a large class makes for many equal ends
             text = f"Neighbours share a class in {share} of edges, but {chance} would be chance: "
-        text += "a method that trusts neighbours may mislead; compare with an MLP."
+        text += "a method that trusts neighbours may mislead; compare with GraphSAGE."
         return [_warning(topic, text)]
     lonely = [
         (own, name)

@@ -5,6 +5,7 @@ from evengraph.methods.base import Method
 from evengraph.methods.bat import BAT
 from evengraph.methods.boosting import Boosting
 from evengraph.methods.classbalanced import ClassBalanced
+from evengraph.methods.doublebalancing import DoubleBalancing
 from evengraph.methods.embedsmote import EmbedSMOTE
 from evengraph.methods.focal import Focal
 from evengraph.methods.gcn import GCN
@@ -47,6 +48,7 @@ METHODS: dict[str, type[Method]] = {
     "graphsha": GraphSHA,
     "bat": BAT,
     "unreal": UNREAL,
+    "doublebalancing": DoubleBalancing,
     "iceberg": IceBerg,
     "mlp": MLP,
     "labelpropagation": LabelPropagation,
@@ -64,6 +66,7 @@ __all__ = [
     "BalancedSoftmax",
     "Boosting",
     "ClassBalanced",
+    "DoubleBalancing",
     "EmbedSMOTE",
     "Focal",
     "GraphENS",

@@ -23,6 +23,9 @@ from evengraph.rng import seeded
 from evengraph.task import Task
 from evengraph.training import Callback, Epoch, History, follow, train
 
+BACKBONE_TITLES = {"sage": "GraphSAGE", "gat": "GAT"}
+"""What tables call a backbone; of GCN they say nothing."""
+
 
 class Fit(NamedTuple):
     """A method to fit, what it learns, its seed, and what to do when it is fitted."""
@@ -69,6 +72,12 @@ class Method(Estimator):
 
     def __init_subclass__(cls) -> None:
         cls.title = vars(cls).get("title", cls.__name__)
+
+    @property
+    def full_title(self) -> str:
+        """The title, and the backbone if it is another than usual."""
+        other = BACKBONE_TITLES.get(getattr(self, "backbone", ""))
+        return self.title if other is None else f"{self.title}, {other}"
 
     def __post_init__(self) -> None:
         for item in fields(self):

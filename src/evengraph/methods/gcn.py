@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
+from evengraph.methods.base import BACKBONE_TITLES
 from evengraph.methods.labelled import LabelledMethod
 
 
@@ -31,3 +32,8 @@ class GCN(LabelledMethod):
     """
 
     title = "GCN"
+
+    @property
+    def full_title(self) -> str:
+        """That of the backbone, of which there is nothing else."""
+        return BACKBONE_TITLES.get(self.backbone, self.title)
