@@ -134,7 +134,7 @@ def compared():
         yield f"{100 * min(counts) / sum(counts):.1f}"
 
 
-@pytest.mark.parametrize("name", ["methods.md", "scaling.md"])
+@pytest.mark.parametrize("name", ["methods.md", "public-split.md", "scaling.md"])
 def test_figures_are_stored_ones(name):
     """Every number with a decimal, or above 1,000, stands in a page that was drawn from runs."""
     sources = [*(DOCS / "results").glob("*.md"), *(DOCS / "beyond").glob("*.md")]
@@ -144,7 +144,8 @@ def test_figures_are_stored_ones(name):
     stored += "\n".join(str(item.counts) for item in eg.data.available())
     stored += "\n".join(compared())
     draw = module(ROOT / "results" / "draw.py", "results_draw")
-    stored += "\n".join([draw.newer(), draw.order(), draw.gap("newer", "IceBerg", "Uni-GNN")])
+    parts = [draw.newer(), draw.rates(), draw.patient(), draw.order()]
+    stored += "\n".join([*parts, draw.gap("newer", "IceBerg", "Uni-GNN")])
     known = set(re.findall(r"[\d.,]*\d", stored.replace(",", "")))
     prose = re.sub(r"```.*?```|`[^`]*`|\]\([^)]*\)", "", text(name), flags=re.S)
     quoted = re.findall(r"\d+\.\d+|\d{1,3}(?:,\d{3})+", prose)

@@ -105,9 +105,15 @@ def test_the_front_page_has_its_tables(draw):
 
 def test_the_page_on_methods_has_its_tables(draw):
     text = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
-    drawn = (draw.twenty, draw.newer, draw.public, draw.raw, draw.graphs, draw.order, draw.natural)
-    assert [table.__name__ for table in drawn if table() not in text] == []
+    drawn = (draw.newer, draw.rates, draw.patient, draw.twenty, draw.graphs, draw.order)
+    assert [part.__name__ for part in (*drawn, draw.natural) if part() not in text] == []
     assert draw.gap("newer", "IceBerg", "Uni-GNN") in text
+
+
+def test_the_page_on_the_public_split_has_its_tables(draw):
+    text = (ROOT / "docs" / "public-split.md").read_text(encoding="utf-8")
+    drawn = (draw.public, draw.raw, draw.published)
+    assert [part.__name__ for part in drawn if part() not in text] == []
 
 
 def test_presets_of_iceberg_are_what_validation_chose(beyond):

@@ -91,9 +91,10 @@ def need_row_numbers(nodes: Any, edges: Any, source: str, target: str) -> None:
     """Refuse tables without ids, unless the edges count the rows of the nodes table."""
     if all(are_row_numbers(edges[end], len(nodes)) for end in (source, target)):
         return
+    columns = ", ".join(nodes.columns) or "none"
     raise ValueError(
         f"{table_name(nodes, 'nodes')} has no id column (id, node or node_id), and the edges do "
-        f"not count its rows from 0; name one with id= (--id): {', '.join(nodes.columns) or 'none'}."
+        f"not count its rows from 0; name one with id= (--id): {columns}."
     )
 
 

@@ -117,8 +117,8 @@ def check_minority(minority: int, num_classes: int) -> None:
     """At least one class must stay a majority class."""
     if not 0 <= minority < num_classes:
         raise ValueError(
-            f"minority must lie between 0 and {num_classes - 1} on a graph with "
-            f"{num_classes} classes, got {minority}; the protocol natural takes classes as they are."
+            f"minority must lie between 0 and {num_classes - 1} on a graph with {num_classes} "
+            f"classes, got {minority}; the protocol natural takes classes as they are."
         )
 
 

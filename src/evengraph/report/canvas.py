@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 METRIC = "balanced_accuracy"
-MANY = 12  # methods that can stand side by side
+MANY = 10  # methods that can stand side by side
 # Okabe and Ito's colours, which most colour-blind people can tell apart; ours is the strongest.
 COLOURS = ("#9aa0a6", "#56b4e9", "#009e73", "#f0e442", "#cc79a7", "#e69f00", "#0072b2", "#b39ddb")
 OURS = "#d55e00"
