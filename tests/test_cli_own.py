@@ -130,7 +130,7 @@ def test_looking_first_names_classes_and_leaks(shop, capsys):
     assert "fraud" in capsys.readouterr().out
     found = json.loads((shop / "look" / "inspect.json").read_text())
     assert any("copy" in json.dumps(leak) for leak in found["leaks"])
-    assert "compare DATA --label kind --methods" in " ".join(found["recommendation"])
+    assert "compare DATA --label kind)" in " ".join(found["recommendation"])
 
 
 def test_empty_buckets_of_text_are_no_finding(shop):

@@ -62,7 +62,7 @@ def test_a_split_gives_what_a_fit_gives(graph):
     (outcome,) = found.best.outcomes
     for name in ("balanced_accuracy", "macro_f1", "auroc"):
         assert outcome.metrics[name] == pytest.approx(100 * wanted[name])
-    assert found.verdict.sentences[0].startswith("Only GCN")
+    assert found.verdict.sentences[0].startswith("GCN stands alone")
 
 
 def test_the_budget_is_the_same_and_validation_chooses(graph):

@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 import evengraph.methods
 from evengraph.data import toy
 from evengraph.methods import METHODS, Method
+from evengraph.methods.doubly import DoublyBalanced
 from evengraph.methods.margin import MarginMethod
 from evengraph.methods.network import BackboneMethod, FreeMethod, NetworkMethod
 from evengraph.metrics import validation_score
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.parametrize("name", METHODS)
 
 EPOCHS = 6
 NOTHING_RANDOM = {"labelpropagation", "boosting"}
+SHARED = (Method, NetworkMethod, BackboneMethod, FreeMethod, MarginMethod, DoublyBalanced)
 
 
 def make(name, **fields):
@@ -422,7 +424,7 @@ def test_it_is_documented(name):
     assert {"Shapes", "Cost", "Reference"} <= set(sections)
     shared = {
         field.name
-        for base in (Method, NetworkMethod, BackboneMethod, FreeMethod, MarginMethod)
+        for base in SHARED
         if issubclass(method, base)
         for field in dataclasses.fields(base)
     }

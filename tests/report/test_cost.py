@@ -60,6 +60,21 @@ def test_of_many_methods_the_front_is_named():
     assert len(place.collections) == 21
 
 
+def test_of_many_names_none_lies_upon_a_better_one():
+    labels = ["GCN", *(f"method {n}" for n in range(1, 20)), "Uni-GNN"]
+    scores = {(STEP, one): spread(n**2, FEW, one, 0) for n, one in enumerate(labels)}
+    board = make_board(scores)  # close together at the bottom
+    seconds = {label: 100.0 + n / 99 for n, label in enumerate(labels)}  # a front of all of them
+    board = with_outcome(board, lambda label: {"seconds": seconds[label], "memory": None})
+    figure = cost_figure(board)
+    (place,) = shown(figure)
+    names = [text for text in place.texts if text.get_visible()]
+    assert 3 < len(names) < len(place.texts) == 21
+    assert "Uni-GNN" in {name.get_text() for name in names}  # the best one
+    boxes = [name.get_window_extent() for name in names]
+    assert not any(a.overlaps(b) for n, a in enumerate(boxes) for b in boxes[:n])
+
+
 def test_the_front_is_what_nothing_cheaper_is_as_good_as():
     points = {"a": (1.0, 50.0), "b": (2.0, 50.0), "c": (1.0, 40.0), "d": (9.0, 51.0)}
     assert _front(points) == ["a", "d"]

@@ -106,6 +106,33 @@ def test_methods_that_are_level_are_all_bold():
     assert [row[1].startswith("**") for row in rows] == [True, True, False]
 
 
+def test_graphs_of_one_set_up_each_share_a_table():
+    places = ("cora-natural-0.1", "pubmed-natural-0.1")
+    board = make_board({(place, "GCN"): spread(60.0, range(5, 8), place) for place in places})
+    found = read_tables(markdown(board))
+    ((header, row),) = found["All graphs, bAcc"]
+    assert header == ["method", "cora", "pubmed"]
+    assert row[0] == "GCN"
+    assert row[1:] == [f"**{shown(board.find(p, 'GCN'), HEADLINE[0])}**" for p in places]
+    assert "Made up: All graphs, bAcc" in latex(board)
+    values = {("cora-1", "GCN"): {5: 1.0, 6: 2.0}, ("cora-2", "GCN"): {5: 1.0, 6: 2.0}}
+    ((header, _),) = read_tables(markdown(make_board(values)))["cora, bAcc"]
+    assert header == ["method", "1", "2"]
+
+
+def test_many_methods_stand_in_order_and_a_long_table_is_folded():
+    centres = {f"method {n}": 40 + (n * 7) % 19 for n in range(60)}
+    values = {("cora-1", one): spread(value, range(5, 15), one) for one, value in centres.items()}
+    board = make_board(values)
+    board = replace(board, cells=[replace(board.cells[0], chosen={"a": 1}), *board.cells[1:]])
+    text = markdown(board)
+    ((_, *rows),) = read_tables(text)["cora, bAcc"]
+    figures = [float(row[1].strip("*").split()[0]) for row in rows]
+    assert figures == sorted(figures, reverse=True)
+    assert '<details markdown="1"><summary>59 comparisons</summary>' in text
+    assert "<details" not in markdown(replace(board, cells=board.cells[:20]))
+
+
 def test_words_name_the_seeds(boards):
     assert "over 3 seeds" in markdown(boards[0])  # those that all methods have
     assert "over 20 seeds" in markdown(boards[1])

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from evengraph.report.boards import Board
-from evengraph.report.canvas import COLOURS, MANY, METRIC, colour_of, grid, styled
+from evengraph.report.canvas import COLOURS, MANY, METRIC, OURS, colour_of, grid, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.text import Annotation
 
 
 @styled
@@ -20,7 +21,7 @@ def cost_figure(board: Board) -> Figure | None:
     """Seconds and memory of a run against balanced accuracy, over all set-ups.
 
     Runs that shared a card share its seconds, too. Of many methods those are named that nothing
-    beats at a lower cost.
+    beats at a lower cost, and whose names do not lie upon better ones.
     """
     figure, places = grid(2, width=3.6, height=2.8)
     for place, name, words in zip(
@@ -30,19 +31,42 @@ def cost_figure(board: Board) -> Figure | None:
         strict=True,
     ):
         points = _points(board, name)
-        named = set(points) if len(points) <= MANY else {*_front(points), "GCN", "Uni-GNN"}
-        for label, point in points.items():
-            colour = colour_of(board, label) if label in named else COLOURS[0]
+        many = len(points) > MANY
+        named = {*_front(points), "GCN", "Uni-GNN"} if many else set(points)
+        names = []
+        order = sorted(points, key=lambda label: -points[label][1]) if many else list(points)
+        for label in order:
+            point = points[label]
+            other = COLOURS[6] if many else colour_of(board, label)
+            colour = OURS if label == "Uni-GNN" else other if label in named else COLOURS[0]
             place.scatter(*point, color=colour, s=36 if label in named else 14, zorder=3)
             if label in named:
-                place.annotate(label, point, xytext=(4, 3), textcoords="offset points", fontsize=7)
+                names.append(
+                    place.annotate(
+                        label, point, xytext=(4, 3), textcoords="offset points", fontsize=7
+                    )
+                )
         _log_axis(place)
+        if many:
+            _keep_apart(figure, names)
         place.set_xlabel(words)
         place.grid(visible=True, axis="both")
         place.set_visible(bool(place.collections))
     places[0].set_ylabel("mean balanced accuracy, %")
     figure.suptitle(f"{board.title}: what accuracy costs, mean over set-ups", fontsize=10)
     return figure
+
+
+def _keep_apart(figure: Figure, names: Sequence[Annotation]) -> None:
+    """Take away a name that would lie upon one before it."""
+    figure.draw_without_rendering()
+    kept: list[Any] = []
+    for name in names:
+        box = name.get_window_extent()
+        if any(box.overlaps(other) for other in kept):
+            name.set_visible(False)
+        else:
+            kept.append(box)
 
 
 def _points(board: Board, name: str) -> dict[str, tuple[float, float]]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from evengraph.report.boards import Board, Cell
+from evengraph.report.canvas import MANY, best_first
 from evengraph.report.statistics import comparisons, interval, mean_ranks
 from evengraph.report.verdicts import claims, reached
 from evengraph.results import HEADLINE, csv_text
 
+LONG = 50  # lines of a table that nobody reads whole
 TITLES = {"balanced_accuracy": "bAcc", "macro_f1": "Macro-F1", "g_mean": "G-Means"}
 
 
@@ -30,9 +32,9 @@ def markdown(board: Board, pictures: Sequence[str] = ()) -> str:
                 _curve(name, cells),
             ]
     else:
-        for dataset, metric in _pages(even):
-            parts.append(f"## {dataset}, {TITLES[metric]}")
-            parts.append(_markdown(*_grid(even, dataset, metric, bold="**{}**")))
+        for page in _pages(even):
+            parts.append(f"## {page.title}, {TITLES[page.metric]}")
+            parts.append(_markdown(*_grid(even, page, bold="**{}**")))
         parts += _ranks(even)
     if board.draws == "comparison":
         parts += _reached(board)
@@ -45,16 +47,15 @@ def latex(board: Board) -> str:
     """A tabular for each graph and metric, for a document that has booktabs."""
     board = board.even()
     parts = []
-    for dataset, metric in _pages(board):
-        grid = _grid(board, dataset, metric, bold="\\textbf{{{}}}")
+    for page in _pages(board):
+        grid = _grid(board, page, bold="\\textbf{{{}}}")
         columns = "l" + "r" * (len(grid[0]) - 1)
         grid = [[_tex(cell) for cell in grid[0]], *([_tex(row[0]), *row[1:]] for row in grid[1:])]
         lines = [" & ".join(row) + " \\\\" for row in grid]
         body = ["\\toprule", lines[0], "\\midrule", *lines[1:], "\\bottomrule"]
+        words = f"% {board.title}: {page.title}, {TITLES[page.metric]}"
         parts.append(
-            f"% {board.title}: {dataset}, {TITLES[metric]}\n\\begin{{tabular}}{{{columns}}}\n"
-            + "\n".join(body)
-            + "\n\\end{tabular}\n"
+            f"{words}\n\\begin{{tabular}}{{{columns}}}\n" + "\n".join(body) + "\n\\end{tabular}\n"
         )
     return "\n".join(parts)
 
@@ -89,25 +90,44 @@ def _flat(board: Board, cell: Cell) -> dict[str, Any]:
     return line | {"chosen": _settings(cell)}
 
 
-def _pages(board: Board) -> list[tuple[str, str]]:
-    """A table for each graph and metric."""
-    datasets = dict.fromkeys(cell.dataset for cell in board.cells if cell.varies is None)
-    return [(dataset, metric) for dataset in datasets for metric in HEADLINE]
+class _Page(NamedTuple):
+    """A table: what it is of, what to call each of its set-ups, and the metric."""
+
+    title: str
+    setups: Mapping[str, str]
+    metric: str
 
 
-def _grid(board: Board, dataset: str, metric: str, *, bold: str) -> list[list[str]]:
-    """Methods by set-ups: mean (deviation), the paper's mean, the difference."""
-    setups = list(dict.fromkeys(c.setup for c in board.cells if c.dataset == dataset))
+def _pages(board: Board) -> list[_Page]:
+    """A table for each graph and metric, or for each metric if every graph has but one set-up."""
+    of: dict[str, dict[str, str]] = {}
+    for cell in board.cells:
+        if cell.varies is None:
+            words = cell.setup.removeprefix(f"{cell.dataset}-")
+            of.setdefault(cell.dataset, {})[cell.setup] = words
+    if len(of) > 1 and all(len(setups) == 1 for setups in of.values()):
+        of = {"All graphs": {setup: name for name, setups in of.items() for setup in setups}}
+    return [_Page(title, setups, metric) for title, setups in of.items() for metric in HEADLINE]
+
+
+def _grid(board: Board, page: _Page, *, bold: str) -> list[list[str]]:
+    """Methods by set-ups: mean (deviation), the paper's mean, the difference.
+
+    Many methods stand in order, the best over all first.
+    """
+    setups, metric = page.setups, page.metric
     header = ["method"]
-    for setup in setups:
-        header += [setup.removeprefix(f"{dataset}-"), "paper", "difference"]
+    for words in setups.values():
+        header += [words, "paper", "difference"]
     rows = [header]
     best = {
         setup: max(c.mean(metric) for c in board.cells if c.setup == setup and not c.varies)
         for setup in setups
     }
-    labels = [label for label in board.labels if any(board.find(s, label) for s in board.setups)]
-    for label in labels:
+    order = board.labels if len(board.labels) <= MANY else best_first(board)
+    for label in order:
+        if not any(board.find(setup, label) for setup in board.setups):
+            continue
         row = [label]
         for setup in setups:
             cell = board.find(setup, label)
@@ -286,7 +306,15 @@ def _tests(board: Board) -> list[str]:
         "Intervals by bootstrap; p of a paired t-test, corrected after Holm for all lines of this "
         "table."
     )
-    return [title, _markdown(*rows), note] if rows else []
+    return [title, _folded(_markdown(*rows), len(rows) - 1), note] if rows else []
+
+
+def _folded(table: str, lines: int) -> str:
+    """A long table behind its number of lines, to open."""
+    if lines <= LONG:
+        return table
+    opened = f'<details markdown="1"><summary>{lines} comparisons</summary>'
+    return f"{opened}\n\n{table}\n\n</details>"
 
 
 def _tex(text: str) -> str:
