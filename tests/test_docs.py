@@ -144,7 +144,7 @@ def test_figures_are_stored_ones(name):
     stored += "\n".join(str(item.counts) for item in eg.data.available())
     stored += "\n".join(compared())
     draw = module(ROOT / "results" / "draw.py", "results_draw")
-    parts = [draw.newer(), draw.rates(), draw.patient(), draw.order()]
+    parts = [draw.newer(), draw.rates(), draw.patient(), draw.order(), draw.ceiling()]
     stored += "\n".join([*parts, draw.gap("newer", "IceBerg", "Uni-GNN")])
     known = set(re.findall(r"[\d.,]*\d", stored.replace(",", "")))
     prose = re.sub(r"```.*?```|`[^`]*`|\]\([^)]*\)", "", text(name), flags=re.S)

@@ -118,7 +118,7 @@ def check_minority(minority: int, num_classes: int) -> None:
     if not 0 <= minority < num_classes:
         raise ValueError(
             f"minority must lie between 0 and {num_classes - 1} on a graph with {num_classes} "
-            f"classes, got {minority}; the protocol natural takes classes as they are."
+            f"classes, got {minority}; --imbalance natural takes classes as they are."
         )
 
 
