@@ -115,12 +115,13 @@ def test_notes_on_calibration_name_the_methods():
 
 def test_a_setting_says_which_methods_take_it(tmp_path, capsys):
     words = ["--methods", "gcn,balancedsoftmax,reweight", "--splits", "1", "--set", "max_epochs=2"]
-    assert call("toy", *words, "--set", "margin=tam") == 0
+    assert call("toy", *words, "--set", "margin=tam", "--set", "reweight.hidden=8") == 0
     titles = [METHODS[name].title for name in ("gcn", "balancedsoftmax", "reweight")]
     line = f"margin=tam goes to {titles[1]}; without such a field: {titles[0]}, {titles[2]}."
     said = capsys.readouterr().out
     assert line in said.splitlines()
     assert "max_epochs=2 goes" not in said
+    assert f"hidden=8 goes to {titles[2]}." in said.splitlines()  # the others have it, too
     for command in ("compare", "run"):
         names = ["--methods" if command == "compare" else "--method", "gcn,reweight"]
         with pytest.raises(SystemExit) as stop:

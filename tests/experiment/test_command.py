@@ -82,7 +82,9 @@ def test_settings_go_to_the_methods_that_have_them():
 
 def test_a_setting_may_be_for_one_method():
     each = settings_of_each(["gcn", "iceberg"], ["IceBerg.learning_rate=0.1", "hidden=8"])
-    assert each == {"gcn": ["hidden=8"], "iceberg": ["learning_rate=0.1", "hidden=8"]}
+    assert each == {"gcn": ["hidden=8"], "iceberg": ["hidden=8", "learning_rate=0.1"]}
+    both = ["iceberg.hidden=4", "hidden=8"]  # what is said of one holds, in any order
+    assert settings_of_each(["gcn", "iceberg"], both)["iceberg"][-1] == "hidden=4"
     assert settings_of_each(["gcn"], [" gcn.hidden = 8"]) == {"gcn": ["hidden = 8"]}
     for wrong in ("smote.hidden=8", "nonsense.hidden=8"):
         with pytest.raises(ValueError, match="method"):

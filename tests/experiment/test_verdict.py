@@ -80,6 +80,14 @@ def test_a_mean_that_is_far_higher_is_not_given_up_for_seconds():
     )
 
 
+def test_of_level_ones_only_close_ones_count_as_cheap():
+    values = {"gcn": series(70, 30), "reweight": series(78, 30, 1), "unignn": series(79, 30, 3)}
+    found, pairs = verdict(values)
+    assert {pair.strength for pair in pairs} == {"noise"}
+    assert found.take == "reweight"  # GCN is cheaper still, and far behind
+    assert "take the cheaper within 2 points of the best: Re-weight." in found.sentences[0]
+
+
 def test_two_level_ones_ahead_of_a_third():
     values = {"gcn": series(60), "reweight": series(70, 1, 2), "unignn": series(70.08, 1, 4)}
     found, _ = verdict(values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -170,15 +171,15 @@ def plan_all(
 
 
 def tell_settings(each: Mapping[str, Sequence[str]]) -> None:
-    """A line for each setting that only some of the methods have a field for."""
+    """A line for each setting that goes to some of the methods only."""
     taken = {setting: [m for m in each if setting in each[m]] for m in each for setting in each[m]}
     for setting, names in taken.items():
         if len(names) < len(each):
-            titles, others = (
-                ", ".join(METHODS[m].title for m in each if (m in names) == has)
-                for has in (True, False)
-            )
-            line = f"{setting} goes to {titles}; without such a field: {others}."
+            field = setting.partition("=")[0].strip()
+            lacking = [m for m in each if field not in {f.name for f in fields(METHODS[m])}]
+            titles, others = (", ".join(METHODS[m].title for m in ms) for ms in (names, lacking))
+            line = f"{setting} goes to {titles}" + (others and f"; without such a field: {others}")
+            line += "."
             out.print(f"[dim]{escape(line)}[/]", soft_wrap=True)
 
 

@@ -79,13 +79,16 @@ def settings_of_each(methods: Sequence[str], settings: Sequence[str]) -> dict[st
     """
     names = {name: [item.name for item in fields(METHODS[name])] for name in methods}
     each: dict[str, list[str]] = {name: [] for name in methods}
-    for setting in settings:
-        field = setting.partition("=")[0].strip()
+    # those of one method last: they hold, whatever is said of all
+    for setting in sorted(settings, key=lambda setting: "." in setting.partition("=")[0]):
+        field, equals, _ = setting.partition("=")
+        field = field.strip()
         owner, dot, _ = field.partition(".")
-        if dot:
+        if dot and equals:
             name = known_method(owner)
             if name not in names:
-                raise ValueError(unknown("method", owner, list(methods)))
+                text = f"{name} is not among the methods to run: {', '.join(methods)}."
+                raise ValueError(text)
             each[name].append(setting.strip().removeprefix(f"{owner}."))
             continue
         having = [name for name in methods if len(methods) == 1 or field in names[name]]

@@ -143,7 +143,7 @@ class Verdict:
 
     Args:
         best: The method with the highest mean.
-        take: The one to take: the cheapest of those that nothing is ahead of.
+        take: The one to take: the cheapest of those that nothing is ahead of and that are close.
         sentences: Why.
     """
 
@@ -188,8 +188,11 @@ def judge(
     beaten = [label for label in others if label not in level]
     behind = {label: fmean(values[best]) - fmean(values[label]) for label in level}
     take, cheapest = _cheapest([best, *(o for o in level if behind[o] <= CLOSE)], seconds)
-    if take == best and max(behind.values(), default=0.0) > CLOSE:
+    far = [label for label in level if behind[label] > CLOSE]
+    if far and take == best:
         cheapest = "the highest mean, and more splits to be sure"
+    elif far:
+        cheapest = f"{cheapest} within {CLOSE:g} points of the best"
     sentences = []
     if not beaten:
         sentences.append(
