@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections import defaultdict
+from functools import cache
 from itertools import product
 from pathlib import Path
 from statistics import fmean, pstdev
@@ -56,6 +57,7 @@ Place = tuple[str, str, str, str]  # graph, protocol, minority, ratio
 Row = dict[str, str]
 
 
+@cache
 def boards() -> dict[str, Board]:
     """The experiments of the full run."""
     return {board.name: board for board in boards_of(Store(HERE / "reproduce.sqlite"))}
@@ -291,8 +293,12 @@ def _of_two(board: Board, setup: str) -> bool:
 
 
 def _beyond(name: str) -> Board:
-    boards = boards_of(Store(HERE / "beyond.sqlite"))
-    return next(board for board in boards if board.name == name)
+    return _all_beyond()[name]
+
+
+@cache
+def _all_beyond() -> dict[str, Board]:
+    return {board.name: board for board in boards_of(Store(HERE / "beyond.sqlite"))}
 
 
 def _beside(cell: Cell | None) -> str:

@@ -7,7 +7,6 @@ from typing import Any, final
 
 from evengraph.methods.doubly import DoublyBalanced
 from evengraph.methods.network import BackboneMethod
-from evengraph.nn import LAST_CONVS, PYG_CONVS, PlainNetwork
 
 
 @final
@@ -43,6 +42,4 @@ class DoubleBalancing(DoublyBalanced, BackboneMethod):
     title = "Double balancing"
 
     def _fresh_network(self) -> Any:
-        layers = PYG_CONVS[self.backbone], LAST_CONVS[self.backbone]
-        widths = self.num_features_, self.hidden, self.num_classes_
-        return PlainNetwork(*layers, *widths, self.dropout)
+        return self._plain_network()

@@ -168,6 +168,13 @@ class BackboneMethod(NetworkMethod):
     def _backbone(self) -> Backbone:
         return self.backbone
 
+    def _plain_network(self) -> PlainNetwork:
+        """Two convolutions and nothing after them."""
+        layers = PYG_CONVS[self.backbone], LAST_CONVS[self.backbone]
+        return PlainNetwork(
+            *layers, self.num_features_, self.hidden, self.num_classes_, self.dropout
+        )
+
 
 @dataclass(kw_only=True)
 class FreeMethod(BackboneMethod):
@@ -186,8 +193,5 @@ class FreeMethod(BackboneMethod):
         one_of("network", self.network, ("comparison", "plain"))
 
     def _fresh_network(self) -> Any:
-        if self.network == "comparison":
-            return super()._fresh_network()
-        widths = self.num_features_, self.hidden, self.num_classes_
-        layers = PYG_CONVS[self.backbone], LAST_CONVS[self.backbone]
-        return PlainNetwork(*layers, *widths, self.dropout)
+        plain = self.network == "plain"
+        return self._plain_network() if plain else super()._fresh_network()
