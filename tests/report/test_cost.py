@@ -50,6 +50,14 @@ def test_runs_side_by_side_share_the_seconds_but_not_the_memory(comparison):
     assert len(place.texts) == 4
 
 
+def test_a_figure_of_different_devices_says_so(comparison):
+    assert "some on a card" not in cost_figure(comparison).get_suptitle()
+    first, *others = comparison.cells
+    rows = [replace(row, environment={"device": "cuda (a card)"}) for row in first.rows]
+    board = replace(comparison, cells=[Cell(**{**vars(first), "rows": rows}), *others])
+    assert cost_figure(board).get_suptitle().endswith("some ran on a CPU, some on a card")
+
+
 def test_of_many_methods_the_front_is_named():
     labels = ["GCN", *(f"method {n}" for n in range(1, 20)), "Uni-GNN"]
     board = make_board({(STEP, one): spread(60 + n, FEW, one, 0) for n, one in enumerate(labels)})

@@ -53,8 +53,16 @@ def cost_figure(board: Board) -> Figure | None:
         place.grid(visible=True, axis="both")
         place.set_visible(bool(place.collections))
     places[0].set_ylabel("mean balanced accuracy, %")
-    figure.suptitle(f"{board.title}: what accuracy costs, mean over set-ups", fontsize=10)
+    words = "what accuracy costs, mean over set-ups" + _mixed(board)
+    figure.suptitle(f"{board.title}: {words}", fontsize=10)
     return figure
+
+
+def _mixed(board: Board) -> str:
+    """A word of warning where runs had different devices: their seconds do not compare."""
+    rows = [row for cell in board.cells for row in cell.rows]
+    devices = {str(row.environment.get("device", "")).partition(" ")[0] for row in rows}
+    return "; some ran on a CPU, some on a card" if len(devices) > 1 else ""
 
 
 def _keep_apart(figure: Figure, names: Sequence[Annotation]) -> None:
