@@ -51,11 +51,11 @@ def test_runs_side_by_side_share_the_seconds_but_not_the_memory(comparison):
 
 
 def test_a_figure_of_different_devices_says_so(comparison):
-    assert "some on a card" not in cost_figure(comparison).get_suptitle()
+    assert shown(cost_figure(comparison))[0].get_xlabel() == "seconds a run, shared"
     first, *others = comparison.cells
     rows = [replace(row, environment={"device": "cuda (a card)"}) for row in first.rows]
     board = replace(comparison, cells=[Cell(**{**vars(first), "rows": rows}), *others])
-    assert cost_figure(board).get_suptitle().endswith("some ran on a CPU, some on a card")
+    assert shown(cost_figure(board))[0].get_xlabel().endswith("; some on a CPU, some on a card")
 
 
 def test_of_many_methods_the_front_is_named():

@@ -27,7 +27,7 @@ def cost_figure(board: Board) -> Figure | None:
     for place, name, words in zip(
         places,
         ("seconds", "memory"),
-        ("seconds a run, shared", "GiB that a run added"),
+        (f"seconds a run, shared{_mixed(board)}", "GiB that a run added"),
         strict=True,
     ):
         points = _points(board, name)
@@ -53,16 +53,15 @@ def cost_figure(board: Board) -> Figure | None:
         place.grid(visible=True, axis="both")
         place.set_visible(bool(place.collections))
     places[0].set_ylabel("mean balanced accuracy, %")
-    words = "what accuracy costs, mean over set-ups" + _mixed(board)
-    figure.suptitle(f"{board.title}: {words}", fontsize=10)
+    figure.suptitle(f"{board.title}: what accuracy costs, mean over set-ups", fontsize=10)
     return figure
 
 
 def _mixed(board: Board) -> str:
-    """A word of warning where runs had different devices: their seconds do not compare."""
+    """A warning where runs had different devices: their seconds do not compare."""
     rows = [row for cell in board.cells for row in cell.rows]
     devices = {str(row.environment.get("device", "")).partition(" ")[0] for row in rows}
-    return "; some ran on a CPU, some on a card" if len(devices) > 1 else ""
+    return "; some on a CPU, some on a card" if len(devices) > 1 else ""
 
 
 def _keep_apart(figure: Figure, names: Sequence[Annotation]) -> None:
