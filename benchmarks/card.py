@@ -19,14 +19,14 @@ warnings.simplefilter("ignore")  # PyG's and torch's own, about each other
 from benchmarks import floor  # noqa: E402
 from benchmarks.epoch import gcn_step  # noqa: E402
 from benchmarks.timing import table  # noqa: E402
-from evengraph.data import load, toy  # noqa: E402
-from evengraph.imbalance import Natural, Step  # noqa: E402
+from evengraph.core.task import Task  # noqa: E402
+from evengraph.datasets import load, toy  # noqa: E402
 from evengraph.methods import GCN, UniGNN  # noqa: E402
-from evengraph.methods.base import Fit  # noqa: E402
-from evengraph.methods.labelled import LabelledReplicas  # noqa: E402
-from evengraph.methods.unified_replicas import UnifiedReplicas  # noqa: E402
-from evengraph.replicas import Replicas  # noqa: E402
-from evengraph.task import Task  # noqa: E402
+from evengraph.methods.bases.method import Fit  # noqa: E402
+from evengraph.methods.bases.supervised import LabelledReplicas  # noqa: E402
+from evengraph.methods.bases.unified_batch import UnifiedReplicas  # noqa: E402
+from evengraph.splits import Natural, Step  # noqa: E402
+from evengraph.training.batch.replicas import Replicas  # noqa: E402
 
 TOGETHER = 64
 REPLAYS = 40  # at a time: a record of epochs holds 50

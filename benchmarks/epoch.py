@@ -17,9 +17,9 @@ from torch_geometric.nn import GCNConv
 from benchmarks import floor
 from benchmarks.timing import table
 from evengraph import Task, UniGNN, load
-from evengraph.data import toy
-from evengraph.imbalance import Imbalance, LongTail, Natural, Step
+from evengraph.datasets import toy
 from evengraph.nn import UnifiedNetwork, unified
+from evengraph.splits import Imbalance, LongTail, Natural, Step
 from evengraph.training import History
 
 

@@ -33,9 +33,9 @@ def measure(graph: str, method: str) -> dict[str, Any]:
 def _child(graph: str, method: str) -> None:
     import torch
 
-    from evengraph.data import load, toy
-    from evengraph.imbalance import Step
+    from evengraph.datasets import load, toy
     from evengraph.methods import METHODS
+    from evengraph.splits import Step
 
     torch.set_num_threads(2)
     data = toy(169_000, 2_300_000, 128, 10) if graph == "toy 169k" else load(graph)

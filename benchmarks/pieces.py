@@ -8,7 +8,7 @@ from time import perf_counter
 from sklearn.cluster import KMeans
 
 from benchmarks.timing import table
-from evengraph.data import load, toy
+from evengraph.datasets import load, toy
 from evengraph.ops import features, kmeans, structural_adjacency
 
 

@@ -6,7 +6,7 @@ from time import perf_counter
 
 from benchmarks.timing import table
 from evengraph import UniGNN, load
-from evengraph.imbalance import Step
+from evengraph.splits import Step
 
 SEEDS = (5, 6, 7)
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.timing import milliseconds, table
-from evengraph.data import load, toy
+from evengraph.datasets import load, toy
 from evengraph.ops import features, kmeans, normalised, prepare_clusters, semantic_propagate
 from evengraph.ops.propagate import Sparse
 

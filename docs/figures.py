@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 import evengraph as eg
-from evengraph.report.figures import COLOURS, OURS, STYLE
+from evengraph.report.store.figures import COLOURS, OURS, STYLE
 
 FOLDER = Path(__file__).parent / "figures"
 GREY, INK = "#c3cad3", "#18202b"
@@ -34,9 +34,9 @@ def find_task() -> tuple[eg.Task, str]:
     """Cora in the paper's first set-up, or the toy graph in the same manner."""
     try:
         graph, name = eg.load("cora"), "Cora"
-    except eg.data.DataNotFound:
+    except eg.datasets.DataNotFound:
         graph, name = eg.toy(), "the toy graph"
-    return eg.imbalance.Step(minority=3, ratio=0.1)(graph, seed=SEED), name
+    return eg.splits.Step(minority=3, ratio=0.1)(graph, seed=SEED), name
 
 
 def draw_all(folder: Path, task: eg.Task, name: str, *, patience: int = 300) -> list[Path]:

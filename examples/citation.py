@@ -13,7 +13,7 @@ def load_graph():
     """Cora, or a generated graph of the same kind where Cora cannot be had."""
     try:
         return eg.load("cora")
-    except eg.data.DataNotFound as reason:
+    except eg.datasets.DataNotFound as reason:
         print(f"{reason} Going on with a generated graph.")
         return eg.toy()
 
@@ -26,7 +26,7 @@ def main(arguments=None):
 
     graph = load_graph()
     # Four classes keep 20 labels, three keep 2; validation and test are equal for all.
-    task = eg.imbalance.Step(minority=3, ratio=0.1)(graph, seed=5)
+    task = eg.splits.Step(minority=3, ratio=0.1)(graph, seed=5)
     print("labels of each class:", task.class_counts.tolist())
 
     for method in (eg.GCN(max_epochs=epochs), eg.UniGNN(alpha=1, max_epochs=epochs)):

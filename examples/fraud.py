@@ -10,14 +10,14 @@ python examples/fraud.py --epochs 5    only to see it run
 import argparse
 
 import evengraph as eg
-from evengraph.binary import best_threshold, f1_at, flagged, precision_at
+from evengraph.metrics.binary import best_threshold, f1_at, flagged, precision_at
 
 
 def load_graph():
     """The reddit-user graph, or a generated one with a class of one in fifty."""
     try:
         return eg.load("reddit-user")
-    except eg.data.DataNotFound as reason:
+    except eg.datasets.DataNotFound as reason:
         print(f"{reason} Going on with a generated graph.")
         return eg.toy(num_classes=2, size_ratio=0.02)
 
@@ -30,7 +30,7 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
 
     graph = load_graph()
-    task = eg.imbalance.Natural(train=0.5, val=0.25)(graph, seed=0)
+    task = eg.splits.Natural(train=0.5, val=0.25)(graph, seed=0)
     rare = int(task.class_counts.argmin())
     is_rare = graph.y == rare
     print(f"{int(is_rare.sum())} of {graph.num_nodes} nodes are of the class that matters")

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 import evengraph as eg
-from evengraph.data import FeatureEncoder, read_table
+from evengraph.tables import FeatureEncoder, read_table
 
 COUNTRIES = ("de", "fr", "pl")
 
@@ -47,7 +47,7 @@ def main(arguments=None):
         write_files(folder)
         own = eg.open_graph(folder, label="kind", id="shop")
         print("\n".join(own.notes))
-        task = eg.imbalance.Natural(train=0.6, val=0.2)(own.graph, seed=0)
+        task = eg.splits.Natural(train=0.6, val=0.2)(own.graph, seed=0)
         model = eg.UniGNN(max_epochs=epochs, patience=100).fit(task, seed=0)
         scores = eg.evaluate(task, model.predict_proba(own.graph))
         found = dict(zip(own.class_names, scores["per_class_recall"], strict=True))

@@ -10,11 +10,11 @@ from itertools import product
 from pathlib import Path
 from statistics import fmean, pstdev
 
+from evengraph.core.store import Job, Store
 from evengraph.experiment.spec import Setup
 from evengraph.methods import METHODS
-from evengraph.report.boards import Board, Cell, boards_of
-from evengraph.report.canvas import best_first
-from evengraph.store import Job, Store
+from evengraph.report.store.boards import Board, Cell, boards_of
+from evengraph.report.store.canvas import best_first
 
 HERE = Path(__file__).parent
 SEEDS = {"5", "6", "7"}

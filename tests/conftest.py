@@ -1,6 +1,7 @@
 """What all tests share: quiet imports, repeatable examples, the real graphs where there are any."""
 
 import os
+import pickle
 import random
 import warnings
 from functools import cache
@@ -27,7 +28,7 @@ torch.set_num_threads(1)  # small tensors, and several processes may share the m
 
 @cache
 def _load(name):
-    from evengraph.data import available, load
+    from evengraph.datasets import available, load
 
     status = {item.name: item.status for item in available()}[name]
     return load(name) if status in ("folder", "cache") else None
@@ -55,3 +56,12 @@ def random_state():
         return random.getstate(), words.tolist(), rest, torch.get_rng_state().tolist()
 
     return read
+
+
+@pytest.fixture
+def bomb(tmp_path):
+    """A pickle that leaves a file behind when it is opened."""
+    from tiny_graphs import Bomb
+
+    target = tmp_path / "exploded"
+    return pickle.dumps(Bomb(target)), target

@@ -7,9 +7,9 @@ import torch
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
-from evengraph.data import toy
-from evengraph.imbalance import Step
-from evengraph.task import Task
+from evengraph.core.task import Task
+from evengraph.datasets import toy
+from evengraph.splits import Step
 
 QUICK = {"unreal": {"rounds": 2}}
 """Settings of methods that would take their time otherwise, where a test does not mind."""

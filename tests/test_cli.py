@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from evengraph.cli import main
-from evengraph.data import toy
+from evengraph.datasets import toy
 from evengraph.methods import METHODS
 
 TINY = ["--set", "max_epochs=2"]
@@ -120,7 +120,7 @@ def test_methods_lists_every_method_with_its_fields(capsys):
 
 
 def test_data_list_names_every_graph(capsys):
-    from evengraph.data import DATASETS
+    from evengraph.datasets import DATASETS
 
     assert call("data", "list") == 0
     shown = capsys.readouterr().out

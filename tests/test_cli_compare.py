@@ -8,7 +8,7 @@ import pytest
 
 from evengraph.cli import main
 from evengraph.cli.comparing import notes
-from evengraph.data import toy
+from evengraph.datasets import toy
 from evengraph.methods import METHODS
 
 QUICK = ["--set", "max_epochs=6", "--set", "clusters_per_class=3"]

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import evengraph as eg
-from evengraph.calibration import Calibrator
 from evengraph.cli.predicting import probability, show_flags
+from evengraph.metrics.calibration import Calibrator
 from test_cli import call
 from test_cli_own import COLUMNS, QUICK, model, read, shop, write
 

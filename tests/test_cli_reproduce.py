@@ -13,10 +13,10 @@ import pytest
 
 from evengraph.cli import main
 from evengraph.cli.reproducing import cells_table, choices
+from evengraph.core.store import Store
 from evengraph.experiment.plan import Cell, Plan
 from evengraph.experiment.spec import read_spec
 from evengraph.methods import METHODS
-from evengraph.store import Store
 from tiny_experiments import ended, failed, figures, python, toy_job, wait_for
 
 # Twelve runs: four to choose from for each of two seeds, and what follows the choice.

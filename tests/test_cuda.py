@@ -8,7 +8,9 @@ import torch
 from torch_geometric.utils import to_undirected
 
 from evengraph import metrics, training
-from evengraph.data import toy
+from evengraph.core.rng import generator, seeded
+from evengraph.datasets import toy
+from evengraph.kernels.kmeans_batch import flatten_clusters
 from evengraph.methods import METHODS, UniGNN, fit_many
 from evengraph.nn import relu_dropout
 from evengraph.nn.layers import Noise
@@ -25,10 +27,8 @@ from evengraph.ops import (
     semantic_propagate,
     structural_adjacency,
 )
-from evengraph.ops.between import neighbours, subset
-from evengraph.ops.kmeans_replicas import flatten_clusters
-from evengraph.replicas import stacked
-from evengraph.rng import generator, seeded
+from evengraph.ops.subset_products import neighbours, subset
+from evengraph.training.batch.replicas import stacked
 from small_graphs import QUICK, normal, random_edges, small_task
 
 pytestmark = [
@@ -221,7 +221,7 @@ def test_the_cards_random_state_is_left_alone(name):
 def test_seeding_before_the_card_is_first_used_leaves_its_state_alone():
     code = (
         "import torch\n"
-        "from evengraph.rng import seeded\n"
+        "from evengraph.core.rng import seeded\n"
         "torch.manual_seed(1)\n"
         "{}\n"
         "print(torch.rand(3, device='cuda').tolist())"

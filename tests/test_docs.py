@@ -52,7 +52,7 @@ def test_the_code_of_a_page_runs(name, capsys):
 
 def test_own_data_promises_of_run_what_run_shows():
     from evengraph.cli import learning
-    from evengraph.report.terminal import OF_TWO
+    from evengraph.report.terminal.run import OF_TWO
 
     assert not any("calibra" in name for name in OF_TWO)
     (row,) = [line for line in text("own-data.md").splitlines() if line.startswith("| ECE")]
@@ -85,7 +85,7 @@ def smoothed(tmp_path_factory):
 
 def test_the_method_of_the_page_keeps_the_contract(smoothed, tmp_path, monkeypatch):
     monkeypatch.setitem(eg.METHODS, "smoothed", smoothed)
-    task = eg.imbalance.Natural()(eg.toy(), seed=0)
+    task = eg.splits.Natural()(eg.toy(), seed=0)
     model = smoothed(max_epochs=40).fit(task, seed=0)
     probabilities = model.predict_proba(task.graph)
     assert torch.allclose(probabilities.sum(1), torch.ones(len(probabilities)))
@@ -141,7 +141,7 @@ def test_figures_are_stored_ones(name):
     sources += [DOCS / "reproduction.md"]
     sources += [ROOT / "results" / "readings.md", ROOT / "benchmarks" / "README.md"]
     stored = "\n".join(path.read_text(encoding="utf-8") for path in sources)
-    stored += "\n".join(str(item.counts) for item in eg.data.available())
+    stored += "\n".join(str(item.counts) for item in eg.datasets.available())
     stored += "\n".join(compared())
     draw = module(ROOT / "results" / "draw.py", "results_draw")
     parts = [draw.newer(), draw.rates(), draw.patient(), draw.order(), draw.ceiling()]
@@ -162,7 +162,7 @@ def figures():
 
 @pytest.fixture(scope="module")
 def fitted():
-    task = eg.imbalance.Step(minority=2, ratio=0.1)(eg.toy(1400, 5600), seed=5)
+    task = eg.splits.Step(minority=2, ratio=0.1)(eg.toy(1400, 5600), seed=5)
     return task, eg.UniGNN(max_epochs=5).fit(task, seed=5)
 
 

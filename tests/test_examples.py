@@ -23,7 +23,7 @@ def nowhere(monkeypatch):
     """No graph can be had, as on a new machine without a network."""
 
     def refuse(name):
-        raise eg.data.DataNotFound(f"There is no {name} here.")
+        raise eg.datasets.DataNotFound(f"There is no {name} here.")
 
     monkeypatch.setattr(eg, "load", refuse, raising=False)
 

@@ -7,9 +7,9 @@ from statistics import fmean
 import pytest
 import torch
 
+from evengraph.core.store import Store
 from evengraph.experiment import Run, run
-from evengraph.report.boards import boards_of
-from evengraph.store import Store
+from evengraph.report.store.boards import boards_of
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 

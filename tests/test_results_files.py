@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from evengraph.core.store import Store
 from evengraph.experiment.presets import _presets, preset_for
-from evengraph.report.boards import boards_of
-from evengraph.report.tables import markdown, table_csv
-from evengraph.store import Store
+from evengraph.report.store.boards import boards_of
+from evengraph.report.store.tables import markdown, table_csv
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results"

@@ -5,10 +5,10 @@ import sys
 from dataclasses import asdict
 from time import monotonic, sleep
 
+from evengraph.core.store import Job, Row
 from evengraph.experiment.plan import job
 from evengraph.experiment.spec import Entry, Setup, Spec
-from evengraph.imbalance import IMBALANCES
-from evengraph.store import Job, Row
+from evengraph.splits import SPLITS
 
 PATIENCE = 120  # seconds until a test gives up on another process; none is meant to last that long
 
@@ -27,7 +27,7 @@ def make_job(**changes):
 
 
 def toy_setup(imbalance="step", dataset="toy", **fields):
-    protocol = IMBALANCES[imbalance](**fields)
+    protocol = SPLITS[imbalance](**fields)
     return Setup(dataset=dataset, imbalance=imbalance, fields=asdict(protocol))
 
 

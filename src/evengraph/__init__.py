@@ -3,7 +3,7 @@
 import evengraph as eg
 
 graph = eg.load("cora")
-task = eg.imbalance.Step(minority=3, ratio=0.1)(graph, seed=5)
+task = eg.splits.Step(minority=3, ratio=0.1)(graph, seed=5)
 model = eg.UniGNN(alpha=2).fit(task, seed=5)
 eg.evaluate(task, model.predict_proba(task.graph))
 """
@@ -12,79 +12,159 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evengraph import data, imbalance, methods, metrics, nn, ops, transforms
-    from evengraph.data import from_frames, from_matrix, from_networkx, load, open_graph, toy
-    from evengraph.explaining import explain
-    from evengraph.inspection import inspect_graph
-    from evengraph.keeping import load_model
+    from evengraph import datasets, methods, metrics, nn, ops, splits, tables
+    from evengraph.core.task import (
+        Task,
+    )
+    from evengraph.datasets import (
+        load,
+        toy,
+    )
+    from evengraph.experiment.comparison import (
+        compare,
+    )
+    from evengraph.inspection import (
+        inspect_graph,
+    )
     from evengraph.methods import (
+        BAT,
         GCN,
         LTE4G,
         METHODS,
+        MLP,
         SMOTE,
+        UNREAL,
+        BalancedSoftmax,
+        Boosting,
+        ClassBalanced,
+        DoubleBalancing,
         EmbedSMOTE,
+        Focal,
         GraphENS,
+        GraphSHA,
         GraphSMOTE,
+        IceBerg,
+        ImGAGN,
+        LabelPropagation,
+        LogitAdjustment,
         Method,
         Oversampling,
+        PCSoftmax,
+        ReNode,
         Reweight,
         UniGNN,
         fit_many,
     )
-    from evengraph.metrics import evaluate
-    from evengraph.task import Task
+    from evengraph.metrics import (
+        evaluate,
+    )
+    from evengraph.nn import transforms
+    from evengraph.pipeline.explanation import (
+        explain,
+    )
+    from evengraph.pipeline.loading import (
+        load_model,
+    )
+    from evengraph.tables import (
+        from_frames,
+        from_matrix,
+        from_networkx,
+        open_graph,
+    )
 
 __version__ = "0.1.0"
 
-# Torch takes seconds to import, so every name is fetched when it is first asked for.
-_HOMES = {
-    "EmbedSMOTE": "methods",
-    "GCN": "methods",
-    "GraphENS": "methods",
-    "GraphSMOTE": "methods",
-    "LTE4G": "methods",
-    "METHODS": "methods",
-    "Method": "methods",
-    "Oversampling": "methods",
-    "Reweight": "methods",
-    "SMOTE": "methods",
-    "UniGNN": "methods",
-    "fit_many": "methods",
-    "Task": "task",
-    "evaluate": "metrics",
-    "explain": "explaining",
-    "from_frames": "data",
-    "from_matrix": "data",
-    "from_networkx": "data",
-    "inspect_graph": "inspection",
-    "load": "data",
-    "load_model": "keeping",
-    "open_graph": "data",
-    "toy": "data",
+# Importing torch takes seconds, so every name is imported on first use.
+_NAMES = {
+    "methods": (
+        "BAT",
+        "GCN",
+        "LTE4G",
+        "METHODS",
+        "MLP",
+        "SMOTE",
+        "UNREAL",
+        "BalancedSoftmax",
+        "Boosting",
+        "ClassBalanced",
+        "DoubleBalancing",
+        "EmbedSMOTE",
+        "Focal",
+        "GraphENS",
+        "GraphSHA",
+        "GraphSMOTE",
+        "IceBerg",
+        "ImGAGN",
+        "LabelPropagation",
+        "LogitAdjustment",
+        "Method",
+        "Oversampling",
+        "PCSoftmax",
+        "ReNode",
+        "Reweight",
+        "UniGNN",
+        "fit_many",
+    ),
+    "core.task": ("Task",),
+    "metrics": ("evaluate",),
+    "pipeline.explanation": ("explain",),
+    "pipeline.loading": ("load_model",),
+    "experiment.comparison": ("compare",),
+    "tables": (
+        "from_frames",
+        "from_matrix",
+        "from_networkx",
+        "open_graph",
+    ),
+    "datasets": (
+        "load",
+        "toy",
+    ),
+    "inspection": ("inspect_graph",),
 }
-_ROOMS = ("data", "imbalance", "methods", "metrics", "nn", "ops", "transforms")
+_HOMES = {name: room for room, names in _NAMES.items() for name in names}
+_ROOMS = {
+    **{name: name for name in ("datasets", "methods", "metrics", "nn", "ops", "splits", "tables")},
+    "transforms": "nn.transforms",
+    "imbalance": "splits",  # its name before 0.2
+}
 
 __all__ = [
+    "BAT",
     "GCN",
     "LTE4G",
     "METHODS",
+    "MLP",
     "SMOTE",
+    "UNREAL",
+    "BalancedSoftmax",
+    "Boosting",
+    "ClassBalanced",
+    "DoubleBalancing",
     "EmbedSMOTE",
+    "Focal",
     "GraphENS",
+    "GraphSHA",
     "GraphSMOTE",
+    "IceBerg",
+    "ImGAGN",
+    "LabelPropagation",
+    "LogitAdjustment",
     "Method",
     "Oversampling",
+    "PCSoftmax",
+    "ReNode",
     "Reweight",
     "Task",
     "UniGNN",
-    "data",
+    "compare",
+    "datasets",
     "evaluate",
     "explain",
     "fit_many",
     "from_frames",
     "from_matrix",
     "from_networkx",
-    "imbalance",
     "inspect_graph",
     "load",
     "load_model",
@@ -93,6 +173,8 @@ __all__ = [
     "nn",
     "open_graph",
     "ops",
+    "splits",
+    "tables",
     "toy",
     "transforms",
 ]
@@ -100,7 +182,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _ROOMS:
-        return import_module(f"evengraph.{name}")
+        return import_module(f"evengraph.{_ROOMS[name]}")
     if name in _HOMES:
         return getattr(import_module(f"evengraph.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'evengraph' has no attribute {name!r}")

@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 import torch
 
+from evengraph.core.store import Store
 from evengraph.experiment import engines
 from evengraph.experiment.engines import (
     Place,
@@ -23,7 +24,6 @@ from evengraph.experiment.engines import (
 from evengraph.experiment.plan import Plan
 from evengraph.experiment.reproduce import reproduce
 from evengraph.methods import METHODS
-from evengraph.store import Store
 from tiny_experiments import ended, entry, failed, figures, spec_of, toy_job, wait_for
 
 CPU = torch.device("cpu")

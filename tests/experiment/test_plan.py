@@ -2,10 +2,10 @@ from dataclasses import replace
 
 import pytest
 
+from evengraph.core.store import Store
 from evengraph.experiment.plan import AT_ONCE, Plan, job
 from evengraph.experiment.presets import preset_for
 from evengraph.experiment.reproduce import missing
-from evengraph.store import Store
 from tiny_experiments import ended, entry, failed, spec_of, toy_job, toy_setup
 
 GRID = {"max_epochs": [1, 2, 3]}

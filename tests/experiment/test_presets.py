@@ -1,9 +1,9 @@
 from dataclasses import fields
 
-from evengraph.data import DATASETS
+from evengraph.datasets import DATASETS
 from evengraph.experiment.presets import _presets, preset_for
-from evengraph.imbalance import IMBALANCES
 from evengraph.methods import METHODS
+from evengraph.splits import SPLITS
 
 
 def test_every_preset_can_be_run():
@@ -11,7 +11,7 @@ def test_every_preset_can_be_run():
     for preset in _presets():
         assert preset["dataset"] in DATASETS
         METHODS[preset["method"]](**preset["fields"])
-        known = {item.name for item in fields(IMBALANCES[preset["imbalance"]])}
+        known = {item.name for item in fields(SPLITS[preset["imbalance"]])}
         assert {name for name in ("minority", "ratio") if name in preset} <= known
 
 

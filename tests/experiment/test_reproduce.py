@@ -1,10 +1,10 @@
 import pytest
 
+from evengraph.core.store import Store
 from evengraph.experiment import reproduce as module
 from evengraph.experiment.engines import Place, pick_engine
 from evengraph.experiment.plan import Plan
 from evengraph.experiment.reproduce import check, missing, reproduce
-from evengraph.store import Store
 from tiny_experiments import ended, entry, failed, figures, spec_of, toy_job, toy_setup
 
 GRID = {"max_epochs": [1, 2, 3]}

@@ -3,13 +3,13 @@ import json
 import pytest
 import torch
 
-from evengraph.data import toy
+from evengraph.core.files import write_json
+from evengraph.datasets import toy
 from evengraph.experiment import Run, run
 from evengraph.experiment.runner import changed_from_paper, run_seed
-from evengraph.imbalance import Step
 from evengraph.methods import GCN
 from evengraph.metrics import evaluate
-from evengraph.results import write_json
+from evengraph.splits import Step
 
 CPU = torch.device("cpu")
 

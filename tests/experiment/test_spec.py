@@ -6,8 +6,8 @@ import pytest
 from evengraph.experiment.plan import Plan
 from evengraph.experiment.presets import preset_for
 from evengraph.experiment.spec import EXPERIMENTS, read_spec
-from evengraph.imbalance import Step
 from evengraph.methods import METHODS
+from evengraph.splits import Step
 from tiny_experiments import entry, spec_of, toy_setup
 
 SETUPS = {"table1": 12, "table2": 2, "table3": 4, "figure2": 1}

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from evengraph.inspection.edges import Components, Degrees, Edges
 from evengraph.inspection.features import Features
 from evengraph.inspection.findings import APART, find, percent, recommend
 from evengraph.inspection.labels import Homophily, Labels
 from evengraph.inspection.leaks import Leak
 from evengraph.inspection.reach import Reach
-from evengraph.inspection.wiring import Components, Degrees, Edges
 from evengraph.methods import METHODS
 
 PARTS = {

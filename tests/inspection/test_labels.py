@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from labelled_graphs import as_networkx, labelled_graphs
 
+from evengraph.inspection.edges import wire
 from evengraph.inspection.labels import count_labels, measure_homophily
-from evengraph.inspection.wiring import wire
 
 
 @given(labelled_graphs())

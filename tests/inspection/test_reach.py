@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from labelled_graphs import as_networkx, labelled_graphs
 
+from evengraph.inspection.edges import component_of, wire
 from evengraph.inspection.reach import measure_reach
-from evengraph.inspection.wiring import component_of, wire
 
 
 def reach_of(graph, known, hops):

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn.functional import leaky_relu
 
-from evengraph.data import toy
+from evengraph.datasets import toy
 from evengraph.metrics import validation_score
 from evengraph.nn import AttentionConv, SageConv
 from evengraph.training import train

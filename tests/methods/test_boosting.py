@@ -7,9 +7,9 @@ import torch
 from oracles import check_chosen, dense_graph, task_with
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from evengraph.data import toy
-from evengraph.keeping import load_model
+from evengraph.datasets import toy
 from evengraph.methods import Boosting
+from evengraph.pipeline.loading import load_model
 from small_graphs import graph_of, small_task
 
 

@@ -13,11 +13,11 @@ from oracles import task_with
 from torch_geometric.data import Data
 
 import evengraph.methods
-from evengraph.data import toy
+from evengraph.datasets import toy
 from evengraph.methods import METHODS, Method
-from evengraph.methods.doubly import DoublyBalanced
-from evengraph.methods.margin import MarginMethod
-from evengraph.methods.network import BackboneMethod, FreeMethod, NetworkMethod
+from evengraph.methods.bases.margin import MarginMethod
+from evengraph.methods.bases.network import BackboneMethod, FreeMethod, NetworkMethod
+from evengraph.methods.bases.self_training import DoublyBalanced
 from evengraph.metrics import validation_score
 from small_graphs import QUICK, graph_of, normal, small_task
 

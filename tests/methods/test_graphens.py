@@ -16,13 +16,13 @@ from oracles import (
 )
 from torch.nn.functional import cross_entropy
 
+from evengraph.core.rng import seeded
 from evengraph.methods import GraphENS, graphens
 from evengraph.nn import BACKBONES, CONVS
 from evengraph.ops import Attached, virtual
 from evengraph.ops.pairs import Pairs, draw_pairs
 from evengraph.ops.propagate import from_scipy, undirected_adjacency
 from evengraph.ops.virtual import VirtualNodes
-from evengraph.rng import seeded
 from small_graphs import check_law, dense_row, graph_of, normal, small_task
 
 # Features.

@@ -4,9 +4,9 @@ import pytest
 import torch
 from oracles import check_chosen, dense_graph, labelled, task_with
 
+from evengraph.core.rng import seeded
 from evengraph.methods import GCN, GraphSHA, graphsha
 from evengraph.methods.graphsha import hard_pairs, lacking
-from evengraph.rng import seeded
 from small_graphs import check_law, dense_symmetric, small_task
 
 # How many.

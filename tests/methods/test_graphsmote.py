@@ -23,11 +23,11 @@ from oracles import (
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+from evengraph.core.rng import seeded
 from evengraph.methods import GCN, GraphSMOTE, graphsmote
 from evengraph.methods.graphsmote import candidate_links
 from evengraph.nn import EdgeDecoder
 from evengraph.ops import Sparse
-from evengraph.rng import seeded
 from small_graphs import dense_adjacency, edge_lists, graph_of, normal, small_task, task_of
 
 SHARE = 0.3

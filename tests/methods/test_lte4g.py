@@ -17,10 +17,10 @@ from oracles import (
 )
 from torch.nn.functional import cross_entropy, normalize
 
-from evengraph.imbalance import Step
+from evengraph.core.rng import seeded
 from evengraph.methods import GCN, LTE4G, Reweight, lte4g
 from evengraph.methods.lte4g import head_classes, prototype_size
-from evengraph.rng import seeded
+from evengraph.splits import Step
 from small_graphs import graph_of, normal, small_task, task_of
 
 # Head and tail.

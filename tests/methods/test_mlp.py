@@ -4,7 +4,7 @@ import dataclasses
 
 import torch
 
-from evengraph.data import toy
+from evengraph.datasets import toy
 from evengraph.methods import GCN, MLP
 from small_graphs import small_task
 

@@ -3,8 +3,8 @@
 import torch
 from oracles import check_chosen, task_with
 
-from evengraph.keeping import load_model
 from evengraph.methods import GCN, PCSoftmax
+from evengraph.pipeline.loading import load_model
 
 
 def test_it_trains_as_gcn_and_divides_by_class_sizes():

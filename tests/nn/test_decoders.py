@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
+from evengraph.core.rng import seeded
 from evengraph.nn import EdgeDecoder, Reconstruction
 from evengraph.ops import undirected_adjacency
-from evengraph.rng import seeded
 from small_graphs import dense_adjacency, edges, normal, random_edges
 
 CPU = torch.device("cpu")

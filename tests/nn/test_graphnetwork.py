@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from evengraph.core.rng import seeded
 from evengraph.nn import GraphNetwork
 from evengraph.ops import Attached, Sparse
-from evengraph.rng import seeded
 from small_graphs import dense_adjacency, dense_row, normal, random_edges
 
 MATRIX = dense_row(dense_adjacency(random_edges(9, 20), 9))

@@ -5,9 +5,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evengraph.core.rng import seeded
 from evengraph.nn import GraphClassifier, GraphConv, relu_dropout
 from evengraph.ops import Sparse
-from evengraph.rng import seeded
 from small_graphs import dense_adjacency, dense_row, normal, random_edges
 
 RATES = [0.1, 0.25, 0.5, 0.8]

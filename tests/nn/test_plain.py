@@ -3,10 +3,10 @@
 import pytest
 import torch
 
+from evengraph.core.rng import seeded
 from evengraph.nn import LAST_CONVS, PYG_CONVS, GraphConv, PlainNetwork
 from evengraph.ops import Sparse
-from evengraph.rng import seeded
-from evengraph.training import decays
+from evengraph.training.loop import decays
 from small_graphs import dense_adjacency, dense_row, normal, random_edges
 
 MATRIX = dense_row(dense_adjacency(random_edges(9, 20), 9))

@@ -7,7 +7,7 @@ from torch import nn
 pytest.importorskip("triton")
 
 from evengraph.ops.adam import BLOCK, keep_and_step
-from evengraph.replicas import DECAY, SMALL, _keep_and_step
+from evengraph.training.batch.replicas import DECAY, SMALL, _keep_and_step
 from kernel_inputs import DEVICE, is_untouched, on_device, surrounded
 
 RATE, WEIGHT_DECAY = 0.03, 0.2

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 
-from evengraph.data import toy
+from evengraph.datasets import toy
 from evengraph.ops import Sparse, cluster_means, kmeans, nearest_mean
 from evengraph.ops.kmeans import _fill_empty
 from evengraph.ops.propagate import features

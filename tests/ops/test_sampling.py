@@ -8,6 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evengraph.core.rng import seeded
 from evengraph.ops import (
     class_shares,
     copies_of_rare,
@@ -19,7 +20,6 @@ from evengraph.ops import (
     undirected_adjacency,
 )
 from evengraph.ops.propagate import from_scipy
-from evengraph.rng import seeded
 from small_graphs import edge_lists, edges, normal
 
 CPU = torch.device("cpu")

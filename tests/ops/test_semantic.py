@@ -5,9 +5,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evengraph.core.rng import generator
+from evengraph.kernels.kmeans_batch import flatten_clusters
 from evengraph.ops import prepare_clusters, semantic_propagate
-from evengraph.ops.kmeans_replicas import flatten_clusters
-from evengraph.rng import generator
 from small_graphs import dense_semantic, dense_symmetric, normal
 
 

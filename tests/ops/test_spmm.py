@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 
 pytest.importorskip("triton")
 
-from evengraph.ops import pieces, spmm
-from evengraph.ops.pieces import cut, cut_evenly
+from evengraph.core.rng import generator
+from evengraph.ops import row_chunks as pieces
+from evengraph.ops import spmm
 from evengraph.ops.propagate import csr
+from evengraph.ops.row_chunks import cut, cut_evenly
 from evengraph.ops.spmm import deterministic_product, rows_of_product
-from evengraph.rng import generator
 from kernel_inputs import DEVICE, assert_same, is_untouched, on_device, poisoned, surrounded
 from small_graphs import normal
 

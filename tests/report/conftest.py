@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from made_up import fill
 
-from evengraph.report.boards import Board, boards_of
-from evengraph.report.values import METRICS
-from evengraph.store import Store
+from evengraph.core.store import Store
+from evengraph.report.run.values import METRICS
+from evengraph.report.store.boards import Board, boards_of
 
 VOID = {"meta", "link", "br", "col", "input"}
 

@@ -5,8 +5,8 @@ import sqlite3
 from contextlib import closing
 from typing import Any
 
-from evengraph.report.boards import Board, Cell
-from evengraph.store import Job, Row, Store
+from evengraph.core.store import Job, Row, Store
+from evengraph.report.store.boards import Board, Cell
 
 STEP, TAIL, PUBMED = "cora-step-3-0.1", "cora-longtail-0.01", "pubmed-step-1-0.1"
 SETUPS = {

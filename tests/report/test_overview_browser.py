@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from chromium import BROWSER, Chromium
 
-from evengraph.report.overview import write_overview
-from evengraph.report.style import DARK, LIGHT
+from evengraph.report.run.style import DARK, LIGHT
+from evengraph.report.store.overview import write_overview
 
 if BROWSER is None:
     pytest.skip("no Chromium or Chrome found", allow_module_level=True)

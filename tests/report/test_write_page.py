@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from evengraph.report import page, render_page, write_page
+from evengraph.report import render_page, write_page
+from evengraph.report.run import page
 
 
 def test_writing_replaces_the_old_page(result, tmp_path: Path):

@@ -9,11 +9,11 @@ from made_up import FEW, STEP, keep_board, keep_cell, spread
 
 from evengraph.cli import main
 from evengraph.cli.reproducing import write_report
-from evengraph.report.boards import boards_of
-from evengraph.report.figures import figures
-from evengraph.report.overview import render_overview
-from evengraph.report.tables import latex, markdown, table_csv
-from evengraph.store import Store
+from evengraph.core.store import Store
+from evengraph.report.store.boards import boards_of
+from evengraph.report.store.figures import figures
+from evengraph.report.store.overview import render_overview
+from evengraph.report.store.tables import latex, markdown, table_csv
 
 pytest.importorskip("matplotlib", reason="figures want matplotlib")
 

@@ -67,8 +67,8 @@ def reproduce_(
 ) -> None:
     """Run the paper's tables and figures, or your own; go on where it was left."""
     from evengraph.cli.reproducing import read_specs, run_experiments
-    from evengraph.experiment.command import parse_methods, parse_seeds, pick_device
     from evengraph.experiment.engines import Place
+    from evengraph.experiment.parsing import parse_methods, parse_seeds, pick_device
 
     if jobs is not None and jobs < 1:
         raise ValueError(f"--jobs must be at least 1, got {jobs}.")
@@ -97,7 +97,7 @@ def results(
 ) -> None:
     """List the runs of a store, or write them to a table."""
     from evengraph.cli.reproducing import export, list_rows
-    from evengraph.store import Store
+    from evengraph.core.store import Store
 
     if not store.is_file():
         raise ValueError(f"There is no store {store}.")
@@ -127,7 +127,7 @@ def report(
 ) -> None:
     """Draw what a store holds: tables (Markdown, LaTeX, CSV), figures (SVG, PNG), one page."""
     from evengraph.cli.reproducing import write_report
-    from evengraph.store import Store
+    from evengraph.core.store import Store
 
     if not store.is_file():
         raise ValueError(f"There is no store {store}.")
@@ -144,10 +144,10 @@ def methods(
     """List the methods: idea, reference, cost, fields."""
     from dataclasses import asdict
 
-    from evengraph.experiment.command import known_method
-    from evengraph.experiment.describe import describe_method, training_fields
+    from evengraph.experiment.method_docs import describe_method, training_fields
+    from evengraph.experiment.parsing import known_method
     from evengraph.methods import METHODS
-    from evengraph.report.terminal import field_table, fields_line, method_card
+    from evengraph.report.terminal.run import field_table, fields_line, method_card
 
     shared = training_fields()
 
@@ -170,7 +170,7 @@ def data_list(data_root: DataRoot = None) -> None:
     """Show every graph, its size and where it would come from."""
     from rich.table import Table
 
-    from evengraph.data import available
+    from evengraph.datasets import available
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("name", no_wrap=True)
@@ -195,7 +195,7 @@ def data_fetch(
     name: Annotated[str, typer.Argument(help="Name of a graph.")], data_root: DataRoot = None
 ) -> None:
     """Bring a graph into the cache, or say where it already is."""
-    from evengraph.data import fetch
+    from evengraph.datasets import fetch
 
     with err.status(f"fetching {name}") as status:
         place = fetch(name, root=data_root, progress=status.update)

@@ -9,14 +9,14 @@ import torch
 from rich.markup import escape
 
 from evengraph.cli.console import err
-from evengraph.data import OwnGraph, from_frames, read_table
-from evengraph.data.encoders import check_columns
-from evengraph.data.features import FeatureEncoder
-from evengraph.data.ids import find_both, node_names
-from evengraph.data.own import both_tables
-from evengraph.data.tables import table_suffix
-from evengraph.data.values import table_name
 from evengraph.methods import Method
+from evengraph.tables import OwnGraph, from_frames, read_table
+from evengraph.tables.cells import table_name
+from evengraph.tables.column_encoders import check_columns
+from evengraph.tables.feature_encoder import FeatureEncoder
+from evengraph.tables.ids import find_both, node_names
+from evengraph.tables.open import both_tables
+from evengraph.tables.read import table_suffix
 
 NAMES = ("id", "source", "target", "weight")
 

@@ -16,23 +16,23 @@ from torch_geometric.data import Data
 from evengraph.cli.console import complain, err, out
 from evengraph.cli.opening import TRAIN, VAL, Opened
 from evengraph.cli.running import check_folder, tell_settings, written
-from evengraph.experiment.command import MOST_SEEDS, parse_methods, settings_of_each
-from evengraph.experiment.compare import (
+from evengraph.core.files import csv_text, write_json, write_whole
+from evengraph.experiment.comparison import (
     DEFAULT_METHODS,
     Comparison,
     Standing,
     compare,
 )
+from evengraph.experiment.defaults import PATIENCE, ready
 from evengraph.experiment.fields import parse_fields, unknown
-from evengraph.experiment.suited import PATIENCE, ready
+from evengraph.experiment.parsing import MOST_SEEDS, parse_methods, settings_of_each
+from evengraph.experiment.ranking import FEWEST, WORDS, Pair, p_words
 from evengraph.experiment.trials import Failure, Outcome
-from evengraph.experiment.verdict import FEWEST, WORDS, Pair, p_words
-from evengraph.imbalance import IMBALANCES, Folds, Imbalance, Natural
 from evengraph.methods import METHODS, Method
-from evengraph.progress import counted
-from evengraph.results import csv_text, write_json, write_whole
+from evengraph.splits import SPLITS, Folds, Imbalance, Natural
+from evengraph.training.progress import counted
 
-SPLITS = 5
+NUM_SPLITS = 5
 HEAD = 20  # columns; longer heads are broken, so that no table is wider than 80
 STRENGTH = {"clear": "clear", "here": "clear here", "noise": "noise"}
 FURTHER = {
@@ -71,14 +71,14 @@ def plan_splits(
             other = "--splits" if splits is not None else "--train"
             raise ValueError(f"--folds decides how many splits there are; leave {other} out.")
         return Folds(folds=folds, val=val), list(range(folds))
-    count = SPLITS if splits is None else splits
+    count = NUM_SPLITS if splits is None else splits
     if not 1 <= count <= MOST_SEEDS:
         raise ValueError(f"--splits must lie between 1 and {MOST_SEEDS}, got {count}.")
     if opened.protocol in ("given", "bytime"):
         for name, value in (("--train", train), ("--val", asked)):
             if value is not None:
                 raise ValueError(f"the split or the time column decides; leave {name} out.")
-        return IMBALANCES[opened.protocol](), list(range(count))
+        return SPLITS[opened.protocol](), list(range(count))
     train = (TRAIN if own else 0.1) if train is None else train
     return Natural(train=train, val=val), list(range(count))
 

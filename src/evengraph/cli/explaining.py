@@ -9,13 +9,13 @@ from rich.table import Table
 
 from evengraph.cli.attaching import NAMES, check_tables, columns_of_model, new_graph
 from evengraph.cli.console import err, out
-from evengraph.data import OwnGraph, from_frames
-from evengraph.data.features import FeatureEncoder
-from evengraph.data.own import both_tables
-from evengraph.explaining import Explanation, explain
-from evengraph.keeping import load_model
 from evengraph.methods import Method
-from evengraph.report.explanation import write_explanation
+from evengraph.pipeline.explanation import Explanation, explain
+from evengraph.pipeline.loading import load_model
+from evengraph.report.explain.figure import write_explanation
+from evengraph.tables import OwnGraph, from_frames
+from evengraph.tables.feature_encoder import FeatureEncoder
+from evengraph.tables.open import both_tables
 
 New = tuple[Path | None, Path | None]
 

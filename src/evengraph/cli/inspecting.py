@@ -13,12 +13,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.cli.console import err, out
+from evengraph.core.files import write_json
 from evengraph.experiment.fields import unknown
-from evengraph.imbalance import IMBALANCES, Natural
 from evengraph.inspection import inspect_graph
-from evengraph.report.inspect_page import write_inspection
-from evengraph.report.inspect_terminal import inspection_view
-from evengraph.results import write_json
+from evengraph.report.inspect.page import write_inspection
+from evengraph.report.terminal.inspection import inspection_view
+from evengraph.splits import SPLITS, Natural
 
 
 def seen_labels(
@@ -48,13 +48,13 @@ def seen_labels(
             raise ValueError(f"labelled must lie between 0 and 1, got {labelled}.")
         protocol = Natural(train=labelled, val=(1 - labelled) / 2)
     elif imbalance is not None:
-        if imbalance not in IMBALANCES:
-            raise ValueError(unknown("imbalance", imbalance, IMBALANCES))
-        known = {item.name for item in fields(IMBALANCES[imbalance])}
+        if imbalance not in SPLITS:
+            raise ValueError(unknown("imbalance", imbalance, SPLITS))
+        known = {item.name for item in fields(SPLITS[imbalance])}
         for name in options:
             if name not in known:
                 raise ValueError(f"{imbalance} has no --{name}.")
-        protocol = IMBALANCES[imbalance](**options)
+        protocol = SPLITS[imbalance](**options)
     if protocol is None:
         return graph, None
     task = protocol(graph, seed=seed)

@@ -135,7 +135,7 @@ def run(
     from evengraph.cli.predicting import keep_model
     from evengraph.cli.running import compare as compare_runs
     from evengraph.cli.running import folder_name, plan_all, run_one
-    from evengraph.experiment.command import parse_methods, parse_seeds, pick_device
+    from evengraph.experiment.parsing import parse_methods, parse_seeds, pick_device
 
     names = parse_methods(method)
     if save is not None and len(names) > 1:
@@ -216,7 +216,7 @@ def compare(
     """Try several methods on the same splits; say which is better, and whether that is noise."""
     from evengraph.cli.comparing import plan_splits, run_comparison
     from evengraph.cli.opening import open_data
-    from evengraph.experiment.command import parse_seconds, pick_device
+    from evengraph.experiment.parsing import parse_seconds, pick_device
 
     ends = edges, label, id, source, target
     columns = columns_of(*ends, weight, split_column, time_column, drop)

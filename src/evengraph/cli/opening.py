@@ -11,10 +11,11 @@ from rich.markup import escape
 from torch_geometric.data import Data
 
 from evengraph.cli.console import err, out
-from evengraph.data import OwnGraph, load, open_graph
-from evengraph.data.datasets import lookup
-from evengraph.data.own import nodes_table
-from evengraph.data.targets import without_label
+from evengraph.datasets import load
+from evengraph.datasets.registry import lookup
+from evengraph.tables import OwnGraph, open_graph
+from evengraph.tables.open import nodes_table
+from evengraph.tables.roles import without_label
 
 TRAIN, VAL = 0.6, 0.2
 """Shares of the labels of one's own graph; they are few, so most are learnt from."""

@@ -10,17 +10,18 @@ from typing import Any
 import torch
 from rich.markup import escape
 
-from evengraph.binary import flagged, positive_class
-from evengraph.calibration import FEW, Calibrator
 from evengraph.cli.attaching import check_tables, columns_of_model, known_tables, new_graph, tell
 from evengraph.cli.console import err, out
 from evengraph.cli.opening import Opened
 from evengraph.cli.running import check_folder
-from evengraph.keeping import load_model
+from evengraph.core.files import csv_text, write_whole
+from evengraph.core.records import Record
+from evengraph.core.task import Task
 from evengraph.methods import Method
-from evengraph.methods.folder import MAIN
-from evengraph.results import Record, csv_text, write_whole
-from evengraph.task import Task
+from evengraph.methods.bases.model_folder import MAIN
+from evengraph.metrics.binary import flagged, positive_class
+from evengraph.metrics.calibration import FEW, Calibrator
+from evengraph.pipeline.loading import load_model
 
 
 def keep_model(method: Method, task: Task, record: Record, *, folder: Path, opened: Opened) -> None:

@@ -24,15 +24,16 @@ from rich.progress import (
 from rich.table import Table
 
 from evengraph.cli.console import err, out
+from evengraph.core.files import csv_text, write_whole
+from evengraph.core.records import HEADLINE
+from evengraph.core.store import Row, Store
 from evengraph.experiment.engines import OnRow, Place, pick_engine
-from evengraph.experiment.mapping import embed_nodes
 from evengraph.experiment.paper import paper_cell, published_cell
 from evengraph.experiment.plan import Cell, Plan
 from evengraph.experiment.reproduce import check, reproduce
 from evengraph.experiment.spec import EXPERIMENTS, Spec, read_spec
+from evengraph.experiment.tsne import embed_nodes
 from evengraph.methods import METHODS
-from evengraph.results import HEADLINE, csv_text, write_whole
-from evengraph.store import Row, Store
 
 TELL_EVERY = 15.0  # seconds between two lines where there is no terminal
 
@@ -255,10 +256,10 @@ def export(rows: Sequence[Row], path: Path) -> None:
 
 def write_report(store: Store, folder: Path) -> list[Path]:
     """Every table and figure of a store."""
-    from evengraph.report.boards import boards_of
-    from evengraph.report.figures import figures, save
-    from evengraph.report.overview import write_overview
-    from evengraph.report.tables import latex, markdown, table_csv
+    from evengraph.report.store.boards import boards_of
+    from evengraph.report.store.figures import figures, save
+    from evengraph.report.store.overview import write_overview
+    from evengraph.report.store.tables import latex, markdown, table_csv
 
     boards = [board for board in boards_of(store) if board.cells]
     if not boards:

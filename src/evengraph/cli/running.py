@@ -15,22 +15,23 @@ from torch_geometric.data import Data
 
 from evengraph.cli.console import complain, err, out
 from evengraph.cli.opening import Opened, is_known, show_classes
+from evengraph.core.files import csv_text, write_json, write_whole
+from evengraph.core.records import Record
+from evengraph.core.task import Task
 from evengraph.experiment import Run, run
-from evengraph.experiment.command import plan_run, settings_of_each
+from evengraph.experiment.parsing import plan_run, settings_of_each
 from evengraph.methods import METHODS, Method
-from evengraph.methods.folder import check_place
-from evengraph.progress import shown
+from evengraph.methods.bases.model_folder import check_place
 from evengraph.report import write_page
-from evengraph.report.terminal import (
+from evengraph.report.terminal.run import (
     comparison_rows,
     comparison_table,
     notes,
     result_table,
     two_class_table,
 )
-from evengraph.results import Record, csv_text, write_json, write_whole
-from evengraph.task import Task
 from evengraph.training import Callback
+from evengraph.training.progress import shown
 
 Preset = dict[str, Any] | None
 Keep = Callable[[Method, Task, Record], None]

@@ -19,16 +19,16 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from evengraph.data import load
+from evengraph.core.records import Record
+from evengraph.core.store import Job, Row, Store
+from evengraph.core.task import Task
+from evengraph.datasets import load
 from evengraph.experiment.environment import describe
 from evengraph.experiment.runner import record_of, run_seed
-from evengraph.imbalance import IMBALANCES
 from evengraph.methods import METHODS, Method, fit_many
-from evengraph.methods.many import AT_ONCE, SLOTS
-from evengraph.replicas import can_replicate
-from evengraph.results import Record
-from evengraph.store import Job, Row, Store
-from evengraph.task import Task
+from evengraph.methods.fitting import AT_ONCE, SLOTS
+from evengraph.splits import SPLITS
+from evengraph.training.batch.replicas import can_replicate
 
 OnRow = Callable[[Row], None]
 Engine = Callable[[Sequence[Job], OnRow], None]
@@ -284,7 +284,7 @@ def load_once(dataset: str, root: Path | None) -> Data:
 
 def make_task(job: Job, device: torch.device, root: Path | None) -> Task:
     """What a job learns."""
-    protocol: Any = IMBALANCES[job.imbalance](**job.imbalance_fields)
+    protocol: Any = SPLITS[job.imbalance](**job.imbalance_fields)
     task: Task = protocol(load_once(job.dataset, root), seed=job.seed).to(device)
     return task
 

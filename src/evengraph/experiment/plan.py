@@ -10,10 +10,10 @@ from itertools import product
 from statistics import fmean
 from typing import Any
 
+from evengraph.core.store import Job, Row
 from evengraph.experiment.presets import preset_for
 from evengraph.experiment.spec import Entry, Fields, Setup, Spec, is_range
 from evengraph.methods import METHODS
-from evengraph.store import Job, Row
 
 AT_ONCE = 8  # trials of a search that are asked for together
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from time import sleep
 from typing import Any
 
+from evengraph.core.store import Job, Store
 from evengraph.experiment.engines import Engine, OnRow, load_once
 from evengraph.experiment.paper import ablation_cell, paper_cell, published_cell
 from evengraph.experiment.plan import Cell, Plan
 from evengraph.experiment.spec import Spec
-from evengraph.imbalance import IMBALANCES
 from evengraph.methods import METHODS
-from evengraph.store import Job, Store
+from evengraph.splits import SPLITS
 
 WAIT = 2.0  # seconds, while another process is at what is left
 
@@ -62,7 +62,7 @@ def check(specs: Sequence[Spec], root: Path | None = None) -> None:
     """Find out that a graph cannot be had or split before, not after, an hour of training."""
     setups = [setup for spec in specs for setup in spec.setups]
     for setup in {(setup.name, str(setup.fields)): setup for setup in setups}.values():
-        protocol = IMBALANCES[setup.imbalance](**setup.fields)
+        protocol = SPLITS[setup.imbalance](**setup.fields)
         seed = specs[0].seeds[0]
         try:
             protocol(load_once(setup.dataset, root), seed=seed)

@@ -12,14 +12,14 @@ import torch
 from torch_geometric.data import Data
 
 import evengraph
+from evengraph.core.records import Record, mean_and_deviation
+from evengraph.core.task import Task
 from evengraph.experiment.environment import describe
 from evengraph.experiment.paper import paper_cell
-from evengraph.imbalance import IMBALANCES, Imbalance
-from evengraph.inspection.wiring import count_edges
+from evengraph.inspection.edges import count_edges
 from evengraph.methods import METHODS, Method
 from evengraph.metrics import evaluate, validation_score
-from evengraph.results import Record, mean_and_deviation
-from evengraph.task import Task
+from evengraph.splits import SPLITS, Imbalance
 from evengraph.training import Callback
 
 TUNED = {
@@ -53,7 +53,7 @@ class Run:
 
     def make_imbalance(self) -> Imbalance:
         """The protocol; raises ValueError for a field it refuses."""
-        protocol: Imbalance = IMBALANCES[self.imbalance](**self.imbalance_fields)
+        protocol: Imbalance = SPLITS[self.imbalance](**self.imbalance_fields)
         return protocol
 
     def make_method(self) -> Method:

@@ -9,13 +9,13 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Literal
 
-from evengraph.data.datasets import lookup
-from evengraph.experiment.command import known_method, parse_seeds
+from evengraph.datasets.registry import lookup
 from evengraph.experiment.fields import check_field, unknown
-from evengraph.experiment.lines import line_of
+from evengraph.experiment.parsing import known_method, parse_seeds
 from evengraph.experiment.presets import packaged
-from evengraph.imbalance import IMBALANCES
+from evengraph.experiment.toml_lines import line_of
 from evengraph.methods import METHODS
+from evengraph.splits import SPLITS
 
 EXPERIMENTS = ("table1", "table2", "table3", "figure2")
 BEYOND = ("newer", "publicstep", "publicraw", "unreal", "natural")
@@ -194,9 +194,9 @@ class _Reader:
             for name, given in (("dataset", None), ("imbalance", "step"))
         )
         self._try(lambda: lookup(dataset), (*where, "dataset"))
-        if imbalance not in IMBALANCES:
-            self._refuse(unknown("imbalance", imbalance, IMBALANCES), (*where, "imbalance"))
-        kind = IMBALANCES[imbalance]
+        if imbalance not in SPLITS:
+            self._refuse(unknown("imbalance", imbalance, SPLITS), (*where, "imbalance"))
+        kind = SPLITS[imbalance]
         given = {
             name: value for name, value in part.items() if name not in ("dataset", "imbalance")
         }

@@ -12,13 +12,13 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from evengraph.calibration import Calibrator, brier_score, expected_calibration_error
-from evengraph.imbalance import Imbalance
+from evengraph.core.task import Task
 from evengraph.methods import Method, fit_many
 from evengraph.metrics import evaluate, validation_score
-from evengraph.replicas import can_replicate
-from evengraph.task import Task
+from evengraph.metrics.calibration import Calibrator, brier_score, expected_calibration_error
+from evengraph.splits import Imbalance
 from evengraph.training import History
+from evengraph.training.batch.replicas import can_replicate
 
 EXPECTED = (ValueError, ArithmeticError, MemoryError, RuntimeError)
 """What a fit may fail with, so that the others go on."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evengraph.inspection.wiring import Bools, Ints
+from evengraph.inspection.edges import Bools, Ints
 
 Matrix = NDArray[Any]
 Floats = NDArray[np.float64]

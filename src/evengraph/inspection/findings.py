@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from shlex import quote
 
+from evengraph.inspection.edges import Components, Degrees, Edges
 from evengraph.inspection.features import Features
 from evengraph.inspection.labels import Homophily, Labels
 from evengraph.inspection.leaks import Leak
 from evengraph.inspection.reach import Reach
-from evengraph.inspection.wiring import Components, Degrees, Edges
 
 LEVELS = ("warning", "note", "good")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evengraph.inspection.wiring import Bools, Ints
+from evengraph.inspection.edges import Bools, Ints
 
 
 @dataclass(frozen=True, kw_only=True)

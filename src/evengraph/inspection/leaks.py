@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evengraph.inspection.edges import Ints
 from evengraph.inspection.features import Columns, Matrix
-from evengraph.inspection.telling import Told, group_numbers, sample_rows, what_tells
-from evengraph.inspection.wiring import Ints
+from evengraph.inspection.label_signal import Told, group_numbers, sample_rows, what_tells
 
 TELLS = 0.95  # share of the guessing error that a column must take away to be suspect
 LEAST_ROWS = 20  # fewer rows than this all look like ids

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evengraph.inspection.wiring import Bools, Ints, Wiring
+from evengraph.inspection.edges import Bools, Ints, Wiring
 
 Words = NDArray[np.uint64]
 BITS = 64

@@ -1,12 +1,13 @@
 """Methods, each one file behind the same `fit` and `predict_proba`."""
 
 from evengraph.methods.balancedsoftmax import BalancedSoftmax
-from evengraph.methods.base import Method
+from evengraph.methods.bases.method import Method
 from evengraph.methods.bat import BAT
 from evengraph.methods.boosting import Boosting
 from evengraph.methods.classbalanced import ClassBalanced
 from evengraph.methods.doublebalancing import DoubleBalancing
 from evengraph.methods.embedsmote import EmbedSMOTE
+from evengraph.methods.fitting import fit_many
 from evengraph.methods.focal import Focal
 from evengraph.methods.gcn import GCN
 from evengraph.methods.graphens import GraphENS
@@ -17,7 +18,6 @@ from evengraph.methods.imgagn import ImGAGN
 from evengraph.methods.labelpropagation import LabelPropagation
 from evengraph.methods.logitadjustment import LogitAdjustment
 from evengraph.methods.lte4g import LTE4G
-from evengraph.methods.many import fit_many
 from evengraph.methods.mlp import MLP
 from evengraph.methods.oversampling import Oversampling
 from evengraph.methods.pcsoftmax import PCSoftmax

@@ -9,10 +9,10 @@ from typing import final
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from evengraph.methods.labelled import LabelledMethod
-from evengraph.methods.margin import MarginMethod
+from evengraph.core.task import Task
+from evengraph.methods.bases.margin import MarginMethod
+from evengraph.methods.bases.supervised import LabelledMethod
 from evengraph.ops import log_sizes
-from evengraph.task import Task
 
 
 @final

@@ -8,14 +8,14 @@ from typing import final
 import torch
 from torch import Tensor
 
-from evengraph.methods.base import one_of
-from evengraph.methods.network import FreeMethod
+from evengraph.core.task import Task
+from evengraph.methods.bases.method import one_of
+from evengraph.methods.bases.network import FreeMethod
 from evengraph.metrics import validation_score
 from evengraph.ops import labelled_loss, undirected_adjacency
 from evengraph.ops.attach import Stacked
-from evengraph.ops.labelled import NAMED_LOSSES, NamedLoss
+from evengraph.ops.named_losses import NAMED_LOSSES, NamedLoss
 from evengraph.ops.virtual import Variant, VirtualNodes
-from evengraph.task import Task
 
 
 @final

@@ -12,12 +12,12 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 
-from evengraph.methods.base import Method, whole
+from evengraph.core.task import Task
+from evengraph.methods.bases.method import Method, whole
 from evengraph.metrics import validation_score
 from evengraph.nn.tracing import Contributions
 from evengraph.ops import Sparse, inverse_class_weights, undirected_adjacency
 from evengraph.ops.trees import Trees, coarsened, from_tables, tree_values
-from evengraph.task import Task
 
 CHUNK = 20  # rounds between two looks at the validation nodes
 BINS = 255  # distinct values of a column; to find them by weighted rows takes scikit-learn minutes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, final
 
-from evengraph.methods.doubly import DoublyBalanced
-from evengraph.methods.network import BackboneMethod
+from evengraph.methods.bases.network import BackboneMethod
+from evengraph.methods.bases.self_training import DoublyBalanced
 
 
 @final

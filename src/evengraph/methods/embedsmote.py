@@ -11,13 +11,13 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 
-from evengraph.methods.base import whole
-from evengraph.methods.folder import packed, unpack
-from evengraph.methods.network import BackboneMethod, Inputs
+from evengraph.core.task import Task
+from evengraph.methods.bases.method import whole
+from evengraph.methods.bases.model_folder import packed, unpack
+from evengraph.methods.bases.network import BackboneMethod, Inputs
 from evengraph.metrics import validation_score
 from evengraph.nn import CONVS, relu_dropout
 from evengraph.ops import Sparse, class_shares, copies_of_rare, interpolate, rare_classes
-from evengraph.task import Task
 
 
 @final

@@ -8,10 +8,10 @@ from typing import final
 
 from torch import Tensor
 
-from evengraph.methods.base import at_least
-from evengraph.methods.labelled import LabelledMethod
+from evengraph.core.task import Task
+from evengraph.methods.bases.method import at_least
+from evengraph.methods.bases.supervised import LabelledMethod
 from evengraph.ops import focal_cross_entropy, inverse_class_weights
-from evengraph.task import Task
 
 
 @final

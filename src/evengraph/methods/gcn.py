@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
-from evengraph.methods.base import BACKBONE_TITLES
-from evengraph.methods.labelled import LabelledMethod
+from evengraph.methods.bases.method import BACKBONE_TITLES
+from evengraph.methods.bases.supervised import LabelledMethod
 
 
 @final

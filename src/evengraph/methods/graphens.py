@@ -11,9 +11,10 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, dropout, log_softmax
 from torch_geometric.data import Data
 
-from evengraph.methods.base import fraction, one_of, whole
-from evengraph.methods.folder import packed, unpack
-from evengraph.methods.margin import WARMUP, MarginMethod
+from evengraph.core.task import Task
+from evengraph.methods.bases.margin import WARMUP, MarginMethod
+from evengraph.methods.bases.method import fraction, one_of, whole
+from evengraph.methods.bases.model_folder import packed, unpack
 from evengraph.metrics import validation_score
 from evengraph.nn import BACKBONES, PYG_CONVS, Backbone
 from evengraph.ops import (
@@ -27,7 +28,6 @@ from evengraph.ops import (
 from evengraph.ops.pairs import Pairs, draw_pairs
 from evengraph.ops.propagate import from_scipy
 from evengraph.ops.virtual import VirtualNodes
-from evengraph.task import Task
 
 
 @final

@@ -12,15 +12,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from evengraph.methods.base import at_least, fraction, whole
-from evengraph.methods.network import FreeMethod
+from evengraph.core.task import Task
+from evengraph.methods.bases.method import at_least, fraction, whole
+from evengraph.methods.bases.network import FreeMethod
 from evengraph.metrics import validation_score
 from evengraph.ops import Attached, closed, normalised, sample_neighbours, undirected_adjacency
 from evengraph.ops.attach import Stacked
 from evengraph.ops.pagerank import pagerank_rows
 from evengraph.ops.pairs import Pairs, draw_members, draw_pairs
 from evengraph.ops.propagate import from_scipy
-from evengraph.task import Task
 
 
 @final

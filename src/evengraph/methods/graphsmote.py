@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from evengraph.methods.base import at_least, one_of, whole
-from evengraph.methods.network import BackboneMethod
+from evengraph.core.task import Task
+from evengraph.methods.bases.method import at_least, one_of, whole
+from evengraph.methods.bases.network import BackboneMethod
 from evengraph.metrics import validation_score
 from evengraph.nn import EdgeDecoder, Reconstruction
 from evengraph.ops import (
@@ -24,7 +25,6 @@ from evengraph.ops import (
     undirected_adjacency,
 )
 from evengraph.ops.propagate import row_entries, take
-from evengraph.task import Task
 
 
 @final

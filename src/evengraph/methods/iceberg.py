@@ -8,9 +8,9 @@ from typing import Any, final
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from evengraph.methods.base import fraction, whole
-from evengraph.methods.doubly import DoublyBalanced
-from evengraph.methods.network import Inputs
+from evengraph.methods.bases.method import fraction, whole
+from evengraph.methods.bases.network import Inputs
+from evengraph.methods.bases.self_training import DoublyBalanced
 from evengraph.nn import PlainNetwork
 from evengraph.ops.attach import Propagation
 

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from evengraph.methods.base import at_least, whole
-from evengraph.methods.network import BackboneMethod
+from evengraph.core.task import Task
+from evengraph.methods.bases.method import at_least, whole
+from evengraph.methods.bases.network import BackboneMethod
 from evengraph.metrics import validation_score
 from evengraph.nn import CONVS, GraphClassifier, GraphNetwork
 from evengraph.ops import Attached, Sparse, closed, rare_classes, undirected_adjacency
 from evengraph.ops.attach import Stacked
-from evengraph.task import Task
 
 WIDTH = 200  # of the generators' hidden layers
 REAL, FAKE = 0, 1

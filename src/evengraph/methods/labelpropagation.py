@@ -11,12 +11,12 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 from torch_geometric.data import Data
 
-from evengraph.methods.base import Method
+from evengraph.core.task import Task
+from evengraph.methods.bases.method import Method
 from evengraph.metrics import validation_score
 from evengraph.nn.tracing import Contributions
 from evengraph.ops import Sparse, normalised, unchanged, undirected_adjacency
 from evengraph.ops.signature import feature_signatures
-from evengraph.task import Task
 
 LEAST = 1e-30  # of a class that did not reach a node: its logarithm is finite
 

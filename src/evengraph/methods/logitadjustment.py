@@ -7,8 +7,8 @@ from typing import final
 
 from torch import Tensor
 
-from evengraph.methods.base import at_least
-from evengraph.methods.labelled import LabelledMethod
+from evengraph.methods.bases.method import at_least
+from evengraph.methods.bases.supervised import LabelledMethod
 from evengraph.ops import log_sizes
 
 

@@ -13,9 +13,10 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, kl_div, log_softmax, normalize
 from torch_geometric.data import Data
 
-from evengraph.methods.base import at_least, whole
-from evengraph.methods.folder import packed, unpack
-from evengraph.methods.network import Inputs, NetworkMethod
+from evengraph.core.task import Task
+from evengraph.methods.bases.method import at_least, whole
+from evengraph.methods.bases.model_folder import packed, unpack
+from evengraph.methods.bases.network import Inputs, NetworkMethod
 from evengraph.metrics import score_of, validation_score
 from evengraph.nn import EdgeDecoder, GraphClassifier, Reconstruction
 from evengraph.ops import (
@@ -25,7 +26,6 @@ from evengraph.ops import (
     undirected_adjacency,
 )
 from evengraph.ops.propagate import from_scipy
-from evengraph.task import Task
 
 RECONSTRUCTION_WEIGHT = 1e-6
 EXPERT_PATIENCE = 299  # the public code stops when 300 epochs have passed, we when they are over

@@ -9,9 +9,9 @@ import scipy.sparse as sp
 from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 
-from evengraph.methods.network import NetworkMethod
+from evengraph.core.task import Task
+from evengraph.methods.bases.network import NetworkMethod
 from evengraph.ops import Sparse
-from evengraph.task import Task
 
 
 @final

@@ -7,7 +7,7 @@ from typing import final
 
 from torch import Tensor
 
-from evengraph.methods.enlarged import EnlargedGraph
+from evengraph.methods.bases.oversampled import EnlargedGraph
 from evengraph.ops import Copies
 
 

@@ -7,7 +7,7 @@ from typing import final
 
 from torch import Tensor
 
-from evengraph.methods.labelled import LabelledMethod
+from evengraph.methods.bases.supervised import LabelledMethod
 from evengraph.ops import log_sizes
 
 

@@ -8,12 +8,12 @@ from typing import final
 
 from torch import Tensor
 
-from evengraph.methods.base import at_least, one_of
-from evengraph.methods.labelled import LabelledMethod
-from evengraph.methods.margin import MarginMethod
+from evengraph.core.task import Task
+from evengraph.methods.bases.margin import MarginMethod
+from evengraph.methods.bases.method import at_least, one_of
+from evengraph.methods.bases.supervised import LabelledMethod
 from evengraph.ops import class_loss, conflict_weights, undirected_adjacency
-from evengraph.ops.labelled import CLASS_LOSSES, ClassLoss
-from evengraph.task import Task
+from evengraph.ops.named_losses import CLASS_LOSSES, ClassLoss
 
 
 @final

@@ -8,8 +8,8 @@ from typing import final
 import torch
 from torch import Tensor
 
-from evengraph.methods.base import at_least, whole
-from evengraph.methods.labelled import LabelledMethod
+from evengraph.methods.bases.method import at_least, whole
+from evengraph.methods.bases.supervised import LabelledMethod
 from evengraph.ops import inverse_class_weights, rare_classes
 
 

@@ -8,9 +8,9 @@ from typing import final
 import torch
 from torch import Tensor
 
-from evengraph.methods.enlarged import EnlargedGraph
+from evengraph.core.rng import generator
+from evengraph.methods.bases.oversampled import EnlargedGraph
 from evengraph.ops import Copies, class_shares, interpolate
-from evengraph.rng import generator
 
 
 @final

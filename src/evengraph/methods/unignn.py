@@ -13,9 +13,19 @@ from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
-from evengraph.methods.base import Fit, Method, at_least, fraction, one_of, same_graph, whole
-from evengraph.methods.folder import packed, unpack
-from evengraph.methods.unified_replicas import UnifiedReplicas, UnifiedRun
+from evengraph.core.rng import seeded
+from evengraph.core.task import Task
+from evengraph.methods.bases.method import (
+    Fit,
+    Method,
+    at_least,
+    fraction,
+    one_of,
+    same_graph,
+    whole,
+)
+from evengraph.methods.bases.model_folder import packed, unpack
+from evengraph.methods.bases.unified_batch import UnifiedReplicas, UnifiedRun
 from evengraph.metrics import validation_score
 from evengraph.nn import Connectivity, UnifiedNetwork
 from evengraph.nn.tracing import Contributions, trace_unified
@@ -35,8 +45,6 @@ from evengraph.ops import (
     unchanged,
 )
 from evengraph.ops.propagate import to_scipy
-from evengraph.rng import seeded
-from evengraph.task import Task
 from evengraph.training import History
 
 MAY_DIFFER = {

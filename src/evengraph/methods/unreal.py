@@ -11,9 +11,10 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 from torch_geometric.data import Data
 
-from evengraph.methods.base import Method, at_least, fraction, one_of, whole
-from evengraph.methods.folder import packed, unpack
-from evengraph.methods.network import Inputs
+from evengraph.core.task import Task
+from evengraph.methods.bases.method import Method, at_least, fraction, one_of, whole
+from evengraph.methods.bases.model_folder import packed, unpack
+from evengraph.methods.bases.network import Inputs
 from evengraph.metrics import validation_score
 from evengraph.nn import BACKBONES, CONVS, Backbone
 from evengraph.ops import (
@@ -27,7 +28,6 @@ from evengraph.ops import (
 )
 from evengraph.ops.attach import Propagation
 from evengraph.ops.propagate import Normalisation
-from evengraph.task import Task
 
 
 @final

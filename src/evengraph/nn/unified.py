@@ -18,10 +18,10 @@ from evengraph.ops import (
     prepare_clusters,
     semantic_propagate,
 )
-from evengraph.ops.between import Between, Subset, semantic_rows
-from evengraph.ops.pieces import Pieces
 from evengraph.ops.propagate import has_kernels, product
+from evengraph.ops.row_chunks import Pieces
 from evengraph.ops.semantic import propagated
+from evengraph.ops.subset_products import Between, Subset, semantic_rows
 
 FindClusters = Callable[[int, "Tensor | Sparse"], Clusters]
 """Gives the clusters of a layer, which has these embeddings as its input."""

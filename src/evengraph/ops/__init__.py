@@ -3,7 +3,6 @@
 from evengraph.ops.attach import Attached, Repeated
 from evengraph.ops.conflict import conflict_weights
 from evengraph.ops.kmeans import cluster_means, kmeans, nearest_mean
-from evengraph.ops.labelled import class_loss, labelled_loss
 from evengraph.ops.links import Links, attend, links_of
 from evengraph.ops.losses import (
     balanced_softmax,
@@ -16,6 +15,7 @@ from evengraph.ops.losses import (
     logit_adjusted,
 )
 from evengraph.ops.margins import soft_labels, topology_margins
+from evengraph.ops.named_losses import class_loss, labelled_loss
 from evengraph.ops.pagerank import personalised_pagerank
 from evengraph.ops.propagate import (
     Sparse,

@@ -8,8 +8,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from evengraph.ops.between import Between
 from evengraph.ops.propagate import Normalisation, Sparse, scatter_sum, take
+from evengraph.ops.subset_products import Between
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,9 +11,9 @@ import math
 import torch
 from torch import Tensor
 
+from evengraph.core.rng import generator
 from evengraph.ops.propagate import Sparse, csr, product, row_entries
 from evengraph.ops.semantic import prepare_clusters
-from evengraph.rng import generator
 
 CHUNK = 2**24  # distances held at a time
 

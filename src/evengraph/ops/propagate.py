@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from evengraph.ops.pieces import Pieces, cut, cut_evenly
+from evengraph.ops.row_chunks import Pieces, cut, cut_evenly
 
 Normalisation = Literal["symmetric", "row"]
 

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from evengraph.ops.pieces import Pieces, cut_evenly
 from evengraph.ops.propagate import csr, has_kernels, product
+from evengraph.ops.row_chunks import Pieces, cut_evenly
 
 
 class Clusters(NamedTuple):
@@ -111,7 +111,7 @@ def propagated(x: Tensor, clusters: Clusters, output: Tensor | None = None) -> T
         x = x.contiguous()
     sums = product(members, x, pieces)  # (K, d)
     if kernels:
-        from evengraph.ops.spread import spread
+        from evengraph.kernels.cluster_gather import spread
 
         if output is None:
             output = torch.empty(x.shape, dtype=x.dtype, device=x.device)

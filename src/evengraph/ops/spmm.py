@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from evengraph.ops.pieces import Pieces
+from evengraph.ops.row_chunks import Pieces
 
 WIDEST = 128  # columns of a block
 SHORT_ROWS = 32  # entries; with fewer, more products share the reading of them

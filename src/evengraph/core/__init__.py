@@ -1,0 +1,1 @@
+"""What every room stands on: tasks, seeds, records, the store, atomic file writes."""

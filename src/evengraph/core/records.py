@@ -1,0 +1,49 @@
+"""Record: the result of one run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from statistics import fmean, pstdev
+from typing import Any
+
+HEADLINE = ("balanced_accuracy", "macro_f1", "g_mean")
+"""The metrics of the paper's tables."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """What one run gave: a method, a task, a seed. Metrics in percent.
+
+    Shapes:
+        per_class: lists of length C
+        confusion_matrix: (C, C), rows are true classes
+        history: lists with one entry an epoch, of its main stage
+    """
+
+    seed: int
+    metrics: dict[str, float]
+    per_class: dict[str, list[float]]
+    confusion_matrix: list[list[int]]
+    history: dict[str, list[float]]
+    validation: float
+    best_epoch: int
+    epochs: int
+    seconds: float
+    interrupted: bool = False
+    stages: int = 1
+
+    def as_dict(self) -> dict[str, Any]:
+        """The record as JSON can hold it."""
+        return asdict(self)
+
+
+def mean_and_deviation(records: Sequence[Record]) -> tuple[dict[str, float], dict[str, float]]:
+    """Mean and population deviation of every metric over runs, as the paper reports them."""
+    names = records[0].metrics
+    columns = {name: [record.metrics[name] for record in records] for name in names}
+    mean = {name: fmean(values) for name, values in columns.items()}
+    # pstdev fails on NaN, which stands for a metric that a test set leaves undefined
+    std = {n: pstdev(v) if math.isfinite(mean[n]) else math.nan for n, v in columns.items()}
+    return mean, std

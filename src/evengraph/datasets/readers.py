@@ -1,0 +1,198 @@
+"""From the bytes of raw files to a graph, one reader per file format.
+
+Readers get bytes that have passed their hash check already, so what is unpickled is exactly what
+was checked. Edges come out in the order that PyTorch Geometric's own classes give them.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
+from importlib import resources
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+from torch_geometric.data import Data
+
+from evengraph.datasets.registry import DATASETS, Form
+from evengraph.datasets.verify import DataMismatch
+
+__all__ = ["READERS", "read"]
+
+Contents = Mapping[str, bytes]
+Ints = NDArray[np.int64]
+
+
+def read(form: Form, contents: Contents, where: str) -> Data:
+    """Turn checked bytes into a graph.
+
+    Args:
+        form: Says which reader understands the files.
+        contents: File name to bytes, hashes already compared.
+        where: How to call the files when they cannot be read.
+
+    Shapes:
+        x: (N, F), float32
+        edge_index: (2, E), int64
+        y: (N,), int64
+    """
+    try:
+        return READERS[form.reader](contents)
+    except (KeyError, IndexError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataMismatch(f"{where} cannot be read as {form.reader}: {error}.") from error
+
+
+def _planetoid(contents: Contents) -> Data:
+    """Eight files by Yang et al.: known part, test part, adjacency lists, test positions."""
+    parts = {name.split(".", 2)[2]: content for name, content in contents.items()}
+    test = np.array(parts.pop("test.index").split(), dtype=np.int64)
+    part = {name: _unpickle(content) for name, content in parts.items()}
+    num_known, num_features = part["allx"].shape
+    # CiteSeer's test positions have gaps: 15 papers without words, links and label. They keep a
+    # zero row, whose argmax makes them class 0, as everywhere else in the literature.
+    num_nodes = int(test.max()) + 1
+    x = np.zeros((num_nodes, num_features), dtype=np.float32)
+    x[:num_known] = part["allx"].toarray()
+    x[test] = part["tx"].toarray()
+    one_hot = np.zeros((num_nodes, part["ally"].shape[1]), dtype=np.int64)
+    one_hot[:num_known] = part["ally"]
+    one_hot[test] = part["ty"]
+
+    graph: dict[int, list[int]] = part["graph"]
+    degrees = [len(neighbours) for neighbours in graph.values()]
+    source = np.repeat(np.fromiter(graph, dtype=np.int64), degrees)
+    target = np.fromiter((node for row in graph.values() for node in row), dtype=np.int64)
+    return _public_split(
+        x, _by_target(source, target, num_nodes), one_hot.argmax(axis=1), len(part["y"]), test
+    )
+
+
+def _linqs_cora(contents: Contents) -> Data:
+    """Cora as two text files, put into Planetoid's order.
+
+    Both sources hold the same 2708 papers with the same word columns. `cora_order.npy` says which
+    line of `cora.content` is which Planetoid node; papers with equal words were told apart by their
+    neighbours, and the few that share those too can be swapped without changing the graph.
+    """
+    lines = contents["cora.content"].split(b"\n")
+    rows = [line.strip().split(b"\t", 1) for line in lines if line.strip()]
+    words_and_label = [rest.rsplit(b"\t", 1) for _, rest in rows]
+    # every word is one character, 0 or 1, so words stand at the even positions
+    words = np.stack([np.frombuffer(words, dtype=np.uint8)[::2] for words, _ in words_and_label])
+    number = {name.replace(" ", "_"): i for i, name in enumerate(DATASETS["cora"].class_names)}
+    labels = np.array([number[label.decode()] for _, label in words_and_label])
+
+    order = _cora_order()  # Planetoid node -> line
+    position = np.empty_like(order)
+    position[order] = np.arange(len(order))
+    node_of = {paper: int(position[line]) for line, (paper, _) in enumerate(rows)}
+    pairs = np.array([node_of[paper] for paper in contents["cora.cites"].split()]).reshape(-1, 2)
+    both = np.concatenate([pairs, pairs[:, ::-1]])
+    x = (words[order] == ord("1")).astype(np.float32)
+    edge_index = _by_target(both[:, 0], both[:, 1], len(order))
+    return _public_split(x, edge_index, labels[order], 140, np.arange(1708, 2708))
+
+
+def _csr_npz(contents: Contents) -> Data:
+    """Adjacency and features as two CSR matrices (Shchur et al.; Bojchevski and Günnemann)."""
+    part = _arrays(contents, "labels", *(f"{m}_{k}" for m in ("adj", "attr") for k in _CSR_KEYS))
+    attributes, adjacency = _csr(part, "attr"), _csr(part, "adj").tocoo()
+    attributes.sum_duplicates()
+    attributes.data = np.where(attributes.data > 0, 1, attributes.data)  # words count once
+    apart = adjacency.row != adjacency.col
+    pairs = np.stack([adjacency.row[apart], adjacency.col[apart]])
+    edge_index = _undirected(pairs, adjacency.shape[0])
+    return _data(attributes.astype(np.float32).toarray(), edge_index, part["labels"])
+
+
+def _edge_list_npz(contents: Contents) -> Data:
+    """Platonov et al.: a list of pairs. Their ten splits are left out, we draw our own."""
+    part = _arrays(contents, "node_features", "node_labels", "edges")
+    edge_index = _undirected(part["edges"].T, len(part["node_labels"]))
+    return _data(part["node_features"], edge_index, part["node_labels"])
+
+
+def _array_npz(contents: Contents) -> Data:
+    """The plainest form: x, edge_index and y under these names."""
+    part = _arrays(contents, "x", "edge_index", "y")
+    edge_index = _undirected(part["edge_index"], len(part["y"]))
+    return _data(part["x"], edge_index, part["y"])
+
+
+READERS: dict[str, Callable[[Contents], Data]] = {
+    "planetoid": _planetoid,
+    "linqs_cora": _linqs_cora,
+    "csr_npz": _csr_npz,
+    "edge_list_npz": _edge_list_npz,
+    "array_npz": _array_npz,
+}
+
+_CSR_KEYS = ("data", "indices", "indptr", "shape")
+
+
+def _unpickle(content: bytes) -> Any:
+    with warnings.catch_warnings():
+        # written by Python 2 with module names that SciPy and NumPy have since moved
+        warnings.simplefilter("ignore")
+        return pickle.loads(content, encoding="latin1")
+
+
+def _arrays(contents: Contents, *keys: str) -> dict[str, NDArray[Any]]:
+    (content,) = contents.values()
+    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+        return {key: archive[key] for key in keys}
+
+
+def _csr(part: Mapping[str, NDArray[Any]], matrix: str) -> Any:
+    data, indices, indptr, shape = (part[f"{matrix}_{key}"] for key in _CSR_KEYS)
+    return sp.csr_matrix((data, indices, indptr), tuple(int(side) for side in shape))
+
+
+def _cora_order() -> Ints:
+    with resources.files(__package__).joinpath("cora_order.npy").open("rb") as file:
+        order: Ints = np.load(file, allow_pickle=False).astype(np.int64)
+    return order
+
+
+def _by_target(source: Ints, target: Ints, num_nodes: int) -> Ints:
+    """Drop self-loops and repeats; sort by target, then source, as Planetoid's class does."""
+    apart = source != target
+    keys = np.unique(target[apart] * num_nodes + source[apart])
+    return np.stack([keys % num_nodes, keys // num_nodes])
+
+
+def _undirected(pairs: NDArray[Any], num_nodes: int) -> Ints:
+    """Add the other direction, drop repeats; sort by source, then target."""
+    row, col = pairs.astype(np.int64)
+    if pairs.size and not 0 <= pairs.min() <= pairs.max() < num_nodes:
+        raise ValueError(f"an edge names a node outside 0 to {num_nodes - 1}")
+    keys = np.unique(np.concatenate([row * num_nodes + col, col * num_nodes + row]))
+    return np.stack([keys // num_nodes, keys % num_nodes])
+
+
+def _data(x: NDArray[Any], edge_index: Ints, y: NDArray[Any]) -> Data:
+    return Data(
+        x=torch.from_numpy(np.ascontiguousarray(x, dtype=np.float32)),
+        edge_index=torch.from_numpy(np.ascontiguousarray(edge_index, dtype=np.int64)),
+        y=torch.from_numpy(np.ascontiguousarray(y, dtype=np.int64)),
+    )
+
+
+def _public_split(
+    x: NDArray[np.float32], edge_index: Ints, y: Ints, num_train: int, test: Ints
+) -> Data:
+    """Planetoid's split: the first nodes train, the next 500 validate, a list tests."""
+    data = _data(x, edge_index, y)
+    for name in ("train_mask", "val_mask", "test_mask"):
+        data[name] = torch.zeros(len(y), dtype=torch.bool)
+    data.train_mask[:num_train] = True
+    data.val_mask[num_train : num_train + 500] = True
+    data.test_mask[torch.from_numpy(test)] = True
+    return data

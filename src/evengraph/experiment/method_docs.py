@@ -1,0 +1,82 @@
+"""Methods in words, read from their docstrings: what `evengraph methods` shows."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+from inspect import cleandoc
+
+from evengraph.methods import METHODS
+from evengraph.methods.bases.method import Method
+
+SECTION = re.compile(r"^(Args|Shapes|Cost|Departs|Reference):$", flags=re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Description:
+    """A method for people.
+
+    Args:
+        name: What to write after --method.
+        title: The name in the literature.
+        idea: One line.
+        cost: Time in nodes, edges and width.
+        reference: Where it comes from.
+        fields: Its settings with their defaults, those of all methods last.
+        meanings: What each of them is for.
+        text: What the docstring says besides.
+    """
+
+    name: str
+    title: str
+    idea: str
+    cost: str
+    reference: str
+    fields: dict[str, object]
+    meanings: dict[str, str]
+    text: str
+
+
+def describe_method(name: str) -> Description:
+    """Take a method's docstring apart."""
+    cls = METHODS[name]
+    sections = _sections(cls)
+    meanings: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        if issubclass(base, Method):
+            meanings |= _meanings(_sections(base).get("Args", ""))
+    every = {item.name: item.default for item in fields(cls)}
+    shared = {name: every[name] for name in training_fields()}
+    own = {name: default for name, default in every.items() if name not in shared}
+    departs = [f"Departs:{sections['Departs']}".rstrip()] if "Departs" in sections else []
+    return Description(
+        name=name,
+        title=cls.title,
+        idea=sections[""].partition("\n")[0],
+        cost=_joined(sections["Cost"]),
+        reference=_joined(sections["Reference"]),
+        fields=own | shared,
+        meanings=meanings,
+        text="\n\n".join([sections[""].strip(), *departs]),
+    )
+
+
+def _sections(cls: type) -> dict[str, str]:
+    """The parts of a docstring by title; what stands before them has none."""
+    parts = SECTION.split(cleandoc(cls.__doc__ or ""))
+    return {"": parts[0]} | dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def _meanings(text: str) -> dict[str, str]:
+    """What an Args section says of each field."""
+    found = re.findall(r"^    (\w+): (.*(?:\n        .*)*)", text, flags=re.MULTILINE)
+    return {name: _joined(meaning) for name, meaning in found}
+
+
+def training_fields() -> dict[str, object]:
+    """The settings that all methods share, with their defaults."""
+    return {item.name: item.default for item in fields(Method)}
+
+
+def _joined(text: str) -> str:
+    return " ".join(text.split())

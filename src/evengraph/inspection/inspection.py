@@ -1,0 +1,209 @@
+"""inspect_graph: look at a graph before anything is trained on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from evengraph.inspection.edges import (
+    Bools,
+    Components,
+    Degrees,
+    Edges,
+    Ints,
+    component_of,
+    count_components,
+    count_degrees,
+    wire,
+)
+from evengraph.inspection.features import Features, Matrix, measure_features
+from evengraph.inspection.findings import Finding, find, recommend
+from evengraph.inspection.labels import Homophily, Labels, count_labels, measure_homophily
+from evengraph.inspection.leaks import Leak, leaks_in_features, leaks_in_table
+from evengraph.inspection.reach import Reach, measure_reach
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inspection:
+    """What a look at a graph found.
+
+    Args:
+        name: Name of the graph, empty when it has none.
+        num_nodes: Number of nodes.
+        labels: Class sizes.
+        homophily: Whether neighbours share a class.
+        edges: How the edges were listed.
+        degrees: How many neighbours nodes have.
+        components: Parts that no edge joins.
+        reach: How far nodes lie from labelled ones.
+        features: What the columns of x hold.
+        leaks: Columns that should not be among the features.
+        findings: The same in sentences, each good, a note or a warning; the gravest first.
+        recommendation: What to do, in a few sentences.
+    """
+
+    name: str
+    num_nodes: int
+    labels: Labels
+    homophily: Homophily
+    edges: Edges
+    degrees: Degrees
+    components: Components
+    reach: Reach
+    features: Features
+    leaks: tuple[Leak, ...]
+    findings: tuple[Finding, ...]
+    recommendation: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The inspection as JSON can hold it; what is undefined is None."""
+        from evengraph import __version__
+
+        found: dict[str, Any] = _plain({"schema": SCHEMA, "evengraph": __version__, **asdict(self)})
+        return found
+
+
+def inspect_graph(
+    graph: Data,
+    *,
+    labelled: Tensor | None = None,
+    hops: int = 4,
+    table: Any = None,
+    label: str | None = None,
+    id: str | None = None,
+    class_names: Sequence[str] | None = None,
+    hashed: Any = None,
+) -> Inspection:
+    """Look at classes, edges, reach and features of a graph, and say what they mean.
+
+    Every step is sparse and linear in nodes, edges and entries of x; edges count in both
+    directions, whichever they were listed in.
+
+    Args:
+        graph: Edges `edge_index`, labels `y` with -1 for unlabelled, and features `x` if any.
+        labelled: The nodes whose label may be used; by default all that have one.
+        hops: How far from labelled nodes to look.
+        table: The nodes as a pandas DataFrame, if x was made of one, to name leaks as it does.
+        label: Name of its label column; needed with a table.
+        id: Name of its id column.
+        class_names: A name for each class; by default the graph's own.
+        hashed: Which features are buckets of hashed words, as `FeatureEncoder.hashed` says.
+
+    Shapes:
+        graph.x: (N, F), graph.edge_index: (2, E), graph.y: (N,)
+        labelled: bool, (N,); hashed: bool, (F,)
+    """
+    labels, known = _labels(graph, labelled)
+    names = _class_names(graph, class_names, labels)
+    wiring, edges = wire(_numpy(graph.edge_index), len(labels))
+    component = component_of(wiring)
+    x = _features(graph)
+    words = None if hashed is None else np.asarray(hashed, dtype=bool)
+    if words is not None and words.shape != x.shape[1:]:
+        raise ValueError(f"hashed must be of shape {x.shape[1:]}, got {words.shape}.")
+    features, columns = measure_features(x, labels, known, len(names), words)
+    leaks: list[Leak] = []
+    if table is not None:
+        if label is None:
+            raise ValueError("label must name the label column of the table, got None.")
+        leaks = leaks_in_table(table, label, id)
+    if not leaks:  # a leaky column of the table would only be found again, under another name
+        seen = np.where(known, labels, -1)
+        leaks = leaks_in_features(x, columns, seen, names, _feature_names(graph, x.shape[1]))
+    parts: dict[str, Any] = {
+        "labels": count_labels(labels, known, names),
+        "homophily": measure_homophily(wiring.pairs, labels, known, len(names)),
+        "edges": edges,
+        "degrees": count_degrees(wiring),
+        "components": count_components(component, known),
+        "reach": measure_reach(wiring, component, labels, known, len(names), hops),
+        "features": features,
+        "leaks": tuple(leaks),
+    }
+    return Inspection(
+        name=str(graph.name) if "name" in graph else "",
+        num_nodes=len(labels),
+        **parts,
+        findings=find(**parts),
+        recommendation=recommend(
+            parts["labels"], parts["homophily"], parts["reach"], parts["leaks"], label
+        ),
+    )
+
+
+def _labels(graph: Data, labelled: Tensor | None) -> tuple[Ints, Bools]:
+    """The label of each node, and whether it may be used."""
+    if graph.edge_index is None:
+        raise ValueError("graph.edge_index must hold the edges; this graph has none.")
+    num_nodes = graph.num_nodes
+    if not num_nodes:
+        raise ValueError("The graph has no nodes.")
+    if graph.y is None or graph.y.shape != (num_nodes,):
+        raise ValueError(f"graph.y must hold one label for each of the {num_nodes} nodes.")
+    labels = _numpy(graph.y).astype(np.int64)
+    if labels.min() < -1:
+        raise ValueError(f"labels must be -1 for unlabelled or a class, got {labels.min()}.")
+    known = labels >= 0
+    if labelled is not None:
+        if labelled.dtype != torch.bool or labelled.shape != (num_nodes,):
+            raise ValueError(
+                f"labelled must be a bool mask of shape ({num_nodes},), "
+                f"got {labelled.dtype} of shape {tuple(labelled.shape)}."
+            )
+        known &= _numpy(labelled)
+    if not known.any():
+        raise ValueError(
+            "No node has a label: name the column with the classes (label=..., --label), or label "
+            "some nodes."
+        )
+    return labels, known
+
+
+def _class_names(graph: Data, given: Sequence[str] | None, labels: Ints) -> list[str]:
+    number = int(labels.max()) + 1
+    names = given if given is not None else graph.class_names if "class_names" in graph else None
+    if not names:
+        return [f"class {label}" for label in range(number)]
+    if len(names) < number:
+        raise ValueError(f"class_names must hold {number} names, got {len(names)}.")
+    return [str(name) for name in names]
+
+
+def _feature_names(graph: Data, width: int) -> list[str]:
+    names = graph.feature_names if "feature_names" in graph else None
+    return [str(name) for name in names] if names and len(names) == width else []
+
+
+def _features(graph: Data) -> Matrix:
+    """The features as an array; a graph without them has a matrix without columns."""
+    x = graph.x
+    if x is None:
+        return np.zeros((graph.num_nodes, 0), dtype=np.float32)
+    if x.layout != torch.strided or x.dim() != 2 or len(x) != graph.num_nodes:
+        raise ValueError(
+            f"graph.x must be a dense matrix with {graph.num_nodes} rows, "
+            f"got {x.layout} of shape {tuple(x.shape)}."
+        )
+    if x.dtype in (torch.float16, torch.bfloat16):  # NumPy has no bfloat16 and is slow with half
+        x = x.float()
+    return _numpy(x)
+
+
+def _numpy(tensor: Tensor) -> Matrix:
+    found: Matrix = tensor.detach().cpu().numpy()
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """Lists for tuples, all the way down."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,1 @@
+"""CUDA and Triton code, and batched variants of operations."""

@@ -1,0 +1,81 @@
+"""MarginMethod: methods that TAM can be added to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from evengraph.core.task import Task
+from evengraph.methods.bases.method import Method, at_least, one_of
+from evengraph.ops import normalised, soft_labels, topology_margins, undirected_adjacency
+
+WARMUP = 5
+"""Epochs before predictions are good enough to take margins from."""
+
+
+@dataclass(kw_only=True)
+class MarginMethod(Method):
+    """A method whose logits TAM may adjust in training, node by node.
+
+    TAM (topology-aware margins) looks at the classes around each labelled node, known or
+    predicted. A node with more of another class around it than is usual in its own is a poor
+    example against that class: in training it need not be told from it by as much. Otherwise
+    what favours rare classes makes them claim too many nodes of others. Predictions take the
+    logits as they are.
+
+    Args:
+        margin: `tam`, or `none` for the method alone.
+        tam_connectivity: Strength of the margin by how connected a node is (the paper's alpha).
+        tam_distribution: Strength of that by the distribution of classes around it (beta).
+        tam_temperature: How sharp predictions are for this (phi); rare classes are smoothed more.
+
+    Reference:
+        Song, Park and Yang, "TAM: Topology-Aware Margin Loss for Class-Imbalanced Node
+        Classification", ICML 2022.
+    """
+
+    margin: Literal["none", "tam"] = "none"
+    tam_connectivity: float = 2.5
+    tam_distribution: float = 0.5
+    tam_temperature: float = 1.2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("margin", self.margin, ("none", "tam"))
+        at_least("tam_connectivity", self.tam_connectivity, 0)
+        at_least("tam_distribution", self.tam_distribution, 0)
+        if not self.tam_temperature > 0:
+            raise ValueError(f"tam_temperature must be above 0, got {self.tam_temperature}.")
+
+    def _margins(self, task: Task) -> Callable[[Tensor], Tensor]:
+        """What to add to the logits of the labelled nodes, (n, C), from those of all nodes."""
+        graph, nodes = task.graph, task.train_nodes
+        labels, counts = graph.y[nodes], task.class_counts
+        nothing = torch.zeros((), device=graph.x.device)
+        if self.margin == "none":
+            return lambda logits: nothing
+        matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
+        around = normalised(matrix, graph.x.device, how="row").rows(nodes)
+        epochs = 0
+
+        def margins(logits: Tensor) -> Tensor:
+            nonlocal epochs
+            epochs += 1
+            if epochs <= WARMUP:
+                return nothing
+            classes = self._soft_labels(logits, nodes, labels, counts)
+            return self._adjusted(around @ classes, labels)
+
+        return margins
+
+    def _soft_labels(self, logits: Tensor, nodes: Tensor, labels: Tensor, counts: Tensor) -> Tensor:
+        """What each node is taken for: its label, or a smoothed prediction, (N, C)."""
+        return soft_labels(logits.detach(), nodes, labels, counts, self.tam_temperature)
+
+    def _adjusted(self, around: Tensor, labels: Tensor) -> Tensor:
+        """Margins from the distributions of classes around labelled nodes, (n, C)."""
+        return topology_margins(around, labels, self.tam_connectivity, self.tam_distribution)

@@ -1,0 +1,175 @@
+"""A model's folder: what it is in JSON, its tensors in safetensors, whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from torch import Tensor, nn
+
+from evengraph.core.files import numbers_on_one_line, write_whole
+
+FORMAT = 1
+"""Raised when an older evengraph could no longer read what is written."""
+
+MAIN = "model.json"
+
+
+class Saved(NamedTuple):
+    """What a model's folder holds."""
+
+    about: dict[str, Any]
+    tensors: dict[str, Tensor]
+
+
+def write_model(
+    folder: str | Path, about: Mapping[str, Any], tensors: Mapping[str, Tensor]
+) -> None:
+    """Write a model's folder, or put another model into one.
+
+    The JSON file names the file of tensors that belongs to it and is written last, in one move:
+    whatever interrupts, readers find the model before or the one after. A new folder is made
+    beside its place and moved there.
+    """
+    folder = Path(folder)
+    check_place(folder)
+    content = _encoded(tensors)
+    digest = hashlib.sha256(content).hexdigest()
+    name = f"tensors-{digest[:12]}.safetensors"
+    main = {"format": FORMAT, "evengraph": _version(), **about}
+    main |= {"tensors": {"file": name, "sha256": digest}}
+    _as_json(main)  # refuses what JSON cannot hold
+    text = _as_json({**main, "seal": seal(main)}).encode()
+    if folder.exists():
+        _write(folder, name, content, text)
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    try:
+        _write(beside, name, content, text)
+        os.chmod(beside, 0o755)  # mkdtemp keeps others out; models are meant to be passed on
+        os.rename(beside, folder)
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
+
+
+def check_place(folder: Path) -> None:
+    """Refuse a place that holds something other than a model."""
+    if folder.is_dir():
+        if any(folder.iterdir()) and not _is_model(folder):
+            raise ValueError(f"{folder} holds other files and no model: choose another folder.")
+    elif folder.exists() or folder.is_symlink():
+        raise ValueError(f"{folder} is a file: choose a folder.")
+
+
+def read_model(folder: str | Path) -> Saved:
+    """Read a model's folder, and refuse one that is not whole or of another format."""
+    folder = Path(folder)
+    if not folder.exists():
+        raise ValueError(f"{folder} does not exist: give the folder that a model was saved in.")
+    main = folder / MAIN
+    if not main.is_file():
+        raise ValueError(f"{folder} is not a model: there is no {MAIN} in it.")
+    try:
+        about = json.loads(main.read_text(encoding="utf-8"))
+    except ValueError as error:  # no JSON, or no text
+        raise ValueError(f"{main} is damaged: it cannot be read as JSON.") from error
+    if not _is_ours(about):
+        raise ValueError(f"{folder} is not a model: {main.name} was not written by evengraph.")
+    if about["format"] != FORMAT:
+        raise ValueError(
+            f"{folder} was saved by evengraph {about['evengraph']} in format {about['format']!r}, "
+            f"this is {_version()} and reads format {FORMAT}: use that version, or fit again."
+        )
+    if about.pop("seal", None) != seal(about):
+        raise ValueError(f"{main} is damaged: it is not what was saved. Copy or save it again.")
+    return Saved(about, _tensors(folder, about))
+
+
+def seal(about: Mapping[str, Any]) -> str:
+    """A hash of a description: class names that were swapped would turn every answer round."""
+    return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
+
+
+def packed(name: str, module: nn.Module) -> dict[str, Tensor]:
+    """The tensors of a module, with a name before each."""
+    return {f"{name}.{key}": value for key, value in module.state_dict().items()}
+
+
+def unpack(name: str, module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Put tensors back into a module of the same shape."""
+    start = f"{name}."
+    own = {key[len(start) :]: value for key, value in tensors.items() if key.startswith(start)}
+    module.load_state_dict(own)
+
+
+def _write(folder: Path, name: str, content: bytes, text: bytes) -> None:
+    """Tensors first, then the file that makes them the model's, then nothing of an earlier one."""
+    write_whole(content, folder / name)
+    write_whole(text, folder / MAIN)
+    for other in folder.glob("tensors-*.safetensors"):
+        if other.name != name:
+            other.unlink(missing_ok=True)
+
+
+def _is_model(folder: Path) -> bool:
+    try:
+        return _is_ours(json.loads((folder / MAIN).read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return False
+
+
+def _is_ours(about: Any) -> bool:
+    return isinstance(about, dict) and {"format", "evengraph", "method", "tensors"} <= set(about)
+
+
+def _tensors(folder: Path, about: dict[str, Any]) -> dict[str, Tensor]:
+    expected = about["tensors"]
+    if not isinstance(expected, dict) or not {"file", "sha256"} <= set(expected):
+        raise ValueError(f"{folder / MAIN} is damaged: it does not say where its tensors are.")
+    path = folder / Path(str(expected["file"])).name  # of this folder, whatever is written there
+    if not path.is_file():
+        raise ValueError(f"{folder} is damaged: {path.name} is missing.")
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != expected["sha256"]:
+        raise ValueError(f"{path} is damaged: it is not what was saved. Copy or save it again.")
+    tensors: dict[str, Tensor] = _safetensors().load(content)
+    return tensors
+
+
+def _encoded(tensors: Mapping[str, Tensor]) -> bytes:
+    # A copy of each: safetensors refuses tensors that share memory.
+    plain = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
+    content: bytes = _safetensors().save(plain)
+    return content
+
+
+def _safetensors() -> Any:
+    try:
+        import safetensors.torch
+    except ImportError:
+        raise ValueError("safetensors is not installed; try: pip install safetensors.") from None
+    return safetensors.torch
+
+
+def _as_json(content: dict[str, Any]) -> str:
+    try:
+        text = json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False)
+        text.encode()  # half a character of two, as some file names hold, has no UTF-8
+    except (TypeError, ValueError, RecursionError) as error:
+        reason = str(error).rstrip(".").replace("\n", " ")
+        raise ValueError(f"extra must hold what JSON can, and does not: {reason}.") from error
+    return numbers_on_one_line(text) + "\n"
+
+
+def _version() -> str:
+    from evengraph import __version__
+
+    return __version__

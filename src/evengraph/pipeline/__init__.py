@@ -1,0 +1,1 @@
+"""From tables to predictions: load, explain."""

@@ -1,0 +1,70 @@
+"""A split by time: learn from the past, be judged on the newest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch_geometric.data import Data
+
+from evengraph.core.task import Task
+from evengraph.splits.base import (
+    check_shares,
+    class_names,
+    class_word,
+    count_classes,
+    need,
+    nodes_of_class,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByTime:
+    """Train on the oldest labelled nodes, validate on what follows, test on the newest.
+
+    Nodes of the same time are never parted: they go with the older set. The seed makes no
+    difference. Nodes without label or without time are in no set. All edges stay, also those of
+    newer nodes: only labels are hidden from the past.
+
+    Args:
+        train: Share of the labelled nodes to train on.
+        val: Share of the labelled nodes to choose on.
+    """
+
+    train: float = 0.6
+    val: float = 0.2
+
+    def __post_init__(self) -> None:
+        check_shares(self.train, self.val)
+
+    def __call__(self, graph: Data, *, seed: int) -> Task:
+        """Split the graph."""
+        if "time" not in graph:
+            raise ValueError(
+                "This protocol needs the time of every node (graph.time): name a time column."
+            )
+        num_classes = count_classes(graph)
+        usable = (graph.y >= 0) & ~torch.isnan(graph.time)
+        times = graph.time[usable].sort().values
+        if len(times) < 3:
+            raise ValueError(f"{len(times)} labelled nodes have a time, at least 3 are needed.")
+        first = max(1, round(self.train * len(times)))
+        second = max(first + 1, round((self.train + self.val) * len(times)))
+        last_train = times[first - 1]
+        later = times[times > last_train]
+        if not len(later):
+            raise ValueError("No labelled node is newer than the training nodes; lower train.")
+        last_val = torch.maximum(times[min(second, len(times)) - 1], later[0])
+        train = usable & (graph.time <= last_train)
+        val = usable & (graph.time > last_train) & (graph.time <= last_val)
+        test = usable & (graph.time > last_val)
+        if not test.any():
+            raise ValueError(
+                "No labelled node is newer than the validation nodes: too many share a time; lower "
+                "train or val."
+            )
+        for label in range(num_classes):
+            nodes, called = nodes_of_class(graph, label, among=train), class_word(graph, label)
+            need(nodes, 1, called, "training, among the oldest")
+        names = class_names(graph)
+        return Task(graph, train, val, test, num_classes=num_classes, class_names=names)

@@ -1,0 +1,18 @@
+"""Users' tables and graph files: read them and build a graph with features and labels."""
+
+from evengraph.tables.build import from_frames
+from evengraph.tables.feature_encoder import FeatureEncoder
+from evengraph.tables.graph_files import from_matrix, from_networkx
+from evengraph.tables.open import open_graph
+from evengraph.tables.read import read_table
+from evengraph.tables.table_graph import OwnGraph
+
+__all__ = [
+    "FeatureEncoder",
+    "OwnGraph",
+    "from_frames",
+    "from_matrix",
+    "from_networkx",
+    "open_graph",
+    "read_table",
+]

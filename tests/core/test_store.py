@@ -1,0 +1,477 @@
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from contextlib import closing, contextmanager
+from dataclasses import asdict, replace
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evengraph.core.store import SCHEMA, STALE, Row, Store
+from tiny_experiments import ended, failed, make_job, python, wait_for
+
+LARGEST = 2**63 - 1
+names = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+plain = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | names
+values = st.recursive(
+    plain, lambda inner: st.lists(inner) | st.dictionaries(names, inner), max_leaves=6
+)
+tables = st.dictionaries(names, values, max_size=4)
+jobs = st.builds(
+    make_job,
+    dataset=names,
+    imbalance=names,
+    imbalance_fields=tables,
+    method=names,
+    method_fields=tables,
+    seed=st.integers(0, LARGEST),
+)
+rows = st.builds(
+    Row,
+    job=jobs,
+    status=st.sampled_from(["done", "failed"]),
+    reason=names,
+    outcome=tables,
+    environment=tables,
+    created=st.text("0123456789-", min_size=1),
+)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "store.sqlite")
+
+
+@pytest.fixture(scope="module")
+def shared_store(tmp_path_factory):
+    return Store(tmp_path_factory.mktemp("shared") / "store.sqlite")
+
+
+@given(row=rows)
+def test_a_row_comes_back_as_it_went_in(shared_store, row):
+    shared_store.add(row)
+    assert [one for one in shared_store.rows() if one.job.key == row.job.key] == [row]
+
+
+def test_a_row_without_a_time_gets_the_time(store):
+    store.add(ended(make_job()))
+    created = datetime.fromisoformat(store.rows()[0].created)
+    assert created.utcoffset().total_seconds() == 0
+
+
+def test_a_second_try_replaces_the_first(store):
+    store.add(failed(make_job()))
+    store.add(ended(make_job(seed=6)))
+    store.add(ended(make_job(), validation=70.0))
+    assert sorted((row.job.seed, row.status) for row in store.rows()) == [(5, "done"), (6, "done")]
+    assert [row.outcome["validation"] for row in store.rows(seed=5)] == [70.0]
+
+
+def test_a_store_can_be_opened_again_and_its_folder_is_made(tmp_path):
+    place = tmp_path / "a" / "b" / "store.sqlite"
+    Store(place).add(ended(make_job()))
+    assert len(Store(place).rows()) == 1
+
+
+# Keys.
+
+
+@given(jobs)
+def test_keys_do_not_depend_on_the_order_of_fields(job):
+    turned = replace(
+        job,
+        imbalance_fields=dict(reversed(job.imbalance_fields.items())),
+        method_fields=dict(reversed(job.method_fields.items())),
+    )
+    assert turned.key == job.key
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"dataset": "cora"},
+        {"imbalance": "longtail"},
+        {"imbalance_fields": {"minority": 3, "ratio": 0.05}},
+        {"imbalance_fields": {"minority": 3}},
+        {"method": "reweight"},
+        {"method_fields": {"max_epochs": 4, "patience": 10}},
+        {"method_fields": {"max_epochs": 3, "patience": 10, "hidden": 64}},
+        {"method_fields": {"max_epochs": 10, "patience": 3}},
+        {"imbalance_fields": {}, "method_fields": {"minority": 3, "ratio": 0.1}},
+        {"seed": 6},
+    ],
+    ids=str,
+)
+def test_keys_differ_with_any_part(change):
+    assert make_job(**change).key != make_job().key
+
+
+@given(jobs, jobs)
+def test_keys_differ_as_jobs_do(one, other):
+    assert (one.key == other.key) <= (one == other)
+
+
+def test_equal_jobs_have_equal_keys_however_a_number_is_written():
+    whole, broken = (make_job(method_fields={"weight_decay": zero}) for zero in (0, 0.0))
+    assert whole == broken
+    assert whole.key == broken.key
+
+
+# Filters, and rows as lines of a table.
+
+
+def test_rows_are_filtered_by_any_column(store):
+    for dataset in ("toy", "cora"):
+        for method in ("gcn", "reweight"):
+            for seed in (5, 6):
+                store.add(ended(make_job(dataset=dataset, method=method, seed=seed)))
+    store.add(failed(make_job(imbalance="natural", seed=7)))
+    assert len(store.rows()) == 9
+    assert len(store.rows(dataset="toy")) == 5
+    assert len(store.rows(dataset="toy", method="gcn")) == 3
+    assert len(store.rows(dataset="toy", method="gcn", seed=6)) == 1
+    assert len(store.rows(imbalance="natural")) == 1
+    assert [row.job.seed for row in store.rows(status="failed")] == [7]
+    assert store.rows(dataset="pubmed") == []
+    assert len(store.rows(dataset=None, seed=None)) == 9  # what is None is not asked for
+
+
+def test_rows_come_in_the_order_they_were_written(store):
+    seeds = [9, 3, 7, 5]
+    for seed in seeds:
+        store.add(ended(make_job(seed=seed)))
+    assert [row.job.seed for row in store.rows()] == seeds
+
+
+def test_a_flat_row_has_names_and_figures():
+    row = replace(ended(make_job()), environment={"commit": "abc", "device": "cpu"}, created="now")
+    flat = row.flat()
+    expected = {"dataset": "toy", "imbalance.ratio": 0.1, "method.max_epochs": 3, "seed": 5}
+    expected |= {"macro_f1": 50.0, "validation": 50.0, "memory": None, "commit": "abc"}
+    expected |= {"device": "cpu", "created": "now", "key": row.job.key, "status": "done"}
+    assert expected.items() <= flat.items()
+    assert failed(make_job()).flat()["reason"] == "ValueError: no"
+
+
+# Files that are no store.
+
+
+def other_layout(path):
+    with closing(sqlite3.connect(path)) as base:
+        base.execute("CREATE TABLE things (name)")
+        base.execute(f"PRAGMA user_version = {SCHEMA + 1}")
+        base.commit()
+
+
+def other_program(path):
+    with closing(sqlite3.connect(path)) as base:
+        base.execute("CREATE TABLE runs (legs)")
+        base.commit()
+
+
+def refused(path):
+    with pytest.raises(ValueError, match=r".") as error:
+        Store(path)
+    (line,) = str(error.value).splitlines()
+    assert str(path) in line
+    return line
+
+
+def test_a_file_of_another_layout_is_refused(tmp_path):
+    other_layout(path := tmp_path / "other.sqlite")
+    assert f"layout {SCHEMA + 1}" in refused(path)
+    with closing(sqlite3.connect(path)) as base:
+        assert base.execute("SELECT name FROM sqlite_master").fetchall() == [("things",)]
+
+
+def test_a_file_of_another_layout_is_left_as_it_was(tmp_path):
+    other_layout(path := tmp_path / "other.sqlite")
+    before = path.read_bytes()
+    refused(path)
+    assert path.read_bytes() == before
+
+
+def test_another_programs_base_is_refused_and_left_as_it_was(tmp_path):
+    other_program(path := tmp_path / "other.sqlite")
+    before = path.read_bytes()
+    refused(path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("text", ["short", "dataset,method\n" * 300])
+def test_a_text_file_is_refused_and_left_as_it_was(text, tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(text)
+    assert "no evengraph store" in refused(path)
+    assert path.read_text() == text
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_empty_file_becomes_a_store(tmp_path):
+    path = tmp_path / "empty.sqlite"
+    path.touch()
+    Store(path).add(ended(make_job()))
+    assert len(Store(path).rows()) == 1
+
+
+def test_a_folder_is_refused(tmp_path):
+    assert "Cannot open" in refused(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_place_below_a_file_is_refused(tmp_path):
+    (tmp_path / "file").write_text("words")
+    try:
+        refused(tmp_path / "file" / "store.sqlite")
+    finally:
+        assert (tmp_path / "file").read_text() == "words"
+
+
+@contextmanager
+def open_folder():
+    """A folder that any user may look into, as pytest's own are not."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@contextmanager
+def ordinary_user():
+    """For a while without the rights of root, which no file is closed to."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+needs_rights = pytest.mark.skipif(os.name == "nt", reason="Windows has no such rights")
+
+
+@needs_rights
+def test_a_closed_folder_is_refused():
+    with open_folder() as folder:
+        (closed := folder / "closed").mkdir(mode=0o555)
+        with ordinary_user():
+            assert "Cannot open" in refused(closed / "store.sqlite")
+        assert not list(closed.iterdir())
+
+
+@needs_rights
+def test_a_store_that_may_not_be_written_is_refused():
+    with open_folder() as folder:
+        Store(path := folder / "store.sqlite")
+        path.chmod(0o444)
+        before = path.read_bytes()
+        with ordinary_user():
+            refused(path)
+        assert path.read_bytes() == before
+
+
+# Several processes.
+
+COMMON = """
+import json, sys
+from pathlib import Path
+from evengraph.core.store import Job, Row, Store
+store, given = Store(Path(sys.argv[1])), json.loads(sys.argv[2])
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+
+WRITER = (
+    COMMON
+    + """
+first, count = int(sys.argv[3]), int(sys.argv[4])
+for seed in range(first, first + count):
+    outcome = {"validation": seed, "confusion_matrix": [[seed] * 30] * 30}
+    store.add(Row(job=Job(**given | {"seed": seed}), outcome=outcome))
+"""
+)
+
+CLAIMER = (
+    COMMON
+    + """
+for seed in range(60):
+    print(*(job.seed for job in store.claim([Job(**given | {"seed": seed})])), flush=True)
+print("end", flush=True)
+sys.stdin.readline()
+"""
+)
+
+JOB = json.dumps(asdict(make_job()))
+PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+
+
+def begin(*children):
+    """Let processes go at once, when all are ready."""
+    for child in children:
+        assert child.stdout.readline() == "ready\n"
+    for child in children:
+        child.stdin.write("go\n")
+        child.stdin.flush()
+
+
+@contextmanager
+def children_of(count, code, *arguments):
+    """Processes that are gone, and waited for, at the end."""
+    children = [python(code, *map(str, a), **PIPES) for a in zip(*arguments, strict=True)]
+    assert len(children) == count
+    try:
+        yield children
+    finally:
+        for child in children:
+            child.kill()
+            child.communicate()
+
+
+def test_two_processes_write_at_once_and_lose_nothing(tmp_path):
+    path = tmp_path / "store.sqlite"
+    with children_of(2, WRITER, [path] * 2, [JOB] * 2, [0, 1000], [200] * 2) as children:
+        begin(*children)
+        assert [child.wait() for child in children] == [0, 0]
+    seeds = [row.job.seed for row in Store(path).rows()]
+    assert sorted(seeds) == [*range(200), *range(1000, 1200)]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
+def test_a_process_killed_while_it_writes_leaves_whole_rows(tmp_path):
+    path = tmp_path / "store.sqlite"
+    with children_of(1, WRITER, [path], [JOB], [0], [10**9]) as (child,):
+        begin(child)
+        wait_for(lambda: len(Store(path).rows()) >= 20, child)
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    store = Store(path)
+    found = store.rows()
+    assert [row.job.seed for row in found] == list(range(len(found)))
+    for row in found:
+        seed = row.job.seed
+        outcome = {"validation": seed, "confusion_matrix": [[seed] * 30] * 30}
+        assert row == Row(job=make_job(seed=seed), outcome=outcome, created=row.created)
+    store.add(ended(make_job(seed=10**9)))
+    assert len(store.rows()) == len(found) + 1
+    with closing(sqlite3.connect(path)) as base:
+        assert base.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_only_one_of_two_processes_gets_a_job(tmp_path):
+    path = tmp_path / "store.sqlite"
+    with children_of(2, CLAIMER, [path] * 2, [JOB] * 2) as children:
+        begin(*children)
+        taken = [_numbers(child) for child in children]
+        assert sorted(taken[0] + taken[1]) == list(range(60))
+        store = Store(path)
+        assert store.running() == 60
+        assert store.abandoned() == set()
+        every = [make_job(seed=seed) for seed in range(60)]
+        assert store.claim(every) == []
+        # A process that is gone gives way at once, the other one keeps what it has.
+        more = max((0, 1), key=lambda place: len(taken[place]))
+        freed, kept = taken[more], taken[1 - more]
+        children[more].kill()
+        children[more].wait()
+        assert store.abandoned() == {make_job(seed=seed).key for seed in freed}
+        assert store.running() == len(kept)
+        assert [job.seed for job in store.claim(every)] == sorted(freed)
+        assert store.running() == 60
+        store.release()
+        assert store.running() == len(kept)
+
+
+def _numbers(child):
+    """What a process says until it says that it is at its end."""
+    lines = iter(child.stdout.readline, "end\n")
+    return [int(number) for line in lines for number in line.split()]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the state from /proc")
+def test_a_killed_process_gives_way_before_anyone_waited_for_it(tmp_path):
+    path = tmp_path / "store.sqlite"
+    with children_of(1, CLAIMER, [path], [JOB]) as (child,):
+        begin(child)
+        assert len(_numbers(child)) == 60
+        os.kill(child.pid, signal.SIGKILL)
+        state = Path(f"/proc/{child.pid}/stat")
+        wait_for(lambda: state.read_text().rpartition(")")[2].split()[0] == "Z")
+        assert len(Store(path).claim([make_job(seed=0)])) == 1
+
+
+# Claims, in one process.
+
+
+def test_a_process_may_claim_twice_and_give_back(store):
+    jobs = [make_job(seed=seed) for seed in range(3)]
+    assert store.claim(jobs) == jobs
+    assert store.claim(jobs) == jobs
+    assert store.running() == 3
+    store.release()
+    assert store.running() == 0
+
+
+def test_what_has_ended_cannot_be_claimed(store):
+    done, not_done, open_ = (make_job(seed=seed) for seed in range(3))
+    assert store.claim([done, not_done, open_]) == [done, not_done, open_]
+    store.add(ended(done))
+    store.add(failed(not_done))
+    assert store.running() == 1  # a row ends its claim
+    assert store.claim([done, not_done, open_]) == [open_]
+
+
+def hold(store, job, host, process, seen):
+    with closing(sqlite3.connect(store.path)) as base:
+        base.execute("INSERT INTO claims VALUES (?, ?, ?, ?)", (job.key, host, process, seen))
+        base.commit()
+
+
+def test_another_machines_claim_holds_until_it_is_old(store, monkeypatch):
+    job, now = make_job(), 1e9
+    hold(store, job, "another machine", 1, now)
+    monkeypatch.setattr("evengraph.core.store.time", lambda: now + STALE - 1)
+    assert (store.claim([job]), store.running(), store.abandoned()) == ([], 1, set())
+    monkeypatch.setattr("evengraph.core.store.time", lambda: now + STALE + 1)
+    assert (store.running(), store.abandoned()) == (0, {job.key})
+    assert store.claim([job]) == [job]
+
+
+def test_release_leaves_what_others_hold(store):
+    mine, theirs, far = (make_job(seed=seed) for seed in range(3))
+    store.claim([mine])
+    hold(store, theirs, socket.gethostname(), os.getppid(), 0.0)  # alive, and so never too old
+    hold(store, far, "another machine", os.getpid(), 1e12)
+    assert store.running() == 3
+    store.release()
+    assert store.running() == 2
+    assert store.claim([mine, theirs, far]) == [mine]
+
+
+def test_forget_drops_rows_of_a_status_and_their_jobs_are_open_again(store):
+    good, bad, worse = (make_job(seed=seed) for seed in range(3))
+    store.add(ended(good))
+    store.add(failed(bad))
+    store.add(failed(worse))
+    assert store.forget("failed") == 2
+    assert store.forget("failed") == 0
+    assert [row.job for row in store.rows()] == [good]
+    assert store.claim([good, bad, worse]) == [bad, worse]
+
+
+def test_who_reads_leaves_no_trace(tmp_path):
+    path = tmp_path / "store.sqlite"
+    Store(path).keep_board("one", {"cells": []})
+    before = path.read_bytes()
+    assert Store(path).rows() == []
+    assert Store(path).boards() == {"one": {"cells": []}}
+    assert path.read_bytes() == before
+    assert [one.name for one in tmp_path.iterdir()] == [path.name]

@@ -1,0 +1,51 @@
+import re
+
+import pytest
+
+from evengraph.datasets import DATASETS, load
+from evengraph.datasets.readers import READERS
+from evengraph.datasets.registry import lookup
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_entries_are_complete(name):
+    dataset = lookup(name)
+    assert dataset.title
+    assert dataset.licence
+    assert len(dataset.class_names) in (0, dataset.counts.classes)
+    for form in dataset.forms:
+        assert form.reader in READERS
+        assert form.files
+        for sha256 in form.files.values():
+            assert sha256 is None or re.fullmatch("[0-9a-f]{64}", sha256)
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_whatever_is_unpickled_has_a_hash(name):
+    for form in lookup(name).forms:
+        if form.reader == "planetoid":
+            assert None not in form.files.values()
+
+
+def test_unknown_name_lists_the_names_in_one_line():
+    with pytest.raises(ValueError, match=r"name must be one of cora, .*, got 'nell'") as caught:
+        load("nell")
+    message = str(caught.value)
+    assert "\n" not in message
+    assert all(name in message for name in DATASETS)
+    assert "Did you mean" not in message
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("Cora", "cora"), ("citeseeer", "citeseer"), ("redit-user", "reddit-user")]
+)
+def test_a_close_name_is_suggested(typed, meant):
+    with pytest.raises(ValueError, match=f"Did you mean '{meant}'"):
+        load(typed)
+
+
+def test_only_toy_takes_options():
+    with pytest.raises(
+        ValueError, match="options are for toy only; cora takes none, got num_nodes"
+    ):
+        load("cora", num_nodes=3)

@@ -1,0 +1,233 @@
+"""compare(): the same splits, the same budget, and what is left when something goes wrong."""
+
+import json
+from statistics import fmean
+
+import pytest
+import torch
+
+from evengraph.core.files import write_json
+from evengraph.datasets import toy
+from evengraph.experiment.comparison import compare
+from evengraph.experiment.trials import Failure, Outcome
+from evengraph.methods import GCN, METHODS, Reweight
+from evengraph.metrics import evaluate
+from evengraph.splits import Folds, Natural
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return toy(300, 1200, 40, 3, size_ratio=0.4)
+
+
+@pytest.fixture(scope="module")
+def two_classes():
+    graph = toy(400, 1600, 40, 2, size_ratio=0.2)
+    graph.class_names = ["honest", "fraud"]
+    return graph
+
+
+def quick(**fields):
+    return {"gcn": GCN(max_epochs=8, **fields), "reweight": Reweight(max_epochs=8, **fields)}
+
+
+def test_methods_are_compared_on_the_same_splits(graph, tmp_path):
+    seen = []
+    protocol = Natural(train=0.2, val=0.2)
+    found = compare(graph, quick(), protocol, seeds=[3, 4, 5], on_trial=seen.append)
+    assert len(seen) == 6
+    assert found.seeds == [3, 4, 5]
+    assert found.overlap == pytest.approx(0.6 / 0.4, rel=0.02)
+    assert found.protocol == {"name": "natural", "train": 0.2, "val": 0.2}
+    assert {one.label for one in found.standings} == {"gcn", "reweight"}
+    means = [fmean(one.values("balanced_accuracy")) for one in found.standings]
+    assert means == sorted(means, reverse=True)
+    (pair,) = found.pairs
+    assert pair.difference == pytest.approx(means[0] - means[1])
+    assert found.best.label == found.verdict.best
+    assert not found.stopped
+    assert found.positive is None
+    write_json(found.as_dict(), tmp_path / "comparison.json")
+    kept = json.loads((tmp_path / "comparison.json").read_text())
+    assert kept["complete"] is True
+    assert [len(one["runs"]) for one in kept["methods"]] == [3, 3]
+    assert kept["verdict"]["sentences"]
+
+
+def test_a_split_gives_what_a_fit_gives(graph):
+    found = compare(graph, {"gcn": GCN(max_epochs=40)}, Natural(), seeds=[2])
+    task = Natural()(graph, seed=2)
+    model = GCN(max_epochs=40).fit(task, seed=2)
+    wanted = evaluate(task, model.predict_proba(graph))
+    (outcome,) = found.best.outcomes
+    for name in ("balanced_accuracy", "macro_f1", "auroc"):
+        assert outcome.metrics[name] == pytest.approx(100 * wanted[name])
+    assert found.verdict.sentences[0].startswith("GCN stands alone")
+
+
+def test_the_budget_is_the_same_and_validation_chooses(graph):
+    seen = []
+    found = compare(graph, quick(), Natural(), seeds=[0, 1], budget=3, on_trial=seen.append)
+    assert len(seen) == 2 * 2 * 3
+    for one in found.standings:
+        for outcome in one.outcomes:
+            tried = [s for s in seen if (s.label, s.seed) == (one.label, outcome.seed)]
+            assert {s.place for s in tried} == {0, 1, 2}
+            assert outcome.validation == max(s.validation for s in tried)
+    assert found.budget == 3
+
+
+def test_two_classes_have_their_own_figures(two_classes):
+    found = compare(two_classes, quick(), Natural(train=0.3, val=0.3), seeds=range(3), k=5)
+    assert found.positive == 1
+    assert found.classes[1] == "fraud"
+    metrics = found.best.outcomes[0].metrics
+    for name in ("positive_average_precision", "recall_at_1", "tuned_f1", "calibrated_error"):
+        assert 0 <= metrics[name] <= 100
+    assert metrics["precision_at_k"] in (0, 20, 40, 60, 80, 100)
+    other = compare(two_classes, {"gcn": GCN(max_epochs=8)}, Natural(), seeds=[0], positive=0)
+    assert other.positive == 0
+    by_name = compare(
+        two_classes, quick(), Natural(), seeds=range(3), metric="positive_average_precision"
+    )
+    values = by_name.best.values("positive_average_precision")
+    assert fmean(values) == max(
+        fmean(one.values("positive_average_precision")) for one in by_name.standings
+    )
+
+
+def test_folds_share_nodes_less_than_their_number_says(graph):
+    found = compare(graph, quick(), Folds(folds=4), seeds=range(4))
+    assert found.overlap == pytest.approx(1 / 3, rel=0.02)
+    assert found.protocol["name"] == "folds"
+
+
+def test_processes_give_what_one_process_gives(graph):
+    alone = compare(graph, quick(), Natural(), seeds=[0, 1])
+    shared = compare(graph, quick(), Natural(), seeds=[0, 1], jobs=2)
+    for one, other in zip(alone.standings, shared.standings, strict=True):
+        assert one.label == other.label
+        assert one.values("auroc") == pytest.approx(other.values("auroc"), abs=1e-3)
+
+
+def test_side_by_side_gives_what_one_after_the_other_gives(graph, monkeypatch):
+    alone = compare(graph, quick(), Natural(), seeds=[0, 1])
+    monkeypatch.setattr("evengraph.experiment.trials.can_replicate", lambda device: True)
+    seen = []
+    shared = compare(graph, quick(), Natural(), seeds=[0, 1], on_trial=seen.append)
+    assert len(seen) == 4
+    for one, other in zip(alone.standings, shared.standings, strict=True):
+        assert one.values("auroc") == pytest.approx(other.values("auroc"), abs=1e-3)
+    # one that fails is found by trying what is left alone
+
+    def fail(self, task):
+        raise FloatingPointError("The loss became nan.")
+
+    monkeypatch.setattr(METHODS["gcn"], "_fit", fail)
+    rest = compare(graph, quick(), Natural(), seeds=[0, 1])
+    assert rest.failed == {"gcn": "The loss became nan."}
+    assert rest.seeds == [0, 1]
+
+
+def test_a_method_that_fails_is_left_out(graph, monkeypatch):
+    def fail(self, task):
+        raise FloatingPointError("The loss became nan.")
+
+    monkeypatch.setattr(METHODS["reweight"], "_fit", fail)
+    seen = []
+    found = compare(graph, quick(), Natural(), seeds=range(3), on_trial=seen.append)
+    assert found.failed == {"reweight": "The loss became nan."}
+    assert [one.label for one in found.standings] == ["gcn"]
+    assert len(found.seeds) == 3
+    assert not found.stopped
+    assert sum(isinstance(one, Failure) for one in seen) == 1
+    assert not found.as_dict()["complete"]
+    with pytest.raises(ValueError, match=r"No method ran; Re-weight: The loss became nan\."):
+        compare(graph, {"reweight": Reweight()}, Natural(), seeds=[0])
+
+
+def test_when_time_runs_out_whole_splits_count(graph, monkeypatch):
+    clock = iter(range(10_000))
+    monkeypatch.setattr("evengraph.experiment.trials.time", lambda: next(clock))
+    found = compare(graph, quick(), Natural(), seeds=range(50), time_limit=60)
+    assert found.stopped
+    assert 0 < len(found.seeds) < 50
+    assert all(len(one.outcomes) == len(found.seeds) for one in found.standings)
+    with pytest.raises(ValueError, match="allow more"):
+        compare(graph, quick(), Natural(), seeds=range(3), time_limit=2)
+
+
+def test_a_method_that_is_too_slow_is_left_out(graph, monkeypatch):
+    clock = iter(range(10_000))
+    monkeypatch.setattr("evengraph.experiment.trials.time", lambda: next(clock))
+    entries = {"gcn": GCN(max_epochs=5), "slow": GCN(max_epochs=500, patience=500)}
+    found = compare(graph, entries, Natural(), seeds=range(3), time_limit=30)
+    assert found.seeds == [0]
+    assert "finished no split in time" in found.failed["slow"]
+    assert found.stopped
+
+
+def test_ctrl_c_keeps_what_has_ended(graph, monkeypatch):
+    def stop(ended):
+        if isinstance(ended, Outcome) and ended.seed == 2:
+            raise KeyboardInterrupt
+
+    found = compare(graph, quick(), Natural(), seeds=range(4), on_trial=stop)
+    assert found.stopped
+    assert found.seeds == [0, 1]
+
+
+def test_no_better_than_guessing_is_said(graph):
+    bare = graph.clone()
+    bare.x = torch.zeros_like(bare.x)
+    bare.edge_index = bare.edge_index[:, :0]
+    found = compare(bare, quick(), Natural(), seeds=range(3))
+    assert "No method is better than guessing" in found.verdict.sentences[0]
+
+
+def test_two_settings_of_one_method_are_told_apart(graph):
+    entries = {"narrow": GCN(hidden=4, max_epochs=4), "wide": GCN(hidden=32, max_epochs=4)}
+    found = compare(graph, entries, Natural(), seeds=[0])
+    assert {one.title for one in found.standings} == {"narrow", "wide"}
+
+
+def test_the_graph_is_left_alone(graph):
+    before = {name: value.clone() for name, value in graph.to_dict().items() if name != "name"}
+    compare(graph, quick(), Natural(), seeds=[0])
+    assert all(torch.equal(graph[name], value) for name, value in before.items())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"methods": []}, "at least one method"),
+        ({"methods": ["gnc"]}, "did you mean gcn"),
+        ({"seeds": []}, "at least one seed"),
+        ({"metric": "f1"}, "Unknown metric 'f1'"),
+        ({"metric": "recall_at_1"}, "metric recall_at_1 is for two classes, this graph has 3"),
+        ({"positive": 1}, "positive is for two classes"),
+        ({"k": 5}, "k is for two classes"),
+        ({"budget": 0}, "budget must be at least 1"),
+        ({"jobs": 0}, "jobs must be at least 1"),
+        ({"time_limit": 0}, "time_limit must be above 0"),
+    ],
+)
+def test_mistakes(graph, options, message):
+    arguments = {"methods": ["gcn"], "seeds": [0], **options}
+    methods = arguments.pop("methods")
+    with pytest.raises(ValueError, match=message):
+        compare(graph, methods, Natural(), **arguments)
+
+
+def test_mistakes_of_two_classes(two_classes):
+    with pytest.raises(ValueError, match="positive must be class 0 or 1, got 2"):
+        compare(two_classes, ["gcn"], Natural(), positive=2)
+    with pytest.raises(ValueError, match="k must be at least 1, got 0"):
+        compare(two_classes, ["gcn"], Natural(), k=0)
+    unlabelled = two_classes.clone()
+    unlabelled.y = torch.full_like(unlabelled.y, -1)
+    with pytest.raises(ValueError, match="this graph has none"):
+        compare(unlabelled, ["gcn"], Natural())
+    unlabelled.y[:50] = 0
+    with pytest.raises(ValueError, match="at least two classes, got one"):
+        compare(unlabelled, ["gcn"], Natural())

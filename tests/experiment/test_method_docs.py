@@ -1,0 +1,41 @@
+import re
+
+import pytest
+
+from evengraph.experiment.method_docs import describe_method, training_fields
+from evengraph.methods import METHODS
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_can_be_described(name):
+    words = describe_method(name)
+    assert words.title == METHODS[name].title
+    assert words.idea.endswith(".")
+    assert words.cost.startswith("O(")
+    assert re.search(r"\b(19[89]|20[0-3])\d\b", words.reference)
+    assert set(training_fields()) <= set(words.fields) == set(words.meanings)
+    assert all(meaning.endswith(".") for meaning in words.meanings.values())
+    assert words.text.startswith(words.idea)
+
+
+def test_fields_come_with_their_defaults():
+    assert describe_method("lte4g").fields["high_degree"] == 6
+    own = {"hidden": 64, "dropout": 0.5, "normalisation": "row", "backbone": "gcn"}
+    own |= {"network": "comparison"}
+    assert describe_method("gcn").fields == own | training_fields()
+    assert "averages" in describe_method("lte4g").meanings["normalisation"]
+    assert training_fields()["patience"] == 1000
+    assert describe_method("boosting").fields["patience"] == 50
+    assert "eight heads" in describe_method("focal").meanings["backbone"]
+    assert "alpha" in describe_method("renode").meanings["tam_connectivity"]
+
+
+def test_sections_are_joined_to_one_line():
+    words = describe_method("unignn")
+    assert "\n" not in words.reference + words.cost
+    assert "Alchihabi, Yan and Guo" in words.reference
+
+
+def test_a_method_may_have_its_own_settings_of_training():
+    assert describe_method("unreal").fields["learning_rate"] == 0.005
+    assert describe_method("gcn").fields["learning_rate"] == 0.01

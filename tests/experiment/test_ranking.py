@@ -1,0 +1,176 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import ttest_rel
+
+from evengraph.experiment.ranking import compare_pairs, judge, p_words
+from evengraph.metrics.significance import holm
+
+TITLES = {"gcn": "GCN", "reweight": "Re-weight", "unignn": "Uni-GNN"}
+WAVE = [0.0, 0.4, -0.3, 0.1, -0.2, 0.3]
+
+
+def verdict(values, *, overlap=0.25, independent=True, seconds=None, metric="balanced_accuracy"):
+    pairs = compare_pairs(values, overlap=overlap, independent=independent)
+    seconds = seconds or {"gcn": 1.0, "reweight": 2.0, "unignn": 9.0}
+    return judge(values, pairs, seconds=seconds, titles=TITLES, metric=metric), pairs
+
+
+def series(mean, noise=1.0, turn=0):
+    return [mean + noise * WAVE[(place + turn) % 6] for place in range(6)]
+
+
+def test_a_clear_lead():
+    found, (pair,) = verdict({"gcn": series(70), "unignn": series(73.1, 1, 2)})
+    assert pair.strength == "clear"
+    assert (found.best, found.take) == ("unignn", "unignn")
+    (text,) = found.sentences
+    interval = f"(95% interval {pair.wide_low:.1f} to {pair.wide_high:.1f})"
+    words = f"Uni-GNN is ahead of GCN by 3.1 points of balanced accuracy {interval}"
+    assert text == f"{words}: more than noise."
+    assert 0 < pair.wide_low < pair.low < 3.1 < pair.high < pair.wide_high
+
+
+def test_a_lead_that_shared_nodes_put_in_doubt():
+    values = {"gcn": series(70), "unignn": series(70.8, 1, 2)}
+    found, (pair,) = verdict(values, overlap=4)
+    assert pair.strength == "here"
+    assert pair.p < 0.05 < pair.wide_p
+    first, second = found.sentences
+    assert first.endswith(
+        f"(95% interval {pair.low:.1f} to {pair.high:.1f}): more than noise on this graph's "
+        "labelled nodes."
+    )
+    assert f"allows for it gives {p_words(pair.wide_p)}." in second
+    # folds are not drawn anew, so the usual test does not hold for them
+    found, (pair,) = verdict(values, overlap=4, independent=False)
+    assert pair.strength == "noise"
+    assert found.take == "gcn"
+
+
+def test_noise_takes_the_cheapest():
+    values = {"gcn": series(70, 3), "reweight": series(70.1, 3, 2), "unignn": series(70.2, 3, 4)}
+    found, pairs = verdict(values)
+    assert {pair.strength for pair in pairs} == {"noise"}
+    assert (found.best, found.take) == ("unignn", "gcn")
+    assert found.sentences == (
+        "No method is ahead of the others by more than noise; take the cheapest: GCN.",
+    )
+    found, _ = verdict(values, seconds={"gcn": 1.0, "reweight": 1.2, "unignn": 9.0})
+    assert found.take == "reweight"  # as cheap as GCN, and a little better
+    assert "take the best of the cheap ones: Re-weight" in found.sentences[0]
+
+
+def test_two_that_are_level():
+    found, _ = verdict({"gcn": series(70, 3), "unignn": series(70.2, 3, 4)})
+    assert found.sentences == (
+        "Neither method is ahead of the other by more than noise; take the cheaper: GCN.",
+    )
+
+
+def test_a_mean_that_is_far_higher_is_not_given_up_for_seconds():
+    found, (pair,) = verdict({"gcn": series(70, 30), "unignn": series(79, 30, 3)})
+    assert pair.strength == "noise"
+    assert found.take == "unignn"
+    assert found.sentences == (
+        "Neither method is ahead of the other by more than noise; take the highest mean, and more "
+        "splits to be sure: Uni-GNN.",
+    )
+
+
+def test_of_level_ones_only_close_ones_count_as_cheap():
+    values = {"gcn": series(70, 30), "reweight": series(78, 30, 1), "unignn": series(79, 30, 3)}
+    found, pairs = verdict(values)
+    assert {pair.strength for pair in pairs} == {"noise"}
+    assert found.take == "reweight"  # GCN is cheaper still, and far behind
+    assert "take the cheaper within 2 points of the best: Re-weight." in found.sentences[0]
+
+
+def test_two_level_ones_ahead_of_a_third():
+    values = {"gcn": series(60), "reweight": series(70, 1, 2), "unignn": series(70.08, 1, 4)}
+    found, _ = verdict(values)
+    assert found.take == "reweight"
+    assert found.sentences[0] == (
+        "Uni-GNN and Re-weight are level: no difference between them is more than noise; take the "
+        "cheaper: Re-weight."
+    )
+    assert found.sentences[1].startswith("Uni-GNN is ahead of GCN by 10.1 points")
+
+
+def test_ahead_of_all():
+    values = {"gcn": series(60), "reweight": series(65, 1, 2), "unignn": series(70.08, 1, 4)}
+    found, _ = verdict(values, metric="macro_f1")
+    assert found.sentences[0].startswith("Uni-GNN is ahead of Re-weight by 5.1 points of Macro-F1")
+    assert found.sentences[1] == "Uni-GNN is further ahead of GCN."
+
+
+def test_equal_methods_are_level():
+    found, (pair,) = verdict({"gcn": series(70), "unignn": series(70)})
+    assert pair.strength == "noise"
+    assert (pair.p, pair.wide_p) == (1, 1)
+    assert found.take == "gcn"
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_too_few_splits_tell_nothing(count):
+    values = {"gcn": [70.0, 70.1][:count], "unignn": [80.0, 80.2][:count]}
+    found, (pair,) = verdict(values)
+    assert pair.strength == "noise"
+    assert math.isnan(pair.p) == (count == 1)
+    assert found.take == "unignn"
+    assert "cannot tell a difference from noise" in found.sentences[0]
+
+
+def test_one_method_alone():
+    found, pairs = verdict({"gcn": series(70)})
+    assert pairs == []
+    assert found.sentences[0].startswith("GCN stands alone")
+
+
+@given(st.lists(st.tuples(*[st.floats(0, 100)] * 3), min_size=3, max_size=7))
+def test_pairs_are_those_of_scipy_corrected(rows):
+    values = dict(zip(TITLES, map(list, zip(*rows, strict=True)), strict=True))
+    gaps = [
+        [a - b for a, b in zip(values[x], values[y], strict=True)]
+        for x, y in (("gcn", "reweight"), ("gcn", "unignn"), ("reweight", "unignn"))
+    ]
+    if any(max(gap) - min(gap) < 0.01 for gap in gaps):
+        return
+    pairs = compare_pairs(values, overlap=1, independent=True)
+    raw = [float(ttest_rel(gap, [0] * len(gap)).pvalue) for gap in gaps]
+    assert [pair.p for pair in pairs] == pytest.approx(holm(raw))
+    for pair in pairs:
+        assert pair.difference >= 0
+        assert pair.wide_p >= pair.p - 1e-12
+
+
+@pytest.mark.parametrize(
+    ("p", "words"), [(0.0004, "p < 0.001"), (0.0123, "p = 0.012"), (0.256, "p = 0.26")]
+)
+def test_chances_in_words(p, words):
+    assert p_words(p) == words
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 60)] * 3), min_size=3, max_size=7))
+def test_an_interval_leaves_out_zero_where_the_corrected_test_does(rows):
+    values = dict(
+        zip(TITLES, ([float(v) for v in one] for one in zip(*rows, strict=True)), strict=True)
+    )
+    for pair in compare_pairs(values, overlap=0.5, independent=True):
+        both = (pair.low, pair.high, pair.p), (pair.wide_low, pair.wide_high, pair.wide_p)
+        for low, high, p in both:
+            if low < high and abs(p - 0.05) > 1e-6:
+                assert (low > 0) == (p < 0.05)
+        low, high = pair.interval
+        if low < high:
+            assert (low > 0) == (pair.strength != "noise")
+
+
+def test_intervals_are_wider_where_more_is_compared():
+    two = {"gcn": series(70), "unignn": series(73.1, 1, 2)}
+    _, (alone,) = verdict(two)
+    _, pairs = verdict({**two, "reweight": series(73.0, 2, 4)})
+    (among,) = [one for one in pairs if {one.ahead, one.behind} == {"gcn", "unignn"}]
+    assert among.wide_high - among.wide_low > alone.wide_high - alone.wide_low

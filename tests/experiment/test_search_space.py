@@ -1,0 +1,34 @@
+from dataclasses import asdict
+
+import pytest
+
+from evengraph.experiment.search_space import OWN, SHARED, candidates
+from evengraph.methods import METHODS, UniGNN
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_has_the_same_number_of_settings(name):
+    method = METHODS[name](patience=7)
+    found = candidates(method, 12)
+    assert asdict(found[0]) == asdict(method)
+    assert len({repr(one) for one in found}) == 12
+    assert all(type(one) is type(method) and one.patience == 7 for one in found)
+    assert len({id(one) for one in found} | {id(method)}) == 13
+    assert [repr(one) for one in found] == [repr(one) for one in candidates(method, 12)]
+    allowed = {**SHARED, **OWN.get(name, {})}
+    for field in {key for one in found for key in asdict(one)}:
+        values = {getattr(one, field) for one in found}
+        assert values <= {getattr(method, field), *allowed.get(field, ())}
+
+
+def test_what_somebody_chose_stays():
+    found = candidates(UniGNN(alpha=3, dropout=0.1), 40)
+    assert {one.alpha for one in found} == {3}
+    assert {one.dropout for one in found} == {0.1}
+    assert len({one.threshold for one in found}) == 2
+
+
+@pytest.mark.parametrize(("budget", "words"), [(0, "at least 1, got 0"), (109, "108 settings")])
+def test_bad_budgets(budget, words):
+    with pytest.raises(ValueError, match=words):
+        candidates(METHODS["gcn"](), budget)

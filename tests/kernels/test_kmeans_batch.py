@@ -1,0 +1,64 @@
+"""K-means of several sets at once: for each what k-means of that set alone gives."""
+
+import pytest
+import torch
+
+from evengraph.kernels.kmeans_batch import flatten_clusters, kmeans_replicas
+from evengraph.ops import cluster_means, kmeans
+from small_graphs import normal
+
+KS = [3, 7, 5, 7]
+
+
+def sets(num_rows=60, width=4):
+    """Sets of blobs, well apart, so that rounding decides nothing."""
+    centres = 10 * normal(len(KS), 8, width, seed=1)
+    return centres[:, torch.arange(num_rows) % 8] + normal(len(KS), num_rows, width, seed=2)
+
+
+def inertia(x, assignment, k):
+    means = cluster_means(x, assignment, k)
+    return float((x - means[assignment]).square().sum())
+
+
+def test_from_given_clusters_each_set_goes_its_own_way():
+    x = sets()
+    start = torch.stack([torch.arange(60) % k for k in KS])
+    found = kmeans_replicas(x, KS, start=start)
+    for one, k, rows, first in zip(found, KS, x, start, strict=True):
+        assert torch.equal(one, kmeans(rows, k, seed=0, start=first))
+
+
+def test_from_nothing_as_good_as_alone():
+    x = sets()
+    found = kmeans_replicas(x, KS, seeds=[4, 5, 6, 7])
+    for one, k, rows, seed in zip(found, KS, x, [4, 5, 6, 7], strict=True):
+        assert one.unique().tolist() == list(range(k))
+        alone = inertia(rows, kmeans(rows, k, seed), k)
+        assert inertia(rows, one, k) <= 1.5 * alone
+
+
+def test_a_set_does_not_depend_on_its_company():
+    x = sets()
+    together = kmeans_replicas(x, KS, seeds=[4, 5, 6, 7])
+    alone = kmeans_replicas(x[1:2], KS[1:2], seeds=[5])
+    assert torch.equal(together[1], alone[0])
+
+
+@pytest.mark.parametrize("distinct", [1, 2, 5])
+def test_no_cluster_stays_empty(distinct):
+    x = normal(2, distinct, 3)[:, torch.arange(20) % distinct]
+    for one, k in zip(kmeans_replicas(x, [6, 3], seeds=[0, 1]), [6, 3], strict=True):
+        assert one.unique().tolist() == list(range(k))
+
+
+def test_clusters_of_all_sets_as_one():
+    clusters = torch.tensor([[0, 1, 1], [2, 0, 0]])
+    assert flatten_clusters(clusters, 3).tolist() == [0, 1, 1, 5, 3, 3]
+
+
+def test_distances_in_pieces(monkeypatch):
+    x = sets()
+    whole = kmeans_replicas(x, KS, seeds=[4, 5, 6, 7])
+    monkeypatch.setattr("evengraph.kernels.kmeans_batch.CHUNK", 100)
+    assert torch.equal(kmeans_replicas(x, KS, seeds=[4, 5, 6, 7]), whole)

@@ -1,0 +1,275 @@
+"""Method: what fit and predict_proba do around the two functions that authors write."""
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+from torch import nn
+
+from evengraph.methods import GCN
+from evengraph.methods.bases.method import Method, at_least, fraction, one_of, same_graph
+from evengraph.metrics import evaluate
+from small_graphs import small_task
+
+
+@dataclass(kw_only=True)
+class Spy(Method):
+    """Keeps what it is given; its logits are one weight of its own for each class."""
+
+    fail: bool = False
+    fail_late: bool = False
+
+    def _fit(self, task):
+        self.task_ = task
+        self.drawn_ = float(torch.rand(()))
+        if self.fail:
+            raise ZeroDivisionError
+        self.net_ = nn.Linear(1, task.num_classes)
+        ones = torch.ones(1, 1)
+
+        def epoch():
+            return self.net_(ones).square().sum(), torch.tensor(0.5)
+
+        self._train(self.net_, epoch)
+        if self.fail_late:
+            raise KeyboardInterrupt
+
+    def _logits(self, graph):
+        self.grad_enabled_ = torch.is_grad_enabled()
+        return self.net_(torch.ones(graph.num_nodes, 1))
+
+
+def spy(**fields):
+    return Spy(**{"max_epochs": 3} | fields)
+
+
+def test_fit_returns_the_method_itself():
+    method = spy()
+    assert method.fit(small_task(), seed=0) is method
+
+
+def test_labels_of_other_nodes_are_hidden_from_the_author():
+    task = small_task()
+    seen = spy().fit(task, seed=0).task_
+    known = task.train | task.val
+    assert (seen.graph.y[~known] == -1).all()
+    assert torch.equal(seen.graph.y[known], task.graph.y[known])
+    assert (task.graph.y >= 0).all()
+
+
+def test_labels_are_out_of_reach_when_predicting_too():
+    @dataclass(kw_only=True)
+    class Cheat(Spy):
+        def _logits(self, graph):
+            return nn.functional.one_hot(graph.y, 3).float()
+
+    task = small_task()
+    cheat = Cheat(max_epochs=1).fit(task, seed=0)
+    with pytest.raises(TypeError):  # there is no graph.y to look at
+        cheat.predict_proba(task.graph)
+
+
+@pytest.mark.parametrize("missing", ["x", "edge_index"])
+def test_a_graph_without_its_parts_is_refused(missing):
+    task = small_task()
+    graph = task.graph.clone()
+    graph[missing] = None
+    with pytest.raises(ValueError, match=f"graph.{missing} must hold"):
+        spy().fit(task, seed=0).predict_proba(graph)
+
+
+@pytest.mark.parametrize("value", [2.5, "3", True])
+def test_counts_are_whole_numbers(value):
+    with pytest.raises(ValueError, match="patience must be a whole number"):
+        spy(patience=value)
+
+
+def test_the_seed_decides_what_is_drawn():
+    task = small_task()
+    drawn = [spy().fit(task, seed=seed).drawn_ for seed in (1, 1, 2)]
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_probabilities_are_the_softmax_without_gradients():
+    task = small_task()
+    method = spy().fit(task, seed=0)
+    values = method.predict_proba(task.graph)
+    torch.testing.assert_close(values, method._logits(task.graph).softmax(1).detach())
+    method.predict_proba(task.graph)
+    assert not method.grad_enabled_
+    assert not values.requires_grad
+    assert set(evaluate(task, values)) >= {"macro_f1"}
+
+
+def test_callbacks_hear_of_every_epoch():
+    seen = []
+    method = spy(max_epochs=4).fit(
+        small_task(), seed=0, on_epoch=lambda history: seen.append(history.epochs)
+    )
+    assert seen == [0, 1, 2, 3, 4]
+    assert [history.epochs for history in method.history_] == [4]
+
+
+def test_patience_reaches_the_loop():
+    method = spy(max_epochs=50, patience=2).fit(small_task(), seed=0)
+    assert method.history_[0].epochs == 3
+
+
+# Stages.
+
+
+@dataclass(kw_only=True)
+class Staged(Spy):
+    """Two stages, the second with limits of its own."""
+
+    second_epochs: int = 5
+    second_patience: int = 5
+
+    def _fit(self, task):
+        super()._fit(task)
+        ones = torch.ones(1, 1)
+        self._train(
+            self.net_,
+            lambda: (self.net_(ones).square().sum(), torch.tensor(0.5)),
+            max_epochs=self.second_epochs,
+            patience=self.second_patience,
+        )
+
+
+@pytest.mark.parametrize(
+    ("fields", "lengths"),
+    [
+        ({"max_epochs": 9}, [9, 5]),
+        ({"max_epochs": 3}, [3, 3]),  # the method's limit holds for every stage
+        ({"max_epochs": 9, "patience": 2}, [3, 5]),
+        ({"max_epochs": 9, "second_patience": 1}, [9, 2]),
+        ({"max_epochs": 9, "second_epochs": 0}, [9, 0]),
+        ({"max_epochs": 0}, [0, 0]),
+    ],
+)
+def test_stages_have_limits_of_their_own(fields, lengths):
+    seen = []
+    method = Staged(**fields)
+    method.fit(small_task(), seed=0, on_epoch=lambda history: seen.append(history.epochs))
+    assert [history.epochs for history in method.history_] == lengths
+    assert seen == [*range(lengths[0] + 1), *range(lengths[1] + 1)]
+
+
+def test_a_stage_goes_on_from_the_one_before():
+    task = small_task()
+    method = Staged(max_epochs=4).fit(task, seed=0)
+    first, second = (history.loss for history in method.history_)
+    assert second[0] == first[-1] < first[0]
+    again = method.fit(task, seed=0)
+    assert len(again.history_) == 2  # of this fit alone
+
+
+@pytest.mark.parametrize(("stop_at", "lengths"), [(2, [2, 0]), (7, [4, 2])])
+def test_after_ctrl_c_later_stages_take_no_steps(stop_at, lengths):
+    seen = []
+
+    def stop(history):
+        seen.append(history)
+        if len(seen) == stop_at + 1:
+            raise KeyboardInterrupt
+
+    task = small_task()
+    method = Staged(max_epochs=4).fit(task, seed=0, on_epoch=stop)
+    assert [history.epochs for history in method.history_] == lengths
+    assert [history.interrupted for history in method.history_] == [stop_at < 5, stop_at > 4]
+    assert method.is_fitted
+    assert method.fit(task, seed=0).history_[1].epochs == 4  # the next fit is a fresh one
+
+
+# A fit that does not come to its end.
+
+
+def test_a_fit_that_fails_is_no_fit(random_state):
+    method = spy().fit(small_task(), seed=0)
+    method.fail = True
+    before = random_state()
+    with pytest.raises(ZeroDivisionError):
+        method.fit(small_task(), seed=0)
+    assert random_state() == before
+    assert not method.is_fitted
+    with pytest.raises(RuntimeError, match="Spy is not fitted yet"):
+        method.predict_proba(small_task().graph)
+
+
+def test_a_fit_that_ends_after_training_is_no_fit_either():
+    method = spy(fail_late=True)
+    with pytest.raises(KeyboardInterrupt):
+        method.fit(small_task(), seed=0)
+    assert not method.is_fitted
+
+
+def test_the_bar_is_shown_when_wanted(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    spy().fit(small_task(), seed=0)
+    assert capsys.readouterr().err == ""
+    spy().fit(small_task(), seed=0, progress=True)
+    assert "Spy" in capsys.readouterr().err
+
+
+def test_a_method_without_its_two_functions_cannot_be_made():
+    with pytest.raises(TypeError, match="abstract"):
+        Method()
+
+
+def test_at_least():
+    at_least("width", 1, 1)
+    for value in (0, float("nan")):
+        with pytest.raises(ValueError, match=f"width must be at least 1, got {value}"):
+            at_least("width", value, 1)
+
+
+def test_fraction():
+    fraction("rate", 0)
+    fraction("rate", 0.99)
+    for value in (-0.1, 1, float("nan")):
+        with pytest.raises(ValueError, match=rf"rate must lie in \[0, 1\), got {value}"):
+            fraction("rate", value)
+
+
+def test_one_of():
+    one_of("how", "b", ("a", "b"))
+    with pytest.raises(ValueError, match="how must be one of a, b, got 'c'"):
+        one_of("how", "c", ("a", "b"))
+
+
+def test_same_graph():
+    graph = small_task().graph
+    assert same_graph(graph, graph)
+    assert same_graph(graph, graph.clone())
+    labels = graph.clone()
+    labels.y = -labels.y
+    assert same_graph(graph, labels)  # labels do not matter
+    for change in (
+        {"x": graph.x + 1},
+        {"x": graph.x[:, 1:]},
+        {"edge_index": graph.edge_index[:, 1:]},
+        {"edge_index": graph.edge_index.flip(0)},
+    ):
+        other = graph.clone()
+        other.update(change)
+        assert not same_graph(graph, other)
+
+
+@pytest.mark.parametrize("fail", [False, True])
+def test_nothing_of_the_caller_stays_behind(fail):
+    method = spy(fail=fail)
+    try:
+        method.fit(small_task(), seed=0, on_epoch=lambda history: None)
+    except ZeroDivisionError:
+        assert fail
+    assert not hasattr(method, "_callbacks")
+
+
+def test_masks_may_change_between_fits():
+    task, method = small_task(), GCN(max_epochs=2)
+    method.fit(task, seed=0)
+    before = method.labelled_.nodes.numel()
+    more = (~(task.train | task.val)).nonzero().flatten()[:7]
+    task.train[more], task.test[more] = True, False
+    method.fit(task, seed=0)
+    assert method.labelled_.nodes.numel() == before + 7

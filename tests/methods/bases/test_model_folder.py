@@ -1,0 +1,218 @@
+"""A model's folder: whole or not at all, and refused in clear words."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from evengraph.methods.bases import model_folder as module
+from evengraph.methods.bases.model_folder import read_model, seal, write_model
+
+ABOUT = {"method": "gcn", "colour": "grün"}
+TENSORS = {"a": torch.arange(6).view(2, 3), "b": torch.tensor([True]), "c": torch.zeros(0, 4)}
+MORE = {"a": torch.ones(2)}
+
+
+@pytest.fixture
+def saved(tmp_path):
+    write_model(tmp_path / "model", ABOUT, TENSORS)
+    return tmp_path / "model"
+
+
+def check(folder, about=ABOUT, tensors=TENSORS):
+    found = read_model(folder)
+    assert found.about.items() >= about.items()
+    assert found.tensors.keys() == tensors.keys()
+    for name, value in tensors.items():
+        assert torch.equal(found.tensors[name], value)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_there_and_back(saved, tmp_path):
+    check(saved)
+    assert names(tmp_path) == ["model"]
+    assert len(names(saved)) == 2
+    assert (saved.stat().st_mode & 0o777, (saved / "model.json").stat().st_mode & 0o777) == (
+        0o755,
+        0o644,
+    )
+
+
+def test_other_tools_can_read_it(saved):
+    from safetensors import safe_open
+
+    (path,) = saved.glob("*.safetensors")
+    with safe_open(path, "pt") as file:
+        assert sorted(file.keys()) == ["a", "b", "c"]
+    assert json.loads((saved / "model.json").read_text())["format"] == 1
+
+
+def test_tensors_that_share_memory_or_are_views(tmp_path):
+    whole = torch.arange(12.0).view(3, 4)
+    tensors = {"whole": whole, "turned": whole.t(), "part": whole[1:, ::2]}
+    write_model(tmp_path / "new" / "model", ABOUT, tensors)  # in a folder that is made
+    check(tmp_path / "new" / "model", tensors=tensors)
+
+
+def test_an_empty_folder_is_filled_and_a_model_replaced(saved, tmp_path):
+    (tmp_path / "empty").mkdir()
+    for folder in (tmp_path / "empty", saved):
+        write_model(folder, {"method": "lte4g"}, MORE)
+        check(folder, {"method": "lte4g"}, MORE)
+        assert len(names(folder)) == 2
+    write_model(saved, {"method": "lte4g"}, MORE)  # the same again
+    check(saved, {"method": "lte4g"}, MORE)
+
+
+def test_other_peoples_files_are_left_alone(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match="holds other files and no model"):
+        write_model(tmp_path, ABOUT, TENSORS)
+    with pytest.raises(ValueError, match="is a file"):
+        write_model(tmp_path / "notes.txt", ABOUT, TENSORS)
+    assert names(tmp_path) == ["notes.txt"]
+    (tmp_path / "model.json").write_text('{"format": "of somebody else"}')
+    with pytest.raises(ValueError, match="holds other files and no model"):
+        write_model(tmp_path, ABOUT, TENSORS)
+
+
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt, OSError("no space left")])
+@pytest.mark.parametrize("step", ["tensors", "model.json", "rename"])
+def test_an_interrupted_save_leaves_nothing(tmp_path, monkeypatch, step, interruption):
+    interrupt(monkeypatch, step, interruption)
+    with pytest.raises((KeyboardInterrupt, OSError)):
+        write_model(tmp_path / "model", ABOUT, TENSORS)
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("step", ["tensors", "model.json", "unlink"])
+def test_an_interrupted_replacement_leaves_a_whole_model(saved, monkeypatch, step):
+    with monkeypatch.context() as patch:
+        interrupt(patch, step, KeyboardInterrupt)
+        with pytest.raises(KeyboardInterrupt):
+            write_model(saved, {"method": "lte4g"}, MORE)
+    if step == "unlink":
+        check(saved, {"method": "lte4g"}, MORE)
+    else:
+        check(saved)
+    write_model(saved, {"method": "lte4g"}, MORE)
+    assert len(names(saved)) == 2  # nothing is left of the attempt
+
+
+def interrupt(patch, step, interruption):
+    if step == "rename":
+
+        def stop(*_):
+            raise interruption
+
+        patch.setattr(os, "rename", stop)
+    elif step == "unlink":
+
+        def stop_unlink(*_, **__):
+            raise interruption
+
+        patch.setattr(Path, "unlink", stop_unlink)
+    else:
+        real = module.write_whole
+
+        def write(content, path):
+            if path.name.startswith(step):
+                raise interruption
+            real(content, path)
+
+        patch.setattr(module, "write_whole", write)
+
+
+@pytest.mark.parametrize("value", [float("nan"), {1, 2}, torch.ones(1), "\ud800"])
+def test_what_json_cannot_hold(tmp_path, value):
+    with pytest.raises(ValueError, match="extra must hold what JSON can") as caught:
+        write_model(tmp_path / "model", ABOUT | {"extra": value}, TENSORS)
+    assert "\n" not in str(caught.value)
+    assert names(tmp_path) == []
+
+
+def damage_json(saved):
+    (saved / "model.json").write_text("{")
+
+
+def damage_encoding(saved):
+    (saved / "model.json").write_bytes(b"\xff\xfe\x00")
+
+
+def somebody_elses(saved):
+    (saved / "model.json").write_text('["not ours"]')
+
+
+def no_json(saved):
+    (saved / "model.json").unlink()
+
+
+def no_tensors(saved):
+    next(saved.glob("*.safetensors")).unlink()
+
+
+def truncated(saved):
+    path = next(saved.glob("*.safetensors"))
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def flipped(saved):
+    path = next(saved.glob("*.safetensors"))
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 1
+    path.write_bytes(content)
+
+
+def changed(**changes):
+    def change(saved):
+        about = json.loads((saved / "model.json").read_text()) | changes
+        del about["seal"]
+        (saved / "model.json").write_text(json.dumps(about | {"seal": seal(about)}))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("harm", "message"),
+    [
+        (damage_json, "model.json is damaged: it cannot be read as JSON"),
+        (damage_encoding, "model.json is damaged: it cannot be read as JSON"),
+        (somebody_elses, "is not a model: model.json was not written by evengraph"),
+        (no_json, "is not a model: there is no model.json in it"),
+        (no_tensors, "is damaged: tensors-.* is missing"),
+        (truncated, "is damaged: it is not what was saved"),
+        (flipped, "is damaged: it is not what was saved"),
+        (changed(tensors="x"), "does not say where its tensors are"),
+        (changed(tensors={"file": "../../x", "sha256": ""}), "is damaged: x is missing"),
+        (
+            changed(format=2, evengraph="9.1"),
+            "saved by evengraph 9.1 in format 2, this is .* and reads format 1",
+        ),
+    ],
+)
+def test_what_cannot_be_read(saved, harm, message):
+    harm(saved)
+    with pytest.raises(ValueError, match=message) as caught:
+        read_model(saved)
+    assert "\n" not in str(caught.value)
+    assert str(saved) in str(caught.value)
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(ValueError, match="does not exist: give the folder"):
+        read_model(tmp_path / "nothing")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match="is not a model"):
+        read_model(tmp_path / "file")
+
+
+def test_without_safetensors(saved, tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "safetensors.torch", None)
+    for action in (lambda: read_model(saved), lambda: write_model(tmp_path / "m", ABOUT, MORE)):
+        with pytest.raises(ValueError, match="safetensors is not installed; try: pip install"):
+            action()

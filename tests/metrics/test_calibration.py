@@ -1,0 +1,189 @@
+import json
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+from sklearn.metrics import brier_score_loss
+from torch.nn.functional import cross_entropy
+
+from evengraph.metrics.calibration import (
+    FEWEST,
+    SHARPEST,
+    SOFTEST,
+    Calibrator,
+    brier_score,
+    expected_calibration_error,
+)
+from small_graphs import normal
+
+
+def drawn(nodes=4000, classes=3, seed=0, bias=None):
+    """Logits and labels that are drawn from them: calibrated by construction."""
+    logits = 1.5 * normal(nodes, classes, seed=seed)
+    if bias is not None:
+        logits = logits + torch.tensor(bias)
+    stream = torch.Generator().manual_seed(seed + 1)
+    return logits, torch.multinomial(logits.softmax(1), 1, generator=stream).flatten()
+
+
+@pytest.mark.parametrize("temperature", [0.4, 1.0, 3.0])
+def test_a_known_temperature_is_found(temperature):
+    logits, labels = drawn()
+    found = Calibrator.fit((logits * temperature).softmax(1), labels)
+    assert found.temperature == pytest.approx(temperature, rel=0.08)
+    assert (found.nodes, found.note, found.shift) == (4000, "", ())
+
+
+@given(st.integers(0, 50), st.integers(2, 5), st.floats(0.3, 4))
+def test_the_temperature_is_the_likeliest(seed, classes, scale):
+    probabilities = (scale * normal(60, classes, seed=seed)).softmax(1)
+    labels = torch.randint(classes, (60,), generator=torch.Generator().manual_seed(seed))
+    found, logs = Calibrator.fit(probabilities, labels).temperature, probabilities.log()
+
+    def cost(inverse):
+        return float(cross_entropy(logs * float(inverse), labels))
+
+    wanted = minimize_scalar(
+        cost, bounds=(1 / SOFTEST, 1 / SHARPEST), method="bounded", options={"xatol": 1e-10}
+    )
+    assert cost(1 / found) <= wanted.fun + 1e-9
+
+
+@given(
+    st.integers(0, 200),
+    st.sampled_from([SHARPEST, 0.5, 1.0, 2.5, SOFTEST]),
+    st.sampled_from([torch.float32, torch.float64, torch.float16]),
+    st.floats(1e-8, 30),
+)
+def test_the_first_class_stays_the_first(seed, temperature, kind, scale):
+    probabilities = (scale * normal(50, 4, seed=seed)).softmax(1).to(kind)
+    result = Calibrator(temperature=temperature)(probabilities)
+    assert torch.equal(result.argmax(1), probabilities.argmax(1))
+    assert torch.allclose(result.double().sum(1), torch.ones(50).double(), atol=3e-3)
+    assert result.dtype == kind
+
+
+def test_rounding_to_a_tie_does_not_change_the_first_class():
+    second = torch.tensor(0.5).nextafter(torch.tensor(1.0))
+    probabilities = torch.stack([1 - second, second]).unsqueeze(0)
+    for temperature in (2.0, 20.0):
+        assert Calibrator(temperature=temperature)(probabilities).argmax(1).tolist() == [1]
+
+
+def test_calibration_helps_nodes_that_it_has_not_seen():
+    logits, labels = drawn()
+    probabilities = (3 * logits).softmax(1)
+    calibrator = Calibrator.fit(probabilities[:2000], labels[:2000])
+    before, after = probabilities[2000:], calibrator(probabilities[2000:])
+    for figure in (expected_calibration_error, brier_score):
+        assert figure(labels[2000:], after) < figure(labels[2000:], before)
+
+
+def test_too_few_nodes_change_nothing_and_say_so():
+    logits, labels = drawn(FEWEST - 1)
+    found = Calibrator.fit((5 * logits).softmax(1), labels)
+    assert found.temperature == 1
+    assert f"{FEWEST - 1} validation nodes are too few" in found.note
+    probabilities = logits.softmax(1)
+    assert found(probabilities) is probabilities
+
+
+def test_validation_without_a_mistake_cannot_tell():
+    logits, _ = drawn(100)
+    found = Calibrator.fit(logits.softmax(1), logits.argmax(1))
+    assert found.temperature == 1
+    assert "All 100 validation nodes are right" in found.note
+
+
+def test_a_shift_mends_what_class_weights_do():
+    bias = [2.0, 0.0, -1.5]
+    logits, labels = drawn(bias=bias)
+    weighted = (logits - torch.tensor(bias)).softmax(1)
+    plain = Calibrator.fit(weighted, labels)
+    moved = Calibrator.fit(weighted, labels, shift=True)
+    assert plain.shift == ()
+    assert np.diff(moved.shift) == pytest.approx(np.diff(bias), abs=0.25)
+    assert moved.temperature == pytest.approx(1, abs=0.1)
+    assert expected_calibration_error(labels, moved(weighted)) < 0.03
+    assert brier_score(labels, moved(weighted)) < brier_score(labels, plain(weighted)) - 0.05
+
+
+def test_a_shift_needs_nodes_of_every_class():
+    logits, labels = drawn(200)
+    labels[labels == 2] = 0
+    labels[:4] = 2
+    found = Calibrator.fit(logits.softmax(1), labels, shift=True)
+    assert found.shift == ()
+    assert "rarest class has 4 validation nodes" in found.note
+    assert found.temperature == Calibrator.fit(logits.softmax(1), labels).temperature
+
+
+def test_json_keeps_it_all():
+    logits, labels = drawn(bias=[1.0, 0.0, 0.0])
+    for shift in (False, True):
+        found = Calibrator.fit(logits.softmax(1), labels, shift=shift)
+        again = Calibrator.from_dict(json.loads(json.dumps(found.as_dict())))
+        assert again == found
+
+
+def test_probabilities_of_zero_are_no_trouble():
+    probabilities = torch.tensor([[1.0, 0.0], [0.0, 1.0]]).repeat(20, 1)
+    labels = torch.tensor([0, 1]).repeat(20)
+    labels[0] = 1
+    found = Calibrator.fit(probabilities, labels)
+    assert found.temperature > 1
+    assert torch.isfinite(found(probabilities)).all()
+
+
+@given(st.integers(0, 100), st.integers(1, 20), st.integers(2, 4))
+def test_calibration_error_bin_by_bin(seed, bins, classes):
+    probabilities = (2 * normal(80, classes, seed=seed)).softmax(1)
+    labels = torch.randint(classes, (80,), generator=torch.Generator().manual_seed(seed))
+    confidence, guess = (part.numpy() for part in probabilities.max(1))
+    edges, wanted = np.linspace(0, 1, bins + 1), 0.0
+    for low, high in pairwise(edges):
+        inside = (confidence > low) & (confidence <= high)
+        if inside.any():
+            right = (guess[inside] == labels.numpy()[inside]).mean()
+            wanted += inside.mean() * abs(confidence[inside].mean() - right)
+    assert expected_calibration_error(labels, probabilities, bins) == pytest.approx(wanted)
+
+
+@given(st.integers(0, 100))
+def test_the_brier_score_of_two_classes_is_twice_the_usual(seed):
+    probabilities = normal(30, 2, seed=seed).softmax(1)
+    labels = torch.randint(2, (30,), generator=torch.Generator().manual_seed(seed))
+    usual = brier_score_loss(labels, probabilities[:, 1], pos_label=1)
+    assert brier_score(labels, probabilities) == pytest.approx(2 * usual)
+
+
+def test_perfect_probabilities_have_no_error():
+    labels = torch.tensor([0, 2, 1])
+    probabilities = torch.nn.functional.one_hot(labels, 3).float()
+    assert brier_score(labels, probabilities) == 0
+    assert expected_calibration_error(labels, probabilities) == 0
+    assert expected_calibration_error((labels + 1) % 3, probabilities) == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda p, y: Calibrator.fit(p[:1], y), "row for each"),
+        (lambda p, y: Calibrator.fit(p[:0], y[:0]), "at least one label"),
+        (lambda p, y: Calibrator.fit(3 * p, y), "sum to one; take the softmax"),
+        (lambda p, y: Calibrator.fit(p * math.nan, y), "finite"),
+        (lambda p, y: Calibrator.fit(p, y - 1), "labels must lie between 0 and 1, got -1 to 0"),
+        (lambda p, y: expected_calibration_error(y, p, 0), "bins must be at least 1"),
+        (lambda p, y: Calibrator(temperature=0), "temperature must be above 0"),
+        (lambda p, y: Calibrator(shift=(math.inf,)), "shift must be finite"),
+        (lambda p, y: Calibrator.from_dict({"shift": []}), "no calibrator"),
+    ],
+)
+def test_mistakes(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(torch.tensor([[0.5, 0.5], [0.2, 0.8]]), torch.tensor([0, 1]))

@@ -1,0 +1,217 @@
+"""explain(): parts that sum to the margin, and the nodes and clusters they came from."""
+
+import dataclasses
+import json
+from functools import cache
+
+import networkx as nx
+import pytest
+import torch
+from torch_geometric.data import Data
+
+import evengraph
+from evengraph.methods import GCN, METHODS
+from evengraph.pipeline.explanation import explain
+from evengraph.pipeline.loading import load_model
+from small_graphs import QUICK, small_task
+
+TASK = small_task()
+GRAPH = TASK.graph
+
+
+@cache
+def fitted(name, **fields):
+    settings = {"max_epochs": 25, "patience": 25} | QUICK.get(name, {}) | fields
+    return METHODS[name](**settings).fit(TASK, seed=0)
+
+
+def labels_of(task):
+    return torch.where(task.train, task.graph.y, -1)
+
+
+UNEXPLAINED = {"labelpropagation": "nothing from features", "boosting": "no gradient"}
+
+
+@pytest.mark.parametrize("name", UNEXPLAINED)
+def test_what_has_no_gradient_says_so(name):
+    with pytest.raises(ValueError, match=UNEXPLAINED[name]):
+        explain(fitted(name), GRAPH, 7)
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name not in UNEXPLAINED])
+@pytest.mark.parametrize("node", [0, 7, 140])
+def test_the_parts_sum_to_the_margin(name, node):
+    method = fitted(name)
+    values = method.predict_proba(GRAPH)[node]
+    found = explain(method, GRAPH, node)
+    assert found.predicted == int(values.argmax())
+    assert found.probability == pytest.approx(float(values.max()))
+    assert found.probabilities == pytest.approx(values.tolist())
+    if found.runner_up is not None:
+        best = values.double().sort(descending=True).values
+        margin = float(best[0].log() - best[1].log())
+        assert found.margin == pytest.approx(margin, abs=1e-3, rel=1e-3)
+    total = found.own + found.from_labelled + found.from_unlabelled + found.bias
+    assert total == pytest.approx(found.margin, abs=1e-6)
+    assert sum(found.by_class) == pytest.approx(found.from_labelled, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["gcn", "graphens", "unignn"])
+def test_without_biases_nothing_is_left_over(name):
+    method = METHODS[name](max_epochs=0).fit(TASK, seed=0)
+    with torch.no_grad():
+        for key, value in method.net_.named_parameters():
+            if "bias" in key:
+                value.zero_()
+    found = explain(method, GRAPH, 7)
+    assert found.bias == pytest.approx(0, abs=1e-5 * abs(found.margin) + 1e-6)
+
+
+def test_labelled_nodes_are_those_of_training():
+    graph = nx.Graph(GRAPH.edge_index.t().tolist())
+    found = explain(fitted("unignn"), GRAPH, 7, top=1000)
+    nodes = [one.node for one in found.labelled]
+    assert set(nodes) <= set(TASK.train.nonzero().squeeze(1).tolist()) - {7}
+    sizes = [abs(one.contribution) for one in found.labelled]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sum(one.contribution for one in found.labelled) == pytest.approx(found.from_labelled)
+    net = fitted("unignn").net_
+    for one in found.labelled:
+        assert one.label == GRAPH.y[one.node]
+        assert one.distance == nx.shortest_path_length(graph, 7, one.node)
+        shared = [
+            n + 1
+            for n in range(2)
+            if net.get_buffer(f"clusters_{n}")[one.node] == net.get_buffer(f"clusters_{n}")[7]
+        ]
+        assert list(one.shared_clusters) == shared
+
+
+def test_the_clusters_that_the_node_is_in():
+    method = fitted("unignn")
+    found = explain(method, GRAPH, 7)
+    assert [one.layer for one in found.clusters] == [1, 2]
+    for one in found.clusters:
+        members = method.net_.get_buffer(f"clusters_{one.layer - 1}") == one.cluster
+        assert members[7]
+        assert one.size == int(members.sum())
+        known = GRAPH.y[members & TASK.train]
+        assert list(one.labelled) == torch.bincount(known, minlength=3).tolist()
+
+
+def test_a_plain_network_hears_two_steps_far():
+    found = explain(fitted("gcn"), GRAPH, 7, top=1000)
+    assert found.labelled
+    assert all(one.distance <= 2 for one in found.labelled)
+    assert all(one.along_paths is None for one in found.labelled)
+    assert found.clusters == ()
+
+
+def test_structural_alone_has_no_clusters():
+    found = explain(fitted("unignn", encoders="structural"), GRAPH, 7)
+    assert found.clusters == ()
+    for one in found.labelled:
+        assert one.along_paths == pytest.approx(one.contribution)
+        assert one.within_clusters is None
+    found = explain(fitted("unignn", encoders="semantic"), GRAPH, 7)
+    assert all(one.along_paths is None for one in found.labelled)
+
+
+@pytest.mark.parametrize("name", ["unignn", "oversampling", "lte4g"])
+def test_a_loaded_model_explains_the_same(name, tmp_path):
+    method = fitted(name)
+    method.save(tmp_path / "model")
+    one, other = (explain(m, GRAPH, 7).as_dict() for m in (method, load_model(tmp_path / "model")))
+    assert one["labelled"] == other["labelled"]
+    assert one["clusters"] == other["clusters"]
+    assert one["margin"] == other["margin"]
+    json.dumps(one, allow_nan=False)
+
+
+def test_a_new_node():
+    x = torch.cat([GRAPH.x, GRAPH.x[:1]])
+    edges = torch.cat([GRAPH.edge_index, torch.tensor([[150], [7]])], dim=1)
+    graph = Data(x=x, edge_index=edges)
+    found = explain(fitted("unignn"), graph, 150)
+    assert found.label is None
+    assert found.labelled
+    larger = explain(fitted("unignn"), graph, 150, task=TASK)
+    assert larger.as_dict() == found.as_dict()
+
+
+def test_where_labels_come_from():
+    method = fitted("gcn")
+    one = explain(method, GRAPH, 7).as_dict()
+    assert explain(method, GRAPH, 7, task=TASK).as_dict() == one
+    assert explain(method, GRAPH, 7, labels=labels_of(TASK)).as_dict() == one
+    nobody = explain(method, GRAPH, 7, labels=torch.full((150,), -1))
+    assert nobody.labelled == ()
+    assert nobody.from_labelled == 0
+    labelled = int(TASK.train.nonzero()[0])
+    assert explain(method, GRAPH, labelled).label == int(GRAPH.y[labelled])
+
+
+def test_an_isolated_node_and_names():
+    keep = (GRAPH.edge_index != 7).all(0)
+    graph = Data(x=GRAPH.x, edge_index=GRAPH.edge_index[:, keep], y=GRAPH.y)
+    names = ("ants", "bees", "crabs")
+    task = dataclasses.replace(TASK, graph=graph, class_names=names)
+    found = explain(GCN(max_epochs=5).fit(task, seed=0), graph, 7)
+    assert found.labelled == ()
+    assert found.class_names == names
+    assert found.neighbourhood.node_id.tolist() == [7]
+    assert found.own + found.bias == pytest.approx(found.margin, abs=1e-6)
+
+
+def test_the_picture_has_what_it_needs():
+    found = explain(fitted("unignn"), GRAPH, 7)
+    picture = found.neighbourhood
+    assert picture.node_id[0] == 7
+    assert {one.node for one in found.labelled} <= set(picture.node_id.tolist())
+    assert torch.equal(picture.y, labels_of(TASK)[picture.node_id])
+    assert torch.equal(picture.predicted, fitted("unignn").predict(GRAPH)[picture.node_id])
+    for one in found.labelled:
+        place = picture.node_id.tolist().index(one.node)
+        assert float(picture.contribution[place]) == one.contribution
+        assert int(picture.distance[place]) == one.distance
+
+
+def test_nothing_is_changed(random_state):
+    method, before = fitted("unignn"), random_state()
+    expected = method.predict_proba(GRAPH)
+    explain(method, GRAPH, 7)
+    assert random_state() == before
+    assert torch.equal(method.predict_proba(GRAPH), expected)
+    assert all(value.grad is None for value in method.net_.parameters())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"node": 150}, "node must lie between 0 and 149, got 150"),
+        ({"node": -1}, "node must lie between 0 and 149, got -1"),
+        ({"node": "a"}, "node must lie between 0 and 149, got 'a'"),
+        ({"top": -1}, "top must be at least 0"),
+        ({"labels": torch.zeros(3)}, "labels must hold a whole number for each of 150 nodes"),
+        ({"labels": torch.full((150,), 3)}, "labels must lie between -1 and 2"),
+        ({"labels": labels_of(TASK), "task": TASK}, "Give a task or labels, not both"),
+        ({"task": small_task(num_nodes=200)}, "has 200 nodes, more than the 150"),
+    ],
+)
+def test_what_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        explain(fitted("gcn"), GRAPH, **{"node": 0} | arguments)
+
+
+def test_another_graph_needs_labels():
+    other = small_task(seed=5)
+    with pytest.raises(ValueError, match="No node that the model learnt from is in this graph"):
+        explain(fitted("gcn"), other.graph, 0)
+    assert explain(fitted("gcn"), other.graph, 0, task=other).node == 0
+    with pytest.raises(RuntimeError, match="not fitted"):
+        explain(GCN(), GRAPH, 0)
+
+
+def test_at_the_front_door():
+    assert evengraph.explain is explain
+    assert evengraph.load_model is load_model

@@ -1,0 +1,328 @@
+import base64
+import hashlib
+import re
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from made_up import FEW, PUBMED, STEP, make_board, spread
+
+from evengraph.core.records import HEADLINE
+from evengraph.report.store import overview
+from evengraph.report.store.overview import render_overview, write_overview
+from evengraph.report.store.statistics import comparisons, interval, mean_ranks
+from evengraph.report.store.style import SCRIPT
+
+METRIC = HEADLINE[0]
+HOSTILE = "</title></style></script><script>alert(1)</script><img src=x onerror=alert(1)>\"' &amp;"
+
+
+@pytest.fixture(scope="module")
+def page(boards):
+    return render_overview(boards)
+
+
+@pytest.fixture
+def tree(page, parse):
+    return parse(page)
+
+
+def table_rows(tree):
+    (table,) = [node for node in tree.all("table") if node.attributes.get("id") == "all"]
+    return table.all("tbody")[0].all("tr")
+
+
+def numbers(row):
+    return [cell.attributes.get("data-value") for cell in row.all("td")]
+
+
+def test_the_page_is_one_document(page, tree):
+    assert page.startswith("<!doctype html>\n")
+    assert tree.all("html")[0].attributes["lang"] == "en"
+    assert tree.all("title")[0].text == "Comparison · Ablation · Sensitivity"
+    assert len(tree.all("main")) == len(tree.all("h1")) == 1
+    levels = [int(node.tag[1]) for node in tree.walk() if re.match(r"h\d$", node.tag)]
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    names = [node.attributes["id"] for node in tree.walk() if "id" in node.attributes]
+    assert len(names) == len(set(names))
+
+
+def test_facts_count_what_is_shown(boards, tree):
+    keys = {row.job.key for board in boards for cell in board.cells for row in cell.rows}
+    facts = [node.text for node in tree.all("ul", "facts")[0].all("li")]
+    assert facts == [
+        f"{len(keys)} runs shown",
+        "3 set-ups",
+        "8 methods and variants",
+        "device cpu",
+        "commit 0123abc",
+    ]
+    assert tree.all("footer")[0].text == "evengraph · 2026-11-05 to 2026-11-24"
+
+
+def test_every_method_has_a_line_in_every_set_up(boards, tree):
+    sections = {node.all("h2")[0].text: node for node in tree.all("section")}
+    for board in boards[:2]:
+        for panel in sections[board.title].all("figure"):
+            setup = panel.all("h3")[0].text
+            if setup not in board.setups:  # the map
+                continue
+            found = [
+                n.attributes["data-method"]
+                for n in panel.all("li")
+                if "data-method" in n.attributes
+            ]
+            cells = [cell for cell in board.cells if cell.setup == setup]
+            if board.draws == "ablation":
+                cells = [cell for cell in cells if not cell.chosen]
+            assert found == [cell.label for cell in cells]
+    titles = [[n.text for n in sections[b.title].all("h3")] for b in boards]
+    assert titles[0][:3] == boards[0].setups
+    assert titles[0][3:] == [f"Embeddings of one run on {STEP}"]
+    assert titles[1:] == [boards[1].setups, ["alpha", "K"]]
+
+
+def test_the_table_has_a_row_for_each_cell(boards, tree):
+    rows = table_rows(tree)
+    cells = [(board, cell) for board in boards for cell in board.cells]
+    for row, (board, cell) in zip(rows, cells, strict=True):
+        values = [cell.mean(METRIC), None, cell.published(METRIC), None]
+        ends = interval(cell.values(METRIC))
+        values[1] = None if ends is None else ends[0]
+        values[3] = None if values[2] is None else values[0] - values[2]
+        values += [cell.mean(HEADLINE[1]), cell.mean(HEADLINE[2]), len(cell.rows)]
+        found = numbers(row)
+        assert found[0] is found[-1] is None
+        for text, value in zip(found[1:-1], values, strict=True):
+            if value is None:
+                assert text is None
+            else:
+                assert float(text) == pytest.approx(value, abs=6e-5)
+        label = cell.label if cell.value is None else f"{cell.label} = {cell.value}"
+        assert row.all("th")[0].text == label
+        texts = [one.text for one in row.all("td")]
+        assert (texts[0], texts[-1]) == (cell.setup, board.title)
+        deviation = "" if len(cell.rows) == 1 else f" ({cell.deviation(METRIC):.1f})"
+        assert texts[1] == f"{cell.mean(METRIC):.1f}{deviation}"
+        assert texts[2] == ("–" if ends is None else f"{ends[0]:.1f} to {ends[1]:.1f}")
+        assert row.attributes["data-experiment"] == board.title
+        assert row.attributes["data-dataset"] == cell.dataset
+        assert row.attributes["data-label"] == cell.label
+        assert ("title" in row.attributes) == bool(cell.chosen)
+
+
+def test_gaps_to_the_paper_say_on_which_side(tree):
+    for row in table_rows(tree):
+        gap = row.all("td")[4]
+        if gap.text == "–":
+            assert not gap.kinds
+            continue
+        value = float(gap.attributes["data-value"])
+        assert gap.text == f"{value:+.1f}"
+        assert gap.kinds == {"above" if value >= 0 else "below"}
+
+
+def test_the_best_of_a_set_up_is_bold(boards, tree):
+    places = [(board.title, cell.setup) for board in boards for cell in board.cells]
+    means = [cell.mean(METRIC) for board in boards for cell in board.cells]
+    for row, place, mean in zip(table_rows(tree), places, means, strict=True):
+        best = max(m for p, m in zip(places, means, strict=True) if p == place)
+        assert bool(row.all("td")[1].all("b")) == (mean == best)
+
+
+def test_filters_offer_every_value_once(boards, tree):
+    found = {
+        node.attributes["data-filter"]: [o.attributes["value"] for o in node.all("option")]
+        for node in tree.all("select")
+    }
+    labels = list(dict.fromkeys(cell.label for board in boards for cell in board.cells))
+    assert found == {
+        "experiment": ["", "Comparison", "Ablation", "Sensitivity"],
+        "dataset": ["", "cora", "pubmed"],
+        "label": ["", *labels],
+    }
+    for name in ("select", "input"):
+        inside = [one for label in tree.all("label") for one in label.all(name)]
+        assert inside == tree.all(name)
+    words = [label.all("span")[0].text for label in tree.all("label")]
+    assert words == ["Experiment", "Graph", "Method", "Search"]
+
+
+def test_every_column_has_a_button(tree):
+    (head,) = tree.all("table", "sortable")[0].all("thead")
+    columns = head.all("th")
+    assert [one.attributes["scope"] for one in columns] == ["col"] * 10
+    buttons = [column.all("button")[0].attributes for column in columns]
+    assert [int(button["data-column"]) for button in buttons] == list(range(10))
+    for row in table_rows(tree):
+        assert len(row.all("td")) + len(row.all("th")) == 10
+
+
+def details(tree, title):
+    for node in tree.all("details"):
+        if node.all("summary")[0].text.startswith(title):
+            rows = node.all("tbody")[0].all("tr")
+            return [[c.text for c in row.walk() if c.tag in ("th", "td")] for row in rows]
+    return None
+
+
+def test_ranks_tests_and_choices_can_be_unfolded(boards, tree):
+    ranks = mean_ranks(boards[0], METRIC)
+    found = details(tree, "Mean rank")
+    assert [row[:2] for row in found] == [
+        [label, f"{ranks[label]:.1f}"] for label in ("Uni-GNN", "LTE4G", "Re-weight", "GCN")
+    ]
+    tests = comparisons(boards[0], "Uni-GNN", METRIC)
+    found = details(tree, "Uni-GNN against the others")
+    assert [row[:3] for row in found] == [
+        [f"{one.setup}, {one.against}", "20", f"{one.difference:+.1f}"] for one in tests
+    ]
+    assert [row[4:] for row in found] == [[f"{t.p:.2g}", f"{t.corrected:.2g}"] for t in tests]
+    assert details(tree, "Settings that validation chose")[0] == [
+        f"{STEP}, Uni-GNN",
+        "alpha = 2, clusters_per_class = 20",
+    ]
+
+
+def test_ranks_say_over_how_many_set_ups(tree):
+    assert details(tree, "Mean rank over 2 set-ups") is not None
+
+
+def test_pictures_are_named_or_hidden(tree):
+    inner = {id(one) for node in tree.all("svg") for one in node.all("svg")[1:]}
+    for node in tree.all("svg"):
+        if id(node) not in inner:
+            named = node.attributes.get("role") == "img" and node.attributes.get("aria-label")
+            assert named or node.attributes.get("aria-hidden") == "true"
+
+
+def test_nothing_is_asked_from_outside(page, tree):
+    assert not re.search(r"https?:|//[a-z]", page, re.IGNORECASE)
+    for node in tree.walk():
+        assert node.tag not in {"iframe", "img", "object", "embed", "base", "form"}
+        assert not {"src", "srcset", "xlink:href", "action"} & set(node.attributes)
+        assert node.attributes.get("href", "data:,") == "data:,"
+        assert not [name for name in node.attributes if name.startswith("on")]
+    styles = "".join(node.text for node in tree.all("style"))
+    assert not re.search(r"url\(|@import", styles)
+
+
+def test_the_policy_allows_the_one_script_alone(tree):
+    (policy,) = [n for n in tree.all("meta") if "http-equiv" in n.attributes]
+    assert policy.attributes["http-equiv"] == "Content-Security-Policy"
+    rules = dict(rule.split(" ", 1) for rule in policy.attributes["content"].split("; "))
+    (script,) = tree.all("script")
+    assert script.text == SCRIPT
+    digest = base64.b64encode(hashlib.sha256(script.text.encode()).digest()).decode()
+    assert rules == {
+        "default-src": "'none'",
+        "style-src": "'unsafe-inline'",
+        "script-src": f"'sha256-{digest}'",
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    # what stands before the policy is not bound by it
+    head = tree.all("head")[0].children
+    assert head.index(policy) == 1
+
+
+@pytest.mark.parametrize("draws", ["comparison", "ablation", "sensitivity"])
+def test_everything_is_escaped(boards, parse, draws):
+    board = next(board for board in boards if board.draws == draws)
+    loud = {"environment": {"device": HOSTILE}, "created": HOSTILE}
+    cells = [
+        replace(
+            cell,
+            setup=f"cora-{HOSTILE}",
+            dataset=HOSTILE,
+            label=f"{HOSTILE}{cell.label}",
+            value=None if cell.value is None else f"{HOSTILE}{cell.value}",
+            chosen={HOSTILE: HOSTILE} if cell.chosen else {},
+            rows=[replace(row, **loud) for row in cell.rows],
+        )
+        for cell in board.cells
+        if cell.setup == STEP
+    ]
+    text = render_overview([replace(board, title=HOSTILE, name=HOSTILE, cells=cells)])
+    tree = parse(text)
+    assert len(tree.all("script")) == 1
+    assert not tree.all("img")
+    assert tree.all("title")[0].text == HOSTILE
+    assert tree.all("h2")[0].text == HOSTILE
+    assert [row.attributes["data-dataset"] for row in table_rows(tree)] == [HOSTILE] * len(cells)
+    assert text.count("<script") == text.count("</script") == 1
+
+
+def test_without_seeds_enough_there_are_no_tests(boards, parse):
+    tree = parse(render_overview([boards[0].of_first_seeds()]))
+    assert details(tree, "Uni-GNN against the others") is None
+
+
+def test_a_single_run_makes_a_page(parse):
+    tree = parse(render_overview([make_board({("cora-step", "GCN"): {5: 60.0}})]))
+    assert len(table_rows(tree)) == 1
+    assert numbers(table_rows(tree)[0])[2] is None
+    assert tree.all("footer")[0].text == "evengraph · 2026-11-05"
+
+
+def test_a_quick_ablation_makes_a_page(boards, parse):
+    cells = [replace(cell, chosen={}) for cell in boards[1].cells]
+    tree = parse(render_overview([replace(boards[1], cells=cells)]))
+    assert len(table_rows(tree)) == len(cells)
+
+
+def test_curves_share_one_scale(boards, parse):
+    tree = parse(render_overview([boards[2]]))
+    ticks = [
+        [(n.text, n.attributes["y"]) for n in picture.all("text", "end")]
+        for picture in tree.all("svg", "curves")
+    ]
+    assert len(ticks) == 2
+    assert ticks[0] == ticks[1]
+
+
+def test_curves_of_two_set_ups_stay_apart(boards, parse):
+    other = [replace(cell, setup=PUBMED) for cell in boards[2].cells]
+    tree = parse(render_overview([replace(boards[2], cells=[*boards[2].cells, *other])]))
+    assert max(len(one.attributes["points"].split()) for one in tree.all("polyline")) == 4
+
+
+def test_the_same_boards_give_the_same_page(boards, page):
+    assert render_overview(boards) == page
+
+
+# Writing.
+
+
+def test_writing_replaces_the_old_page(boards, page, tmp_path):
+    path = tmp_path / "deep" / "index.html"
+    write_overview(boards, path)
+    path.write_text("old", encoding="utf-8")
+    write_overview(boards, path)
+    assert path.read_text(encoding="utf-8") == page
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_name_that_is_not_unicode_can_be_written(tmp_path):
+    board = make_board({("cora-step", "GCN"): spread(60.0, FEW, "x")})
+    write_overview([replace(board, title="broken \ud800 name")], tmp_path / "index.html")
+    assert "broken " in (tmp_path / "index.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("where", ["render_overview", "os.replace"])
+def test_a_failure_leaves_the_old_page_alone(boards, tmp_path, monkeypatch, where):
+    path = tmp_path / "index.html"
+    path.write_text("old", encoding="utf-8")
+
+    def fail(*_):
+        raise RuntimeError("no luck")
+
+    if where == "render_overview":
+        monkeypatch.setattr(overview, "render_overview", fail)
+    else:
+        monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(RuntimeError, match="no luck"):
+        write_overview(boards, path)
+    assert path.read_text(encoding="utf-8") == "old"
+    assert list(tmp_path.iterdir()) == [path]

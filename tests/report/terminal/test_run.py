@@ -1,0 +1,152 @@
+from rich.console import Console
+
+from evengraph.report.terminal.run import (
+    comparison_rows,
+    comparison_table,
+    field_table,
+    method_card,
+    notes,
+    result_table,
+    two_class_table,
+)
+
+HEADLINE = ("balanced_accuracy", "macro_f1", "g_mean")
+
+
+def drawn(table, **options) -> str:
+    console = Console(width=100, **options)
+    with console.capture() as capture:
+        console.print(table)
+    return capture.get()
+
+
+def shown(result) -> str:
+    return drawn(result_table(result))
+
+
+def example(paper=None, value=70.0):
+    metrics = {"balanced_accuracy": value, "macro_f1": 69.0, "g_mean": 80.0}
+    run = {"seed": 5, "metrics": metrics, "best_epoch": 12, "epochs": 40, "seconds": 1.25}
+    return {
+        "runs": [run, run],
+        "mean": metrics,
+        "std": dict.fromkeys(metrics, 1.5),
+        "paper": paper,
+        "complete": True,
+        "changed_from_paper": [],
+        "dataset": {"name": "cora"},
+    }
+
+
+def of_method(title, **fields):
+    return example(**fields) | {"method": {"title": title, "name": title.lower(), "fields": {}}}
+
+
+def test_mean_paper_and_difference():
+    cell = {"mean": 72.5, "std": None}
+    text = shown(example(dict.fromkeys(HEADLINE, cell)))
+    assert "70.0 ± 1.5" in text
+    assert "-2.5" in text
+    assert "+7.5" in text
+
+
+def test_without_the_paper():
+    text = shown(example())
+    assert "paper" not in text
+    assert "difference" not in text
+
+
+def test_an_undefined_figure_is_a_dash():
+    assert "–" in shown(example(value=float("nan")))
+
+
+def test_one_run_has_no_spread():
+    result = example()
+    result["runs"] = result["runs"][:1]
+    assert "±" not in shown(result)
+
+
+def test_comparison_has_ours_beside_the_papers():
+    cell = {"mean": 72.5, "std": 0.4}
+    first = of_method("GCN", paper=dict.fromkeys(HEADLINE, cell))
+    lines = drawn(comparison_table([first, of_method("Re-weight", value=71.0)])).splitlines()
+    assert lines[0].split()[:4] == ["method", "bAcc", "paper", "Macro-F1"]
+    assert lines[1].split()[:3] == ["GCN", "70.0±1.5", "72.5±0.4"]
+    assert lines[2].split()[:3] == ["Re-weight", "71.0±1.5", "–"]
+    assert all(line.rstrip().endswith(" 2.5") for line in lines[1:])  # seconds of both runs
+    assert max(map(len, lines)) <= 80
+
+
+def test_the_best_of_the_whole_runs_stands_out():
+    results = [
+        of_method("GCN", value=70.0),
+        of_method("Re-weight", value=71.0),
+        of_method("SMOTE", value=float("nan")),
+        of_method("LTE4G", value=99.0) | {"complete": False},
+    ]
+    text = drawn(comparison_table(results), force_terminal=True)
+    assert "\x1b[1m71.0±1.5" in text
+    assert "\x1b[1m70.0" not in text
+    assert "\x1b[1m99.0" not in text
+    assert "LTE4G (cut short)" in text
+    assert "paper" not in text
+
+
+def test_rows_for_a_file():
+    cell = {"mean": 72.5, "std": 0.4}
+    first = of_method("GCN", paper=dict.fromkeys(HEADLINE, cell))
+    one, other = comparison_rows([first, of_method("SMOTE")])
+    assert (one["balanced_accuracy"], one["balanced_accuracy_paper"]) == (70.0, 72.5)
+    assert (other["macro_f1_std"], other["macro_f1_paper"]) == (1.5, None)
+    assert list(one) == list(other)
+
+
+def test_notes_say_why_the_papers_figures_are_missing():
+    plain, changed = of_method("GCN"), of_method("SMOTE") | {"changed_from_paper": ["patience"]}
+    assert len(notes([plain])) == 1
+    both = notes([plain, changed, changed])
+    assert both[1].startswith("SMOTE, SMOTE: without the paper's figures")
+    assert both[1].endswith("with this patience.")
+    elsewhere = changed | {"dataset": {"name": "toy"}}
+    assert len(notes([elsewhere])) == 1
+    assert "interrupted" in notes([plain | {"complete": False}])[1]
+
+
+def test_fields_with_their_meanings():
+    text = drawn(field_table({"hidden": 64, "dropout": 0.5}, {"hidden": "Width."}))
+    assert [line.split() for line in text.splitlines()] == [
+        ["hidden=64", "Width."],
+        ["dropout=0.5"],
+    ]
+
+
+def test_a_method_in_a_few_lines():
+    words = {
+        "name": "gcn",
+        "title": "GCN",
+        "idea": "Two [graph] convolutions.",
+        "reference": "Kipf",
+        "cost": "O(E)",
+        "fields": {"hidden": 64, "dropout": 0.5},
+    }
+    lines = [line.split() for line in drawn(method_card(words)).splitlines()]
+    assert lines[0] == ["gcn", "GCN"]
+    assert lines[1] == ["idea", "Two", "[graph]", "convolutions."]
+    assert lines[-1] == ["fields", "hidden=64,", "dropout=0.5"]
+
+
+def test_two_classes_get_a_table_of_the_rarer_one():
+    result = example()
+    assert two_class_table(result) is None
+    assert not any("Rarer class" in line for line in notes([result]))
+    names = ("positive_average_precision", "precision_at_k", "recall_at_1", "recall_at_5")
+    for place, name in enumerate((*names, "tuned_threshold", "tuned_f1")):
+        result["mean"] = {**result["mean"], name: 10.0 + place}
+        result["std"] = {**result["std"], name: 1.0}
+    result["mean"]["tuned_f1"] = None
+    head, row = drawn(two_class_table(result)).splitlines()
+    assert head.split()[2:8] == ["AP", "P@k", "R@1%", "R@5%", "act", "from"]
+    assert row.split() == ["mean", *(f"{10 + place}.0±1.0" for place in range(5)), "–±1.0"]
+    assert any("Rarer class" in line for line in notes([result]))
+    result["runs"] = result["runs"][:1]
+    assert "±" not in drawn(two_class_table(result))

@@ -1,0 +1,379 @@
+"""Two tables to a graph: columns, ids, labels, edges, and every mistake in one line."""
+
+import re
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evengraph.splits import ByTime, Given, Natural
+from evengraph.tables import from_frames
+
+
+def people(**columns):
+    """Six people; ann, bob and eve are of one class, the others of another."""
+    table = {
+        "id": ["ann", "bob", "cid", "dee", "eve", "fay"],
+        "age": [20.0, 30.0, None, 50.0, 60.0, 25.0],
+        "city": ["Rome", "Oslo", "Rome", "Oslo", None, "Rome"],
+        "kind": ["good", "good", "bad", "bad", "good", None],
+    }
+    return pd.DataFrame(table | columns)
+
+
+def ties(pairs=(("ann", "bob"), ("cid", "dee"), ("eve", "ann")), **columns):
+    return pd.DataFrame(list(pairs), columns=["source", "target"]).assign(**columns)
+
+
+def edges_of(own):
+    return {(own.ids[a], own.ids[b]) for a, b in own.graph.edge_index.T.tolist()}
+
+
+def test_from_two_tables_to_a_task():
+    size = 40
+    nodes = pd.DataFrame(
+        {"id": range(size), "height": np.arange(size) % 7, "kind": ["a", "b"] * (size // 2)}
+    )
+    edges = pd.DataFrame({"source": range(size - 1), "target": range(1, size)})
+    own = from_frames(nodes, edges, label="kind")
+    task = Natural()(own.graph, seed=5)
+    assert task.class_names == ("a", "b") == own.class_names
+    assert task.graph.x.shape == (size, 1)
+    assert (own.graph.x.dtype, own.graph.y.dtype) == (torch.float32, torch.int64)
+    assert own.graph.edge_index.dtype == torch.int64
+
+
+def test_every_part_by_hand():
+    own = from_frames(people(), ties(), label="kind")
+    assert own.graph.y.tolist() == [1, 1, 0, 0, 1, -1]
+    assert own.class_names == ("bad", "good")
+    assert own.ids.tolist() == ["ann", "bob", "cid", "dee", "eve", "fay"]
+    one_way = {("ann", "bob"), ("cid", "dee"), ("eve", "ann")}
+    assert edges_of(own) == one_way | {(b, a) for a, b in one_way}
+    assert own.encoder.names == ("age", "city=Oslo", "city=Rome")
+    assert own.graph.x[:, 1].tolist() == [0, 1, 0, 1, 0, 0]
+    assert own.graph.x[:, 0].mean().abs() < 1e-6
+    assert own.columns == {
+        "id": "id",
+        "label": "kind",
+        "source": "source",
+        "target": "target",
+        "weight": None,
+        "split": None,
+        "time": None,
+        "features": ["age", "city"],
+    }
+    assert "1 of 6 nodes have no edge." in own.notes
+
+
+def test_what_was_passed_is_left_alone():
+    nodes, edges = people(), ties()
+    before = nodes.copy(), edges.copy()
+    from_frames(nodes, edges, label="kind")
+    pd.testing.assert_frame_equal(nodes, before[0])
+    pd.testing.assert_frame_equal(edges, before[1])
+    assert nodes.attrs == {}
+
+
+@pytest.mark.parametrize("ends", [("Source", "TARGET"), ("src", "dst"), ("u", "v"), ("a", "b")])
+def test_ends_are_guessed(ends):
+    edges = ties().set_axis(list(ends), axis=1)[[*ends]]
+    own = from_frames(people(), edges, label="kind")
+    assert (own.columns["source"], own.columns["target"]) == ends
+    told = any("taken as the ends" in note for note in own.notes)
+    assert told == (ends == ("a", "b"))
+
+
+def test_ends_are_found_behind_other_columns():
+    edges = ties(since=2020)[["since", "target", "source"]]
+    own = from_frames(people(), edges, label="kind")
+    assert (own.columns["source"], own.columns["target"]) == ("source", "target")
+    assert "Columns of edges that are not used: since." in own.notes
+
+
+@pytest.mark.parametrize("name", ["ID", "Node", "node_id"])
+def test_ids_are_guessed(name):
+    own = from_frames(people().rename(columns={"id": name}), ties(), label="kind")
+    assert own.columns["id"] == name
+
+
+def test_rows_are_ids_where_edges_count_them():
+    edges = pd.DataFrame({"a": [0, 1, 5], "b": [1.0, 2.0, 0.0]})
+    own = from_frames(people().drop(columns="id"), edges, label="kind")
+    assert own.ids.tolist() == list(range(6))
+    assert own.graph.edge_index.shape == (2, 6)
+    with pytest.raises(
+        ValueError, match=r"nodes has no id column .* name one with id= \(--id\): age, city"
+    ):
+        from_frames(people().drop(columns="id"), ties(), label="kind")
+
+
+def test_an_index_with_a_name_is_a_column():
+    own = from_frames(people().set_index("id"), ties(), label="kind")
+    assert own.columns["id"] == "id"
+
+
+@pytest.mark.parametrize("nodes", [[1, 2, 3], [1.0, 2.0, 3.0], ["1", "2", "3"]])
+@pytest.mark.parametrize("edges", [[1, 3], [1.0, 3.0], ["1", "3"], ["1.0", "3.0"], [" 1", "3 "]])
+def test_an_id_may_be_spelt_in_several_ways(nodes, edges):
+    table = pd.DataFrame({"id": nodes, "kind": ["a", "b", "a"], "x": [1, 2, 3]})
+    own = from_frames(table, pd.DataFrame({"s": edges[:1], "t": edges[1:]}), label="kind")
+    assert own.graph.edge_index.tolist() == [[0, 2], [2, 0]]
+    assert own.ids.tolist() == nodes
+
+
+def test_leading_zeros_make_another_id():
+    table = pd.DataFrame({"id": ["007", "7"], "kind": ["a", "b"], "x": [1, 2]})
+    own = from_frames(table, pd.DataFrame({"s": ["007"], "t": [7]}), label="kind")
+    assert own.graph.edge_index.tolist() == [[0, 1], [1, 0]]
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=25))
+def test_edges_against_sets(pairs):
+    nodes = pd.DataFrame({"id": range(7), "kind": list("abababa"), "x": range(7)})
+    own = from_frames(nodes, pd.DataFrame(pairs, columns=["s", "t"]), label="kind")
+    expected = {(a, b) for a, b in pairs if a != b} | {(b, a) for a, b in pairs if a != b}
+    found = [tuple(pair) for pair in own.graph.edge_index.T.tolist()]
+    assert found == sorted(expected)
+
+
+def test_notes_say_that_a_column_is_half_numbers():
+    mixed = ["1", "2", "low", "1", None, "low"]
+    prose = ["1", "2", "3", "a b c d e f g h", None, "a b c d e f g h i j k l"]
+    different = ["1", "2", "3", "low", "5", "high"]
+    nodes = people(income=mixed, text=prose, mail=different)
+    own = from_frames(nodes, ties(), label="kind")
+    told = [note for note in own.notes if "no number" in note]
+    assert told == [
+        "Column 'income': 2 of 5 values are no numbers (first: 'low' in row 3), so it is taken as "
+        "categories.",
+        "Column 'text': 2 of 5 values are no numbers (first: 'a b c d e f g h' in row 4), so it is "
+        "not taken as numbers.",
+        "Column 'mail': 2 of 6 values are no numbers (first: 'low' in row 4), so it is not taken "
+        "as numbers.",
+    ]
+    assert "'low'" not in str(own.encoder.as_dict()["notes"])  # cells are not kept with a model
+    one = people(income=["1", "2", "x", "1", None, None])
+    assert any("1 of 4 values is no number" in n for n in from_frames(one, ties()).notes)
+
+
+def test_notes_say_that_a_column_is_half_dates():
+    since = ["2024-01-01", "2024-01-02", "22.12.2016", "2024-01-03", None, "soon"]
+    told = from_frames(people(since=since), ties(), label="kind").notes
+    expected = "2 of 5 values are no dates (first: '22.12.2016' in row 3), so it is not taken as"
+    assert f"Column 'since': {expected} dates." in told
+
+
+def test_notes_count_what_was_merged():
+    pairs = [("ann", "ann"), *[("ann", "bob")] * 4, ("bob", "ann"), ("cid", "dee")]
+    notes = from_frames(people(), ties(pairs), label="kind").notes
+    assert "1 self edge was dropped." in notes
+    assert "3 repeated edges were merged." in notes
+    assert "1 edge was given in both directions and merged." in notes
+    assert "Edges are taken as undirected." in notes
+
+
+def test_a_million_repeated_edges_are_fine():
+    rng = np.random.default_rng(0)
+    nodes = pd.DataFrame({"id": [f"n{i}" for i in range(100)], "x": range(100)})
+    nodes["kind"] = ["a", "b"] * 50
+    ends = nodes.id.to_numpy()[rng.integers(0, 100, (2, 1_000_000))]
+    edges = pd.DataFrame({"source": ends[0], "target": ends[1]})
+    from_frames(nodes, edges[:10], label="kind")  # what is imported late is not timed
+    start = time.perf_counter()
+    own = from_frames(nodes, edges, label="kind")
+    assert time.perf_counter() - start < 5
+    assert own.graph.edge_index.shape == (2, 9900)
+    assert any(note.endswith("repeated edges were merged.") for note in own.notes)
+
+
+def test_weights_say_what_is_an_edge():
+    own = from_frames(people(), ties(w=[2.5, 0, None]), label="kind", weight="w")
+    assert edges_of(own) == {("ann", "bob"), ("bob", "ann")}
+    assert "1 edge was dropped: weight 0." in own.notes
+    assert "1 edge was dropped: no weight." in own.notes
+    with pytest.raises(ValueError, match=r"edges, column 'w', row 2 is -1; .* not be negative"):
+        from_frames(people(), ties(w=[1, -1, 1]), label="kind", weight="w")
+    with pytest.raises(ValueError, match=r"column 'w', row 3 is infinite"):
+        from_frames(people(), ties(w=[1, 1, np.inf]), label="kind", weight="w")
+
+
+def test_no_edges_at_all():
+    own = from_frames(people(), ties([]), label="kind")
+    assert own.graph.edge_index.shape == (2, 0)
+    assert "6 of 6 nodes have no edge." in own.notes
+
+
+def test_without_feature_columns_the_edges_give_features():
+    own = from_frames(people()[["id", "kind"]], ties(), label="kind")
+    assert own.encoder.names == ("log_degree", "log_pagerank", "clustering")
+    assert own.graph.x.shape == (6, 3)
+    same = from_frames(people(), ties(), label="kind", features=[])
+    assert torch.equal(own.graph.x, same.graph.x)
+
+
+def test_a_label_and_a_split_are_guessed_by_name():
+    nodes = people(split=["train", "Train", "TEST", "valid", "test", ""])
+    own = from_frames(nodes.rename(columns={"kind": "Label"}), ties())
+    assert own.columns["label"] == "Label"
+    assert own.encoder.needs == ("age", "city")
+    assert own.masks["train"].tolist() == [True, True, False, False, False, False]
+    assert own.graph.val_mask.nonzero().tolist() == [[3]]
+    other = from_frames(people(split=list("abcabc")), ties(), label="kind")
+    assert other.masks == {}
+    assert "split" in other.encoder.needs
+
+
+def test_without_labels():
+    own = from_frames(people().drop(columns="kind"), ties())
+    assert own.graph.y.tolist() == [-1] * 6
+    assert own.class_names == ()
+    assert own.could_be_label == ("city",)
+    assert any("(label=..., --label), perhaps 'city'" in note for note in own.notes)
+    assert from_frames(people(), ties(), label="kind").could_be_label == ()
+    later = from_frames(people(), ties(), encoder=own.encoder)  # new rows have no labels
+    assert "No label column: every node is unlabelled." in later.notes
+
+
+def test_an_encoder_of_before_makes_the_features():
+    before = from_frames(people(), ties(), label="kind")
+    new = people(age=[1, 2, 3, 4, 5, None], extra=1)[["extra", "city", "id", "age"]]
+    own = from_frames(new, ties(), encoder=before.encoder)
+    assert own.encoder is before.encoder
+    assert torch.equal(own.graph.x[:, 1:], before.graph.x[:, 1:])
+    number = before.encoder.columns[0]
+    assert own.graph.x[0, 0].item() == pytest.approx((1 - number.mean) / number.scale)
+    with pytest.raises(ValueError, match="nodes, column 'age' is missing; there are id, city"):
+        from_frames(new[["id", "city"]], ties(), encoder=before.encoder)
+
+
+def test_a_split_column_is_used_by_given():
+    nodes = people(part=["train", "test", "train", "test", "train", "train"])
+    task = Given()(from_frames(nodes, ties(), label="kind", split="part").graph, seed=0)
+    assert task.test.nonzero().flatten().tolist() == [1, 3]
+    assert int(task.train.sum()) == 2
+    assert int(task.val.sum()) == 1
+    with pytest.raises(ValueError, match=r"column 'city', row 1 holds 'Rome'; a split column says"):
+        from_frames(people(), ties(), label="kind", split="city")
+
+
+def test_a_time_column_is_used_by_bytime():
+    days = ["2024-01-01", "2024-01-02", "2024-01-01", "2024-01-03", "2024-01-05", None]
+    own = from_frames(people(day=days), ties(), label="kind", time="day")
+    assert own.times[1] - own.times[0] == 24 * 3600
+    assert "1 of 6 nodes have no time." in own.notes
+    assert "day" not in own.encoder.needs
+    task = ByTime(train=0.4, val=0.2)(own.graph, seed=0)
+    assert [m.nonzero().flatten().tolist() for m in (task.train, task.val, task.test)] == [
+        [0, 2],
+        [1],
+        [3, 4],
+    ]
+    with pytest.raises(ValueError, match=r"column 'city' holds text values; times must be"):
+        from_frames(people(), ties(), label="kind", time="city")
+
+
+def test_a_class_with_one_node_is_allowed_and_told():
+    own = from_frames(people(kind=["a", "a", "a", "b", None, None]), ties(), label="kind")
+    (note,) = [note for note in own.notes if "Class" in note]
+    assert note.startswith("Class 'b' has 1 labelled node: a stratified split (Natural) needs 3")
+    assert note.endswith("leave the class out: empty its label cells.")
+    with pytest.raises(ValueError, match="Class 'b' has 1 labelled node for"):
+        Natural()(own.graph, seed=0)
+
+
+WRONG = {
+    "label column missing": (
+        {"label": "topic"},
+        "nodes, column 'topic' is missing; there are id, age, city, kind.",
+    ),
+    "source column missing": (
+        {"source": "from"},
+        "edges, column 'from' is missing; there are source, target.",
+    ),
+    "feature column missing": ({"features": ["age", "x"]}, "nodes, column 'x' is missing"),
+    "label among the features": ({"features": ["kind"]}, "must not hold the label column 'kind'"),
+    "one column twice": ({"split": "kind"}, "Column 'kind' cannot be two things at once"),
+    "both ends the same": ({"source": "target", "target": "target"}, "must be two columns"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_columns(case):
+    options, message = WRONG[case]
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
+        from_frames(people(), ties(), **({"label": "kind"} | options))
+    assert "\n" not in str(caught.value)
+
+
+BAD = {
+    "unknown id": (
+        people(),
+        ties([("ann", "bob"), ("ann", "zoe"), ("zed", "ann")]),
+        "edges, column 'target', row 2 names 'zoe', an id that no node has; 2 of 3 edges",
+    ),
+    "no id known": (people(), ties([("x", "y")]), "is the id column the right one?"),
+    "end missing": (people(), ties([("ann", None)]), "edges, column 'target', row 1 is empty"),
+    "end blank": (people(), ties([("ann", "bob"), (" ", "bob")]), "'source', row 2 is empty"),
+    "repeated id": (
+        people(id=["ann", "bob", "bob", "dee", "eve", "bob"]),
+        ties(),
+        "nodes, column 'id', row 3 repeats the id 'bob' of row 2; ids must differ (2 ids were",
+    ),
+    "id missing": (
+        people(id=["ann", "bob", None, "dee", "eve", "fay"]),
+        ties(),
+        "nodes, column 'id', row 3 is empty; every node needs an id",
+    ),
+    "single class": (
+        people(kind=["a", "a", None, "a", "", "a"]),
+        ties(),
+        "nodes, column 'kind' holds a single class, 'a'; at least two are needed.",
+    ),
+    "no label": (people(kind=[None, "", " ", None, None, "nan"]), ties(), "every label is empty"),
+    "infinity": (
+        people(age=[1, 2, np.inf, 3, 4, 5]),
+        ties(),
+        "nodes, column 'age', row 3 is infinite",
+    ),
+    "mixed types": (
+        people(age=pd.Series([1, 2, "old", 4, 5, 6], dtype=object)),
+        ties(),
+        "nodes, column 'age', row 3 holds 'old', other rows hold 1: mixed types",
+    ),
+    "mixed labels": (
+        people(kind=pd.Series([1, 2, "x", 1, 2, None], dtype=object)),
+        ties(),
+        "nodes, column 'kind', row 3 holds 'x', other rows hold 1: mixed types",
+    ),
+    "a list in a cell": (
+        people(age=[[1], [2], [3], [4], [5], [6]]),
+        ties(),
+        "nodes, column 'age', row 1 holds a list",
+    ),
+    "a list as an id": (
+        people(id=[[1], [2], [3], [4], [5], [6]]),
+        ties(),
+        "Column 'id' holds lists or the like",
+    ),
+    "no rows": (people()[:0], ties([]), "nodes has no rows"),
+    "one column of edges": (people(), ties()[["source"]], "edges needs two columns"),
+    "two columns of a name": (
+        people().set_axis(["id", "age", "age", "kind"], axis=1),
+        ties(),
+        "nodes has two columns called 'age'",
+    ),
+    "no table": ([1, 2], ties(), "nodes must be a pandas DataFrame, got list"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_tables(case):
+    nodes, edges, message = BAD[case]
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
+        from_frames(nodes, edges, label="kind")
+    assert "\n" not in str(caught.value)

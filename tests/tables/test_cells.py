@@ -1,0 +1,119 @@
+"""Cells: names, gaps, kinds."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evengraph.tables import cells as values
+from evengraph.tables.cells import (
+    EMPTY_NUMBERS,
+    empty,
+    kind_of,
+    name_of,
+    names_of,
+    numbers,
+    odd_cells,
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (3, "3"),
+        (3.0, "3"),
+        (np.float32(3), "3"),
+        (np.int8(-3), "-3"),
+        ("3", "3"),
+        (" a b ", "a b"),
+        ("007", "007"),
+        (0.5, "0.5"),
+        (True, "True"),
+        (np.bool_(False), "False"),
+        (2**70, str(2**70)),
+    ],
+)
+def test_one_name_for_a_value(value, name):
+    assert name_of(value) == name
+
+
+@given(st.lists(st.one_of(st.integers(), st.text(), st.floats(allow_nan=False))))
+def test_names_of_a_column_are_the_names_of_its_cells(cells):
+    assert names_of(pd.Series(cells, dtype=object)).tolist() == [name_of(cell) for cell in cells]
+
+
+def test_empty_cells():
+    column = pd.Series(["", " ", None, np.nan, "NA", "x", 0, False], dtype=object)
+    assert empty(column).tolist() == [True] * 4 + [False] * 4
+    assert empty(column, EMPTY_NUMBERS).tolist() == [True] * 5 + [False] * 3
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        ([1, 2], "number"),
+        ([1, 2.5], "number"),
+        (["1", "2e3", ""], "number"),
+        (["01", "20"], "text"),
+        (["1", "b"], "text"),
+        ([True, None], "boolean"),
+        (["true", "no"], "text"),
+        (["2024-01-01", "2024-01-01 10:00"], "date"),
+        (["01/02/2024"], "text"),
+        ([pd.Timestamp(0)], "date"),
+        ([None, ""], "empty"),
+        (["NA", "NA"], "text"),
+    ],
+)
+def test_kinds(cells, kind):
+    assert kind_of(pd.Series(cells, name="c", dtype=object), "t") == kind
+
+
+NUMBERS, DATES = ["1", "-2.5", " 3 "], ["2024-05-31", " 2024-05-31T10:00", "1999-01-01 "]
+
+
+@pytest.mark.parametrize(("what", "good"), [("number", NUMBERS), ("date", DATES)])
+@given(st.data())
+def test_odd_cells_by_hand(what, good, data):
+    some = st.sampled_from([*good, "low", "high", "", "n/a", None])
+    cells = data.draw(st.lists(some, max_size=12))
+    known = set(good)
+    words = [(row, cell) for row, cell in enumerate(cells) if cell in ("low", "high")]
+    total = len(words) + sum(cell in known for cell in cells)
+    expected = None
+    if words and 2 * len(words) <= total:
+        row, cell = words[0]
+        expected = what, len(words), total, f"{cell!r} in row {row + 1}"
+    assert odd_cells(pd.Series(cells, name="c", dtype=object)) == expected
+
+
+@pytest.mark.parametrize("cells", [[True, False], [1, 2.5], ["007", "12"], [pd.Timestamp(0)], []])
+def test_no_odd_cells_among_other_kinds(cells):
+    assert odd_cells(pd.Series(cells, dtype=object)) is None
+    assert odd_cells(pd.Series(cells)) is None
+
+
+@given(st.lists(st.one_of(st.none(), st.floats(allow_nan=False, allow_infinity=False))))
+def test_numbers_and_their_text_agree(cells):
+    plain = pd.Series(cells, name="c", dtype=float)
+    text = pd.Series(["" if c is None else repr(c) for c in cells], name="c", dtype=object)
+    np.testing.assert_array_equal(numbers(plain, "t"), numbers(text, "t"))
+
+
+def test_long_cells_are_cut_in_messages():
+    with pytest.raises(ValueError, match=r"row 2 holds 'x{36}\.\.\.; a number") as caught:
+        numbers(pd.Series(["1", "x" * 500], name="c"), "t")
+    assert len(str(caught.value)) < 200
+
+
+def test_the_option_is_fit_for_a_shell():
+    cells = pd.Series([*"123456789", "x"], name="spent a month")
+    with pytest.raises(ValueError, match=r"with --drop 'spent a month'\.$"):
+        kind_of(cells, "t")
+
+
+def test_without_pandas_one_line_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
+    with pytest.raises(ValueError, match=r"pip install 'evengraph\[tables\]'"):
+        values.need_pandas()

@@ -1,0 +1,214 @@
+"""Graphs that are graphs already: NetworkX, GraphML, matrices, npz, PyG."""
+
+import pickle
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from tiny_graphs import Bomb
+from torch_geometric.data import Data
+
+from evengraph.splits import Given
+from evengraph.tables import from_matrix, from_networkx
+from evengraph.tables.graph_files import read_graphml, read_npz, read_pyg
+
+PATH = [[0, 1, 1, 2], [1, 0, 2, 1]]
+X = np.array([[1.0, 2.0], [3.0, np.nan], [5.0, 6.0]])
+Y = np.array([0, 1, -1])
+
+
+def path_matrix():
+    return sp.csr_matrix(([1, 1], ([0, 1], [1, 2])), shape=(3, 3))
+
+
+def social():
+    network = nx.MultiDiGraph()
+    for name, age, kind in [("ann", 20, "a"), ("bob", 30, "b"), (("c", 1), 40, "a"), (4, 50, None)]:
+        network.add_node(name, age=age, kind=kind, id="?")
+    network.add_edge("ann", "bob", w=1.0)
+    network.add_edge("ann", "bob", w=2.0)
+    network.add_edge("bob", ("c", 1), w=0)
+    return network
+
+
+def test_networkx():
+    own = from_networkx(social(), label="kind")
+    assert own.ids.tolist() == ["ann", "bob", ("c", 1), 4]
+    assert own.graph.edge_index.tolist() == PATH
+    assert own.graph.y.tolist() == [0, 1, 0, -1]
+    assert own.encoder.names == ("age",)
+    assert own.columns["label"] == "kind"
+    assert own.columns["id"] is None
+    assert "1 repeated edge was merged." in own.notes
+    assert from_networkx(social(), label="kind", weight="w").graph.num_edges == 2
+
+
+def test_networkx_without_attributes():
+    own = from_networkx(nx.path_graph(4))
+    assert own.graph.x.shape == (4, 3)
+    with pytest.raises(ValueError, match="the graph has no rows"):
+        from_networkx(nx.Graph())
+    with pytest.raises(ValueError, match="network must be a NetworkX graph, got list"):
+        from_networkx([1])
+    with pytest.raises(ValueError, match="the graph, column 'topic' is missing; there are"):
+        from_networkx(social(), label="topic")
+
+
+def test_graphml(tmp_path):
+    network = nx.Graph()
+    network.add_node("n1", kind="a", size=1.5)
+    network.add_node("n2", kind="b", size=2.5)
+    network.add_node("n3", size=0.5)
+    network.add_edges_from([("n1", "n2"), ("n2", "n3")])
+    path = tmp_path / "g.graphml"
+    nx.write_graphml(network, path)
+    own = read_graphml(path, label="kind")
+    assert own.ids.tolist() == ["n1", "n2", "n3"]
+    assert own.graph.y.tolist() == [0, 1, -1]
+    path.write_text("<graphml><graph>")
+    with pytest.raises(ValueError, match=r"g\.graphml cannot be read as GraphML: .*"):
+        read_graphml(path)
+    with pytest.raises(FileNotFoundError, match=r"no\.graphml does not exist"):
+        read_graphml(tmp_path / "no.graphml")
+
+
+@pytest.mark.parametrize("kind", [sp.csr_matrix, sp.coo_array, np.asarray, sp.csc_array])
+def test_matrices(kind):
+    matrix = path_matrix().toarray() if kind is np.asarray else path_matrix()
+    own = from_matrix(kind(matrix), X, Y, masks={"train": [1, 0, 0], "test": [0, 1, 0]})
+    assert own.graph.edge_index.tolist() == PATH
+    assert own.graph.x.tolist() == [[1, 2], [3, 4], [5, 6]]
+    assert own.graph.y.tolist() == [0, 1, -1]
+    assert own.class_names == ("0", "1")
+    assert own.masks["train"].tolist() == [True, False, False]
+    assert own.encoder.needs == ("x0", "x1")
+
+
+def test_matrices_with_names():
+    own = from_matrix(
+        path_matrix(), labels=["b", None, "a"], ids=["u", "v", "w"], times=[3.0, 2.0, 1.0]
+    )
+    assert own.graph.y.tolist() == [1, -1, 0]
+    assert own.ids.tolist() == ["u", "v", "w"]
+    assert own.graph.time.tolist() == [3, 2, 1]
+    assert own.graph.x.shape == (3, 3)
+    named = from_matrix(path_matrix(), labels=[2, 0, 2], class_names=["zero", "one", "two"])
+    assert named.class_names == ("zero", "two")
+    sparse = from_matrix(path_matrix(), sp.csr_array(np.nan_to_num(X)), Y)
+    assert sparse.graph.x.tolist() == np.nan_to_num(X).tolist()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"matrix": np.ones((2, 3))}, r"the matrix must be square, got shape \(2, 3\)"),
+        ({"matrix": -path_matrix()}, "is -1; a weight must not be negative"),
+        ({"features": np.ones((2, 2))}, r"features must be numbers of shape \(3, F\), got"),
+        ({"features": np.full((3, 1), np.inf)}, "column 'x0', row 1 is infinite"),
+        ({"labels": [0, 1]}, r"labels must hold one value for each of the 3 nodes, got shape \(2,"),
+        ({"labels": [0, 0, -1]}, "holds a single class, '0'"),
+        ({"labels": [-1, -1, -1]}, "every label is empty"),
+        ({"ids": ["a", "a", "b"]}, "row 2 repeats the id 'a' of row 1"),
+        ({"masks": {"dev": [1, 0, 0]}}, "masks must be called train, val and test, got 'dev'"),
+        ({"class_names": ["zero"], "labels": Y}, "class_names must hold a name for each class"),
+    ],
+)
+def test_bad_matrices(arguments, message):
+    arguments = {"matrix": path_matrix()} | arguments
+    with pytest.raises(ValueError, match=message):
+        from_matrix(arguments.pop("matrix"), **arguments)
+
+
+def csr_parts(prefix, matrix):
+    parts = {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr}
+    return {f"{prefix}_{k}": v for k, v in parts.items()} | {f"{prefix}_shape": matrix.shape}
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"edge_index": np.array(PATH), "x": X, "y": Y},
+        {"edge_index": np.array(PATH).T, "x": X, "labels": Y[:, None]},
+        {**csr_parts("adj", path_matrix()), "x": X, "y": Y, "class_names": ["0", "1"]},
+        {**csr_parts("adj", path_matrix()), **csr_parts("attr", sp.csr_matrix(X)), "labels": Y},
+    ],
+    ids=["index", "pairs", "csr", "both csr"],
+)
+def test_npz(tmp_path, arrays):
+    np.savez(tmp_path / "g.npz", **arrays)
+    own = read_npz(tmp_path / "g.npz")
+    assert own.graph.edge_index.tolist() == PATH
+    assert own.graph.x.tolist() == [[1, 2], [3, 4], [5, 6]]
+    assert own.graph.y.tolist() == [0, 1, -1]
+    assert own.class_names == ("0", "1")
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"x": X}, r"has no edges: edge_index or adj_data, .* there are x"),
+        ({"edge_index": np.array([[0], [3]]), "x": X}, r"edge 1 is \[0, 3\], but nodes .* 0 to 2"),
+        ({"edge_index": np.ones((3, 3))}, r"edge_index must be whole numbers of shape \(2, E\)"),
+        ({"edge_index": np.array(PATH), "y": np.array([0, 1, None])}, "cannot be read as npz"),
+        ({"edge_index": np.zeros((2, 0), int)}, "holds no nodes"),
+    ],
+)
+def test_bad_npz(tmp_path, arrays, message):
+    np.savez(tmp_path / "g.npz", **arrays)
+    with pytest.raises(ValueError, match=rf"g\.npz.*{message}"):
+        read_npz(tmp_path / "g.npz")
+
+
+def test_files_that_are_no_npz(tmp_path, bomb):
+    content, target = bomb
+    path = tmp_path / "g.npz"
+    for wrong in (b"nothing", content, b"PK\x03\x04"):
+        path.write_bytes(wrong)
+        with pytest.raises(ValueError, match=r"g\.npz cannot be read as npz"):
+            read_npz(path)
+    assert not target.exists()
+
+
+def pyg_graph():
+    return Data(
+        x=torch.tensor([[1.0], [2.0], [3.0], [4.0], [5.0]]),
+        edge_index=torch.tensor(PATH),
+        y=torch.tensor([0, 1, 0, 1, 0]),
+        train_mask=torch.tensor([[1, 0], [1, 0], [1, 1], [0, 1], [0, 1]], dtype=torch.bool),
+        test_mask=torch.tensor([0, 0, 0, 1, 1], dtype=torch.bool),
+        class_names=["ant", "bee"],
+    )
+
+
+@pytest.mark.parametrize("form", [lambda graph: graph, lambda graph: graph.to_dict()])
+def test_pyg(tmp_path, form):
+    torch.save(form(pyg_graph()), tmp_path / "g.pt")
+    own = read_pyg(tmp_path / "g.pt")
+    assert own.graph.x.flatten().tolist() == [1, 2, 3, 4, 5]
+    assert own.class_names == ("ant", "bee")
+    assert own.masks["train"].tolist() == [True, True, True, False, False]
+    assert "train_mask holds several splits: the first is taken." in own.notes
+    assert Given()(own.graph, seed=0).test.tolist() == [False] * 3 + [True] * 2
+
+
+def test_bad_pyg_files(tmp_path):
+    path = tmp_path / "g.pt"
+    torch.save([1, 2], path)
+    with pytest.raises(ValueError, match=r"g\.pt must hold a Data or a dict .*, got list"):
+        read_pyg(path)
+    target = tmp_path / "exploded"
+    graph = pyg_graph()
+    graph.extra = Bomb(target)
+    torch.save(graph, path)
+    with pytest.raises(ValueError, match=r"safe mode refuses; write it again with") as caught:
+        read_pyg(path)
+    assert "\n" not in str(caught.value)
+    path.write_bytes(pickle.dumps(Bomb(target)))
+    with pytest.raises(ValueError, match=r"g\.pt"):
+        read_pyg(path)
+    assert not target.exists()
+    path.write_bytes(b"nothing of the kind")
+    with pytest.raises(ValueError, match=r"g\.pt cannot be read as a file of torch"):
+        read_pyg(path)

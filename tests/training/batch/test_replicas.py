@@ -1,0 +1,321 @@
+"""Runs side by side: each ends as it would have ended alone."""
+
+import dataclasses
+import os
+import signal
+
+import pytest
+import torch
+from torch import nn
+
+from evengraph.methods import (
+    GCN,
+    BalancedSoftmax,
+    ClassBalanced,
+    LogitAdjustment,
+    PCSoftmax,
+    Reweight,
+    UniGNN,
+)
+from evengraph.methods.bases.method import Fit
+from evengraph.methods.bases.supervised import LabelledReplicas
+from evengraph.methods.bases.unified_batch import UnifiedReplicas
+from evengraph.metrics import validation_score
+from evengraph.training.batch import replicas
+from evengraph.training.batch.replicas import can_replicate, stacked
+from small_graphs import small_task
+
+# Without dropout, whose noise on the CPU comes from one stream for all.
+COMMON = {"dropout": 0.0, "max_epochs": 30, "patience": 12, "hidden": 16}
+SETTINGS = [
+    {"clusters_per_class": 3, "threshold": 0.5, "recluster_every": 10},
+    {"clusters_per_class": 5, "threshold": 0.4, "recluster_every": 20},
+    {"clusters_per_class": 3, "threshold": 0.6, "recluster_every": 0},
+    {"clusters_per_class": 4, "threshold": 0.5, "recluster_every": 10, "pseudo_weight": 0.5},
+    {"clusters_per_class": 3, "threshold": 0.5, "recluster_every": 30, "class_weights": False},
+]
+
+
+def exhaust(steps):
+    for _ in steps:
+        pass
+
+
+def side_by_side(methods, tasks, seeds, slots):
+    for method, task in zip(methods, tasks, strict=True):
+        method._begin(task)
+    hidden = [task.without_test_labels() for task in tasks]
+    fits = [Fit(*parts) for parts in zip(methods, hidden, seeds, strict=True)]
+    exhaust(methods[0]._fit_together(fits, slots))
+    for method in methods:
+        method.fitted_ = True
+
+
+def check_equal(methods, tasks, seeds):
+    for method, task, seed in zip(methods, tasks, seeds, strict=True):
+        alone = dataclasses.replace(method).fit(task, seed=seed)
+        ours, theirs = method.history_[0], alone.history_[0]
+        assert (ours.epochs, ours.best_epoch) == (theirs.epochs, theirs.best_epoch)
+        assert ours.loss == pytest.approx(theirs.loss, rel=2e-3, abs=2e-3)
+        assert ours.score == pytest.approx(theirs.score, abs=1e-6)
+        torch.testing.assert_close(
+            method.predict_proba(task.graph), alone.predict_proba(task.graph), rtol=0, atol=0.02
+        )
+
+
+@pytest.mark.parametrize("slots", [1, 2, 5])
+def test_settings_and_seeds_side_by_side(slots):
+    methods = [UniGNN(**COMMON, **settings) for settings in SETTINGS]
+    tasks, seeds = [small_task()] * 5, [3, 4, 5, 6, 7]
+    side_by_side(methods, tasks, seeds, slots)
+    check_equal(methods, tasks, seeds)
+
+
+def test_free_slots_are_given_up(monkeypatch):
+    monkeypatch.setattr(replicas, "FEWEST", 1)
+    monkeypatch.setattr(replicas, "LOOK_EVERY", 3)
+    left = []
+    shrink = UnifiedReplicas._shrink
+    monkeypatch.setattr(
+        UnifiedReplicas, "_shrink", lambda self, held: left.append(list(held)) or shrink(self, held)
+    )
+    common = COMMON | {"max_epochs": 90, "patience": 5}
+    methods = [UniGNN(**common, **settings) for settings in SETTINGS]
+    tasks, seeds = [small_task()] * 5, [3, 4, 5, 6, 7]
+    side_by_side(methods, tasks, seeds, 5)
+    assert left
+    assert left[0] != list(range(len(left[0])))  # runs had to move
+    check_equal(methods, tasks, seeds)
+
+
+def test_ctrl_c_waits_until_runs_have_moved(monkeypatch):
+    whole = UnifiedReplicas.moved
+
+    def interrupted(self, slots):
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(100):  # the interrupt would come in one of these lines
+            pass
+        whole(self, slots)
+
+    monkeypatch.setattr(replicas, "FEWEST", 1)
+    monkeypatch.setattr(replicas, "LOOK_EVERY", 3)
+    monkeypatch.setattr(UnifiedReplicas, "moved", interrupted)
+    common = COMMON | {"max_epochs": 90, "patience": 5}
+    methods = [UniGNN(**common, **settings) for settings in SETTINGS]
+    task = small_task()
+    side_by_side(methods, [task] * 5, [3, 4, 5, 6, 7], 5)  # all had begun: it is not passed on
+    assert any(method.history_[0].interrupted for method in methods)
+    for method in methods:
+        assert method.predict_proba(task.graph).isfinite().all()
+
+
+@pytest.mark.parametrize("kind", ["balanced", "none"])
+def test_the_examples_alone_give_the_same(monkeypatch, kind):
+    def few(self, *args, **options):
+        begin(self, *args, **options)
+        self.few, self.limits = True, (self.limits[0], self.labels.shape[1])
+
+    begin = UnifiedReplicas.__init__
+    monkeypatch.setattr(UnifiedReplicas, "__init__", few)
+    settings = [
+        {**one, "pseudo_labels": kind, "layers": 2 + i % 2} for i, one in enumerate(SETTINGS)
+    ]
+    for chosen in (settings[::2], settings[1::2]):
+        methods = [UniGNN(**COMMON, **one) for one in chosen]
+        tasks, seeds = [small_task()] * len(methods), range(3, 3 + len(methods))
+        side_by_side(methods, tasks, seeds, 2)
+        check_equal(methods, tasks, seeds)
+
+
+def other_split(task):
+    """The same graph with training and test nodes exchanged for some classes."""
+    train, test = task.train.clone(), task.test.clone()
+    moved = test.nonzero().flatten()[:4]
+    train[moved], test[moved] = True, False
+    return dataclasses.replace(task, train=train, test=test)
+
+
+@pytest.mark.parametrize("kind", ["balanced", "all", "none"])
+@pytest.mark.parametrize("encoders", ["both", "structural", "semantic"])
+def test_splits_and_ablations(kind, encoders):
+    settings = COMMON | {"pseudo_labels": kind, "encoders": encoders, "clusters_per_class": 4}
+    methods = [UniGNN(recluster_every=10, **settings) for _ in range(3)]
+    tasks = [small_task(), other_split(small_task()), small_task()]
+    fewer = tasks[0].val.clone()
+    fewer[fewer.nonzero()[:3]] = False
+    tasks[0] = dataclasses.replace(tasks[0], val=fewer)  # the first decides nothing for the others
+    side_by_side(methods, tasks, [0, 1, 2], 2)
+    check_equal(methods, tasks, [0, 1, 2])
+
+
+def test_callbacks_hear_of_every_epoch():
+    method, task, heard = UniGNN(**COMMON, **SETTINGS[0]), small_task(), []
+    method._begin(task)
+    method._callbacks = [lambda history: heard.append(history.epochs)]
+    exhaust(method._fit_together([Fit(method, task.without_test_labels(), 3)], 1))
+    assert heard == list(range(len(heard)))
+    assert heard[-1] == method.history_[0].epochs
+
+
+def test_networks_are_stacked():
+    nets = [nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)) for _ in range(4)]
+    together = stacked(nets)
+    assert together[0].weight.shape == (4, 2, 3)
+    assert together[1].running_mean.shape == (4, 2)
+    for index, net in enumerate(nets):
+        assert torch.equal(together[0].weight[index], net[0].weight)
+    assert nets[0][0].weight.shape == (2, 3)
+
+
+def test_a_cpu_trains_one_run_at_a_time():
+    assert not can_replicate(torch.device("cpu"))
+
+
+def test_ctrl_c_keeps_the_best_weights_so_far():
+    method, task = UniGNN(**COMMON, **SETTINGS[0]), small_task()
+
+    def stop(history):
+        if history.epochs == 15:
+            raise KeyboardInterrupt
+
+    method._begin(task)
+    method._callbacks = [stop]
+    exhaust(method._fit_together([Fit(method, task.without_test_labels(), 3)], 1))
+    method.fitted_ = True
+    history = method.history_[0]
+    assert history.interrupted
+    assert 15 <= history.epochs < 30  # the card may have been some epochs ahead
+    score = validation_score(method.predict_proba(task.graph), task)
+    assert float(score) == pytest.approx(history.best_score, abs=1e-6)
+
+
+def test_an_interrupt_before_the_first_epoch_is_passed_on(monkeypatch):
+    def stop(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("evengraph.methods.bases.unified_batch.kmeans", stop)
+    method, task = UniGNN(**COMMON, **SETTINGS[0]), small_task()
+    method._begin(task)
+    with pytest.raises(KeyboardInterrupt):
+        exhaust(method._fit_together([Fit(method, task.without_test_labels(), 3)], 1))
+
+
+@pytest.mark.parametrize("every", [1, 7, 1_000_000])
+def test_any_interval_of_clustering(every):
+    methods = [UniGNN(**COMMON, recluster_every=e, clusters_per_class=3) for e in (every, 0)]
+    side_by_side(methods, [small_task()] * 2, [3, 4], 2)
+    check_equal(methods, [small_task()] * 2, [3, 4])
+
+
+@pytest.mark.parametrize(("max_epochs", "patience"), [(0, 5), (1, 5), (9, 0)])
+def test_short_runs(max_epochs, patience):
+    limits = COMMON | {"max_epochs": max_epochs, "patience": patience}
+    methods = [UniGNN(**limits, **SETTINGS[0]) for _ in range(3)]
+    side_by_side(methods, [small_task()] * 3, [3, 4, 5], 2)
+    check_equal(methods, [small_task()] * 3, [3, 4, 5])
+
+
+def test_a_run_that_diverges_is_said_so_and_spoils_no_other(monkeypatch):
+    whole = UnifiedReplicas.network
+
+    def broken(self, run):
+        net = whole(self, run)
+        if run.threshold == 0.45:
+            net.weights[0]["structural"].data.fill_(torch.nan)
+        return net
+
+    monkeypatch.setattr(UnifiedReplicas, "network", broken)
+    task, settings = small_task(), {"clusters_per_class": 3, "recluster_every": 10}
+    methods = [UniGNN(**COMMON, **settings, threshold=t) for t in (0.5, 0.45, 0.5)]
+    with pytest.raises(FloatingPointError, match="nan in epoch 0; try a smaller learning_rate"):
+        side_by_side(methods, [task] * 3, [3, 4, 5], 3)
+    methods[0].fitted_ = methods[2].fitted_ = True
+    check_equal([methods[0], methods[2]], [task, task], [3, 5])
+    assert not methods[1].history_
+
+
+def test_a_slot_forgets_the_run_before():
+    task = small_task()
+    swapped = dataclasses.replace(task, train=task.val, val=task.train)
+    methods = [UniGNN(**COMMON, **SETTINGS[index]) for index in (0, 1, 0)]
+    side_by_side(methods, [task, swapped, task], [3, 4, 5], 1)
+    check_equal(methods, [task, swapped, task], [3, 4, 5])
+
+
+def smaller_validation(task):
+    """The same task with three validation nodes fewer."""
+    fewer = task.val.clone()
+    fewer[fewer.nonzero()[:3]] = False
+    return dataclasses.replace(task, val=fewer)
+
+
+LABELLED = {
+    "gcn": GCN,
+    "reweight": Reweight,
+    "balance": lambda **settings: Reweight(balance=True, **settings),
+    "scale": lambda **settings: Reweight(scale=4.0, minority=2, **settings),
+    "balancedsoftmax": BalancedSoftmax,
+    "logitadjustment": lambda **settings: LogitAdjustment(tau=0.5, **settings),
+    "pcsoftmax": PCSoftmax,
+    "classbalanced": ClassBalanced,
+}
+
+
+@pytest.mark.parametrize("slots", [1, 2, 4])
+@pytest.mark.parametrize("name", LABELLED)
+def test_methods_of_labelled_nodes(name, slots):
+    task = small_task()
+    tasks = [smaller_validation(task), other_split(task), task, task]
+    methods, seeds = [LABELLED[name](**COMMON) for _ in tasks], [0, 1, 2, 3]
+    side_by_side(methods, tasks, seeds, slots)
+    check_equal(methods, tasks, seeds)
+    losses = [tuple(method.history_[0].loss) for method in methods]
+    assert len(set(losses)) == len(losses)
+
+
+@pytest.mark.parametrize("features", ["dense", "sparse"])
+def test_methods_of_labelled_nodes_that_stop_apart(monkeypatch, features):
+    monkeypatch.setattr(replicas, "FEWEST", 1)
+    monkeypatch.setattr(replicas, "LOOK_EVERY", 1)
+    left = []
+    shrink = LabelledReplicas._shrink
+    monkeypatch.setattr(
+        LabelledReplicas,
+        "_shrink",
+        lambda self, held: left.append(list(held)) or shrink(self, held),
+    )
+    task = small_task()
+    if features == "dense":
+        graph = task.graph.clone()
+        graph.x = graph.x + 0.01
+        task = dataclasses.replace(task, graph=graph)
+    swapped = dataclasses.replace(task, train=task.val, val=task.train)
+    tasks, seeds = [task, swapped, other_split(task), task], [4, 5, 6, 7]
+    methods = [Reweight(**COMMON | {"max_epochs": 90, "patience": 5}) for _ in tasks]
+    side_by_side(methods, tasks, seeds, 4)
+    assert left
+    check_equal(methods, tasks, seeds)
+
+
+def test_weights_of_a_run_add_up_to_one():
+    task = small_task()
+    for name in LABELLED:
+        method = LABELLED[name]()
+        method._begin(task)
+        run = method._run(Fit(method, task, 0))
+        assert (run.weights * task.class_counts).sum().item() == pytest.approx(1)
+
+
+def test_only_equal_settings_go_together():
+    method = Reweight(**COMMON)
+    assert method._together_with(Reweight(**COMMON))
+    assert GCN(**COMMON)._together_with(GCN(**COMMON))
+    others = [
+        Reweight(**COMMON, balance=True),
+        Reweight(**COMMON, scale=2.0),
+        Reweight(**COMMON | {"hidden": 8}),
+        GCN(**COMMON),
+    ]
+    for other in others:
+        assert not method._together_with(other)
+        assert not other._together_with(method)

@@ -1,0 +1,101 @@
+"""The progress bar: where it is drawn, and what it shows."""
+
+import sys
+
+import pytest
+import rich.progress
+
+from evengraph.training import History
+from evengraph.training.progress import counted, shown
+
+
+def history(*scores, patience=10, max_epochs=100):
+    best = max(scores)
+    latest = max(index for index, score in enumerate(scores) if score == best)
+    return History(
+        [0.5] * len(scores),
+        list(scores),
+        best_epoch=latest,
+        first_best_epoch=scores.index(best),
+        best_score=best,
+        patience=patience,
+        max_epochs=max_epochs,
+    )
+
+
+@pytest.fixture
+def updates(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        rich.progress.Progress, "update", lambda self, bar, **fields: seen.append(fields)
+    )
+    return seen
+
+
+def test_no_bar_away_from_a_terminal(capsys):
+    with shown("GCN") as show:
+        assert show is None
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_bar_on_a_terminal_unless_unwanted(monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with shown("GCN") as show:
+        assert show is not None
+    with shown("GCN", wanted=False) as show:
+        assert show is None
+
+
+def test_the_bar_goes_to_stderr(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with shown("GCN", wanted=True) as show:
+        show(history(0.25, 0.5))
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "GCN" in err
+    assert "50.0" in err
+
+
+def test_the_bar_fills_as_patience_runs_out(updates):
+    with shown("GCN", wanted=True) as show:
+        show(history(0.1, 0.5, patience=4))
+        show(history(0.1, 0.5, 0.2, 0.3, patience=4))
+        show(history(0.1, 0.5, 0.2, 0.3, 0.6, patience=4))
+    assert [fields["completed"] for fields in updates] == [0, 2, 0]
+    assert {fields["total"] for fields in updates} == {4}
+    last = updates[-1]
+    assert (last["epoch"], last["best_epoch"]) == (4, 4)
+    assert (last["score"], last["best"]) == (pytest.approx(60), pytest.approx(60))
+
+
+def test_the_bar_never_runs_over(updates):
+    with shown("GCN", wanted=True) as show:
+        show(history(0.5, 0.1, 0.1, 0.1, patience=1))
+    assert updates[0]["completed"] == updates[0]["total"] == 1
+
+
+def test_an_equal_score_does_not_start_the_bar_again(updates):
+    """Patience counts from the first best epoch, and the bar shows patience."""
+    with shown("GCN", wanted=True) as show:
+        show(history(0.5, 0.2, 0.5))
+    assert updates[0]["completed"] == 2
+
+
+def test_an_error_inside_is_passed_on():
+    with pytest.raises(KeyError), shown("GCN", wanted=True):
+        raise KeyError
+
+
+def test_things_done_are_counted(monkeypatch):
+    steps = []
+    monkeypatch.setattr(rich.progress.Progress, "advance", lambda self, bar: steps.append(bar))
+    with counted("fitting", 3, wanted=True) as count:
+        count()
+        count()
+    assert len(steps) == 2
+
+
+def test_nothing_is_counted_away_from_a_terminal(capsys):
+    with counted("fitting", 3) as count:
+        count()
+    assert capsys.readouterr() == ("", "")
