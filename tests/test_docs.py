@@ -51,14 +51,14 @@ def test_the_code_of_a_page_runs(name, capsys):
 
 
 def test_own_data_promises_of_run_what_run_shows():
-    from evengraph.cli import learning
+    from evengraph.cli.commands import compare, run
     from evengraph.report.terminal.run import OF_TWO
 
     assert not any("calibra" in name for name in OF_TWO)
     (row,) = [line for line in text("own-data.md").splitlines() if line.startswith("| ECE")]
     assert "`compare` alone" in row
-    assert "positive" in inspect.signature(learning.compare).parameters
-    assert "positive" not in inspect.signature(learning.run).parameters
+    assert "positive" in inspect.signature(compare).parameters
+    assert "positive" not in inspect.signature(run).parameters
     assert "`compare` takes another with `--positive`" in text("own-data.md")
 
 

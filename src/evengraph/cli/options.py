@@ -2,54 +2,94 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
-DATA = (
-    "Name of a graph (evengraph data list), a folder with nodes.csv and edges.csv, a nodes table "
-    "with --edges, or a graph file (.graphml, .npz, .pt)."
-)
-OWN = "Your own files"
+OWN_FILES = "Your own files"
 
-Data = Annotated[str, typer.Argument(help=DATA, metavar="DATA")]
+Data = Annotated[
+    str,
+    typer.Argument(
+        help="Name of a graph (evengraph data list), a folder with nodes.csv and edges.csv, a "
+        "nodes table with --edges, or a graph file (.graphml, .npz, .pt).",
+        metavar="DATA",
+    ),
+]
 DataRoot = Annotated[
     Path | None, typer.Option(help="Folder of graphs in PyG's layout, read-only.", metavar="DIR")
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
-Edges = Annotated[str | None, typer.Option(help="Table of edges.", rich_help_panel=OWN)]
-Label = Annotated[str | None, typer.Option(help="Column with the classes.", rich_help_panel=OWN)]
-Id = Annotated[str | None, typer.Option(help="Column with the ids.", rich_help_panel=OWN)]
-Source = Annotated[
-    str | None, typer.Option(help="Column of one end of an edge.", rich_help_panel=OWN)
-]
-Target = Annotated[str | None, typer.Option(help="Column of the other end.", rich_help_panel=OWN)]
-Weight = Annotated[
-    str | None, typer.Option(help="Column of weights; 0 is no edge.", rich_help_panel=OWN)
-]
-SplitColumn = Annotated[
-    str | None, typer.Option(help="Column that says train, val or test.", rich_help_panel=OWN)
-]
-Drop = Annotated[
-    str | None, typer.Option(help="Columns to leave out, such as a,b.", rich_help_panel=OWN)
-]
-TimeColumn = Annotated[
-    str | None,
-    typer.Option(help="Column of times: train on the past.", rich_help_panel=OWN),
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="A field of all methods that have it, or of one, as in iceberg.learning_rate=0.1; "
+        "may be repeated.",
+        metavar="NAME=VALUE",
+    ),
 ]
 
+Columns = dict[str, str]
+"""The column options that the user gave, by the names of `open_graph`'s parameters."""
 
-def columns_of(
-    edges: str | None,
-    label: str | None,
-    id: str | None,
-    source: str | None,
-    target: str | None,
-    weight: str | None = None,
-    split: str | None = None,
-    time: str | None = None,
-    drop: str | None = None,
-) -> dict[str, str | None]:
-    """What the options of one's own files say, by the names that `open_graph` has for them."""
-    return dict(locals())
+COLUMN_HELP = {
+    "edges": "Table of edges.",
+    "label": "Column with the classes.",
+    "id": "Column with the ids.",
+    "source": "Column of one end of an edge.",
+    "target": "Column of the other end.",
+    "weight": "Column of weights; 0 is no edge.",
+    "split": "Column that says train, val or test.",
+    "time": "Column of times: train on the past.",
+    "drop": "Columns to leave out, such as a,b.",
+}
+FLAGS = {"split": "--split-column", "time": "--time-column"}
+
+
+def column_options(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Replace the parameter `columns` of a command by one option per column.
+
+    Typer reads options from the signature, so the wrapper declares one with these options last.
+
+    Args:
+        names: Of the columns; all by default.
+    """
+    options = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[
+                str | None,
+                typer.Option(
+                    FLAGS.get(name, f"--{name}"), help=COLUMN_HELP[name], rich_help_panel=OWN_FILES
+                ),
+            ],
+        )
+        for name in names or COLUMN_HELP
+    ]
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def wrapper(**values: Any) -> None:
+            columns = {option.name: values.pop(option.name) for option in options}
+            given = {name: value for name, value in columns.items() if value is not None}
+            command(columns=given, **values)
+
+        hints = get_type_hints(command, include_extras=True)
+        parameters = [
+            parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=hints[name])
+            for name, parameter in inspect.signature(command).parameters.items()
+            if name != "columns"
+        ]
+        signature = inspect.Signature([*parameters, *options], return_annotation=None)
+        vars(wrapper)["__signature__"] = signature
+        wrapper.__annotations__ = {n: p.annotation for n, p in signature.parameters.items()}
+        return wrapper
+
+    return decorate

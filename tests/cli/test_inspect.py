@@ -1,8 +1,7 @@
 import json
 
 import pytest
-
-from test_cli import call
+from command_line import call
 
 
 def test_inspect_shows_and_writes(tmp_path, capsys):

@@ -10,8 +10,8 @@ import sys
 from contextlib import closing, contextmanager
 
 import pytest
+from command_line import call
 
-from evengraph.cli import main
 from evengraph.cli.reproducing import cells_table, choices
 from evengraph.core.store import Store
 from evengraph.experiment.plan import Cell, Plan
@@ -73,12 +73,6 @@ fields = { max_epochs = 2 }
 name = "reweight"
 fields = { max_epochs = 1000000000, patience = 1000000000 }
 """
-
-
-def call(*arguments):
-    with pytest.raises(SystemExit) as stop:
-        main([str(argument) for argument in arguments])
-    return stop.value.code
 
 
 @pytest.fixture

@@ -10,20 +10,13 @@ from time import monotonic
 
 import pytest
 import torch
+from command_line import call
 
-from evengraph.cli import main
 from evengraph.datasets import toy
 from evengraph.methods import METHODS
 
 TINY = ["--set", "max_epochs=2"]
 QUICK = ["--set", "max_epochs=3", "--set", "clusters_per_class=3"]
-
-
-def call(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as stop:
-        main(list(arguments))
-    assert isinstance(stop.value.code, int)
-    return stop.value.code
 
 
 def test_run_writes_result_and_report(tmp_path, capsys):
@@ -52,98 +45,10 @@ def test_run_writes_result_and_report(tmp_path, capsys):
     assert "seed 5: bAcc" in shown.err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["run", "coraa"], ["coraa", "cora", "toy"]),
-        (["run", "toy", "--method", "unignnn"], ["unignnn", "gcn", "unignn"]),
-        (["run", "toy", "--method", "gcn,nobody"], ["nobody", "lte4g"]),
-        (["run", "toy", "--method", "gcn,reweight", "--set", "alpha=2"], ["alpha", "scale"]),
-        (["run", "toy", "--method", "gcn,"], ["method ''"]),
-        (["run", "toy", "--method", "reweight", "--set", "minority=5"], ["minority", "5 classes"]),
-        (["run", "toy", "--imbalance", "steps"], ["steps", "longtail"]),
-        (
-            ["run", "toy", "--imbalance", "natural", "--minority", "2"],
-            ["--minority", "--train, --val"],
-        ),
-        (["run", "toy", "--set", "alfa=2"], ["alfa", "did you mean alpha"]),
-        (["run", "toy", "--set", "alpha"], ["name=value"]),
-        (["run", "toy", "--set", "alpha=two"], ["alpha", "whole number", "two"]),
-        (["run", "toy", "--set", "alpha=0"], ["alpha", "at least 1"]),
-        (["run", "toy", "--set", "encoders=three"], ["both, structural, semantic"]),
-        (["run", "toy", "--set", "class_weights=maybe"], ["true or false"]),
-        (["run", "toy", "--set", "clusters_per_class=900"], ["4500 clusters", "2000 nodes"]),
-        (["run", "toy", "--minority", "9"], ["minority", "0 and 4", "9"]),
-        (["run", "toy", "--minority", "many"], ["--minority"]),
-        (["run", "toy", "--ratio", "0.01"], ["0.05"]),
-        (["run", "toy", "--ratio", "2"], ["(0, 1]"]),
-        (["run", "toy", "--seeds", "5;6"], ["5,6,7", "5-24"]),
-        (["run", "toy", "--seeds", "9" * 24], ["seeds", "2^32"]),
-        (["run", "toy", "--seeds", "0-999999999"], ["at most 1000"]),
-        (["run", "toy", "--device", "tpu"], ["auto, cpu, cuda"]),
-        (["run", "toy", "--imbalance", "publicstep"], ["public split"]),
-        (["run", "toy", "--no-such-option"], ["--no-such-option"]),
-        (["run"], ["DATA"]),
-        (["rum"], ["rum"]),
-        (["methods", "gnc"], ["gcn"]),
-        (["data", "fetch", "corra"], ["cora"]),
-    ],
-)
-def test_mistakes_get_one_line_and_status_two(arguments, words, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert call(*arguments) == 2
-    lines = capsys.readouterr().err.strip().splitlines()
-    assert len(lines) == 1
-    assert lines[0].startswith("Error: ")
-    for word in words:
-        assert word in lines[0]
-    assert not list(tmp_path.rglob("*.json"))
-
-
 def test_a_folder_that_cannot_be_written_is_found_out_before_training(tmp_path, capsys):
     (tmp_path / "file").touch()
     assert call("run", "toy", "--out", str(tmp_path / "file" / "below")) == 2
     assert "Cannot write" in capsys.readouterr().err
-
-
-def test_methods_lists_every_method_with_its_fields(capsys):
-    assert call("methods") == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    for word in ("clusters_per_class=10", "patience=1000", "O(E h", "Alchihabi", "Kipf"):
-        assert word in shown
-    for name, method in METHODS.items():
-        assert f"{name} {method.title} idea" in shown
-    assert call("methods", "graphens") == 0
-    shown = capsys.readouterr().out
-    assert "Departs:" in shown
-    assert "temperature=1.0" in shown
-
-
-def test_data_list_names_every_graph(capsys):
-    from evengraph.datasets import DATASETS
-
-    assert call("data", "list") == 0
-    shown = capsys.readouterr().out
-    assert all(name in shown for name in DATASETS)
-
-
-def test_version(capsys):
-    from evengraph import __version__
-
-    assert call("--version") == 0
-    assert __version__ in capsys.readouterr().out
-
-
-def test_help_does_not_wait_for_torch():
-    code = (
-        "import sys\n"
-        "from evengraph.cli import main\n"
-        "try:\n    main(['--help'])\nexcept SystemExit as stop:\n    assert stop.code == 0\n"
-        "print('torch' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "run" in done.stdout
-    assert done.stdout.strip().endswith("False")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals")
@@ -182,13 +87,6 @@ def _read(terminal: int) -> bytes:
         return os.read(terminal, 65536) if ready else b""
     except OSError:
         return b""
-
-
-def test_without_a_word_the_help_is_shown(capsys):
-    call()
-    shown = capsys.readouterr()
-    assert "run" in shown.out + shown.err
-    assert "Error" not in shown.err
 
 
 def test_every_setup_has_a_folder_of_its_own(tmp_path, monkeypatch):
@@ -284,14 +182,6 @@ def test_two_classes_are_shown_with_the_figures_of_the_rarer_one(tmp_path, capsy
     mean = result["mean"]["positive_average_precision"]
     assert f"{mean:.1f}±" in capsys.readouterr().out.split("R@1%")[1]
     assert "Average precision, rarer class" in (tmp_path / "report.html").read_text()
-
-
-def test_what_is_slow_says_so(capsys):
-    trainings = METHODS["unreal"]().rounds + 1
-    for words in (["methods"], ["methods", "unreal"]):
-        assert call(*words) == 0
-        said = " ".join(capsys.readouterr().out.split())
-        assert f"rounds + 1 networks, {trainings} by default, where GCN trains one" in said
 
 
 def test_a_run_that_fails_leaves_no_folder(tmp_path, capsys):

@@ -1,55 +1,11 @@
 """One's own tables on the command line: look, train, keep, predict, explain, and mistakes."""
 
-import csv
 import json
-import random
 
 import pytest
+from command_line import COLUMNS, FAST, call, read, write
 
 import evengraph as eg
-from test_cli import call
-
-COLUMNS = ["--label", "kind", "--id", "account"]
-QUICK = ["--set", "max_epochs=15", "--set", "clusters_per_class=2", "--seeds", "5"]
-
-
-def write(path, *rows):
-    with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows(rows)
-
-
-def read(path):
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-@pytest.fixture
-def shop(tmp_path, monkeypatch):
-    """Accounts with string ids and labels, gaps, and one rare class; fraud knows fraud."""
-    monkeypatch.chdir(tmp_path)
-    draw = random.Random(0)
-    kinds = ["fraud"] * 12 + ["honest"] * 60 + ["shop"] * 48
-    names = [f"a-{place:03d}" for place in range(len(kinds))]
-    nodes = [["account", "kind", "amount", "country"]]
-    for name, kind in zip(names, kinds, strict=True):
-        label = kind if draw.random() < 0.7 else ""
-        amount = "" if draw.random() < 0.1 else round(draw.gauss(len(kind), 1), 2)
-        nodes.append([name, label, amount, draw.choice(["DE", "FR"])])
-    edges = [["from", "to"]]
-    for place, kind in enumerate(kinds):
-        alike = [other for other, one in enumerate(kinds) if one == kind]
-        edges += [[names[place], names[draw.choice(alike)]] for _ in range(3)]
-        edges.append([names[place], draw.choice(names)])
-    (tmp_path / "shop").mkdir()
-    write(tmp_path / "shop" / "nodes.csv", *nodes)
-    write(tmp_path / "shop" / "edges.csv", *edges)
-    return tmp_path
-
-
-@pytest.fixture
-def model(shop):
-    assert call("run", "shop", *COLUMNS, *QUICK, "--save", "model") == 0
-    return shop / "model"
 
 
 def test_two_tables_to_predictions_in_two_commands(model, shop, capsys):
@@ -69,7 +25,7 @@ def test_two_tables_to_predictions_in_two_commands(model, shop, capsys):
 
 
 def test_the_kept_model_has_its_own_figure(shop, capsys):
-    words = [*QUICK[:-1], "5,6", "--save", "model", "--out", "out"]
+    words = [*FAST[:-1], "5,6", "--save", "model", "--out", "out"]
     assert call("run", "shop", *COLUMNS, *words) == 0
     runs = json.loads((shop / "out" / "result.json").read_text())["runs"]
     scores = {one["seed"]: f"{one['metrics']['balanced_accuracy']:.1f}" for one in runs}
@@ -85,7 +41,7 @@ def test_what_is_replaced_is_said(shop, capsys):
     first |= {"wrote c/comparison.csv", "wrote c/comparison.json"}
     again = {line.replace("wrote", "replaced") for line in first} - {"replaced model"}
     for expected in (first, again | {"replaced the model in model"}):
-        assert call("run", "shop", *COLUMNS, *QUICK, "--save", "model", "--out", "out") == 0
+        assert call("run", "shop", *COLUMNS, *FAST, "--save", "model", "--out", "out") == 0
         assert call("compare", "shop", *COLUMNS, *compared) == 0
         assert call("run", "shop", *COLUMNS, *several) == 0
         lines = capsys.readouterr().out.splitlines()
@@ -150,7 +106,7 @@ def test_run_counts_edges_as_inspect_does(shop):
     edges = {frozenset(row.values()) for row in read(shop / "shop" / "edges.csv")}
     number = sum(len(ends) == 2 for ends in edges)
     assert call("inspect", "shop", *COLUMNS, "--out", "look") == 0
-    assert call("run", "shop", *COLUMNS, *QUICK, "--out", "out") == 0
+    assert call("run", "shop", *COLUMNS, *FAST, "--out", "out") == 0
     looked = json.loads((shop / "look" / "inspect.json").read_text())
     result = json.loads((shop / "out" / "result.json").read_text())
     assert looked["edges"]["pairs"] == result["dataset"]["num_edges"] == number
@@ -170,7 +126,7 @@ def test_a_split_column_decides(shop, capsys):
         row["part"] = ("train", "train", "val", "test")[place % 4]
     write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
     words = [*COLUMNS, "--split-column", "part", "--out", "out"]
-    assert call("run", "shop", *words, *QUICK) == 0
+    assert call("run", "shop", *words, *FAST) == 0
     result = json.loads((shop / "out" / "result.json").read_text())
     assert result["imbalance"]["name"] == "given"
 
@@ -181,7 +137,7 @@ def test_time_decides(shop):
         row["since"] = f"2024-01-{1 + place % 28:02d}"
     write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
     words = [*COLUMNS, "--time-column", "since", "--out", "out"]
-    assert call("run", "shop", *words, *QUICK) == 0
+    assert call("run", "shop", *words, *FAST) == 0
     result = json.loads((shop / "out" / "result.json").read_text())
     assert result["imbalance"]["name"] == "bytime"
 
@@ -200,7 +156,7 @@ def test_a_table_beside_its_edges(shop):
         (["run", "shop", "--label", "kind", "--id", "who"], ["who", "account"]),
         (["run", "shop/nodes.csv", *COLUMNS], ["edges"]),
         (["run", "cora", "--label", "kind"], ["--label", "./cora"]),
-        (["run", "shop", *COLUMNS, "--save", "shop", *QUICK], ["shop", "other files"]),
+        (["run", "shop", *COLUMNS, "--save", "shop", *FAST], ["shop", "other files"]),
         (["run", "shop", *COLUMNS, "--save", "m", "--method", "gcn,smote"], ["--save", "one"]),
         (["run", "shop", *COLUMNS, "--minority", "2"], ["--minority", "--train"]),
         (["predict", "nowhere", "shop/nodes.csv", "shop/edges.csv"], ["nowhere"]),
@@ -238,7 +194,7 @@ def test_mistakes_with_a_model(arguments, words, model, capsys):
 
 
 def test_a_model_of_a_known_graph_says_that_it_has_no_columns(shop, capsys):
-    assert call("run", "toy", *QUICK, "--save", "toy-model", "--out", "out") == 0
+    assert call("run", "toy", *FAST, "--save", "toy-model", "--out", "out") == 0
     assert call("predict", "toy-model", "shop/nodes.csv", "shop/edges.csv") == 2
     assert "not trained on tables" in capsys.readouterr().err
 
@@ -249,7 +205,7 @@ def test_a_cell_means_the_same_in_other_company(shop, values):
     for place, row in enumerate(rows):
         row["grade"] = values[place % 3]
     write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
-    assert call("run", "shop", *COLUMNS, *QUICK, "--save", "model") == 0
+    assert call("run", "shop", *COLUMNS, *FAST, "--save", "model") == 0
     new = [["account", "amount", "country", "grade"], ["new-1", 5, "DE", values[0]]]
     write(shop / "a.csv", *new, ["new-2", 5, "DE", values[2]])
     write(shop / "b.csv", *new, ["new-2", 5, "DE", values[1]])  # all of one kind now
@@ -271,7 +227,7 @@ def test_a_column_that_is_half_numbers_is_told(shop, capsys):
         "as categories."
     )
     short = ["--methods", "gcn", "--splits", "1", "--set", "max_epochs=2"]
-    for words in (["inspect"], ["run", *QUICK], ["compare", *short]):
+    for words in (["inspect"], ["run", *FAST], ["compare", *short]):
         assert call(words[0], "shop", *COLUMNS, *words[1:]) == 0
         assert capsys.readouterr().err.splitlines().count(line) == 1
 
@@ -297,7 +253,7 @@ def test_a_score_that_is_undefined_does_not_lose_the_model(shop, capsys):
         row["kind"] = "fraud" if row["kind"] == "fraud" else "honest"
         row["split"] = "train" if row["kind"] == "fraud" else ("train", "val", "test")[place % 3]
     write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
-    assert call("run", "shop", *COLUMNS, *QUICK, "--save", "model") == 0
+    assert call("run", "shop", *COLUMNS, *FAST, "--save", "model") == 0
     assert eg.load_model("model").extra_["test"]["positive_average_precision"] is None
 
 
@@ -307,7 +263,7 @@ def test_time_that_is_named_goes_before_a_split_that_is_guessed(shop):
         row["split"] = ("train", "val", "test")[place % 3]
         row["since"] = f"2024-01-{1 + place % 28:02d}"
     write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
-    assert call("run", "shop", *COLUMNS, "--time-column", "since", "--out", "out", *QUICK) == 0
+    assert call("run", "shop", *COLUMNS, "--time-column", "since", "--out", "out", *FAST) == 0
     result = json.loads((shop / "out" / "result.json").read_text())
     assert result["imbalance"]["name"] == "bytime"
 
@@ -340,7 +296,7 @@ def test_a_label_that_nobody_named_is_asked_for(command, shop, capsys):
 
 
 def test_columns_can_be_left_out(shop, capsys):
-    assert call("run", "shop", *COLUMNS, *QUICK, "--drop", "country", "--save", "model") == 0
+    assert call("run", "shop", *COLUMNS, *FAST, "--drop", "country", "--save", "model") == 0
     names = eg.load_model("model").extra_["columns"]["features"]
     assert names == ["amount"]
     assert call("inspect", "shop", *COLUMNS, "--drop", "colour") == 2
@@ -377,7 +333,7 @@ def test_two_classes_are_flagged_by_the_threshold_of_validation(shop, capsys):
     for row in rows:
         row["kind"] = "fraud" if row["kind"] == "fraud" else row["kind"] and "honest"
     write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
-    assert call("run", "shop", *COLUMNS, *QUICK, "--save", "model") == 0
+    assert call("run", "shop", *COLUMNS, *FAST, "--save", "model") == 0
     flag = eg.load_model("model").extra_["flag"]
     assert call("predict", "model", "shop/nodes.csv", "shop/edges.csv", "--out", "p.csv") == 0
     for row in read(shop / "p.csv"):

@@ -2,14 +2,11 @@
 
 import pytest
 import torch
+from command_line import COLUMNS, FAST, call, read, write
 
 import evengraph as eg
 from evengraph.cli.predicting import probability, show_flags
 from evengraph.metrics.calibration import Calibrator
-from test_cli import call
-from test_cli_own import COLUMNS, QUICK, model, read, shop, write
-
-__all__ = ["model", "shop"]  # fixtures
 
 NEW = ["account", "amount", "country"]
 
@@ -29,7 +26,7 @@ def two(shop):
     for row in rows:
         row["kind"] = "fraud" if row["kind"] == "fraud" else row["kind"] and "honest"
     write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
-    assert call("run", "shop", *COLUMNS, *QUICK, "--save", "first") == 0
+    assert call("run", "shop", *COLUMNS, *FAST, "--save", "first") == 0
     method = eg.load_model("first")
     shown = method.predict_proba(eg.open_graph("shop", label="kind", id="account").graph)
     chances = shown[:, 0].sort().values
@@ -164,7 +161,7 @@ def renamed(shop):
     """A model of two tables with names of their own, which no folder holds."""
     (shop / "shop" / "nodes.csv").rename(shop / "customers.csv")
     (shop / "shop" / "edges.csv").rename(shop / "payments.csv")
-    words = ["customers.csv", "--edges", "payments.csv", *COLUMNS, *QUICK]
+    words = ["customers.csv", "--edges", "payments.csv", *COLUMNS, *FAST]
     assert call("run", *words, "--save", "model") == 0
     return ["--known", "customers.csv", "--known-edges", "payments.csv"]
 

@@ -1,0 +1,64 @@
+"""The application: all commands, and `main` that runs them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from evengraph import __version__
+from evengraph.cli.compare import compare
+from evengraph.cli.console import complain, err, out
+from evengraph.cli.data import data_app
+from evengraph.cli.explain import explain
+from evengraph.cli.inspect import inspect
+from evengraph.cli.methods import methods
+from evengraph.cli.predict import predict
+from evengraph.cli.report import report
+from evengraph.cli.reproduce import reproduce
+from evengraph.cli.results import results
+from evengraph.cli.run import run
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    help="Node classification when the classes are unequal.",
+)
+for command in (inspect, run, compare, predict, explain, reproduce, results, report, methods):
+    app.command()(command)
+app.add_typer(data_app, name="data")
+
+
+@app.callback(invoke_without_command=True)
+def _front(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        out.print(f"evengraph {__version__}")
+        raise typer.Exit
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; a mistake of the user's ends in one line and status 2."""
+    try:
+        status = app(args=arguments, standalone_mode=False)
+    except KeyboardInterrupt:
+        status = 130
+    except (ValueError, OSError, MemoryError, FloatingPointError) as error:
+        complain(error)
+        status = 2
+    except Exception as error:
+        # Usage errors; the class that they share depends on the version of typer.
+        message = getattr(error, "format_message", None)
+        if message is None:
+            raise
+        text = escape(message().rstrip("."))
+        if text:  # without any word, the help was asked for and has been shown
+            err.print(f"[red]Error:[/] {text}. See: evengraph --help", soft_wrap=True)
+        status = 2
+    if status == 130:
+        err.print("Interrupted.")
+    sys.exit(status if isinstance(status, int) else 0)

@@ -1,0 +1,29 @@
+"""evengraph report: tables and figures of a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from evengraph.cli.console import err, out
+
+
+def report(
+    store: Annotated[Path, typer.Argument(help="File of a store.")],
+    to: Annotated[Path, typer.Option("--out", help="Folder for tables and figures.")] = Path(
+        "report"
+    ),
+) -> None:
+    """Draw what a store holds: tables (Markdown, LaTeX, CSV), figures (SVG, PNG), one page."""
+    from evengraph.cli.reproducing import write_report
+    from evengraph.core.store import Store
+
+    if not store.is_file():
+        raise ValueError(f"There is no store {store}.")
+    with err.status("drawing"):
+        written = write_report(Store(store), to)
+    for path in written:
+        out.print(f"wrote {escape(str(path))}", soft_wrap=True)

@@ -1,0 +1,54 @@
+"""evengraph reproduce: the paper's tables and figures, or your own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evengraph.cli.options import DataRoot, Device
+
+
+def reproduce(
+    what: Annotated[
+        list[str],
+        typer.Argument(
+            help="table1, table2, table3, figure2 or all; beyond the paper newer, publicstep, "
+            "publicraw, unreal or natural; or a TOML file."
+        ),
+    ],
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A small part: minutes instead of hours.")
+    ] = False,
+    seeds: Annotated[str | None, typer.Option(help="Such as 5,6,7 or 5-24.")] = None,
+    methods: Annotated[str | None, typer.Option(help="Only these, such as gcn,unignn.")] = None,
+    setups: Annotated[
+        str | None, typer.Option(help="Only those like these, such as cora-step-3,pubmed.")
+    ] = None,
+    store: Annotated[Path, typer.Option(help="File that keeps every run.")] = Path(
+        "runs/reproduce.sqlite"
+    ),
+    device: Device = "auto",
+    engine: Annotated[str, typer.Option(help="auto, here, processes or ray.")] = "auto",
+    jobs: Annotated[int | None, typer.Option(help="Processes; by default one a core.")] = None,
+    address: Annotated[str | None, typer.Option(help="Of a Ray cluster.")] = None,
+    retry: Annotated[bool, typer.Option("--retry", help="Try failed runs again.")] = False,
+    data_root: DataRoot = None,
+) -> None:
+    """Run the paper's tables and figures, or your own; go on where it was left."""
+    from evengraph.cli.reproducing import read_specs, run_experiments
+    from evengraph.experiment.engines import Place
+    from evengraph.experiment.parsing import parse_methods, parse_seeds, pick_device
+
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"--jobs must be at least 1, got {jobs}.")
+    specs = read_specs(
+        what,
+        quick=quick,
+        seeds=parse_seeds(seeds) if seeds else (),
+        methods=parse_methods(methods) if methods else (),
+        setups=[part.strip() for part in setups.split(",")] if setups else (),
+    )
+    place = Place(store, str(pick_device(device)), data_root)
+    run_experiments(specs, place, engine=engine, workers=jobs, address=address, retry=retry)

@@ -1,0 +1,79 @@
+"""evengraph run: train and test a method."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evengraph.cli.options import Columns, Data, DataRoot, Device, Settings, column_options
+
+
+@column_options()
+def run(
+    data: Data,
+    columns: Columns,
+    method: Annotated[
+        str,
+        typer.Option(
+            help="One, several such as gcn,lte4g to compare, or all; see: evengraph methods."
+        ),
+    ] = "unignn",
+    imbalance: Annotated[
+        str | None,
+        typer.Option(
+            help="step, longtail, natural, publicstep, folds, given or bytime; by default step, "
+            "for your own files whatever suits them."
+        ),
+    ] = None,
+    minority: Annotated[int | None, typer.Option(help="Number of minority classes.")] = None,
+    ratio: Annotated[float | None, typer.Option(help="Smallest class over largest.")] = None,
+    train: Annotated[float | None, typer.Option(help="Share to train on (natural).")] = None,
+    val: Annotated[float | None, typer.Option(help="Share to validate on (natural).")] = None,
+    seeds: Annotated[str, typer.Option(help="Such as 5,6,7 or 5-24.")] = "5,6,7",
+    settings: Settings = None,
+    preset: Annotated[
+        bool,
+        typer.Option(help="Use settings picked or published for a set-up where there are some."),
+    ] = True,
+    device: Device = "auto",
+    data_root: DataRoot = None,
+    to: Annotated[
+        Path | None, typer.Option("--out", help="Folder for result.json and report.html.")
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Folder for the model, for predict and explain.")
+    ] = None,
+) -> None:
+    """Train and test a method, once for each seed, and report; several are compared."""
+    from evengraph.cli.opening import open_data
+    from evengraph.cli.predicting import keep_model
+    from evengraph.cli.running import compare as compare_runs
+    from evengraph.cli.running import folder_name, plan_all, run_one
+    from evengraph.experiment.parsing import parse_methods, parse_seeds, pick_device
+
+    names = parse_methods(method)
+    if save is not None and len(names) > 1:
+        raise ValueError("--save keeps one model; name one --method.")
+    shares = {"minority": minority, "ratio": ratio, "train": train, "val": val}
+    opened, plans = plan_all(
+        partial(open_data, data, data_root, columns),
+        data,
+        names,
+        settings or [],
+        imbalance=imbalance,
+        shares={name: value for name, value in shares.items() if value is not None},
+        seeds=parse_seeds(seeds),
+        preset=preset,
+        save=save,
+    )
+    words = [*(settings or []), *([] if preset else ["no-preset"]), f"seeds={seeds}"]
+    folder = to or Path("runs") / folder_name(plans[0][0], names, words)
+    chosen = pick_device(device)
+    if len(plans) == 1:
+        keep = None if save is None else partial(keep_model, folder=save, opened=opened)
+        run_one(*plans[0], opened.graph, chosen, folder, keep)
+    else:
+        compare_runs(plans, opened.graph, chosen, folder)

@@ -1,0 +1,27 @@
+"""Calling the command line, and reading and writing the tables that it takes."""
+
+import csv
+
+import pytest
+
+from evengraph.cli import main
+
+COLUMNS = ["--label", "kind", "--id", "account"]
+FAST = ["--set", "max_epochs=15", "--set", "clusters_per_class=2", "--seeds", "5"]
+
+
+def call(*arguments):
+    with pytest.raises(SystemExit) as stop:
+        main([str(argument) for argument in arguments])
+    assert isinstance(stop.value.code, int)
+    return stop.value.code
+
+
+def write(path, *rows):
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(rows)
+
+
+def read(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
