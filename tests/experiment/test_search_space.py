@@ -2,7 +2,7 @@ from dataclasses import asdict
 
 import pytest
 
-from evengraph.experiment.search_space import OWN, SHARED, candidates
+from evengraph.experiment.search_space import candidates
 from evengraph.methods import METHODS, UniGNN
 
 
@@ -15,7 +15,7 @@ def test_every_method_has_the_same_number_of_settings(name):
     assert all(type(one) is type(method) and one.patience == 7 for one in found)
     assert len({id(one) for one in found} | {id(method)}) == 13
     assert [repr(one) for one in found] == [repr(one) for one in candidates(method, 12)]
-    allowed = {**SHARED, **OWN.get(name, {})}
+    allowed = {**method.shared_search_space, **method.search_space}
     for field in {key for one in found for key in asdict(one)}:
         values = {getattr(one, field) for one in found}
         assert values <= {getattr(method, field), *allowed.get(field, ())}

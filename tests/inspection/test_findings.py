@@ -6,7 +6,7 @@ import pytest
 
 from evengraph.inspection.edges import Components, Degrees, Edges
 from evengraph.inspection.features import Features
-from evengraph.inspection.findings import APART, find, percent, recommend
+from evengraph.inspection.findings import HETEROPHILY_METHODS, find, percent, recommend
 from evengraph.inspection.labels import Homophily, Labels
 from evengraph.inspection.leaks import Leak
 from evengraph.inspection.reach import Reach
@@ -140,7 +140,7 @@ CLASSES = "The rarest, class 'fraud', has 12 labelled nodes, the largest, class 
         (
             "note",
             "38% of the unlabelled nodes are more than 2 hops from any labelled node of class "
-            "'fraud': Uni-GNN's semantic encoder is made for that.",
+            "'fraud': Uni-GNN is made for that.",
             {},
         ),
         (
@@ -252,11 +252,11 @@ def test_without_unlabelled_nodes_nothing_is_said_of_reach():
 
 
 def test_the_advice_is_that_of_the_documentation():
-    assert set(APART.split(",")) <= METHODS.keys()
+    assert set(HETEROPHILY_METHODS.split(",")) <= METHODS.keys()
     page = (Path(__file__).parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
     page = " ".join(page.replace("\\\n", " ").split())
     command = "evengraph compare DATA --label kind"
-    apart = f"{command} --methods {APART} --set backbone=sage"
+    apart = f"{command} --methods {HETEROPHILY_METHODS} --set backbone=sage"
     assert command in page
     assert apart in page
     assert f"({command})" in advised(label="kind")
@@ -266,15 +266,15 @@ def test_the_advice_is_that_of_the_documentation():
 def test_advice():
     plain = advised()
     assert plain.startswith(
-        "There are unequal classes and far-off nodes: compare Uni-GNN, IceBerg, Double Balancing "
-        "and Re-weight, with GCN as the yardstick (evengraph compare DATA). "
+        "There are unequal classes and far-off nodes: compare Re-weight, Uni-GNN, Double "
+        "balancing and IceBerg, with GCN as the baseline (evengraph compare DATA). "
     )
     assert "right for 97% of the labelled nodes" in plain
     near = {"reach": {"per_class": ((648,) * 4,) * 2}}
     even = {"labels": {"labelled": (10, 12), "ratio": 1.2}}
     assert advised(**near, **even) == "A plain GCN may well be enough; compare Uni-GNN with it."
-    assert advised(**near).startswith("There are unequal classes: compare Uni-GNN, ")
-    assert advised(**even).startswith("There are far-off nodes: compare Uni-GNN, ")
+    assert advised(**near).startswith("There are unequal classes: compare Re-weight, ")
+    assert advised(**even).startswith("There are far-off nodes: compare Re-weight, ")
     assert advised(homophily={"adjusted": 0.0}).startswith("Compare on GraphSAGE, ")
     few = {"homophily": {"adjusted": 0.0, "edges": 3}}
     assert advised(**few).startswith("There are unequal classes")

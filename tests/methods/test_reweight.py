@@ -97,3 +97,9 @@ def test_too_many_rare_classes_are_refused():
 def test_bad_fields_are_refused(field, value, rule):
     with pytest.raises(ValueError, match=f"{field} must {rule}, got .?{value}"):
         Reweight(**{field: value})
+
+
+def test_classes_are_balanced_by_default_on_a_new_graph():
+    assert Reweight.graph_defaults(small_task().graph) == {"patience": 100, "balance": True}
+    assert "balance=true" in Reweight(balance=True).describe_defaults()
+    assert Reweight().describe_defaults() == ""

@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 import torch
+from torch_geometric.data import Data
 
 from evengraph.methods import UniGNN, unignn
 from evengraph.nn import unified
@@ -310,3 +311,20 @@ def test_ctrl_c_before_the_first_epoch_is_passed_on(monkeypatch):
 def test_bad_fields_are_refused(field, value, rule):
     with pytest.raises(ValueError, match=f"{field} must {rule}, got .?{value}"):
         UniGNN(**{field: value})
+
+
+def test_two_step_paths_are_counted_by_hand():
+    star = Data(edge_index=torch.tensor([[0, 0, 0, 1, 2, 3], [1, 2, 3, 0, 0, 0]]), num_nodes=4)
+    assert unignn.two_step_paths(star) == pytest.approx((3 * 3 + 3 * 1) / 6)
+    empty = Data(edge_index=torch.zeros(2, 0, dtype=torch.long), num_nodes=3)
+    assert unignn.two_step_paths(empty) == 0
+
+
+def test_a_dense_graph_defaults_to_direct_neighbours():
+    size = unignn.MAX_TWO_STEP_PATHS + 3
+    pairs = (torch.ones(size, size) - torch.eye(size)).nonzero().T
+    dense = Data(x=torch.zeros(size, 1), edge_index=pairs)
+    assert UniGNN.graph_defaults(dense) == {"patience": 100, "alpha": 1}
+    assert UniGNN.graph_defaults(small_task().graph) == {"patience": 100}
+    assert "alpha=1" in UniGNN(alpha=1).describe_defaults()
+    assert UniGNN(alpha=2).describe_defaults() == ""

@@ -17,8 +17,7 @@ def compare(
     methods: Annotated[
         str | None,
         typer.Option(
-            help="Such as gcn,unignn, or all; by default "
-            "gcn,reweight,doublebalancing,iceberg,unignn."
+            help="Such as gcn,unignn, or all; by default a baseline and a few strong methods."
         ),
     ] = None,
     splits: Annotated[int | None, typer.Option(help="Random splits; by default 5.")] = None,

@@ -23,7 +23,6 @@ from evengraph.experiment.comparison import (
     Standing,
     compare,
 )
-from evengraph.experiment.defaults import PATIENCE, ready
 from evengraph.experiment.fields import parse_fields, unknown
 from evengraph.experiment.parsing import MOST_SEEDS, parse_methods, settings_of_each
 from evengraph.experiment.ranking import FEWEST, WORDS, Pair, p_words
@@ -89,7 +88,10 @@ def make_methods(names: str | None, settings: Sequence[str], graph: Data) -> dic
     each = settings_of_each(chosen, settings)
     given = {name: parse_fields(METHODS[name], each[name]) for name in chosen}
     tell_settings(each)
-    return {name: ready(name, graph, **fields) for name, fields in given.items()}
+    return {
+        name: METHODS[name](**{**METHODS[name].graph_defaults(graph), **params})
+        for name, params in given.items()
+    }
 
 
 def run_comparison(
@@ -323,15 +325,14 @@ def _announce(
     else:
         how = f"the split that is given, {splits} starts: their noise is that of training alone"
     out.print(f"[bold]{escape(titles)}[/] on [bold]{escape(name)}[/], {how}, on {device}")
-    if all(method.patience == PATIENCE for method in entries.values()):
+    patience = Method.untuned_patience
+    if all(method.patience == patience for method in entries.values()):
         out.print(
-            f"[dim]Training stops after {PATIENCE} epochs without a better validation score, where "
-            "the paper waits for 1000 (--set patience=1000).[/]"
+            f"[dim]Training stops after {patience} epochs without a better validation score; the "
+            f"paper uses {Method.patience} (--set patience={Method.patience}).[/]"
         )
-    if getattr(entries.get("unignn"), "alpha", None) == 1:
-        out.print("[dim]Uni-GNN looks at direct neighbours (alpha=1): paths are many here.[/]")
-    if getattr(entries.get("reweight"), "balance", False):
-        out.print("[dim]Re-weight weighs by one over the class size (balance=true).[/]")
+    for sentence in filter(None, (method.describe_defaults() for method in entries.values())):
+        out.print(f"[dim]{escape(sentence)}[/]")
 
 
 def _end(comparison: Comparison, entries: dict[str, Method], time_limit: float | None) -> None:

@@ -16,11 +16,11 @@ def run(
     data: Data,
     columns: Columns,
     method: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="One, several such as gcn,lte4g to compare, or all; see: evengraph methods."
         ),
-    ] = "unignn",
+    ] = None,
     imbalance: Annotated[
         str | None,
         typer.Option(
@@ -53,8 +53,9 @@ def run(
     from evengraph.cli.running import compare as compare_runs
     from evengraph.cli.running import folder_name, plan_all, run_one
     from evengraph.experiment.parsing import parse_methods, parse_seeds, pick_device
+    from evengraph.methods import DEFAULT_METHOD
 
-    names = parse_methods(method)
+    names = parse_methods(method or DEFAULT_METHOD)
     if save is not None and len(names) > 1:
         raise ValueError("--save keeps one model; name one --method.")
     shares = {"minority": minority, "ratio": ratio, "train": train, "val": val}

@@ -13,7 +13,6 @@ import torch
 from torch_geometric.data import Data
 
 import evengraph
-from evengraph.experiment.defaults import ready
 from evengraph.experiment.environment import describe
 from evengraph.experiment.fields import unknown
 from evengraph.experiment.ranking import WORDS, Pair, Verdict, compare_pairs, judge
@@ -24,7 +23,7 @@ from evengraph.metrics.binary import positive_class
 from evengraph.metrics.significance import Evidence, t_test
 from evengraph.splits import ByTime, Folds, Given, Imbalance
 
-DEFAULT_METHODS = ("gcn", "reweight", "doublebalancing", "iceberg", "unignn")
+DEFAULT_METHODS = tuple(name for name, method in METHODS.items() if method.compared_by_default)
 ONE_SPLIT = (
     "All had the same test nodes, and only starts of training differ: one split cannot tell "
     "whether a method is better on other nodes."
@@ -165,7 +164,7 @@ def compare(
 
     Args:
         graph: Features, edges and labels; -1 is unlabelled.
-        methods: Names, for methods with settings that suit the graph (`suited`); or methods with
+        methods: Names, for methods with `Method.graph_defaults` of the graph; or methods with
             settings of your own, under names of your own.
         protocol: Makes a split of a seed, such as `Natural()` or `Folds()`.
         seeds: One split each.
@@ -237,7 +236,7 @@ def _entries(methods: Sequence[str] | Mapping[str, Method], graph: Data) -> dict
         for name in methods:
             if name not in METHODS:
                 raise ValueError(unknown("method", name, METHODS))
-        entries = {name: ready(name, graph) for name in methods}
+        entries = {name: METHODS[name](**METHODS[name].graph_defaults(graph)) for name in methods}
     if not entries:
         raise ValueError("methods must name at least one method.")
     return entries

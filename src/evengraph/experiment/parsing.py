@@ -11,7 +11,6 @@ import torch
 from torch_geometric.data import Data
 
 from evengraph.datasets.registry import lookup
-from evengraph.experiment.defaults import suited
 from evengraph.experiment.fields import parse_fields, unknown
 from evengraph.experiment.presets import preset_for
 from evengraph.experiment.runner import Run
@@ -50,7 +49,11 @@ def plan_run(
     picked = None
     if preset:
         known = own is None
-        picked = preset_for(dataset, imbalance, values, method) if known else suited(method, own)
+        picked = (
+            preset_for(dataset, imbalance, values, method)
+            if known
+            else METHODS[method].graph_defaults(own)
+        )
     plan = Run(
         dataset=dataset,
         imbalance=imbalance,

@@ -17,18 +17,10 @@ from evengraph.core.task import Task
 from evengraph.experiment.environment import describe
 from evengraph.experiment.paper import paper_cell
 from evengraph.inspection.edges import count_edges
-from evengraph.methods import METHODS, Method
+from evengraph.methods import DEFAULT_METHOD, METHODS, Method
 from evengraph.metrics import evaluate, validation_score
 from evengraph.splits import SPLITS, Imbalance
 from evengraph.training import Callback
-
-TUNED = {
-    "unignn": {"alpha", "clusters_per_class", "threshold", "recluster_every"},
-    "lte4g": {"reconstruct", "class_weights", "focal_gamma", "focal_alpha", "head_tenths"},
-    "graphsmote": {"variant"},
-    "graphens": {"layers", "hidden", "temperature", "masked"},
-}
-"""What was searched over, or set for each graph; any other change makes another method of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +39,7 @@ class Run:
     dataset: str
     imbalance: str = "step"
     imbalance_fields: dict[str, Any] = field(default_factory=dict)
-    method: str = "unignn"
+    method: str = DEFAULT_METHOD
     method_fields: dict[str, Any] = field(default_factory=dict)
     seeds: Sequence[int] = (5, 6, 7)
 
@@ -196,7 +188,6 @@ def changed_from_paper(plan: Run, protocol: Imbalance) -> list[str]:
     method_fields = [
         item.name
         for item in fields(method)
-        if item.name not in TUNED.get(plan.method, set())
-        and getattr(method, item.name) != item.default
+        if item.name not in method.tuned_params and getattr(method, item.name) != item.default
     ]
     return [*protocol_fields, *method_fields]

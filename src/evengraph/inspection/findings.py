@@ -11,6 +11,7 @@ from evengraph.inspection.features import Features
 from evengraph.inspection.labels import Homophily, Labels
 from evengraph.inspection.leaks import Leak
 from evengraph.inspection.reach import Reach
+from evengraph.methods import METHODS
 
 LEVELS = ("warning", "note", "good")
 
@@ -29,8 +30,10 @@ MANY_DUPLICATES = 0.01  # share of the nodes that repeat another
 FEW_KINDS = 0.5  # from here nodes are alike because the features are few
 MOST_LEAKS = 5  # more than this are told together
 
-APART = "mlp,gcn,balancedsoftmax,doublebalancing,boosting,unignn"
-"""Methods to compare on GraphSAGE where neighbours differ."""
+HETEROPHILY_METHODS = ",".join(name for name, kind in METHODS.items() if kind.suits_heterophily)
+"""Methods to compare on GraphSAGE where neighbours differ in class."""
+BASELINE = next(kind.title for kind in METHODS.values() if kind.role == "baseline")
+HIGHLIGHT = next(kind.title for kind in METHODS.values() if kind.role == "highlight")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,16 +96,18 @@ def recommend(
     if adjusted is not None and adjusted < MISLEADING:
         sentences.append(
             "Compare on GraphSAGE, which keeps a node apart from its neighbours, with trees and an "
-            f"MLP ({_command(label)} --methods {APART} --set backbone=sage)."
+            f"MLP ({_command(label)} --methods {HETEROPHILY_METHODS} --set backbone=sage)."
         )
     elif unequal or far:
         reasons = ["unequal classes"] * unequal + ["far-off nodes"] * far
+        compared = [kind.title for kind in METHODS.values() if kind.compared_by_default]
+        *others, last = [title for title in compared if title != BASELINE]
         sentences.append(
-            f"There are {' and '.join(reasons)}: compare Uni-GNN, IceBerg, Double Balancing and "
-            f"Re-weight, with GCN as the yardstick ({_command(label)})."
+            f"There are {' and '.join(reasons)}: compare {', '.join(others)} and {last}, with "
+            f"{BASELINE} as the baseline ({_command(label)})."
         )
     else:
-        sentences.append("A plain GCN may well be enough; compare Uni-GNN with it.")
+        sentences.append(f"A plain {BASELINE} may well be enough; compare {HIGHLIGHT} with it.")
     if unequal:
         share = percent(max(labels.labelled) / labels.num_labelled)
         text = "Judge by balanced accuracy or Macro-F1: always guessing the largest class would"
@@ -233,9 +238,7 @@ def _about_reach(reach: Reach, labels: Labels) -> list[Finding]:
     hops = "hop" if near == 1 else "hops"
     if present[worst] >= OUT_OF_REACH:
         text = f"{percent(present[worst])} of the unlabelled nodes are more than {near} {hops} from"
-        text += (
-            f" any labelled node of {_class(worst)}: Uni-GNN's semantic encoder is made for that."
-        )
+        text += f" any labelled node of {_class(worst)}: {HIGHLIGHT} is made for that."
         found = [_note("reach", text)]
     else:
         text = f"At least {percent(1 - present[worst])} of the unlabelled nodes lie within {near}"

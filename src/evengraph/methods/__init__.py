@@ -55,8 +55,11 @@ METHODS: dict[str, type[Method]] = {
     "boosting": Boosting,
 }
 
+DEFAULT_METHOD = "unignn"  # what `run` uses
+
 __all__ = [
     "BAT",
+    "DEFAULT_METHOD",
     "GCN",
     "LTE4G",
     "METHODS",

@@ -37,6 +37,8 @@ class BalancedSoftmax(LabelledMethod, MarginMethod):
     """
 
     title = "Balanced softmax"
+    search_space = {"margin": ("none", "tam")}
+    suits_heterophily = True
 
     def _raised(self, class_counts: Tensor) -> Tensor:
         return log_sizes(class_counts)

@@ -56,6 +56,7 @@ class BAT(FreeMethod):
     """
 
     title = "BAT"
+    search_space = {"variant": ("BAT0", "BAT1"), "loss": ("cross_entropy", "reweight")}
 
     variant: Variant = "BAT1"
     loss: NamedLoss = "cross_entropy"

@@ -58,6 +58,13 @@ class Boosting(Method):
     """
 
     title = "Boosting"
+    search_space = {
+        "learning_rate": (0.03, 0.1, 0.3),
+        "weight_decay": (0.0, 1.0),
+        "smallest_leaf": (1, 5),
+        "balance": (False, True),
+    }
+    suits_heterophily = True
 
     learning_rate: float = 0.1
     max_epochs: int = 200

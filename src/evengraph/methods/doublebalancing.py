@@ -40,6 +40,9 @@ class DoubleBalancing(DoublyBalanced, BackboneMethod):
     """
 
     title = "Double balancing"
+    search_space = {"loss": ("balanced_softmax", "reweight"), "hidden": (128, 256)}
+    compared_by_default = True
+    suits_heterophily = True
 
     def _fresh_network(self) -> Any:
         return self._plain_network()

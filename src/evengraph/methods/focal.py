@@ -41,6 +41,7 @@ class Focal(LabelledMethod):
     """
 
     title = "Focal"
+    search_space = {"gamma": (1.0, 2.0), "balance": (False, True)}
 
     gamma: float = 2.0
     balance: bool = True

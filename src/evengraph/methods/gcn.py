@@ -32,6 +32,9 @@ class GCN(LabelledMethod):
     """
 
     title = "GCN"
+    role = "baseline"
+    compared_by_default = True
+    suits_heterophily = True
 
     @property
     def full_title(self) -> str:

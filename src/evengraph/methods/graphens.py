@@ -80,6 +80,8 @@ class GraphENS(MarginMethod):
     """
 
     title = "GraphENS"
+    search_space = {"masked": (0.01, 0.05), "temperature": (1.0, 2.0), "links": ("none", "BAT1")}
+    tuned_params = frozenset({"layers", "hidden", "temperature", "masked"})
 
     layers: int = 2
     hidden: int = 256

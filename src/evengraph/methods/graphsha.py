@@ -65,6 +65,7 @@ class GraphSHA(FreeMethod):
     """
 
     title = "GraphSHA"
+    search_space = {"fill": (False, True)}
 
     warmup: int = 5
     temperature: float = 2.0

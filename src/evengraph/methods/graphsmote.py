@@ -73,6 +73,7 @@ class GraphSMOTE(BackboneMethod):
     """
 
     title = "GraphSMOTE"
+    tuned_params = frozenset({"variant"})
 
     variant: Literal["T", "O"] = "T"
     copies: int = 1

@@ -53,6 +53,12 @@ class IceBerg(DoublyBalanced):
     """
 
     title = "IceBerg"
+    search_space = {
+        "learning_rate": (0.01, 0.03, 0.1),
+        "teleport": (0.05, 0.1, 0.2),
+        "loss": ("balanced_softmax", "reweight"),
+    }
+    compared_by_default = True
 
     weight_decay: float = 5e-3
     steps: int = 20

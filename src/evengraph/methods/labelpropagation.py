@@ -53,6 +53,12 @@ class LabelPropagation(Method):
     """
 
     title = "Label propagation"
+    search_space = {
+        "learning_rate": (),  # has no effect: other values would repeat the same setting
+        "weight_decay": (),
+        "restart": (0.01, 0.03, 0.1, 0.2, 0.4, 0.7),
+        "balance": (False, True),
+    }
 
     max_epochs: int = 200
     patience: int = 50

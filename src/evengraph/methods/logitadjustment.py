@@ -36,6 +36,7 @@ class LogitAdjustment(LabelledMethod):
     """
 
     title = "Logit adjustment"
+    search_space = {"tau": (0.5, 1.0, 1.5)}
 
     tau: float = 1.0
 

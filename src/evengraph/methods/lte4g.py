@@ -88,6 +88,10 @@ class LTE4G(NetworkMethod):
     """
 
     title = "LTE4G"
+    search_space = {"class_weights": (False, True), "reconstruct": (False, True)}
+    tuned_params = frozenset(
+        {"reconstruct", "class_weights", "focal_gamma", "focal_alpha", "head_tenths"}
+    )
 
     reconstruct: bool = False
     class_weights: bool = True

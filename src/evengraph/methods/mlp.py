@@ -38,6 +38,7 @@ class MLP(NetworkMethod):
     """
 
     title = "MLP"
+    suits_heterophily = True
 
     def _fit(self, task: Task) -> None:
         labels = task.graph.y[task.train_nodes]

@@ -51,6 +51,7 @@ class ReNode(LabelledMethod, MarginMethod):
     """
 
     title = "ReNode"
+    search_space = {"loss": ("cross_entropy", "reweight", "balanced_softmax")}
 
     least: float = 0.5
     most: float = 1.5

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from evengraph.methods.bases.method import at_least, whole
 from evengraph.methods.bases.supervised import LabelledMethod
@@ -45,10 +46,22 @@ class Reweight(LabelledMethod):
     """
 
     title = "Re-weight"
+    search_space = {"balance": (False, True)}
+    compared_by_default = True
 
     scale: float = 1.0
     balance: bool = False
     minority: int = 0
+
+    @classmethod
+    def graph_defaults(cls, graph: Data) -> dict[str, Any]:
+        """Weight classes by inverse frequency."""
+        return {**super().graph_defaults(graph), "balance": True}
+
+    def describe_defaults(self) -> str:
+        """A sentence about `balance`."""
+        weights = "Re-weight weights each class by one over its size (balance=true)."
+        return weights if self.balance else ""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Literal, cast, final
+from typing import Any, Literal, cast, final
 
 import torch
 from torch import Tensor
@@ -54,7 +54,10 @@ MAY_DIFFER = {
     "pseudo_weight",
     "class_weights",
 }
-"""Fields in which runs that share a card may differ."""
+"""Parameters in which runs that share a GPU may differ."""
+
+MAX_TWO_STEP_PATHS = 25
+"""Two-step paths per edge above which `alpha` defaults to 1."""
 
 
 @final
@@ -119,6 +122,16 @@ class UniGNN(Method):
     """
 
     title = "Uni-GNN"
+    role = "highlight"
+    search_space = {
+        "alpha": (1, 2),
+        "clusters_per_class": (4, 10, 30),
+        "threshold": (0.5, 0.7),
+        "recluster_every": (50, 100),
+    }
+    tuned_params = frozenset({"alpha", "clusters_per_class", "threshold", "recluster_every"})
+    compared_by_default = True
+    suits_heterophily = True
 
     alpha: int = 2
     clusters_per_class: int = 10
@@ -133,6 +146,17 @@ class UniGNN(Method):
     hidden: int = 64
     dropout: float = 0.5
     memory_limit: float = 4 * 2**30
+
+    @classmethod
+    def graph_defaults(cls, graph: Data) -> dict[str, Any]:
+        """Connect direct neighbours only where two steps would reach most of the graph."""
+        dense = {"alpha": 1} if two_step_paths(graph) > MAX_TWO_STEP_PATHS else {}
+        return {**super().graph_defaults(graph), **dense}
+
+    def describe_defaults(self) -> str:
+        """A sentence about `alpha`."""
+        direct = "Uni-GNN connects direct neighbours only (alpha=1): the graph has many paths."
+        return direct if self.alpha == 1 else ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -335,3 +359,12 @@ class UniGNN(Method):
             return confident_pseudo_labels(probabilities, unlabelled, self.threshold)
         nothing = counts.new_empty(0)
         return PseudoLabels(nothing, nothing)
+
+
+def two_step_paths(graph: Data) -> float:
+    """Two-step paths per edge: the mean degree of the node that an edge leads to."""
+    targets = graph.edge_index[1]
+    if not targets.numel():
+        return 0.0
+    degrees = torch.bincount(targets, minlength=graph.num_nodes)
+    return float(degrees[targets].double().mean())

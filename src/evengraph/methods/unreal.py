@@ -76,6 +76,7 @@ class UNREAL(Method):
     """
 
     title = "UNREAL"
+    search_space = {"rounds": (10, 40), "quota": (4, 16, 64), "clusters": (100, 200)}
 
     learning_rate: float = 0.005
     rounds: int = 40

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self, final
+from typing import Any, ClassVar, Literal, NamedTuple, Self, final
 
 import torch
 from torch import Tensor, nn
@@ -63,7 +63,26 @@ class Method(Estimator):
     """
 
     title: ClassVar[str]
-    """The name in the literature; that of the class if none is given."""
+    """The name in the literature; the name of the class by default."""
+    role: ClassVar[Literal["", "baseline", "highlight"]] = ""
+    """How figures treat it: as the baseline of a comparison, highlighted, or like any other."""
+    compared_by_default: ClassVar[bool] = False
+    """Whether `compare` includes it when no methods are named."""
+    suits_heterophily: ClassVar[bool] = False
+    """Whether to try it on a graph whose neighbours mostly differ in class."""
+    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    """Values to try per parameter; they add to or replace those of `shared_search_space`."""
+    shared_search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
+        "learning_rate": (0.01, 0.003, 0.03),
+        "weight_decay": (5e-4, 5e-5, 5e-3),
+        "dropout": (0.5, 0.2, 0.7),
+        "hidden": (64, 128),
+        "network": ("comparison", "plain"),
+    }
+    tuned_params: ClassVar[frozenset[str]] = frozenset()
+    """Parameters that the paper set per graph; changing any other makes it a different method."""
+    untuned_patience: ClassVar[int] = 100
+    """Patience on a graph that the method was not tuned for."""
 
     learning_rate: float = 0.01
     weight_decay: float = 5e-4
@@ -78,6 +97,15 @@ class Method(Estimator):
         """The title, and the backbone if it is another than usual."""
         other = BACKBONE_TITLES.get(getattr(self, "backbone", ""))
         return self.title if other is None else f"{self.title}, {other}"
+
+    @classmethod
+    def graph_defaults(cls, graph: Data) -> dict[str, Any]:
+        """Parameters to use on a graph that the method was not tuned for."""
+        return {"patience": cls.untuned_patience}
+
+    def describe_defaults(self) -> str:
+        """A sentence about parameters that `graph_defaults` changed; empty if there are none."""
+        return ""
 
     def __post_init__(self) -> None:
         for item in fields(self):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -41,6 +42,11 @@ class EnlargedGraph(FreeMethod):
     copies: int = 1
     minority: int = 0
     sound: bool = False
+
+    @classmethod
+    def graph_defaults(cls, graph: Data) -> dict[str, Any]:
+        """Predict without the copies: new graphs have none, so test and use would differ."""
+        return {**super().graph_defaults(graph), "sound": True}
 
     def __post_init__(self) -> None:
         super().__post_init__()
