@@ -290,9 +290,18 @@ def test_a_label_that_nobody_named_is_asked_for(command, shop, capsys):
     assert call(command, "shop", "--id", "account") == 2
     told = capsys.readouterr().err
     assert (
-        "name the column with the classes (label=..., --label), perhaps 'kind' or 'country'."
+        "set label to the column with the classes, perhaps 'kind' or 'country'. Option: --label"
         in (" ".join(told.split()))
     )
+
+
+def test_an_error_names_the_option_that_fixes_it(shop, capsys):
+    rows = read(shop / "shop" / "nodes.csv")
+    spent = [str(index) for index in range(len(rows) - 1)] + ["much"]
+    rows = [row | {"spent a month": value} for row, value in zip(rows, spent, strict=True)]
+    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
+    assert call("run", "shop", *COLUMNS, *QUICK) == 2
+    assert capsys.readouterr().err.endswith("drop the column. Option: --drop 'spent a month'\n")
 
 
 def test_columns_can_be_left_out(shop, capsys):

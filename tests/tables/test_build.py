@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evengraph.splits import ByTime, Given, Natural
-from evengraph.tables import from_frames
+from evengraph.tables import NoteKind, UnknownNodeError, from_frames
 
 
 def people(**columns):
@@ -107,7 +107,8 @@ def test_rows_are_ids_where_edges_count_them():
     assert own.ids.tolist() == list(range(6))
     assert own.graph.edge_index.shape == (2, 6)
     with pytest.raises(
-        ValueError, match=r"nodes has no id column .* name one with id= \(--id\): age, city"
+        ValueError,
+        match=r"nodes has no column called id, .* set id to one .*: age, city",
     ):
         from_frames(people().drop(columns="id"), ties(), label="kind")
 
@@ -232,9 +233,12 @@ def test_without_labels():
     own = from_frames(people().drop(columns="kind"), ties())
     assert own.graph.y.tolist() == [-1] * 6
     assert own.class_names == ()
-    assert own.could_be_label == ("city",)
-    assert any("(label=..., --label), perhaps 'city'" in note for note in own.notes)
-    assert from_frames(people(), ties(), label="kind").could_be_label == ()
+    assert own.label_candidates == ("city",)
+    assert NoteKind.NO_LABEL in {note.kind for note in own.notes}
+    assert any(
+        "set label to the column with the classes, perhaps 'city'" in note for note in own.notes
+    )
+    assert from_frames(people(), ties(), label="kind").label_candidates == ()
     later = from_frames(people(), ties(), encoder=own.encoder)  # new rows have no labels
     assert "No label column: every node is unlabelled." in later.notes
 
@@ -300,6 +304,13 @@ WRONG = {
     "one column twice": ({"split": "kind"}, "Column 'kind' cannot be two things at once"),
     "both ends the same": ({"source": "target", "target": "target"}, "must be two columns"),
 }
+
+
+def test_an_unknown_node_is_told_as_data():
+    edges = ties([("ann", "bob"), ("ann", "zoe"), ("zed", "ann")])
+    with pytest.raises(UnknownNodeError) as caught:
+        from_frames(people(), edges, label="kind")
+    assert (caught.value.node, caught.value.num_edges) == ("zoe", 2)
 
 
 @pytest.mark.parametrize("case", WRONG)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evengraph.core.errors import ArgumentError
 from evengraph.tables import cells as values
 from evengraph.tables.cells import (
     EMPTY_NUMBERS,
@@ -107,10 +108,14 @@ def test_long_cells_are_cut_in_messages():
     assert len(str(caught.value)) < 200
 
 
-def test_the_option_is_fit_for_a_shell():
+def test_a_mixed_column_can_be_dropped_unless_it_is_needed():
     cells = pd.Series([*"123456789", "x"], name="spent a month")
-    with pytest.raises(ValueError, match=r"with --drop 'spent a month'\.$"):
+    with pytest.raises(ArgumentError, match=r"fix or empty it, or drop the column\.$") as caught:
         kind_of(cells, "t")
+    assert (caught.value.argument, caught.value.value) == ("drop", "spent a month")
+    with pytest.raises(ValueError, match=r"fix or empty it\.$") as caught:
+        kind_of(cells, "t", needed=True)
+    assert not isinstance(caught.value, ArgumentError)
 
 
 def test_without_pandas_one_line_says_what_to_install(monkeypatch):

@@ -238,18 +238,18 @@ def test_features_as_they_are():
         (["1", "2", "3", "4", "inf"], "nodes, column 'n', row 5 is infinite"),
         (
             ["1", "2", "3", "four", "5"],
-            "nodes, column 'n': 1 of 5 cells is no number ('four' in row 4): mixed types; mend or "
-            "empty it, or leave the column out with --drop n.",
+            "nodes, column 'n': 1 of 5 cells is no number ('four' in row 4): mixed types; fix or "
+            "empty it, or drop the column.",
         ),
         (
             [*map(str, range(20)), "", "a", "b", "c", "d"],
             "4 of 24 cells are no numbers (first: 'a' in row 22, 'b' in row 23, 'c' in row 24): "
-            "mixed types; mend or empty them, or leave the column out with --drop n.",
+            "mixed types; fix or empty them, or drop the column.",
         ),
         (
             [*(f"2024-01-{day}" for day in range(10, 19)), "yesterday"],
             "nodes, column 'n': 1 of 10 cells is no date ('yesterday' in row 10): mixed types; "
-            "mend or empty it, or leave the column out with --drop n.",
+            "fix or empty it, or drop the column.",
         ),
         (
             ["22.12.2016", *["2024-01-10"] * 4, None, *["2024-01-11"] * 4, "5"],

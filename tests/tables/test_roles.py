@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evengraph.tables.roles import (
-    could_be_label,
+    NoLabelError,
     encode_labels,
     is_split,
+    label_candidates,
     read_split,
     read_times,
-    without_label,
 )
 
 
@@ -85,17 +85,18 @@ def test_columns_that_could_hold_the_classes():
             "": ["a", "b"] * 30,
         }
     )
-    found = could_be_label(table, ["id", "part", None])
+    found = label_candidates(table, ["id", "part", None])
     assert found == ("kind", "country", "grade")
-    told = without_label(found)
-    assert told == (
-        "No label column: every node is unlabelled; name the column with the classes (label=..., "
-        "--label), perhaps 'kind', 'country' or 'grade'."
+    error = NoLabelError(found)
+    assert (error.candidates, error.argument) == (found, "label")
+    assert str(error) == (
+        "No label column: every node is unlabelled; set label to the column with the classes, "
+        "perhaps 'kind', 'country' or 'grade'."
     )
-    assert without_label(["a"]).endswith("perhaps 'a'.")
-    assert without_label(list("abcdefg")).endswith("perhaps 'a', 'b', 'c', 'd' or 'e'.")
-    assert could_be_label(table[["id", "who"]], []) == ()
-    assert without_label([]) == "No label column: every node is unlabelled."
+    assert str(NoLabelError(["a"])).endswith("perhaps 'a'.")
+    assert str(NoLabelError(list("abcdefg"))).endswith("perhaps 'a', 'b', 'c', 'd' or 'e'.")
+    assert label_candidates(table[["id", "who"]], []) == ()
+    assert str(NoLabelError()) == "No label column: every node is unlabelled."
 
 
 def test_split_words():
@@ -118,5 +119,5 @@ def test_times():
     assert stamps[0] == 1
     with pytest.raises(ValueError, match=r"column 'kind', row 2 holds '2024-13-01'; a date is"):
         read_times(column(["2024-01-01", "2024-13-01"]), "t")
-    with pytest.raises(ValueError, match=r"no date \('soon' in row 5\): .*; mend or empty it\.$"):
+    with pytest.raises(ValueError, match=r"no date \('soon' in row 5\): .*; fix or empty it\.$"):
         read_times(column([*["2024-01-01"] * 4, "soon"]), "t")  # not: leave the column out

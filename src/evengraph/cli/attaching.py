@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from evengraph.cli.console import err
 from evengraph.methods import Method
-from evengraph.tables import OwnGraph, from_frames, read_table
+from evengraph.tables import NoteKind, TableGraph, UnknownNodeError, from_frames, read_table
 from evengraph.tables.cells import table_name
 from evengraph.tables.column_encoders import check_columns
 from evengraph.tables.feature_encoder import FeatureEncoder
@@ -51,7 +51,7 @@ def new_graph(
     new: tuple[Path, Path],
     known: tuple[Any, Any] | None,
     columns: dict[str, str | None],
-) -> tuple[OwnGraph, slice]:
+) -> tuple[TableGraph, slice]:
     """The graph of new tables as a model wants it, and which of its nodes are new.
 
     Args:
@@ -72,8 +72,8 @@ def new_graph(
         tables, asked = _joined(tables, known, columns)
     try:
         own = from_frames(*tables, **columns, encoder=encoder)
-    except ValueError as error:
-        if known is not None or "an id that no node has" not in str(error):
+    except UnknownNodeError as error:
+        if known is not None:
             raise
         raise ValueError(
             f"{error} Nodes of the known graph? Name its folder with --known."
@@ -81,10 +81,10 @@ def new_graph(
     return own, asked
 
 
-def tell(own: OwnGraph, new: slice) -> None:
+def tell(own: TableGraph, new: slice) -> None:
     """What was done, and how many of the new nodes stand alone."""
     for note in own.notes:
-        if not note.startswith("No label column") and not note.endswith("nodes have no edge."):
+        if note.kind not in (NoteKind.NO_LABEL, NoteKind.ISOLATED_NODES):
             err.print(f"[dim]{escape(note)}[/]", soft_wrap=True)
     connected = torch.zeros(own.graph.num_nodes, dtype=torch.bool)
     connected[own.graph.edge_index[0]] = True

@@ -13,7 +13,7 @@ from evengraph.methods import Method
 from evengraph.pipeline.explanation import Explanation, explain
 from evengraph.pipeline.loading import load_model
 from evengraph.report.explain.figure import write_explanation
-from evengraph.tables import OwnGraph, from_frames
+from evengraph.tables import TableGraph, from_frames
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.open import both_tables
 
@@ -48,7 +48,7 @@ def explain_node(
         out.print(f"wrote {escape(str(to))}", soft_wrap=True)
 
 
-def _graph(method: Method, data: str | None, given: dict[str, str | None], new: New) -> OwnGraph:
+def _graph(method: Method, data: str | None, given: dict[str, str | None], new: New) -> TableGraph:
     """The graph that a model was trained on, with new nodes below the others if there are any."""
     trained = method.extra_.get("trained_on", {})
     place, edges = data, given.get("edges")

@@ -13,9 +13,8 @@ from torch_geometric.data import Data
 from evengraph.cli.console import err, out
 from evengraph.datasets import load
 from evengraph.datasets.registry import lookup
-from evengraph.tables import OwnGraph, open_graph
+from evengraph.tables import NoLabelError, TableGraph, open_graph
 from evengraph.tables.open import nodes_table
-from evengraph.tables.roles import without_label
 
 TRAIN, VAL = 0.6, 0.2
 """Shares of the labels of one's own graph; they are few, so most are learnt from."""
@@ -35,7 +34,7 @@ class Opened:
 
     name: str
     graph: Data
-    own: OwnGraph | None
+    own: TableGraph | None
     data: str
     columns: Mapping[str, str]
 
@@ -97,8 +96,8 @@ def open_data(
             raise ValueError(message) from None
     with err.status(f"reading {escape(data)}"):
         own = open_graph(data, **with_drop(given))
-    if own.could_be_label:  # there is no label, and nothing here does without
-        raise ValueError(without_label(own.could_be_label))
+    if own.label_candidates:  # no command that opens data works without labels
+        raise NoLabelError(own.label_candidates)
     for note in own.notes:
         err.print(f"[dim]{escape(note)}[/]", soft_wrap=True)
     name = path.resolve().name if path.is_dir() else path.stem

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from evengraph.core.errors import ArgumentError
 from evengraph.inspection.edges import (
     Bools,
     Components,
@@ -160,10 +161,7 @@ def _labels(graph: Data, labelled: Tensor | None) -> tuple[Ints, Bools]:
             )
         known &= _numpy(labelled)
     if not known.any():
-        raise ValueError(
-            "No node has a label: name the column with the classes (label=..., --label), or label "
-            "some nodes."
-        )
+        raise ArgumentError("No node has a label.", argument="label")
     return labels, known
 
 

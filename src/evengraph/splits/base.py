@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from evengraph.core.errors import ArgumentError
 from evengraph.core.task import Task
 
 
@@ -26,10 +27,7 @@ def count_classes(graph: Data) -> int:
     if graph.y is None:
         raise ValueError("graph.y must hold the labels; this graph has none.")
     if not (graph.y >= 0).any():
-        raise ValueError(
-            "No node has a label: name the column with the classes (label=..., --label), or label "
-            "some nodes."
-        )
+        raise ArgumentError("No node has a label.", argument="label")
     return int(graph.y.max()) + 1
 
 
@@ -116,9 +114,11 @@ def check_ratio(ratio: float) -> None:
 def check_minority(minority: int, num_classes: int) -> None:
     """At least one class must stay a majority class."""
     if not 0 <= minority < num_classes:
-        raise ValueError(
+        raise ArgumentError(
             f"minority must lie between 0 and {num_classes - 1} on a graph with {num_classes} "
-            f"classes, got {minority}; --imbalance natural takes classes as they are."
+            f"classes, got {minority}; the split protocol natural keeps the class sizes.",
+            argument="imbalance",
+            value="natural",
         )
 
 

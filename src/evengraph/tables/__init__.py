@@ -3,13 +3,20 @@
 from evengraph.tables.build import from_frames
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.graph_files import from_matrix, from_networkx
+from evengraph.tables.ids import UnknownNodeError
+from evengraph.tables.notes import Note, NoteKind
 from evengraph.tables.open import open_graph
 from evengraph.tables.read import read_table
-from evengraph.tables.table_graph import OwnGraph
+from evengraph.tables.roles import NoLabelError
+from evengraph.tables.table_graph import TableGraph
 
 __all__ = [
     "FeatureEncoder",
-    "OwnGraph",
+    "NoLabelError",
+    "Note",
+    "NoteKind",
+    "TableGraph",
+    "UnknownNodeError",
     "from_frames",
     "from_matrix",
     "from_networkx",

@@ -14,11 +14,12 @@ from evengraph.tables.cells import need_pandas
 from evengraph.tables.edges import tidy_edges, weighed
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.ids import node_names
+from evengraph.tables.notes import Note, NoteKind
 from evengraph.tables.roles import encode_labels, read_times
-from evengraph.tables.table_graph import ROLES, OwnGraph, assemble
+from evengraph.tables.table_graph import ROLES, TableGraph, assemble
 
 SETS = ("train", "val", "test")
-Coded = tuple[NDArray[np.int64] | None, tuple[str, ...], list[str]]
+Coded = tuple[NDArray[np.int64] | None, tuple[str, ...], list[Note]]
 
 
 def from_matrix(
@@ -31,7 +32,7 @@ def from_matrix(
     masks: dict[str, ArrayLike] | None = None,
     times: ArrayLike | None = None,
     name: str = "the graph",
-) -> OwnGraph:
+) -> TableGraph:
     """Make a graph of an adjacency matrix and arrays.
 
     Every entry above 0 is an edge, taken as undirected; negative ones are refused. Features are
@@ -58,7 +59,7 @@ def from_matrix(
     kept, notes = weighed(pandas.Series(np.asarray(adjacency.data), name="matrix"), name)
     ends = np.stack([adjacency.row[kept], adjacency.col[kept]]).astype(np.int64)
     if not (adjacency.data[kept] != 1).any():
-        notes = [note for note in notes if not note.startswith("Weights")]
+        notes = [note for note in notes if note.kind is not NoteKind.UNUSED_WEIGHTS]
     return from_edge_array(
         ends,
         adjacency.shape[0],
@@ -79,13 +80,13 @@ def from_edge_array(
     features: Any,
     *,
     name: str,
-    notes: list[str],
+    notes: list[Note],
     ids: Any,
     labels: Any,
     class_names: Any,
     masks: dict[str, ArrayLike],
     times: Any,
-) -> OwnGraph:
+) -> TableGraph:
     """Make a graph of edges as positions, (2, M), and arrays as `from_matrix` takes them."""
     if num_nodes < 1:
         raise ValueError(f"{name} holds no nodes.")
@@ -103,7 +104,8 @@ def from_edge_array(
     node_names(pandas.Series(known, name="ids"), name)
     nodes, encoder = _features(features, num_nodes, edge_index, name)
     notes += encoder.notes
-    coded: Coded = (None, (), ["No labels: every node is unlabelled."])
+    missing = Note(NoteKind.NO_LABEL, "No labels: every node is unlabelled.")
+    coded: Coded = (None, (), [missing])
     if labels is not None:
         coded = _labels(labels, num_nodes, class_names, name)
     when = None

@@ -20,14 +20,15 @@ from evengraph.tables.columns import (
 from evengraph.tables.edges import tidy_edges, weighed
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.ids import find_both, node_names
+from evengraph.tables.notes import Note, NoteKind
 from evengraph.tables.roles import (
-    could_be_label,
+    NoLabelError,
     encode_labels,
+    label_candidates,
     read_split,
     read_times,
-    without_label,
 )
-from evengraph.tables.table_graph import OwnGraph, assemble
+from evengraph.tables.table_graph import TableGraph, assemble
 
 
 def from_frames(
@@ -43,7 +44,7 @@ def from_frames(
     time: str | None = None,
     features: Sequence[str] | None = None,
     encoder: FeatureEncoder | None = None,
-) -> OwnGraph:
+) -> TableGraph:
     """Make a graph of a table of nodes and a table of edges.
 
     Edges are taken as undirected; an edge from a node to itself is dropped and repeated ones are
@@ -81,14 +82,15 @@ def from_frames(
     notes += more
     if columns["id"] is None:
         need_row_numbers(nodes, edges, first, second)
-        notes.append("Nodes have no id column: their ids are row numbers from 0.")
+        text = "Nodes have no id column: their ids are row numbers from 0."
+        notes.append(Note(NoteKind.ROW_NUMBER_IDS, text))
     ids = np.arange(len(nodes)) if columns["id"] is None else nodes[columns["id"]].to_numpy()
     edge_index, more = _edges(nodes, edges, columns["id"], first, second, weight)
     notes += more
     candidates: tuple[str, ...] = ()
     if encoder is None:
         if columns["label"] is None:
-            candidates = could_be_label(nodes, columns.values())
+            candidates = label_candidates(nodes, columns.values())
         chosen, more = feature_columns(nodes, features, columns)
         encoder = FeatureEncoder.fit(nodes, chosen, edge_index=edge_index)
         notes += [*more, *encoder.notes, *mixed_columns(nodes, chosen, encoder)]
@@ -106,16 +108,16 @@ def from_frames(
             "features": list(encoder.needs),
         },
         notes=notes + said.pop("notes"),
-        could_be_label=candidates,
+        label_candidates=candidates,
         **said,
     )
 
 
 def _edges(
     nodes: Any, edges: Any, id: str | None, source: str, target: str, weight: str | None
-) -> tuple[Any, list[str]]:
+) -> tuple[Any, list[Note]]:
     """Edges as positions of nodes, (2, E), and notes."""
-    notes: list[str] = []
+    notes: list[Note] = []
     table = table_name(edges, "edges")
     values = nodes[id] if id is not None else need_pandas().Series(range(len(nodes)), name="row")
     names = node_names(values, table_name(nodes, "nodes"))
@@ -131,7 +133,8 @@ def _said(nodes: Any, columns: dict[str, str | None], candidates: Sequence[str])
     """Labels, masks and times, as far as there are columns of them."""
     table = table_name(nodes, "nodes")
     label, split, time = columns["label"], columns["split"], columns["time"]
-    coded: tuple[Any, tuple[str, ...], list[str]] = (None, (), [without_label(candidates)])
+    missing = Note(NoteKind.NO_LABEL, str(NoLabelError(candidates)))
+    coded: tuple[Any, tuple[str, ...], list[Note]] = (None, (), [missing])
     if label is not None:
         coded = encode_labels(nodes[label], table)
     return {

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from numbers import Integral, Real
-from shlex import quote
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from evengraph.core.errors import ArgumentError
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -242,10 +243,13 @@ def _kind_of_text(values: Any, table: str, needed: bool) -> str:
         if (~odd).mean() >= _MOSTLY:
             wrong, full = np.zeros((2, len(values)), dtype=bool)
             wrong[rows], full[rows] = odd, True
-            way = f"mend or empty {'it' if odd.sum() == 1 else 'them'}"
-            if not needed:
-                way += f", or leave the column out with --drop {quote(str(values.name))}"
-            raise ValueError(f"{_told(values, table, wrong, full, what)}: mixed types; {way}.")
+            fix = f"fix or empty {'it' if odd.sum() == 1 else 'them'}"
+            message = f"{_told(values, table, wrong, full, what)}: mixed types; {fix}"
+            if needed:
+                raise ValueError(f"{message}.")
+            raise ArgumentError(
+                f"{message}, or drop the column.", argument="drop", value=str(values.name)
+            )
     return "text"
 
 

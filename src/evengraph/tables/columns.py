@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from evengraph.core.errors import ArgumentError
 from evengraph.tables.cells import odd_cells, table_name
 from evengraph.tables.column_encoders import Category, check_columns
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.ids import are_row_numbers
+from evengraph.tables.notes import Note, NoteKind
 from evengraph.tables.roles import is_split
 
 ID_NAMES = ("id", "node", "node_id")
@@ -35,7 +37,7 @@ def plain_tables(nodes: Any, edges: Any) -> tuple[Any, Any]:
 
 def edge_columns(
     edges: Any, source: str | None, target: str | None, weight: str | None
-) -> tuple[str, str, list[str]]:
+) -> tuple[str, str, list[Note]]:
     """The columns of both ends, and notes."""
     name = table_name(edges, "edges")
     check_columns(edges, [c for c in (source, target, weight) if c is not None], name)
@@ -52,16 +54,18 @@ def edge_columns(
     if first == second:
         raise ValueError(f"source and target must be two columns, got {first!r} for both.")
     if not (source and target) and (first, second) != pair:
-        notes.append(f"Columns {first!r} and {second!r} of {name} are taken as the ends of edges.")
+        text = f"Columns {first!r} and {second!r} of {name} are taken as the ends of edges."
+        notes.append(Note(NoteKind.GUESSED_COLUMN, text))
     unused = [column for column in there if column not in (first, second)]
     if unused:
-        notes.append(f"Columns of {name} that are not used: {', '.join(unused)}.")
+        text = f"Columns of {name} that are not used: {', '.join(unused)}."
+        notes.append(Note(NoteKind.UNUSED_COLUMNS, text))
     return first, second, notes
 
 
 def node_columns(
     nodes: Any, asked: dict[str, str | None], guess_label: bool
-) -> tuple[dict[str, str | None], list[str]]:
+) -> tuple[dict[str, str | None], list[Note]]:
     """The columns of id, label, split and time, and notes on those that were guessed."""
     name = table_name(nodes, "nodes")
     check_columns(nodes, [column for column in asked.values() if column is not None], name)
@@ -79,7 +83,8 @@ def node_columns(
                 found = None
             columns[role] = found
             if found is not None and role != "id":
-                notes.append(f"Column {found!r} is taken as the {role}.")
+                text = f"Column {found!r} is taken as the {role}."
+                notes.append(Note(NoteKind.GUESSED_COLUMN, text))
     used = [column for column in columns.values() if column is not None]
     for column in used:
         if used.count(column) > 1:
@@ -92,15 +97,16 @@ def need_row_numbers(nodes: Any, edges: Any, source: str, target: str) -> None:
     if all(are_row_numbers(edges[end], len(nodes)) for end in (source, target)):
         return
     columns = ", ".join(nodes.columns) or "none"
-    raise ValueError(
-        f"{table_name(nodes, 'nodes')} has no id column (id, node or node_id), and the edges do "
-        f"not count its rows from 0; name one with id= (--id): {columns}."
+    raise ArgumentError(
+        f"{table_name(nodes, 'nodes')} has no column called id, node or node_id, and the edges are "
+        f"not row numbers from 0; set id to one of its columns: {columns}.",
+        argument="id",
     )
 
 
 def feature_columns(
     nodes: Any, features: Sequence[str] | None, columns: dict[str, str | None]
-) -> tuple[list[str], list[str]]:
+) -> tuple[list[str], list[Note]]:
     """The columns to make features of, and notes."""
     roles = {column: role for role, column in columns.items() if column is not None}
     if features is not None:
@@ -116,11 +122,14 @@ def feature_columns(
         return list(dict.fromkeys(features)), []
     rest = [column for column in nodes.columns if column not in roles]
     nameless = [column for column in rest if not column or column.startswith("Unnamed: ")]
-    notes = [f"Column {column!r} was left out: it has no name." for column in nameless]
+    notes = [
+        Note(NoteKind.FEATURES, f"Column {column!r} was left out: it has no name.")
+        for column in nameless
+    ]
     return [column for column in rest if column not in nameless], notes
 
 
-def mixed_columns(nodes: Any, columns: Sequence[str], encoder: FeatureEncoder) -> list[str]:
+def mixed_columns(nodes: Any, columns: Sequence[str], encoder: FeatureEncoder) -> list[Note]:
     """Notes on columns of which at least half is numbers or dates, and which are not taken as such.
 
     They are no notes of the encoder: that is kept with a model, and they show what is in a cell.
@@ -133,10 +142,8 @@ def mixed_columns(nodes: Any, columns: Sequence[str], encoder: FeatureEncoder) -
             what, many, total, first = found
             are = f"is no {what}" if many == 1 else f"are no {what}s"
             taken = "taken as categories" if column in categories else f"not taken as {what}s"
-            notes.append(
-                f"Column {column!r}: {many} of {total} values {are} (first: {first}), so it "
-                f"is {taken}."
-            )
+            text = f"{many} of {total} values {are} (first: {first}), so it is {taken}."
+            notes.append(Note(NoteKind.MIXED_COLUMN, f"Column {column!r}: {text}"))
     return notes
 
 

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evengraph.tables.cells import numbers, place, were
+from evengraph.tables.notes import Note, NoteKind
 
 Ints = NDArray[np.int64]
 
 
-def tidy_edges(source: Ints, target: Ints, num_nodes: int) -> tuple[Tensor, list[str]]:
+def tidy_edges(source: Ints, target: Ints, num_nodes: int) -> tuple[Tensor, list[Note]]:
     """Drop self edges, merge repeated ones and add the other direction of each.
 
     Shapes:
@@ -25,18 +26,20 @@ def tidy_edges(source: Ints, target: Ints, num_nodes: int) -> tuple[Tensor, list
     between = source != target
     loops = len(source) - int(between.sum())
     if loops:
-        notes.append(f"{were(loops, 'self edge')} dropped.")
+        notes.append(Note(NoteKind.DROPPED_EDGES, f"{were(loops, 'self edge')} dropped."))
     source, target = source[between], target[between]
     directed = _once(source * num_nodes + target)
     if len(directed) < len(source):
-        notes.append(f"{were(len(source) - len(directed), 'repeated edge')} merged.")
+        text = f"{were(len(source) - len(directed), 'repeated edge')} merged."
+        notes.append(Note(NoteKind.MERGED_EDGES, text))
     source, target = directed // num_nodes, directed % num_nodes
     both = _once(np.concatenate([directed, target * num_nodes + source]))
     both_ways = (2 * len(directed) - len(both)) // 2
     if both_ways:
-        notes.append(f"{were(both_ways, 'edge')} given in both directions and merged.")
+        text = f"{were(both_ways, 'edge')} given in both directions and merged."
+        notes.append(Note(NoteKind.MERGED_EDGES, text))
     if both_ways * 2 < len(directed):
-        notes.append("Edges are taken as undirected.")
+        notes.append(Note(NoteKind.UNDIRECTED, "Edges are taken as undirected."))
     edges = np.stack([both // num_nodes, both % num_nodes])
     return torch.from_numpy(edges), notes
 
@@ -47,7 +50,7 @@ def _once(codes: Ints) -> Ints:
     return codes[np.diff(codes, prepend=-1) > 0]
 
 
-def weighed(weights: Any, table: str) -> tuple[NDArray[np.bool_], list[str]]:
+def weighed(weights: Any, table: str) -> tuple[NDArray[np.bool_], list[Note]]:
     """Which rows are an edge by their weight, (M,): those above 0; negative ones are refused."""
     found = numbers(weights, table)
     column = str(weights.name)
@@ -62,7 +65,9 @@ def weighed(weights: Any, table: str) -> tuple[NDArray[np.bool_], list[str]]:
     notes = []
     for many, what in ((found == 0).sum(), "weight 0"), (np.isnan(found).sum(), "no weight"):
         if many:
-            notes.append(f"{were(int(many), 'edge')} dropped: {what}.")
+            text = f"{were(int(many), 'edge')} dropped: {what}."
+            notes.append(Note(NoteKind.DROPPED_EDGES, text))
     if kept.any():
-        notes.append(f"Weights (column {column!r}) only tell edges from none: no method uses them.")
+        text = f"Weights (column {column!r}) only tell edges from none: no method uses them."
+        notes.append(Note(NoteKind.UNUSED_WEIGHTS, text))
     return kept, notes

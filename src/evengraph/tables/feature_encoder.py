@@ -26,6 +26,7 @@ from evengraph.tables.column_encoders import (
     from_dict,
     is_long,
 )
+from evengraph.tables.notes import Note, NoteKind
 from evengraph.tables.structure import STRUCTURAL, structural_features
 
 VERSION = 2
@@ -50,7 +51,7 @@ class FeatureEncoder:
     columns: tuple[ColumnEncoder, ...] = ()
     structural: tuple[Number, ...] = ()
     plain: tuple[tuple[str, float], ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     @classmethod
     def fit(cls, nodes: Any, columns: Sequence[str], *, edge_index: Tensor) -> Self:
@@ -72,10 +73,12 @@ class FeatureEncoder:
             try:
                 encoders.append(_fit_column(nodes[column], table))
             except NothingToLearn as reason:
-                notes.append(f"Column {column!r} was left out: {reason}.")
+                text = f"Column {column!r} was left out: {reason}."
+                notes.append(Note(NoteKind.FEATURES, text))
         if encoders:
             return cls(columns=tuple(encoders), notes=tuple(notes))
-        notes.append("No feature columns: degree, PageRank and clustering are the features.")
+        text = "No feature columns: degree, PageRank and clustering are the features."
+        notes.append(Note(NoteKind.FEATURES, text))
         found = structural_features(edge_index, len(nodes))
         structural = []
         for name, values in zip(STRUCTURAL, found.T, strict=True):
@@ -187,7 +190,7 @@ class FeatureEncoder:
             columns=tuple(from_dict(item) for item in stored["columns"]),
             structural=tuple(item for item in structural if isinstance(item, Number)),
             plain=tuple((str(name), float(median)) for name, median in stored["plain"]),
-            notes=tuple(stored["notes"]),
+            notes=tuple(Note(NoteKind.FEATURES, text) for text in stored["notes"]),
         )
 
 

@@ -20,7 +20,8 @@ from numpy.typing import ArrayLike
 from evengraph.tables.arrays import SETS, from_edge_array, from_matrix
 from evengraph.tables.build import from_frames
 from evengraph.tables.cells import need_pandas
-from evengraph.tables.table_graph import OwnGraph
+from evengraph.tables.notes import Note, NoteKind
+from evengraph.tables.table_graph import TableGraph
 
 __all__ = ["from_matrix", "from_networkx", "read_graphml", "read_npz", "read_pyg"]
 
@@ -34,7 +35,7 @@ def from_networkx(
     time: str | None = None,
     features: Sequence[str] | None = None,
     name: str = "the graph",
-) -> OwnGraph:
+) -> TableGraph:
     """Make a graph of a NetworkX graph, whose node attributes are columns as in `from_frames`.
 
     Args:
@@ -79,7 +80,7 @@ def from_networkx(
     return replace(own, ids=ids, columns=columns)
 
 
-def read_graphml(path: Path, **columns: Any) -> OwnGraph:
+def read_graphml(path: Path, **columns: Any) -> TableGraph:
     """Read a GraphML file; its attributes are columns as in `from_networkx`."""
     import networkx
 
@@ -93,7 +94,7 @@ def read_graphml(path: Path, **columns: Any) -> OwnGraph:
     return from_networkx(network, name=str(path), **columns)
 
 
-def read_npz(path: Path) -> OwnGraph:
+def read_npz(path: Path) -> TableGraph:
     """Read a NumPy file with the arrays of a graph; pickled objects are refused.
 
     Needed are the edges: `edge_index`, (2, E) or (E, 2), or the parts of a SciPy CSR matrix,
@@ -115,7 +116,7 @@ def read_npz(path: Path) -> OwnGraph:
         raise ValueError(f"{path} does not hold a graph: {_short(error)}.") from None
 
 
-def read_pyg(path: Path) -> OwnGraph:
+def read_pyg(path: Path) -> TableGraph:
     """Read a `Data` of PyTorch Geometric, or a dict of its tensors, that torch.save has written.
 
     The file is opened in torch's safe mode, which runs no code out of it.
@@ -147,7 +148,7 @@ def read_pyg(path: Path) -> OwnGraph:
     return _from_parts(arrays, str(path))
 
 
-def _from_parts(arrays: dict[str, Any], name: str) -> OwnGraph:
+def _from_parts(arrays: dict[str, Any], name: str) -> TableGraph:
     """A graph out of named arrays, as npz and PyG files have them."""
     features = arrays.get("x", _csr(arrays, "attr"))
     labels = arrays.get("y", arrays.get("labels"))
@@ -163,7 +164,8 @@ def _from_parts(arrays: dict[str, Any], name: str) -> OwnGraph:
         mask = arrays.get(f"{part}_mask")
         if mask is not None:
             if np.ndim(mask) == 2:
-                notes.append(f"{part}_mask holds several splits: the first is taken.")
+                text = f"{part}_mask holds several splits: the first is taken."
+                notes.append(Note(NoteKind.SPLIT, text))
                 mask = mask[:, 0]
             masks[part] = mask
     given: dict[str, Any] = {

@@ -14,6 +14,21 @@ Ints = NDArray[np.int64]
 _WHOLE = re.compile(r"(-?\d+)\.0+")
 
 
+class UnknownNodeError(ValueError):
+    """Edges name an id that no node has.
+
+    Args:
+        message: What is wrong.
+        node: The first such id.
+        num_edges: How many edges have such an end.
+    """
+
+    def __init__(self, message: str, *, node: str, num_edges: int) -> None:
+        super().__init__(message)
+        self.node = node
+        self.num_edges = num_edges
+
+
 def node_names(values: Any, table: str) -> Any:
     """An index of the names of the nodes; refuses an id that is missing or there twice."""
     column = str(values.name)
@@ -64,9 +79,11 @@ def find_both(sources: Any, targets: Any, names: Any, table: str) -> tuple[Ints,
         end = sources if source[row] < 0 else targets
         many = int(unknown.sum())
         hint = "; is the id column the right one?" if unknown.all() else "."
-        raise ValueError(
+        raise UnknownNodeError(
             f"{place(table, str(end.name), row)} names {name_of(end.iloc[row])!r}, an id that no "
-            f"node has; {many} of {len(unknown)} edges have such an end{hint}"
+            f"node has; {many} of {len(unknown)} edges have such an end{hint}",
+            node=name_of(end.iloc[row]),
+            num_edges=many,
         )
     return source, target
 

@@ -11,7 +11,7 @@ from evengraph.tables.cells import table_name
 from evengraph.tables.column_encoders import check_columns
 from evengraph.tables.graph_files import read_graphml, read_npz, read_pyg
 from evengraph.tables.read import TABLE_SUFFIXES, read_table, table_suffix
-from evengraph.tables.table_graph import OwnGraph
+from evengraph.tables.table_graph import TableGraph
 
 GRAPH_SUFFIXES = (".graphml", ".npz", ".pt", ".pth")
 """What a file may end in that holds a whole graph."""
@@ -30,7 +30,7 @@ def open_graph(
     time: str | None = None,
     features: Sequence[str] | None = None,
     drop: Sequence[str] = (),
-) -> OwnGraph:
+) -> TableGraph:
     """Open a graph of your own.
 
     Args:
@@ -87,7 +87,7 @@ def nodes_table(data: str | Path) -> Any:
     return read_table(path) if table_suffix(path) else None
 
 
-def _open_file(path: Path, edges: str | Path | None, given: dict[str, Any]) -> OwnGraph:
+def _open_file(path: Path, edges: str | Path | None, given: dict[str, Any]) -> TableGraph:
     """A file that holds a whole graph, and the arguments that it takes."""
     if path.suffix.lower() == ".graphml":
         ends = {name: given.pop(name) for name in ("id", "source", "target")}

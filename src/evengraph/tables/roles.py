@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evengraph.core.errors import ArgumentError
 from evengraph.tables.cells import (
     EMPTY_LABELS,
     Floats,
@@ -23,6 +24,7 @@ from evengraph.tables.cells import (
     seconds,
     were,
 )
+from evengraph.tables.notes import Note, NoteKind
 
 SPLIT_WORDS = {
     **dict.fromkeys(("train", "training"), "train"),
@@ -36,7 +38,20 @@ FEW_CLASSES = 20
 MOST_NAMED = 5
 
 
-def encode_labels(values: Any, table: str) -> tuple[NDArray[np.int64], tuple[str, ...], list[str]]:
+class NoLabelError(ArgumentError):
+    """No label column was named or recognised; `candidates` may hold the classes."""
+
+    def __init__(self, candidates: Sequence[str] = ()) -> None:
+        message = "No label column: every node is unlabelled"
+        if candidates:
+            names = [repr(column) for column in candidates[:MOST_NAMED]]
+            choice = " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+            message += f"; set label to the column with the classes, perhaps {choice}"
+        super().__init__(f"{message}.", argument="label")
+        self.candidates = tuple(candidates)
+
+
+def encode_labels(values: Any, table: str) -> tuple[NDArray[np.int64], tuple[str, ...], list[Note]]:
     """Classes as numbers, their names, and notes; -1 where the label is empty, (N,).
 
     Classes are in sorted order: numbers by size, text by letters, false before true.
@@ -67,7 +82,7 @@ def encode_labels(values: Any, table: str) -> tuple[NDArray[np.int64], tuple[str
     return labels, tuple(order), _notes(values, gone, names)
 
 
-def could_be_label(nodes: Any, taken: Collection[str | None]) -> tuple[str, ...]:
+def label_candidates(nodes: Any, taken: Collection[str | None]) -> tuple[str, ...]:
     """Columns that may hold classes: few different values, on the whole twice or more.
 
     Those with empty cells come first, for some labels are mostly not known; then those with the
@@ -86,16 +101,6 @@ def could_be_label(nodes: Any, taken: Collection[str | None]) -> tuple[str, ...]
         if 2 <= different <= min(FEW_CLASSES, len(names) / 2):
             found.append((not gone.any(), different, column))
     return tuple(column for _, _, column in sorted(found, key=lambda one: one[:2]))
-
-
-def without_label(candidates: Sequence[str]) -> str:
-    """What to do about a table whose label column nobody named, in one sentence."""
-    told = "No label column: every node is unlabelled"
-    if not candidates:
-        return f"{told}."
-    named = [repr(column) for column in candidates[:MOST_NAMED]]
-    perhaps = " or ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
-    return f"{told}; name the column with the classes (label=..., --label), perhaps {perhaps}."
 
 
 def _in_order(names: set[str]) -> Callable[[str], Any] | None:
@@ -140,17 +145,19 @@ def read_times(values: Any, table: str) -> Floats:
     return numbers(values, table) if kind == "number" else seconds(values, table)
 
 
-def _notes(values: Any, gone: NDArray[np.bool_], names: NDArray[Any]) -> list[str]:
+def _notes(values: Any, gone: NDArray[np.bool_], names: NDArray[Any]) -> list[Note]:
     notes = []
     words = gone & ~empty(values)
     if words.any():
         word = name_of(values.iloc[int(words.argmax())])
-        notes.append(f"{were(int(words.sum()), 'label')} {word!r} or alike: taken as unlabelled.")
+        text = f"{were(int(words.sum()), 'label')} {word!r} or alike: taken as unlabelled."
+        notes.append(Note(NoteKind.EMPTY_LABELS, text))
     for name, many in sorted(Counter(names).items()):
         if many < 3:
-            notes.append(
+            text = (
                 f"Class {name!r} has {many} labelled node{'s' if many > 1 else ''}: a stratified "
                 "split (Natural) needs 3 of every class and will refuse it; label more, or leave "
                 "the class out: empty its label cells."
             )
+            notes.append(Note(NoteKind.RARE_CLASS, text))
     return notes

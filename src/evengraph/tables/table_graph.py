@@ -1,4 +1,4 @@
-"""OwnGraph: somebody's own graph, ready for the protocols and methods, and how it came about."""
+"""TableGraph: somebody's own graph, ready for the protocols and methods, and how it came about."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.tables.feature_encoder import FeatureEncoder
+from evengraph.tables.notes import Note, NoteKind
 
 ROLES = ("id", "label", "split", "time", "source", "target", "weight", "features")
-"""What `OwnGraph.columns` tells the column of."""
+"""What `TableGraph.columns` tells the column of."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class OwnGraph:
+class TableGraph:
     """A graph out of somebody's tables or file.
 
     Args:
@@ -28,8 +29,8 @@ class OwnGraph:
         columns: Which column was what, by the argument's name; None for one that was not there.
         masks: The nodes of train, val and test where a split was given.
         times: The time of every node where there is one, dates in seconds since 1970.
-        notes: What was done, in sentences.
-        could_be_label: Columns that may hold the classes, where no label column was found.
+        notes: What was done to the tables.
+        label_candidates: Columns that may hold the classes, where no label column was found.
 
     Shapes:
         graph.x: float32, (N, F); graph.edge_index: int64, (2, E), both directions of every edge
@@ -43,8 +44,8 @@ class OwnGraph:
     columns: dict[str, Any]
     masks: dict[str, Tensor] = field(default_factory=dict)
     times: Tensor | None = None
-    notes: tuple[str, ...] = ()
-    could_be_label: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
+    label_candidates: tuple[str, ...] = ()
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -63,9 +64,9 @@ def assemble(
     ids: NDArray[Any],
     encoder: FeatureEncoder,
     columns: dict[str, Any],
-    notes: list[str],
-    could_be_label: tuple[str, ...] = (),
-) -> OwnGraph:
+    notes: list[Note],
+    label_candidates: tuple[str, ...] = (),
+) -> TableGraph:
     """Put the parts together."""
     num_nodes = len(features)
     y = torch.full((num_nodes,), -1) if labels is None else torch.tensor(labels)
@@ -77,17 +78,19 @@ def assemble(
         graph[f"{name}_mask"] = mask
         without = int((mask & (y < 0)).sum())
         if without and labels is not None:
-            notes.append(f"{without} of the {name} nodes have no label and are left out of it.")
+            text = f"{without} of the {name} nodes have no label and are left out of it."
+            notes.append(Note(NoteKind.SPLIT, text))
     when = None if times is None else torch.tensor(times)
     if when is not None:
         graph.time = when
         unknown = int(torch.isnan(when).sum())
         if unknown:
-            notes.append(f"{unknown} of {num_nodes} nodes have no time.")
+            notes.append(Note(NoteKind.NO_TIME, f"{unknown} of {num_nodes} nodes have no time."))
     lonely = num_nodes - len(torch.unique(edge_index[0]))
     if lonely:
-        notes.append(f"{lonely} of {num_nodes} nodes have no edge.")
-    return OwnGraph(
+        text = f"{lonely} of {num_nodes} nodes have no edge."
+        notes.append(Note(NoteKind.ISOLATED_NODES, text))
+    return TableGraph(
         graph=graph,
         ids=ids,
         encoder=encoder,
@@ -95,5 +98,5 @@ def assemble(
         masks=known,
         times=when,
         notes=tuple(notes),
-        could_be_label=could_be_label,
+        label_candidates=label_candidates,
     )

@@ -1,0 +1,41 @@
+"""Note: one remark on how tables became a graph."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Self
+
+
+class NoteKind(StrEnum):
+    """What a note is about."""
+
+    GUESSED_COLUMN = "guessed column"
+    UNUSED_COLUMNS = "unused columns"
+    MIXED_COLUMN = "mixed column"
+    FEATURES = "features"
+    ROW_NUMBER_IDS = "row number ids"
+    DROPPED_EDGES = "dropped edges"
+    MERGED_EDGES = "merged edges"
+    UNDIRECTED = "undirected"
+    UNUSED_WEIGHTS = "unused weights"
+    ISOLATED_NODES = "isolated nodes"
+    NO_LABEL = "no label"
+    EMPTY_LABELS = "empty labels"
+    RARE_CLASS = "rare class"
+    SPLIT = "split"
+    NO_TIME = "no time"
+
+
+class Note(str):
+    """A sentence for the user, with a kind for code: react to the kind, print the note."""
+
+    kind: NoteKind
+
+    def __new__(cls, kind: NoteKind, text: str) -> Self:
+        """Attach the kind to the text."""
+        note = super().__new__(cls, text)
+        note.kind = kind
+        return note
+
+    def __getnewargs__(self) -> tuple[NoteKind, str]:  # type: ignore[override]
+        return self.kind, str(self)
