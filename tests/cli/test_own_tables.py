@@ -300,7 +300,7 @@ def test_an_error_names_the_option_that_fixes_it(shop, capsys):
     spent = [str(index) for index in range(len(rows) - 1)] + ["much"]
     rows = [row | {"spent a month": value} for row, value in zip(rows, spent, strict=True)]
     write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
-    assert call("run", "shop", *COLUMNS, *QUICK) == 2
+    assert call("run", "shop", *COLUMNS) == 2
     assert capsys.readouterr().err.endswith("drop the column. Option: --drop 'spent a month'\n")
 
 
