@@ -2,9 +2,9 @@ import math
 
 import pytest
 
-from evengraph.core.records import HEADLINE
 from evengraph.experiment.paper import _rows, ablation_cell, paper_cell, published_cell
 from evengraph.experiment.spec import read_spec
+from evengraph.metrics import HEADLINE
 
 CLASSES = {"cora": 7, "citeseer": 6, "pubmed": 3}
 

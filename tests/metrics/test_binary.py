@@ -123,26 +123,6 @@ def test_the_rarer_class_is_the_positive_one(counts, wanted):
     assert binary.positive_class(torch.tensor(counts)) == wanted
 
 
-def test_all_figures_by_hand():
-    positive = torch.tensor([True, False, True, False, False])
-    scores = torch.tensor([0.9, 0.8, 0.7, 0.2, 0.1])
-    validation = (torch.tensor([True, True, False]), torch.tensor([0.85, 0.5, 0.1]))
-    found = binary.figures(positive, scores, validation=validation)
-    assert found == pytest.approx(
-        {
-            "positive_average_precision": 0.5 * 1 + 0.5 * 2 / 3,
-            "precision_at_k": 0.5,
-            "recall_at_1": 0.5,
-            "recall_at_5": 0.5,
-            "tuned_threshold": 0.5,
-            "tuned_f1": 0.8,
-        }
-    )
-    assert binary.figures(positive, scores, k=3)["precision_at_k"] == pytest.approx(2 / 3)
-    assert binary.figures(positive, scores, k=99)["precision_at_k"] == pytest.approx(2 / 5)
-    assert math.isnan(binary.figures(positive, scores)["tuned_f1"])
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -25,33 +25,16 @@ from evengraph.experiment.comparison import (
 )
 from evengraph.experiment.fields import parse_fields, unknown
 from evengraph.experiment.parsing import MOST_SEEDS, parse_methods, settings_of_each
-from evengraph.experiment.ranking import FEWEST, WORDS, Pair, p_words
+from evengraph.experiment.ranking import FEWEST, Pair, p_words
 from evengraph.experiment.trials import Failure, Outcome
 from evengraph.methods import METHODS, Method
+from evengraph.metrics import METRICS, Metric, abbreviations
 from evengraph.splits import SPLITS, Folds, Imbalance, Natural
 from evengraph.training.progress import counted
 
 NUM_SPLITS = 5
 HEAD = 20  # columns; longer heads are broken, so that no table is wider than 80
 STRENGTH = {"clear": "clear", "here": "clear here", "noise": "noise"}
-FURTHER = {
-    "macro_f1": "Macro-F1",
-    "auroc": "AUROC",
-    "accuracy": "accuracy",
-}
-FURTHER_OF_TWO = {
-    "positive_average_precision": "AP",
-    "precision_at_k": "P@k",
-    "recall_at_1": "R@1%",
-    "recall_at_5": "R@5%",
-    "tuned_threshold": "act from",
-    "tuned_f1": "F1 there",
-}
-TRUST = {
-    "calibration_error": "ECE",
-    "calibrated_error": "ECE calibrated",
-    "shifted_error": "ECE shifted",
-}
 
 
 def plan_splits(
@@ -168,7 +151,7 @@ def main_table(comparison: Comparison) -> Table:
     """Mean and interval of each method, and how far it is behind the best."""
     table = _table()
     table.add_column("method", no_wrap=True)
-    for title in (WORDS[comparison.metric], "behind the best"):
+    for title in (METRICS[comparison.metric].title, "behind the best"):
         table.add_column(fill(title, HEAD), justify="right", no_wrap=True)
     table.add_column("which is", no_wrap=True)
     for one in comparison.standings:
@@ -193,11 +176,19 @@ def further_table(comparison: Comparison) -> Table:
     """Means of other figures; of two classes those of the one that matters."""
     table = _table()
     table.add_column("method", no_wrap=True)
-    columns = FURTHER if comparison.positive is None else FURTHER_OF_TWO
-    for title in columns.values():
-        table.add_column(title, justify="right", no_wrap=True)
+    two = comparison.positive is not None
+    columns = [
+        metric
+        for metric in METRICS.values()
+        if metric.column
+        and not metric.calibration
+        and metric.binary == two
+        # the main table shows it
+        and metric.name != comparison.metric
+    ]
+    _add_columns(table, columns)
     for one in comparison.standings:
-        cells = (_number(one.figure(name).mean) for name in columns)
+        cells = (_number(one.figure(metric.name).mean) for metric in columns)
         table.add_row(escape(one.title), *cells)
     return table
 
@@ -206,11 +197,11 @@ def trust_table(comparison: Comparison) -> Table:
     """How far probabilities can be trusted, and what a fit takes."""
     table = _table()
     table.add_column("method", no_wrap=True)
-    for title in TRUST.values():
-        table.add_column(title, justify="right", no_wrap=True)
+    columns = [metric for metric in METRICS.values() if metric.column and metric.calibration]
+    _add_columns(table, columns)
     table.add_column("seconds", justify="right", style="dim", no_wrap=True)
     for one in comparison.standings:
-        cells = (_number(one.figure(name).mean) for name in TRUST)
+        cells = (_number(one.figure(metric.name).mean) for metric in columns)
         table.add_row(escape(one.title), *cells, f"{one.seconds:.1f}")
     return table
 
@@ -276,10 +267,9 @@ def _of_two(comparison: Comparison) -> list[str]:
     place = comparison.positive or 0
     size, total = comparison.class_counts[place], sum(comparison.class_counts)
     return [
-        f"The class that matters is {comparison.classes[place]}, {size:,} of {total:,} labelled "
-        "nodes. AP: its average precision. P@k: how many of its k likeliest nodes are right. R@1%: "
-        "how much of it is found if 1% of the others may be flagged. F1 there: with the threshold "
-        "that is best on validation nodes, before calibration.",
+        f"The positive class is {comparison.classes[place]}, {size:,} of {total:,} labelled nodes. "
+        f"{abbreviations(metric for metric in METRICS.values() if metric.binary)}. The threshold "
+        "has the best F1 on validation nodes, before calibration.",
     ]
 
 
@@ -350,6 +340,11 @@ def _end(comparison: Comparison, entries: dict[str, Method], time_limit: float |
 
 def _table() -> Table:
     return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+
+
+def _add_columns(table: Table, metrics: Sequence[Metric]) -> None:
+    for metric in metrics:
+        table.add_column(metric.short, justify="right", no_wrap=True)
 
 
 def _number(value: float | None) -> str:

@@ -25,7 +25,6 @@ from rich.table import Table
 
 from evengraph.cli.console import err, out
 from evengraph.core.files import csv_text, write_whole
-from evengraph.core.records import HEADLINE
 from evengraph.core.store import Row, Store
 from evengraph.experiment.engines import OnRow, Place, pick_engine
 from evengraph.experiment.paper import paper_cell, published_cell
@@ -34,6 +33,7 @@ from evengraph.experiment.reproduce import check, reproduce
 from evengraph.experiment.spec import EXPERIMENTS, Spec, read_spec
 from evengraph.experiment.tsne import embed_nodes
 from evengraph.methods import METHODS
+from evengraph.metrics import HEADLINE
 
 TELL_EVERY = 15.0  # seconds between two lines where there is no terminal
 

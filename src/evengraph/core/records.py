@@ -8,9 +8,6 @@ from dataclasses import asdict, dataclass
 from statistics import fmean, pstdev
 from typing import Any
 
-HEADLINE = ("balanced_accuracy", "macro_f1", "g_mean")
-"""The metrics of the paper's tables."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Record:

@@ -15,10 +15,11 @@ from torch_geometric.data import Data
 import evengraph
 from evengraph.experiment.environment import describe
 from evengraph.experiment.fields import unknown
-from evengraph.experiment.ranking import WORDS, Pair, Verdict, compare_pairs, judge
+from evengraph.experiment.ranking import Pair, Verdict, compare_pairs, judge
 from evengraph.experiment.search_space import candidates
 from evengraph.experiment.trials import Failure, Outcome, Terms, Trial, run_trials
 from evengraph.methods import METHODS, Method
+from evengraph.metrics import METRICS, comparable_metrics
 from evengraph.metrics.binary import positive_class
 from evengraph.metrics.significance import Evidence, t_test
 from evengraph.splits import ByTime, Folds, Given, Imbalance
@@ -53,9 +54,10 @@ class Standing:
         return [outcome.metrics[metric] for outcome in self.outcomes]
 
     def figure(self, metric: str) -> Evidence:
-        """Mean and 95% interval over splits, of which no percentage can leave 0 to 100."""
-        found = t_test(self.values(metric))
-        return found._replace(low=max(found.low, 0.0), high=min(found.high, 100.0))
+        """Mean and 95% interval over splits, clipped to the metric's range."""
+        found, scale = t_test(self.values(metric)), METRICS[metric].scale
+        low, high = (scale * end for end in METRICS[metric].range)
+        return found._replace(low=max(found.low, low), high=min(found.high, high))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,8 +250,8 @@ def _check(seeds: Sequence[int], time_limit: float | None, metric: str) -> None:
         raise ValueError("seeds must hold at least one seed.")
     if time_limit is not None and not time_limit > 0:
         raise ValueError(f"time_limit must be above 0, got {time_limit}.")
-    if metric not in WORDS:
-        raise ValueError(unknown("metric", metric, WORDS))
+    if metric not in comparable_metrics():
+        raise ValueError(unknown("metric", metric, comparable_metrics()))
 
 
 def _class_counts(graph: Data) -> torch.Tensor:
@@ -264,7 +266,7 @@ def _class_counts(graph: Data) -> torch.Tensor:
 
 def _check_two(metric: str, positive: int | None, k: int | None, num_classes: int) -> None:
     """Refuse what has a meaning for two classes alone, and a class that is not there."""
-    named = list(WORDS).index(metric) > list(WORDS).index("auroc")
+    named = METRICS[metric].binary
     if num_classes == 2:
         if positive not in (0, 1):
             raise ValueError(f"positive must be class 0 or 1, got {positive}.")
@@ -323,7 +325,7 @@ def _gather(
     }
     for (label, seed), outcome in chosen.items():
         if not math.isfinite(outcome.metrics[metric]):
-            failed[label] = f"its {WORDS[metric]} is undefined on split {seed}."
+            failed[label] = f"its {METRICS[metric].title} is undefined on split {seed}."
     begun = {label for label, _ in chosen}
     for label in entries:
         if begun and label not in begun:

@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from evengraph.core.records import HEADLINE
+from evengraph.metrics import HEADLINE
 
 Published = dict[str, dict[str, float | None]]
 """Mean and deviation of each metric of the tables, in percent."""

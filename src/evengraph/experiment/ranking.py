@@ -9,6 +9,7 @@ from itertools import combinations
 from statistics import fmean
 from typing import Literal
 
+from evengraph.metrics import METRICS
 from evengraph.metrics.significance import Evidence, holm, t_test
 
 FEWEST = 3  # splits; with fewer nothing can be told
@@ -18,21 +19,6 @@ CLOSE = 2.0  # points that a cheaper method may have less
 
 Strength = Literal["clear", "here", "noise"]
 """More than noise; more than noise on this graph's labelled nodes; noise."""
-
-WORDS = {
-    "balanced_accuracy": "balanced accuracy",
-    "macro_f1": "Macro-F1",
-    "g_mean": "G-mean",
-    "accuracy": "accuracy",
-    "average_precision": "mean average precision",
-    "auroc": "AUROC",
-    "positive_average_precision": "average precision",
-    "precision_at_k": "precision at k",
-    "recall_at_1": "recall at 1% false alarms",
-    "recall_at_5": "recall at 5% false alarms",
-    "tuned_f1": "F1 at the tuned threshold",
-}
-"""Metrics that methods can be compared by; the larger, the better."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +157,7 @@ def judge(
     """
     order = sorted(values, key=lambda label: -fmean(values[label]))
     best, others = order[0], order[1:]
-    splits, words = len(values[best]), WORDS.get(metric, metric)
+    splits, words = len(values[best]), METRICS[metric].title
     if not others:
         text = f"{titles[best]} stands alone: there is nothing to compare it with."
         return Verdict(best=best, take=best, sentences=(text,))

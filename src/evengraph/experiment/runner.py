@@ -18,7 +18,7 @@ from evengraph.experiment.environment import describe
 from evengraph.experiment.paper import paper_cell
 from evengraph.inspection.edges import count_edges
 from evengraph.methods import DEFAULT_METHOD, METHODS, Method
-from evengraph.metrics import evaluate, validation_score
+from evengraph.metrics import evaluate, reported, validation_score
 from evengraph.splits import SPLITS, Imbalance
 from evengraph.training import Callback
 
@@ -75,7 +75,7 @@ def record_of(task: Task, method: Method, *, seed: int, seconds: float | None = 
     (main,) = (history for history in method.history_ if history.main)
     return Record(
         seed=seed,
-        metrics={name: 100 * value for name, value in figures.items() if isinstance(value, float)},
+        metrics=reported(figures),
         per_class={
             "recall": [100 * value for value in figures["per_class_recall"]],
             "f1": [100 * value for value in figures["per_class_f1"]],

@@ -14,8 +14,8 @@ from torch_geometric.data import Data
 
 from evengraph.core.task import Task
 from evengraph.methods import Method, fit_many
-from evengraph.metrics import evaluate, validation_score
-from evengraph.metrics.calibration import Calibrator, brier_score, expected_calibration_error
+from evengraph.metrics import evaluate, reported, validation_score
+from evengraph.metrics.calibration import Calibrator
 from evengraph.splits import Imbalance
 from evengraph.training import History
 from evengraph.training.batch.replicas import can_replicate
@@ -176,25 +176,22 @@ def _outcome(trial: Trial, task: Task, terms: Terms, seconds: float) -> Outcome:
     """Predict, calibrate on validation, evaluate on test."""
     method = trial.method
     probabilities = method.predict_proba(task.graph)
-    figures = evaluate(task, probabilities, positive=terms.positive, k=terms.k)
-    metrics = {name: value for name, value in figures.items() if isinstance(value, float)}
     validation = probabilities[task.val], task.graph.y[task.val]
-    calibrator, shifted = (Calibrator.fit(*validation, shift=shift) for shift in (False, True))
-    labels, raw = task.graph.y[task.test], probabilities[task.test]
-    calibrated = calibrator(raw)
-    metrics |= {
-        "calibration_error": expected_calibration_error(labels, raw),
-        "calibrated_error": expected_calibration_error(labels, calibrated),
-        "shifted_error": expected_calibration_error(labels, shifted(raw)),
-        "brier": brier_score(labels, raw),
-        "calibrated_brier": brier_score(labels, calibrated),
-    }
+    calibrator = Calibrator.fit(*validation)
+    shifted = Calibrator.fit(*validation, shift=True)
+    scores = evaluate(
+        task,
+        probabilities,
+        positive=terms.positive,
+        k=terms.k,
+        calibrators=(calibrator, shifted),
+    )
     return Outcome(
         label=trial.label,
         place=trial.place,
         seed=trial.seed,
         settings=asdict(method),
-        metrics={name: 100 * value for name, value in metrics.items()},
+        metrics=reported(scores),
         validation=100 * float(validation_score(probabilities, task)),
         calibrator=calibrator.as_dict(),
         epochs=sum(history.epochs for history in method.history_),

@@ -13,8 +13,6 @@ import torch
 from torch import Tensor
 
 Goal = Literal["f1", "balanced_accuracy", "false_positives"]
-BUDGETS = (0.01, 0.05)
-"""Shares of false alarms at which recall is told."""
 
 
 class Curve(NamedTuple):
@@ -157,32 +155,6 @@ def positive_class(class_counts: Tensor) -> int:
         raise ValueError(f"There must be two classes, got {class_counts.numel()}.")
     first, second = class_counts.tolist()
     return 0 if first < second else 1
-
-
-def figures(
-    positive: Tensor,
-    scores: Tensor,
-    *,
-    validation: tuple[Tensor, Tensor] | None = None,
-    k: int | None = None,
-) -> dict[str, float]:
-    """Every figure of test nodes, the threshold being that of the best F1 on validation nodes.
-
-    Args:
-        positive: Which test nodes are of the class that matters.
-        scores: Their probability of being so.
-        validation: The same of the validation nodes.
-        k: How many of the highest to look at; by default as many as there are positive ones.
-    """
-    k = min(k or max(int(positive.sum()), 1), positive.numel())
-    threshold = best_threshold(*validation) if validation else math.nan
-    return {
-        "positive_average_precision": average_precision(positive, scores),
-        "precision_at_k": precision_at(positive, scores, k),
-        **{f"recall_at_{100 * share:g}": recall_at(positive, scores, share) for share in BUDGETS},
-        "tuned_threshold": threshold,
-        "tuned_f1": f1_at(positive, scores, threshold),
-    }
 
 
 def _first_largest(values: Tensor) -> int:

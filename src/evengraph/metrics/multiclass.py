@@ -6,13 +6,10 @@ Fractions, as in scikit-learn; a figure that is undefined is NaN.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from evengraph.core.task import Task
-from evengraph.metrics import binary
 
 
 def confusion_matrix(labels: Tensor, predictions: Tensor, num_classes: int) -> Tensor:
@@ -158,62 +155,3 @@ def score_of(labels: Tensor, predictions: Tensor, num_classes: int) -> Tensor:
         everyone = torch.ones_like(labels, dtype=torch.bool)
         return replica_macro_f1(labels[None], predictions[None], everyone[None], num_classes)[0]
     return macro_f1(confusion_matrix(labels, predictions, num_classes))
-
-
-def evaluate(
-    task: Task, probabilities: Tensor, *, positive: int | None = None, k: int | None = None
-) -> dict[str, Any]:
-    """Every metric on the test nodes; of two classes also those of the one that matters.
-
-    Args:
-        task: The task, with its test labels.
-        probabilities: What `predict_proba` gave for all nodes.
-        positive: Of two classes the one that matters; by default the rarer in training.
-        k: How many of its likeliest nodes to look at; by default as many as there are of it.
-
-    Shapes:
-        probabilities: (N, C)
-    """
-    expected = (task.graph.num_nodes, task.num_classes)
-    if tuple(probabilities.shape) != expected:
-        raise ValueError(
-            f"probabilities must have shape {expected}, got {tuple(probabilities.shape)}."
-        )
-    if not task.test.any():
-        raise ValueError("There are no test nodes to evaluate on.")
-    if not torch.isfinite(probabilities).all():
-        raise ValueError("probabilities must be finite; some are NaN or infinite.")
-    labels = task.graph.y[task.test].to(probabilities.device)
-    scores = probabilities[task.test.to(probabilities.device)]
-    if labels.min() < 0:
-        raise ValueError("Some test nodes have no label.")
-    confusion = confusion_matrix(labels, scores.argmax(1), task.num_classes)
-    figures = {
-        "balanced_accuracy": balanced_accuracy(confusion),
-        "macro_f1": macro_f1(confusion),
-        "g_mean": g_mean(confusion),
-        "accuracy": accuracy(confusion),
-        "average_precision": average_precision(labels, scores),
-        "auroc": auroc(labels, scores),
-    }
-    return {
-        **{name: float(value) for name, value in figures.items()},
-        **(_of_two(task, probabilities, positive, k) if task.num_classes == 2 else {}),
-        "per_class_recall": recalls(confusion).tolist(),
-        "per_class_f1": f1_scores(confusion).tolist(),
-        "per_class_support": confusion.sum(1).tolist(),
-        "confusion_matrix": confusion.tolist(),
-    }
-
-
-def _of_two(
-    task: Task, probabilities: Tensor, positive: int | None, k: int | None
-) -> dict[str, float]:
-    """Figures of the class that matters, its threshold chosen on the validation nodes."""
-    rare = binary.positive_class(task.class_counts) if positive is None else positive
-    if rare not in (0, 1):
-        raise ValueError(f"positive must be class 0 or 1, got {rare}.")
-    labels, scores = task.graph.y.to(probabilities.device), probabilities[:, rare]
-    val, test = (mask.to(probabilities.device) for mask in (task.val, task.test))
-    validation = (labels[val] == rare, scores[val]) if val.any() else None
-    return binary.figures(labels[test] == rare, scores[test], validation=validation, k=k)

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from made_up import FEW, PUBMED, STEP, make_board, spread
 
-from evengraph.core.records import HEADLINE
+from evengraph.metrics import HEADLINE
 from evengraph.report.store import overview
 from evengraph.report.store.overview import render_overview, write_overview
 from evengraph.report.store.statistics import comparisons, interval, mean_ranks

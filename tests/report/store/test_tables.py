@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from made_up import PUBMED, STEP, TAIL, make_board, published, spread
 
-from evengraph.core.records import HEADLINE
+from evengraph.metrics import HEADLINE
 from evengraph.report.store.claims import claims, reached
 from evengraph.report.store.statistics import comparisons, interval, mean_ranks
 from evengraph.report.store.tables import TITLES, latex, markdown, signed, table_csv
@@ -70,7 +70,7 @@ def test_figures_by_hand():
     board = make_board(values, paper=published(63.5))
     ((_, row),) = read_tables(markdown(board))["cora, bAcc"]
     assert row == ["GCN", "**62.0 (1.6)**", "63.5", "-1.5"]
-    ((_, row),) = read_tables(markdown(board))["cora, G-Means"]
+    ((_, row),) = read_tables(markdown(board))["cora, G-mean"]
     assert row == ["GCN", "**70.5 (1.6)**", "72.5", "-2.0"]
 
 
@@ -159,7 +159,7 @@ def test_curves_have_a_table_each(boards):
 def test_ranks_are_in_order(comparison):
     tables = read_tables(markdown(comparison))
     ((table),) = next(tables[title] for title in tables if title.startswith("Mean rank"))
-    assert table[0] == ["method", "bAcc", "Macro-F1", "G-Means"]
+    assert table[0] == ["method", "bAcc", "Macro-F1", "G-mean"]
     assert [row[0] for row in table[1:]] == ["Uni-GNN", "LTE4G", "Re-weight", "GCN"]
     for label, *ranks in table[1:]:
         even = comparison.even()

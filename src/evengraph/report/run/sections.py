@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from evengraph.core.records import HEADLINE
+from evengraph.metrics import HEADLINE, METRICS
 from evengraph.report.run import words
 from evengraph.report.run.curves import curves, legend, panel
 from evengraph.report.run.matrix import DENSE, matrix, mixed_up
 from evengraph.report.run.values import (
     DASH,
-    METRICS,
     ClassRow,
     average,
     decimals,
@@ -74,12 +73,12 @@ def _card(result: Mapping[str, Any], key: str) -> Markup:
     paper = number(published.get("mean")), number(published.get("std"))
     # one seed has no spread, and ± 0.0 would claim certainty
     aside = f"± {decimals(std)}" if len(seeds) > 1 and std is not None and mean is not None else ""
-    label = f"{METRICS[key]}: seeds {', '.join(decimals(value) for value in seeds)}"
+    label = f"{METRICS[key].heading}: seeds {', '.join(decimals(value) for value in seeds)}"
     if paper[0] is not None:
         label += f"; paper {spread(*paper)}"
     return tag(
         "article",
-        tag("h3", METRICS[key]),
+        tag("h3", METRICS[key].heading),
         tag("p", tag("b", decimals(mean)), tag("span", aside) if aside else "", class_="figure"),
         strip(seeds, mean, paper, label),
         _against(mean, paper, bool(part(result, "paper"))),
@@ -294,8 +293,8 @@ def _folded(title: str, values: Mapping[str, Any]) -> Markup:
 def notes(result: Mapping[str, Any]) -> Markup:
     """Explain each metric in a sentence or two."""
     told = (
-        tag("div", tag("dt", name), tag("dd", words.MEANINGS[key]))
+        tag("div", tag("dt", name), tag("dd", METRICS[key].meaning))
         for key, name in words.metric_names(result).items()
-        if key in words.MEANINGS
+        if key in METRICS
     )
     return tag("section", tag("h2", "What the figures mean"), tag("dl", *told, class_="words"))

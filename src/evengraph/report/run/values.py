@@ -9,21 +9,6 @@ from typing import Any
 DASH = "–"
 MINUS = "−"
 
-METRICS = {
-    "balanced_accuracy": "Balanced accuracy",
-    "macro_f1": "Macro-F1",
-    "g_mean": "G-mean",
-    "accuracy": "Accuracy",
-    "average_precision": "Average precision",
-    "auroc": "AUROC",
-    "positive_average_precision": "Average precision, rarer class",
-    "precision_at_k": "Precision at k",
-    "recall_at_1": "Recall at 1% false alarms",
-    "recall_at_5": "Recall at 5% false alarms",
-    "tuned_threshold": "Tuned threshold",
-    "tuned_f1": "F1 at the tuned threshold",
-}
-
 
 @dataclass(frozen=True, kw_only=True)
 class ClassRow:

@@ -4,30 +4,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from evengraph.report.run.values import METRICS, items, number, part, plural, runs, signed, whole
-
-MEANINGS = {
-    "balanced_accuracy": "Mean of the recalls of all classes, so a rare class counts as much as a "
-    "common one. Written bAcc in papers.",
-    "macro_f1": "F1 joins precision and recall of a class in one figure; this is the plain mean "
-    "over classes.",
-    "g_mean": "Geometric mean of sensitivity (how much of a class is found) and specificity (how "
-    "little of the others is taken for it), both averaged over classes.",
-    "accuracy": "Share of the test nodes that are right. Under imbalance the common classes "
-    "decide it.",
-    "average_precision": "Area under the precision-recall curve of each class against the rest, "
-    "averaged over classes.",
-    "auroc": "Chance that a node of a class is ranked above a node of another, averaged over "
-    "classes; 50 is guessing.",
-    "positive_average_precision": "Area under the precision-recall curve of the rarer class alone.",
-    "precision_at_k": "Of the likeliest nodes of the rarer class, as many as it has in the test "
-    "set, the share that is right.",
-    "recall_at_1": "Share of the rarer class that is found when 1% of the other may be flagged.",
-    "recall_at_5": "The same when 5% may be.",
-    "tuned_threshold": "Probability of the rarer class from which on a node is flagged, the best "
-    "for F1 on validation nodes.",
-    "tuned_f1": "F1 of the rarer class on test nodes with that threshold.",
-}
+from evengraph.metrics import METRICS
+from evengraph.report.run.values import items, number, part, plural, runs, signed, whole
 
 _DATASETS = {
     "cora": "Cora",
@@ -50,18 +28,19 @@ _IMBALANCES = {
 def metric_names(result: Mapping[str, Any]) -> dict[str, str]:
     """Return the metrics of this result: the known ones in our order, then any others."""
     found = {**part(result, "mean"), **{k: 0 for run in runs(result) for k in part(run, "metrics")}}
-    known = {key: name for key, name in METRICS.items() if key in found}
+    known = {key: metric.heading for key, metric in METRICS.items() if key in found}
     return known | {key: str(key).replace("_", " ") for key in found if key not in known}
 
 
 def seed_metrics(result: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
     """Return the metrics that a table of seeds has room for, and what else is left out of it."""
     names = metric_names(result)
-    if "positive_average_precision" not in names:
+    known = {key: METRICS[key] for key in names if key in METRICS}
+    if not any(metric.binary for metric in known.values()):
         return names, []
-    aside = ("accuracy", "average_precision", "auroc")
+    aside = [key for key, metric in known.items() if not (metric.binary or metric.headline)]
     shown = {key: name for key, name in names.items() if key not in aside}
-    return shown, [*(names[key] for key in aside if key in names), "epochs", "seconds"]
+    return shown, [*(names[key] for key in aside), "epochs", "seconds"]
 
 
 def method_title(result: Mapping[str, Any]) -> str:

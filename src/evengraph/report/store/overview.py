@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from evengraph.core.files import write_whole
-from evengraph.core.records import HEADLINE
+from evengraph.metrics import HEADLINE
 from evengraph.report.store.boards import Board, Cell
 from evengraph.report.store.plots import curve_panel, dots_panel, gaps_panel, map_panel
 from evengraph.report.store.statistics import interval, mean_ranks
@@ -92,8 +92,8 @@ def _origin(boards: Sequence[Board]) -> Iterable[tuple[str, str]]:
 
 
 def _table(boards: Sequence[Board]) -> Markup:
-    header = ["set-up", "method", "bAcc", "95% interval", "paper", "difference"]
-    header += ["Macro-F1", "G-Means", "seeds", "experiment"]
+    header = ["set-up", "method", TITLES[METRIC], "95% interval", "paper", "difference"]
+    header += [*(TITLES[name] for name in HEADLINE[1:]), "seeds", "experiment"]
     rows = [_row(board, cell) for board in boards for cell in board.cells]
     filters = tag(
         "div",

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from evengraph.core.files import csv_text
-from evengraph.core.records import HEADLINE
+from evengraph.metrics import HEADLINE, METRICS
 from evengraph.report.store.boards import Board, Cell
 from evengraph.report.store.canvas import MANY, best_first
 from evengraph.report.store.claims import claims, reached
 from evengraph.report.store.statistics import comparisons, interval, mean_ranks
 
 LONG = 50  # lines of a table that nobody reads whole
-TITLES = {"balanced_accuracy": "bAcc", "macro_f1": "Macro-F1", "g_mean": "G-Means"}
+TITLES = {name: METRICS[name].short for name in HEADLINE}
 
 
 def markdown(board: Board, pictures: Sequence[str] = ()) -> str:

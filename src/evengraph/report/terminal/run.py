@@ -8,19 +8,9 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from evengraph.core.records import HEADLINE
+from evengraph.metrics import HEADLINE, METRICS, abbreviations
 
 PAPER_GRAPHS = ("cora", "citeseer", "pubmed")
-OF_TWO = {
-    "positive_average_precision": "AP",
-    "precision_at_k": "P@k",
-    "recall_at_1": "R@1%",
-    "recall_at_5": "R@5%",
-    "tuned_threshold": "act from",
-    "tuned_f1": "F1 there",
-}
-"""Of two classes, figures of the rarer one."""
-TITLES = {"balanced_accuracy": "bAcc", "macro_f1": "Macro-F1", "g_mean": "G-mean"}
 
 
 def result_table(result: Mapping[str, Any]) -> Table:
@@ -28,7 +18,7 @@ def result_table(result: Mapping[str, Any]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
     table.add_column("seed")
     for name in HEADLINE:
-        table.add_column(TITLES[name], justify="right")
+        table.add_column(METRICS[name].short, justify="right")
     for title in ("best at", "epochs", "seconds"):
         table.add_column(title, justify="right", style="dim")
     for run in result["runs"]:
@@ -51,14 +41,15 @@ def result_table(result: Mapping[str, Any]) -> Table:
 def two_class_table(result: Mapping[str, Any]) -> Table | None:
     """Figures of the class that matters; none where there are not two classes."""
     mean, std = result["mean"], result["std"]
-    if "positive_average_precision" not in mean:
+    metrics = [metric for name, metric in METRICS.items() if metric.binary and name in mean]
+    if not metrics:
         return None
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("rarer class", no_wrap=True)
     several = len(result["runs"]) > 1
-    for title in OF_TWO.values():
-        table.add_column(title, justify="right", no_wrap=True)
-    cells = [_tight(mean[name], std[name] if several else None) for name in OF_TWO]
+    for metric in metrics:
+        table.add_column(metric.short, justify="right", no_wrap=True)
+    cells = [_tight(mean[m.name], std[m.name] if several else None) for m in metrics]
     table.add_row("mean", *cells)
     return table
 
@@ -69,7 +60,7 @@ def comparison_table(results: Sequence[Mapping[str, Any]]) -> Table:
     table.add_column("method", no_wrap=True)
     known = any(result["paper"] for result in results)
     for name in HEADLINE:
-        table.add_column(TITLES[name], justify="right", no_wrap=True)
+        table.add_column(METRICS[name].short, justify="right", no_wrap=True)
         if known:
             table.add_column("paper", justify="right", style="dim", no_wrap=True)
     table.add_column("seconds", justify="right", style="dim", no_wrap=True)
@@ -110,11 +101,9 @@ def notes(results: Sequence[Mapping[str, Any]]) -> list[str]:
     """What a reader of the tables should know, a line each."""
     lines = ["± is the standard deviation over seeds; G-mean is the root of mean recall times mean"]
     lines[0] += " specificity, as in the paper."
-    if any("positive_average_precision" in result["mean"] for result in results):
-        lines.append(
-            "Rarer class: average precision; precision at k, its number of test nodes; recall at "
-            "1% and 5% false alarms; the threshold that is best for F1 on validation nodes."
-        )
+    means = {name for result in results for name in result["mean"]}
+    if binary := [m for m in METRICS.values() if m.binary and m.name in means]:
+        lines.append(f"Rarer class: {abbreviations(binary)}.")
     changed: dict[str, list[str]] = {}
     for result in results:
         if result["changed_from_paper"] and result["dataset"]["name"] in PAPER_GRAPHS:

@@ -1,0 +1,307 @@
+"""The table of metrics: what each is called, what it means and how it is computed.
+
+Terminal, pages, tables, `--metric` and verdicts read from `METRICS`, so a new metric is one entry.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from torch import Tensor
+
+from evengraph.metrics import binary, calibration, multiclass
+from evengraph.metrics.calibration import Calibrator
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predictions:
+    """Test labels and predicted probabilities, and what the metrics derive from them.
+
+    Args:
+        labels: Class of each test node.
+        probabilities: Predicted probabilities of the test nodes.
+        positive: Index of the positive class, for metrics of two classes.
+        validation: Labels and probabilities of the validation nodes; None without any.
+        k: How many of the highest scores `precision_at_k` uses; by default the class size.
+        calibrators: By temperature, and by temperature and shift; for calibration metrics.
+
+    Shapes:
+        labels: int64, (M,)
+        probabilities: (M, C)
+    """
+
+    labels: Tensor
+    probabilities: Tensor
+    positive: int = 1
+    validation: tuple[Tensor, Tensor] | None = None
+    k: int | None = None
+    calibrators: tuple[Calibrator, Calibrator] = (Calibrator(), Calibrator())
+
+    @cached_property
+    def confusion(self) -> Tensor:
+        """Confusion matrix of the argmax, (C, C); rows are true classes."""
+        classes = self.probabilities.shape[1]
+        return multiclass.confusion_matrix(self.labels, self.probabilities.argmax(1), classes)
+
+    @cached_property
+    def ranking(self) -> tuple[Tensor, Tensor]:
+        """Which nodes are positive, (M,), and their probability of being so, (M,)."""
+        return self.labels == self.positive, self.probabilities[:, self.positive]
+
+    @property
+    def top(self) -> int:
+        """How many of the highest scores precision at k uses."""
+        positive, _ = self.ranking
+        return min(self.k or max(int(positive.sum()), 1), positive.numel())
+
+    @cached_property
+    def threshold(self) -> float:
+        """The threshold with the best F1 on the validation nodes; NaN without any."""
+        if self.validation is None:
+            return math.nan
+        labels, probabilities = self.validation
+        return binary.best_threshold(labels == self.positive, probabilities[:, self.positive])
+
+    @cached_property
+    def calibrated(self) -> Tensor:
+        """Probabilities after temperature scaling, (M, C)."""
+        return self.calibrators[0](self.probabilities)
+
+    @cached_property
+    def shifted(self) -> Tensor:
+        """Probabilities after temperature scaling and a shift of each class, (M, C)."""
+        return self.calibrators[1](self.probabilities)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """A metric.
+
+    Args:
+        name: Key in results, files and `--metric`.
+        title: Name in running text.
+        short: Name for the head of a narrow column.
+        meaning: Explanation in one sentence.
+        function: Computes it.
+        higher_is_better: None where neither direction is better.
+        range: Smallest and largest value, before scaling to percent.
+        percent: Whether it is reported in percent.
+        binary: Whether it is for two classes only, one of them positive.
+        needs_probabilities: False where the predicted classes are enough.
+        calibration: Whether it needs calibrators; `evaluate` leaves it out without them.
+        headline: Whether the paper's tables have it.
+        column: Whether the tables of `compare` have a column for it.
+    """
+
+    name: str
+    title: str
+    short: str
+    meaning: str
+    function: Callable[[Predictions], Tensor | float]
+    higher_is_better: bool | None = True
+    range: tuple[float, float] = (0.0, 1.0)
+    percent: bool = True
+    binary: bool = False
+    needs_probabilities: bool = True
+    calibration: bool = False
+    headline: bool = False
+    column: bool = True
+
+    @property
+    def heading(self) -> str:
+        """The title with a capital letter."""
+        return self.title[:1].upper() + self.title[1:]
+
+    @property
+    def scale(self) -> float:
+        """What a value is multiplied with to be reported."""
+        return 100.0 if self.percent else 1.0
+
+    @property
+    def comparable(self) -> bool:
+        """Whether methods can be ranked by it."""
+        return self.higher_is_better is True
+
+
+METRICS = {
+    metric.name: metric
+    for metric in (
+        Metric(
+            name="balanced_accuracy",
+            title="balanced accuracy",
+            short="bAcc",
+            meaning="Mean recall over all classes, so that a rare class counts as much as a "
+            "common one.",
+            function=lambda p: multiclass.balanced_accuracy(p.confusion),
+            needs_probabilities=False,
+            headline=True,
+        ),
+        Metric(
+            name="macro_f1",
+            title="Macro-F1",
+            short="Macro-F1",
+            meaning="Unweighted mean over classes of F1, the harmonic mean of precision and "
+            "recall.",
+            function=lambda p: multiclass.macro_f1(p.confusion),
+            needs_probabilities=False,
+            headline=True,
+        ),
+        Metric(
+            name="g_mean",
+            title="G-mean",
+            short="G-mean",
+            meaning="Geometric mean of sensitivity (recall) and specificity (true negative rate), "
+            "each averaged over classes first.",
+            function=lambda p: multiclass.g_mean(p.confusion),
+            needs_probabilities=False,
+            headline=True,
+            column=False,
+        ),
+        Metric(
+            name="accuracy",
+            title="accuracy",
+            short="accuracy",
+            meaning="Share of test nodes classified correctly; under imbalance the common classes "
+            "dominate it.",
+            function=lambda p: multiclass.accuracy(p.confusion),
+            needs_probabilities=False,
+        ),
+        Metric(
+            name="average_precision",
+            title="mean average precision",
+            short="mAP",
+            meaning="Area under the precision-recall curve of each class against the rest, "
+            "averaged over classes.",
+            function=lambda p: multiclass.average_precision(p.labels, p.probabilities),
+            column=False,
+        ),
+        Metric(
+            name="auroc",
+            title="AUROC",
+            short="AUROC",
+            meaning="Probability that a node of a class is ranked above a node of another class, "
+            "averaged over classes; 50% is chance.",
+            function=lambda p: multiclass.auroc(p.labels, p.probabilities),
+        ),
+        Metric(
+            name="positive_average_precision",
+            title="positive-class average precision",
+            short="AP",
+            meaning="Area under the precision-recall curve of the positive class.",
+            function=lambda p: binary.average_precision(*p.ranking),
+            binary=True,
+        ),
+        Metric(
+            name="precision_at_k",
+            title="precision at k",
+            short="P@k",
+            meaning="Share of true positives among the k nodes ranked highest, k being the number "
+            "of positive test nodes unless set.",
+            function=lambda p: binary.precision_at(*p.ranking, p.top),
+            binary=True,
+        ),
+        Metric(
+            name="recall_at_1",
+            title="recall at 1% FPR",
+            short="R@1%",
+            meaning="Share of positive nodes found at a false positive rate of at most 1%.",
+            function=lambda p: binary.recall_at(*p.ranking, 0.01),
+            binary=True,
+        ),
+        Metric(
+            name="recall_at_5",
+            title="recall at 5% FPR",
+            short="R@5%",
+            meaning="Share of positive nodes found at a false positive rate of at most 5%.",
+            function=lambda p: binary.recall_at(*p.ranking, 0.05),
+            binary=True,
+        ),
+        Metric(
+            name="tuned_threshold",
+            title="tuned threshold",
+            short="threshold",
+            meaning="Probability of the positive class from which on a node is flagged, with the "
+            "best F1 on the validation nodes.",
+            function=lambda p: p.threshold,
+            higher_is_better=None,
+            binary=True,
+        ),
+        Metric(
+            name="tuned_f1",
+            title="F1 at the tuned threshold",
+            short="F1 at thr.",
+            meaning="F1 of the positive class on the test nodes at the tuned threshold.",
+            function=lambda p: binary.f1_at(*p.ranking, p.threshold),
+            binary=True,
+        ),
+        Metric(
+            name="calibration_error",
+            title="expected calibration error",
+            short="ECE",
+            meaning="Mean gap between confidence and accuracy, in bins of equal width.",
+            function=lambda p: calibration.expected_calibration_error(p.labels, p.probabilities),
+            higher_is_better=False,
+            calibration=True,
+        ),
+        Metric(
+            name="calibrated_error",
+            title="expected calibration error, calibrated",
+            short="ECE calibrated",
+            meaning="Expected calibration error after temperature scaling, which changes no "
+            "decision.",
+            function=lambda p: calibration.expected_calibration_error(p.labels, p.calibrated),
+            higher_is_better=False,
+            calibration=True,
+        ),
+        Metric(
+            name="shifted_error",
+            title="expected calibration error, shifted",
+            short="ECE shifted",
+            meaning="Expected calibration error after temperature scaling and a shift of each "
+            "class, which may change decisions.",
+            function=lambda p: calibration.expected_calibration_error(p.labels, p.shifted),
+            higher_is_better=False,
+            calibration=True,
+        ),
+        Metric(
+            name="brier",
+            title="Brier score",
+            short="Brier",
+            meaning="Mean squared distance of the probabilities from the truth, summed over "
+            "classes.",
+            function=lambda p: calibration.brier_score(p.labels, p.probabilities),
+            higher_is_better=False,
+            range=(0.0, 2.0),
+            calibration=True,
+            column=False,
+        ),
+        Metric(
+            name="calibrated_brier",
+            title="Brier score, calibrated",
+            short="Brier calibrated",
+            meaning="Brier score after temperature scaling.",
+            function=lambda p: calibration.brier_score(p.labels, p.calibrated),
+            higher_is_better=False,
+            range=(0.0, 2.0),
+            calibration=True,
+            column=False,
+        ),
+    )
+}
+"""Every metric by name, in the order in which they are shown."""
+
+HEADLINE = tuple(name for name, metric in METRICS.items() if metric.headline)
+"""Names of the metrics of the paper's tables."""
+
+
+def abbreviations(metrics: Iterable[Metric]) -> str:
+    """Explain the heads of columns: `AP is average precision; P@k is precision at k`."""
+    return "; ".join(f"{m.short} is {m.title}" for m in metrics if m.short != m.title)
+
+
+def comparable_metrics() -> dict[str, Metric]:
+    """Metrics that methods can be ranked by."""
+    return {name: metric for name, metric in METRICS.items() if metric.comparable}
