@@ -65,6 +65,9 @@ if TYPE_CHECKING:
     from evengraph.pipeline.loading import (
         load_model,
     )
+    from evengraph.pipeline.table_model import (
+        TableModel,
+    )
     from evengraph.tables import (
         from_frames,
         from_matrix,
@@ -109,6 +112,7 @@ _NAMES = {
     "metrics": ("evaluate",),
     "pipeline.explanation": ("explain",),
     "pipeline.loading": ("load_model",),
+    "pipeline.table_model": ("TableModel",),
     "experiment.comparison": ("compare",),
     "tables": (
         "from_frames",
@@ -155,6 +159,7 @@ __all__ = [
     "PCSoftmax",
     "ReNode",
     "Reweight",
+    "TableModel",
     "Task",
     "UniGNN",
     "compare",

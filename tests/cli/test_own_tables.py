@@ -196,7 +196,7 @@ def test_mistakes_with_a_model(arguments, words, model, capsys):
 def test_a_model_of_a_known_graph_says_that_it_has_no_columns(shop, capsys):
     assert call("run", "toy", *FAST, "--save", "toy-model", "--out", "out") == 0
     assert call("predict", "toy-model", "shop/nodes.csv", "shop/edges.csv") == 2
-    assert "not trained on tables" in capsys.readouterr().err
+    assert "trained on a graph" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("values", [("true", "false", "maybe"), ("1.0", "2.0", "beta")])

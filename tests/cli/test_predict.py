@@ -1,11 +1,12 @@
 """Kept models on the command line: new nodes beside known ones, flags, calibration."""
 
+import pandas
 import pytest
 import torch
 from command_line import COLUMNS, FAST, call, read, write
 
 import evengraph as eg
-from evengraph.cli.predicting import probability, show_flags
+from evengraph.cli.predict import format_probability, show_flags
 from evengraph.metrics.calibration import Calibrator
 
 NEW = ["account", "amount", "country"]
@@ -54,7 +55,7 @@ def test_calibration_flags_the_same_nodes(two, shop, capsys):
         sure = float(row["p_fraud"]) - carried
         assert abs(sure) < 1e-5 or row["flagged"] == ("yes" if sure > 0 else "no")
     shown = capsys.readouterr().out
-    assert f"a probability of {probability(carried)} or more" in shown
+    assert f"a probability of {format_probability(carried)} or more" in shown
 
 
 @pytest.mark.parametrize("place", [0, 1])
@@ -118,8 +119,8 @@ def test_class_and_flag_that_differ_are_explained(two, shop, capsys):
     [(0.00012, "0.00012", True), (0.9996, "0.99960", True), (0.25, "0.250", False)],
 )
 def test_a_threshold_has_the_digits_it_needs(start, digits, warned, capsys):
-    flags = torch.tensor([True, False])
-    show_flags(flags, torch.tensor([0, 1]), {"class": 0, "from": start}, ["rare", "common"])
+    frame = pandas.DataFrame({"class": ["rare", "common"], "flagged": [True, False]})
+    show_flags(frame, "rare", start)
     shown = capsys.readouterr()
     assert f"a probability of {digits} or more" in shown.out
     assert ("extreme" in shown.err) is warned
@@ -212,7 +213,7 @@ def test_tables_are_found_from_another_folder(renamed, shop, monkeypatch, capsys
     capsys.readouterr()
     assert call("explain", "../model", "a-003") == 2
     shown = capsys.readouterr().err
-    assert "payments.csv is not there" in shown
-    assert "--data" in shown
+    assert "payments.csv no longer exists" in shown
+    assert "--known" in shown
     moved = ["--data", "../customers.csv", "--edges", "../gone.csv"]
     assert call("explain", "../model", "a-003", *moved) == 0

@@ -14,7 +14,6 @@ from rich.table import Table
 from torch_geometric.data import Data
 
 from evengraph.cli.console import complain, err, out
-from evengraph.cli.opening import TRAIN, VAL, Opened
 from evengraph.cli.running import check_folder, tell_settings, written
 from evengraph.core.files import csv_text, write_json, write_whole
 from evengraph.experiment.comparison import (
@@ -29,6 +28,7 @@ from evengraph.experiment.ranking import FEWEST, Pair, p_words
 from evengraph.experiment.trials import Failure, Outcome
 from evengraph.methods import METHODS, Method
 from evengraph.metrics import METRICS, Metric, abbreviations
+from evengraph.pipeline.graph_source import TRAIN, VAL, GraphSource
 from evengraph.splits import SPLITS, Folds, Imbalance, Natural
 from evengraph.training.progress import counted
 
@@ -38,7 +38,7 @@ STRENGTH = {"clear": "clear", "here": "clear here", "noise": "noise"}
 
 
 def plan_splits(
-    opened: Opened,
+    opened: GraphSource,
     *,
     splits: int | None,
     folds: int | None,
@@ -46,7 +46,7 @@ def plan_splits(
     val: float | None,
 ) -> tuple[Imbalance, list[int]]:
     """A protocol, and the seeds of its splits; a split column or times decide by themselves."""
-    own, asked = opened.own is not None, val
+    own, asked = not opened.is_dataset, val
     val = (VAL if own else 0.1) if val is None else val
     if folds is not None:
         if splits is not None or train is not None:
@@ -56,11 +56,11 @@ def plan_splits(
     count = NUM_SPLITS if splits is None else splits
     if not 1 <= count <= MOST_SEEDS:
         raise ValueError(f"--splits must lie between 1 and {MOST_SEEDS}, got {count}.")
-    if opened.protocol in ("given", "bytime"):
+    if opened.default_split in ("given", "bytime"):
         for name, value in (("--train", train), ("--val", asked)):
             if value is not None:
                 raise ValueError(f"the split or the time column decides; leave {name} out.")
-        return SPLITS[opened.protocol](), list(range(count))
+        return SPLITS[opened.default_split](), list(range(count))
     train = (TRAIN if own else 0.1) if train is None else train
     return Natural(train=train, val=val), list(range(count))
 
@@ -78,7 +78,7 @@ def make_methods(names: str | None, settings: Sequence[str], graph: Data) -> dic
 
 
 def run_comparison(
-    opened: Opened,
+    opened: GraphSource,
     *,
     methods: str | None,
     settings: Sequence[str],

@@ -1,13 +1,20 @@
-"""evengraph explain: where a prediction came from."""
+"""evengraph explain: show where a prediction came from."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 
+from evengraph.cli.console import err, out
 from evengraph.cli.options import OWN_FILES, Columns, column_options
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from evengraph.pipeline.explanation import Explanation
 
 
 @column_options("label", "id", "source", "target")
@@ -33,8 +40,82 @@ def explain(
         ),
     ] = None,
 ) -> None:
-    """Say which labelled nodes and clusters a prediction came from, and draw them."""
-    from evengraph.cli.explaining import explain_node
+    """Show which labelled nodes and clusters a prediction came from, and draw them."""
+    from evengraph.pipeline.table_model import TableModel
+    from evengraph.report.explain.figure import write_explanation
+    from evengraph.tables import UnknownNodeError
 
-    new = new_nodes, new_edges
-    explain_node(model, node, data=data, columns={**columns, "edges": edges}, new=new, to=to)
+    if to is not None and to.suffix.lower() != ".svg":
+        raise ValueError(f"--out takes a name that ends in .svg, got {to}.")
+    if (new_nodes is None) != (new_edges is None):
+        raise ValueError("--new-nodes and --new-edges go together.")
+    table_model = TableModel.load(model)
+    trained_on = table_model.info.trained_on
+    if data is None and edges is not None and trained_on is not None:
+        data = trained_on.data
+    known: Any = None if data is None else (data, edges)
+    try:
+        with err.status("explaining"):
+            explanation = table_model.explain(
+                node, nodes=new_nodes, edges=new_edges, known=known, columns=columns
+            )
+    except UnknownNodeError as error:
+        if new_nodes is not None:
+            raise
+        raise ValueError(f"{error} A new one? Name --new-nodes and --new-edges.") from None
+    show_explanation(explanation)
+    if to is not None:
+        write_explanation(explanation.as_dict(), explanation.ids, to)
+        out.print(f"wrote {escape(str(to))}", soft_wrap=True)
+
+
+def show_explanation(explanation: Explanation) -> None:
+    """Print where a prediction came from, and a table of the most influential labelled nodes."""
+    names = explanation.class_names or tuple(map(str, range(len(explanation.probabilities))))
+    runner_up = explanation.runner_up
+    out.print(
+        f"[bold]{escape(explanation.ids[explanation.node])}[/] is "
+        f"[bold]{escape(names[explanation.predicted])}[/] with {100 * explanation.probability:.1f}%"
+        + (f"; next is {escape(names[runner_up])}." if runner_up is not None else ".")
+    )
+    parts = {
+        "its own features": explanation.own,
+        "features of labelled nodes": explanation.from_labelled,
+        "features of other nodes": explanation.from_unlabelled,
+    }
+    total = sum(map(abs, parts.values())) or 1
+    for origin, part in parts.items():
+        side = "for" if part >= 0 else "against"
+        out.print(f"  {100 * abs(part) / total:3.0f}% {side} it: {origin}")
+    for cluster in explanation.clusters:
+        labelled = ", ".join(
+            f"{count} {escape(name)}"
+            for name, count in zip(names, cluster.labelled, strict=True)
+            if count
+        )
+        out.print(
+            f"  layer {cluster.layer}: in a cluster of {cluster.size:,} nodes, labelled among "
+            f"them: {labelled or 'none'}"
+        )
+    if explanation.labelled:
+        out.print()
+        out.print(_influences(explanation, names))
+
+
+def _influences(explanation: Explanation, names: tuple[str, ...]) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for title in ("labelled node", "class", "steps away", "shared clusters", "speaks"):
+        table.add_column(title, no_wrap=True)
+    strongest = max(abs(influence.contribution) for influence in explanation.labelled) or 1
+    for influence in explanation.labelled:
+        bar = "█" * max(round(10 * abs(influence.contribution) / strongest), 1)
+        table.add_row(
+            escape(explanation.ids[influence.node]),
+            escape(names[influence.label]),
+            "no path" if influence.distance is None else str(influence.distance),
+            ", ".join(f"layer {layer}" for layer in influence.shared_clusters) or "–",
+            f"[green]for {bar}[/]" if influence.contribution > 0 else f"[red]against {bar}[/]",
+        )
+    return table

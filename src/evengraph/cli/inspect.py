@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from json import dumps
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 
+from evengraph.cli.console import err, out
 from evengraph.cli.options import Columns, Data, DataRoot, column_options
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch_geometric.data import Data as Graph
+
+    from evengraph.pipeline.graph_source import GraphSource
 
 
 @column_options()
@@ -31,19 +41,75 @@ def inspect(
     ] = None,
 ) -> None:
     """Look first: classes, edges, reach of the labels, leaks, and what to do."""
-    from evengraph.cli.inspecting import seen_labels, show_inspection
     from evengraph.cli.opening import open_data
+    from evengraph.core.files import write_json
+    from evengraph.inspection import inspect_graph
+    from evengraph.report.inspect.page import write_inspection
+    from evengraph.report.terminal.inspection import inspection_view
 
-    opened = open_data(data, data_root, columns)
+    source = open_data(data, data_root, columns)
     options = {"minority": minority, "ratio": ratio}
-    graph, seen = seen_labels(
-        opened.graph,
-        labelled=labelled,
-        imbalance=imbalance,
-        options={name: value for name, value in options.items() if value is not None},
-        seed=seed,
-    )
-    notes = () if opened.own is None else opened.own.notes
-    show_inspection(
-        graph, to, as_json=json, notes=notes, labelled=seen, hops=hops, **opened.table()
-    )
+    given = {name: value for name, value in options.items() if value is not None}
+    graph, seen = _visible_labels(source.graph, labelled, imbalance, given, seed)
+    if to is not None and to.exists() and not to.is_dir():
+        raise ValueError(f"--out takes a folder, and {to} is a file.")
+    with err.status("inspecting"):
+        inspection = inspect_graph(graph, labelled=seen, hops=hops, **_table_arguments(source))
+    notes = [] if source.tables is None else list(source.tables.notes)
+    content = inspection.as_dict() | {"notes": notes}
+    if json:
+        out.print(dumps(content, indent=1), soft_wrap=True, markup=False)
+    else:
+        out.print(inspection_view(content))
+    if to is not None:
+        write_json(content, to / "inspect.json")
+        write_inspection(content, to / "inspect.html")
+        for name in ("inspect.json", "inspect.html"):
+            (err if json else out).print(f"wrote {escape(str(to / name))}", soft_wrap=True)
+
+
+def _visible_labels(
+    graph: Graph,
+    share: float | None,
+    imbalance: str | None,
+    options: dict[str, Any],
+    seed: int,
+) -> tuple[Graph, Tensor | None]:
+    """The graph, and the mask of the nodes whose labels to use; None stands for all."""
+    from evengraph.experiment.fields import unknown
+    from evengraph.splits import SPLITS, Natural
+
+    if share is not None and imbalance is not None:
+        raise ValueError("give either --labelled or --imbalance, not both.")
+    if options and imbalance is None:
+        raise ValueError(f"--{next(iter(options))} needs --imbalance, such as --imbalance step.")
+    protocol: Any
+    if share is not None:
+        if not 0 < share < 1:
+            raise ValueError(f"labelled must lie between 0 and 1, got {share}.")
+        protocol = Natural(train=share, val=(1 - share) / 2)
+    elif imbalance is not None:
+        if imbalance not in SPLITS:
+            raise ValueError(unknown("imbalance", imbalance, SPLITS))
+        parameters = {item.name for item in fields(SPLITS[imbalance])}
+        for name in options:
+            if name not in parameters:
+                raise ValueError(f"{imbalance} has no --{name}.")
+        protocol = SPLITS[imbalance](**options)
+    else:
+        return graph, None
+    task = protocol(graph, seed=seed)
+    return task.graph, task.train
+
+
+def _table_arguments(source: GraphSource) -> dict[str, Any]:
+    """The arguments of `inspect_graph` for a user's graph: nodes table, columns, hashed text."""
+    from evengraph.tables.open import nodes_table
+
+    if source.tables is None or source.data is None:
+        return {}
+    hashed = {"hashed": source.tables.encoder.hashed}
+    table, columns = nodes_table(source.data), source.tables.columns
+    if table is None or columns.get("label") is None:
+        return hashed
+    return {"table": table, "label": columns["label"], "id": columns.get("id"), **hashed}

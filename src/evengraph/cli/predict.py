@@ -1,11 +1,19 @@
-"""evengraph predict: the class of every node of two tables."""
+"""evengraph predict: predict the class of every node of two tables."""
 
 from __future__ import annotations
 
+import io
+import math
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
+
+from evengraph.cli.console import err, out
+
+if TYPE_CHECKING:
+    from evengraph.metrics.calibration import Calibrator
 
 
 def predict(
@@ -23,12 +31,113 @@ def predict(
         str | None, typer.Option(help="Table of edges, if --known is a table of nodes.")
     ] = None,
     calibrated: Annotated[
-        bool, typer.Option("--calibrated", help="Probabilities that validation has corrected.")
+        bool, typer.Option("--calibrated", help="Calibrate probabilities on validation.")
     ] = False,
 ) -> None:
-    """Predict the class of every node of two tables with a model that was kept."""
-    from evengraph.cli.predicting import predict_tables
+    """Predict the class of every node of two tables with a saved model."""
+    from evengraph.cli.running import check_folder
+    from evengraph.pipeline.table_model import TableModel
+    from evengraph.tables import UnknownNodeError
 
-    predict_tables(
-        model, nodes, edges, to, known=known, known_edges=known_edges, calibrated=calibrated
+    if to.suffix.lower() not in (".csv", ".parquet"):
+        raise ValueError(f"--out takes a name that ends in .csv or .parquet, got {to}.")
+    table_model = TableModel.load(model)
+    check_folder(to.parent)
+    try:
+        new = table_model.open(nodes, edges, known=_known_tables(known, known_edges))
+    except UnknownNodeError as error:
+        if known is not None:
+            raise
+        hint = "Nodes of the known graph? Name its folder with --known."
+        raise ValueError(f"{error} {hint}") from None
+    for note in new.notes:
+        err.print(f"[dim]{escape(note)}[/]", soft_wrap=True)
+    if new.num_isolated:
+        err.print(
+            f"{new.num_isolated:,} of {len(new.ids):,} new nodes have no edge: their predictions "
+            "use their features alone.",
+            soft_wrap=True,
+        )
+    with err.status("predicting"):
+        frame = table_model.predict(new, calibrated=calibrated)
+    if calibrated and table_model.info.calibrator is not None:
+        show_calibrator(table_model.info.calibrator)
+    write_predictions(frame, to)
+    for name in table_model.classes_:
+        out.print(f"{int((frame['class'] == name).sum()):>10,}  {escape(name)}")
+    threshold = table_model.threshold(calibrated=calibrated)
+    if threshold is not None:
+        show_flags(frame, table_model.classes_[threshold.positive], threshold.value)
+    out.print(f"wrote {escape(str(to))}", soft_wrap=True)
+
+
+def _known_tables(known: str | None, edges: str | None) -> Any:
+    """The known graph as `TableModel` takes it."""
+    from evengraph.tables.read import table_suffix
+
+    if known is None:
+        if edges is not None:
+            raise ValueError("--known-edges goes with --known, which names the nodes table.")
+        return None
+    if edges is None and table_suffix(Path(known)):
+        raise ValueError(f"--known-edges must name the edges table that belongs to {known}.")
+    return known, edges
+
+
+def show_calibrator(calibrator: Calibrator) -> None:
+    """Print what a calibrator does, and warn where it rests on few nodes."""
+    from evengraph.metrics.calibration import FEW
+
+    out.print(calibrator.words(), soft_wrap=True)
+    if calibrator.temperature != 1 and calibrator.nodes < FEW:
+        err.print(
+            f"Warning: {calibrator.nodes} validation nodes are few, fewer than {FEW}: calibrated "
+            "probabilities are rough.",
+            soft_wrap=True,
+        )
+
+
+def show_flags(frame: Any, name: str, threshold: float) -> None:
+    """Print how many nodes are flagged as the positive class, and where `class` differs."""
+    shown = format_probability(threshold)
+    out.print(
+        f"{int(frame['flagged'].sum()):>10,}  flagged: {escape(name)} with a probability of "
+        f"{shown} or more, the best threshold on validation",
+        soft_wrap=True,
     )
+    differ = int((frame["flagged"] != (frame["class"] == name)).sum())
+    out.print(
+        f"class is the argmax, flagged uses the tuned threshold; they differ for {differ:,} of "
+        f"{len(frame):,} nodes: to find {escape(name)}, act on flagged",
+        soft_wrap=True,
+    )
+    if not 0.01 <= threshold <= 0.99:
+        err.print(
+            f"Warning: a threshold of {shown} is extreme: the model is overconfident, or "
+            "validation was small; use the order of nodes, not the probabilities.",
+            soft_wrap=True,
+        )
+
+
+def format_probability(value: float) -> str:
+    """A probability with three digits, or as many as distinguish it from 0 and 1."""
+    gap = min(value, 1 - value)
+    return f"{value:.{3 if gap <= 0 else max(3, 1 - math.floor(math.log10(gap)))}f}"
+
+
+def write_predictions(frame: Any, path: Path) -> None:
+    """Write predictions as CSV or Parquet, completely or not at all."""
+    from evengraph.core.files import csv_text, write_whole
+
+    if "flagged" in frame:
+        frame = frame.assign(flagged=frame["flagged"].map({True: "yes", False: "no"}))
+    if path.suffix.lower() == ".parquet":
+        content = io.BytesIO()
+        frame.to_parquet(content, index=False)
+        write_whole(content.getvalue(), path)
+        return
+    rows = [
+        {k: f"{v:.6f}" if isinstance(v, float) and k != "id" else v for k, v in row.items()}
+        for row in frame.to_dict("records")
+    ]
+    write_whole(csv_text(rows).encode(), path)

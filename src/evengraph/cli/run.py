@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 
+from evengraph.cli.console import out
 from evengraph.cli.options import Columns, Data, DataRoot, Device, Settings, column_options
+
+if TYPE_CHECKING:
+    from evengraph.core.records import Record
+    from evengraph.core.task import Task
+    from evengraph.methods import Method
+    from evengraph.pipeline.graph_source import GraphSource
 
 
 @column_options()
@@ -49,7 +57,6 @@ def run(
 ) -> None:
     """Train and test a method, once for each seed, and report; several are compared."""
     from evengraph.cli.opening import open_data
-    from evengraph.cli.predicting import keep_model
     from evengraph.cli.running import compare as compare_runs
     from evengraph.cli.running import folder_name, plan_all, run_one
     from evengraph.experiment.parsing import parse_methods, parse_seeds, pick_device
@@ -57,9 +64,9 @@ def run(
 
     names = parse_methods(method or DEFAULT_METHOD)
     if save is not None and len(names) > 1:
-        raise ValueError("--save keeps one model; name one --method.")
+        raise ValueError("--save saves one model; name one --method.")
     shares = {"minority": minority, "ratio": ratio, "train": train, "val": val}
-    opened, plans = plan_all(
+    source, plans = plan_all(
         partial(open_data, data, data_root, columns),
         data,
         names,
@@ -74,7 +81,24 @@ def run(
     folder = to or Path("runs") / folder_name(plans[0][0], names, words)
     chosen = pick_device(device)
     if len(plans) == 1:
-        keep = None if save is None else partial(keep_model, folder=save, opened=opened)
-        run_one(*plans[0], opened.graph, chosen, folder, keep)
+        keep = None if save is None else partial(_save_model, folder=save, source=source)
+        run_one(*plans[0], source.graph, chosen, folder, keep)
     else:
-        compare_runs(plans, opened.graph, chosen, folder)
+        compare_runs(plans, source.graph, chosen, folder)
+
+
+def _save_model(
+    method: Method, task: Task, record: Record, *, folder: Path, source: GraphSource
+) -> None:
+    """Save the best model of a run for predict and explain."""
+    from evengraph.methods.bases.model_folder import MAIN
+    from evengraph.pipeline.table_model import TableModel
+
+    replaced = (folder / MAIN).exists()
+    TableModel.from_fitted(method, task, source).save(folder)
+    out.print(
+        f"{'replaced the model in' if replaced else 'wrote'} {escape(str(folder))}: the model of "
+        f"seed {record.seed}, the best on validation; balanced accuracy "
+        f"{record.metrics['balanced_accuracy']:.1f} on its test nodes; see: evengraph predict",
+        soft_wrap=True,
+    )

@@ -14,14 +14,16 @@ from rich.markup import escape
 from torch_geometric.data import Data
 
 from evengraph.cli.console import complain, err, out
-from evengraph.cli.opening import Opened, is_known, show_classes
+from evengraph.cli.opening import show_classes
 from evengraph.core.files import csv_text, write_json, write_whole
 from evengraph.core.records import Record
 from evengraph.core.task import Task
+from evengraph.datasets import DATASETS
 from evengraph.experiment import Run, run
 from evengraph.experiment.parsing import plan_run, settings_of_each
 from evengraph.methods import METHODS, Method
 from evengraph.methods.bases.model_folder import check_place
+from evengraph.pipeline.graph_source import GraphSource
 from evengraph.report import write_page
 from evengraph.report.terminal.run import (
     comparison_rows,
@@ -121,7 +123,7 @@ def compare(
 
 
 def plan_all(
-    open_it: Callable[[], Opened],
+    open_it: Callable[[], GraphSource],
     data: str,
     methods: Sequence[str],
     settings: Sequence[str],
@@ -131,7 +133,7 @@ def plan_all(
     seeds: Sequence[int],
     preset: bool,
     save: Path | None,
-) -> tuple[Opened, list[tuple[Run, Preset]]]:
+) -> tuple[GraphSource, list[tuple[Run, Preset]]]:
     """What to run, and the graph, once it is clear that it can be split as asked.
 
     What is wrong with a plan is said before a known graph is loaded; one's own says first how it
@@ -157,13 +159,13 @@ def plan_all(
             for method in methods
         ]
 
-    if is_known(data):
+    if data in DATASETS:
         plans = plan(data, imbalance or "step", shares, own=None)
         opened = open_it()
     else:
         opened = open_it()
-        protocol = imbalance or opened.protocol
-        shares = opened.shares(protocol) | shares
+        protocol = imbalance or opened.default_split
+        shares = opened.default_shares(protocol) | shares
         plans = plan(opened.name, protocol, shares, own=opened.graph)
         show_classes(opened)
     plans[0][0].make_imbalance()(opened.graph, seed=seeds[0])

@@ -82,6 +82,7 @@ class Explanation:
         labelled: The labelled nodes that gave most, for or against.
         clusters: The clusters that the node is in, one for each layer.
         class_names: Names of the classes, if they have some.
+        ids: The id of every node of the graph, if they have some; not part of `as_dict`.
         neighbourhood: A small graph around the node, for a picture: `node_id`, `edge_index`, `y`
             (-1: not labelled), `predicted`, `contribution`, `distance` (-1: no path) and, with
             clusters, `cluster` of the last layer; its first node is the node itself.
@@ -102,11 +103,13 @@ class Explanation:
     labelled: tuple[Influence, ...]
     clusters: tuple[OwnCluster, ...]
     class_names: tuple[str, ...]
+    ids: tuple[str, ...]
     neighbourhood: Data
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as JSON can hold it."""
         plain = {item.name: getattr(self, item.name) for item in fields(self)}
+        del plain["ids"]
         for name in ("labelled", "clusters"):
             plain[name] = [asdict(one) for one in plain[name]]
         plain["neighbourhood"] = {
@@ -123,6 +126,7 @@ def explain(
     *,
     task: Task | None = None,
     labels: Tensor | None = None,
+    ids: tuple[str, ...] = (),
     top: int = 10,
 ) -> Explanation:
     """Which labelled nodes, and which clusters, the prediction for a node came from.
@@ -142,6 +146,7 @@ def explain(
         task: Says which nodes are labelled; they come first in the graph.
         labels: Says it instead, -1 for nodes without label. By default labelled are those that
             were so in training, where they stand in the same place with the same features.
+        ids: The id of every node, to be part of the explanation.
         top: How many labelled nodes to list.
 
     Shapes:
@@ -186,6 +191,7 @@ def explain(
         labelled=tuple(_influence(parts, around, node, one, int(known[one])) for one in listed),
         clusters=_clusters(parts, known, node, model.num_classes_),
         class_names=model.class_names_,
+        ids=ids,
         neighbourhood=picture_of(
             around,
             listed,

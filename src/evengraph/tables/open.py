@@ -1,4 +1,4 @@
-"""open_graph: a user's own graph by the name of a file or folder."""
+"""open_graph: build a graph from a user's files or DataFrames."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ GRAPH_SUFFIXES = (".graphml", ".npz", ".pt", ".pth")
 
 
 def open_graph(
-    data: str | Path,
+    data: Any,
     *,
-    edges: str | Path | None = None,
+    edges: Any = None,
     label: str | None = None,
     id: str | None = None,
     source: str | None = None,
@@ -34,14 +34,15 @@ def open_graph(
     """Open a graph of your own.
 
     Args:
-        data: A folder with a nodes table and an edges table (nodes.csv and edges.csv, say), a
-            nodes table, or a file that holds a graph: .graphml, .npz, or .pt by torch.save.
-        edges: The edges table, where `data` is a nodes table.
+        data: The path of a folder with a nodes table and an edges table (such as nodes.csv and
+            edges.csv), of a nodes table, or of a graph file: .graphml, .npz, or .pt by torch.save;
+            or a DataFrame with one row per node.
+        edges: The edges table, a path or a DataFrame, where `data` is a nodes table.
         label: As in `from_frames`, and so are the other arguments; a file of arrays (.npz, .pt)
             says by itself what is what and takes none of them.
         drop: Columns of the nodes table to leave out.
     """
-    path = Path(data).expanduser()
+    path = Path(data).expanduser() if isinstance(data, str | Path) else Path()
     given: dict[str, Any] = {
         "label": label,
         "id": id,
@@ -55,13 +56,17 @@ def open_graph(
     if path.suffix.lower() in GRAPH_SUFFIXES and not path.is_dir():
         _refuse(path, {"drop": drop or None}, "that is for tables")
         return _open_file(path, edges, given)
-    nodes, ends = both_tables(path, edges)
-    check_columns(nodes, drop, table_name(nodes, "nodes"))
-    return from_frames(nodes.drop(columns=list(drop)), ends, **given)
+    nodes, ends = both_tables(data, edges)
+    if drop:
+        check_columns(nodes, drop, table_name(nodes, "nodes"))
+        nodes = nodes.drop(columns=list(drop))
+    return from_frames(nodes, ends, **given)
 
 
-def both_tables(data: str | Path, edges: str | Path | None = None) -> tuple[Any, Any]:
-    """The nodes table and the edges table that a folder, or two names, stand for."""
+def both_tables(data: Any, edges: Any = None) -> tuple[Any, Any]:
+    """The nodes table and the edges table of a folder, of two paths, or of two DataFrames."""
+    if not isinstance(data, str | Path):
+        return data, _read(edges)
     path = Path(data).expanduser()
     if path.is_dir():
         _refuse(path, {"edges": edges}, "a folder holds both tables")
@@ -73,7 +78,7 @@ def both_tables(data: str | Path, edges: str | Path | None = None) -> tuple[Any,
                 f"{nodes}edges must name the edges table that belongs to {path.name}; or put both "
                 "into a folder as nodes.csv and edges.csv and name that."
             )
-        return read_table(path), read_table(Path(edges).expanduser())
+        return read_table(path), _read(edges)
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; {_allowed()}.")
     raise ValueError(f"{path} cannot be opened; {_allowed()}.")
@@ -87,7 +92,12 @@ def nodes_table(data: str | Path) -> Any:
     return read_table(path) if table_suffix(path) else None
 
 
-def _open_file(path: Path, edges: str | Path | None, given: dict[str, Any]) -> TableGraph:
+def _read(table: Any) -> Any:
+    """A DataFrame as it is, or that of a path."""
+    return read_table(Path(table).expanduser()) if isinstance(table, str | Path) else table
+
+
+def _open_file(path: Path, edges: Any, given: dict[str, Any]) -> TableGraph:
     """A file that holds a whole graph, and the arguments that it takes."""
     if path.suffix.lower() == ".graphml":
         ends = {name: given.pop(name) for name in ("id", "source", "target")}

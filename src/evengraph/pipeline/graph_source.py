@@ -1,0 +1,110 @@
+"""GraphSource: a graph, where it came from, and how to split it by default."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch_geometric.data import Data
+
+from evengraph.datasets import load
+from evengraph.datasets.registry import lookup
+from evengraph.splits import SPLITS, Imbalance
+from evengraph.tables import NoLabelError, TableGraph, open_graph
+
+TRAIN, VAL = 0.6, 0.2
+"""Shares of a user's labels to train and validate on; labels are few, so most go to training."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GraphSource:
+    """A graph and where it came from.
+
+    Args:
+        name: What to call the graph.
+        graph: The graph.
+        tables: The graph with ids and encoder, if it was built from a user's files or tables.
+        data: The name of a data set or the absolute path of a user's files; None for objects.
+        columns: The columns that the caller named.
+    """
+
+    name: str
+    graph: Data
+    tables: TableGraph | None = None
+    data: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_dataset(self) -> bool:
+        """Whether it is one of evengraph's data sets."""
+        return self.tables is None and self.data is not None
+
+    @property
+    def default_split(self) -> str:
+        """The name in `SPLITS` of the protocol to use unless the user names another."""
+        if self.is_dataset:
+            return "step"
+        timed = self.tables is not None and self.tables.times is not None
+        if timed and "split" not in self.columns:
+            return "bytime"  # a time column that was named beats a split column that was guessed
+        masks = [f"{part}_mask" in self.graph for part in ("train", "val", "test")]
+        return "given" if any(masks) else "natural"
+
+    def default_shares(self, split: str) -> dict[str, float]:
+        """The shares to train and validate on under a protocol, where they are not its defaults."""
+        own = not self.is_dataset and split in ("natural", "bytime")
+        return {"train": TRAIN, "val": VAL} if own else {}
+
+    def make_split(self) -> Imbalance:
+        """The default protocol."""
+        protocol: Imbalance = SPLITS[self.default_split](**self.default_shares(self.default_split))
+        return protocol
+
+
+def open_dataset(name: str, *, root: Path | None = None) -> GraphSource:
+    """Load one of evengraph's data sets."""
+    return GraphSource(name=name, graph=load(name, root=root), data=name)
+
+
+def open_tables(nodes: Any, edges: Any = None, **columns: Any) -> GraphSource:
+    """Open a user's labelled graph: files, DataFrames or a PyG graph.
+
+    Args:
+        nodes: What `open_graph` takes, or a graph.
+        edges: The edges table, where `nodes` is a nodes table.
+        columns: The other arguments of `open_graph`; those that are None count as not given.
+    """
+    given = {key: value for key, value in columns.items() if value is not None and value != ()}
+    if isinstance(nodes, Data):
+        if given or edges is not None:
+            names = ", ".join(given) or "edges"
+            raise ValueError(f"A graph takes no {names}: it holds its own edges and labels.")
+        return GraphSource(name="graph", graph=nodes)
+    is_path = isinstance(nodes, str | Path)
+    path = Path(nodes if is_path else "tables").expanduser()
+    if is_path and not path.exists() and not path.suffix and path.name == str(nodes):
+        try:
+            lookup(path.name)
+        except ValueError as error:
+            raise ValueError(f"There is no folder {nodes} and no such data set: {error}") from None
+    tables = open_graph(nodes, edges=edges, **given)
+    if tables.label_candidates:
+        raise NoLabelError(tables.label_candidates)
+    if "drop" in given:
+        given["drop"] = ",".join(given["drop"])
+    if edges is not None:
+        given["edges"] = absolute(edges) if is_path else ""
+    return GraphSource(
+        name=path.resolve().name if path.is_dir() else path.stem,
+        graph=tables.graph,
+        tables=tables,
+        data=absolute(path) if is_path else None,
+        columns=given,
+    )
+
+
+def absolute(path: str | Path) -> str:
+    """A path that means the same in every working directory."""
+    return str(Path(path).expanduser().absolute())

@@ -1,0 +1,76 @@
+"""ModelInfo: what a saved model holds beside the method, under `extra` of its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
+
+from evengraph.metrics.calibration import Calibrator
+from evengraph.tables import FeatureEncoder
+
+
+class Threshold(NamedTuple):
+    """From which probability of the positive class a node is flagged, chosen on validation."""
+
+    positive: int
+    value: float
+
+
+class TrainedOn(NamedTuple):
+    """Where the training graph was: a data set's name or a path, and the columns named by users."""
+
+    data: str
+    columns: dict[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelInfo:
+    """What a model needs to predict tables, and what is known about it.
+
+    Args:
+        encoder: Turns rows into features; None for a model that was trained on a graph.
+        columns: The column of each role, as in `TableGraph.columns`.
+        calibrator: Fitted on the validation nodes.
+        threshold: For two classes, where one could be chosen.
+        test_scores: Metrics on the test nodes in percent; None for one that is undefined.
+        trained_on: Where the training tables were; None for objects in memory.
+    """
+
+    encoder: FeatureEncoder | None = None
+    columns: dict[str, Any] = field(default_factory=dict)
+    calibrator: Calibrator | None = None
+    threshold: Threshold | None = None
+    test_scores: dict[str, float | None] = field(default_factory=dict)
+    trained_on: TrainedOn | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The record as stored, without what is unknown."""
+        extra: dict[str, Any] = {}
+        if self.calibrator is not None:
+            extra["calibrator"] = self.calibrator.as_dict()
+        extra["test"] = self.test_scores
+        if self.trained_on is not None:
+            extra["trained_on"] = self.trained_on._asdict()
+        if self.threshold is not None:
+            extra["flag"] = {"class": self.threshold.positive, "from": self.threshold.value}
+        if self.encoder is not None:
+            extra |= {"columns": self.columns, "encoder": self.encoder.as_dict()}
+        return extra
+
+    @classmethod
+    def from_dict(cls, extra: Mapping[str, Any]) -> Self:
+        """Read what `as_dict` gave; a model saved without any of it has an empty record."""
+        flag, calibrator = extra.get("flag"), extra.get("calibrator")
+        encoded = "encoder" in extra and "columns" in extra
+        try:
+            return cls(
+                encoder=FeatureEncoder.from_dict(extra["encoder"]) if encoded else None,
+                columns=dict(extra["columns"]) if encoded else {},
+                calibrator=None if calibrator is None else Calibrator.from_dict(calibrator),
+                threshold=None if flag is None else Threshold(flag["class"], flag["from"]),
+                test_scores=dict(extra.get("test", {})),
+                trained_on=TrainedOn(**extra["trained_on"]) if "trained_on" in extra else None,
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"extra was not written by TableModel: {error!r}.") from error

@@ -1,0 +1,101 @@
+"""NewNodes: nodes to predict, alone or attached to a known graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+
+from evengraph.tables import FeatureEncoder, Note, NoteKind, TableGraph, from_frames
+from evengraph.tables.cells import table_name
+from evengraph.tables.column_encoders import check_columns
+from evengraph.tables.columns import edge_columns
+from evengraph.tables.ids import find_both, node_names
+
+Tables = tuple[Any, Any]
+"""A nodes table and an edges table."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NewNodes:
+    """Nodes to predict, in a graph that may hold known nodes before them.
+
+    Args:
+        tables: The graph with all nodes.
+        rows: The nodes to predict.
+    """
+
+    tables: TableGraph
+    rows: slice
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """Ids of the nodes to predict, (M,)."""
+        return self.tables.ids[self.rows]
+
+    @property
+    def num_isolated(self) -> int:
+        """The number of nodes to predict that have no edge."""
+        connected = torch.zeros(self.tables.graph.num_nodes, dtype=torch.bool)
+        connected[self.tables.graph.edge_index[0]] = True
+        return int((~connected[self.rows]).sum())
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What was done to the tables; labels do not matter, `num_isolated` counts lone nodes."""
+        hidden = (NoteKind.NO_LABEL, NoteKind.ISOLATED_NODES)
+        return tuple(note for note in self.tables.notes if note.kind not in hidden)
+
+
+def build_new_nodes(
+    new: Tables,
+    known: Tables | None,
+    *,
+    encoder: FeatureEncoder,
+    columns: Mapping[str, str | None],
+) -> NewNodes:
+    """Encode new rows with a fitted encoder, below those of a known graph if there is one.
+
+    Args:
+        new: Tables of the new nodes and their edges.
+        known: Tables of the graph that they attach to.
+        encoder: Fitted to the known nodes.
+        columns: The names of the columns id, source, target and weight.
+    """
+    if known is None:
+        tables = from_frames(*new, **columns, encoder=encoder)
+        return NewNodes(tables=tables, rows=slice(None))
+    name = table_name(new[0], "nodes")
+    if not len(new[0]):
+        raise ValueError(f"{name} has no rows; at least one new node is needed.")
+    check_columns(new[0], encoder.needs, name)
+    encoder.check(new[0])  # before concatenation, so that errors give the row of the new table
+    tables = from_frames(*_concatenate(known, new, columns), **columns, encoder=encoder)
+    return NewNodes(tables=tables, rows=slice(len(known[0]), None))
+
+
+def _concatenate(known: Tables, new: Tables, columns: Mapping[str, str | None]) -> Tables:
+    """Known tables with new rows below them."""
+    import pandas
+
+    nodes, edges = (pandas.concat(pair, ignore_index=True) for pair in zip(known, new, strict=True))
+    id = columns["id"]
+    if id is None:
+        return nodes, edges
+    for table in (known[0], new[0]):
+        if id not in table.columns:
+            raise ValueError(f"{table_name(table, 'nodes')} has no column {id!r} with the ids.")
+    again = new[0][id].isin(known[0][id])
+    if again.any():
+        raise ValueError(
+            f"{int(again.sum())} of the new nodes are in the known graph already, the first is "
+            f"{new[0][id][again].iloc[0]!r}; give new nodes only."
+        )
+    # before concatenation is used, so that errors give the row of the new table
+    names = node_names(nodes[id], table_name(new[0], "nodes"))
+    source, target, _ = edge_columns(new[1], columns["source"], columns["target"], None)
+    find_both(new[1][source], new[1][target], names, table_name(new[1], "edges"))
+    return nodes, edges

@@ -1,0 +1,339 @@
+"""TableModel: from tables to predictions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.data import Data
+
+from evengraph.core.errors import ArgumentError
+from evengraph.core.task import Task
+from evengraph.methods import DEFAULT_METHOD, METHODS, Method
+from evengraph.metrics import evaluate, validation_score
+from evengraph.metrics.binary import flagged, positive_class
+from evengraph.metrics.calibration import Calibrator
+from evengraph.pipeline.explanation import Explanation, explain
+from evengraph.pipeline.graph_source import GraphSource, open_tables
+from evengraph.pipeline.loading import load_model
+from evengraph.pipeline.model_info import ModelInfo, Threshold, TrainedOn
+from evengraph.pipeline.new_nodes import NewNodes, Tables, build_new_nodes
+from evengraph.splits import Imbalance
+from evengraph.tables import Note, TableGraph, UnknownNodeError
+from evengraph.tables.cells import need_pandas
+from evengraph.tables.open import both_tables
+
+
+@final
+class TableModel:
+    """Train on tables, predict new rows, and keep everything that takes in one folder.
+
+    Holds the feature encoder, the fitted method, the class names, a calibrator and, for two
+    classes, the threshold that gave the best F1 on validation.
+
+    Args:
+        method: A name in `METHODS`, which takes its defaults for the graph, or a method with
+            parameters of your choice; it is copied.
+        protocol: How to split the labelled nodes. By default the split or time column decides;
+            without them 60% of each class is for training and 20% for validation.
+        positive: Of two classes the one to find; by default the rarer one.
+
+    Attributes after fitting:
+        method_: The fitted method.
+        info: Encoder, columns, calibrator, threshold, test scores, origin of the tables.
+        notes: What was done to the training tables; empty for a loaded model.
+    """
+
+    method_: Method
+
+    def __init__(
+        self,
+        method: str | Method = DEFAULT_METHOD,
+        *,
+        protocol: Imbalance | None = None,
+        positive: str | None = None,
+    ) -> None:
+        if isinstance(method, str) and method not in METHODS:
+            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
+        self.method = method
+        self.protocol = protocol
+        self.positive = positive
+        self.info = ModelInfo()
+        self.notes: tuple[Note, ...] = ()
+        self._training_tables: TableGraph | None = None
+
+    def fit(
+        self,
+        nodes: Any,
+        edges: Any = None,
+        *,
+        label: str | None = None,
+        id: str | None = None,
+        source: str | None = None,
+        target: str | None = None,
+        weight: str | None = None,
+        split: str | None = None,
+        time: str | None = None,
+        features: Sequence[str] | None = None,
+        drop: Sequence[str] = (),
+        seed: int | Sequence[int] = 0,
+        device: str | torch.device = "cpu",
+        progress: bool | None = None,
+    ) -> Self:
+        """Train on labelled tables.
+
+        Args:
+            nodes: A DataFrame or a path, as in `open_graph`, or a PyG graph.
+            edges: The edges table, where `nodes` is a nodes table.
+            label: As in `from_frames`, and so are the columns that follow.
+            drop: Columns of the nodes table to leave out.
+            seed: Decides the split and everything random in training. With several seeds, one
+                model is trained per seed and the best on validation is kept.
+            device: Where to train.
+            progress: Show a live bar; by default on a terminal only.
+        """
+        columns = {"label": label, "id": id, "source": source, "target": target, "weight": weight}
+        columns |= {"split": split, "time": time}
+        data = open_tables(nodes, edges, **columns, features=features, drop=drop)
+        protocol = self.protocol or data.make_split()
+        best: tuple[float, Method, Task] | None = None
+        for each in [seed] if isinstance(seed, int) else seed:
+            task = protocol(data.graph, seed=each).to(device)
+            self._positive(task)  # fails before training, not after
+            method = self._new_method(data.graph).fit(task, seed=each, progress=progress)
+            score = float(validation_score(method.predict_proba(task.graph), task))
+            if best is None or score > best[0]:
+                best = score, method, task
+        if best is None:
+            raise ValueError("seed must hold at least one seed, got none.")
+        return self._take(*best[1:], data)
+
+    @classmethod
+    def from_fitted(cls, method: Method, task: Task, source: GraphSource) -> Self:
+        """Make a model of a method that was fitted to a task on the graph of a source."""
+        return cls(method)._take(method, task, source)
+
+    def predict(
+        self, nodes: Any, edges: Any = None, *, known: Any = None, calibrated: bool = False
+    ) -> Any:
+        """Predict the class of every new node.
+
+        Args:
+            nodes: A DataFrame or a path, a folder included; or a PyG graph, or what `open` gave.
+            edges: The edges table, where `nodes` is a nodes table.
+            known: The graph that new nodes attach to: a folder, or a pair of tables. New edges may
+                name its nodes; only new nodes are predicted.
+            calibrated: Calibrate probabilities on validation.
+
+        Returns:
+            A DataFrame with one row per node: `id`, `class` (the argmax), its `probability`,
+            `p_<class>` for every class and, for two classes, `flagged` (uses the threshold).
+        """
+        ids, probabilities, flags = self._predict(nodes, edges, known, calibrated)
+        names = self.classes_
+        values: dict[str, Any] = {
+            "id": ids,
+            "class": [names[index] for index in probabilities.argmax(1).tolist()],
+        }
+        values["probability"] = probabilities.max(1).values.tolist()
+        values |= {f"p_{name}": probabilities[:, i].tolist() for i, name in enumerate(names)}
+        if flags is not None:
+            values["flagged"] = flags.tolist()
+        return need_pandas().DataFrame(values)
+
+    def predict_proba(
+        self, nodes: Any, edges: Any = None, *, known: Any = None, calibrated: bool = False
+    ) -> NDArray[Any]:
+        """Class probabilities of every new node, (M, C), in the order of `classes_`."""
+        return self._predict(nodes, edges, known, calibrated)[1].numpy()
+
+    def explain(
+        self,
+        node: Any,
+        *,
+        nodes: Any = None,
+        edges: Any = None,
+        known: Any = None,
+        columns: dict[str, str] | None = None,
+        top: int = 10,
+    ) -> Explanation:
+        """Explain the prediction of one node.
+
+        Args:
+            node: The id of a node; in a PyG graph its index.
+            nodes: The table of new nodes, if it is one of them.
+            edges: The table of their edges.
+            known: The training tables as in `predict`, or a PyG graph; by default those that the
+                model was trained on, read again from their path if the model was loaded.
+            columns: Columns with other names than in training, by role: id, source, target.
+            top: How many labelled nodes to list.
+        """
+        self._check_fitted()
+        if isinstance(known, Data):
+            return explain(self.method_, known, node, top=top)
+        tables = self._known_graph(nodes, edges, known, columns or {})
+        ids = tuple(str(id) for id in tables.ids.tolist())
+        if str(node) not in ids:
+            raise UnknownNodeError(
+                f"There is no node {str(node)!r}; ids are like {', '.join(ids[:3])}.",
+                node=str(node),
+                num_edges=0,
+            )
+        return explain(self.method_, tables.graph, ids.index(str(node)), ids=ids, top=top)
+
+    def evaluate(self) -> dict[str, float | None]:
+        """Metrics in percent on the test nodes of training; None for one that is undefined."""
+        self._check_fitted()
+        return dict(self.info.test_scores)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model to a folder: weights as safetensors, the rest as JSON."""
+        self._check_fitted()
+        self.method_.save(folder, extra=self.info.as_dict())
+
+    @classmethod
+    def load(cls, folder: str | Path, *, device: str | torch.device = "cpu") -> Self:
+        """Read a model that `save` or `evengraph run --save` wrote."""
+        method = load_model(folder, device=device)
+        model = cls(method)
+        model.method_, model.info = method, ModelInfo.from_dict(method.extra_)
+        return model
+
+    def open(self, nodes: Any, edges: Any = None, *, known: Any = None) -> NewNodes:
+        """Encode new tables, to look at their notes before they are predicted."""
+        self._check_fitted()
+        tables = None if known is None else _pair(known)
+        return self._build(both_tables(nodes, edges), tables, {})
+
+    @property
+    def classes_(self) -> tuple[str, ...]:
+        """The names of the classes; numbers if they have none."""
+        self._check_fitted()
+        return self.method_.class_names_ or tuple(map(str, range(self.method_.num_classes_)))
+
+    def threshold(self, *, calibrated: bool = False) -> Threshold | None:
+        """The threshold on the probability of the positive class; calibration moves it along."""
+        threshold = self.info.threshold
+        if threshold is None or not calibrated:
+            return threshold
+        positive, value = threshold
+        return Threshold(positive, self._calibrator().threshold(value, positive))
+
+    def _take(self, method: Method, task: Task, source: GraphSource) -> Self:
+        """Adopt a fitted method: calibrate it, choose its threshold and score it."""
+        tables = source.tables
+        self.method_, self._training_tables = method, tables
+        self.notes = () if tables is None else tables.notes
+        positive = self._positive(task)
+        probabilities = method.predict_proba(task.graph)
+        scores = evaluate(task, probabilities, positive=positive)
+        percent = {name: 100 * value for name, value in scores.items() if isinstance(value, float)}
+        known = {name: value if math.isfinite(value) else None for name, value in percent.items()}
+        threshold = known.get("tuned_threshold")
+        self.info = ModelInfo(
+            encoder=None if tables is None else tables.encoder,
+            columns={} if tables is None else tables.columns,
+            calibrator=Calibrator.fit(probabilities[task.val], task.graph.y[task.val]),
+            threshold=None
+            if threshold is None or positive is None
+            else Threshold(positive, threshold / 100),
+            test_scores=known,
+            trained_on=None
+            if source.data is None
+            else TrainedOn(source.data, dict(source.columns)),
+        )
+        return self
+
+    def _positive(self, task: Task) -> int | None:
+        """The index of the positive class; None unless there are two classes."""
+        if self.positive is None:
+            return positive_class(task.class_counts) if task.num_classes == 2 else None
+        names = task.class_names or tuple(map(str, range(task.num_classes)))
+        if len(names) != 2 or self.positive not in names:
+            raise ValueError(
+                f"positive must be one of two classes, got {self.positive!r}; there are "
+                f"{', '.join(names)}."
+            )
+        return names.index(self.positive)
+
+    def _new_method(self, graph: Data) -> Method:
+        """An unfitted method."""
+        if isinstance(self.method, str):
+            kind = METHODS[self.method]
+            return kind(**kind.graph_defaults(graph))
+        return type(self.method)(**self.method.get_params())
+
+    def _predict(
+        self, nodes: Any, edges: Any, known: Any, calibrated: bool
+    ) -> tuple[NDArray[Any], Tensor, Tensor | None]:
+        """Ids, probabilities and flags of new nodes."""
+        self._check_fitted()
+        if isinstance(nodes, Data):
+            graph, rows, ids = nodes, slice(None), np.arange(nodes.num_nodes)
+        else:
+            new = nodes if isinstance(nodes, NewNodes) else self.open(nodes, edges, known=known)
+            graph, rows, ids = new.tables.graph, new.rows, new.ids
+        probabilities = self.method_.predict_proba(graph)
+        flags = None
+        if self.info.threshold is not None:  # which was chosen before calibration
+            positive, value = self.info.threshold
+            flags = flagged(probabilities[:, positive], value)[rows]
+        if calibrated:
+            probabilities = self._calibrator()(probabilities)
+        return ids, probabilities[rows].cpu(), flags
+
+    def _known_graph(
+        self, nodes: Any, edges: Any, known: Any, columns: dict[str, str]
+    ) -> TableGraph:
+        """The training graph, with new nodes below the others if there are any."""
+        if nodes is None and known is None and self._training_tables is not None:
+            return self._training_tables
+        tables = _pair(self._trained_on() if known is None else known)
+        if nodes is None:
+            return self._build(tables, None, columns).tables
+        return self._build(both_tables(nodes, edges), tables, columns).tables
+
+    def _trained_on(self) -> tuple[str, str | None]:
+        """The paths of the training tables."""
+        trained_on = self.info.trained_on
+        if trained_on is None:
+            raise ArgumentError("known must be given: the tables were no files.", argument="known")
+        paths = trained_on.data, trained_on.columns.get("edges")
+        for path in paths:
+            if path is not None and not Path(path).exists():
+                raise ArgumentError(
+                    f"{path} no longer exists; known must be the tables that the model was "
+                    "trained on, a folder or a nodes and an edges table.",
+                    argument="known",
+                )
+        return paths
+
+    def _build(self, new: Tables, known: Tables | None, columns: dict[str, str]) -> NewNodes:
+        """Encode tables."""
+        if self.info.encoder is None:
+            raise ValueError(
+                "This model was trained on a graph and cannot encode tables: give it a graph."
+            )
+        roles = {role: self.info.columns.get(role) for role in ("id", "source", "target", "weight")}
+        roles |= {role: name for role, name in columns.items() if role in roles}
+        return build_new_nodes(new, known, encoder=self.info.encoder, columns=roles)
+
+    def _calibrator(self) -> Calibrator:
+        if self.info.calibrator is None:
+            raise ValueError("This model has no calibrator: it was not saved by TableModel.")
+        return self.info.calibrator
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "method_"):
+            raise RuntimeError("This TableModel is not fitted yet; call fit or load first.")
+
+
+def _pair(known: Any) -> Tables:
+    """Known tables: a folder, or a nodes table and an edges table."""
+    return both_tables(*known) if isinstance(known, tuple) else both_tables(known)

@@ -1,0 +1,265 @@
+"""TableModel: fit, predict, explain, save and load, from files, DataFrames and graphs."""
+
+import json
+import random
+
+import numpy as np
+import pandas
+import pytest
+import torch
+
+import evengraph as eg
+from evengraph.cli import main
+from evengraph.methods.bases.model_folder import seal
+from evengraph.pipeline.model_info import ModelInfo, Threshold, TrainedOn
+
+COLUMNS = {"label": "kind", "id": "account"}
+METHOD = eg.UniGNN(max_epochs=15, clusters_per_class=2)
+NODES = pandas.DataFrame({"account": ["new-1", "new-2"], "amount": [5.0, 9.0]})
+EDGES = pandas.DataFrame({"from": ["new-1", "new-2"], "to": ["a-000", "new-1"]})
+
+
+def draw_tables(kinds):
+    """Accounts with a label each, most of them known, and edges mostly within a class."""
+    draw = random.Random(0)
+    ids = [f"a-{index:03d}" for index in range(len(kinds))]
+    nodes = pandas.DataFrame(
+        {
+            "account": ids,
+            "kind": [kind if draw.random() < 0.8 else "" for kind in kinds],
+            "amount": [draw.gauss(len(kind), 1) for kind in kinds],
+        }
+    )
+    edges = []
+    for index, kind in enumerate(kinds):
+        alike = [other for other, same in enumerate(kinds) if same == kind]
+        edges += [(ids[index], ids[draw.choice(alike)]) for _ in range(3)]
+        edges.append((ids[index], draw.choice(ids)))
+    return nodes, pandas.DataFrame(edges, columns=["from", "to"])
+
+
+@pytest.fixture(scope="module")
+def tables():
+    return draw_tables(["fraud"] * 15 + ["honest"] * 50 + ["shop"] * 40)
+
+
+@pytest.fixture(scope="module")
+def two_classes():
+    return draw_tables(["fraud"] * 25 + ["honest"] * 95)
+
+
+@pytest.fixture(scope="module")
+def model(tables):
+    return eg.TableModel(METHOD).fit(*tables, **COLUMNS, seed=5)
+
+
+@pytest.fixture
+def folder(tables, tmp_path, monkeypatch):
+    """The tables as files in a folder called shop."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shop").mkdir()
+    for table, name in zip(tables, ("nodes", "edges"), strict=True):
+        table.to_csv(tmp_path / "shop" / f"{name}.csv", index=False)
+    return tmp_path
+
+
+def command(*arguments):
+    with pytest.raises(SystemExit) as stop:
+        main(list(arguments))
+    assert stop.value.code == 0
+
+
+def test_predictions_have_one_row_per_node(model, tables):
+    frame = model.predict(*tables)
+    assert list(frame) == ["id", "class", "probability", "p_fraud", "p_honest", "p_shop"]
+    assert frame["id"].tolist() == tables[0]["account"].tolist()
+    probabilities = frame[["p_fraud", "p_honest", "p_shop"]].to_numpy()
+    assert probabilities.sum(1) == pytest.approx(np.ones(105), abs=1e-5)
+    assert (np.array(model.classes_)[probabilities.argmax(1)] == frame["class"]).all()
+    assert (probabilities.max(1) == frame["probability"]).all()
+    assert (model.predict_proba(*tables) == probabilities).all()
+    assert any("undirected" in note for note in model.notes)
+
+
+def test_fitting_equals_the_parts_put_together(model, tables):
+    parts = eg.from_frames(*tables, **COLUMNS)
+    task = eg.splits.Natural(train=0.6, val=0.2)(parts.graph, seed=5)
+    method = eg.UniGNN(max_epochs=15, clusters_per_class=2).fit(task, seed=5)
+    expected = method.predict_proba(parts.graph)
+    assert torch.equal(torch.from_numpy(model.predict_proba(*tables)), expected)
+    score = eg.evaluate(task, expected)["balanced_accuracy"]
+    assert model.evaluate()["balanced_accuracy"] == 100 * score
+
+
+def test_files_and_frames_give_the_same_model(model, tables, folder):
+    for arguments in (("shop",), ("shop/nodes.csv", "shop/edges.csv")):
+        other = eg.TableModel(METHOD).fit(*arguments, **COLUMNS, seed=5)
+        assert other.predict(*arguments).equals(model.predict(*tables))
+        assert other.info.trained_on.data == str((folder / arguments[0]).absolute())
+
+
+def test_a_saved_model_predicts_the_same_bits(model, tables, tmp_path):
+    model.save(tmp_path / "model")
+    loaded = eg.TableModel.load(tmp_path / "model")
+    assert loaded.predict(*tables).equals(model.predict(*tables))
+    assert loaded.predict(*tables, calibrated=True).equals(model.predict(*tables, calibrated=True))
+    assert loaded.info == model.info
+    assert loaded.classes_ == model.classes_ == ("fraud", "honest", "shop")
+    assert loaded.evaluate() == model.evaluate()
+
+
+def test_the_command_line_saves_and_predicts_the_same(folder):
+    fields = ["--set", "max_epochs=15", "--set", "clusters_per_class=2"]
+    command("run", "shop", "--label", "kind", "--id", "account", *fields, "--seeds", "5,6",
+            "--save", "one", "--no-preset")  # fmt: skip
+    eg.TableModel(METHOD).fit("shop", **COLUMNS, seed=[5, 6]).save("two")
+    one, two = (json.loads((folder / name / "model.json").read_text()) for name in ("one", "two"))
+    for about in (one, two):
+        for history in about["history"]:
+            del history["seconds"]
+        del about["seal"]
+    assert one == two
+    assert set(one["extra"]) == {"calibrator", "test", "trained_on", "columns", "encoder"}
+    NODES.to_csv("n.csv", index=False)
+    EDGES.to_csv("e.csv", index=False)
+    command("predict", "one", "n.csv", "e.csv", "--known", "shop", "--out", "p.parquet")
+    frame = eg.TableModel.load("two").predict("n.csv", "e.csv", known="shop")
+    assert pandas.read_parquet("p.parquet").equals(frame)
+
+
+def test_new_nodes_attach_to_known_ones(model, tables):
+    frame = model.predict(NODES, EDGES, known=tables)
+    assert frame["id"].tolist() == ["new-1", "new-2"]
+    alone = model.predict(NODES, EDGES.iloc[1:])
+    assert not np.allclose(frame["p_fraud"], alone["p_fraud"])
+    assert model.open(NODES, EDGES.iloc[:0]).num_isolated == 2
+    assert model.open(NODES, EDGES, known=tables).num_isolated == 0
+
+
+def test_two_classes_have_a_threshold(two_classes):
+    model = eg.TableModel(METHOD).fit(*two_classes, **COLUMNS)
+    assert model.info.threshold.positive == 0  # fraud, the rarer
+    for calibrated in (False, True):
+        frame = model.predict(*two_classes, calibrated=calibrated)
+        flagged = frame["p_fraud"] >= model.threshold(calibrated=calibrated).value - 1e-6
+        assert (frame["flagged"] == flagged).all()
+    assert set(frame["flagged"]) == {False, True}
+    other = eg.TableModel(METHOD, positive="honest").fit(*two_classes, **COLUMNS)
+    assert other.info.threshold.positive == 1
+
+
+def test_the_best_of_several_seeds_is_kept(tables):
+    graph = eg.from_frames(*tables, **COLUMNS).graph
+    scores = {}
+    for seed in (1, 2, 3):
+        task = eg.splits.Natural(train=0.6, val=0.2)(graph, seed=seed)
+        method = eg.UniGNN(max_epochs=15, clusters_per_class=2).fit(task, seed=seed)
+        probabilities = method.predict_proba(graph)
+        scores[seed] = float(eg.metrics.validation_score(probabilities, task)), probabilities
+    best = max(scores.values(), key=lambda pair: pair[0])[1]
+    model = eg.TableModel(METHOD).fit(*tables, **COLUMNS, seed=[1, 2, 3])
+    assert torch.equal(torch.from_numpy(model.predict_proba(*tables)), best)
+
+
+def test_a_graph_is_trained_on_and_predicted(tmp_path):
+    graph = eg.toy()
+    task = eg.splits.Natural(train=0.6, val=0.2)(graph, seed=3)
+    model = eg.TableModel(eg.GCN(max_epochs=5)).fit(graph, seed=3)
+    expected = eg.GCN(max_epochs=5).fit(task, seed=3).predict_proba(graph)
+    assert torch.equal(torch.from_numpy(model.predict_proba(graph)), expected)
+    assert model.classes_ == ("0", "1", "2", "3", "4")
+    assert model.predict(graph)["id"].tolist() == list(range(2000))
+    assert model.explain(7, known=graph).node == 7
+    graph.train_mask, graph.val_mask, graph.test_mask = task.train, task.test, task.val
+    masked = eg.TableModel(eg.GCN(max_epochs=5)).fit(graph)
+    assert masked.method_.labelled_.nodes.equal(task.train.nonzero().squeeze(1))
+    model.save(tmp_path / "model")
+    with pytest.raises(ValueError, match="trained on a graph"):
+        eg.TableModel.load(tmp_path / "model").predict(NODES, EDGES)
+
+
+def test_a_named_method_takes_the_defaults_for_the_graph(tables):
+    model = eg.TableModel("gcn").fit(*tables, **COLUMNS, progress=False)
+    assert model.method_.patience == eg.GCN.graph_defaults(None)["patience"] != eg.GCN().patience
+
+
+def test_a_prediction_is_explained_by_ids(model, tables, folder):
+    why = model.explain("a-003")
+    assert why.ids[why.node] == "a-003"
+    row = model.predict(*tables).set_index("id").loc["a-003"]
+    assert why.probability == pytest.approx(row["probability"], abs=1e-6)
+    assert model.classes_[why.predicted] == row["class"]
+    new = model.explain("new-1", nodes=NODES, edges=EDGES, known=tables)
+    assert new.ids[-2:] == ("new-1", "new-2")
+    eg.TableModel(METHOD).fit("shop", **COLUMNS, seed=5).save("model")
+    loaded = eg.TableModel.load("model")
+    assert loaded.explain("a-003").margin == pytest.approx(why.margin)
+    (folder / "shop").rename(folder / "moved")
+    with pytest.raises(ValueError, match="no longer exists"):
+        loaded.explain("a-003")
+    assert loaded.explain("a-003", known="moved").margin == pytest.approx(why.margin)
+
+
+def test_a_model_saved_without_a_record_loads(tmp_path):
+    graph = eg.toy()
+    task = eg.splits.Natural()(graph, seed=0)
+    method = eg.GCN(max_epochs=2).fit(task, seed=0)
+    method.save(tmp_path / "model")
+    model = eg.TableModel.load(tmp_path / "model")
+    assert model.info == ModelInfo()
+    assert torch.equal(torch.from_numpy(model.predict_proba(graph)), method.predict_proba(graph))
+    with pytest.raises(ValueError, match="no calibrator"):
+        model.predict(graph, calibrated=True)
+
+
+def test_the_stored_keys_stay_readable(model, tmp_path):
+    model.save(tmp_path / "model")
+    path = tmp_path / "model" / "model.json"
+    about = json.loads(path.read_text())
+    about.pop("seal")
+    about["extra"] |= {
+        "flag": {"class": 1, "from": 0.25},
+        "trained_on": {"data": "/shop", "columns": {"label": "kind", "drop": "a,b"}},
+        "test": {"balanced_accuracy": 50.0, "auroc": None},
+        "calibrator": {"temperature": 2.0, "shift": [], "nodes": 40, "note": ""},
+    }
+    path.write_text(json.dumps({**about, "seal": seal(about)}))
+    info = eg.TableModel.load(tmp_path / "model").info
+    assert info.threshold == Threshold(1, 0.25)
+    assert info.trained_on == TrainedOn("/shop", {"label": "kind", "drop": "a,b"})
+    assert info.test_scores == {"balanced_accuracy": 50.0, "auroc": None}
+    assert info.calibrator.temperature == 2
+    assert info.as_dict() == about["extra"]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda m, t: eg.TableModel("gnc"), ValueError, "method must be one of .*, got 'gnc'"),
+        (lambda m, t: eg.TableModel().predict(*t), RuntimeError, "not fitted yet"),
+        (lambda m, t: m.predict(NODES), ValueError, "edges must be a pandas DataFrame"),
+        (lambda m, t: m.predict(NODES, EDGES), ValueError, "names 'a-000', an id that no node has"),
+        (lambda m, t: m.predict(NODES[["account"]], EDGES[1:]), ValueError, "'amount' is missing"),
+        (lambda m, t: m.predict(*t, known=t), ValueError, "in the known graph already"),
+        (lambda m, t: m.predict(NODES[:0], EDGES, known=t), ValueError, "nodes has no rows"),
+        (lambda m, t: m.predict("nowhere"), OSError, "nowhere does not exist"),
+        (lambda m, t: m.explain("nobody"), ValueError, "There is no node 'nobody'"),
+        (lambda m, t: m.explain("new-1", nodes=NODES, edges=EDGES), ValueError, "known must be"),
+        (lambda m, t: eg.TableModel().fit(*t, label="sort"), ValueError, "sort"),
+        (lambda m, t: eg.TableModel().fit(*t, id="account"), ValueError, "set label to"),
+        (lambda m, t: eg.TableModel().fit(*t, **COLUMNS, drop=["hue"]), ValueError, "'hue'"),
+        (lambda m, t: eg.TableModel().fit(*t, **COLUMNS, seed=[]), ValueError, "at least one seed"),
+        (lambda m, t: eg.TableModel().fit(eg.toy(), label="kind"), ValueError, "takes no label"),
+        (lambda m, t: eg.TableModel().fit("nowhere"), ValueError, "no folder nowhere"),
+        (
+            lambda m, t: eg.TableModel(METHOD, positive="fraud").fit(*t, **COLUMNS),
+            ValueError,
+            "positive must be one of two classes, got 'fraud'; there are fraud, honest, shop",
+        ),
+    ],
+)  # fmt: skip
+def test_wrong_inputs_give_one_line(call, error, message, model, tables):
+    with pytest.raises(error, match=message) as raised:
+        call(model, tables)
+    assert "\n" not in str(raised.value)
+    assert "--" not in str(raised.value)
