@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 from evengraph.core.task import Task
-from evengraph.datasets import toy
-from evengraph.splits import Step
+from evengraph.testing import small_task as small_task
 
 QUICK = {"unreal": {"rounds": 2}}
 """Settings of methods that would take their time otherwise, where a test does not mind."""
@@ -76,13 +75,6 @@ def dense_row(matrix):
     """D^-1 (A + I)."""
     looped = matrix + torch.eye(matrix.shape[0], dtype=matrix.dtype)
     return looped / looped.sum(1, keepdim=True)
-
-
-def small_task(num_classes=3, *, num_nodes=150, num_features=64, seed=1):
-    """A generated graph with one small class."""
-    graph = toy(num_nodes, 4 * num_nodes, num_features, num_classes, seed, size_ratio=0.5)
-    protocol = Step(minority=1, ratio=0.2, train_per_class=10, val_per_class=5, test_per_class=8)
-    return protocol(graph, seed=0)
 
 
 def task_of(graph, train, val, test=(), num_classes=None):

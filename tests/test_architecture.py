@@ -60,6 +60,7 @@ TESTED_ELSEWHERE = {
     "report/run/sections.py": "through page, in tests/report",
     "report/run/values.py": "through page, in tests/report",
     "report/run/words.py": "through page, in tests/report",
+    "testing/case.py": "through tests/testing/test_method.py",
 }
 
 

@@ -1,4 +1,4 @@
-"""Node classification when the classes are unequal.
+"""Node classification with imbalanced classes.
 
 import evengraph as eg
 
@@ -11,187 +11,71 @@ eg.evaluate(task, model.predict_proba(task.graph))
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from evengraph import datasets, methods, metrics, nn, ops, splits, tables
-    from evengraph.core.task import (
-        Task,
-    )
-    from evengraph.datasets import (
-        load,
-        toy,
-    )
-    from evengraph.experiment.comparison import (
-        compare,
-    )
-    from evengraph.inspection import (
-        inspect_graph,
-    )
-    from evengraph.methods import (
-        BAT,
-        GCN,
-        LTE4G,
-        METHODS,
-        MLP,
-        SMOTE,
-        UNREAL,
-        BalancedSoftmax,
-        Boosting,
-        ClassBalanced,
-        DoubleBalancing,
-        EmbedSMOTE,
-        Focal,
-        GraphENS,
-        GraphSHA,
-        GraphSMOTE,
-        IceBerg,
-        ImGAGN,
-        LabelPropagation,
-        LogitAdjustment,
-        Method,
-        Oversampling,
-        PCSoftmax,
-        ReNode,
-        Reweight,
-        UniGNN,
-        fit_many,
-    )
-    from evengraph.metrics import (
-        evaluate,
-    )
-    from evengraph.nn import transforms
-    from evengraph.pipeline.explanation import (
-        explain,
-    )
-    from evengraph.pipeline.loading import (
-        load_model,
-    )
-    from evengraph.pipeline.table_model import (
-        TableModel,
-    )
-    from evengraph.tables import (
-        from_frames,
-        from_matrix,
-        from_networkx,
-        open_graph,
-    )
+if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` does the same at run time
+    from evengraph import datasets as datasets
+    from evengraph import methods as methods
+    from evengraph import metrics as metrics
+    from evengraph import nn as nn
+    from evengraph import ops as ops
+    from evengraph import splits as splits
+    from evengraph import tables as tables
+    from evengraph import testing as testing
+    from evengraph.core.task import Task as Task
+    from evengraph.datasets import load as load
+    from evengraph.datasets import toy as toy
+    from evengraph.experiment.comparison import compare as compare
+    from evengraph.inspection import inspect_graph as inspect_graph
+    from evengraph.methods import *  # noqa: F403
+    from evengraph.metrics import evaluate as evaluate
+    from evengraph.nn import transforms as transforms
+    from evengraph.pipeline.explanation import explain as explain
+    from evengraph.pipeline.loading import load_model as load_model
+    from evengraph.pipeline.table_model import TableModel as TableModel
+    from evengraph.tables import from_frames as from_frames
+    from evengraph.tables import from_matrix as from_matrix
+    from evengraph.tables import from_networkx as from_networkx
+    from evengraph.tables import open_graph as open_graph
 
 __version__ = "0.1.0"
 
-# Importing torch takes seconds, so every name is imported on first use.
+# Importing torch takes seconds, so names are imported on first use: these from the given module,
+# every method from evengraph.methods.
+_ROOMS = ("datasets", "methods", "metrics", "nn", "ops", "splits", "tables", "testing")
 _NAMES = {
-    "methods": (
-        "BAT",
-        "GCN",
-        "LTE4G",
-        "METHODS",
-        "MLP",
-        "SMOTE",
-        "UNREAL",
-        "BalancedSoftmax",
-        "Boosting",
-        "ClassBalanced",
-        "DoubleBalancing",
-        "EmbedSMOTE",
-        "Focal",
-        "GraphENS",
-        "GraphSHA",
-        "GraphSMOTE",
-        "IceBerg",
-        "ImGAGN",
-        "LabelPropagation",
-        "LogitAdjustment",
-        "Method",
-        "Oversampling",
-        "PCSoftmax",
-        "ReNode",
-        "Reweight",
-        "UniGNN",
-        "fit_many",
-    ),
     "core.task": ("Task",),
+    "datasets": ("load", "toy"),
+    "experiment.comparison": ("compare",),
+    "inspection": ("inspect_graph",),
+    "methods": ("METHODS", "Method", "fit_many"),
     "metrics": ("evaluate",),
     "pipeline.explanation": ("explain",),
     "pipeline.loading": ("load_model",),
     "pipeline.table_model": ("TableModel",),
-    "experiment.comparison": ("compare",),
-    "tables": (
-        "from_frames",
-        "from_matrix",
-        "from_networkx",
-        "open_graph",
-    ),
-    "datasets": (
-        "load",
-        "toy",
-    ),
-    "inspection": ("inspect_graph",),
+    "tables": ("from_frames", "from_matrix", "from_networkx", "open_graph"),
 }
-_HOMES = {name: room for room, names in _NAMES.items() for name in names}
-_ROOMS = {
-    **{name: name for name in ("datasets", "methods", "metrics", "nn", "ops", "splits", "tables")},
-    "transforms": "nn.transforms",
-    "imbalance": "splits",  # its name before 0.2
-}
-
-__all__ = [
-    "BAT",
-    "GCN",
-    "LTE4G",
-    "METHODS",
-    "MLP",
-    "SMOTE",
-    "UNREAL",
-    "BalancedSoftmax",
-    "Boosting",
-    "ClassBalanced",
-    "DoubleBalancing",
-    "EmbedSMOTE",
-    "Focal",
-    "GraphENS",
-    "GraphSHA",
-    "GraphSMOTE",
-    "IceBerg",
-    "ImGAGN",
-    "LabelPropagation",
-    "LogitAdjustment",
-    "Method",
-    "Oversampling",
-    "PCSoftmax",
-    "ReNode",
-    "Reweight",
-    "TableModel",
-    "Task",
-    "UniGNN",
-    "compare",
-    "datasets",
-    "evaluate",
-    "explain",
-    "fit_many",
-    "from_frames",
-    "from_matrix",
-    "from_networkx",
-    "inspect_graph",
-    "load",
-    "load_model",
-    "methods",
-    "metrics",
-    "nn",
-    "open_graph",
-    "ops",
-    "splits",
-    "tables",
-    "toy",
-    "transforms",
-]
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
+_MODULES = {name: name for name in _ROOMS} | {"transforms": "nn.transforms"}
 
 
-def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
-        return import_module(f"evengraph.{_ROOMS[name]}")
-    if name in _HOMES:
-        return getattr(import_module(f"evengraph.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'evengraph' has no attribute {name!r}")
+def _methods() -> dict[str, Any]:
+    module = import_module("evengraph.methods")
+    classes = (value for value in vars(module).values() if isinstance(value, type))
+    return {value.__name__: value for value in classes if issubclass(value, module.Method)}
+
+
+if not TYPE_CHECKING:  # a type checker would take any name for defined
+
+    def __getattr__(name: str) -> Any:
+        if name in _MODULES:
+            return import_module(f"evengraph.{_MODULES[name]}")
+        if name in _HOMES:
+            return getattr(import_module(f"evengraph.{_HOMES[name]}"), name)
+        if name == "__all__":
+            return __dir__()
+        if name[0].isupper() and name in (methods := _methods()):
+            return methods[name]
+        raise AttributeError(f"module 'evengraph' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+    return sorted({*_MODULES, *_HOMES, *_methods(), "__version__"})

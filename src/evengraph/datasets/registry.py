@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from torch_geometric.data import Data
+
+from evengraph.core.registry import Registry
+from evengraph.datasets.toy import toy
 
 __all__ = ["DATASETS", "Counts", "Dataset", "Form", "lookup"]
 
@@ -51,18 +56,22 @@ class Dataset:
     Args:
         title: What to call it in a list.
         counts: What a correct copy holds.
-        forms: The sets of files it can be read from, best first; none for a generated graph.
+        forms: The sets of files it can be read from, best first; none if there is a loader.
         class_names: Names in the order of the class numbers, empty when unknown.
         licence: Licence of the source.
         hint: Where a user finds the files when no download can be offered.
+        loader: Reads, downloads or generates the graph itself, instead of `forms`. Called with
+            the folder of the graph's files (created by the loader if it writes some) and the
+            options of `load`; returns what `load` returns.
     """
 
     title: str
     counts: Counts
-    forms: tuple[Form, ...] = field(repr=False)
+    forms: tuple[Form, ...] = field(default=(), repr=False)
     class_names: tuple[str, ...] = ()
     licence: str = "MIT"
     hint: str = ""
+    loader: Callable[..., Data] | None = None
 
 
 def _planetoid(title: str, hashes: Mapping[str, str], wheel: str | None = None) -> Form:
@@ -135,7 +144,7 @@ _PHOTO = "amazon_electronics_photo.npz"
 _MINESWEEPER_SHA256 = "e664c8dacf1e8ac466c2c09ed4b237bd2c5541f47a6eae9c6092cb87f16412b3"
 _TOLOKERS_SHA256 = "dacf3ac94cec53d03cd2adb5255c08b33dee1656c33ca8164a464bd9450a1667"
 
-DATASETS: dict[str, Dataset] = {
+_BUILTIN = {
     "cora": Dataset(
         "Cora citations",
         Counts(2708, 10556, 1433, 7),
@@ -232,8 +241,13 @@ DATASETS: dict[str, Dataset] = {
             "numpy.savez('pygod_reddit.npz', x=..., edge_index=..., y=...)"
         ),
     ),
-    "toy": Dataset("Generated graph with a long tail", Counts(2000, 8000, 256, 5), ()),
+    "toy": Dataset(
+        "Generated graph with a long tail",
+        Counts(2000, 8000, 256, 5),
+        loader=lambda folder, **options: toy(**options),
+    ),
 }
+DATASETS: Registry[Dataset] = Registry("evengraph.datasets", Dataset, _BUILTIN)
 
 
 def lookup(name: str) -> Dataset:

@@ -16,7 +16,16 @@ from evengraph.datasets.readers import read
 from evengraph.datasets.registry import Dataset, Form
 from evengraph.datasets.verify import DataMismatch, check_counts, check_files
 
-__all__ = ["DataNotFound", "Found", "cache_folder", "data_folder", "locate", "obtain", "status"]
+__all__ = [
+    "DataNotFound",
+    "Found",
+    "cache_folder",
+    "data_folder",
+    "loader_folder",
+    "locate",
+    "obtain",
+    "status",
+]
 
 
 class DataNotFound(FileNotFoundError):
@@ -64,6 +73,12 @@ def cache_folder() -> Path:
     from platformdirs import user_cache_path
 
     return Path(user_cache_path("evengraph"))
+
+
+def loader_folder(name: str, root: str | Path | None = None) -> Path:
+    """Return the folder for the files of a graph that a loader reads; it need not exist yet."""
+    folders = [base / name for _, base in _places(root)]
+    return next((folder for folder in folders if folder.is_dir()), folders[-1])
 
 
 def locate(dataset: Dataset, root: str | Path | None = None) -> Found | None:

@@ -1,0 +1,84 @@
+"""Registry: a table of named objects that other packages extend through entry points."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, MutableMapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import TypeVar
+
+logger = logging.getLogger(__name__)
+Item = TypeVar("Item")
+
+
+class Registry(MutableMapping[str, Item]):
+    """A table of named objects: our own, then those of installed packages.
+
+    Entry points are read on first use, not on import: a plugin's module can then import evengraph
+    before its own class is defined. A plugin that cannot be used is skipped with a warning.
+
+    Args:
+        group: Entry-point group, such as "evengraph.methods".
+        base: What every entry must be an instance of.
+        builtin: Our own entries. A plugin cannot replace them.
+        subclasses: Whether entries are subclasses of `base`, each named by its class name in
+            lower case, instead of instances.
+    """
+
+    def __init__(
+        self, group: str, base: type, builtin: Mapping[str, Item], *, subclasses: bool = False
+    ) -> None:
+        self.group, self.base, self.subclasses = group, base, subclasses
+        self.packages: dict[str, str] = {}
+        """The package that each plugin comes from, by the plugin's name."""
+        self._items = dict(builtin)
+        self._complete = False
+
+    def __getitem__(self, name: str) -> Item:
+        return self._load()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._load())
+
+    def __len__(self) -> int:
+        return len(self._load())
+
+    def __setitem__(self, name: str, item: Item) -> None:
+        self._load()[name] = item
+
+    def __delitem__(self, name: str) -> None:
+        del self._load()[name]
+
+    def _load(self) -> dict[str, Item]:
+        """Return all entries, after adding the plugins if this is the first use."""
+        if not self._complete:
+            self._complete = True  # set first: importing a plugin may use this table
+            for entry in entry_points(group=self.group):
+                package = entry.dist.name if entry.dist else "an unknown package"
+                try:
+                    self._items[entry.name] = self._plugin(entry)
+                    self.packages[entry.name] = package
+                except Exception as error:  # whatever a plugin's import raises
+                    reason = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
+                    logger.warning(
+                        "Ignored %r from package %s (entry point %s): %s.",
+                        entry.name,
+                        package,
+                        self.group,
+                        reason,
+                    )
+        return self._items
+
+    def _plugin(self, entry: EntryPoint) -> Item:
+        if entry.name in self._items:
+            raise ValueError(f"the name {entry.name!r} is taken")
+        item: Item = entry.load()
+        if not self.subclasses:
+            valid, kind = isinstance(item, self.base), "an instance"
+        else:
+            valid, kind = isinstance(item, type) and issubclass(item, self.base), "a subclass"
+        if not valid:
+            raise TypeError(f"{entry.value} must be {kind} of {self.base.__name__}, got {item!r}")
+        if isinstance(item, type) and item.__name__.lower() != entry.name:
+            raise ValueError(f"the entry point must be named {item.__name__.lower()!r}")
+        return item
