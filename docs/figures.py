@@ -14,19 +14,19 @@ import numpy as np
 import torch
 
 import evengraph as eg
-from evengraph.report.store.figures import COLOURS, OURS, STYLE
+from evengraph.report.store.figures import COLOURS, HIGHLIGHT, STYLE
 
 FOLDER = Path(__file__).parent / "figures"
 GREY, INK = "#c3cad3", "#18202b"
 DARK_GREY = "#66768c"
 # Okabe and Ito's blues and greens for what helps little, their orange-red for what helps most.
-STEPS = (DARK_GREY, COLOURS[1], OURS)
+STEPS = (DARK_GREY, COLOURS[1], HIGHLIGHT)
 SEED = 5
 EARLY = 10  # epochs
 LOOKS: tuple[dict[str, Any], ...] = (
     {"facecolor": DARK_GREY, "label": "labelled"},
-    {"facecolor": OURS, "label": "pseudo-label, right"},
-    {"facecolor": "white", "edgecolor": OURS, "hatch": "////", "label": "wrong"},
+    {"facecolor": HIGHLIGHT, "label": "pseudo-label, right"},
+    {"facecolor": "white", "edgecolor": HIGHLIGHT, "hatch": "////", "label": "wrong"},
 )
 
 
@@ -82,7 +82,7 @@ def draw_paths(plt: Any, task: eg.Task, model: eg.UniGNN, name: str) -> Any:
         _bare(axis, title)
         for a, b in edges:
             axis.plot(*zip(places[a], places[b], strict=True), color=GREY, lw=0.8, zorder=1)
-    for distance, colour in enumerate((OURS, COLOURS[5], COLOURS[1]), start=1):
+    for distance, colour in enumerate((HIGHLIGHT, COLOURS[5], COLOURS[1]), start=1):
         ring = [n for n, weight in weights.items() if n in kept and round(1 / weight) == distance]
         for node in ring:
             ends = zip(places[centre], places[node], strict=True)
@@ -167,14 +167,14 @@ def draw_clusters(plt: Any, task: eg.Task, model: eg.UniGNN, name: str) -> Any:
     figure, axes = plt.subplots(1, 2, figsize=(6.4, 3.6))
     _bare(axes[0], "by class")
     _bare(axes[1], "clusters around one label of each rare class")
-    palette, markers = (*COLOURS[1:4], COLOURS[4], COLOURS[6], COLOURS[0], OURS), "os^vDPX"
+    palette, markers = (*COLOURS[1:4], COLOURS[4], COLOURS[6], COLOURS[0], HIGHLIGHT), "os^vDPX"
     for label in range(task.num_classes):
         chosen = labels == label
         look = {"s": 9, "color": palette[label % 7], "marker": markers[label % 7], "lw": 0}
         axes[0].scatter(*flat[chosen].T, **look, label=_title(task, label))
     axes[1].scatter(*flat.T, s=7, color=GREY, lw=0)
     for place, (label, node) in enumerate(zip(rare, known, strict=True)):
-        colour, marker = (OURS, COLOURS[6], COLOURS[2])[place], "os^"[place]
+        colour, marker = (HIGHLIGHT, COLOURS[6], COLOURS[2])[place], "os^"[place]
         mates = groups == int(clusters[node])
         axes[1].scatter(*flat[mates].T, s=14, color=colour, marker=marker, lw=0)
         where = flat[np.searchsorted(shown, node)]

@@ -13,8 +13,8 @@ from statistics import fmean, pstdev
 from evengraph.core.store import Job, Store
 from evengraph.experiment.spec import Setup
 from evengraph.methods import METHODS
-from evengraph.report.store.boards import Board, Cell, boards_of
-from evengraph.report.store.canvas import best_first
+from evengraph.report.store.comparisons import best_first
+from evengraph.report.store.experiment_results import Cell, ExperimentResults, load_experiments
 
 HERE = Path(__file__).parent
 SEEDS = {"5", "6", "7"}
@@ -58,14 +58,14 @@ Row = dict[str, str]
 
 
 @cache
-def boards() -> dict[str, Board]:
+def paper_experiments() -> dict[str, ExperimentResults]:
     """The experiments of the full run."""
-    return {board.name: board for board in boards_of(Store(HERE / "reproduce.sqlite"))}
+    return {results.name: results for results in load_experiments(Store(HERE / "reproduce.sqlite"))}
 
 
 def front() -> str:
     """Nine methods on five set-ups over the paper's seeds, the paper's figures in brackets."""
-    found = {name: board.even() for name, board in boards().items()}
+    found = {name: results.with_equal_seeds() for name, results in paper_experiments().items()}
     lines = [f"| method | {' | '.join(FRONT.values())} |", "| --- |" + " --- |" * len(FRONT)]
     for label in found["table1"].labels:
         cells = []
@@ -80,11 +80,11 @@ def front() -> str:
 
 def twenty() -> str:
     """Three methods over twenty seeds, mean and deviation."""
-    found = boards()
+    found = paper_experiments()
     lines = [f"| set-up | {' | '.join(MANY)} |", "| --- |" + " --- |" * len(MANY)]
     for setup, words in FRONT.items():
-        board = found["table2" if "longtail" in setup else "table1"]
-        cells = [_mean_of(board.find(setup, label)) for label in MANY]
+        results = found["table2" if "longtail" in setup else "table1"]
+        cells = [_mean_of(results.find(setup, label)) for label in MANY]
         lines.append(f"| {words} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -113,10 +113,10 @@ def natural() -> str:
 
 def public() -> str:
     """The public split: every method that somebody published figures for, and some beside it."""
-    board = _beyond("publicstep")
+    results = _beyond("publicstep")
     lines = [f"| method | {' | '.join(PUBLIC.values())} |", "| --- |" + " --- |" * len(PUBLIC)]
-    for label in best_first(board):
-        cells = [board.find(setup, label) for setup in PUBLIC]
+    for label in best_first(results, METRIC):
+        cells = [results.find(setup, label) for setup in PUBLIC]
         if label in ALSO or any(cell and cell.published(METRIC) for cell in cells):
             lines.append(f"| {label} | {' | '.join(map(_beside, cells))} |")
     return "\n".join(lines)
@@ -128,26 +128,26 @@ def raw() -> str:
     heads = [f"{words}, {kind}" for words in PUBLIC.values() for kind in ("scaled", "as they come")]
     lines = [f"| method | {' | '.join(heads)} |", "| --- |" + " --- |" * len(heads)]
     for label in given.labels:
-        cells = [board.find(setup, label) for setup in PUBLIC for board in (scaled, given)]
+        cells = [results.find(setup, label) for setup in PUBLIC for results in (scaled, given)]
         lines.append(f"| {label} | {' | '.join(map(_beside, cells))} |")
     return "\n".join(lines)
 
 
 def newer() -> str:
     """Later methods over the fourteen set-ups of the paper: means, and where they are ahead."""
-    board = _beyond("newer")
+    results = _beyond("newer")
     heads = ("method", "balanced accuracy", "Macro-F1", "ahead of GCN in", "ahead of Uni-GNN in")
     lines = [f"| {' | '.join(heads)} |", "| --- |" + " --- |" * (len(heads) - 1)]
-    means = {label: _means(board, label, METRIC) for label in board.labels}
+    means = {label: _means(results, label, METRIC) for label in results.labels}
     for label in sorted(means, key=lambda label: -fmean(means[label])):
-        first = [f"{fmean(_means(board, label, metric)):.1f}" for metric in (METRIC, "macro_f1")]
+        first = [f"{fmean(_means(results, label, metric)):.1f}" for metric in (METRIC, "macro_f1")]
         ahead = [_ahead(means, label, other) for other in ("GCN", "Uni-GNN")]
         lines.append(f"| {' | '.join([label, *first, *ahead])} |")
     return "\n".join(lines)
 
 
-def _means(board: Board, label: str, metric: str) -> list[float]:
-    cells = [board.find(setup, label) for setup in board.setups]
+def _means(results: ExperimentResults, label: str, metric: str) -> list[float]:
+    cells = [results.find(setup, label) for setup in results.settings]
     return [cell.mean(metric) for cell in cells if cell is not None]
 
 
@@ -158,10 +158,10 @@ def _ahead(means: dict[str, list[float]], ours: str, theirs: str) -> str:
 
 def gap(name: str, ours: str, theirs: str) -> str:
     """How far one method is ahead of another on the same splits, over all set-ups."""
-    board = _beyond(name)
+    results = _beyond(name)
     gaps = []
-    for setup in board.setups:
-        one, other = board.find(setup, ours), board.find(setup, theirs)
+    for setup in results.settings:
+        one, other = results.find(setup, ours), results.find(setup, theirs)
         assert one is not None
         assert other is not None
         values, beside = one.by_seed(METRIC), other.by_seed(METRIC)
@@ -172,10 +172,10 @@ def gap(name: str, ours: str, theirs: str) -> str:
 
 def patient() -> str:
     """The same gap to Uni-GNN as it is in the paper's tables, where training waits longer."""
-    found = {name: board.even() for name, board in boards().items()}
+    found = {name: results.with_equal_seeds() for name, results in paper_experiments().items()}
     newer = _beyond("newer")
     means, gaps, wins = [], [], 0
-    for setup in newer.setups:
+    for setup in newer.settings:
         ours = newer.find(setup, "IceBerg")
         theirs = found["table2" if "longtail" in setup else "table1"].find(setup, "Uni-GNN")
         assert ours is not None
@@ -194,16 +194,16 @@ def patient() -> str:
 def rates() -> str:
     """IceBerg at each learning rate: over the paper's set-ups, and on four graphs."""
     newer, natural = _beyond("newer"), _beyond("natural")
-    graphs = [setup.partition("-natural")[0] for setup in natural.setups]
+    graphs = [setup.partition("-natural")[0] for setup in natural.settings]
     heads = ["learning rate", "fourteen set-ups", "ahead of Uni-GNN in", *graphs]
     lines = [f"| {' | '.join(heads)} |", "| --- |" + " --- |" * (len(heads) - 1)]
     ours = _by_rate()
-    theirs = dict(zip(newer.setups, _means(newer, "Uni-GNN", METRIC), strict=True))
+    theirs = dict(zip(newer.settings, _means(newer, "Uni-GNN", METRIC), strict=True))
     for rate in (0.01, 0.03, 0.1):
-        means = {setup: fmean(ours[setup, rate]) for setup in (*newer.setups, *natural.setups)}
-        ahead = sum(means[setup] > theirs[setup] for setup in newer.setups)
-        cells = [f"{fmean(means[setup] for setup in newer.setups):.1f}", str(ahead)]
-        cells += [f"{means[setup]:.1f}" for setup in natural.setups]
+        means = {setup: fmean(ours[setup, rate]) for setup in (*newer.settings, *natural.settings)}
+        ahead = sum(means[setup] > theirs[setup] for setup in newer.settings)
+        cells = [f"{fmean(means[setup] for setup in newer.settings):.1f}", str(ahead)]
+        cells += [f"{means[setup]:.1f}" for setup in natural.settings]
         lines.append(f"| {rate} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -233,7 +233,7 @@ def published() -> str:
             paper = cell.published(metric)
             if paper is None:
                 continue
-            other = given.find(cell.setup, cell.label)
+            other = given.find(cell.setting, cell.label)
             both = [cell.mean(metric), *([other.mean(metric)] if other else [])]
             total += 1
             first += both[0] >= paper - NEAR
@@ -258,12 +258,12 @@ def ceiling() -> str:
 
 def graphs() -> str:
     """Graphs that are unequal by themselves: balanced accuracy and Macro-F1 of many methods."""
-    board = _beyond("natural")
-    heads = [setup.partition("-natural")[0] for setup in board.setups]
+    results = _beyond("natural")
+    heads = [setup.partition("-natural")[0] for setup in results.settings]
     lines = [f"| method | {' | '.join(heads)} |", "| --- |" + " --- |" * len(heads)]
-    for label in best_first(board):
+    for label in best_first(results, METRIC):
         if label in SHOWN:
-            cells = [board.find(setup, label) for setup in board.setups]
+            cells = [results.find(setup, label) for setup in results.settings]
             lines.append(f"| {label} | {' | '.join(map(_two, cells))} |")
     return "\n".join(lines)
 
@@ -276,29 +276,29 @@ def _two(cell: Cell | None) -> str:
 
 def order() -> str:
     """Graphs of two classes: average precision of the rare one, for those of note."""
-    board = _beyond("natural")
-    setups = [setup for setup in board.setups if _of_two(board, setup)]
+    results = _beyond("natural")
+    setups = [setup for setup in results.settings if _of_two(results, setup)]
     heads = [setup.partition("-natural")[0] for setup in setups]
     lines = [f"| method | {' | '.join(heads)} |", "| --- |" + " --- |" * len(heads)]
     for label in IN_ORDER:
-        cells = [board.find(setup, label) for setup in setups]
+        cells = [results.find(setup, label) for setup in setups]
         means = [cell.mean("positive_average_precision") for cell in cells if cell is not None]
         lines.append(f"| {label} | {' | '.join(f'{mean:.1f}' for mean in means)} |")
     return "\n".join(lines)
 
 
-def _of_two(board: Board, setup: str) -> bool:
-    cell = board.find(setup, "GCN")
+def _of_two(results: ExperimentResults, setup: str) -> bool:
+    cell = results.find(setup, "GCN")
     return cell is not None and "positive_average_precision" in cell.rows[0].outcome["metrics"]
 
 
-def _beyond(name: str) -> Board:
+def _beyond(name: str) -> ExperimentResults:
     return _all_beyond()[name]
 
 
 @cache
-def _all_beyond() -> dict[str, Board]:
-    return {board.name: board for board in boards_of(Store(HERE / "beyond.sqlite"))}
+def _all_beyond() -> dict[str, ExperimentResults]:
+    return {results.name: results for results in load_experiments(Store(HERE / "beyond.sqlite"))}
 
 
 def _beside(cell: Cell | None) -> str:

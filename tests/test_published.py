@@ -9,7 +9,7 @@ import torch
 
 from evengraph.core.store import Store
 from evengraph.experiment import Run, run
-from evengraph.report.store.boards import boards_of
+from evengraph.report.store.experiment_results import load_experiments
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 
@@ -20,8 +20,10 @@ def test_a_stored_result_comes_out_again(label, real_graph, tmp_path):
     # Rounding differs between machines and training magnifies it: means of three runs agree to
     # a few points, not to the digit.
     shutil.copy(RESULTS / "reproduce.sqlite", tmp_path)
-    board = next(b for b in boards_of(Store(tmp_path / "reproduce.sqlite")) if b.name == "table1")
-    cell = board.of_first_seeds().find("cora-step-3-0.1", label)
+    results = next(
+        b for b in load_experiments(Store(tmp_path / "reproduce.sqlite")) if b.name == "table1"
+    )
+    cell = results.with_paper_seeds().find("cora-step-3-0.1", label)
     job = cell.rows[0].job
     plan = Run(dataset="cora", method=job.method, method_fields=job.method_fields)
     again = run(plan, real_graph("cora"), torch.device("cpu"))

@@ -10,7 +10,7 @@ import pytest
 
 from evengraph.core.store import Store
 from evengraph.experiment.presets import _presets, preset_for
-from evengraph.report.store.boards import boards_of
+from evengraph.report.store.experiment_results import load_experiments
 from evengraph.report.store.tables import markdown, table_csv
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -43,8 +43,8 @@ def beyond(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def boards(store):
-    return {board.name: board for board in boards_of(store)}
+def experiments(store):
+    return {results.name: results for results in load_experiments(store)}
 
 
 def test_everything_was_run_and_says_where(store):
@@ -56,45 +56,45 @@ def test_everything_was_run_and_says_where(store):
     assert sum("H200" in row.environment["device"] for row in rows) == len(rows) - 2
 
 
-def test_every_place_has_its_seeds(boards):
+def test_every_place_has_its_seeds(experiments):
     for name, many in (("table1", 12), ("table2", 2)):
-        board = boards[name]
-        assert len(board.setups) == len(board.complete()) == many
-        assert len(board.labels) == 9
-        for cell in board.cells:
+        results = experiments[name]
+        assert len(results.settings) == len(results.complete_settings()) == many
+        assert len(results.labels) == 9
+        for cell in results.cells:
             twenty = cell.label in ("GCN", "LTE4G", "Uni-GNN")
             assert {row.job.seed for row in cell.rows} == (set(range(5, 25)) if twenty else PAPER)
     for name in ("table3", "figure2"):
-        assert {len(cell.rows) for cell in boards[name].cells} == {20}
-    assert len(boards["table3"].cells) == 4 * 10
-    assert len(boards["figure2"].cells) == 1 + 5 + 9 + 9 + 7
+        assert {len(cell.rows) for cell in experiments[name].cells} == {20}
+    assert len(experiments["table3"].cells) == 4 * 10
+    assert len(experiments["figure2"].cells) == 1 + 5 + 9 + 9 + 7
 
 
-def test_presets_are_what_validation_chose(boards):
+def test_presets_are_what_validation_chose(experiments):
     found = 0
-    for cell in (*boards["table1"].cells, *boards["table2"].cells):
+    for cell in (*experiments["table1"].cells, *experiments["table2"].cells):
         job = cell.rows[0].job
         if job.method == "unignn":
             asked = job.dataset, job.imbalance, job.imbalance_fields
-            assert preset_for(*asked, "unignn") == cell.chosen
+            assert preset_for(*asked, "unignn") == cell.selected
             found += 1
     assert found == 14 == sum(preset["method"] == "unignn" for preset in _presets())
 
 
 @pytest.mark.parametrize("name", ["table1", "table2", "table3", "figure2"])
-def test_the_pages_are_drawn_from_the_runs(boards, name):
+def test_the_pages_are_drawn_from_the_runs(experiments, name):
     folder = ROOT / "docs" / "results"
     pictures = sorted(path.stem for path in folder.glob(f"{name}-*.svg"))
     text = (folder / f"{name}.md").read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if not line.startswith("![")]
-    drawn = markdown(boards[name]).splitlines()
+    drawn = markdown(experiments[name]).splitlines()
     assert [line for line in lines if line] == [line for line in drawn if line]
     assert all(f"({picture}.svg)" in text for picture in pictures)
 
 
-def test_the_csv_file_is_drawn_from_the_runs(boards):
+def test_the_csv_file_is_drawn_from_the_runs(experiments):
     text = (ROOT / "docs" / "results" / "tables.csv").read_text(encoding="utf-8")
-    assert text == table_csv(boards.values())
+    assert text == table_csv(experiments.values())
 
 
 def test_the_front_page_has_its_tables(draw):
@@ -117,25 +117,25 @@ def test_the_page_on_the_public_split_has_its_tables(draw):
 
 
 def test_presets_of_iceberg_are_what_validation_chose(beyond):
-    (board,) = [board for board in boards_of(beyond) if board.name == "newer"]
-    cells = [cell for cell in board.cells if cell.label == "IceBerg"]
+    (results,) = [results for results in load_experiments(beyond) if results.name == "newer"]
+    cells = [cell for cell in results.cells if cell.label == "IceBerg"]
     for cell in cells:
         job = cell.rows[0].job
         found = preset_for(job.dataset, job.imbalance, job.imbalance_fields, "iceberg")
-        assert found == cell.chosen
+        assert found == cell.selected
     assert len(cells) == 14 == sum(preset["method"] == "iceberg" for preset in _presets())
 
 
 def test_neither_clusters_nor_margin_move_unreal(beyond):
     """What the page says of its settings: other clusters hardly matter, another margin never."""
-    (board,) = [board for board in boards_of(beyond) if board.name == "unreal"]
-    first, *_ = board.cells
+    (results,) = [results for results in load_experiments(beyond) if results.name == "unreal"]
+    first, *_ = results.cells
     own = first.by_seed("balanced_accuracy")
     for label, value, same in (("clusters", 500, 9), ("margin", 1.0, 10)):
-        (cell,) = [c for c in board.cells if c.label == label and c.value == value]
+        (cell,) = [c for c in results.cells if c.label == label and c.value == value]
         others = cell.by_seed("balanced_accuracy")
         assert sum(others[seed] == own[seed] for seed in own) == same
-    best = max(board.cells, key=lambda cell: cell.mean("balanced_accuracy"))
+    best = max(results.cells, key=lambda cell: cell.mean("balanced_accuracy"))
     assert best.mean("balanced_accuracy") == first.mean("balanced_accuracy")
 
 
@@ -147,24 +147,24 @@ def test_runs_beyond_the_paper_say_where_they_come_from(beyond):
 
 
 def test_everything_beyond_the_paper_was_run(beyond):
-    found = {board.name: board for board in boards_of(beyond)}
+    found = {results.name: results for results in load_experiments(beyond)}
     sizes = {"newer": (14, 23), "publicstep": (3, 41), "publicraw": (3, 11), "natural": (4, 34)}
     assert set(found) == {*sizes, "unreal"}
     for name, (setups, labels) in sizes.items():
-        board = found[name]
-        assert (len(board.setups), len(board.labels)) == (setups, labels)
-        assert len(board.cells) == setups * labels
-        assert {len(cell.rows) for cell in board.cells} == {3 if name == "newer" else 10}
+        results = found[name]
+        assert (len(results.settings), len(results.labels)) == (setups, labels)
+        assert len(results.cells) == setups * labels
+        assert {len(cell.rows) for cell in results.cells} == {3 if name == "newer" else 10}
     assert {len(cell.rows) for cell in found["unreal"].cells} == {10}
 
 
 def test_the_pages_beyond_the_paper_are_drawn_from_the_runs(beyond):
     folder = ROOT / "docs" / "beyond"
-    found = boards_of(beyond)
-    for board in found:
-        text = (folder / f"{board.name}.md").read_text(encoding="utf-8")
+    found = load_experiments(beyond)
+    for results in found:
+        text = (folder / f"{results.name}.md").read_text(encoding="utf-8")
         lines = [line for line in text.splitlines() if line and not line.startswith("![")]
-        assert lines == [line for line in markdown(board).splitlines() if line]
+        assert lines == [line for line in markdown(results).splitlines() if line]
     assert (folder / "tables.csv").read_text(encoding="utf-8") == table_csv(found)
 
 

@@ -164,7 +164,7 @@ def test_a_flat_row_has_names_and_figures():
 # Files that are no store.
 
 
-def other_layout(path):
+def other_format(path):
     with closing(sqlite3.connect(path)) as base:
         base.execute("CREATE TABLE things (name)")
         base.execute(f"PRAGMA user_version = {SCHEMA + 1}")
@@ -185,15 +185,15 @@ def refused(path):
     return line
 
 
-def test_a_file_of_another_layout_is_refused(tmp_path):
-    other_layout(path := tmp_path / "other.sqlite")
-    assert f"layout {SCHEMA + 1}" in refused(path)
+def test_a_file_of_another_format_is_refused(tmp_path):
+    other_format(path := tmp_path / "other.sqlite")
+    assert f"format {SCHEMA + 1}" in refused(path)
     with closing(sqlite3.connect(path)) as base:
         assert base.execute("SELECT name FROM sqlite_master").fetchall() == [("things",)]
 
 
-def test_a_file_of_another_layout_is_left_as_it_was(tmp_path):
-    other_layout(path := tmp_path / "other.sqlite")
+def test_a_file_of_another_format_is_left_as_it_was(tmp_path):
+    other_format(path := tmp_path / "other.sqlite")
     before = path.read_bytes()
     refused(path)
     assert path.read_bytes() == before
@@ -210,7 +210,7 @@ def test_another_programs_base_is_refused_and_left_as_it_was(tmp_path):
 def test_a_text_file_is_refused_and_left_as_it_was(text, tmp_path):
     path = tmp_path / "table.csv"
     path.write_text(text)
-    assert "no evengraph store" in refused(path)
+    assert "not an evengraph store" in refused(path)
     assert path.read_text() == text
     assert list(tmp_path.iterdir()) == [path]
 
@@ -469,9 +469,9 @@ def test_forget_drops_rows_of_a_status_and_their_jobs_are_open_again(store):
 
 def test_who_reads_leaves_no_trace(tmp_path):
     path = tmp_path / "store.sqlite"
-    Store(path).keep_board("one", {"cells": []})
+    Store(path).save_experiment("one", {"cells": []})
     before = path.read_bytes()
     assert Store(path).rows() == []
-    assert Store(path).boards() == {"one": {"cells": []}}
+    assert Store(path).experiments() == {"one": {"cells": []}}
     assert path.read_bytes() == before
     assert [one.name for one in tmp_path.iterdir()] == [path.name]

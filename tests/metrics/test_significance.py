@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import ttest_1samp
+from scipy.stats import bootstrap, ttest_1samp
 
-from evengraph.metrics.significance import holm, t_test
+from evengraph.metrics.significance import bootstrap_interval, holm, mean_ranks, t_test
 
 chances = st.lists(st.floats(0, 1), max_size=6)
 VALUES = st.lists(st.floats(-50, 50), min_size=2, max_size=8).filter(lambda v: np.std(v) > 1e-3)
@@ -115,3 +115,51 @@ def test_holm_of_one_and_of_none():
 
 def test_holm_by_hand():
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+
+
+SAMPLES = [np.random.default_rng(size).normal(70, 1.5, size).tolist() for size in (2, 3, 5, 20, 60)]
+
+
+@pytest.mark.parametrize("values", SAMPLES, ids=len)
+@pytest.mark.parametrize("level", [0.5, 0.95])
+def test_the_interval_is_that_of_scipy(values, level):
+    draw = {"n_resamples": 10_000, "confidence_level": level, "method": "percentile"}
+    wanted = bootstrap((values,), np.mean, **draw, rng=np.random.default_rng(0))
+    assert bootstrap_interval(values, level) == pytest.approx(wanted.confidence_interval)
+
+
+@given(st.lists(st.floats(0, 100), min_size=2, max_size=8))
+def test_the_interval_holds_the_mean_and_stays_inside_the_values(values):
+    low, high = bootstrap_interval(values)
+    assert min(values) - 1e-9 <= low <= fmean(values) + 1e-9
+    assert fmean(values) - 1e-9 <= high <= max(values) + 1e-9
+    assert bootstrap_interval(values) == (low, high)
+
+
+def test_the_interval_leaves_the_random_state_alone(random_state):
+    before = random_state()
+    bootstrap_interval(SAMPLES[0])
+    assert random_state() == before
+
+
+@pytest.mark.parametrize("values", [[], [70.0]])
+def test_a_single_value_has_no_interval(values):
+    assert bootstrap_interval(values) is None
+
+
+def test_equal_values_have_an_interval_of_no_width():
+    assert bootstrap_interval([70.5] * 4) == (70.5, 70.5)
+
+
+@given(st.lists(st.lists(st.integers(60, 64), min_size=3, max_size=3), min_size=1, max_size=4))
+def test_ranks_against_counting(rows):
+    names = ["one", "two", "three"]
+    ranks = mean_ranks({name: [row[n] for row in rows] for n, name in enumerate(names)})
+    for n, name in enumerate(names):
+        counts = [1 + sum(v > row[n] for v in row) + (row.count(row[n]) - 1) / 2 for row in rows]
+        assert ranks[name] == pytest.approx(fmean(counts))
+
+
+@pytest.mark.parametrize("values", [{}, {"one": [], "two": []}])
+def test_without_values_there_are_no_ranks(values):
+    assert mean_ranks(values) == {}

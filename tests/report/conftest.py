@@ -14,7 +14,7 @@ from made_up import fill
 
 from evengraph.core.store import Store
 from evengraph.metrics import METRICS
-from evengraph.report.store.boards import Board, boards_of
+from evengraph.report.store.experiment_results import ExperimentResults, load_experiments
 
 VOID = {"meta", "link", "br", "col", "input"}
 
@@ -233,15 +233,15 @@ def store(filled, tmp_path) -> Store:
 
 
 @pytest.fixture(scope="session")
-def boards(filled) -> list[Board]:
-    """Its boards: a comparison, an ablation, curves."""
-    return boards_of(filled)
+def experiments(filled) -> list[ExperimentResults]:
+    """Its experiments: a comparison, an ablation, curves."""
+    return load_experiments(filled)
 
 
 @pytest.fixture(scope="session")
-def comparison(boards) -> Board:
+def comparison(experiments) -> ExperimentResults:
     """Four methods in three set-ups."""
-    return boards[0]
+    return experiments[0]
 
 
 @pytest.fixture(scope="session")

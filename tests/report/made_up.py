@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import Any
 
 from evengraph.core.store import Job, Row, Store
-from evengraph.report.store.boards import Board, Cell
+from evengraph.report.store.experiment_results import Cell, ExperimentResults
 
 STEP, TAIL, PUBMED = "cora-step-3-0.1", "cora-longtail-0.01", "pubmed-step-1-0.1"
 SETUPS = {
@@ -16,6 +16,7 @@ SETUPS = {
 }
 FEW, MANY = range(5, 8), range(5, 25)
 CENTRES = {"GCN": 61.0, "Re-weight": 66.0, "LTE4G": 69.0, "Uni-GNN": 74.0}
+ROLES = {"GCN": "baseline", "Uni-GNN": "highlight"}
 CHOSEN = {"alpha": 2, "clusters_per_class": 20}
 PUBLISHED = {
     (STEP, "GCN"): 60.25,
@@ -60,7 +61,7 @@ def outcome(value: float, classes: int, **changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def keep_cell(
+def save_cell(
     store: Store,
     setup: str,
     label: str,
@@ -72,7 +73,7 @@ def keep_cell(
     paper: dict[str, Any] | None = None,
     **changes: Any,
 ) -> dict[str, Any]:
-    """Add a row for each seed; returns the cell as a board names it."""
+    """Add a row for each seed; returns the cell as a results names it."""
     dataset, imbalance, fields = SETUPS[setup]
     keys = []
     for seed, figure in values.items():
@@ -102,15 +103,16 @@ def keep_cell(
         "chosen": chosen or {},
         "keys": keys,
         "paper": paper,
+        "role": ROLES.get(label, ""),
     }
 
 
-def keep_board(
+def save_experiment(
     store: Store, name: str, draws: str, cells: list[dict[str, Any]], **more: Any
 ) -> None:
-    """Write a board of the seeds 5, 6 and 7."""
+    """Write a results of the seeds 5, 6 and 7."""
     content = {"title": name.capitalize(), "draws": draws, "seeds": list(FEW), "cells": cells}
-    store.keep_board(name, content | more)
+    store.save_experiment(name, content | more)
 
 
 def node_map(nodes: int = 60, classes: int = 7, clusters: int | None = 14) -> dict[str, Any]:
@@ -143,7 +145,7 @@ def comparison_cells(store: Store) -> list[dict[str, Any]]:
                 continue
             paper = PUBLISHED.get((setup, label))
             cells.append(
-                keep_cell(
+                save_cell(
                     store,
                     setup,
                     label,
@@ -166,13 +168,13 @@ def ablation_cells(store: Store) -> list[dict[str, Any]]:
                 values = {seed: value + noise[seed] for seed, value in values.items()}
             given = None if paper is None else published(paper + fall)
             chosen = CHOSEN if label == "Uni-GNN" else None
-            cells.append(keep_cell(store, setup, label, values, chosen=chosen, paper=given))
+            cells.append(save_cell(store, setup, label, values, chosen=chosen, paper=given))
     return cells
 
 
 def sensitivity_cells(store: Store) -> list[dict[str, Any]]:
     """The chosen settings, and two curves; the last place of the second has a single seed."""
-    cells = [keep_cell(store, STEP, "Uni-GNN", figures_of(STEP, "Uni-GNN"), chosen=CHOSEN)]
+    cells = [save_cell(store, STEP, "Uni-GNN", figures_of(STEP, "Uni-GNN"), chosen=CHOSEN)]
     for label, field, values in (
         ("alpha", "alpha", (1, 2, 3)),
         ("K", "clusters_per_class", (3, 10, 20, 50)),
@@ -180,7 +182,7 @@ def sensitivity_cells(store: Store) -> list[dict[str, Any]]:
         for place, value in enumerate(values):
             seeds = [5] if value == 50 else FEW
             figures = spread(70.0 + place, seeds, f"{label}{value}")
-            cells.append(keep_cell(store, STEP, label, figures, varies=field, value=value))
+            cells.append(save_cell(store, STEP, label, figures, varies=field, value=value))
     return cells
 
 
@@ -196,28 +198,33 @@ def fill(store: Store) -> Store:
 def _fill(store: Store) -> None:
     cells = comparison_cells(store)
     mapped = next(c["keys"][0] for c in cells if (c["setup"], c["label"]) == (STEP, "Uni-GNN"))
-    store.keep_map(mapped, node_map())
-    keep_board(store, "comparison", "comparison", cells, map=mapped)
-    keep_board(store, "ablation", "ablation", ablation_cells(store))
-    keep_board(store, "sensitivity", "sensitivity", sensitivity_cells(store))
+    store.save_tsne(mapped, node_map())
+    save_experiment(store, "comparison", "comparison", cells, map=mapped)
+    save_experiment(store, "ablation", "ablation", ablation_cells(store))
+    save_experiment(store, "sensitivity", "sensitivity", sensitivity_cells(store))
 
 
-def make_board(values: dict[tuple[str, str], dict[int, float]], **changes: Any) -> Board:
+def make_results(
+    values: dict[tuple[str, str], dict[int, float]], **changes: Any
+) -> ExperimentResults:
     """A comparison without any store, from the figures of each seed by set-up and label.
 
-    A set-up is of the graph that its name begins with; changes are those of the board, or of all
+    A set-up is of the graph that its name begins with; changes are those of the results, or of all
     its cells.
     """
     cells = []
     for (setup, label), figures in values.items():
-        given = {"chosen": {}, "paper": None, "varies": None, "value": None}
+        given = {"selected": {}, "paper": None, "varies": None, "value": None}
         given |= {name: value for name, value in changes.items() if name in given}
         rows = [_row(setup, label, seed, figure) for seed, figure in figures.items()]
         dataset = setup.partition("-")[0]
-        cells.append(Cell(setup=setup, dataset=dataset, label=label, rows=rows, **given))
-    plain = {"name": "made-up", "title": "Made up", "draws": "comparison", "seeds": list(FEW)}
+        role = ROLES.get(label, "")
+        cells.append(
+            Cell(setting=setup, dataset=dataset, label=label, rows=rows, role=role, **given)
+        )
+    plain = {"name": "made-up", "title": "Made up", "kind": "comparison", "seeds": list(FEW)}
     plain |= {name: value for name, value in changes.items() if name in plain}
-    return Board(**plain, cells=cells)
+    return ExperimentResults(**plain, cells=cells)
 
 
 def _row(setup: str, label: str, seed: int, figure: float) -> Row:

@@ -21,22 +21,22 @@ PAPER, GAP, MACRO = 4, 5, 6  # columns
 
 
 @pytest.fixture(scope="module")
-def folder(boards, tmp_path_factory):
+def folder(experiments, tmp_path_factory):
     """The page; one with a lot in it; and one with very long names."""
     folder = tmp_path_factory.mktemp("pages")
-    write_overview(boards, folder / "index.html")
-    write_overview(named(boards, "a rather long name of "), folder / "many.html")
-    write_overview(named(boards, LONG), folder / "long.html")
+    write_overview(experiments, folder / "index.html")
+    write_overview(named(experiments, "a rather long name of "), folder / "many.html")
+    write_overview(named(experiments, LONG), folder / "long.html")
     return folder
 
 
-def named(boards, word):
-    """The boards with more set-ups, and this word before every name."""
-    more = [replace(c, setup=f"{c.setup}-{n}") for n in range(4) for c in boards[0].cells]
-    more = [replace(c, setup=f"{word}{c.setup}", label=f"{word}{c.label}") for c in more]
-    curves = [replace(c, label=f"{word}{c.label}") for c in boards[2].cells]
-    first = replace(boards[0], cells=more, title=f"{word}{boards[0].title}")
-    return [first, replace(boards[2], cells=curves), boards[1]]
+def named(experiments, word):
+    """The experiments with more set-ups, and this word before every name."""
+    more = [replace(c, setting=f"{c.setting}-{n}") for n in range(4) for c in experiments[0].cells]
+    more = [replace(c, setting=f"{word}{c.setting}", label=f"{word}{c.label}") for c in more]
+    curves = [replace(c, label=f"{word}{c.label}") for c in experiments[2].cells]
+    first = replace(experiments[0], cells=more, title=f"{word}{experiments[0].title}")
+    return [first, replace(experiments[2], cells=curves), experiments[1]]
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def page(browser, folder):
 
 def column(page, place):
     """The values of a column from top to bottom; none where there is no number."""
-    found = f"{ROWS}.map((row) => row.cells[{place}].dataset.value ?? null)"
+    found = f"{ROWS}.tsne((row) => row.cells[{place}].dataset.value ?? null)"
     return [None if value is None else float(value) for value in page.value(found)]
 
 
@@ -64,7 +64,7 @@ def click(page, place):
 
 def names(page):
     """Experiment, graph and method of the rows that one sees."""
-    found = f"{SHOWN}.map((row) => Object.values(row.dataset))"
+    found = f"{SHOWN}.tsne((row) => Object.values(row.dataset))"
     return [tuple(row) for row in page.value(found)]
 
 
@@ -106,11 +106,11 @@ def test_two_clicks_sort_numbers_both_ways_with_empty_cells_last(page, place):
     click(page, place)
     assert column(page, place) == sorted(known) + empty
     states = 'document.querySelectorAll("#all th[aria-sort]")'
-    assert page.value(f"[...{states}].map((one) => one.ariaSort)") == ["ascending"]
+    assert page.value(f"[...{states}].tsne((one) => one.ariaSort)") == ["ascending"]
 
 
 def test_words_are_sorted_from_a_to_z_first(page):
-    words = f"{ROWS}.map((row) => row.cells[1].textContent)"
+    words = f"{ROWS}.tsne((row) => row.cells[1].textContent)"
     before = page.value(words)
     click(page, 1)
     wanted = page.value(f'{words}.sort((a, b) => a.localeCompare(b, "en", {{ numeric: true }}))')
@@ -133,8 +133,8 @@ def test_keys_sort_too(page):
     assert column(page, 2) == sorted(column(page, 2), reverse=True)
 
 
-def test_choices_narrow_the_table(page, boards):
-    cells = [(b.title, c.dataset, c.label) for b in boards for c in b.cells]
+def test_choices_narrow_the_table(page, experiments):
+    cells = [(b.title, c.dataset, c.label) for b in experiments for c in b.cells]
     assert names(page) == cells
     assert count(page) == "25 lines"
     choose(page, "experiment", "Ablation")
@@ -150,8 +150,8 @@ def test_choices_narrow_the_table(page, boards):
     assert count(page) == "25 lines"
 
 
-def test_words_narrow_the_table_whatever_their_case(page, boards):
-    cells = [(b.title, c.dataset, c.label, c.setup) for b in boards for c in b.cells]
+def test_words_narrow_the_table_whatever_their_case(page, experiments):
+    cells = [(b.title, c.dataset, c.label, c.setting) for b in experiments for c in b.cells]
     page.point("document.querySelector('input[type=search]')", click=True)
     page.write("LONGtail uni-gnn")
     assert names(page) == [one[:3] for one in cells if "longtail" in one[3] and one[2] == "Uni-GNN"]
@@ -167,12 +167,12 @@ def test_a_narrowed_table_can_be_sorted(page):
     before = names(page)
     click(page, 2)
     assert sorted(names(page)) == sorted(before)
-    values = f"{SHOWN}.map((row) => Number(row.cells[2].dataset.value))"
+    values = f"{SHOWN}.tsne((row) => Number(row.cells[2].dataset.value))"
     assert page.value(values) == sorted(page.value(values), reverse=True)
 
 
-def test_pointing_at_a_method_marks_it_everywhere(page, boards):
-    marked = '[...document.querySelectorAll(".marked")].map((one) => one.dataset.method)'
+def test_pointing_at_a_method_marks_it_everywhere(page, experiments):
+    marked = '[...document.querySelectorAll(".marked")].tsne((one) => one.dataset.method)'
     assert page.value(marked) == []
     page.point('document.querySelector("[data-method=GCN]")')
     assert page.value(marked) == ["GCN"] * 3
@@ -185,13 +185,13 @@ def test_pointing_at_a_method_marks_it_everywhere(page, boards):
 
 
 def test_a_button_colours_the_map_by_cluster(page):
-    dots = 'document.querySelectorAll(".map circle")'
-    fill = f"[...{dots}].map((dot) => getComputedStyle(dot).fill)"
+    dots = 'document.querySelectorAll(".tsne circle")'
+    fill = f"[...{dots}].tsne((dot) => getComputedStyle(dot).fill)"
     by_class = page.value(fill)
     assert len(set(by_class)) == 7
     page.point("document.querySelectorAll('.switch button')[1]", click=True)
     assert len(set(page.value(fill))) == 10
-    pressed = "[...document.querySelectorAll('.switch button')].map((one) => one.ariaPressed)"
+    pressed = "[...document.querySelectorAll('.switch button')].tsne((one) => one.ariaPressed)"
     assert page.value(pressed) == ["false", "true"]
     page.point("document.querySelectorAll('.switch button')[0]", click=True)
     assert page.value(fill) == by_class
@@ -237,7 +237,7 @@ def test_on_paper_everything_is_there_and_light(browser, folder):
     assert browser.value("document.querySelector('.filters').offsetHeight") == 0
     box = "document.querySelector('.tall')"
     assert browser.value(f"{box}.scrollHeight === {box}.clientHeight")
-    folded = "[...document.querySelectorAll('details table')].map((one) => one.offsetHeight > 0)"
+    folded = "[...document.querySelectorAll('details table')].tsne((one) => one.offsetHeight > 0)"
     assert set(browser.value(folded)) == {True}
     pages = browser.paper()
     assert pages.startswith(b"%PDF")
@@ -248,14 +248,14 @@ def test_nothing_is_cut_off_on_paper(browser, folder):
     browser.open(folder / "index.html", width=688)  # A4 between its margins
     browser.look(medium="print")
     boxes = "[document.documentElement, ...document.querySelectorAll('.scroll')]"
-    assert set(browser.value(f"{boxes}.map((one) => one.scrollWidth - one.clientWidth)")) == {0}
+    assert set(browser.value(f"{boxes}.tsne((one) => one.scrollWidth - one.clientWidth)")) == {0}
 
 
 def test_without_its_script_everything_can_be_read(browser, folder):
     browser.send("Emulation.setScriptExecutionDisabled", value=True)
     try:
         browser.open(folder / "index.html")
-        assert len(browser.value(f"{SHOWN}.map((row) => row.textContent)")) == 25
+        assert len(browser.value(f"{SHOWN}.tsne((row) => row.textContent)")) == 25
         assert browser.complaints == []
     finally:
         browser.send("Emulation.setScriptExecutionDisabled", value=False)
@@ -275,7 +275,7 @@ def test_no_barrier_is_found(browser, folder, width, dark):
     faults = browser.value(
         """axe.run(document, { resultTypes: ["violations"] }).then((found) => found.violations
           .filter((one) => ["serious", "critical"].includes(one.impact))
-          .map((one) => [one.id, one.nodes.length, one.nodes[0].html]))"""
+          .tsne((one) => [one.id, one.nodes.length, one.nodes[0].html]))"""
     )
     assert faults == []
     assert browser.value("axe.run(document).then((found) => found.passes.length)") > 10

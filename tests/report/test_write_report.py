@@ -5,12 +5,12 @@ import sys
 from contextlib import closing
 
 import pytest
-from made_up import FEW, STEP, keep_board, keep_cell, spread
+from made_up import FEW, STEP, save_cell, save_experiment, spread
 
 from evengraph.cli import main
 from evengraph.cli.reproducing import write_report
 from evengraph.core.store import Store
-from evengraph.report.store.boards import boards_of
+from evengraph.report.store.experiment_results import load_experiments
 from evengraph.report.store.figures import figures
 from evengraph.report.store.overview import render_overview
 from evengraph.report.store.tables import latex, markdown, table_csv
@@ -27,29 +27,29 @@ FIGURES = [
 def test_every_file_is_told_and_there(written):
     folder = written["index.html"].parent
     wanted = {f"{name}.{kind}" for name in FIGURES for kind in ("svg", "png")}
-    boards = ("comparison", "ablation", "sensitivity")
-    wanted |= {f"{name}.{kind}" for name in boards for kind in ("md", "tex")}
+    experiments = ("comparison", "ablation", "sensitivity")
+    wanted |= {f"{name}.{kind}" for name in experiments for kind in ("md", "tex")}
     wanted |= {"tables.csv", "index.html"}
     assert set(written) == {path.name for path in folder.iterdir()} == wanted
     assert all(path.stat().st_size > 50 for path in written.values())
 
 
-def test_files_hold_what_the_functions_give(written, boards):
+def test_files_hold_what_the_functions_give(written, experiments):
     def text(name):
         return written[name].read_text(encoding="utf-8")
 
-    for board in boards:
-        pictures = [name for name, _ in figures(board)]
-        assert text(f"{board.name}.md") == markdown(board, pictures)
-        assert text(f"{board.name}.tex") == latex(board)
-    assert text("tables.csv") == table_csv(boards)
-    assert text("index.html") == render_overview(boards)
+    for results in experiments:
+        pictures = [name for name, _ in figures(results)]
+        assert text(f"{results.name}.md") == markdown(results, pictures)
+        assert text(f"{results.name}.tex") == latex(results)
+    assert text("tables.csv") == table_csv(experiments)
+    assert text("index.html") == render_overview(experiments)
 
 
 def test_boards_without_runs_are_passed_over(store, tmp_path):
     with closing(sqlite3.connect(store.path)) as base, base:
         base.execute("DELETE FROM runs WHERE method_fields NOT LIKE '%alpha\": 1%'")
-    assert [len(board.cells) for board in boards_of(store)] == [0, 0, 1]
+    assert [len(results.cells) for results in load_experiments(store)] == [0, 0, 1]
     names = {path.name for path in write_report(store, tmp_path / "report")}
     assert {"sensitivity.md", "sensitivity-sensitivity.svg", "index.html"} <= names
     assert not {name for name in names if name.startswith(("comparison", "ablation"))}
@@ -63,15 +63,15 @@ def test_a_store_without_an_experiment_is_refused(tmp_path):
 
 def test_a_quick_ablation_is_written(tmp_path):
     store = Store(tmp_path / "store.sqlite")
-    cells = [keep_cell(store, STEP, label, spread(70.0, FEW, label)) for label in ("one", "two")]
-    keep_board(store, "quick", "ablation", cells)
+    cells = [save_cell(store, STEP, label, spread(70.0, FEW, label)) for label in ("one", "two")]
+    save_experiment(store, "quick", "ablation", cells)
     write_report(store, tmp_path / "report")
 
 
 def test_the_command_tells_what_it_wrote(tmp_path, capsys):
     store = Store(tmp_path / "store.sqlite")
-    cells = [keep_cell(store, STEP, "alpha", {5: 70.0}, varies="alpha", value=1)]
-    keep_board(store, "curve", "sensitivity", cells)
+    cells = [save_cell(store, STEP, "alpha", {5: 70.0}, varies="alpha", value=1)]
+    save_experiment(store, "curve", "sensitivity", cells)
     with pytest.raises(SystemExit) as stop:
         main(["report", str(store.path), "--out", str(tmp_path / "report")])
     assert stop.value.code == 0

@@ -256,24 +256,24 @@ def export(rows: Sequence[Row], path: Path) -> None:
 
 def write_report(store: Store, folder: Path) -> list[Path]:
     """Every table and figure of a store."""
-    from evengraph.report.store.boards import boards_of
+    from evengraph.report.store.experiment_results import load_experiments
     from evengraph.report.store.figures import figures, save
     from evengraph.report.store.overview import write_overview
     from evengraph.report.store.tables import latex, markdown, table_csv
 
-    boards = [board for board in boards_of(store) if board.cells]
-    if not boards:
+    experiments = [results for results in load_experiments(store) if results.cells]
+    if not experiments:
         raise ValueError(f"{store.path} holds no finished experiment; see: evengraph reproduce.")
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for board in boards:
+    for results in experiments:
         pictures = []
-        for name, figure in figures(board):
+        for name, figure in figures(results):
             written += save(figure, folder / name)
             pictures.append(name)
-        for kind, text in (("md", markdown(board, pictures)), ("tex", latex(board))):
-            write_whole(text.encode(), folder / f"{board.name}.{kind}")
-            written.append(folder / f"{board.name}.{kind}")
-    write_whole(table_csv(boards).encode(), folder / "tables.csv")
-    write_overview(boards, folder / "index.html")
+        for kind, text in (("md", markdown(results, pictures)), ("tex", latex(results))):
+            write_whole(text.encode(), folder / f"{results.name}.{kind}")
+            written.append(folder / f"{results.name}.{kind}")
+    write_whole(table_csv(experiments).encode(), folder / "tables.csv")
+    write_overview(experiments, folder / "index.html")
     return [*written, folder / "tables.csv", folder / "index.html"]

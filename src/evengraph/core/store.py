@@ -1,4 +1,4 @@
-"""Store: one SQLite file with a row for every run, written the moment the run ends."""
+"""Store of runs: one SQLite file with a row per run, written as soon as the run ends."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import socket
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from time import time
 from typing import Any, Literal
 
 SCHEMA = 1
-STALE = 24 * 3600.0  # seconds after which a run that another machine took may be taken over
+STALE = 24 * 3600.0  # seconds after which a job claimed on another machine may be claimed again
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS runs (
@@ -52,7 +52,7 @@ CREATE TABLE IF NOT EXISTS claims (
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One run, as everything that defines it; all fields are spelt out, defaults too."""
+    """Everything that defines a run; all parameters are listed, defaults included."""
 
     dataset: str
     imbalance: str
@@ -63,17 +63,17 @@ class Job:
 
     @property
     def key(self) -> str:
-        """The same for equal jobs, another for any difference."""
-        parts = [self.dataset, self.imbalance, _sorted(_whole(self.imbalance_fields))]
-        parts += [self.method, _sorted(_whole(self.method_fields)), str(self.seed)]
+        """Hash of the job: equal for equal jobs only."""
+        parts = [self.dataset, self.imbalance, _sorted(_normalize(self.imbalance_fields))]
+        parts += [self.method, _sorted(_normalize(self.method_fields)), str(self.seed)]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:20]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A job that has ended: what came out, or why nothing did.
+    """A finished job with its outcome, or the reason why it failed.
 
-    `outcome` holds what a Record does, without the history of its epochs.
+    `outcome` holds the fields of a Record without the history of its epochs.
     """
 
     job: Job
@@ -85,16 +85,13 @@ class Row:
 
     @property
     def done(self) -> bool:
-        """Whether there is an outcome."""
+        """Whether the run succeeded."""
         return self.status == "done"
 
     def flat(self) -> dict[str, Any]:
-        """One line of a table: names and figures without anything nested but class by class."""
-        job, metrics = self.job, dict(self.outcome.get("metrics", {}))
-        plain = {
-            name: self.outcome.get(name)
-            for name in ("validation", "best_epoch", "epochs", "seconds", "memory")
-        }
+        """One line of a table: names and scalar values, without per-class results."""
+        job = self.job
+        names = ("validation", "best_epoch", "epochs", "seconds", "memory")
         return {
             "dataset": job.dataset,
             "imbalance": job.imbalance,
@@ -104,8 +101,8 @@ class Row:
             "seed": job.seed,
             "status": self.status,
             "reason": self.reason,
-            **metrics,
-            **plain,
+            **self.outcome.get("metrics", {}),
+            **{name: self.outcome.get(name) for name in names},
             "commit": self.environment.get("commit"),
             "device": self.environment.get("device"),
             "created": self.created,
@@ -114,12 +111,12 @@ class Row:
 
 
 class Store:
-    """Rows of runs in one file. Several processes may write at once.
+    """Runs and experiments in one SQLite file. Several processes may write at the same time.
 
-    The file is in SQLite's write-ahead mode: a process that is killed leaves whole rows or none.
+    The file is in write-ahead mode: killing a process never leaves a partial row.
 
     Args:
-        path: The file; it is made if there is none.
+        path: Path of the file, created if it does not exist.
     """
 
     def __init__(self, path: Path) -> None:
@@ -129,18 +126,18 @@ class Store:
         except OSError as error:
             raise ValueError(f"Cannot open {self.path}: {error.strerror}.") from None
         with self._open(check=True) as base:
-            if base.execute("PRAGMA user_version").fetchone() == (0,):  # who reads leaves no trace
+            if base.execute("PRAGMA user_version").fetchone() == (0,):  # reading does not write
                 base.executescript(TABLES)
                 base.execute(f"PRAGMA user_version = {SCHEMA}")
 
     @contextmanager
     def _open(self, *, check: bool = False) -> Iterator[sqlite3.Connection]:
-        """A connection for one transaction; processes that fork do not share any."""
+        """Open a connection for one transaction; forked processes never share one."""
         try:
             base = sqlite3.connect(self.path, timeout=60)
             try:
                 if check:
-                    self._refuse_others(base)  # before anything is changed in the file
+                    self._check_version(base)  # before anything is written
                 base.execute("PRAGMA journal_mode = WAL")
                 base.execute("PRAGMA synchronous = NORMAL")
                 with base:
@@ -150,22 +147,22 @@ class Store:
         except sqlite3.OperationalError as error:
             raise ValueError(f"Cannot open or write {self.path}: {error}.") from None
         except sqlite3.DatabaseError as error:
-            raise ValueError(f"{self.path} is no evengraph store: {error}.") from None
+            raise ValueError(f"{self.path} is not an evengraph store: {error}.") from None
 
-    def _refuse_others(self, base: sqlite3.Connection) -> None:
-        """Say of a file that is not ours, or not of this version, that it is not."""
+    def _check_version(self, base: sqlite3.Connection) -> None:
+        """Raise if the file is not a store, or one of another version."""
         (version,) = base.execute("PRAGMA user_version").fetchone()
         (tables,) = base.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if version == 0 and tables:
-            raise ValueError(f"{self.path} is no evengraph store but another program's file.")
+            raise ValueError(f"{self.path} is not an evengraph store but another SQLite file.")
         if version not in (0, SCHEMA):
             raise ValueError(
                 f"{self.path} was written by another version of evengraph "
-                f"(layout {version}, this one reads {SCHEMA}); take another file."
+                f"(format {version}, this version reads {SCHEMA})."
             )
 
     def add(self, row: Row) -> None:
-        """Write a row; it replaces one of the same job, as a second try does."""
+        """Write a row, replacing that of an earlier attempt at the same job."""
         job = row.job
         values = (
             job.key,
@@ -186,130 +183,121 @@ class Store:
             base.execute(f"INSERT OR REPLACE INTO runs VALUES ({marks})", values)
             base.execute("DELETE FROM claims WHERE key = ?", (job.key,))
 
-    def rows(self, **wanted: Any) -> list[Row]:
-        """All rows, or those with these values of `dataset`, `method`, `status` and so on."""
-        names = [name for name, value in wanted.items() if value is not None]
+    def rows(self, **filters: Any) -> list[Row]:
+        """Read all rows, or those with these values of `dataset`, `method`, `status` and so on."""
+        names = [name for name, value in filters.items() if value is not None]
         condition = " AND ".join(f"{name} = ?" for name in names)
         text = "SELECT * FROM runs" + (f" WHERE {condition}" if names else "") + " ORDER BY rowid"
         with self._open() as base:
             base.row_factory = sqlite3.Row
-            found = base.execute(text, [wanted[name] for name in names]).fetchall()
-        return [_row(one) for one in found]
+            rows = base.execute(text, [filters[name] for name in names]).fetchall()
+        return [_row(row) for row in rows]
 
-    # Boards: how rows make up the tables and curves of an experiment.
+    # Experiments: how rows make up tables and curves. In the file they are called boards and maps.
 
-    def keep_board(self, name: str, content: Mapping[str, Any]) -> None:
-        """Write what an experiment shows; it replaces what it showed before."""
+    def save_experiment(self, name: str, content: Mapping[str, Any]) -> None:
+        """Write the results of an experiment, replacing earlier ones."""
+        text = "INSERT INTO boards VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET content = ?"
         with self._open() as base:
-            values = (name, json.dumps(content))
-            text = "INSERT INTO boards VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET content = ?"
-            base.execute(text, (*values, values[1]))
+            base.execute(text, (name, json.dumps(content), json.dumps(content)))
 
-    def boards(self) -> dict[str, dict[str, Any]]:
-        """What every experiment shows, by its name."""
+    def experiments(self) -> dict[str, dict[str, Any]]:
+        """Read the results of every experiment, by its name."""
         with self._open() as base:
-            found = base.execute("SELECT name, content FROM boards ORDER BY rowid").fetchall()
-        return {name: json.loads(content) for name, content in found}
+            rows = base.execute("SELECT name, content FROM boards ORDER BY rowid").fetchall()
+        return {name: json.loads(content) for name, content in rows}
 
-    def keep_map(self, key: str, content: Mapping[str, Any]) -> None:
-        """Write where the nodes of a run lie in a plane."""
+    def save_tsne(self, key: str, content: Mapping[str, Any]) -> None:
+        """Write the t-SNE of the embeddings of a run."""
         with self._open() as base:
             base.execute("INSERT OR REPLACE INTO maps VALUES (?, ?)", (key, json.dumps(content)))
 
-    def map_of(self, key: str) -> dict[str, Any] | None:
-        """Where the nodes of a run lie in a plane, if that was kept."""
+    def tsne(self, key: str) -> dict[str, Any] | None:
+        """Read the t-SNE of the embeddings of a run, if one was saved."""
         with self._open() as base:
-            found = base.execute("SELECT content FROM maps WHERE key = ?", (key,)).fetchone()
-        return None if found is None else json.loads(found[0])
+            row = base.execute("SELECT content FROM maps WHERE key = ?", (key,)).fetchone()
+        return None if row is None else json.loads(row[0])
 
-    # Claims: who is at work on what, so that two processes do not do the same.
+    # Claims: which process works on which job, so that none is run twice.
 
     def claim(self, jobs: Iterable[Job]) -> list[Job]:
-        """Take jobs for this process; returns those that are open and no living process has."""
+        """Claim jobs for this process; returns those not done or claimed by a living process."""
         me, now = (socket.gethostname(), os.getpid()), time()
-        taken = []
+        claimed = []
         with self._open() as base:
             base.execute("BEGIN IMMEDIATE")
             for job in jobs:
                 if base.execute("SELECT 1 FROM runs WHERE key = ?", (job.key,)).fetchone():
                     continue
-                found = base.execute(
+                holder = base.execute(
                     "SELECT host, process, seen FROM claims WHERE key = ?", (job.key,)
                 ).fetchone()
-                if found is None or found[:2] == me or _dead(*found, now=now):
+                if holder is None or holder[:2] == me or _dead(*holder, now=now):
                     base.execute(
                         "INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?)", (job.key, *me, now)
                     )
-                    taken.append(job)
-        return taken
+                    claimed.append(job)
+        return claimed
 
     def release(self) -> None:
-        """Give back what this process has taken and not finished."""
+        """Drop the claims of this process on unfinished jobs."""
         with self._open() as base:
             me = socket.gethostname(), os.getpid()
             base.execute("DELETE FROM claims WHERE host = ? AND process = ?", me)
 
     def abandoned(self) -> set[str]:
-        """Keys of jobs that a process took and died over."""
-        with self._open() as base:
-            found = base.execute("SELECT key, host, process, seen FROM claims").fetchall()
-        return {key for key, *holder in found if _dead(*holder, now=time())}
+        """Keys of jobs claimed by processes that have died."""
+        return {key for key, dead in self._claims() if dead}
 
     def running(self) -> int:
-        """How many jobs living processes are at."""
+        """Number of jobs claimed by living processes."""
+        return sum(not dead for _, dead in self._claims())
+
+    def _claims(self) -> list[tuple[str, bool]]:
+        """Key of each claimed job, and whether the process that claimed it has died."""
         with self._open() as base:
-            found = base.execute("SELECT host, process, seen FROM claims").fetchall()
-        return sum(not _dead(*holder, now=time()) for holder in found)
+            rows = base.execute("SELECT key, host, process, seen FROM claims").fetchall()
+        return [(key, _dead(*holder, now=time())) for key, *holder in rows]
 
     def forget(self, status: str) -> int:
-        """Drop rows of a status, to try those jobs again; returns how many there were."""
+        """Delete the rows with a status so that those jobs run again; returns their number."""
         with self._open() as base:
             return base.execute("DELETE FROM runs WHERE status = ?", (status,)).rowcount
 
 
 def _dead(host: str, process: int, seen: float, *, now: float) -> bool:
-    """Whether the holder of a claim is gone."""
+    """Whether the process that made a claim has died."""
     if host != socket.gethostname():
         return now - seen > STALE
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return True
-    except PermissionError:  # another user's, and alive
+    except PermissionError:  # alive, of another user
         return False
-    try:  # dead, though nobody has asked after it yet
+    try:  # a zombie: dead, but not yet reaped by its parent
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
     except OSError:
         return False
 
 
-def _row(found: sqlite3.Row) -> Row:
-    job = Job(
-        dataset=found["dataset"],
-        imbalance=found["imbalance"],
-        imbalance_fields=json.loads(found["imbalance_fields"]),
-        method=found["method"],
-        method_fields=json.loads(found["method_fields"]),
-        seed=found["seed"],
-    )
-    return Row(
-        job=job,
-        status=found["status"],
-        reason=found["reason"],
-        outcome=json.loads(found["outcome"]),
-        environment=json.loads(found["environment"]),
-        created=found["created"],
-    )
+def _row(values: sqlite3.Row) -> Row:
+    columns: dict[str, Any] = dict(values)
+    for name in ("imbalance_fields", "method_fields", "outcome", "environment"):
+        columns[name] = json.loads(columns[name])
+    del columns["key"]
+    job = Job(**{column.name: columns.pop(column.name) for column in fields(Job)})
+    return Row(job=job, **columns)
 
 
-def _whole(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers without a fraction as whole ones: 1 and 1.0 mean the same."""
+def _normalize(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn integral floats into integers: 1 and 1.0 are the same parameter."""
     return {
         name: int(value) if isinstance(value, float) and value.is_integer() else value
-        for name, value in fields.items()
+        for name, value in params.items()
     }
 
 
-def _sorted(fields: Mapping[str, Any]) -> str:
-    """The same text for equal fields."""
-    return json.dumps(dict(fields), sort_keys=True)
+def _sorted(params: Mapping[str, Any]) -> str:
+    """JSON with sorted keys, equal for equal parameters."""
+    return json.dumps(dict(params), sort_keys=True)

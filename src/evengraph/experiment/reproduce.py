@@ -49,13 +49,13 @@ def reproduce(
                 sleep(WAIT)
         for spec in specs:
             job = Plan(spec, store.rows()).mapped()
-            wanted = job is not None and store.map_of(job.key) is None
+            wanted = job is not None and store.tsne(job.key) is None
             found = embed(job) if job is not None and wanted and embed is not None else None
             if job is not None and found is not None:
-                store.keep_map(job.key, found)
+                store.save_tsne(job.key, found)
     finally:
         for spec in specs:  # what there is can be drawn, also after Ctrl-C
-            store.keep_board(spec.name, board(spec, store))
+            store.save_experiment(spec.name, board(spec, store))
 
 
 def check(specs: Sequence[Spec], root: Path | None = None) -> None:
@@ -78,7 +78,7 @@ def board(spec: Spec, store: Store) -> dict[str, Any]:
         "title": spec.title,
         "draws": spec.draws,
         "seeds": list(spec.seeds),
-        "map": None if job is None or store.map_of(job.key) is None else job.key,
+        "map": None if job is None or store.tsne(job.key) is None else job.key,
         "cells": [_shown(cell, spec.draws) for cell in plan.cells()],
     }
 

@@ -1,21 +1,29 @@
-"""Whether a difference is more than noise, when many are looked at and splits share nodes."""
+"""Statistics over seeds and splits: intervals, paired tests, correction for many tests, ranks.
+
+Every command and page takes its intervals and p values from here.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 from typing import NamedTuple
 
+import numpy as np
+
+RESAMPLES = 10_000
+TOLERANCE = 1e-9  # values closer than this are equal up to rounding
+
 
 class Evidence(NamedTuple):
-    """What several values of a difference say about its mean.
+    """Result of testing whether the mean of several values is zero.
 
     Args:
-        mean: Of the values.
-        low: Lower end of the interval of the mean.
+        mean: Mean of the values.
+        low: Lower end of the confidence interval of the mean.
         high: Upper end.
-        p: Chance of a mean as far from zero if there were no difference.
+        p: Two-sided p value of a mean this far from zero.
     """
 
     mean: float
@@ -25,16 +33,18 @@ class Evidence(NamedTuple):
 
 
 def t_test(values: Sequence[float], *, overlap: float = 0.0, level: float = 0.95) -> Evidence:
-    """Student's interval and two-sided test of a mean, for splits that share nodes if need be.
+    """Student's t interval and two-sided test of a mean, corrected for overlapping splits.
 
-    Values from splits of one set of nodes are not independent, and the usual test finds too
-    much: the variance of their mean is not s²/n but about s²(1/n + overlap). NaN for a single
-    value. Values that are all the same have no spread to judge by: the test is then that of signs.
+    Values from splits of the same nodes are not independent, so the standard test finds too many
+    differences: the variance of their mean is about s²(1/n + overlap) instead of s²/n. The
+    interval and p value are NaN for a single value. Equal non-zero values have no variance to
+    test with; their p value is that of the sign test, 2 ** (1 - n).
 
     Args:
-        values: One for each split; the differences between two methods, say.
-        overlap: Test nodes over the other labelled nodes of a split; 0 is the usual test.
-        level: Of the interval.
+        values: One per split or seed, such as the differences between two methods.
+        overlap: Number of test nodes over the number of other labelled nodes of a split; 0 gives
+            the standard test.
+        level: Confidence level of the interval.
 
     Reference:
         Nadeau and Bengio, "Inference for the Generalization Error", Machine Learning 2003.
@@ -46,23 +56,57 @@ def t_test(values: Sequence[float], *, overlap: float = 0.0, level: float = 0.95
     mean, count = fmean(values), len(values)
     if count < 2 or not math.isfinite(mean):
         return Evidence(mean, math.nan, math.nan, math.nan)
-    if max(values) - min(values) < 1e-9:
-        p = 1.0 if abs(mean) < 1e-9 else 2.0 ** (1 - count)  # all on one side
+    if max(values) - min(values) < TOLERANCE:
+        p = 1.0 if abs(mean) < TOLERANCE else 2.0 ** (1 - count)
         return Evidence(mean, mean, mean, p)
-    from scipy.stats import t  # takes a while to import
+    from scipy.stats import t  # slow to import
 
+    # scipy's ttest_1samp is this test for overlap=0 only: it cannot be given a standard error
     error = stdev(values) * math.sqrt(1 / count + overlap)
-    reach = float(t.ppf((1 + level) / 2, count - 1)) * error
+    margin = float(t.ppf((1 + level) / 2, count - 1)) * error
     p = 2 * float(t.sf(abs(mean) / error, count - 1))
-    return Evidence(mean, mean - reach, mean + reach, p)
+    return Evidence(mean, mean - margin, mean + margin, p)
 
 
-def holm(values: Sequence[float]) -> list[float]:
-    """Holm's correction: the chance that any of so many differences is called one by luck."""
-    order = sorted(range(len(values)), key=lambda place: values[place])
-    corrected = [1.0] * len(values)
+def bootstrap_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float] | None:
+    """Percentile bootstrap interval of the mean; None for fewer than two values.
+
+    Equals scipy.stats.bootstrap with this seed, but written out: scipy renamed the argument for
+    the generator, and both versions are supported. The seed is fixed, so that the same values
+    always give the same interval.
+    """
+    if len(values) < 2:
+        return None
+    array = np.asarray(values, dtype=float)
+    drawn = np.random.default_rng(0).integers(len(array), size=(RESAMPLES, len(array)))
+    low, high = np.quantile(array[drawn].mean(axis=1), [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's step-down correction, in the order of the input.
+
+    Written out because scipy has none (its false_discovery_control bounds another error rate) and
+    statsmodels would be a dependency for five lines.
+    """
+    order = sorted(range(len(p_values)), key=lambda index: p_values[index])
+    corrected = [1.0] * len(p_values)
     largest = 0.0
-    for rank, place in enumerate(order):
-        largest = max(largest, min(values[place] * (len(values) - rank), 1.0))
-        corrected[place] = largest
+    for rank, index in enumerate(order):
+        largest = max(largest, min(p_values[index] * (len(p_values) - rank), 1.0))
+        corrected[index] = largest
     return corrected
+
+
+def mean_ranks(values: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """Mean rank of each method, 1 for the highest value; ties share their mean rank.
+
+    Args:
+        values: Name of each method to its values, one per setting, in the same order for all.
+    """
+    from scipy.stats import rankdata
+
+    table = np.asarray(list(values.values()), dtype=float)  # (methods, settings)
+    if not table.size:
+        return {}
+    return dict(zip(values, rankdata(-table, axis=0).mean(axis=1).tolist(), strict=True))

@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from evengraph.core.store import Job, Row
-from evengraph.report.store.boards import Board, Cell
-from evengraph.report.store.claims import claims, reached
+from evengraph.report.store.claims import check_claims, compare_with_paper
+from evengraph.report.store.experiment_results import Cell, ExperimentResults
 
 METRIC = "balanced_accuracy"
 
@@ -26,19 +26,19 @@ def cell(label, values, paper=None, setup="toy", chosen=None):
         for seed, value in enumerate(values, start=5)
     ]
     return Cell(
-        setup=setup,
+        setting=setup,
         dataset="toy",
         label=label,
         varies=None,
         value=None,
-        chosen=chosen or {},
+        selected=chosen or {},
         paper=None if paper is None else {METRIC: {"mean": paper, "std": 1.0}},
         rows=rows,
     )
 
 
-def board(*cells, draws="comparison"):
-    return Board(name="made", title="Made", draws=draws, seeds=[5, 6, 7], cells=cells)
+def results(*cells, draws="comparison"):
+    return ExperimentResults(name="made", title="Made", kind=draws, seeds=[5, 6, 7], cells=cells)
 
 
 @pytest.mark.parametrize(
@@ -46,34 +46,34 @@ def board(*cells, draws="comparison"):
     [
         (70.0, "reached"),
         (69.9, "reached"),
-        (70.1, "short, may be chance"),  # other seeds lie above
-        (73.1, "short"),  # beyond what any three seeds could give
+        (70.1, "below, within chance"),  # other seeds lie above
+        (73.1, "below"),  # beyond what any three seeds could give
     ],
 )
 def test_a_figure_of_the_paper_is_reached_on_its_own_seeds_or_not(paper, word):
     ours = cell("Ours", [69.0, 70.0, 71.0, 73.0, 73.0, 72.0, 71.0], paper, chosen={"alpha": 1})
-    (found,) = reached(board(ours), "Ours", [METRIC])
-    assert found.word == word
-    assert found.first == pytest.approx(70.0)
+    (found,) = compare_with_paper(results(ours), "Ours", [METRIC])
+    assert found.verdict == word
+    assert found.same_seeds == pytest.approx(70.0)
     assert found.mean == pytest.approx(71.2857, abs=1e-3)
     assert found.low < found.mean < found.high
     assert found.seeds == 7
 
 
 def test_a_mean_is_compared_as_the_paper_prints_it():
-    (found,) = reached(board(cell("Ours", [69.96] * 3, 70.0)), "Ours", [METRIC])
-    assert found.word == "reached"
+    (found,) = compare_with_paper(results(cell("Ours", [69.96] * 3, 70.0)), "Ours", [METRIC])
+    assert found.verdict == "reached"
 
 
 def test_the_chance_is_that_of_as_few_seeds_as_the_paper_has():
     half = cell("Ours", [0.0, 0.0, 0.0, 100.0, 100.0, 100.0], 100.0)
-    (found,) = reached(board(half), "Ours", [METRIC])
+    (found,) = compare_with_paper(results(half), "Ours", [METRIC])
     assert found.chance == pytest.approx(1 / 8, abs=0.02)  # all three from the better half
 
 
 def test_only_what_the_paper_has_and_the_method_asked_for_is_told():
     cells = cell("Ours", [1.0, 2.0], None), cell("GCN", [1.0, 2.0], 3.0)
-    assert reached(board(*cells), "Ours", [METRIC]) == []
+    assert compare_with_paper(results(*cells), "Ours", [METRIC]) == []
 
 
 WHOLE = [70.0, 71.0, 72.0, 73.0, 74.0, 75.0]
@@ -83,10 +83,10 @@ WHOLE = [70.0, 71.0, 72.0, 73.0, 74.0, 75.0]
     ("gaps", "paper", "word"),
     [
         ([-5.0, -5.1, -4.9, -5.2, -4.8, -5.0], -3.0, "holds"),
-        ([-5.0, -5.1, -4.9, -5.2, -4.8, -5.0], +3.0, "the reverse"),
+        ([-5.0, -5.1, -4.9, -5.2, -4.8, -5.0], +3.0, "opposite sign"),
         ([-5.0, -5.1, -4.9, -5.2, -4.8, -5.0], None, "differs"),
-        ([5.0, -5.0, 4.0, -4.0, 1.0, -1.0], -3.0, "noise"),
-        ([0.0] * 6, -3.0, "the same settings"),
+        ([5.0, -5.0, 4.0, -4.0, 1.0, -1.0], -3.0, "not significant"),
+        ([0.0] * 6, -3.0, "identical"),
         ([-3.0, -0.1, -2.0, -0.1, -0.2, 0.1], -3.0, "likely"),
     ],
 )
@@ -97,8 +97,8 @@ def test_a_claim_holds_or_is_noise(gaps, paper, word):
         cell("Whole", WHOLE, 76.0, chosen={"alpha": 1}),
         cell("Without", other, theirs),
     )
-    (found,) = claims(board(*cells, draws="ablation"), METRIC)
-    assert found.word == word
+    (found,) = check_claims(results(*cells, draws="ablation"), METRIC)
+    assert found.verdict == word
     assert found.ours == pytest.approx(sum(gaps) / 6)
     assert found.low <= found.ours + 1e-9
     assert found.ours <= found.high + 1e-9
@@ -107,11 +107,11 @@ def test_a_claim_holds_or_is_noise(gaps, paper, word):
 
 def test_with_few_seeds_nothing_is_claimed():
     cells = cell("Whole", WHOLE[:4], chosen={"alpha": 1}), cell("Without", WHOLE[:4])
-    assert claims(board(*cells), METRIC) == []
+    assert check_claims(results(*cells), METRIC) == []
 
 
 def test_means_are_compared_over_equally_many_seeds():
-    uneven = board(cell("Ours", WHOLE), cell("GCN", WHOLE[:3]))
-    assert [len(one.rows) for one in uneven.even().cells] == [3, 3]
+    uneven = results(cell("Ours", WHOLE), cell("GCN", WHOLE[:3]))
+    assert [len(one.rows) for one in uneven.with_equal_seeds().cells] == [3, 3]
     level = replace(uneven, cells=[cell("Ours", WHOLE), cell("GCN", WHOLE)])
-    assert level.even() is level
+    assert level.with_equal_seeds() is level

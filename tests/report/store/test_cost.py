@@ -1,10 +1,10 @@
 from dataclasses import replace
 
 import pytest
-from made_up import FEW, STEP, make_board, spread
+from made_up import FEW, STEP, make_results, spread
 
-from evengraph.report.store.boards import Cell
-from evengraph.report.store.cost import _front, cost_figure
+from evengraph.report.store.cost import _pareto_front, cost_figure
+from evengraph.report.store.experiment_results import Cell
 
 matplotlib = pytest.importorskip("matplotlib", reason="figures want matplotlib")
 matplotlib.use("Agg")
@@ -21,14 +21,14 @@ def shown(figure):
     return [place for place in figure.axes if place.get_visible()]
 
 
-def with_outcome(board, change):
-    """The board with other outcomes, from a label and an outcome."""
+def with_outcome(results, change):
+    """The results with other outcomes, from a label and an outcome."""
 
     def other(cell):
         rows = [replace(r, outcome={**r.outcome, **change(cell.label)}) for r in cell.rows]
         return Cell(**{**vars(cell), "rows": rows})
 
-    return replace(board, cells=[other(cell) for cell in board.cells])
+    return replace(results, cells=[other(cell) for cell in results.cells])
 
 
 def test_cost_names_every_method_twice(comparison):
@@ -46,24 +46,26 @@ def test_runs_side_by_side_share_the_seconds_but_not_the_memory(comparison):
     seconds, memory = first_costs(1)
     assert first_costs(8) == pytest.approx([seconds / 8, memory])
     (place,) = shown(cost_figure(with_outcome(comparison, lambda _: {"memory": None})))
-    assert place.get_xlabel() == "seconds a run, shared"
+    assert place.get_xlabel() == "amortized seconds per run"
     assert len(place.texts) == 4
 
 
 def test_a_figure_of_different_devices_says_so(comparison):
-    assert shown(cost_figure(comparison))[0].get_xlabel() == "seconds a run, shared"
+    assert shown(cost_figure(comparison))[0].get_xlabel() == "amortized seconds per run"
     first, *others = comparison.cells
-    rows = [replace(row, environment={"device": "cuda (a card)"}) for row in first.rows]
-    board = replace(comparison, cells=[Cell(**{**vars(first), "rows": rows}), *others])
-    assert shown(cost_figure(board))[0].get_xlabel().endswith("; some on a CPU, some on a card")
+    rows = [replace(row, environment={"device": "cuda (a GPU)"}) for row in first.rows]
+    results = replace(comparison, cells=[Cell(**{**vars(first), "rows": rows}), *others])
+    assert shown(cost_figure(results))[0].get_xlabel().endswith(" (some on a CPU, some on a GPU)")
 
 
 def test_of_many_methods_the_front_is_named():
     labels = ["GCN", *(f"method {n}" for n in range(1, 20)), "Uni-GNN"]
-    board = make_board({(STEP, one): spread(60 + n, FEW, one, 0) for n, one in enumerate(labels)})
+    results = make_results(
+        {(STEP, one): spread(60 + n, FEW, one, 0) for n, one in enumerate(labels)}
+    )
     seconds = {label: 100.0 - n for n, label in enumerate(labels)} | {"method 3": 0.5}
-    board = with_outcome(board, lambda label: {"seconds": seconds[label], "memory": None})
-    (place,) = shown(cost_figure(board))
+    results = with_outcome(results, lambda label: {"seconds": seconds[label], "memory": None})
+    (place,) = shown(cost_figure(results))
     assert {text.get_text() for text in place.texts} == {"GCN", "method 3", "Uni-GNN"}
     assert len(place.collections) == 21
 
@@ -71,10 +73,10 @@ def test_of_many_methods_the_front_is_named():
 def test_of_many_names_none_lies_upon_a_better_one():
     labels = ["GCN", *(f"method {n}" for n in range(1, 20)), "Uni-GNN"]
     scores = {(STEP, one): spread(n**2, FEW, one, 0) for n, one in enumerate(labels)}
-    board = make_board(scores)  # close together at the bottom
+    results = make_results(scores)  # close together at the bottom
     seconds = {label: 100.0 + n / 99 for n, label in enumerate(labels)}  # a front of all of them
-    board = with_outcome(board, lambda label: {"seconds": seconds[label], "memory": None})
-    figure = cost_figure(board)
+    results = with_outcome(results, lambda label: {"seconds": seconds[label], "memory": None})
+    figure = cost_figure(results)
     (place,) = shown(figure)
     names = [text for text in place.texts if text.get_visible()]
     assert 3 < len(names) < len(place.texts) == 21
@@ -85,15 +87,15 @@ def test_of_many_names_none_lies_upon_a_better_one():
 
 def test_the_front_is_what_nothing_cheaper_is_as_good_as():
     points = {"a": (1.0, 50.0), "b": (2.0, 50.0), "c": (1.0, 40.0), "d": (9.0, 51.0)}
-    assert _front(points) == ["a", "d"]
+    assert _pareto_front(points) == ["a", "d"]
 
 
 @pytest.mark.parametrize(("most", "ticks"), [(500, 5), (10**6, 3)])
 def test_a_wide_axis_has_powers_of_ten_alone(most, ticks):
-    board = make_board({(STEP, one): spread(60, FEW, one) for one in ("GCN", "Uni-GNN")})
+    results = make_results({(STEP, one): spread(60, FEW, one) for one in ("GCN", "Uni-GNN")})
     costs = {"GCN": 1.0, "Uni-GNN": float(most)}
-    board = with_outcome(board, lambda label: {"seconds": costs[label], "memory": None})
-    (place,) = shown(cost_figure(board))
+    results = with_outcome(results, lambda label: {"seconds": costs[label], "memory": None})
+    (place,) = shown(cost_figure(results))
     low, high = place.get_xlim()
     shown_ticks = [tick for tick in place.get_xticks() if low <= tick <= high]
     plain = all(f"{tick:e}".startswith("1.0") for tick in shown_ticks)

@@ -3,21 +3,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from made_up import FEW, PUBMED, STEP, TAIL, make_board, node_map, spread
+from made_up import FEW, PUBMED, STEP, TAIL, make_results, node_map, spread
 
-from evengraph.report.store.boards import Cell
-from evengraph.report.store.canvas import MANY, OURS
+from evengraph.report.store.canvas import HIGHLIGHT, MANY
+from evengraph.report.store.experiment_results import Cell
 from evengraph.report.store.figures import (
     ablation_figure,
     confusion_figure,
     curves_figure,
     figures,
-    map_figure,
     methods_figure,
     recall_figure,
     save,
+    tsne_figure,
 )
-from evengraph.report.store.statistics import interval
 
 matplotlib = pytest.importorskip("matplotlib", reason="figures want matplotlib")
 matplotlib.use("Agg")
@@ -41,19 +40,19 @@ def texts(figure):
     return [text.get_text() for text in figure.findobj(Text) if text.get_text()]
 
 
-def with_outcome(board, **changes):
-    """The board with other outcomes; a change to ... takes a name out."""
+def with_outcome(results, **changes):
+    """The results with other outcomes; a change to ... takes a name out."""
 
     def other(row):
         outcome = {k: v for k, v in {**row.outcome, **changes}.items() if v is not ...}
         return replace(row, outcome=outcome)
 
-    cells = [Cell(**{**vars(c), "rows": [other(row) for row in c.rows]}) for c in board.cells]
-    return replace(board, cells=cells)
+    cells = [Cell(**{**vars(c), "rows": [other(row) for row in c.rows]}) for c in results.cells]
+    return replace(results, cells=cells)
 
 
-def test_every_kind_of_board_has_its_figures(boards):
-    names = [[name for name, _ in figures(board)] for board in boards]
+def test_every_kind_of_board_has_its_figures(experiments):
+    names = [[name for name, _ in figures(results)] for results in experiments]
     assert names == [
         [f"comparison-{name}" for name in ("comparison", "recall", "confusion", "cost", "map")],
         ["ablation-ablation"],
@@ -72,16 +71,16 @@ def test_figures_are_saved_as_svg_and_png(written):
         assert image.std() > 0.02
 
 
-def test_saving_closes_the_figure(boards, tmp_path):
-    ((_, figure),) = figures(boards[2])
+def test_saving_closes_the_figure(experiments, tmp_path):
+    ((_, figure),) = figures(experiments[2])
     written = save(figure, tmp_path / "curves")
     assert [path.name for path in written] == ["curves.svg", "curves.png"]
     assert plt.get_fignums() == []
 
 
-def test_the_same_board_gives_the_same_bytes(boards, written, tmp_path):
-    for board in boards:
-        for name, figure in figures(board):
+def test_the_same_board_gives_the_same_bytes(experiments, written, tmp_path):
+    for results in experiments:
+        for name, figure in figures(results):
             svg, _ = save(figure, tmp_path / name)
             assert svg.read_bytes() == written[svg.name].read_bytes(), name
 
@@ -100,16 +99,16 @@ def test_a_dot_in_a_name_is_no_suffix(tmp_path):
     ]
 
 
-def test_drawing_leaves_the_settings_of_matplotlib(boards, tmp_path):
+def test_drawing_leaves_the_settings_of_matplotlib(experiments, tmp_path):
     before = dict(plt.rcParams)
-    for name, figure in figures(boards[1]):
+    for name, figure in figures(experiments[1]):
         save(figure, tmp_path / name)
     assert dict(plt.rcParams) == before
 
 
 def test_methods_have_a_panel_for_each_set_up(comparison):
     figure = methods_figure(comparison)
-    assert [place.get_title() for place in shown(figure)] == comparison.setups
+    assert [place.get_title() for place in shown(figure)] == comparison.settings
     for place in shown(figure):
         assert [tick.get_text() for tick in place.get_xticklabels()] == comparison.labels
 
@@ -117,9 +116,9 @@ def test_methods_have_a_panel_for_each_set_up(comparison):
 @pytest.mark.parametrize(("setups", "panels"), [(1, 1), (4, 4), (5, 6), (6, 6), (9, 9), (14, 16)])
 def test_panels_fill_even_rows_of_at_most_four_and_hide_the_rest(setups, panels):
     names = [f"cora-{n}" for n in range(setups)]
-    board = make_board({(name, "GCN"): spread(60.0, FEW, name) for name in names})
+    results = make_results({(name, "GCN"): spread(60.0, FEW, name) for name in names})
     for draw in (methods_figure, recall_figure):
-        figure = draw(board)
+        figure = draw(results)
         assert len(figure.axes) == panels
         assert [place.get_title() for place in shown(figure)] == names
 
@@ -129,7 +128,7 @@ def test_many_methods_lie_in_order_with_bars_where_something_was_published(paper
     centres = {f"method {n}": 40 + (n * 7) % 20 for n in range(MANY + 1)}
     names = [f"cora-{n}" for n in range(5)]  # two rows
     values = {(s, m): spread(c, FEW, m, 0) for m, c in centres.items() for s in names}
-    figure = methods_figure(make_board(values, paper=paper))
+    figure = methods_figure(make_results(values, paper=paper))
     places = shown(figure)
     assert [place.get_title() for place in places] == names
     labels = [[tick.get_text() for tick in place.get_yticklabels()] for place in places]
@@ -138,7 +137,7 @@ def test_many_methods_lie_in_order_with_bars_where_something_was_published(paper
     assert labels[0] == labels[3] == in_order
     bars = [line for line in places[0].lines if line.get_xdata().tolist() == [55.5, 55.5]]
     assert len(bars) == (len(centres) if paper else 0)
-    assert ("bar: as published" in figure.get_suptitle()) == bool(paper)
+    assert ("bar: published mean" in figure.get_suptitle()) == bool(paper)
 
 
 def test_means_intervals_and_the_papers_dashes_are_where_they_belong(comparison):
@@ -147,7 +146,7 @@ def test_means_intervals_and_the_papers_dashes_are_where_they_belong(comparison)
     for position, label in enumerate(comparison.labels):
         cell = comparison.find(STEP, label)
         assert ([position], [cell.mean(METRIC)]) in lines
-        assert ([position, position], list(interval(cell.values(METRIC)))) in lines
+        assert ([position, position], list(cell.interval(METRIC))) in lines
         paper = cell.published(METRIC)
         dashes = [ys for xs, ys in lines if xs == [position - 0.4, position + 0.4]]
         assert dashes == ([] if paper is None else [[paper, paper]])
@@ -156,42 +155,42 @@ def test_means_intervals_and_the_papers_dashes_are_where_they_belong(comparison)
 def test_what_was_searched_over_stands_out(comparison):
     (place, *_) = shown(methods_figure(comparison))
     last = [line for line in place.lines if line.get_xdata()[0] == 3]
-    assert {line.get_color() for line in last} == {OURS}
+    assert {line.get_color() for line in last} == {HIGHLIGHT}
     others = [line for line in place.lines if line.get_xdata()[0] < 2.5]
-    assert OURS not in {line.get_color() for line in others}
+    assert HIGHLIGHT not in {line.get_color() for line in others}
 
 
-def test_variants_are_bars_of_the_paired_difference(boards):
-    board = boards[1]
-    figure = ablation_figure(board)
+def test_variants_are_bars_of_the_paired_difference(experiments):
+    results = experiments[1]
+    figure = ablation_figure(results)
     places = shown(figure)
-    assert [place.get_title() for place in places] == board.setups
+    assert [place.get_title() for place in places] == results.settings
     variants = ["no semantic", "no pseudo-labels"]
     assert [tick.get_text() for tick in places[0].get_yticklabels()] == variants
     assert "Uni-GNN" in figure.get_suptitle()
     for place in places:
-        whole = board.find(place.get_title(), "Uni-GNN").by_seed(METRIC)
+        whole = results.find(place.get_title(), "Uni-GNN").by_seed(METRIC)
         for bar, label in zip(place.patches, variants, strict=True):
-            one = board.find(place.get_title(), label).by_seed(METRIC)
+            one = results.find(place.get_title(), label).by_seed(METRIC)
             assert bar.get_width() == pytest.approx(np.mean([one[s] - whole[s] for s in one]))
     below, level = places[0].patches
-    assert matplotlib.colors.to_hex(below.get_facecolor()) == OURS
-    assert matplotlib.colors.to_hex(level.get_facecolor()) != OURS
+    assert matplotlib.colors.to_hex(below.get_facecolor()) == HIGHLIGHT
+    assert matplotlib.colors.to_hex(level.get_facecolor()) != HIGHLIGHT
 
 
-def test_the_papers_difference_is_drawn_where_it_is_known(boards):
-    first, second = shown(ablation_figure(boards[1]))
+def test_the_papers_difference_is_drawn_where_it_is_known(experiments):
+    first, second = shown(ablation_figure(experiments[1]))
     upright = [line for line in first.lines if line.get_linewidth() == 2]
     assert [line.get_xdata()[0] for line in upright] == pytest.approx([-4.0, 0.2])
     assert not [line for line in second.lines if line.get_linewidth() == 2]
 
 
-def test_curves_have_a_panel_each_and_one_scale(boards):
-    figure = curves_figure(boards[2])
+def test_curves_have_a_panel_each_and_one_scale(experiments):
+    figure = curves_figure(experiments[2])
     places = shown(figure)
     assert [place.get_xlabel() for place in places] == ["alpha", "K"]
     assert len({place.get_ylim() for place in places}) == 1
-    for place, cells in zip(places, boards[2].curves().values(), strict=True):
+    for place, cells in zip(places, experiments[2].curves().values(), strict=True):
         assert [t.get_text() for t in place.get_xticklabels()] == [str(c.value) for c in cells]
         (line,) = place.lines
         assert line.get_ydata().tolist() == [cell.mean(METRIC) for cell in cells]
@@ -234,7 +233,7 @@ def crowd():
         for number, label in enumerate(labels)
         if (setup, label) != (TAIL, "method 7")
     }
-    return make_board(values)
+    return make_results(values)
 
 
 def test_many_methods_lie_one_below_the_other(crowd):
@@ -254,12 +253,12 @@ def test_many_methods_lie_one_below_the_other(crowd):
 
 def test_recall_of_many_methods_is_that_of_three(crowd):
     place = shown(recall_figure(crowd))[0]
-    assert [line.get_label() for line in place.lines] == ["GCN", "Uni-GNN"]
+    assert [line.get_label() for line in place.lines] == ["GCN", "method 28", "Uni-GNN"]
 
 
-def test_no_label_leaves_the_figure(boards):
-    for board in boards:
-        for name, figure in figures(board):
+def test_no_label_leaves_the_figure(experiments):
+    for results in experiments:
+        for name, figure in figures(results):
             figure.canvas.draw()
             for text in figure.findobj(Text):
                 if text.get_text() and text.get_visible() and text.axes is not None:
@@ -282,32 +281,32 @@ def test_no_label_leaves_the_figure(boards):
     ],
 )
 def test_signs_in_a_name_do_not_stop_a_figure(label):
-    board = make_board({("cora-step", label): spread(60.0, FEW, "x")})
-    assert draw_all(board) == ["comparison", "recall", "cost"]
-    assert label in texts(methods_figure(board))
+    results = make_results({("cora-step", label): spread(60.0, FEW, "x")})
+    assert draw_all(results) == ["comparison", "recall", "confusion", "cost"]
+    assert label in texts(methods_figure(results))
 
 
 def test_a_map_is_drawn_by_class_and_by_cluster(comparison):
-    figure = map_figure(comparison)
+    figure = tsne_figure(comparison)
     assert [place.get_title() for place in shown(figure)] == ["by class", "by cluster"]
     for place in shown(figure):
         (dots,) = place.collections
         assert len(dots.get_offsets()) == 60
     assert STEP in figure.get_suptitle()
-    (place,) = shown(map_figure(replace(comparison, map=node_map(clusters=None))))
+    (place,) = shown(tsne_figure(replace(comparison, tsne=node_map(clusters=None))))
     assert place.get_title() == "by class"
-    assert map_figure(replace(comparison, map=None)) is None
+    assert tsne_figure(replace(comparison, tsne=None)) is None
 
 
 def test_many_clusters_keep_a_colour_each(comparison):
-    _, place = shown(map_figure(replace(comparison, map=node_map(clusters=20))))
+    _, place = shown(tsne_figure(replace(comparison, tsne=node_map(clusters=20))))
     (dots,) = place.collections
     assert len(set(dots.get_array().tolist())) == len(set(node_map(clusters=20)["clusters"]))
 
 
 def test_thirty_seven_clusters_keep_a_colour_each(comparison):
     found = node_map(clusters=37)
-    _, place = shown(map_figure(replace(comparison, map=found)))
+    _, place = shown(tsne_figure(replace(comparison, tsne=found)))
     (dots,) = place.collections
     assert len(set(dots.get_array().tolist())) == len(set(found["clusters"]))
 
@@ -315,12 +314,12 @@ def test_thirty_seven_clusters_keep_a_colour_each(comparison):
 # What may be missing.
 
 
-def draw_all(board):
+def draw_all(results):
     """Lay every figure out, as saving does; returns their names."""
     names = []
-    for name, figure in figures(board):
+    for name, figure in figures(results):
         figure.draw_without_rendering()
-        names.append(name.removeprefix(f"{board.name}-"))
+        names.append(name.removeprefix(f"{results.name}-"))
     return names
 
 
@@ -335,52 +334,54 @@ def test_runs_without_classes_are_drawn(comparison):
     assert draw_all(with_outcome(comparison, per_class=...))
 
 
-def test_a_single_seed_is_drawn(boards):
-    for board in boards:
-        assert draw_all(replace(board, seeds=[5]).of_first_seeds())
+def test_a_single_seed_is_drawn(experiments):
+    for results in experiments:
+        assert draw_all(replace(results, seeds=[5]).with_paper_seeds())
 
 
 def test_a_missing_first_cell_is_drawn(comparison):
-    cells = [c for c in comparison.cells if (c.setup, c.label) != (STEP, "Uni-GNN")]
+    cells = [c for c in comparison.cells if (c.setting, c.label) != (STEP, "Uni-GNN")]
     figure = confusion_figure(replace(comparison, cells=cells))
     assert [place.get_title() for place in shown(figure)] == ["GCN"]
     assert len(draw_all(replace(comparison, cells=cells))) == 5
 
 
 def test_methods_of_other_names_are_drawn():
-    board = make_board({("cora-step", f"m{n}"): spread(60.0, FEW, str(n)) for n in range(12)})
-    assert draw_all(board) == ["comparison", "recall", "cost"]
+    results = make_results({("cora-step", f"m{n}"): spread(60.0, FEW, str(n)) for n in range(12)})
+    assert draw_all(results) == ["comparison", "recall", "confusion", "cost"]
 
 
-def test_a_variant_missing_in_a_set_up_is_drawn(boards):
-    cells = [c for c in boards[1].cells if (c.setup, c.label) != (PUBMED, "no semantic")]
-    figure = ablation_figure(replace(boards[1], cells=cells))
+def test_a_variant_missing_in_a_set_up_is_drawn(experiments):
+    cells = [c for c in experiments[1].cells if (c.setting, c.label) != (PUBMED, "no semantic")]
+    figure = ablation_figure(replace(experiments[1], cells=cells))
     assert [len(place.patches) for place in shown(figure)] == [2, 1]
-    assert draw_all(replace(boards[1], cells=cells))
+    assert draw_all(replace(experiments[1], cells=cells))
 
 
-def test_the_whole_method_missing_in_a_set_up_is_drawn(boards):
-    cells = [c for c in boards[1].cells if (c.setup, c.label) != (PUBMED, "Uni-GNN")]
-    figure = ablation_figure(replace(boards[1], cells=cells))
+def test_the_whole_method_missing_in_a_set_up_is_drawn(experiments):
+    cells = [c for c in experiments[1].cells if (c.setting, c.label) != (PUBMED, "Uni-GNN")]
+    figure = ablation_figure(replace(experiments[1], cells=cells))
     assert [len(place.patches) for place in shown(figure)] == [2, 0]
 
 
-def test_an_ablation_without_a_choice_is_drawn(boards):
-    cells = [Cell(**{**vars(cell), "chosen": {}}) for cell in boards[1].cells]
-    draw_all(replace(boards[1], cells=cells))
+def test_an_ablation_without_a_choice_is_drawn(experiments):
+    cells = [Cell(**{**vars(cell), "selected": {}}) for cell in experiments[1].cells]
+    draw_all(replace(experiments[1], cells=cells))
 
 
-def test_an_ablation_without_common_seeds_is_drawn(boards):
-    cells = [c.of_seeds(range(5, 8) if c.chosen else range(8, 25)) for c in boards[1].cells]
-    draw_all(replace(boards[1], cells=cells))
+def test_an_ablation_without_common_seeds_is_drawn(experiments):
+    cells = [
+        c.with_seeds(range(5, 8) if c.selected else range(8, 25)) for c in experiments[1].cells
+    ]
+    draw_all(replace(experiments[1], cells=cells))
 
 
-def test_curves_of_two_set_ups_stay_apart(boards):
-    other = [Cell(**{**vars(c), "setup": PUBMED}) for c in boards[2].cells]
-    figure = curves_figure(replace(boards[2], cells=[*boards[2].cells, *other]))
+def test_curves_of_two_set_ups_stay_apart(experiments):
+    other = [Cell(**{**vars(c), "setting": PUBMED}) for c in experiments[2].cells]
+    figure = curves_figure(replace(experiments[2], cells=[*experiments[2].cells, *other]))
     longest = max(len(line.get_xdata()) for place in shown(figure) for line in place.lines)
     assert longest == 4
 
 
 def test_a_board_without_curves_has_no_figure_of_them(comparison):
-    assert list(figures(replace(comparison, draws="sensitivity"))) == []
+    assert list(figures(replace(comparison, kind="sensitivity"))) == []

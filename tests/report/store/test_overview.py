@@ -5,12 +5,12 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from made_up import FEW, PUBMED, STEP, make_board, spread
+from made_up import FEW, PUBMED, STEP, make_results, spread
 
 from evengraph.metrics import HEADLINE
 from evengraph.report.store import overview
+from evengraph.report.store.comparisons import compare_with_others, rank_methods
 from evengraph.report.store.overview import render_overview, write_overview
-from evengraph.report.store.statistics import comparisons, interval, mean_ranks
 from evengraph.report.store.style import SCRIPT
 
 METRIC = HEADLINE[0]
@@ -18,8 +18,8 @@ HOSTILE = "</title></style></script><script>alert(1)</script><img src=x onerror=
 
 
 @pytest.fixture(scope="module")
-def page(boards):
-    return render_overview(boards)
+def page(experiments):
+    return render_overview(experiments)
 
 
 @pytest.fixture
@@ -47,12 +47,12 @@ def test_the_page_is_one_document(page, tree):
     assert len(names) == len(set(names))
 
 
-def test_facts_count_what_is_shown(boards, tree):
-    keys = {row.job.key for board in boards for cell in board.cells for row in cell.rows}
+def test_facts_count_what_is_shown(experiments, tree):
+    keys = {row.job.key for results in experiments for cell in results.cells for row in cell.rows}
     facts = [node.text for node in tree.all("ul", "facts")[0].all("li")]
     assert facts == [
-        f"{len(keys)} runs shown",
-        "3 set-ups",
+        f"{len(keys)} runs",
+        "3 settings",
         "8 methods and variants",
         "device cpu",
         "commit 0123abc",
@@ -60,34 +60,34 @@ def test_facts_count_what_is_shown(boards, tree):
     assert tree.all("footer")[0].text == "evengraph · 2026-11-05 to 2026-11-24"
 
 
-def test_every_method_has_a_line_in_every_set_up(boards, tree):
+def test_every_method_has_a_line_in_every_set_up(experiments, tree):
     sections = {node.all("h2")[0].text: node for node in tree.all("section")}
-    for board in boards[:2]:
-        for panel in sections[board.title].all("figure"):
+    for results in experiments[:2]:
+        for panel in sections[results.title].all("figure"):
             setup = panel.all("h3")[0].text
-            if setup not in board.setups:  # the map
+            if setup not in results.settings:  # the map
                 continue
             found = [
                 n.attributes["data-method"]
                 for n in panel.all("li")
                 if "data-method" in n.attributes
             ]
-            cells = [cell for cell in board.cells if cell.setup == setup]
-            if board.draws == "ablation":
-                cells = [cell for cell in cells if not cell.chosen]
+            cells = [cell for cell in results.cells if cell.setting == setup]
+            if results.kind == "ablation":
+                cells = [cell for cell in cells if not cell.selected]
             assert found == [cell.label for cell in cells]
-    titles = [[n.text for n in sections[b.title].all("h3")] for b in boards]
-    assert titles[0][:3] == boards[0].setups
-    assert titles[0][3:] == [f"Embeddings of one run on {STEP}"]
-    assert titles[1:] == [boards[1].setups, ["alpha", "K"]]
+    titles = [[n.text for n in sections[b.title].all("h3")] for b in experiments]
+    assert titles[0][:3] == experiments[0].settings
+    assert titles[0][3:] == [f"t-SNE of the embeddings of one run of Uni-GNN on {STEP}"]
+    assert titles[1:] == [experiments[1].settings, ["alpha", "K"]]
 
 
-def test_the_table_has_a_row_for_each_cell(boards, tree):
+def test_the_table_has_a_row_for_each_cell(experiments, tree):
     rows = table_rows(tree)
-    cells = [(board, cell) for board in boards for cell in board.cells]
-    for row, (board, cell) in zip(rows, cells, strict=True):
+    cells = [(results, cell) for results in experiments for cell in results.cells]
+    for row, (results, cell) in zip(rows, cells, strict=True):
         values = [cell.mean(METRIC), None, cell.published(METRIC), None]
-        ends = interval(cell.values(METRIC))
+        ends = cell.interval(METRIC)
         values[1] = None if ends is None else ends[0]
         values[3] = None if values[2] is None else values[0] - values[2]
         values += [cell.mean(HEADLINE[1]), cell.mean(HEADLINE[2]), len(cell.rows)]
@@ -101,14 +101,14 @@ def test_the_table_has_a_row_for_each_cell(boards, tree):
         label = cell.label if cell.value is None else f"{cell.label} = {cell.value}"
         assert row.all("th")[0].text == label
         texts = [one.text for one in row.all("td")]
-        assert (texts[0], texts[-1]) == (cell.setup, board.title)
+        assert (texts[0], texts[-1]) == (cell.setting, results.title)
         deviation = "" if len(cell.rows) == 1 else f" ({cell.deviation(METRIC):.1f})"
         assert texts[1] == f"{cell.mean(METRIC):.1f}{deviation}"
         assert texts[2] == ("–" if ends is None else f"{ends[0]:.1f} to {ends[1]:.1f}")
-        assert row.attributes["data-experiment"] == board.title
+        assert row.attributes["data-experiment"] == results.title
         assert row.attributes["data-dataset"] == cell.dataset
         assert row.attributes["data-label"] == cell.label
-        assert ("title" in row.attributes) == bool(cell.chosen)
+        assert ("title" in row.attributes) == bool(cell.selected)
 
 
 def test_gaps_to_the_paper_say_on_which_side(tree):
@@ -122,20 +122,20 @@ def test_gaps_to_the_paper_say_on_which_side(tree):
         assert gap.kinds == {"above" if value >= 0 else "below"}
 
 
-def test_the_best_of_a_set_up_is_bold(boards, tree):
-    places = [(board.title, cell.setup) for board in boards for cell in board.cells]
-    means = [cell.mean(METRIC) for board in boards for cell in board.cells]
+def test_the_best_of_a_set_up_is_bold(experiments, tree):
+    places = [(results.title, cell.setting) for results in experiments for cell in results.cells]
+    means = [cell.mean(METRIC) for results in experiments for cell in results.cells]
     for row, place, mean in zip(table_rows(tree), places, means, strict=True):
         best = max(m for p, m in zip(places, means, strict=True) if p == place)
         assert bool(row.all("td")[1].all("b")) == (mean == best)
 
 
-def test_filters_offer_every_value_once(boards, tree):
+def test_filters_offer_every_value_once(experiments, tree):
     found = {
         node.attributes["data-filter"]: [o.attributes["value"] for o in node.all("option")]
         for node in tree.all("select")
     }
-    labels = list(dict.fromkeys(cell.label for board in boards for cell in board.cells))
+    labels = list(dict.fromkeys(cell.label for results in experiments for cell in results.cells))
     assert found == {
         "experiment": ["", "Comparison", "Ablation", "Sensitivity"],
         "dataset": ["", "cora", "pubmed"],
@@ -145,7 +145,7 @@ def test_filters_offer_every_value_once(boards, tree):
         inside = [one for label in tree.all("label") for one in label.all(name)]
         assert inside == tree.all(name)
     words = [label.all("span")[0].text for label in tree.all("label")]
-    assert words == ["Experiment", "Graph", "Method", "Search"]
+    assert words == ["Experiment", "Data set", "Method", "Search"]
 
 
 def test_every_column_has_a_button(tree):
@@ -166,26 +166,26 @@ def details(tree, title):
     return None
 
 
-def test_ranks_tests_and_choices_can_be_unfolded(boards, tree):
-    ranks = mean_ranks(boards[0], METRIC)
+def test_ranks_tests_and_choices_can_be_unfolded(experiments, tree):
+    ranks = rank_methods(experiments[0], METRIC)
     found = details(tree, "Mean rank")
     assert [row[:2] for row in found] == [
         [label, f"{ranks[label]:.1f}"] for label in ("Uni-GNN", "LTE4G", "Re-weight", "GCN")
     ]
-    tests = comparisons(boards[0], "Uni-GNN", METRIC)
-    found = details(tree, "Uni-GNN against the others")
+    tests = compare_with_others(experiments[0], "Uni-GNN", METRIC)
+    found = details(tree, "Uni-GNN against the other methods")
     assert [row[:3] for row in found] == [
-        [f"{one.setup}, {one.against}", "20", f"{one.difference:+.1f}"] for one in tests
+        [f"{one.setting}, {one.against}", "20", f"{one.difference:+.1f}"] for one in tests
     ]
     assert [row[4:] for row in found] == [[f"{t.p:.2g}", f"{t.corrected:.2g}"] for t in tests]
-    assert details(tree, "Settings that validation chose")[0] == [
+    assert details(tree, "Hyperparameters selected on validation")[0] == [
         f"{STEP}, Uni-GNN",
         "alpha = 2, clusters_per_class = 20",
     ]
 
 
 def test_ranks_say_over_how_many_set_ups(tree):
-    assert details(tree, "Mean rank over 2 set-ups") is not None
+    assert details(tree, "Mean rank over 2 settings") is not None
 
 
 def test_pictures_are_named_or_hidden(tree):
@@ -228,23 +228,23 @@ def test_the_policy_allows_the_one_script_alone(tree):
 
 
 @pytest.mark.parametrize("draws", ["comparison", "ablation", "sensitivity"])
-def test_everything_is_escaped(boards, parse, draws):
-    board = next(board for board in boards if board.draws == draws)
+def test_everything_is_escaped(experiments, parse, draws):
+    results = next(results for results in experiments if results.kind == draws)
     loud = {"environment": {"device": HOSTILE}, "created": HOSTILE}
     cells = [
         replace(
             cell,
-            setup=f"cora-{HOSTILE}",
+            setting=f"cora-{HOSTILE}",
             dataset=HOSTILE,
             label=f"{HOSTILE}{cell.label}",
             value=None if cell.value is None else f"{HOSTILE}{cell.value}",
-            chosen={HOSTILE: HOSTILE} if cell.chosen else {},
+            selected={HOSTILE: HOSTILE} if cell.selected else {},
             rows=[replace(row, **loud) for row in cell.rows],
         )
-        for cell in board.cells
-        if cell.setup == STEP
+        for cell in results.cells
+        if cell.setting == STEP
     ]
-    text = render_overview([replace(board, title=HOSTILE, name=HOSTILE, cells=cells)])
+    text = render_overview([replace(results, title=HOSTILE, name=HOSTILE, cells=cells)])
     tree = parse(text)
     assert len(tree.all("script")) == 1
     assert not tree.all("img")
@@ -254,26 +254,26 @@ def test_everything_is_escaped(boards, parse, draws):
     assert text.count("<script") == text.count("</script") == 1
 
 
-def test_without_seeds_enough_there_are_no_tests(boards, parse):
-    tree = parse(render_overview([boards[0].of_first_seeds()]))
-    assert details(tree, "Uni-GNN against the others") is None
+def test_without_seeds_enough_there_are_no_tests(experiments, parse):
+    tree = parse(render_overview([experiments[0].with_paper_seeds()]))
+    assert details(tree, "Uni-GNN against the other methods") is None
 
 
 def test_a_single_run_makes_a_page(parse):
-    tree = parse(render_overview([make_board({("cora-step", "GCN"): {5: 60.0}})]))
+    tree = parse(render_overview([make_results({("cora-step", "GCN"): {5: 60.0}})]))
     assert len(table_rows(tree)) == 1
     assert numbers(table_rows(tree)[0])[2] is None
     assert tree.all("footer")[0].text == "evengraph · 2026-11-05"
 
 
-def test_a_quick_ablation_makes_a_page(boards, parse):
-    cells = [replace(cell, chosen={}) for cell in boards[1].cells]
-    tree = parse(render_overview([replace(boards[1], cells=cells)]))
+def test_a_quick_ablation_makes_a_page(experiments, parse):
+    cells = [replace(cell, selected={}) for cell in experiments[1].cells]
+    tree = parse(render_overview([replace(experiments[1], cells=cells)]))
     assert len(table_rows(tree)) == len(cells)
 
 
-def test_curves_share_one_scale(boards, parse):
-    tree = parse(render_overview([boards[2]]))
+def test_curves_share_one_scale(experiments, parse):
+    tree = parse(render_overview([experiments[2]]))
     ticks = [
         [(n.text, n.attributes["y"]) for n in picture.all("text", "end")]
         for picture in tree.all("svg", "curves")
@@ -282,36 +282,36 @@ def test_curves_share_one_scale(boards, parse):
     assert ticks[0] == ticks[1]
 
 
-def test_curves_of_two_set_ups_stay_apart(boards, parse):
-    other = [replace(cell, setup=PUBMED) for cell in boards[2].cells]
-    tree = parse(render_overview([replace(boards[2], cells=[*boards[2].cells, *other])]))
+def test_curves_of_two_set_ups_stay_apart(experiments, parse):
+    other = [replace(cell, setting=PUBMED) for cell in experiments[2].cells]
+    tree = parse(render_overview([replace(experiments[2], cells=[*experiments[2].cells, *other])]))
     assert max(len(one.attributes["points"].split()) for one in tree.all("polyline")) == 4
 
 
-def test_the_same_boards_give_the_same_page(boards, page):
-    assert render_overview(boards) == page
+def test_the_same_boards_give_the_same_page(experiments, page):
+    assert render_overview(experiments) == page
 
 
 # Writing.
 
 
-def test_writing_replaces_the_old_page(boards, page, tmp_path):
+def test_writing_replaces_the_old_page(experiments, page, tmp_path):
     path = tmp_path / "deep" / "index.html"
-    write_overview(boards, path)
+    write_overview(experiments, path)
     path.write_text("old", encoding="utf-8")
-    write_overview(boards, path)
+    write_overview(experiments, path)
     assert path.read_text(encoding="utf-8") == page
     assert list(path.parent.iterdir()) == [path]
 
 
 def test_a_name_that_is_not_unicode_can_be_written(tmp_path):
-    board = make_board({("cora-step", "GCN"): spread(60.0, FEW, "x")})
-    write_overview([replace(board, title="broken \ud800 name")], tmp_path / "index.html")
+    results = make_results({("cora-step", "GCN"): spread(60.0, FEW, "x")})
+    write_overview([replace(results, title="broken \ud800 name")], tmp_path / "index.html")
     assert "broken " in (tmp_path / "index.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("where", ["render_overview", "os.replace"])
-def test_a_failure_leaves_the_old_page_alone(boards, tmp_path, monkeypatch, where):
+def test_a_failure_leaves_the_old_page_alone(experiments, tmp_path, monkeypatch, where):
     path = tmp_path / "index.html"
     path.write_text("old", encoding="utf-8")
 
@@ -323,6 +323,6 @@ def test_a_failure_leaves_the_old_page_alone(boards, tmp_path, monkeypatch, wher
     else:
         monkeypatch.setattr("os.replace", fail)
     with pytest.raises(RuntimeError, match="no luck"):
-        write_overview(boards, path)
+        write_overview(experiments, path)
     assert path.read_text(encoding="utf-8") == "old"
     assert list(tmp_path.iterdir()) == [path]

@@ -4,11 +4,11 @@ from itertools import pairwise
 from statistics import fmean
 
 import pytest
-from made_up import FEW, PUBMED, STEP, TAIL, make_board, node_map, published, spread
+from made_up import FEW, PUBMED, STEP, TAIL, make_results, node_map, published, spread
 
+from evengraph.metrics.significance import bootstrap_interval
 from evengraph.report.store.canvas import MANY
-from evengraph.report.store.plots import curve_panel, dots_panel, gaps_panel, map_panel
-from evengraph.report.store.statistics import interval
+from evengraph.report.store.plots import curve_panel, dots_panel, gaps_panel, tsne_panel
 
 METRIC = "balanced_accuracy"
 HOSTILE = "</svg><script>alert(1)</script>\"'&amp;"
@@ -40,7 +40,7 @@ def assert_inside(tree):
 @pytest.mark.parametrize("setup", [STEP, TAIL, PUBMED])
 def test_every_method_of_a_set_up_has_a_line(comparison, parse, setup):
     tree = parse(dots_panel(comparison, setup, METRIC))
-    wanted = [cell.label for cell in comparison.cells if cell.setup == setup]
+    wanted = [cell.label for cell in comparison.cells if cell.setting == setup]
     assert list(lines(tree)) == wanted
     assert [node.text for node in tree.all("span", "name")] == wanted
     assert tree.all("h3")[0].text == setup
@@ -48,7 +48,7 @@ def test_every_method_of_a_set_up_has_a_line(comparison, parse, setup):
 
 
 def test_marks_are_in_the_order_of_their_values(comparison, parse):
-    cells = {cell.label: cell for cell in comparison.cells if cell.setup == STEP}
+    cells = {cell.label: cell for cell in comparison.cells if cell.setting == STEP}
     found = []
     for label, line in lines(parse(dots_panel(comparison, STEP, METRIC))).items():
         cell = cells[label]
@@ -56,7 +56,7 @@ def test_marks_are_in_the_order_of_their_values(comparison, parse):
         (whisker,) = line.all("line", "whisker")
         found.append((cell.mean(METRIC), place(mean, "cx")))
         found += zip(cell.values(METRIC), (place(seed, "cx") for seed in seeds), strict=True)
-        low, high = interval(cell.values(METRIC))
+        low, high = cell.interval(METRIC)
         found += [(low, place(whisker, "x1")), (high, place(whisker, "x2"))]
         if (paper := cell.published(METRIC)) is not None:
             (dash,) = line.all("line", "paper")
@@ -85,7 +85,7 @@ def test_ticks_share_the_scale_of_the_dots(comparison, parse):
 def test_screen_readers_hear_the_figures(comparison, parse):
     for label, line in lines(parse(dots_panel(comparison, STEP, METRIC))).items():
         cell = comparison.find(STEP, label)
-        low, high = interval(cell.values(METRIC))
+        low, high = cell.interval(METRIC)
         words = f"{label}: {cell.mean(METRIC):.1f}, 95% interval {low:.1f} to {high:.1f}"
         words += f", {len(cell.rows)} seeds"
         if (paper := cell.published(METRIC)) is not None:
@@ -98,14 +98,14 @@ def test_screen_readers_hear_the_figures(comparison, parse):
 
 
 def test_the_best_stands_out_alone(comparison, parse):
-    for setup in comparison.setups:
+    for setup in comparison.settings:
         found = lines(parse(dots_panel(comparison, setup, METRIC)))
         assert [label for label, line in found.items() if "strong" in line.kinds] == ["Uni-GNN"]
 
 
 def test_one_seed_has_a_dot_and_no_interval(parse):
-    board = make_board({("cora-step", "GCN"): {5: 60.0}})
-    tree = parse(dots_panel(board, "cora-step", METRIC))
+    results = make_results({("cora-step", "GCN"): {5: 60.0}})
+    tree = parse(dots_panel(results, "cora-step", METRIC))
     assert not tree.all("line", "whisker")
     assert place(tree.all("circle", "mean")[0], "cx") == 50
     assert "interval" not in tree.all("title")[0].text
@@ -114,23 +114,23 @@ def test_one_seed_has_a_dot_and_no_interval(parse):
 
 @pytest.mark.parametrize("values", [{5: 0.0, 6: 100.0}, {5: 50.0, 6: 50.0}, {5: 1e-9, 6: 0.0}])
 def test_any_spread_stays_inside(values, parse):
-    board = make_board({("cora-step", "GCN"): values}, paper=published(100.0))
-    assert_inside(parse(dots_panel(board, "cora-step", METRIC)))
+    results = make_results({("cora-step", "GCN"): values}, paper=published(100.0))
+    assert_inside(parse(dots_panel(results, "cora-step", METRIC)))
 
 
 # Differences.
 
 
-def test_variants_are_shown_by_their_paired_difference(boards, parse):
-    for setup in boards[1].setups:
-        whole = boards[1].find(setup, "Uni-GNN").by_seed(METRIC)
-        tree = parse(gaps_panel(boards[1], setup, METRIC))
+def test_variants_are_shown_by_their_paired_difference(experiments, parse):
+    for setup in experiments[1].settings:
+        whole = experiments[1].find(setup, "Uni-GNN").by_seed(METRIC)
+        tree = parse(gaps_panel(experiments[1], setup, METRIC))
         assert list(lines(tree)) == ["no semantic", "no pseudo-labels"]
         assert_inside(tree)
         for label, line in lines(tree).items():
-            one = boards[1].find(setup, label).by_seed(METRIC)
+            one = experiments[1].find(setup, label).by_seed(METRIC)
             gaps = [one[seed] - whole[seed] for seed in one]
-            low, high = interval(gaps)
+            low, high = bootstrap_interval(gaps)
             words = line.all("title")[0].text
             assert words.startswith(f"{label}: {fmean(gaps):+.1f} points")
             assert f"95% interval {low:+.1f} to {high:+.1f}, 20 seeds" in words
@@ -140,40 +140,42 @@ def test_variants_are_shown_by_their_paired_difference(boards, parse):
             assert (place(mean, "cx") < place(zero, "x1")) == (fmean(gaps) < 0)
 
 
-def test_what_lies_below_for_certain_stands_out(boards, parse):
-    for setup in boards[1].setups:
-        found = lines(parse(gaps_panel(boards[1], setup, METRIC)))
+def test_what_lies_below_for_certain_stands_out(experiments, parse):
+    for setup in experiments[1].settings:
+        found = lines(parse(gaps_panel(experiments[1], setup, METRIC)))
         assert {label: "strong" in line.kinds for label, line in found.items()} == {
             "no semantic": True,
             "no pseudo-labels": False,
         }
 
 
-def test_the_interval_is_read_before_the_papers_figure(boards, parse):
-    tree = parse(gaps_panel(boards[1], STEP, METRIC))
+def test_the_interval_is_read_before_the_papers_figure(experiments, parse):
+    tree = parse(gaps_panel(experiments[1], STEP, METRIC))
     words = tree.all("title")[0].text
     assert words.index("interval") < words.index("paper")
 
 
 def test_only_common_seeds_make_a_difference(parse):
     values = {("cora-step", "all"): {5: 70.0, 6: 72.0}, ("cora-step", "part"): {6: 71.0, 9: 10.0}}
-    board = make_board(values, draws="ablation")
-    whole, part = board.cells
-    board = replace(board, cells=[replace(whole, chosen={"alpha": 1}), part])
-    (line,) = lines(parse(gaps_panel(board, "cora-step", METRIC))).values()
+    results = make_results(values, kind="ablation")
+    whole, part = results.cells
+    results = replace(results, cells=[replace(whole, selected={"alpha": 1}), part])
+    (line,) = lines(parse(gaps_panel(results, "cora-step", METRIC))).values()
     assert line.all("span", "value")[0].text == "-1.0"
     assert not line.all("line", "whisker")
 
 
-def test_where_nothing_was_chosen_the_first_is_the_whole(boards, parse):
-    cells = [replace(cell, chosen={}) for cell in boards[1].cells]
-    tree = parse(gaps_panel(replace(boards[1], cells=cells), STEP, METRIC))
-    assert list(lines(tree)) == boards[1].labels[1:]
+def test_where_nothing_was_chosen_the_first_is_the_whole(experiments, parse):
+    cells = [replace(cell, selected={}) for cell in experiments[1].cells]
+    tree = parse(gaps_panel(replace(experiments[1], cells=cells), STEP, METRIC))
+    assert list(lines(tree)) == experiments[1].labels[1:]
 
 
-def test_without_a_difference_the_panel_is_empty(boards, parse):
-    cells = [cell.of_seeds(FEW if cell.chosen else range(8, 25)) for cell in boards[1].cells]
-    tree = parse(gaps_panel(replace(boards[1], cells=cells), STEP, METRIC))
+def test_without_a_difference_the_panel_is_empty(experiments, parse):
+    cells = [
+        cell.with_seeds(FEW if cell.selected else range(8, 25)) for cell in experiments[1].cells
+    ]
+    tree = parse(gaps_panel(replace(experiments[1], cells=cells), STEP, METRIC))
     assert lines(tree) == {}
     assert_inside(tree)
 
@@ -181,11 +183,11 @@ def test_without_a_difference_the_panel_is_empty(boards, parse):
 # Curves.
 
 
-def test_a_curve_has_a_point_for_each_value(boards, parse):
-    for name, cells in boards[2].curves().items():
-        ends = [interval(c.values(METRIC)) or (c.mean(METRIC),) * 2 for c in cells]
+def test_a_curve_has_a_point_for_each_value(experiments, parse):
+    for name, cells in experiments[2].curves().items():
+        ends = [c.interval(METRIC) or (c.mean(METRIC),) * 2 for c in cells]
         low, high = min(end[0] for end in ends), max(end[1] for end in ends)
-        tree = parse(curve_panel(name, cells, METRIC, low, high))
+        tree = parse(curve_panel(name, cells, METRIC, (low, high)))
         assert_inside(tree)
         points = tree.all("g", "point")
         for point, cell, (low_end, high_end) in zip(points, cells, ends, strict=True):
@@ -212,9 +214,9 @@ def first(pair):
     return pair[0]
 
 
-def test_the_band_goes_around_the_curve(boards, parse):
-    cells = boards[2].curves()["K"]
-    tree = parse(curve_panel("K", cells, METRIC, 60.0, 80.0))
+def test_the_band_goes_around_the_curve(experiments, parse):
+    cells = experiments[2].curves()["K"]
+    tree = parse(curve_panel("K", cells, METRIC, (60.0, 80.0)))
 
     def points(node):
         return [tuple(map(float, p.split(","))) for p in node.attributes["points"].split()]
@@ -226,10 +228,10 @@ def test_the_band_goes_around_the_curve(boards, parse):
         assert 0 <= top <= y <= bottom <= 100
 
 
-def test_a_curve_of_one_point(boards, parse):
-    (*_, cell) = boards[2].curves()["K"]
+def test_a_curve_of_one_point(experiments, parse):
+    (*_, cell) = experiments[2].curves()["K"]
     mean = cell.mean(METRIC)
-    assert_inside(parse(curve_panel("K", [cell], METRIC, mean, mean)))
+    assert_inside(parse(curve_panel("K", [cell], METRIC, (mean, mean))))
 
 
 # The map.
@@ -237,11 +239,11 @@ def test_a_curve_of_one_point(boards, parse):
 
 def test_a_map_has_a_dot_for_each_node(parse):
     found = node_map()
-    tree = parse(map_panel(found, "Embeddings"))
+    tree = parse(tsne_panel(found, "Embeddings"))
     assert_inside(tree)
     (picture,) = tree.all("svg", "map")
     assert picture.attributes["data-colours"] == "class"
-    assert picture.attributes["aria-label"].startswith("60 nodes")
+    assert picture.attributes["aria-label"].endswith(" 60 nodes")
     dots = picture.all("circle")
     assert len(dots) == 60
     for n, dot in enumerate(dots):
@@ -256,32 +258,32 @@ def test_a_map_has_a_dot_for_each_node(parse):
 
 @pytest.mark.parametrize(("clusters", "wanted"), [(14, ["class", "cluster"]), (None, ["class"])])
 def test_a_map_has_a_button_for_each_colouring(parse, clusters, wanted):
-    tree = parse(map_panel(node_map(clusters=clusters), "Embeddings"))
+    tree = parse(tsne_panel(node_map(clusters=clusters), "Embeddings"))
     buttons = tree.all("button")
     assert [one.attributes["data-colours"] for one in buttons] == wanted
     assert [one.attributes["aria-pressed"] for one in buttons] == ["true", "false"][: len(wanted)]
 
 
 def test_classes_without_a_name_have_a_number(parse):
-    tree = parse(map_panel(node_map(clusters=None) | {"class_names": []}, "Embeddings"))
+    tree = parse(tsne_panel(node_map(clusters=None) | {"class_names": []}, "Embeddings"))
     assert tree.all("title")[3].text == "class 3"
 
 
 # Whatever a label holds.
 
 
-def test_labels_are_escaped(boards, parse):
+def test_labels_are_escaped(experiments, parse):
     values = {(f"cora-{HOSTILE}", HOSTILE): spread(60.0, FEW, "x")}
-    board = make_board(values, chosen={"alpha": 1})
-    cells = [replace(cell, value=HOSTILE) for cell in boards[2].curves()["K"]]
-    other = replace(boards[1].cells[1], label=HOSTILE)
-    ablation = replace(boards[1], cells=[boards[1].cells[0], other])
+    results = make_results(values, selected={"alpha": 1})
+    cells = [replace(cell, value=HOSTILE) for cell in experiments[2].curves()["K"]]
+    other = replace(experiments[1].cells[1], label=HOSTILE)
+    ablation = replace(experiments[1], cells=[experiments[1].cells[0], other])
     found = node_map() | {"class_names": [HOSTILE] * 7}
     for text in (
-        dots_panel(board, f"cora-{HOSTILE}", METRIC),
+        dots_panel(results, f"cora-{HOSTILE}", METRIC),
         gaps_panel(ablation, STEP, METRIC),
-        curve_panel(HOSTILE, cells, METRIC, 60.0, 80.0),
-        map_panel(found, HOSTILE),
+        curve_panel(HOSTILE, cells, METRIC, (60.0, 80.0)),
+        tsne_panel(found, HOSTILE),
     ):
         tree = parse(text)
         assert "<script" not in text
@@ -293,6 +295,6 @@ def test_labels_are_escaped(boards, parse):
 def test_many_methods_stand_in_order():
     centres = {f"method {n}": 40 + (n * 7) % 20 for n in range(MANY + 1)}
     cells = {(STEP, label): spread(value, FEW, label, 0) for label, value in centres.items()}
-    text = str(dots_panel(make_board(cells), STEP, "balanced_accuracy"))
+    text = str(dots_panel(make_results(cells), STEP, "balanced_accuracy"))
     shown = re.findall(r'data-method="([^"]+)"', text)
     assert shown == sorted(centres, key=lambda label: -centres[label])

@@ -4,11 +4,11 @@ import re
 from dataclasses import replace
 
 import pytest
-from made_up import PUBMED, STEP, TAIL, make_board, published, spread
+from made_up import PUBMED, STEP, TAIL, make_results, published, spread
 
 from evengraph.metrics import HEADLINE
-from evengraph.report.store.claims import claims, reached
-from evengraph.report.store.statistics import comparisons, interval, mean_ranks
+from evengraph.report.store.claims import check_claims, compare_with_paper
+from evengraph.report.store.comparisons import compare_with_others, rank_methods
 from evengraph.report.store.tables import TITLES, latex, markdown, signed, table_csv
 
 LOUD = "a_b|c <i>&amp;</i> **d** `e`"
@@ -58,7 +58,7 @@ def test_means_deviations_and_the_papers_figures(comparison, metric):
     assert [row[0] for row in rows] == comparison.labels
     for label, *cells in rows:
         for setup, (figure, paper, gap) in ((STEP, cells[:3]), (TAIL, cells[3:])):
-            cell = comparison.even().find(setup, label)
+            cell = comparison.with_equal_seeds().find(setup, label)
             assert figure.strip("*") == shown(cell, metric)
             known = cell.published(metric)
             assert paper == ("" if known is None else f"{known:.1f}")
@@ -67,10 +67,10 @@ def test_means_deviations_and_the_papers_figures(comparison, metric):
 
 def test_figures_by_hand():
     values = {("cora-step", "GCN"): {5: 60.0, 6: 62.0, 7: 64.0}}
-    board = make_board(values, paper=published(63.5))
-    ((_, row),) = read_tables(markdown(board))["cora, bAcc"]
+    results = make_results(values, paper=published(63.5))
+    ((_, row),) = read_tables(markdown(results))["cora, bAcc"]
     assert row == ["GCN", "**62.0 (1.6)**", "63.5", "-1.5"]
-    ((_, row),) = read_tables(markdown(board))["cora, G-mean"]
+    ((_, row),) = read_tables(markdown(results))["cora, G-mean"]
     assert row == ["GCN", "**70.5 (1.6)**", "72.5", "-2.0"]
 
 
@@ -81,9 +81,9 @@ def test_columns_with_nothing_in_them_are_dropped(comparison):
     assert len(rows) == 4
 
 
-def test_exactly_the_best_of_a_column_is_bold(boards):
-    for board in boards[:2]:
-        tables = [(k, t) for k, (t, *_) in read_tables(markdown(board)).items() if ", " in k]
+def test_exactly_the_best_of_a_column_is_bold(experiments):
+    for results in experiments[:2]:
+        tables = [(k, t) for k, (t, *_) in read_tables(markdown(results)).items() if ", " in k]
         for title, (header, *rows) in tables:
             if title.split(", ")[0] not in ("cora", "pubmed"):
                 continue
@@ -102,56 +102,58 @@ def test_methods_that_are_level_are_all_bold():
     figures = {5: 60.0, 6: 62.0}
     values = {("cora-step", label): figures for label in ("one", "two")}
     values["cora-step", "three"] = {5: 61.0, 6: 60.0}
-    ((_, *rows),) = read_tables(markdown(make_board(values)))["cora, bAcc"]
+    ((_, *rows),) = read_tables(markdown(make_results(values)))["cora, bAcc"]
     assert [row[1].startswith("**") for row in rows] == [True, True, False]
 
 
 def test_graphs_of_one_set_up_each_share_a_table():
     places = ("cora-natural-0.1", "pubmed-natural-0.1")
-    board = make_board({(place, "GCN"): spread(60.0, range(5, 8), place) for place in places})
-    found = read_tables(markdown(board))
-    ((header, row),) = found["All graphs, bAcc"]
+    results = make_results({(place, "GCN"): spread(60.0, range(5, 8), place) for place in places})
+    found = read_tables(markdown(results))
+    ((header, row),) = found["All data sets, bAcc"]
     assert header == ["method", "cora", "pubmed"]
     assert row[0] == "GCN"
-    assert row[1:] == [f"**{shown(board.find(p, 'GCN'), HEADLINE[0])}**" for p in places]
-    assert "Made up: All graphs, bAcc" in latex(board)
+    assert row[1:] == [f"**{shown(results.find(p, 'GCN'), HEADLINE[0])}**" for p in places]
+    assert "Made up: All data sets, bAcc" in latex(results)
     values = {("cora-1", "GCN"): {5: 1.0, 6: 2.0}, ("cora-2", "GCN"): {5: 1.0, 6: 2.0}}
-    ((header, _),) = read_tables(markdown(make_board(values)))["cora, bAcc"]
+    ((header, _),) = read_tables(markdown(make_results(values)))["cora, bAcc"]
     assert header == ["method", "1", "2"]
 
 
 def test_many_methods_stand_in_order_and_a_long_table_is_folded():
     centres = {f"method {n}": 40 + (n * 7) % 19 for n in range(60)}
     values = {("cora-1", one): spread(value, range(5, 15), one) for one, value in centres.items()}
-    board = make_board(values)
-    board = replace(board, cells=[replace(board.cells[0], chosen={"a": 1}), *board.cells[1:]])
-    text = markdown(board)
+    results = make_results(values)
+    results = replace(
+        results, cells=[replace(results.cells[0], selected={"a": 1}), *results.cells[1:]]
+    )
+    text = markdown(results)
     ((_, *rows),) = read_tables(text)["cora, bAcc"]
     figures = [float(row[1].strip("*").split()[0]) for row in rows]
     assert figures == sorted(figures, reverse=True)
-    assert '<details markdown="1"><summary>59 comparisons</summary>' in text
-    assert "<details" not in markdown(replace(board, cells=board.cells[:20]))
+    assert '<details markdown="1"><summary>59 rows</summary>' in text
+    assert "<details" not in markdown(replace(results, cells=results.cells[:20]))
 
 
-def test_words_name_the_seeds(boards):
-    assert "over 3 seeds" in markdown(boards[0])  # those that all methods have
-    assert "over 20 seeds" in markdown(boards[1])
-    assert markdown(boards[0]).startswith("# Comparison\n")
+def test_words_name_the_seeds(experiments):
+    assert "over 3 seeds" in markdown(experiments[0])  # those that all methods have
+    assert "over 20 seeds" in markdown(experiments[1])
+    assert markdown(experiments[0]).startswith("# Comparison\n")
 
 
-def test_curves_have_a_table_each(boards):
-    text = read_tables(markdown(boards[2]))
+def test_curves_have_a_table_each(experiments):
+    text = read_tables(markdown(experiments[2]))
     tables = [table for name in ("alpha", "K") for table in text[name]]
     assert [table[0][0] for table in tables] == ["alpha", "K"]
-    for table, cells in zip(tables, boards[2].curves().values(), strict=True):
+    for table, cells in zip(tables, experiments[2].curves().values(), strict=True):
         for row, cell in zip(table[1:], cells, strict=True):
-            ends = interval(cell.values("balanced_accuracy"))
+            ends = cell.interval("balanced_accuracy")
             between = "" if ends is None else f"{ends[0]:.1f} to {ends[1]:.1f}"
             figures = [shown(cell, "balanced_accuracy"), between, f"{cell.mean('macro_f1'):.1f}"]
             assert row == [str(cell.value), str(len(cell.rows)), *figures]
     assert tables[1][-1][1:4] == [
         "1",
-        f"{boards[2].curves()['K'][-1].mean(HEADLINE[0]):.1f}",
+        f"{experiments[2].curves()['K'][-1].mean(HEADLINE[0]):.1f}",
         "",
     ]
 
@@ -162,48 +164,49 @@ def test_ranks_are_in_order(comparison):
     assert table[0] == ["method", "bAcc", "Macro-F1", "G-mean"]
     assert [row[0] for row in table[1:]] == ["Uni-GNN", "LTE4G", "Re-weight", "GCN"]
     for label, *ranks in table[1:]:
-        even = comparison.even()
-        assert ranks == [f"{mean_ranks(even, metric)[label]:.1f}" for metric in HEADLINE]
+        even = comparison.with_equal_seeds()
+        assert ranks == [f"{rank_methods(even, metric)[label]:.1f}" for metric in HEADLINE]
 
 
 def test_ranks_say_over_how_many_set_ups(comparison):
-    assert "## Mean rank over 2 set-ups" in markdown(comparison)
+    assert "## Mean rank over 2 settings" in markdown(comparison)
 
 
 def test_no_ranks_where_no_set_up_is_whole():
     values = {("cora-a", "one"): {5: 60.0}, ("cora-b", "two"): {5: 61.0}}
-    assert "Mean rank" not in markdown(make_board(values))
+    assert "Mean rank" not in markdown(make_results(values))
 
 
 def test_choices_and_tests_are_listed(comparison):
     text = markdown(comparison)
-    for setup in comparison.setups:
+    for setup in comparison.settings:
         assert f"- {setup}, Uni-GNN: alpha = 2, clusters_per_class = 20\n" in text
-    ((header, *rows),) = read_tables(text)["Uni-GNN against the others, bAcc on the same seeds"]
-    found = comparisons(comparison, "Uni-GNN", "balanced_accuracy")
+    title = "Uni-GNN against the other methods, bAcc on the same seeds"
+    ((header, *rows),) = read_tables(text)[title]
+    found = compare_with_others(comparison, "Uni-GNN", "balanced_accuracy")
     assert header[-2:] == ["p", "p, corrected"]
     for row, one in zip(rows, found, strict=True):
-        assert row[:4] == [one.setup, one.against, "20", f"{one.difference:+.1f}"]
+        assert row[:4] == [one.setting, one.against, "20", f"{one.difference:+.1f}"]
         assert row[4] == f"{one.low:+.1f} to {one.high:+.1f}"
         assert [float(p) for p in row[5:]] == pytest.approx([one.p, one.corrected], rel=0.05)
 
 
 def test_the_searched_method_stands_beside_the_paper(comparison):
     text = markdown(comparison)
-    ((header, *rows),) = read_tables(text)["Uni-GNN beside the paper"]
+    ((header, *rows),) = read_tables(text)["Uni-GNN and the paper"]
     assert header[2:5] == ["seeds 5, 6, 7", "paper", "difference"]
-    found = reached(comparison, "Uni-GNN", HEADLINE)
-    assert [row[-1] for row in rows] == [one.word for one in found]
-    assert [row[0] for row in rows] == [one.setup for one in found]
-    many = sum(one.word == "reached" for one in found)
-    assert f"{many} of {len(rows)} reach the paper's mean" in text
+    found = compare_with_paper(comparison, "Uni-GNN", HEADLINE)
+    assert [row[-1] for row in rows] == [one.verdict for one in found]
+    assert [row[0] for row in rows] == [one.setting for one in found]
+    many = sum(one.verdict == "reached" for one in found)
+    assert f"{many} of {len(rows)} published means reached" in text
 
 
-def test_an_ablation_says_which_differences_hold(boards):
-    ((_, *rows),) = read_tables(markdown(boards[1]))["Which differences hold"]
-    found = claims(boards[1], HEADLINE[0])
+def test_an_ablation_says_which_differences_hold(experiments):
+    ((_, *rows),) = read_tables(markdown(experiments[1]))["Which published differences hold"]
+    found = check_claims(experiments[1], HEADLINE[0])
     assert [(row[0], row[1], row[-1]) for row in rows] == [
-        (one.setup, one.label, one.word) for one in found
+        (one.setting, one.label, one.verdict) for one in found
     ]
     assert [row[3] for row in rows] == [signed(one.ours) for one in found]
 
@@ -213,28 +216,28 @@ def test_zero_has_no_minus(value, words):
     assert signed(value) == words
 
 
-def test_a_note_stands_above_its_curve(boards):
-    cells = [replace(cell, note="The paper: flat.") for cell in boards[2].cells]
-    text = markdown(replace(boards[2], cells=cells))
+def test_a_note_stands_above_its_curve(experiments):
+    cells = [replace(cell, note="The paper: flat.") for cell in experiments[2].cells]
+    text = markdown(replace(experiments[2], cells=cells))
     assert "## alpha\n\nThe paper: flat.\n\n| alpha |" in text
 
 
 def test_without_a_choice_there_is_neither():
     values = {("cora-step", label): spread(60.0, range(9), label) for label in ("one", "two")}
-    text = markdown(make_board(values))
-    assert "chose" not in text
+    text = markdown(make_results(values))
+    assert "selected" not in text
     assert "against" not in text
 
 
 def test_a_loud_name_does_not_break_markdown():
     values = {("cora-step", label): spread(60.0, range(9), label) for label in ("plain", LOUD)}
-    for tables in read_tables(markdown(make_board(values, chosen={"alpha": 1}))).values():
+    for tables in read_tables(markdown(make_results(values, selected={"alpha": 1}))).values():
         assert tables
 
 
-def test_latex_is_balanced_and_even(boards):
-    for board in boards:
-        text = latex(board)
+def test_latex_is_balanced_and_even(experiments):
+    for results in experiments:
+        text = latex(results)
         assert text.count("{") == text.count("}")
         tables = read_tex(text)
         assert len(tables) == text.count("\\begin{tabular}") == text.count("\\end{tabular}")
@@ -258,7 +261,7 @@ def test_latex_has_the_figures_of_markdown(comparison):
 
 def test_latex_escapes_percent_and_underscore():
     values = {("cora-step_3", "100%_sure"): spread(60.0, range(3), "x")}
-    for _, (header, row) in read_tex(latex(make_board(values))):
+    for _, (header, row) in read_tex(latex(make_results(values))):
         assert header == ["method", r"step\_3"]
         assert row[0] == r"100\%\_sure"
 
@@ -266,29 +269,29 @@ def test_latex_escapes_percent_and_underscore():
 @pytest.mark.parametrize("sign", ["&", "#", "$", "{", "}", "~", "^", "\\"])
 def test_latex_escapes_its_other_signs(sign):
     values = {("cora-step", f"a{sign}b"): spread(60.0, range(3), "x")}
-    (_, (_, row)), *_ = read_tex(latex(make_board(values)))
+    (_, (_, row)), *_ = read_tex(latex(make_results(values)))
     assert len(row) == 2
     assert row[0] != f"a{sign}b"
 
 
-def test_latex_has_no_empty_lines(boards):
-    for _, (_, *lines) in read_tex(latex(boards[2])):
+def test_latex_has_no_empty_lines(experiments):
+    for _, (_, *lines) in read_tex(latex(experiments[2])):
         assert all(any(line[1:]) for line in lines)
 
 
-def test_csv_has_a_line_for_each_cell(boards):
-    lines = list(csv.DictReader(io.StringIO(table_csv(boards))))
-    cells = [(board, cell) for board in boards for cell in board.cells]
+def test_csv_has_a_line_for_each_cell(experiments):
+    lines = list(csv.DictReader(io.StringIO(table_csv(experiments))))
+    cells = [(results, cell) for results in experiments for cell in results.cells]
     assert len(lines) == len(cells) == 25
-    for line, (board, cell) in zip(lines, cells, strict=True):
+    for line, (results, cell) in zip(lines, cells, strict=True):
         names = [line[name] for name in ("experiment", "setup", "method", "varies", "value")]
         value = "" if cell.value is None else str(cell.value)
-        assert names == [board.name, cell.setup, cell.label, cell.varies or "", value]
+        assert names == [results.name, cell.setting, cell.label, cell.varies or "", value]
         assert int(line["seeds"]) == len(cell.rows)
         for metric in HEADLINE:
             assert float(line[metric]) == pytest.approx(cell.mean(metric), abs=6e-4)
             assert float(line[f"{metric}_std"]) == pytest.approx(cell.deviation(metric), abs=6e-4)
-            ends, paper = interval(cell.values(metric)), cell.published(metric)
+            ends, paper = cell.interval(metric), cell.published(metric)
             written = [line[f"{metric}_low"], line[f"{metric}_high"]]
             if ends is None:
                 assert written == ["", ""]
@@ -300,14 +303,14 @@ def test_csv_has_a_line_for_each_cell(boards):
             else:
                 gap = cell.mean(metric) - paper
                 assert [float(one) for one in written] == pytest.approx([paper, gap], abs=6e-4)
-        chosen = "alpha = 2, clusters_per_class = 20" if cell.chosen else ""
+        chosen = "alpha = 2, clusters_per_class = 20" if cell.selected else ""
         assert line["chosen"] == chosen
 
 
 def test_csv_keeps_a_loud_name():
     label = 'a,b "c"\nd|e'
-    board = make_board({("cora-step", label): spread(60.0, range(3), "x")})
-    (line,) = csv.DictReader(io.StringIO(table_csv([board])))
+    results = make_results({("cora-step", label): spread(60.0, range(3), "x")})
+    (line,) = csv.DictReader(io.StringIO(table_csv([results])))
     assert line["method"] == label
 
 
@@ -316,7 +319,7 @@ def test_csv_of_nothing_is_a_header_without_names():
 
 
 def test_a_missing_graph_leaves_the_others(comparison):
-    cells = [cell for cell in comparison.cells if cell.setup == PUBMED]
-    board = replace(comparison, cells=cells)
-    assert "pubmed, bAcc" in read_tables(markdown(board))
-    assert "cora" not in markdown(board) + latex(board)
+    cells = [cell for cell in comparison.cells if cell.setting == PUBMED]
+    results = replace(comparison, cells=cells)
+    assert "pubmed, bAcc" in read_tables(markdown(results))
+    assert "cora" not in markdown(results) + latex(results)

@@ -1,24 +1,23 @@
-"""The canvas of all figures: matplotlib, our style and colours, a grid of panels."""
+"""What all matplotlib figures share: style, colours, a grid of panels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from evengraph.report.store.boards import Board
+from evengraph.report.store.experiment_results import ExperimentResults
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 METRIC = "balanced_accuracy"
-MANY = 10  # methods that can stand side by side
-# Okabe and Ito's colours, which most colour-blind people can tell apart; ours is the strongest.
+MANY = 10  # more methods than this do not fit side by side
+# Okabe and Ito's palette, which most colour-blind people can tell apart
 COLOURS = ("#9aa0a6", "#56b4e9", "#009e73", "#f0e442", "#cc79a7", "#e69f00", "#0072b2", "#b39ddb")
-OURS = "#d55e00"
-Draw = Callable[[Board], "Figure | None"]
+HIGHLIGHT = "#d55e00"
+Draw = Callable[[ExperimentResults], "Figure | None"]
 STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -28,40 +27,40 @@ STYLE: Any = {
     "grid.alpha": 0.3,
     "axes.axisbelow": True,
     "figure.constrained_layout.use": True,
-    "svg.hashsalt": "evengraph",  # the same file for the same figures
+    "svg.hashsalt": "evengraph",  # the same results give the same file
     "svg.fonttype": "none",
-    "text.parse_math": False,  # a dollar in a name is a dollar
+    "text.parse_math": False,  # a dollar sign in a name is not mathematics
 }
 
 
 def styled(draw: Draw) -> Draw:
-    """Draw in our style: what is written later than the axes are made takes it, too."""
+    """Decorate a drawing function so that everything it adds takes our style."""
 
     @wraps(draw)
-    def drawn(board: Board) -> Figure | None:
+    def draw_styled(results: ExperimentResults) -> Figure | None:
         with pyplot().rc_context(STYLE):
-            return draw(board)
+            return draw(results)
 
-    return drawn
+    return draw_styled
 
 
-def grid(count: int, *, width: float, height: float) -> tuple[Figure, Sequence[Axes]]:
-    """A figure of so many panels, at most four in a row, and the panels, row by row."""
+def panel_grid(count: int, *, width: float, height: float) -> tuple[Figure, Sequence[Axes]]:
+    """Make a figure of `count` panels, at most four per row; returns the panels row by row."""
     rows = max(-(-count // 4), 1)
     columns = max(-(-count // rows), 1)
     size = (max(columns * width, 4.0), rows * height + 0.5)
-    figure, places = pyplot().subplots(rows, columns, figsize=size, squeeze=False)
-    for place in places.flat[count:]:
-        place.set_visible(False)
-    return figure, list(places.flat[:count])
+    figure, axes = pyplot().subplots(rows, columns, figsize=size, squeeze=False)
+    for unused in axes.flat[count:]:
+        unused.set_visible(False)
+    return figure, list(axes.flat[:count])
 
 
 def pyplot() -> Any:
-    """Matplotlib without a window, imported late."""
+    """Import matplotlib when it is first needed, without a window."""
     try:
         import matplotlib as mpl
     except ImportError:
-        message = "Figures want matplotlib; try: pip install 'evengraph[report]'."
+        message = "Figures need matplotlib; install it with: pip install 'evengraph[report]'."
         raise ValueError(message) from None
     mpl.use("Agg")
     import matplotlib.pyplot as plt
@@ -69,18 +68,8 @@ def pyplot() -> Any:
     return plt
 
 
-def colour_of(board: Board, label: str) -> str:
-    """The strongest for Uni-GNN, or else for what was searched over."""
-    labels = board.labels
-    ours = ["Uni-GNN"] if "Uni-GNN" in labels else [c.label for c in board.cells if c.chosen]
-    return OURS if label in ours else COLOURS[labels.index(label) % len(COLOURS)]
-
-
-def best_first(board: Board) -> list[str]:
-    """Labels of methods by their mean rank over the set-ups that they have."""
-    ranks: dict[str, list[float]] = {label: [] for label in board.labels}
-    for setup in board.setups:
-        cells = [c for c in board.cells if c.setup == setup and c.varies is None]
-        for rank, cell in enumerate(sorted(cells, key=lambda c: -c.mean(METRIC))):
-            ranks[cell.label].append(rank / len(cells))
-    return sorted(ranks, key=lambda label: fmean(ranks[label]) if ranks[label] else 1.0)
+def colour_of(results: ExperimentResults, label: str) -> str:
+    """Colour of a method: the strongest for the highlighted one."""
+    if label == results.highlight:
+        return HIGHLIGHT
+    return COLOURS[results.labels.index(label) % len(COLOURS)]

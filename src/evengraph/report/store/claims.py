@@ -1,4 +1,4 @@
-"""What stored runs say of a paper's figures and claims: they hold, are noise, or do not hold."""
+"""Verdicts on what a paper published: its means, and its differences between variants."""
 
 from __future__ import annotations
 
@@ -8,144 +8,139 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evengraph.report.store.boards import Board
-from evengraph.report.store.statistics import RESAMPLES, comparisons, interval
+from evengraph.metrics.significance import RESAMPLES
+from evengraph.report.store.comparisons import Comparison, compare_with_others, published_gap
+from evengraph.report.store.experiment_results import ExperimentResults
 
-DOUBT = 0.05
+ALPHA = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reached:
-    """A figure of the paper beside ours.
+class PublishedMean:
+    """A published mean and ours.
 
     Args:
-        setup: Name of the set-up.
+        setting: Name of the setting.
         metric: Name of the metric.
-        first: Our mean over the seeds that the paper has, too.
-        paper: The paper's mean.
-        seeds: How many seeds we have in all.
+        same_seeds: Our mean over the seeds of the paper.
+        paper: The published mean.
+        seeds: Number of all our seeds.
         mean: Our mean over all of them.
         low: Lower end of its interval.
         high: Upper end.
-        chance: That so few of our seeds as the paper has reach its mean.
-        word: What comes of it.
+        chance: Probability that the mean of as many seeds as the paper has, drawn from ours,
+            reaches the published mean.
+        verdict: "reached", "below", or "below, within chance".
     """
 
-    setup: str
+    setting: str
     metric: str
-    first: float
+    same_seeds: float
     paper: float
     seeds: int
     mean: float
     low: float
     high: float
     chance: float
-    word: str
+    verdict: str
 
 
-def reached(board: Board, label: str, metrics: Sequence[str]) -> list[Reached]:
-    """Every cell of the paper that a method has, beside what we have."""
-    found = []
-    for cell in board.cells:
-        first = cell.of_seeds(board.seeds)
-        if cell.label != label or cell.varies is not None or not first.rows:
+def compare_with_paper(
+    results: ExperimentResults, label: str, metrics: Sequence[str]
+) -> list[PublishedMean]:
+    """Compare every published mean of a method with ours."""
+    means = []
+    for cell in results.cells:
+        same = cell.with_seeds(results.seeds)
+        if cell.label != label or cell.varies is not None or not same.rows:
             continue
         for metric in metrics:
             paper = cell.published(metric)
             if paper is None:
                 continue
-            low, high = interval(cell.values(metric)) or (math.nan, math.nan)
-            chance = _chance(cell.values(metric), len(first.rows), paper)
-            above = round(first.mean(metric), 1) >= paper  # compared as the paper prints it
-            found.append(
-                Reached(
-                    setup=cell.setup,
+            low, high = cell.interval(metric) or (math.nan, math.nan)
+            chance = _chance(cell.values(metric), len(same.rows), paper)
+            verdict = "below" if chance < ALPHA else "below, within chance"
+            if round(same.mean(metric), 1) >= paper:  # rounded like the published mean
+                verdict = "reached"
+            means.append(
+                PublishedMean(
+                    setting=cell.setting,
                     metric=metric,
-                    first=first.mean(metric),
+                    same_seeds=same.mean(metric),
                     paper=paper,
                     seeds=len(cell.rows),
                     mean=cell.mean(metric),
                     low=low,
                     high=high,
                     chance=chance,
-                    word="reached"
-                    if above
-                    else "short"
-                    if chance < DOUBT
-                    else "short, may be chance",
+                    verdict=verdict,
                 )
             )
-    return found
+    return means
 
 
-def _short(chance: float) -> str:
-    return "short" if chance < DOUBT else "short, may be chance"
-
-
-def _chance(values: Sequence[float], many: int, paper: float) -> float:
-    """How often the mean of so many of our seeds, drawn at random, is at or above the paper's."""
-    drawn = np.random.default_rng(0).choice(np.asarray(values), size=(RESAMPLES, many))
+def _chance(values: Sequence[float], count: int, paper: float) -> float:
+    """Share of samples of `count` seeds whose mean reaches the published one."""
+    drawn = np.random.default_rng(0).choice(np.asarray(values), size=(RESAMPLES, count))
     return float((drawn.mean(axis=1).round(1) >= paper).mean())
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A difference that the paper prints, beside ours on the same seeds.
+    """A published difference between a variant and the full method, and ours on the same seeds.
 
     Args:
-        setup: Name of the set-up.
+        setting: Name of the setting.
         label: The variant.
-        paper: What the variant loses (or gains) in the paper, in points; none if it is not there.
-        ours: The same here.
+        paper: Published difference, in points; None if it was not published.
+        ours: Our difference.
         low: Lower end of its interval.
         high: Upper end.
-        p: Corrected for all claims of the board.
-        word: What comes of it.
+        p: p value after correction for all claims of the experiment.
+        verdict: "holds", "likely", "not significant", "opposite sign", "differs" (not published),
+            or "identical".
     """
 
-    setup: str
+    setting: str
     label: str
     paper: float | None
     ours: float
     low: float
     high: float
     p: float
-    word: str
+    verdict: str
 
 
-def claims(board: Board, metric: str) -> list[Claim]:
-    """What each variant loses against the whole method, where there are seeds enough."""
-    found = []
-    for one in comparisons(board, board.whole, metric):
-        paper = _gap(board, one.setup, one.against, metric)
-        found.append(
+def check_claims(results: ExperimentResults, metric: str) -> list[Claim]:
+    """Check each variant's difference from the full method, where there are enough seeds."""
+    claims = []
+    for comparison in compare_with_others(results, results.reference, metric):
+        variant = results.find(comparison.setting, comparison.against)
+        full = results.find(comparison.setting, comparison.label)
+        paper = published_gap(variant, full, metric) if variant and full else None
+        claims.append(
             Claim(
-                setup=one.setup,
-                label=one.against,
+                setting=comparison.setting,
+                label=comparison.against,
                 paper=paper,
-                ours=-one.difference,
-                low=-one.high,
-                high=-one.low,
-                p=one.corrected,
-                word=_verdict(paper, one.difference, one.low, one.high, one.corrected),
+                ours=-comparison.difference,
+                low=-comparison.high,
+                high=-comparison.low,
+                p=comparison.corrected,
+                verdict=_verdict(paper, comparison),
             )
         )
-    return found
+    return claims
 
 
-def _gap(board: Board, setup: str, label: str, metric: str) -> float | None:
-    cells = board.find(setup, label), board.find(setup, board.whole)
-    means = [None if cell is None else cell.published(metric) for cell in cells]
-    return None if means[0] is None or means[1] is None else means[0] - means[1]
-
-
-def _verdict(paper: float | None, difference: float, low: float, high: float, p: float) -> str:
-    if low == high == 0:
-        return "the same settings"
-    if low <= 0 <= high:
-        return "noise"
+def _verdict(paper: float | None, comparison: Comparison) -> str:
+    if comparison.low == comparison.high == 0:
+        return "identical"
+    if comparison.low <= 0 <= comparison.high:
+        return "not significant"
     if paper is None:
         return "differs"
-    if paper * difference > 0:  # the paper's is the variant's gain, ours the whole method's
-        return "the reverse"
-    return "holds" if p < DOUBT else "likely"
+    if paper * comparison.difference > 0:  # the variant's gain there, the full method's here
+        return "opposite sign"
+    return "holds" if comparison.corrected < ALPHA else "likely"

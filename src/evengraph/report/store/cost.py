@@ -1,4 +1,4 @@
-"""What accuracy costs: seconds and memory of methods against their score."""
+"""Figure of accuracy against cost: seconds and memory per run."""
 
 from __future__ import annotations
 
@@ -7,8 +7,16 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from evengraph.report.store.boards import Board
-from evengraph.report.store.canvas import COLOURS, MANY, METRIC, OURS, colour_of, grid, styled
+from evengraph.report.store.canvas import (
+    COLOURS,
+    HIGHLIGHT,
+    MANY,
+    METRIC,
+    colour_of,
+    panel_grid,
+    styled,
+)
+from evengraph.report.store.experiment_results import ExperimentResults
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,71 +25,72 @@ if TYPE_CHECKING:
 
 
 @styled
-def cost_figure(board: Board) -> Figure | None:
-    """Seconds and memory of a run against balanced accuracy, over all set-ups.
+def cost_figure(results: ExperimentResults) -> Figure | None:
+    """Draw balanced accuracy against seconds and memory per run, mean over all settings.
 
-    Runs that shared a card share its seconds, too. Of many methods those are named that nothing
-    beats at a lower cost, and whose names do not lie upon better ones.
+    The seconds of runs that shared a GPU are divided by their number. Of many methods only the
+    Pareto front, the baseline and the highlighted method are named.
     """
-    figure, places = grid(2, width=3.6, height=2.8)
-    for place, name, words in zip(
-        places,
-        ("seconds", "memory"),
-        (f"seconds a run, shared{_mixed(board)}", "GiB that a run added"),
-        strict=True,
-    ):
-        points = _points(board, name)
-        many = len(points) > MANY
-        named = {*_front(points), "GCN", "Uni-GNN"} if many else set(points)
-        names = []
-        order = sorted(points, key=lambda label: -points[label][1]) if many else list(points)
-        for label in order:
-            point = points[label]
-            other = COLOURS[6] if many else colour_of(board, label)
-            colour = OURS if label == "Uni-GNN" else other if label in named else COLOURS[0]
-            place.scatter(*point, color=colour, s=36 if label in named else 14, zorder=3)
-            if label in named:
-                names.append(
-                    place.annotate(
-                        label, point, xytext=(4, 3), textcoords="offset points", fontsize=7
-                    )
-                )
-        _log_axis(place)
-        if many:
-            _keep_apart(figure, names)
-        place.set_xlabel(words)
-        place.grid(visible=True, axis="both")
-        place.set_visible(bool(place.collections))
-    places[0].set_ylabel("mean balanced accuracy, %")
-    figure.suptitle(f"{board.title}: what accuracy costs, mean over set-ups", fontsize=10)
+    figure, panels = panel_grid(2, width=3.6, height=2.8)
+    titles = f"amortized seconds per run{_device_note(results)}", "GiB of memory per run"
+    for axes, quantity, title in zip(panels, ("seconds", "memory"), titles, strict=True):
+        points = _costs(results, quantity)
+        names = _draw_costs(axes, results, points)
+        if len(points) > MANY:
+            _hide_overlapping(figure, names)
+        axes.set_xlabel(title)
+        axes.grid(visible=True, axis="both")
+        axes.set_visible(bool(axes.collections))
+    panels[0].set_ylabel("mean balanced accuracy, %")
+    figure.suptitle(f"{results.title}: accuracy and cost, mean over settings", fontsize=10)
     return figure
 
 
-def _mixed(board: Board) -> str:
-    """A warning where runs had different devices: their seconds do not compare."""
-    rows = [row for cell in board.cells for row in cell.rows]
+def _draw_costs(
+    axes: Axes, results: ExperimentResults, points: Mapping[str, tuple[float, float]]
+) -> list[Annotation]:
+    many = len(points) > MANY
+    named, order = set(points), list(points)
+    if many:
+        named = {*_pareto_front(points), results.baseline, results.highlight}
+        order.sort(key=lambda label: -points[label][1])
+    names = []
+    for label in order:
+        other = COLOURS[6 if label in named else 0] if many else colour_of(results, label)
+        colour = HIGHLIGHT if label == results.highlight else other
+        axes.scatter(*points[label], color=colour, s=36 if label in named else 14, zorder=3)
+        if label in named:
+            offset: Any = {"xytext": (4, 3), "textcoords": "offset points"}
+            names.append(axes.annotate(label, points[label], **offset, fontsize=7))
+    _log_axis(axes)
+    return names
+
+
+def _device_note(results: ExperimentResults) -> str:
+    """Warn about runs on different kinds of device, whose seconds cannot be compared."""
+    rows = [row for cell in results.cells for row in cell.rows]
     devices = {str(row.environment.get("device", "")).partition(" ")[0] for row in rows}
-    return "; some on a CPU, some on a card" if len(devices) > 1 else ""
+    return " (some on a CPU, some on a GPU)" if len(devices) > 1 else ""
 
 
-def _keep_apart(figure: Figure, names: Sequence[Annotation]) -> None:
-    """Take away a name that would lie upon one before it."""
+def _hide_overlapping(figure: Figure, names: Sequence[Annotation]) -> None:
+    """Hide each name that would overlap an earlier one."""
     figure.draw_without_rendering()
-    kept: list[Any] = []
+    boxes: list[Any] = []
     for name in names:
         box = name.get_window_extent()
-        if any(box.overlaps(other) for other in kept):
+        if any(box.overlaps(other) for other in boxes):
             name.set_visible(False)
         else:
-            kept.append(box)
+            boxes.append(box)
 
 
-def _points(board: Board, name: str) -> dict[str, tuple[float, float]]:
-    """Mean cost and mean score of each method that has them."""
+def _costs(results: ExperimentResults, quantity: str) -> dict[str, tuple[float, float]]:
+    """Mean cost and mean score of each method with known costs."""
     points = {}
-    for label in board.labels:
-        rows = [row for cell in board.cells if cell.label == label for row in cell.rows]
-        pairs = [(_cost(row.outcome, name), row.outcome["metrics"][METRIC]) for row in rows]
+    for label in results.labels:
+        rows = [row for cell in results.cells if cell.label == label for row in cell.rows]
+        pairs = [(_cost(row.outcome, quantity), row.outcome["metrics"][METRIC]) for row in rows]
         known = [(cost, score) for cost, score in pairs if cost]
         if known:
             costs, scores = zip(*known, strict=True)
@@ -89,8 +98,15 @@ def _points(board: Board, name: str) -> dict[str, tuple[float, float]]:
     return points
 
 
-def _front(points: Mapping[str, tuple[float, float]]) -> list[str]:
-    """Those that nothing cheaper is as good as."""
+def _cost(outcome: Mapping[str, Any], quantity: str) -> float | None:
+    cost: float | None = outcome.get(quantity)
+    if cost is None or quantity != "seconds":
+        return cost
+    return cost / float(outcome.get("together", 1))
+
+
+def _pareto_front(points: Mapping[str, tuple[float, float]]) -> list[str]:
+    """Methods that no cheaper one equals."""
     best, front = -math.inf, []
     for label, (_, score) in sorted(points.items(), key=lambda item: (item[1][0], -item[1][1])):
         if score > best:
@@ -99,21 +115,14 @@ def _front(points: Mapping[str, tuple[float, float]]) -> list[str]:
     return front
 
 
-def _log_axis(place: Axes) -> None:
-    """Powers of ten and what lies between them, as plain numbers."""
+def _log_axis(axes: Axes) -> None:
+    """Make the x axis logarithmic, with plain numbers as ticks."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    place.set_xscale("log")
-    least, most = place.get_xlim()
-    subs = (1, 2, 5) if most < 1000 * least else (1,)
-    place.xaxis.set_major_locator(LogLocator(subs=subs))
-    place.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    place.xaxis.set_minor_formatter(NullFormatter())
-    place.margins(x=0.2)  # room for the names beside the dots
-
-
-def _cost(outcome: Any, name: str) -> float | None:
-    cost: float | None = outcome.get(name)
-    if cost is None or name != "seconds":
-        return cost
-    return cost / float(outcome.get("together", 1))
+    axes.set_xscale("log")
+    low, high = axes.get_xlim()
+    steps = (1, 2, 5) if high < 1000 * low else (1,)
+    axes.xaxis.set_major_locator(LogLocator(subs=steps))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.margins(x=0.2)  # room for the names beside the points

@@ -1,37 +1,37 @@
-"""Figures of experiments, by matplotlib: SVG for pages and print, PNG for slides."""
+"""Figures of experiments in matplotlib: SVG for pages and print, PNG for slides."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evengraph.report.store.boards import Board, Cell
+from evengraph.metrics.significance import bootstrap_interval
 from evengraph.report.store.canvas import (
     COLOURS,
+    HIGHLIGHT,
     MANY,
     METRIC,
-    OURS,
     STYLE,
     Draw,
-    best_first,
     colour_of,
-    grid,
+    panel_grid,
     pyplot,
     styled,
 )
+from evengraph.report.store.comparisons import best_first, paired_gaps, published_gap
 from evengraph.report.store.cost import cost_figure
-from evengraph.report.store.statistics import interval
+from evengraph.report.store.experiment_results import Cell, ExperimentResults
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-def figures(board: Board) -> Iterator[tuple[str, Figure]]:
-    """Every figure of a board, with a name for its file."""
+def figures(results: ExperimentResults) -> Iterator[tuple[str, Figure]]:
+    """Draw every figure of an experiment, with a name for its file."""
     draw: dict[str, Draw] = {
         "comparison": methods_figure,
         "ablation": ablation_figure,
@@ -39,245 +39,240 @@ def figures(board: Board) -> Iterator[tuple[str, Figure]]:
         "recall": recall_figure,
         "confusion": confusion_figure,
         "cost": cost_figure,
-        "map": map_figure,
+        "map": tsne_figure,
     }
-    more = ("recall", "confusion", "cost", "map") if board.draws == "comparison" else ()
-    for name in (board.draws, *more):
-        found = draw[name](board)
-        if found is not None:
-            yield f"{board.name}-{name}", found
+    more = ("recall", "confusion", "cost", "map") if results.kind == "comparison" else ()
+    for name in (results.kind, *more):
+        figure = draw[name](results)
+        if figure is not None:
+            yield f"{results.name}-{name}", figure
 
 
 def save(figure: Figure, path: Path) -> list[Path]:
-    """Write a figure as SVG and PNG."""
+    """Write a figure as SVG and PNG, and close it."""
     plt = pyplot()
-    written = []
-    for kind, options in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": 160})):
-        goal = path.with_name(f"{path.name}.{kind}")
+    paths = []
+    for suffix, options in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": 160})):
+        paths.append(path.with_name(f"{path.name}.{suffix}"))
         with plt.rc_context(STYLE):
-            figure.savefig(goal, **options)
-        written.append(goal)
+            figure.savefig(paths[-1], **options)
     plt.close(figure)
-    return written
+    return paths
 
 
 @styled
-def methods_figure(board: Board) -> Figure | None:
-    """Every method in every set-up, with its interval; the paper's mean as a dash."""
-    if len(board.labels) > MANY:
-        return _lying(board)
-    setups, labels = board.setups, board.labels
-    figure, places = grid(len(setups), width=2.6, height=2.4)
-    for place, setup in zip(places, setups, strict=True):
-        for position, label in enumerate(labels):
-            cell = board.find(setup, label)
-            if cell is None:
-                continue
-            _dot(place, position, cell, colour_of(board, label))
-            paper = cell.published(METRIC)
-            if paper is not None:
-                place.plot([position - 0.4, position + 0.4], [paper, paper], color="black", lw=1.2)
-        place.set_title(setup, fontsize=9)
-        place.set_xticks(range(len(labels)), labels, rotation=60, ha="right", fontsize=7)
-        place.grid(visible=False, axis="x")
-    places[0].set_ylabel("balanced accuracy, %")
-    figure.suptitle(f"{board.title}: mean and 95% interval; dash: the paper's mean", fontsize=10)
+def methods_figure(results: ExperimentResults) -> Figure | None:
+    """Draw every method in every setting: mean, interval and published mean."""
+    if len(results.labels) > MANY:
+        return _many_methods_figure(results)
+    labels = results.labels
+    colours = [colour_of(results, label) for label in labels]
+    figure, panels = panel_grid(len(results.settings), width=2.6, height=2.4)
+    for axes, setting in zip(panels, results.settings, strict=True):
+        _draw_means(axes, [results.find(setting, label) for label in labels], colours)
+        axes.set_title(setting, fontsize=9)
+        axes.set_xticks(range(len(labels)), labels, rotation=60, ha="right", fontsize=7)
+        axes.grid(visible=False, axis="x")
+    panels[0].set_ylabel("balanced accuracy, %")
+    figure.suptitle(f"{results.title}: mean and 95% interval; dash: published mean", fontsize=10)
     return figure
 
 
-def _lying(board: Board) -> Figure:
-    """The same for many methods: one below the other, those that do best over all at the top."""
-    setups, labels = board.setups, best_first(board)
-    figure, places = grid(len(setups), width=2.6, height=0.15 * len(labels) + 0.5)
-    for place, setup in zip(places, setups, strict=True):
-        for position, label in enumerate(labels):
-            cell = board.find(setup, label)
-            if cell is None:
-                continue
-            _dot(place, position, cell, OURS if label == "Uni-GNN" else COLOURS[6], lying=True)
-            paper = cell.published(METRIC)
-            if paper is not None:
-                place.plot([paper, paper], [position - 0.4, position + 0.4], color="black", lw=1.2)
-        place.set_title(setup, fontsize=9)
-        shown = labels if _leftmost(place) else [""] * len(labels)
-        place.set_yticks(range(len(labels)), shown, fontsize=7)
-        place.set_ylim(len(labels) - 0.5, -0.5)
-        place.grid(visible=True, axis="both")
-        place.set_xlabel("balanced accuracy, %", fontsize=7)
-    words = "mean and 95% interval, best over all at the top"
-    if any(cell.published(METRIC) is not None for cell in board.cells):
-        words += "; bar: as published"
-    figure.suptitle(f"{board.title}: {words}", fontsize=10)
+def _many_methods_figure(results: ExperimentResults) -> Figure:
+    """Draw many methods one below the other, the best on average at the top."""
+    labels = best_first(results, METRIC)
+    colours = [HIGHLIGHT if label == results.highlight else COLOURS[6] for label in labels]
+    height = 0.15 * len(labels) + 0.5
+    figure, panels = panel_grid(len(results.settings), width=2.6, height=height)
+    for axes, setting in zip(panels, results.settings, strict=True):
+        cells = [results.find(setting, label) for label in labels]
+        _draw_means(axes, cells, colours, horizontal=True)
+        axes.set_title(setting, fontsize=9)
+        _label_rows(axes, labels, fontsize=7)
+        axes.set_ylim(len(labels) - 0.5, -0.5)
+        axes.grid(visible=True, axis="both")
+        axes.set_xlabel("balanced accuracy, %", fontsize=7)
+    title = f"{results.title}: mean and 95% interval, best on average at the top"
+    if any(cell.published(METRIC) is not None for cell in results.cells):
+        title += "; bar: published mean"
+    figure.suptitle(title, fontsize=10)
     return figure
+
+
+def _draw_means(
+    axes: Axes, cells: Sequence[Cell | None], colours: Sequence[str], *, horizontal: bool = False
+) -> None:
+    """Draw means as dots: bars would mislead on an axis that does not start at zero."""
+
+    def plot(positions: Sequence[float], values: Sequence[float], *args: str, **style: Any) -> None:
+        axes.plot(*((values, positions) if horizontal else (positions, values)), *args, **style)
+
+    for position, (cell, colour) in enumerate(zip(cells, colours, strict=True)):
+        if cell is None:
+            continue
+        interval, paper = cell.interval(METRIC), cell.published(METRIC)
+        if interval is not None:
+            plot([position] * 2, interval, color=colour, lw=2)
+        size = 4 if horizontal else 6
+        plot([position], [cell.mean(METRIC)], "o", color=colour, ms=size, zorder=3)
+        if paper is not None:
+            plot([position - 0.4, position + 0.4], [paper, paper], color="black", lw=1.2)
 
 
 @styled
-def ablation_figure(board: Board) -> Figure | None:
-    """How far each variant falls below the whole method, with the interval of the difference."""
-    setups = board.setups
-    whole = board.whole
-    labels = [label for label in board.labels if label != whole]
-    figure, places = grid(len(setups), width=2.6, height=3.0)
-    for place, setup in zip(places, setups, strict=True):
-        full = board.find(setup, whole)
+def ablation_figure(results: ExperimentResults) -> Figure | None:
+    """Draw the difference of each variant from the full method, with its interval."""
+    labels = [label for label in results.labels if label != results.reference]
+    figure, panels = panel_grid(len(results.settings), width=2.6, height=3.0)
+    for axes, setting in zip(panels, results.settings, strict=True):
+        full = results.find(setting, results.reference)
         for position, label in enumerate(labels):
-            cell = board.find(setup, label)
+            cell = results.find(setting, label)
             if cell is None or full is None:
                 continue
-            one, two = cell.by_seed(METRIC), full.by_seed(METRIC)
-            gaps = [one[seed] - two[seed] for seed in one if seed in two]
+            gaps = paired_gaps(cell, full, METRIC)
             if not gaps:
                 continue
-            low, high = interval(gaps) or (gaps[0], gaps[0])
-            mean = float(np.mean(gaps))
-            place.barh(position, mean, color=COLOURS[0] if high > 0 else OURS, height=0.7)
-            place.plot([low, high], [position, position], color="black", lw=1)
-            ours, theirs = cell.published(METRIC), full.published(METRIC)
-            if ours is not None and theirs is not None:
-                paper = [ours - theirs] * 2
-                place.plot(paper, [position - 0.35, position + 0.35], color="black", lw=2)
-        place.axvline(0, color="black", lw=0.8)
-        place.set_title(setup, fontsize=9)
-        place.set_yticks(range(len(labels)), labels if _leftmost(place) else [""] * len(labels))
-        place.invert_yaxis()
-        place.grid(visible=True, axis="x")
-        place.grid(visible=False, axis="y")
-        place.set_xlabel("points of bAcc")
-    figure.suptitle(
-        f"{board.title}: difference to {whole} on the same seeds, 95% interval", fontsize=10
-    )
+            low, high = bootstrap_interval(gaps) or (gaps[0], gaps[0])
+            colour = COLOURS[0] if high > 0 else HIGHLIGHT
+            axes.barh(position, float(np.mean(gaps)), color=colour, height=0.7)
+            axes.plot([low, high], [position, position], color="black", lw=1)
+            paper = published_gap(cell, full, METRIC)
+            if paper is not None:
+                axes.plot([paper] * 2, [position - 0.35, position + 0.35], color="black", lw=2)
+        axes.axvline(0, color="black", lw=0.8)
+        axes.set_title(setting, fontsize=9)
+        _label_rows(axes, labels)
+        axes.invert_yaxis()
+        axes.grid(visible=True, axis="x")
+        axes.grid(visible=False, axis="y")
+        axes.set_xlabel("points of balanced accuracy")
+    title = f"{results.title}: difference from {results.reference} on the same seeds, 95% interval"
+    figure.suptitle(title, fontsize=10)
     return figure
 
 
 @styled
-def curves_figure(board: Board) -> Figure | None:
-    """A curve for each field, with a band of its 95% interval."""
-    curves = board.curves()
+def curves_figure(results: ExperimentResults) -> Figure | None:
+    """Draw one curve per parameter, with its 95% interval as a band."""
+    curves = results.curves()
     if not curves:
         return None
-    figure, places = grid(len(curves), width=2.6, height=2.4)
-    for place, (name, cells) in zip(places, curves.items(), strict=True):
-        values = range(len(cells))
+    figure, panels = panel_grid(len(curves), width=2.6, height=2.4)
+    for axes, (name, cells) in zip(panels, curves.items(), strict=True):
         means = [cell.mean(METRIC) for cell in cells]
-        ends = [
-            interval(cell.values(METRIC)) or (m, m) for cell, m in zip(cells, means, strict=True)
-        ]
-        place.fill_between(
-            values, [e[0] for e in ends], [e[1] for e in ends], color=OURS, alpha=0.2
-        )
-        place.plot(values, means, color=OURS, marker="o", ms=4)
-        place.set_xticks(list(values), [str(cell.value) for cell in cells], fontsize=7)
-        place.set_xlabel(name)
-    ends = [place.get_ylim() for place in places]
-    for place in places:
-        place.set_ylim(min(end[0] for end in ends), max(end[1] for end in ends))
-        if _leftmost(place):
-            place.set_ylabel("balanced accuracy, %")
-    figure.suptitle(f"{board.title}, {board.setups[0]}: mean and 95% interval", fontsize=10)
+        intervals = [c.interval(METRIC) or (m, m) for c, m in zip(cells, means, strict=True)]
+        low, high = zip(*intervals, strict=True)
+        axes.fill_between(range(len(cells)), low, high, color=HIGHLIGHT, alpha=0.2)
+        axes.plot(range(len(cells)), means, color=HIGHLIGHT, marker="o", ms=4)
+        axes.set_xticks(range(len(cells)), [str(cell.value) for cell in cells], fontsize=7)
+        axes.set_xlabel(name)
+    lows, highs = zip(*(axes.get_ylim() for axes in panels), strict=True)
+    for axes in panels:
+        axes.set_ylim(min(lows), max(highs))
+        if _is_leftmost(axes):
+            axes.set_ylabel("balanced accuracy, %")
+    figure.suptitle(f"{results.title}, {results.settings[0]}: mean and 95% interval", fontsize=10)
     return figure
 
 
 @styled
-def recall_figure(board: Board) -> Figure | None:
-    """Recall of each class, from the largest in training to the smallest."""
-    setups = board.setups
-    figure, places = grid(len(setups), width=2.6, height=2.2)
-    third = "LTE4G" if len(board.labels) <= MANY else best_first(board)[0]
-    shown = [label for label in dict.fromkeys(("GCN", third, "Uni-GNN")) if label in board.labels]
-    for place, setup in zip(places, setups, strict=True):
-        for label in shown or board.labels:
-            cell = board.find(setup, label)
+def recall_figure(results: ExperimentResults) -> Figure | None:
+    """Draw recall per class for the baseline, the highlighted method and the best other."""
+    figure, panels = panel_grid(len(results.settings), width=2.6, height=2.2)
+    ends = results.baseline, results.highlight
+    others = [label for label in best_first(results, METRIC) if label not in ends]
+    labels = [label for label in dict.fromkeys((ends[0], *others[:1], ends[1])) if label]
+    for axes, setting in zip(panels, results.settings, strict=True):
+        for label in labels:
+            cell = results.find(setting, label)
             if cell is None or "per_class" not in cell.rows[0].outcome:
                 continue
-            recall = np.mean([_head_to_tail(row.outcome) for row in cell.rows], axis=0)
-            colour = colour_of(board, label)
-            place.plot(range(len(recall)), recall, marker="o", ms=3, color=colour, label=label)
-        place.set_title(setup, fontsize=9)
-        place.set_xticks([])
-        place.set_xlabel("classes, largest to smallest", fontsize=7)
-    places[0].set_ylabel("recall, %")
-    lines = places[0].get_lines()
-    if lines:
-        places[0].legend(
-            lines, [str(line.get_label()) for line in lines], fontsize=7, frameon=False
-        )
-    figure.suptitle(f"{board.title}: recall from head to tail", fontsize=10)
+            recall = np.mean([_recall_by_size(row.outcome) for row in cell.rows], axis=0)
+            colour = colour_of(results, label)
+            axes.plot(range(len(recall)), recall, marker="o", ms=3, color=colour, label=label)
+        axes.set_title(setting, fontsize=9)
+        axes.set_xticks([])
+        axes.set_xlabel("classes, largest to smallest", fontsize=7)
+    panels[0].set_ylabel("recall, %")
+    if lines := panels[0].get_lines():
+        names = [str(line.get_label()) for line in lines]
+        panels[0].legend(lines, names, fontsize=7, frameon=False)
+    figure.suptitle(f"{results.title}: recall per class", fontsize=10)
     return figure
 
 
-def _head_to_tail(outcome: Any) -> list[float]:
-    """Recalls in the order of the training classes' sizes, the largest first."""
+def _recall_by_size(outcome: Mapping[str, Any]) -> list[float]:
+    """Recall of each class, the one with the most training nodes first."""
     recall = outcome["per_class"]["recall"]
     counts = outcome.get("class_counts") or [0] * len(recall)
-    order = sorted(range(len(recall)), key=lambda c: -counts[c])
-    return [recall[c] for c in order]
+    return [recall[c] for c in sorted(range(len(recall)), key=lambda c: -counts[c])]
 
 
 @styled
-def confusion_figure(board: Board) -> Figure | None:
-    """Where the nodes of each class go, GCN beside ours, in the first set-up."""
-    setup = board.setups[0]
-    cells = [board.find(setup, label) for label in ("GCN", "Uni-GNN")]
+def confusion_figure(results: ExperimentResults) -> Figure | None:
+    """Draw confusion matrices of the baseline and the highlighted method in the first setting."""
+    setting = results.settings[0]
+    labels = dict.fromkeys((results.baseline, results.highlight))
+    cells = [results.find(setting, label) for label in labels]
     cells = [c for c in cells if c is not None and "confusion_matrix" in c.rows[0].outcome]
     if not cells:
         return None
-    figure, places = grid(len(cells), width=3.2, height=3.2)
-    for place, cell in zip(places, cells, strict=True):
+    figure, panels = panel_grid(len(cells), width=3.2, height=3.2)
+    for axes, cell in zip(panels, cells, strict=True):
         assert cell is not None
         total = np.sum([row.outcome["confusion_matrix"] for row in cell.rows], axis=0)
         share = 100 * total / np.maximum(total.sum(axis=1, keepdims=True), 1)
-        place.imshow(share, cmap="Oranges", vmin=0, vmax=100)
+        axes.imshow(share, cmap="Oranges", vmin=0, vmax=100)
         for (row, column), value in np.ndenumerate(share):
+            text: Any = {"ha": "center", "va": "center", "fontsize": 7}
             colour = "white" if value > 60 else "black"
-            text = f"{value:.0f}"
-            place.text(column, row, text, ha="center", va="center", fontsize=7, color=colour)
-        place.set_title(cell.label, fontsize=9)
-        place.set_xlabel("predicted class")
-        place.grid(visible=False)
-    places[0].set_ylabel("true class")
-    figure.suptitle(f"{setup}: percent of each class, all seeds", fontsize=10)
+            axes.text(column, row, f"{value:.0f}", **text, color=colour)
+        axes.set_title(cell.label, fontsize=9)
+        axes.set_xlabel("predicted class")
+        axes.grid(visible=False)
+    panels[0].set_ylabel("true class")
+    title = f"{setting}: confusion matrix, percent of each true class, all seeds"
+    figure.suptitle(title, fontsize=10)
     return figure
 
 
 @styled
-def map_figure(board: Board) -> Figure | None:
-    """Where the nodes of one run lie, by class and by cluster."""
-    if board.map is None:
+def tsne_figure(results: ExperimentResults) -> Figure | None:
+    """Draw the t-SNE of the embeddings of one run, by class and by cluster."""
+    if results.tsne is None:
         return None
-    found = board.map
-    kinds = [("class", found["classes"]), ("cluster", found["clusters"])]
-    kinds = [(name, values) for name, values in kinds if values is not None]
-    figure, places = grid(len(kinds), width=4.2, height=4.0)
-    for place, (name, values) in zip(places, kinds, strict=True):
-        many = max(values) + 1
-        colours = "tab10" if many <= 10 else "turbo"
-        # neighbouring numbers get colours that lie far apart
-        shuffled = [value * 0.618034 % 1 for value in values] if many > 10 else values
-        dots = place.scatter(found["x"], found["y"], c=shuffled, cmap=colours, s=4, lw=0)
-        if name == "class" and many <= 10:
-            words = found["class_names"] or [f"class {n}" for n in range(many)]
+    tsne = results.tsne
+    groups = [("class", tsne["classes"]), ("cluster", tsne["clusters"])]
+    groups = [(name, values) for name, values in groups if values is not None]
+    figure, panels = panel_grid(len(groups), width=4.2, height=4.0)
+    for axes, (name, values) in zip(panels, groups, strict=True):
+        count = max(values) + 1
+        colours = "tab10" if count <= 10 else "turbo"
+        # multiples of the golden ratio: consecutive clusters get clearly different colours
+        shades = [value * 0.618034 % 1 for value in values] if count > 10 else values
+        dots = axes.scatter(tsne["x"], tsne["y"], c=shades, cmap=colours, s=4, lw=0)
+        if name == "class" and count <= 10:
+            names = tsne["class_names"] or [f"class {n}" for n in range(count)]
             handles = dots.legend_elements(num=None)[0]  # type: ignore[arg-type]
-            shown = [words[n] for n in sorted(set(values)) if 0 <= n < len(words)]
+            shown = [names[n] for n in sorted(set(values)) if 0 <= n < len(names)]
             if len(handles) == len(shown):
-                place.legend(handles, shown, fontsize=6, frameon=False, loc="best")
-        place.set_title(f"by {name}", fontsize=9)
-        place.set_xticks([])
-        place.set_yticks([])
-        place.grid(visible=False)
-    figure.suptitle(f"{board.setups[0]}: embeddings of one run of Uni-GNN, t-SNE", fontsize=10)
+                axes.legend(handles, shown, fontsize=6, frameon=False, loc="best")
+        axes.set_title(f"by {name}", fontsize=9)
+        axes.set_xticks([])
+        axes.set_yticks([])
+        axes.grid(visible=False)
+    title = f"{results.settings[0]}: t-SNE of the embeddings of one run of {results.tsne_label}"
+    figure.suptitle(title, fontsize=10)
     return figure
 
 
-def _leftmost(place: Axes) -> bool:
-    spec = place.get_subplotspec()
+def _is_leftmost(axes: Axes) -> bool:
+    spec = axes.get_subplotspec()
     return spec is None or spec.is_first_col()
 
 
-def _dot(place: Axes, position: int, cell: Cell, colour: str, *, lying: bool = False) -> None:
-    """Dots, not bars: an axis that does not start at zero would make bars lie."""
-    ends, mean = interval(cell.values(METRIC)), cell.mean(METRIC)
-    if ends is not None:
-        line = [ends, [position] * 2] if lying else [[position] * 2, ends]
-        place.plot(*line, color=colour, lw=2)
-    dot = (mean, position) if lying else (position, mean)
-    place.plot(*dot, "o", color=colour, ms=4 if lying else 6, zorder=3)
+def _label_rows(axes: Axes, labels: Sequence[str], **style: Any) -> None:
+    """Name the rows of a panel, in the first column only."""
+    shown = labels if _is_leftmost(axes) else [""] * len(labels)
+    axes.set_yticks(range(len(labels)), shown, **style)

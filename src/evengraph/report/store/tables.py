@@ -7,318 +7,304 @@ from typing import Any, NamedTuple
 
 from evengraph.core.files import csv_text
 from evengraph.metrics import HEADLINE, METRICS
-from evengraph.report.store.boards import Board, Cell
-from evengraph.report.store.canvas import MANY, best_first
-from evengraph.report.store.claims import claims, reached
-from evengraph.report.store.statistics import comparisons, interval, mean_ranks
+from evengraph.report.store.canvas import MANY, METRIC
+from evengraph.report.store.claims import check_claims, compare_with_paper
+from evengraph.report.store.comparisons import best_first, compare_with_others, rank_methods
+from evengraph.report.store.experiment_results import Cell, ExperimentResults
 
-LONG = 50  # lines of a table that nobody reads whole
+LONG = 50  # tables with more rows are folded
 TITLES = {name: METRICS[name].short for name in HEADLINE}
+TESTS_NOTE = (
+    "Intervals are bootstrap intervals; p values come from a paired t-test, Holm-corrected for all "
+    "rows of this table."
+)
+
+Table = list[list[str]]
 
 
-def markdown(board: Board, pictures: Sequence[str] = ()) -> str:
-    """The whole board: figures, a table for each graph and metric, ranks, choices and tests.
+def markdown(results: ExperimentResults, pictures: Sequence[str] = ()) -> str:
+    """Write all tables of an experiment: values, ranks, paper, hyperparameters and tests.
 
     Args:
-        board: What to draw.
-        pictures: Names of files beside it, without their ending.
+        results: The experiment.
+        pictures: Names of image files in the same folder, without suffix.
     """
-    even = board.even()
-    parts = [f"# {board.title}", *(f"![{name}]({name}.svg)" for name in pictures), _words(even)]
-    if board.draws == "sensitivity":
-        for name, cells in board.curves().items():
-            parts += [
-                f"## {name}",
-                *([cells[0].note] if cells[0].note else []),
-                _curve(name, cells),
-            ]
+    equal = results.with_equal_seeds()
+    parts = [f"# {results.title}", *(f"![{name}]({name}.svg)" for name in pictures), _intro(equal)]
+    if results.kind == "sensitivity":
+        for name, cells in results.curves().items():
+            parts += [f"## {name}", *filter(None, [cells[0].note]), _curve(name, cells)]
     else:
-        for page in _pages(even):
+        for page in _pages(equal):
             parts.append(f"## {page.title}, {TITLES[page.metric]}")
-            parts.append(_markdown(*_grid(even, page, bold="**{}**")))
-        parts += _ranks(even)
-    if board.draws == "comparison":
-        parts += _reached(board)
-    parts += _choices(board)
-    parts += _claims(board) if board.draws == "ablation" else _tests(board)
+            parts.append(_markdown(_grid(equal, page, bold="**{}**")))
+        parts += _section(ranks_title(equal), ranks_table(equal))
+    if results.kind == "comparison":
+        table = paper_table(results)
+        note = (
+            f"{count_reached(table)} on its seeds. Chance: how often the mean of "
+            f"{len(results.seeds)} seeds, drawn from all of ours, reaches the published mean; "
+            "below 5% the gap is larger than chance explains."
+        )
+        parts += _section(f"{results.reference} and the paper", table, note)
+    parts += _selected(results)
+    if results.kind == "ablation":
+        note = (
+            f"Difference in bAcc of each variant from {results.reference} on the same seeds. "
+            f"{TESTS_NOTE} Holds: corrected p below 0.05; likely: the interval excludes zero; "
+            "not significant: it includes zero."
+        )
+        parts += _section("Which published differences hold", claims_table(results), note)
+    else:
+        title = f"{results.reference} against the other methods, bAcc on the same seeds"
+        parts += _section(title, significance_table(results), TESTS_NOTE)
     return "\n\n".join(parts) + "\n"
 
 
-def latex(board: Board) -> str:
-    """A tabular for each graph and metric, for a document that has booktabs."""
-    board = board.even()
+def latex(results: ExperimentResults) -> str:
+    """Write one tabular per data set and metric, for documents that load booktabs."""
+    results = results.with_equal_seeds()
     parts = []
-    for page in _pages(board):
-        grid = _grid(board, page, bold="\\textbf{{{}}}")
-        columns = "l" + "r" * (len(grid[0]) - 1)
-        grid = [[_tex(cell) for cell in grid[0]], *([_tex(row[0]), *row[1:]] for row in grid[1:])]
-        lines = [" & ".join(row) + " \\\\" for row in grid]
-        body = ["\\toprule", lines[0], "\\midrule", *lines[1:], "\\bottomrule"]
-        words = f"% {board.title}: {page.title}, {TITLES[page.metric]}"
-        parts.append(
-            f"{words}\n\\begin{{tabular}}{{{columns}}}\n" + "\n".join(body) + "\n\\end{tabular}\n"
-        )
+    for page in _pages(results):
+        header, *rows = _grid(results, page, bold="\\textbf{{{}}}")
+        lines = [[_tex(name) for name in header], *([_tex(row[0]), *row[1:]] for row in rows)]
+        first, *rest = (" & ".join(line) + " \\\\" for line in lines)
+        body = ["\\toprule", first, "\\midrule", *rest, "\\bottomrule"]
+        opening = f"\\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}"
+        caption = f"% {results.title}: {page.title}, {TITLES[page.metric]}"
+        parts.append("\n".join([caption, opening, *body, "\\end{tabular}", ""]))
     return "\n".join(parts)
 
 
-def table_csv(boards: Iterable[Board]) -> str:
-    """Every place of every board, a line each."""
-    lines = [_flat(board, cell) for board in boards for cell in board.cells]
-    return csv_text(lines)
+def table_csv(experiments: Iterable[ExperimentResults]) -> str:
+    """Write every cell of every experiment, one line each."""
+    return csv_text([_csv_line(results, cell) for results in experiments for cell in results.cells])
 
 
-def _flat(board: Board, cell: Cell) -> dict[str, Any]:
+def _csv_line(results: ExperimentResults, cell: Cell) -> dict[str, Any]:
     line: dict[str, Any] = {
-        "experiment": board.name,
-        "setup": cell.setup,
+        "experiment": results.name,
+        "setup": cell.setting,
         "method": cell.label,
         "varies": cell.varies or "",
         "value": "" if cell.value is None else cell.value,
         "seeds": len(cell.rows),
     }
     for metric in HEADLINE:
-        ends = interval(cell.values(metric))
-        paper = cell.published(metric)
-        mean = cell.mean(metric)
+        low, high = cell.interval(metric) or (None, None)
+        mean, paper = cell.mean(metric), cell.published(metric)
         line |= {
             metric: round(mean, 3),
             f"{metric}_std": round(cell.deviation(metric), 3),
-            f"{metric}_low": "" if ends is None else round(ends[0], 3),
-            f"{metric}_high": "" if ends is None else round(ends[1], 3),
+            f"{metric}_low": "" if low is None else round(low, 3),
+            f"{metric}_high": "" if high is None else round(high, 3),
             f"{metric}_paper": "" if paper is None else paper,
             f"{metric}_difference": "" if paper is None else round(mean - paper, 3),
         }
-    return line | {"chosen": _settings(cell)}
+    return line | {"chosen": selected_text(cell)}
 
 
 class _Page(NamedTuple):
-    """A table: what it is of, what to call each of its set-ups, and the metric."""
+    """One table: its title, the column title of each setting, and its metric."""
 
     title: str
-    setups: Mapping[str, str]
+    settings: Mapping[str, str]
     metric: str
 
 
-def _pages(board: Board) -> list[_Page]:
-    """A table for each graph and metric, or for each metric if every graph has but one set-up."""
-    of: dict[str, dict[str, str]] = {}
-    for cell in board.cells:
+def _pages(results: ExperimentResults) -> list[_Page]:
+    """One table per data set and metric, or per metric if every data set has one setting only."""
+    titles: dict[str, dict[str, str]] = {}
+    for cell in results.cells:
         if cell.varies is None:
-            words = cell.setup.removeprefix(f"{cell.dataset}-")
-            of.setdefault(cell.dataset, {})[cell.setup] = words
-    if len(of) > 1 and all(len(setups) == 1 for setups in of.values()):
-        of = {"All graphs": {setup: name for name, setups in of.items() for setup in setups}}
-    return [_Page(title, setups, metric) for title, setups in of.items() for metric in HEADLINE]
+            column = cell.setting.removeprefix(f"{cell.dataset}-")
+            titles.setdefault(cell.dataset, {})[cell.setting] = column
+    if len(titles) > 1 and all(len(columns) == 1 for columns in titles.values()):
+        titles = {"All data sets": {s: name for name, columns in titles.items() for s in columns}}
+    return [_Page(title, names, metric) for title, names in titles.items() for metric in HEADLINE]
 
 
-def _grid(board: Board, page: _Page, *, bold: str) -> list[list[str]]:
-    """Methods by set-ups: mean (deviation), the paper's mean, the difference.
+def _grid(results: ExperimentResults, page: _Page, *, bold: str) -> Table:
+    """Methods by settings: mean (deviation), published mean, difference; no empty columns.
 
-    Many methods stand in order, the best over all first.
+    Many methods are sorted, the best on average first.
     """
-    setups, metric = page.setups, page.metric
-    header = ["method"]
-    for words in setups.values():
-        header += [words, "paper", "difference"]
-    rows = [header]
+    metric, labels = page.metric, results.labels
+    table = [["method"]]
+    for title in page.settings.values():
+        table[0] += [title, "paper", "difference"]
     best = {
-        setup: max(c.mean(metric) for c in board.cells if c.setup == setup and not c.varies)
-        for setup in setups
+        setting: max(c.mean(metric) for c in results.cells if c.setting == setting and not c.varies)
+        for setting in page.settings
     }
-    order = board.labels if len(board.labels) <= MANY else best_first(board)
-    for label in order:
-        if not any(board.find(setup, label) for setup in board.setups):
+    for label in labels if len(labels) <= MANY else best_first(results, METRIC):
+        if not any(results.find(setting, label) for setting in results.settings):
             continue
         row = [label]
-        for setup in setups:
-            cell = board.find(setup, label)
-            row += ["", "", ""] if cell is None else _three(cell, metric, best[setup], bold)
-        rows.append(row)
-    return [_without_empty(rows, place) for place in range(len(rows))]
+        for setting in page.settings:
+            cell = results.find(setting, label)
+            row += ["", "", ""] if cell is None else _triple(cell, metric, best[setting], bold)
+        table.append(row)
+    columns = [n for n in range(len(table[0])) if any(row[n] for row in table[1:])]
+    return [[row[n] for n in columns] for row in table]
 
 
-def _three(cell: Cell, metric: str, best: float, bold: str) -> list[str]:
+def _triple(cell: Cell, metric: str, best: float, bold: str) -> list[str]:
     mean, paper = cell.mean(metric), cell.published(metric)
-    shown = shown_mean(cell, metric)
-    shown = bold.format(shown) if mean == best else shown
-    return [shown, *(["", ""] if paper is None else [f"{paper:.1f}", signed(mean - paper)])]
+    text = mean_text(cell, metric)
+    text = bold.format(text) if mean == best else text
+    return [text, *(["", ""] if paper is None else [f"{paper:.1f}", signed(mean - paper)])]
 
 
 def signed(value: float) -> str:
-    """A difference with its sign, zero without a minus."""
+    """Format a difference with its sign; zero is never negative."""
     return f"{round(value, 1) + 0.0:+.1f}"
 
 
-def span(low: float, high: float, sign: bool = False) -> str:
-    """An interval in words."""
-    return f"{signed(low)} to {signed(high)}" if sign else f"{low:.1f} to {high:.1f}"
+def interval_text(interval: tuple[float, float] | None, *, sign: bool = False) -> str:
+    """Format an interval; empty if there is none."""
+    return (
+        "" if interval is None else " to ".join(signed(v) if sign else f"{v:.1f}" for v in interval)
+    )
 
 
-def shown_mean(cell: Cell, metric: str) -> str:
-    """Mean (deviation); a single seed has no deviation."""
+def mean_text(cell: Cell, metric: str) -> str:
+    """Format mean (standard deviation); a single seed has no deviation."""
     mean = f"{cell.mean(metric):.1f}"
     return mean if len(cell.rows) == 1 else f"{mean} ({cell.deviation(metric):.1f})"
 
 
-def _without_empty(rows: Sequence[Sequence[str]], place: int) -> list[str]:
-    """A row without the columns in which nothing stands below the header."""
-    kept = [n for n in range(len(rows[0])) if any(row[n] for row in rows[1:])]
-    return [rows[place][n] for n in kept]
+def selected_text(cell: Cell) -> str:
+    """Format the hyperparameters selected on validation."""
+    return ", ".join(f"{name} = {value}" for name, value in cell.selected.items())
 
 
-def _markdown(header: Sequence[str], *rows: Sequence[str]) -> str:
+def _markdown(table: Table) -> str:
+    header, *rows = table
     rule = ["---"] + ["---:"] * (len(header) - 1)
-    lines = ([cell.replace("|", "\\|") for cell in row] for row in (header, rule, *rows))
+    lines = ([text.replace("|", "\\|") for text in row] for row in (header, rule, *rows))
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _words(board: Board) -> str:
-    """What the figures are."""
-    counts = sorted({len(cell.rows) for cell in board.cells})
-    many = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}" if counts else "0"
-    best = "" if board.draws == "sensitivity" else "; the best mean in bold"
-    return f"Mean (standard deviation) over {many} seeds, in percent{best}."
+def _section(title: str, table: Table, note: str = "") -> list[str]:
+    """Heading, table and note; nothing without rows. A long table is folded."""
+    if not table:
+        return []
+    text, rows = _markdown(table), len(table) - 1
+    if rows > LONG:
+        text = f'<details markdown="1"><summary>{rows} rows</summary>\n\n{text}\n\n</details>'
+    return [f"## {title}", text, *([note] if note else [])]
+
+
+def _intro(results: ExperimentResults) -> str:
+    """Say what the values are."""
+    counts = sorted({len(cell.rows) for cell in results.cells}) or [0]
+    seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+    best = "" if results.kind == "sensitivity" else "; the best mean in bold"
+    return f"Mean (standard deviation) over {seeds} seeds, in percent{best}."
 
 
 def _curve(name: str, cells: Sequence[Cell]) -> str:
-    rows = [[name, "seeds", "bAcc", "95% interval", "Macro-F1"]]
-    for cell in cells:
-        values = cell.values("balanced_accuracy")
-        ends = interval(values)
-        rows.append(
-            [
-                str(cell.value),
-                str(len(values)),
-                shown_mean(cell, "balanced_accuracy"),
-                f"{ends[0]:.1f} to {ends[1]:.1f}" if ends else "",
-                f"{cell.mean('macro_f1'):.1f}",
-            ]
-        )
-    return _markdown(*rows)
-
-
-def _ranks(board: Board) -> list[str]:
-    ranks = {metric: mean_ranks(board, metric) for metric in HEADLINE}
-    if not ranks[HEADLINE[0]]:
-        return []
-    order = sorted(board.labels, key=lambda label: ranks[HEADLINE[0]][label])
-    rows = [["method", *TITLES.values()]]
-    rows += [[label, *(f"{ranks[metric][label]:.1f}" for metric in HEADLINE)] for label in order]
-    count = len(board.complete())
-    return [f"## Mean rank over {count} set-ups (1 is best)", _markdown(*rows)]
-
-
-def reached_rows(board: Board) -> list[list[str]]:
-    """The method that was searched over beside the paper's figures of it; the header first."""
-    found = reached(board, board.whole, HEADLINE)
-    first = f"seeds {', '.join(map(str, board.seeds))}"
-    header = ["set-up", "metric", first, "paper", "difference", "all seeds", "95% interval"]
     rows = [
         [
-            one.setup,
-            TITLES[one.metric],
-            f"{one.first:.1f}",
-            f"{one.paper:.1f}",
-            signed(one.first - one.paper),
-            f"{one.mean:.1f} ({one.seeds})",
-            span(one.low, one.high) if one.seeds > 1 else "",
-            f"{100 * one.chance:.0f}%",
-            one.word,
+            str(cell.value),
+            str(len(cell.rows)),
+            mean_text(cell, METRIC),
+            interval_text(cell.interval(METRIC)),
+            f"{cell.mean('macro_f1'):.1f}",
         ]
-        for one in found
+        for cell in cells
     ]
-    return [[*header, "chance", ""], *rows] if rows else []
+    return _markdown([[name, "seeds", "bAcc", "95% interval", "Macro-F1"], *rows])
 
 
-def claims_rows(board: Board) -> list[list[str]]:
-    """What each variant loses, the paper's and ours; the header first."""
+# Tables as text, the header first, empty without rows; Markdown and HTML pages share them.
+
+
+def ranks_title(results: ExperimentResults) -> str:
+    """Heading of the table of ranks."""
+    return f"Mean rank over {len(results.complete_settings())} settings (1 is best)"
+
+
+def ranks_table(results: ExperimentResults) -> Table:
+    """Mean rank of each method for each metric, the best first."""
+    ranks = {metric: rank_methods(results, metric) for metric in HEADLINE}
+    labels = sorted(ranks[METRIC], key=lambda label: ranks[METRIC][label])
+    rows = [[label, *(f"{ranks[metric][label]:.1f}" for metric in HEADLINE)] for label in labels]
+    return [["method", *TITLES.values()], *rows] if rows else []
+
+
+def paper_table(results: ExperimentResults) -> Table:
+    """Published means of the tuned method and ours."""
     rows = [
         [
-            one.setup,
-            one.label,
-            "" if one.paper is None else signed(one.paper),
-            signed(one.ours),
-            span(one.low, one.high, sign=True),
-            f"{one.p:.2g}",
-            one.word,
+            mean.setting,
+            TITLES[mean.metric],
+            f"{mean.same_seeds:.1f}",
+            f"{mean.paper:.1f}",
+            signed(mean.same_seeds - mean.paper),
+            f"{mean.mean:.1f} ({mean.seeds})",
+            interval_text((mean.low, mean.high)) if mean.seeds > 1 else "",
+            f"{100 * mean.chance:.0f}%",
+            mean.verdict,
         ]
-        for one in claims(board, HEADLINE[0])
+        for mean in compare_with_paper(results, results.reference, HEADLINE)
     ]
-    header = ["set-up", "variant", "paper", "ours", "95% interval", "p, corrected", ""]
+    seeds = f"seeds {', '.join(map(str, results.seeds))}"
+    header = ["setting", "metric", seeds, "paper", "difference", "all seeds", "95% interval"]
+    return [[*header, "chance", "verdict"], *rows] if rows else []
+
+
+def count_reached(table: Table) -> str:
+    """Say how many published means a table of them reaches."""
+    reached = sum(row[-1] == "reached" for row in table)
+    return f"{reached} of {len(table) - 1} published means reached"
+
+
+def claims_table(results: ExperimentResults) -> Table:
+    """Published difference of each variant and ours."""
+    rows = [
+        [
+            claim.setting,
+            claim.label,
+            "" if claim.paper is None else signed(claim.paper),
+            signed(claim.ours),
+            interval_text((claim.low, claim.high), sign=True),
+            f"{claim.p:.2g}",
+            claim.verdict,
+        ]
+        for claim in check_claims(results, METRIC)
+    ]
+    header = ["setting", "variant", "paper", "ours", "95% interval", "p, corrected", "verdict"]
     return [header, *rows] if rows else []
 
 
-def tests_rows(board: Board) -> list[list[str]]:
-    """The method that was searched over against all others; the header first."""
-    chosen = [cell.label for cell in board.cells if cell.chosen]
-    found = comparisons(board, chosen[0], HEADLINE[0]) if chosen else []
+def significance_table(results: ExperimentResults) -> Table:
+    """Tests of the tuned method against every other; none if no method was tuned."""
+    tuned = any(cell.selected for cell in results.cells)
     rows = [
         [
-            one.setup,
-            one.against,
-            str(one.seeds),
-            signed(one.difference),
-            span(one.low, one.high, sign=True),
-            f"{one.p:.2g}",
-            f"{one.corrected:.2g}",
+            comparison.setting,
+            comparison.against,
+            str(comparison.seeds),
+            signed(comparison.difference),
+            interval_text((comparison.low, comparison.high), sign=True),
+            f"{comparison.p:.2g}",
+            f"{comparison.corrected:.2g}",
         ]
-        for one in found
+        for comparison in (compare_with_others(results, results.reference, METRIC) if tuned else ())
     ]
-    header = ["set-up", "against", "seeds", "difference", "95% interval", "p", "p, corrected"]
+    header = ["setting", "against", "seeds", "difference", "95% interval", "p", "p, corrected"]
     return [header, *rows] if rows else []
 
 
-def _reached(board: Board) -> list[str]:
-    rows = reached_rows(board)
-    if not rows:
-        return []
-    many = sum(row[-1] == "reached" for row in rows)
-    note = (
-        f"{many} of {len(rows) - 1} reach the paper's mean on its seeds. Chance: how often the "
-        f"mean of {len(board.seeds)} seeds, drawn from all of ours, reaches it; below 5% a figure "
-        "is short by more than chance."
-    )
-    return [f"## {board.whole} beside the paper", _markdown(*rows), note]
-
-
-def _claims(board: Board) -> list[str]:
-    rows = claims_rows(board)
-    note = (
-        f"Points of bAcc that a variant has beside {board.whole} on the same seeds. Intervals by "
-        "bootstrap; p of a paired t-test, corrected after Holm for all lines of this table. Holds: "
-        "corrected p below 0.05; likely: the interval leaves zero out; noise: it does not."
-    )
-    return ["## Which differences hold", _markdown(*rows), note] if rows else []
-
-
-def _choices(board: Board) -> list[str]:
-    lines = [f"- {c.setup}, {c.label}: {_settings(c)}" for c in board.cells if c.chosen]
-    return ["## Settings that validation chose", "\n".join(lines)] if lines else []
-
-
-def _settings(cell: Cell) -> str:
-    return ", ".join(f"{name} = {value}" for name, value in cell.chosen.items())
-
-
-def _tests(board: Board) -> list[str]:
-    rows = tests_rows(board)
-    title = f"## {board.whole} against the others, bAcc on the same seeds"
-    note = (
-        "Intervals by bootstrap; p of a paired t-test, corrected after Holm for all lines of this "
-        "table."
-    )
-    return [title, _folded(_markdown(*rows), len(rows) - 1), note] if rows else []
-
-
-def _folded(table: str, lines: int) -> str:
-    """A long table behind its number of lines, to open."""
-    if lines <= LONG:
-        return table
-    opened = f'<details markdown="1"><summary>{lines} comparisons</summary>'
-    return f"{opened}\n\n{table}\n\n</details>"
+def _selected(results: ExperimentResults) -> list[str]:
+    cells = [cell for cell in results.cells if cell.selected]
+    lines = [f"- {cell.setting}, {cell.label}: {selected_text(cell)}" for cell in cells]
+    return ["## Hyperparameters selected on validation", "\n".join(lines)] if lines else []
 
 
 def _tex(text: str) -> str:
-    """A name as LaTeX prints it."""
+    """Escape a name for LaTeX."""
     words = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
     return "".join(words.get(c, f"\\{c}" if c in "%_&#${}" else c) for c in text)

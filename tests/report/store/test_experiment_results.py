@@ -14,12 +14,12 @@ from made_up import (
     TAIL,
     figures_of,
     fill,
-    keep_board,
     node_map,
+    save_experiment,
 )
 
 from evengraph.core.store import Store
-from evengraph.report.store.boards import boards_of
+from evengraph.report.store.experiment_results import load_experiments
 
 
 def drop(store, wanted):
@@ -30,19 +30,19 @@ def drop(store, wanted):
 
 
 def test_an_empty_store_has_no_boards(tmp_path):
-    assert boards_of(Store(tmp_path / "empty.sqlite")) == []
+    assert load_experiments(Store(tmp_path / "empty.sqlite")) == []
 
 
-def test_boards_are_read_back_whole(boards):
-    assert [board.name for board in boards] == ["comparison", "ablation", "sensitivity"]
-    assert [board.draws for board in boards] == ["comparison", "ablation", "sensitivity"]
-    assert [board.title for board in boards] == ["Comparison", "Ablation", "Sensitivity"]
-    assert [len(board.cells) for board in boards] == [11, 6, 8]
-    assert all(board.seeds == [5, 6, 7] for board in boards)
+def test_boards_are_read_back_whole(experiments):
+    assert [results.name for results in experiments] == ["comparison", "ablation", "sensitivity"]
+    assert [results.kind for results in experiments] == ["comparison", "ablation", "sensitivity"]
+    assert [results.title for results in experiments] == ["Comparison", "Ablation", "Sensitivity"]
+    assert [len(results.cells) for results in experiments] == [11, 6, 8]
+    assert all(results.seeds == [5, 6, 7] for results in experiments)
 
 
 def test_cells_hold_what_was_kept(comparison):
-    assert comparison.setups == list(SETUPS)
+    assert comparison.settings == list(SETUPS)
     assert comparison.labels == list(CENTRES)
     for setup, (dataset, *_) in SETUPS.items():
         for label in CENTRES:
@@ -56,7 +56,7 @@ def test_cells_hold_what_was_kept(comparison):
             assert cell.values("balanced_accuracy") == list(figures.values())
             assert cell.mean("balanced_accuracy") == pytest.approx(fmean(figures.values()))
             assert cell.deviation("g_mean") == pytest.approx(pstdev(figures.values()))
-            assert cell.chosen == (CHOSEN if label == "Uni-GNN" else {})
+            assert cell.selected == (CHOSEN if label == "Uni-GNN" else {})
 
 
 def test_published_means_are_of_the_metric(comparison):
@@ -69,36 +69,36 @@ def test_published_means_are_of_the_metric(comparison):
     assert comparison.find(PUBMED, "Uni-GNN").published("g_mean") is None
 
 
-def test_curves_keep_the_order_of_their_values(boards):
-    curves = boards[2].curves()
+def test_curves_keep_the_order_of_their_values(experiments):
+    curves = experiments[2].curves()
     assert {name: [cell.value for cell in cells] for name, cells in curves.items()} == {
         "alpha": [1, 2, 3],
         "K": [3, 10, 20, 50],
     }
     assert [cell.varies for cell in curves["K"]] == ["clusters_per_class"] * 4
-    assert boards[2].find(STEP, "alpha") is None
-    assert boards[2].find(STEP, "Uni-GNN").chosen == CHOSEN
-    assert boards[0].curves() == {}
+    assert experiments[2].find(STEP, "alpha") is None
+    assert experiments[2].find(STEP, "Uni-GNN").selected == CHOSEN
+    assert experiments[0].curves() == {}
 
 
-def test_a_map_comes_with_its_board(boards, store):
-    assert [board.map for board in boards] == [node_map(), None, None]
-    content = store.boards()["comparison"]
-    store.keep_board("comparison", content | {"map": "of another store"})
-    assert boards_of(store)[0].map is None
+def test_a_map_comes_with_its_board(experiments, store):
+    assert [results.tsne for results in experiments] == [node_map(), None, None]
+    content = store.experiments()["comparison"]
+    store.save_experiment("comparison", content | {"map": "of another store"})
+    assert load_experiments(store)[0].tsne is None
 
 
 def test_cells_whose_rows_are_gone_are_left_out(store):
     drop(store, lambda job: job.method == "lte4g" or (job.method == "gcn" and job.seed > 6))
-    board = boards_of(store)[0]
-    assert board.labels == ["GCN", "Re-weight", "Uni-GNN"]
-    assert [row.job.seed for row in board.find(TAIL, "GCN").rows] == [5, 6]
-    assert len(board.find(TAIL, "Uni-GNN").rows) == 20
+    results = load_experiments(store)[0]
+    assert results.labels == ["GCN", "Re-weight", "Uni-GNN"]
+    assert [row.job.seed for row in results.find(TAIL, "GCN").rows] == [5, 6]
+    assert len(results.find(TAIL, "Uni-GNN").rows) == 20
 
 
 def test_a_board_without_any_row_is_there_and_empty(store):
     drop(store, lambda job: True)
-    assert [(board.name, list(board.cells)) for board in boards_of(store)] == [
+    assert [(results.name, list(results.cells)) for results in load_experiments(store)] == [
         ("comparison", []),
         ("ablation", []),
         ("sensitivity", []),
@@ -109,34 +109,36 @@ def test_rows_that_failed_count_as_gone(store):
     drop(store, lambda job: job.method == "lte4g" and job.seed > 5)
     for row in store.rows(method="lte4g"):
         store.add(replace(row, status="failed", reason="no memory", outcome={}))
-    assert boards_of(store)[0].labels == ["GCN", "Re-weight", "Uni-GNN"]
+    assert load_experiments(store)[0].labels == ["GCN", "Re-weight", "Uni-GNN"]
 
 
 def test_a_board_kept_again_replaces_the_old_one(store):
-    cells = store.boards()["comparison"]["cells"]
-    keep_board(store, "comparison", "comparison", cells[:1])
-    assert {board.name: len(board.cells) for board in boards_of(store)}["comparison"] == 1
+    cells = store.experiments()["comparison"]["cells"]
+    save_experiment(store, "comparison", "comparison", cells[:1])
+    assert {results.name: len(results.cells) for results in load_experiments(store)}[
+        "comparison"
+    ] == 1
 
 
 def test_reading_leaves_the_store_as_it_was(store):
-    before = store.boards(), [row.job.key for row in store.rows()]
-    boards_of(store)
-    assert (store.boards(), [row.job.key for row in store.rows()]) == before
-    assert fill(store).boards() == before[0]
+    before = store.experiments(), [row.job.key for row in store.rows()]
+    load_experiments(store)
+    assert (store.experiments(), [row.job.key for row in store.rows()]) == before
+    assert fill(store).experiments() == before[0]
 
 
-def test_first_seeds_are_those_of_the_paper(boards, comparison):
-    first = comparison.of_first_seeds()
-    assert (first.name, first.title, first.draws) == ("comparison", "Comparison", "comparison")
+def test_first_seeds_are_those_of_the_paper(experiments, comparison):
+    first = comparison.with_paper_seeds()
+    assert (first.name, first.title, first.kind) == ("comparison", "Comparison", "comparison")
     assert all([row.job.seed for row in cell.rows] == list(FEW) for cell in first.cells)
     assert len(first.cells) == 11
-    assert first.find(STEP, "GCN").chosen == comparison.find(STEP, "GCN").chosen
+    assert first.find(STEP, "GCN").selected == comparison.find(STEP, "GCN").selected
     assert len(comparison.find(STEP, "GCN").rows) == 20
-    single = boards[2].of_first_seeds().curves()["K"][-1]
+    single = experiments[2].with_paper_seeds().curves()["K"][-1]
     assert [row.job.seed for row in single.rows] == [5]
 
 
 def test_cells_without_a_first_seed_are_left_out(comparison):
-    elsewhere = replace(comparison, seeds=[20, 21]).of_first_seeds()
+    elsewhere = replace(comparison, seeds=[20, 21]).with_paper_seeds()
     assert elsewhere.labels == ["GCN", "Uni-GNN"]
     assert all(len(cell.rows) == 2 for cell in elsewhere.cells)

@@ -1,0 +1,183 @@
+"""Results of experiments: which stored runs make up each cell of a table or point of a curve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, pstdev
+from typing import Any
+
+from evengraph.core.store import Row, Store
+from evengraph.metrics.significance import bootstrap_interval
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One cell of a table or point of a curve, with its runs.
+
+    Args:
+        setting: Name of the data set with its split protocol.
+        dataset: Name of the data set.
+        label: Display name of the method or variant.
+        varies: Name of the parameter that varies along a curve; None in a table.
+        value: Value of that parameter.
+        selected: Hyperparameters selected on validation.
+        paper: Published mean and standard deviation of each metric, if any.
+        rows: Runs, one per seed.
+        note: What the literature says about the parameter that varies.
+        role: "baseline", "highlight" or "", as the method declares it.
+    """
+
+    setting: str
+    dataset: str
+    label: str
+    varies: str | None
+    value: Any
+    selected: Mapping[str, Any]
+    paper: Mapping[str, Mapping[str, float | None]] | None
+    rows: Sequence[Row]
+    note: str = ""
+    role: str = ""
+
+    def by_seed(self, metric: str) -> dict[int, float]:
+        """Value of the metric for each seed."""
+        return {row.job.seed: row.outcome["metrics"][metric] for row in self.rows}
+
+    def values(self, metric: str) -> list[float]:
+        """Values of the metric, one per run."""
+        return list(self.by_seed(metric).values())
+
+    def mean(self, metric: str) -> float:
+        """Mean over seeds."""
+        return fmean(self.values(metric))
+
+    def deviation(self, metric: str) -> float:
+        """Population standard deviation over seeds, as in the paper."""
+        return pstdev(self.values(metric))
+
+    def interval(self, metric: str) -> tuple[float, float] | None:
+        """95% bootstrap interval of the mean; None for a single seed."""
+        return bootstrap_interval(self.values(metric))
+
+    def published(self, metric: str) -> float | None:
+        """Published mean, if there is one."""
+        return None if self.paper is None else self.paper[metric]["mean"]
+
+    def with_seeds(self, seeds: Iterable[int]) -> Cell:
+        """Copy with the runs of these seeds only."""
+        wanted = set(seeds)
+        return replace(self, rows=[row for row in self.rows if row.job.seed in wanted])
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExperimentResults:
+    """Results of one experiment.
+
+    Args:
+        name: Name of the experiment.
+        title: Heading in reports.
+        kind: "comparison", "ablation" or "sensitivity": which tables and figures to draw.
+        seeds: Seeds on which hyperparameters were selected, those of the paper.
+        cells: Cells of its tables and points of its curves.
+        tsne: Two-dimensional t-SNE of the embeddings of one run with classes and clusters.
+        tsne_label: Method that this run trained.
+    """
+
+    name: str
+    title: str
+    kind: str
+    seeds: Sequence[int]
+    cells: Sequence[Cell]
+    tsne: Mapping[str, Any] | None = None
+    tsne_label: str = ""
+
+    @property
+    def settings(self) -> list[str]:
+        """Names of the settings, in order."""
+        return list(dict.fromkeys(cell.setting for cell in self.cells))
+
+    @property
+    def labels(self) -> list[str]:
+        """Names of the methods and variants, in order."""
+        return list(dict.fromkeys(cell.label for cell in self.cells))
+
+    @property
+    def reference(self) -> str:
+        """Method that the others are compared with: the first one tuned, or else the first."""
+        tuned = [cell.label for cell in self.cells if cell.selected]
+        return next(iter(tuned or self.labels), "")
+
+    @property
+    def baseline(self) -> str:
+        """Method with the role of the baseline, or else the first."""
+        return next(iter(self._with_role("baseline") or self.labels), "")
+
+    @property
+    def highlight(self) -> str:
+        """Method that figures draw in the strongest colour, or else the first one tuned."""
+        tuned = [cell.label for cell in self.cells if cell.selected]
+        return next(iter(self._with_role("highlight") or tuned), "")
+
+    def _with_role(self, role: str) -> list[str]:
+        return [cell.label for cell in self.cells if cell.role == role]
+
+    def complete_settings(self) -> list[str]:
+        """Settings in which every method was run."""
+        return [s for s in self.settings if all(self.find(s, label) for label in self.labels)]
+
+    def find(self, setting: str, label: str) -> Cell | None:
+        """Cell of a table; None if nothing was run."""
+        key = setting, label, None
+        return next((c for c in self.cells if (c.setting, c.label, c.varies) == key), None)
+
+    def curves(self) -> dict[str, list[Cell]]:
+        """Points of each curve by its name, which includes the setting if there are several."""
+        curves: dict[str, list[Cell]] = {}
+        points = [cell for cell in self.cells if cell.varies is not None]
+        several = len({cell.setting for cell in points}) > 1
+        for cell in points:
+            name = f"{cell.label}, {cell.setting}" if several else cell.label
+            curves.setdefault(name, []).append(cell)
+        return curves
+
+    def with_paper_seeds(self) -> ExperimentResults:
+        """Copy with the seeds on which hyperparameters were selected only."""
+        cells = [cell.with_seeds(self.seeds) for cell in self.cells]
+        return replace(self, cells=[cell for cell in cells if cell.rows])
+
+    def with_equal_seeds(self) -> ExperimentResults:
+        """Copy with the same number of seeds in every cell, so that means are comparable."""
+        counts = {len(cell.rows) for cell in self.cells}
+        return self if len(counts) < 2 else self.with_paper_seeds()
+
+
+def load_experiments(store: Store) -> list[ExperimentResults]:
+    """Read every experiment of a store."""
+    rows = {row.job.key: row for row in store.rows(status="done")}
+    experiments = []
+    for name, content in store.experiments().items():
+        cells = [_cell(part, rows) for part in content["cells"]]
+        key = content.get("map")
+        experiments.append(
+            ExperimentResults(
+                name=name,
+                title=content["title"],
+                kind=content["draws"],
+                seeds=content["seeds"],
+                cells=[cell for cell in cells if cell.rows],
+                tsne=store.tsne(key) if key else None,
+                tsne_label=next((c["label"] for c in content["cells"] if key in c["keys"]), ""),
+            )
+        )
+    return experiments
+
+
+def _cell(content: Mapping[str, Any], rows: Mapping[str, Row]) -> Cell:
+    return Cell(
+        setting=content["setup"],
+        selected=content["chosen"],
+        rows=[rows[key] for key in content["keys"] if key in rows],
+        **{name: content[name] for name in ("dataset", "label", "varies", "value", "paper")},
+        note=content.get("note", ""),
+        role=content.get("role", ""),  # absent in stores of earlier versions
+    )
