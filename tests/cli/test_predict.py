@@ -79,7 +79,11 @@ def test_a_threshold_of_one_is_carried_over_to_where_its_nodes_go():
 
 @pytest.mark.parametrize(
     ("temperature", "nodes", "change", "warned"),
-    [(2.5, 45, "less sure", True), (0.5, 100, "surer", False), (1.0, 250, "neither", False)],
+    [
+        (2.5, 45, "less confident", True),
+        (0.5, 100, "more confident", False),
+        (1.0, 250, "confidence unchanged", False),
+    ],
 )
 def test_calibration_says_what_it_stands_on(temperature, nodes, change, warned, two, shop, capsys):
     method = eg.load_model(two)
@@ -89,7 +93,7 @@ def test_calibration_says_what_it_stands_on(temperature, nodes, change, warned, 
     predicted(shop, "other", "--calibrated")
     shown = capsys.readouterr()
     assert f"calibrated on {nodes} validation nodes: temperature {temperature:.2f}" in shown.out
-    assert f"makes the model {change}" in shown.out
+    assert f"({change})" in shown.out
     assert ("are few, fewer than 100" in shown.err) is warned
     predicted(shop, "other")
     assert "temperature" not in capsys.readouterr().out

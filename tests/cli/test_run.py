@@ -181,7 +181,7 @@ def test_two_classes_are_shown_with_the_figures_of_the_rarer_one(tmp_path, capsy
     result = json.loads((tmp_path / "result.json").read_text())
     mean = result["mean"]["positive_average_precision"]
     assert f"{mean:.1f}±" in capsys.readouterr().out.split("R@1%")[1]
-    assert "Average precision, rarer class" in (tmp_path / "report.html").read_text()
+    assert "Positive-class average precision" in (tmp_path / "report.html").read_text()
 
 
 def test_a_run_that_fails_leaves_no_folder(tmp_path, capsys):

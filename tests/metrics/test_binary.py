@@ -130,7 +130,7 @@ def test_the_rarer_class_is_the_positive_one(counts, wanted):
         (lambda p, s: binary.precision_at(p, s, 3), "got 3"),
         (lambda p, s: binary.recall_at(p, s, 1.5), r"budget must lie in \[0, 1\], got 1.5"),
         (lambda p, s: binary.best_threshold(p, s, "auc"), "goal must be one of f1"),
-        (lambda p, s: binary.curve(p, s[:1]), "of one length"),
+        (lambda p, s: binary.curve(p, s[:1]), "of the same length"),
         (lambda p, s: binary.curve(p[:0], s[:0]), "at least 1"),
         (lambda p, s: binary.curve(p, s * math.nan), "scores must be finite"),
         (lambda p, s: binary.positive_class(torch.ones(3)), "two classes, got 3"),

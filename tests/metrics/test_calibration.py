@@ -12,9 +12,9 @@ from sklearn.metrics import brier_score_loss
 from torch.nn.functional import cross_entropy
 
 from evengraph.metrics.calibration import (
-    FEWEST,
-    SHARPEST,
-    SOFTEST,
+    MAX_TEMPERATURE,
+    MIN_NODES,
+    MIN_TEMPERATURE,
     Calibrator,
     brier_score,
     expected_calibration_error,
@@ -49,14 +49,17 @@ def test_the_temperature_is_the_likeliest(seed, classes, scale):
         return float(cross_entropy(logs * float(inverse), labels))
 
     wanted = minimize_scalar(
-        cost, bounds=(1 / SOFTEST, 1 / SHARPEST), method="bounded", options={"xatol": 1e-10}
+        cost,
+        bounds=(1 / MAX_TEMPERATURE, 1 / MIN_TEMPERATURE),
+        method="bounded",
+        options={"xatol": 1e-10},
     )
     assert cost(1 / found) <= wanted.fun + 1e-9
 
 
 @given(
     st.integers(0, 200),
-    st.sampled_from([SHARPEST, 0.5, 1.0, 2.5, SOFTEST]),
+    st.sampled_from([MIN_TEMPERATURE, 0.5, 1.0, 2.5, MAX_TEMPERATURE]),
     st.sampled_from([torch.float32, torch.float64, torch.float16]),
     st.floats(1e-8, 30),
 )
@@ -85,10 +88,10 @@ def test_calibration_helps_nodes_that_it_has_not_seen():
 
 
 def test_too_few_nodes_change_nothing_and_say_so():
-    logits, labels = drawn(FEWEST - 1)
+    logits, labels = drawn(MIN_NODES - 1)
     found = Calibrator.fit((5 * logits).softmax(1), labels)
     assert found.temperature == 1
-    assert f"{FEWEST - 1} validation nodes are too few" in found.note
+    assert f"{MIN_NODES - 1} validation nodes are too few" in found.note
     probabilities = logits.softmax(1)
     assert found(probabilities) is probabilities
 
@@ -97,7 +100,7 @@ def test_validation_without_a_mistake_cannot_tell():
     logits, _ = drawn(100)
     found = Calibrator.fit(logits.softmax(1), logits.argmax(1))
     assert found.temperature == 1
-    assert "All 100 validation nodes are right" in found.note
+    assert "All 100 validation nodes are predicted correctly" in found.note
 
 
 def test_a_shift_mends_what_class_weights_do():
@@ -173,15 +176,15 @@ def test_perfect_probabilities_have_no_error():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda p, y: Calibrator.fit(p[:1], y), "row for each"),
-        (lambda p, y: Calibrator.fit(p[:0], y[:0]), "at least one label"),
-        (lambda p, y: Calibrator.fit(3 * p, y), "sum to one; take the softmax"),
+        (lambda p, y: Calibrator.fit(p[:1], y), "one row per label"),
+        (lambda p, y: Calibrator.fit(p[:0], y[:0]), "at least one, got"),
+        (lambda p, y: Calibrator.fit(3 * p, y), "sum to one; apply softmax"),
         (lambda p, y: Calibrator.fit(p * math.nan, y), "finite"),
         (lambda p, y: Calibrator.fit(p, y - 1), "labels must lie between 0 and 1, got -1 to 0"),
         (lambda p, y: expected_calibration_error(y, p, 0), "bins must be at least 1"),
         (lambda p, y: Calibrator(temperature=0), "temperature must be above 0"),
         (lambda p, y: Calibrator(shift=(math.inf,)), "shift must be finite"),
-        (lambda p, y: Calibrator.from_dict({"shift": []}), "no calibrator"),
+        (lambda p, y: Calibrator.from_dict({"shift": []}), "Not a saved calibrator"),
     ],
 )
 def test_mistakes(call, message):

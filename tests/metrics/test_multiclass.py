@@ -126,7 +126,7 @@ def test_macro_f1_of_several_replicas(size, num_classes, seed):
     labels, guesses = torch.randint(num_classes, (2, 3, size), generator=stream)
     counted = torch.rand(3, size, generator=stream) < 0.7
     counted[:, 0] = True
-    found = metrics.replica_macro_f1(labels, guesses, counted, num_classes)
+    found = metrics.batched_macro_f1(labels, guesses, counted, num_classes)
     for replica in range(3):
         kept = counted[replica]
         confusion = metrics.confusion_matrix(

@@ -86,13 +86,13 @@ def _known_tables(known: str | None, edges: str | None) -> Any:
 
 def show_calibrator(calibrator: Calibrator) -> None:
     """Print what a calibrator does, and warn where it rests on few nodes."""
-    from evengraph.metrics.calibration import FEW
+    from evengraph.metrics.calibration import RELIABLE_NODES
 
-    out.print(calibrator.words(), soft_wrap=True)
-    if calibrator.temperature != 1 and calibrator.nodes < FEW:
+    out.print(calibrator.describe(), soft_wrap=True)
+    if calibrator.temperature != 1 and calibrator.nodes < RELIABLE_NODES:
         err.print(
-            f"Warning: {calibrator.nodes} validation nodes are few, fewer than {FEW}: calibrated "
-            "probabilities are rough.",
+            f"Warning: {calibrator.nodes} validation nodes are few, fewer than {RELIABLE_NODES}: "
+            "calibrated probabilities are rough.",
             soft_wrap=True,
         )
 

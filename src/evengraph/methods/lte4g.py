@@ -17,7 +17,7 @@ from evengraph.core.task import Task
 from evengraph.methods.bases.method import at_least, whole
 from evengraph.methods.bases.model_folder import packed, unpack
 from evengraph.methods.bases.network import Inputs, NetworkMethod
-from evengraph.metrics import score_of, validation_score
+from evengraph.metrics import macro_f1_score, validation_score
 from evengraph.nn import EdgeDecoder, GraphClassifier, Reconstruction
 from evengraph.ops import (
     class_prototypes,
@@ -315,7 +315,7 @@ class _Nodes(NamedTuple):
             return self.x.new_zeros(())
         with torch.no_grad():
             predictions = net.of_propagated(self.x, dropout=False).argmax(1)
-        return score_of(self.labels, predictions, num_classes)
+        return macro_f1_score(self.labels, predictions, num_classes)
 
 
 def head_classes(class_counts: Tensor, tenths: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""Metrics for unequal classes."""
+"""Metrics for imbalanced classes."""
 
 from evengraph.metrics.evaluation import evaluate, reported
 from evengraph.metrics.multiclass import (
@@ -6,13 +6,13 @@ from evengraph.metrics.multiclass import (
     auroc,
     average_precision,
     balanced_accuracy,
+    batched_macro_f1,
     confusion_matrix,
     f1_scores,
     g_mean,
     macro_f1,
+    macro_f1_score,
     recalls,
-    replica_macro_f1,
-    score_of,
     specificities,
     validation_score,
 )
@@ -35,16 +35,16 @@ __all__ = [
     "auroc",
     "average_precision",
     "balanced_accuracy",
+    "batched_macro_f1",
     "comparable_metrics",
     "confusion_matrix",
     "evaluate",
     "f1_scores",
     "g_mean",
     "macro_f1",
+    "macro_f1_score",
     "recalls",
-    "replica_macro_f1",
     "reported",
-    "score_of",
     "specificities",
     "validation_score",
 ]

@@ -1,4 +1,4 @@
-"""Probabilities that mean what they say: fitted on validation nodes, never on test nodes."""
+"""Calibration of probabilities on validation nodes, and metrics of calibration."""
 
 from __future__ import annotations
 
@@ -12,28 +12,27 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-FEWEST = 30  # validation nodes for a temperature
-FEWEST_OF_A_CLASS = 10  # of every class, for a shift between classes
-FEW = 100  # below that, a temperature is rough
-SHARPEST, SOFTEST = 0.05, 20.0  # temperatures
-PENALTY = 1e-3  # on shifts, which keeps them finite where a class is never confused
+MIN_NODES = 30  # validation nodes for a temperature
+MIN_NODES_PER_CLASS = 10  # validation nodes of every class for a shift
+RELIABLE_NODES = 100  # with fewer validation nodes a temperature is rough
+MIN_TEMPERATURE, MAX_TEMPERATURE = 0.05, 20.0
+PENALTY = 1e-3  # on shifts; keeps them finite for a class that is never confused
 
 
 @dataclass(frozen=True, kw_only=True)
 class Calibrator:
-    """Makes probabilities milder or sharper until they fit what validation nodes turned out to be.
+    """Temperature scaling fitted on validation nodes, with an optional shift of each class.
 
-    All logarithms are divided by one temperature, so the order of classes stays and the class
-    that came first still does. A method that weighs rare classes up also calls them too often;
-    a shift of each class against the others mends that, but changes which class comes first. It
-    is made on request alone, and only where validation holds enough nodes of every class. What
-    validation does not support is left out, and `note` says why.
+    Log-probabilities are divided by one temperature, which does not change the argmax. A method
+    that weights rare classes up also predicts them too often; a shift of each class corrects
+    that, but may change the argmax. It is fitted on request only, and only where every class has
+    enough validation nodes. `note` says what was not fitted and why.
 
     Args:
-        temperature: Above 1 is milder, below 1 sharper.
-        shift: Added to the logarithm of each class; empty for none.
-        nodes: How many validation nodes it stands on.
-        note: What was left undone, in words.
+        temperature: Above 1 makes the model less confident, below 1 more.
+        shift: Added to the log-probability of each class; empty for none.
+        nodes: Number of validation nodes it was fitted on.
+        note: What was not fitted, and why.
 
     Reference:
         Guo, Pleiss, Sun and Weinberger, "On Calibration of Modern Neural Networks", ICML 2017.
@@ -47,17 +46,17 @@ class Calibrator:
     def __post_init__(self) -> None:
         if not 0 < self.temperature < math.inf:
             raise ValueError(f"temperature must be above 0 and finite, got {self.temperature}.")
-        if not all(math.isfinite(one) for one in self.shift):
+        if not all(math.isfinite(value) for value in self.shift):
             raise ValueError(f"shift must be finite, got {self.shift}.")
 
     @classmethod
     def fit(cls, probabilities: Tensor, labels: Tensor, *, shift: bool = False) -> Self:
-        """Fit to validation nodes, by maximum likelihood.
+        """Fit to validation nodes by maximum likelihood.
 
         Args:
-            probabilities: Of the validation nodes; the softmax of logits.
-            labels: What they are.
-            shift: Also move classes against one another.
+            probabilities: Softmax output for the validation nodes.
+            labels: Their labels.
+            shift: Fit a shift of each class, too.
 
         Shapes:
             probabilities: (V, C)
@@ -65,30 +64,30 @@ class Calibrator:
         """
         _check(probabilities, labels)
         nodes, num_classes = probabilities.shape
-        if nodes < FEWEST:
+        if nodes < MIN_NODES:
             return cls(
                 nodes=nodes,
-                note=f"{nodes} validation nodes are too few to calibrate on, {FEWEST} are needed: "
-                "probabilities are as the method gave them.",
+                note=f"{nodes} validation nodes are too few to calibrate on, {MIN_NODES} are "
+                "needed; probabilities are unchanged.",
             )
         logs = _logs(probabilities)
         if bool((logs.argmax(1) == labels.to(logs.device)).all()):
             return cls(
                 nodes=nodes,
-                note=f"All {nodes} validation nodes are right, so they cannot tell how sure is too "
-                "sure: probabilities are as the method gave them.",
+                note=f"All {nodes} validation nodes are predicted correctly, so overconfidence "
+                "cannot be measured; probabilities are unchanged.",
             )
         rarest = int(torch.bincount(labels, minlength=num_classes).min())
-        if shift and rarest >= FEWEST_OF_A_CLASS:
+        if shift and rarest >= MIN_NODES_PER_CLASS:
             return cls(**_with_shift(logs, labels), nodes=nodes)
         note = (
-            f"The rarest class has {rarest} validation nodes, {FEWEST_OF_A_CLASS} are needed to "
-            "move classes against one another: temperature alone."
+            f"The rarest class has {rarest} validation nodes, {MIN_NODES_PER_CLASS} are needed "
+            "for a shift; only the temperature was fitted."
         )
         return cls(temperature=_temperature(logs, labels), nodes=nodes, note=note if shift else "")
 
     def __call__(self, probabilities: Tensor) -> Tensor:
-        """Calibrated probabilities, (M, C); the same class comes first unless there is a shift."""
+        """Calibrate probabilities, (M, C); the argmax stays unless there is a shift."""
         if self.temperature == 1 and not self.shift:
             return probabilities
         logs = _logs(probabilities) / self.temperature
@@ -96,58 +95,57 @@ class Calibrator:
             shift = torch.tensor(self.shift, dtype=logs.dtype, device=logs.device)
             return (logs + shift).softmax(1).to(probabilities.dtype)
         result = logs.softmax(1).to(probabilities.dtype)
-        # Milder probabilities can round to a tie, which another class might win.
+        # Less confident probabilities can round to a tie, whose argmax may be another class.
         first = probabilities.argmax(1, keepdim=True)
         largest = result.max(1, keepdim=True).values
-        lost = result.argmax(1, keepdim=True) != first
+        changed = result.argmax(1, keepdim=True) != first
         above = torch.nextafter(largest, torch.full_like(largest, math.inf))
-        return torch.where(lost, result.scatter(1, first, above), result)
+        return torch.where(changed, result.scatter(1, first, above), result)
 
-    def threshold(self, value: float, place: int) -> float:
-        """What a threshold on one of two probabilities becomes; the order of nodes stays.
+    def threshold(self, value: float, positive: int) -> float:
+        """Map a threshold to calibrated probabilities, so that the same nodes reach it.
 
         Args:
-            value: From which probability on, before calibration.
-            place: Of which class, 0 or 1.
+            value: Threshold before calibration.
+            positive: Class of the threshold, 0 or 1.
         """
-        rest = max(1 - value, 2**-25)  # the most that single precision still rounds to 1
+        rest = max(1 - value, 2**-25)  # the largest that single precision rounds to 1
         pair = torch.tensor([[rest, value]], dtype=torch.double)
-        return float(self(pair if place == 1 else pair.flip(1))[0, place])
+        return float(self(pair if positive == 1 else pair.flip(1))[0, positive])
 
-    def words(self) -> str:
-        """What it stands on and what it does, in a sentence."""
+    def describe(self) -> str:
+        """Summarise the fit in one sentence."""
         if self.temperature == 1 and not self.shift and self.note:
             return f"not calibrated: {self.note}"
-        change = "neither surer nor less sure"
+        change = "confidence unchanged"
         if abs(self.temperature - 1) >= 0.005:
-            change = "less sure" if self.temperature > 1 else "surer"
+            change = "less confident" if self.temperature > 1 else "more confident"
         shifted = " and a shift of each class" if self.shift else ""
         return (
             f"calibrated on {self.nodes:,} validation nodes: temperature {self.temperature:.2f}"
-            f"{shifted}, which makes the model {change}"
+            f"{shifted} ({change})"
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """The calibrator as JSON can hold it."""
+        """Return the fields as JSON types."""
         return {**asdict(self), "shift": list(self.shift)}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """Read what `as_dict` gave."""
+        """Rebuild from `as_dict`."""
         try:
-            shift = tuple(float(one) for one in content["shift"])
             return cls(
                 temperature=float(content["temperature"]),
-                shift=shift,
+                shift=tuple(float(value) for value in content["shift"]),
                 nodes=int(content["nodes"]),
                 note=str(content["note"]),
             )
         except (KeyError, TypeError) as error:
-            raise ValueError(f"This is no calibrator: {error!r}.") from None
+            raise ValueError(f"Not a saved calibrator: {error!r}.") from None
 
 
 def expected_calibration_error(labels: Tensor, probabilities: Tensor, bins: int = 15) -> float:
-    """How far confidence is from accuracy, on average over nodes in bins of equal width.
+    """Mean gap between confidence and accuracy over bins of equal width, weighted by their nodes.
 
     Shapes:
         labels: (M,)
@@ -162,16 +160,16 @@ def expected_calibration_error(labels: Tensor, probabilities: Tensor, bins: int 
         raise ValueError(f"bins must be at least 1, got {bins}.")
     confidence, guess = probabilities.double().max(1)
     right = (guess == labels.to(guess.device)).double()
-    place = (confidence * bins).ceil().long().clamp(1, bins) - 1  # a bin holds its upper end
+    index = (confidence * bins).ceil().long().clamp(1, bins) - 1  # a bin includes its upper edge
     gaps = torch.zeros(bins, dtype=torch.double, device=confidence.device)
-    gaps.index_add_(0, place, confidence - right)
+    gaps.index_add_(0, index, confidence - right)
     return float(gaps.abs().sum() / len(labels))
 
 
 def brier_score(labels: Tensor, probabilities: Tensor) -> float:
-    """Mean squared distance of probabilities from the truth, over all classes: from 0 to 2.
+    """Mean squared error of the probabilities, summed over classes: from 0 to 2.
 
-    For two classes it is twice what is usual of one probability.
+    For two classes it is twice the Brier score of the positive class alone.
     """
     _check(probabilities, labels)
     truth = one_hot(labels.to(probabilities.device), probabilities.shape[1])
@@ -181,13 +179,13 @@ def brier_score(labels: Tensor, probabilities: Tensor) -> float:
 def _check(probabilities: Tensor, labels: Tensor) -> None:
     if probabilities.dim() != 2 or not len(labels) or labels.shape != probabilities.shape[:1]:
         raise ValueError(
-            "probabilities must have a row for each of at least one label, "
+            "probabilities must have one row per label, and at least one, "
             f"got shapes {tuple(probabilities.shape)} and {tuple(labels.shape)}."
         )
     if not (torch.isfinite(probabilities).all() and (probabilities >= 0).all()):
-        raise ValueError("probabilities must be finite and not below 0.")
+        raise ValueError("probabilities must be finite and at least 0.")
     if not (probabilities.sum(1) - 1).abs().max() < 1e-3:
-        raise ValueError("rows of probabilities must sum to one; take the softmax of logits.")
+        raise ValueError("rows of probabilities must sum to one; apply softmax to logits.")
     if labels.min() < 0 or labels.max() >= probabilities.shape[1]:
         raise ValueError(
             f"labels must lie between 0 and {probabilities.shape[1] - 1}, "
@@ -196,20 +194,19 @@ def _check(probabilities: Tensor, labels: Tensor) -> None:
 
 
 def _logs(probabilities: Tensor) -> Tensor:
-    """Logarithms in double precision; a probability that vanished counts as the least there is."""
-    least = torch.finfo(probabilities.dtype).tiny
-    return probabilities.clamp(min=least).double().log()
+    """Logarithms in double precision; zeros count as the smallest positive number."""
+    return probabilities.clamp(min=torch.finfo(probabilities.dtype).tiny).double().log()
 
 
 def _temperature(logs: Tensor, labels: Tensor) -> float:
-    """The likeliest: the likelihood is concave in one over it, so its slope is bisected."""
+    """Maximum likelihood by bisecting the slope: the likelihood is concave in 1 / temperature."""
     true = logs.gather(1, labels.to(logs.device).unsqueeze(1)).squeeze(1)
 
     def slope(inverse: float) -> float:
         expected = ((logs * inverse).softmax(1) * logs).sum(1)
         return float((true - expected).mean())
 
-    low, high = 1 / SOFTEST, 1 / SHARPEST
+    low, high = 1 / MAX_TEMPERATURE, 1 / MIN_TEMPERATURE
     for _ in range(60):
         middle = (low + high) / 2
         if slope(middle) > 0:
@@ -220,24 +217,26 @@ def _temperature(logs: Tensor, labels: Tensor) -> float:
 
 
 def _with_shift(logs: Tensor, labels: Tensor) -> dict[str, Any]:
-    """Temperature and shifts together; concave as well, so any climb finds the top."""
+    """Fit temperature and shifts together; also concave, so L-BFGS finds the optimum."""
     from scipy.optimize import minimize
 
-    given, num_classes = logs.cpu().numpy(), logs.shape[1]
+    inputs, num_classes = logs.cpu().numpy(), logs.shape[1]
     truth = np.eye(num_classes)[labels.cpu().numpy()]
 
-    def cost(at: Any) -> tuple[float, Any]:
-        inverse, shift = at[0], at[1:]
-        scores = given * inverse + shift
+    def loss_and_gradient(params: Any) -> tuple[float, Any]:
+        inverse, shift = params[0], params[1:]
+        scores = inputs * inverse + shift
         scores = scores - scores.max(1, keepdims=True)
-        chances = np.exp(scores)
-        total = chances.sum(1, keepdims=True)
-        wrong = chances / total - truth
+        exponentials = np.exp(scores)
+        total = exponentials.sum(1, keepdims=True)
+        error = exponentials / total - truth
         loss = np.mean(np.log(total[:, 0]) - (scores * truth).sum(1)) + PENALTY * shift @ shift
-        slopes = [(wrong * given).sum(1).mean(), *(wrong.mean(0) + 2 * PENALTY * shift)]
-        return float(loss), np.array(slopes)
+        gradient = [(error * inputs).sum(1).mean(), *(error.mean(0) + 2 * PENALTY * shift)]
+        return float(loss), np.array(gradient)
 
     start = np.array([1.0, *([0.0] * num_classes)])
-    limits = [(1 / SOFTEST, 1 / SHARPEST), *([(None, None)] * num_classes)]
-    found = minimize(cost, start, jac=True, bounds=limits, method="L-BFGS-B").x
-    return {"temperature": float(1 / found[0]), "shift": tuple(float(one) for one in found[1:])}
+    bounds = [(1 / MAX_TEMPERATURE, 1 / MIN_TEMPERATURE), *([(None, None)] * num_classes)]
+    inverse, *shift = minimize(
+        loss_and_gradient, start, jac=True, bounds=bounds, method="L-BFGS-B"
+    ).x
+    return {"temperature": float(1 / inverse), "shift": tuple(float(value) for value in shift)}

@@ -1,7 +1,7 @@
-"""Metrics for unequal classes, computed on the device where the tensors are.
+"""Metrics for any number of classes, computed on the device of the tensors.
 
-All but the two ranking metrics come from one confusion matrix, which is a single `bincount`.
-Fractions, as in scikit-learn; a figure that is undefined is NaN.
+All but the two ranking metrics are functions of the confusion matrix. Values are fractions, as in
+scikit-learn; an undefined value is NaN.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from evengraph.core.task import Task
+from evengraph.metrics.binary import precision_gains
 
 
 def confusion_matrix(labels: Tensor, predictions: Tensor, num_classes: int) -> Tensor:
-    """How often a node of class i is taken for class j.
+    """Count how often a node of class i is predicted as class j.
 
     Shapes:
         labels, predictions: int64, (M,)
@@ -24,59 +25,41 @@ def confusion_matrix(labels: Tensor, predictions: Tensor, num_classes: int) -> T
 
 
 def recalls(confusion: Tensor) -> Tensor:
-    """Recall of each class, NaN for a class without a node, (C,)."""
+    """Recall of each class, (C,); NaN for a class without nodes."""
     return confusion.diagonal() / confusion.sum(1)
 
 
 def f1_scores(confusion: Tensor) -> Tensor:
-    """F1 of each class, NaN for one that is neither present nor predicted, (C,)."""
+    """F1 of each class, (C,); NaN for a class neither present nor predicted."""
     return 2 * confusion.diagonal() / (confusion.sum(0) + confusion.sum(1))
 
 
 def specificities(confusion: Tensor) -> Tensor:
-    """Share of the other classes' nodes that are kept out of each class, (C,)."""
-    others = confusion.sum() - confusion.sum(1)
-    wrongly_in = confusion.sum(0) - confusion.diagonal()
-    return 1 - wrongly_in / others
+    """True negative rate of each class, (C,)."""
+    negatives = confusion.sum() - confusion.sum(1)
+    false_positives = confusion.sum(0) - confusion.diagonal()
+    return 1 - false_positives / negatives
 
 
 def accuracy(confusion: Tensor) -> Tensor:
-    """Share of nodes that are right."""
+    """Share of nodes predicted correctly."""
     return confusion.diagonal().sum() / confusion.sum()
 
 
 def balanced_accuracy(confusion: Tensor) -> Tensor:
-    """Mean recall of the classes that are present."""
+    """Mean recall of the classes present."""
     return recalls(confusion).nanmean()
 
 
 def macro_f1(confusion: Tensor) -> Tensor:
-    """Mean F1 of the classes that are present or predicted."""
+    """Mean F1 of the classes present or predicted."""
     return f1_scores(confusion).nanmean()
 
 
-def replica_macro_f1(
-    labels: Tensor, predictions: Tensor, counted: Tensor, num_classes: int
-) -> Tensor:
-    """Macro-F1 of several replicas at once, on the device and without waiting for it, (R,).
-
-    Shapes:
-        labels, predictions: int64, (R, V)
-        counted: bool, (R, V), which of them count
-    """
-    # One-hot rows, since counting by index sums in any order on a card.
-    classes = torch.arange(num_classes, device=labels.device)
-    truth = (labels.unsqueeze(2) == classes).float() * counted.unsqueeze(2)
-    guess = (predictions.unsqueeze(2) == classes).float()
-    confusion = truth.transpose(1, 2) @ guess  # (R, C, C)
-    right = confusion.diagonal(dim1=1, dim2=2)
-    return (2 * right / (confusion.sum(1) + confusion.sum(2))).nanmean(1)
-
-
 def g_mean(confusion: Tensor) -> Tensor:
-    """Root of mean recall times mean specificity, over the classes present or predicted.
+    """Square root of mean recall times mean specificity, over the classes present or predicted.
 
-    This is imbalanced-learn's macro variant, the one in the paper's tables, and not the
+    This is imbalanced-learn's macro variant, which the paper's tables report, and not the
     geometric mean of the recalls.
     """
     seen = (confusion.sum(0) + confusion.sum(1)) > 0
@@ -85,28 +68,21 @@ def g_mean(confusion: Tensor) -> Tensor:
 
 
 def average_precision(labels: Tensor, probabilities: Tensor) -> Tensor:
-    """Mean over classes of the area under precision and recall, one class against the rest.
-
-    Classes without a node are left out.
-    """
-    hit, positives = _ranked(labels, probabilities)
-    last = _last_of_tie(probabilities)
-    true_positives = hit.cumsum(0)  # (M, C), best first
-    rank = torch.arange(1, hit.shape[0] + 1, device=hit.device).unsqueeze(1)
-    # Nodes of equal score enter together: a step counts at the end of its tie.
-    before = torch.where(last, true_positives, 0).cummax(0).values.roll(1, 0)
-    before[:1] = 0
-    gained = torch.where(last, true_positives - before, 0)
-    area = (gained * true_positives / rank).sum(0) / positives
-    return area[positives > 0].mean()
+    """Mean over the classes present of the area under the precision-recall curve, one-vs-rest."""
+    gains = torch.zeros_like(probabilities, dtype=torch.double)  # (M, C), row n is rank n + 1
+    for label in labels.unique().tolist():
+        ranks, values = precision_gains(labels == label, probabilities[:, label])
+        gains[ranks - 1, label] = values
+    positives = labels.bincount(minlength=probabilities.shape[1])
+    return (gains.sum(0) / positives)[positives > 0].mean()
 
 
 def auroc(labels: Tensor, probabilities: Tensor) -> Tensor:
-    """Mean over classes of the area under the ROC curve, one class against the rest.
+    """Mean over classes of the area under the ROC curve, one-vs-rest.
 
     Classes that hold no node, or all of them, are left out.
     """
-    ranks = _mean_ranks(probabilities)  # (M, C), from 1, ties share
+    ranks = _mean_ranks(probabilities)  # (M, C), from 1
     member = torch.nn.functional.one_hot(labels, probabilities.shape[1]).double()
     positives = member.sum(0)
     negatives = labels.numel() - positives
@@ -115,23 +91,8 @@ def auroc(labels: Tensor, probabilities: Tensor) -> Tensor:
     return area[(positives > 0) & (negatives > 0)].mean()
 
 
-def _ranked(labels: Tensor, probabilities: Tensor) -> tuple[Tensor, Tensor]:
-    """Whether each node belongs to the class, best score first, and the class sizes."""
-    member = torch.nn.functional.one_hot(labels, probabilities.shape[1]).double()
-    order = probabilities.argsort(dim=0, descending=True, stable=True)
-    return member.gather(0, order), member.sum(0)
-
-
-def _last_of_tie(probabilities: Tensor) -> Tensor:
-    """Whether a score, sorted best first, is the last of its equals, (M, C)."""
-    scores = probabilities.sort(dim=0, descending=True, stable=True).values
-    last = torch.ones_like(scores, dtype=torch.bool)
-    last[:-1] = scores[:-1] != scores[1:]
-    return last
-
-
 def _mean_ranks(scores: Tensor) -> Tensor:
-    """Rank of each score in its column, from 1, equal scores sharing their mean rank."""
+    """Rank of each score in its column, from 1; equal scores share their mean rank."""
     columns = scores.t().contiguous()
     ordered = columns.sort(dim=1).values
     below = torch.searchsorted(ordered, columns)
@@ -139,19 +100,35 @@ def _mean_ranks(scores: Tensor) -> Tensor:
     return ((below + up_to + 1).double() / 2).t()
 
 
-def validation_score(logits: Tensor, task: Task) -> Tensor:
-    """Macro-F1 on the validation nodes, as a tensor: what early stopping looks at."""
-    nodes = task.val_nodes
-    return score_of(task.graph.y[nodes], logits[nodes].argmax(1), task.num_classes)
+def batched_macro_f1(labels: Tensor, predictions: Tensor, mask: Tensor, num_classes: int) -> Tensor:
+    """Macro-F1 of several replicas at once, without a device synchronisation, (R,).
+
+    Shapes:
+        labels, predictions: int64, (R, V)
+        mask: bool, (R, V), which nodes count
+    """
+    # A product of one-hot rows, since bincount on a GPU adds in no fixed order.
+    classes = torch.arange(num_classes, device=labels.device)
+    truth = (labels.unsqueeze(2) == classes).float() * mask.unsqueeze(2)
+    guess = (predictions.unsqueeze(2) == classes).float()
+    confusion = truth.transpose(1, 2) @ guess  # (R, C, C)
+    right = confusion.diagonal(dim1=1, dim2=2)
+    return (2 * right / (confusion.sum(1) + confusion.sum(2))).nanmean(1)
 
 
-def score_of(labels: Tensor, predictions: Tensor, num_classes: int) -> Tensor:
-    """Macro-F1 as a tensor, without waiting for the device.
+def macro_f1_score(labels: Tensor, predictions: Tensor, num_classes: int) -> Tensor:
+    """Macro-F1 from predictions, without a device synchronisation.
 
     Shapes:
         labels, predictions: int64, (M,)
     """
-    if labels.is_cuda:  # counting by index waits there for the largest
-        everyone = torch.ones_like(labels, dtype=torch.bool)
-        return replica_macro_f1(labels[None], predictions[None], everyone[None], num_classes)[0]
+    if labels.is_cuda:  # bincount would synchronise to find the largest index
+        mask = torch.ones_like(labels, dtype=torch.bool)
+        return batched_macro_f1(labels[None], predictions[None], mask[None], num_classes)[0]
     return macro_f1(confusion_matrix(labels, predictions, num_classes))
+
+
+def validation_score(logits: Tensor, task: Task) -> Tensor:
+    """Macro-F1 on the validation nodes: the criterion of early stopping."""
+    nodes = task.val_nodes
+    return macro_f1_score(task.graph.y[nodes], logits[nodes].argmax(1), task.num_classes)

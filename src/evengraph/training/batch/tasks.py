@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from evengraph.core.task import Task
-from evengraph.metrics import replica_macro_f1
+from evengraph.metrics import batched_macro_f1
 from evengraph.training import History
 from evengraph.training.batch.replicas import LOOK_EVERY, Replicas, stacked
 
@@ -86,7 +86,7 @@ class TaskReplicas(Replicas[T], Generic[T]):
             logits: (R, N, C)
         """
         truth, guess = (part.gather(1, self.val) for part in (self.labels, logits.argmax(-1)))
-        return replica_macro_f1(truth, guess, self.counted, self.num_classes)
+        return batched_macro_f1(truth, guess, self.counted, self.num_classes)
 
     def pause(self, epochs: Mapping[int, int]) -> None:
         """Nothing is due."""
