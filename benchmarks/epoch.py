@@ -126,17 +126,17 @@ def measure(setup: Setup, task: Task) -> Measured:
 def _few_examples(fit: Callable[[], object]) -> bool:
     """Whether the last epoch of a fit computed the loss of its examples alone."""
     asked: list[bool] = []
-    few = UnifiedNetwork._few
+    few = UnifiedNetwork.selects
 
     def noted(*arguments: object) -> bool:
         asked.append(few(*arguments))  # type: ignore[arg-type]
         return asked[-1]
 
-    UnifiedNetwork._few = noted  # type: ignore[method-assign]
+    UnifiedNetwork.selects = noted  # type: ignore[method-assign]
     try:
         fit()
     finally:
-        UnifiedNetwork._few = few  # type: ignore[method-assign]
+        UnifiedNetwork.selects = few  # type: ignore[method-assign]
     return asked[-1]
 
 

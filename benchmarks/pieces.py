@@ -9,7 +9,7 @@ from sklearn.cluster import KMeans
 
 from benchmarks.timing import table
 from evengraph.datasets import load, toy
-from evengraph.ops import features, kmeans, structural_adjacency
+from evengraph.ops import kmeans, sparsify, structural_adjacency
 
 
 def seconds(task: Callable[[], object]) -> float:
@@ -22,7 +22,7 @@ def main() -> None:
     rows = []
     for name in ("cora", "pubmed"):
         graph = load(name)
-        sparse = features(graph.x)
+        sparse = sparsify(graph.x)
         k = 30 * (int(graph.y.max()) + 1)
         ours = seconds(lambda x=sparse, k=k: kmeans(x, k, seed=0))
         theirs = seconds(lambda x=graph.x, k=k: KMeans(k, n_init=1, random_state=0).fit(x.numpy()))

@@ -10,8 +10,8 @@ from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.timing import milliseconds, table
 from evengraph.datasets import load, toy
-from evengraph.ops import features, kmeans, normalised, prepare_clusters, semantic_propagate
-from evengraph.ops.propagate import Sparse
+from evengraph.ops import kmeans, prepare_clusters, propagation_matrix, semantic_propagate, sparsify
+from evengraph.ops.sparse import Sparse
 
 WIDTH = 64
 
@@ -20,7 +20,7 @@ def materialised(clusters: Tensor) -> Sparse:
     """The normalised A_sem + I as a sparse matrix, every edge of it."""
     nodes = np.arange(clusters.numel())
     member = sp.csr_matrix((np.ones(nodes.size, dtype=np.float32), (nodes, clusters.numpy())))
-    return normalised(member @ member.T, torch.device("cpu"))
+    return propagation_matrix(member @ member.T, torch.device("cpu"))
 
 
 def allocated(clusters: Tensor, width: int = WIDTH) -> int:
@@ -36,7 +36,7 @@ def main() -> None:
     for name in ("cora", "citeseer", "pubmed"):
         graph = load(name)
         k = 10 * (int(graph.y.max()) + 1)
-        clusters = kmeans(features(graph.x), k, seed=0)
+        clusters = kmeans(sparsify(graph.x), k, seed=0)
         x = torch.randn(graph.num_nodes, WIDTH)
         matrix = materialised(clusters)
         prepared = prepare_clusters(clusters, k, x.dtype)

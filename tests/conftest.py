@@ -12,7 +12,7 @@ import torch
 from hypothesis import settings
 
 if not torch.cuda.is_available():
-    os.environ["TRITON_INTERPRET"] = "1"  # the card's kernels, without a card; before any import
+    os.environ["TRITON_INTERPRET"] = "1"  # run GPU kernels without a GPU; set before any import
 
 with warnings.catch_warnings():
     # PyTorch Geometric compiles a class on import in a way that torch calls outdated
@@ -65,3 +65,19 @@ def bomb(tmp_path):
 
     target = tmp_path / "exploded"
     return pickle.dumps(Bomb(target)), target
+
+
+@pytest.fixture
+def poisoned_memory(monkeypatch):
+    """Fresh memory holds NaN: whatever a kernel forgets to write shows."""
+
+    def poison(make):
+        def made(*arguments, **options):
+            memory = make(*arguments, **options)
+            return memory.fill_(torch.nan) if memory.is_floating_point() else memory
+
+        return made
+
+    monkeypatch.setattr(torch, "empty", poison(torch.empty))
+    monkeypatch.setattr(torch, "empty_like", poison(torch.empty_like))
+    monkeypatch.setattr(torch.Tensor, "new_empty", poison(torch.Tensor.new_empty))

@@ -96,3 +96,17 @@ def check_law(found, chances):
     total = sum(found)
     for count, chance in zip(found, chances, strict=True):
         assert abs(count - total * chance) <= 4 * math.sqrt(total * chance * (1 - chance)) + 1e-9
+
+
+def value_and_gradient(matrix, x, seed=1):
+    x = x.clone().requires_grad_()
+    value = matrix @ x
+    (gradient,) = torch.autograd.grad(value, x, normal(*value.shape, seed=seed))
+    return value.detach(), gradient
+
+
+def assert_same_product(matrix, dense, x):
+    value, gradient = value_and_gradient(matrix, x)
+    dense_value, dense_gradient = value_and_gradient(dense, x)
+    torch.testing.assert_close(value, dense_value)
+    torch.testing.assert_close(gradient, dense_gradient)

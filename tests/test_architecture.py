@@ -117,6 +117,15 @@ def test_methods_import_neither_one_another_nor_data(path):
             assert name.startswith("evengraph.methods.bases"), f"{own} imports {name}"
 
 
+def test_only_ops_imports_kernels_which_import_neither_ops_nor_others():
+    for path in INSIDE:
+        for name in imports(path):
+            if room(name) == "kernels":
+                assert room(dotted(path)) in ("ops", "kernels"), f"{dotted(path)} imports {name}"
+            if room(dotted(path)) == "kernels":
+                assert room(name) in ("kernels", "core"), f"{dotted(path)} imports {name}"
+
+
 def test_reports_import_results_alone():
     for path in (SOURCE / "report").rglob("*.py"):
         for name in imports(path):

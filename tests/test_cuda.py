@@ -12,22 +12,22 @@ from evengraph.core.rng import generator, seeded
 from evengraph.datasets import toy
 from evengraph.kernels.kmeans_batch import flatten_clusters
 from evengraph.methods import METHODS, UniGNN, fit_many
-from evengraph.nn import relu_dropout
-from evengraph.nn.layers import Noise
 from evengraph.ops import (
     Sparse,
     adjacency,
     balanced_pseudo_labels,
     cluster_means,
-    features,
     inverse_class_weights,
     kmeans,
-    normalised,
     prepare_clusters,
+    propagation_matrix,
+    relu_dropout,
     semantic_propagate,
+    sparsify,
     structural_adjacency,
 )
-from evengraph.ops.subset_products import neighbours, subset
+from evengraph.ops.dropout import Noise
+from evengraph.ops.subset_products import make_subset, neighbour_mask
 from evengraph.training.batch.replicas import stacked
 from small_graphs import QUICK, normal, random_edges, small_task
 
@@ -58,8 +58,8 @@ def assert_same(on_cpu, on_card, x):
 @pytest.mark.parametrize("width", [1, 3, 64, 200])
 def test_products(how, width, dtype):
     matrix = adjacency(to_undirected(random_edges(300, 3000), num_nodes=300), 300)
-    on_cpu = normalised(matrix, CPU, how=how, dtype=dtype)
-    on_card = normalised(matrix, CARD, how=how, dtype=dtype)
+    on_cpu = propagation_matrix(matrix, CPU, how=how, dtype=dtype)
+    on_card = propagation_matrix(matrix, CARD, how=how, dtype=dtype)
     x = normal(300, width, dtype=dtype)
     assert_same(lambda x: on_cpu @ x, lambda x: on_card @ x, x)
 
@@ -67,8 +67,8 @@ def test_products(how, width, dtype):
 def test_rows_and_columns_of_a_matrix():
     matrix = adjacency(to_undirected(random_edges(200, 600), num_nodes=200), 200)
     nodes = torch.tensor([7, 3, 150, 0])
-    occupied, some = normalised(matrix, CPU).rows(nodes).without_empty_columns()
-    near, on_card = normalised(matrix, CARD).rows(nodes.to(CARD)).without_empty_columns()
+    occupied, some = propagation_matrix(matrix, CPU).rows(nodes).without_empty_columns()
+    near, on_card = propagation_matrix(matrix, CARD).rows(nodes.to(CARD)).without_empty_columns()
     assert torch.equal(near.cpu(), occupied)
     x = normal(occupied.numel(), 5, dtype=torch.float32)
     assert_same(lambda x: some @ x, lambda x: on_card @ x, x)
@@ -103,7 +103,7 @@ def inertia(x, assignment, k):
 @pytest.mark.parametrize("sparse", [False, True])
 def test_kmeans(sparse):
     x = toy(600, 1200, 200, 4).x
-    form = features if sparse else (lambda x: x)
+    form = sparsify if sparse else (lambda x: x)
     on_cpu = kmeans(form(x), 20, 0)
     on_card = kmeans(form(x.to(CARD)), 20, 0)
     assert on_card.is_cuda
@@ -184,10 +184,10 @@ def test_some_nodes_of_each_replica_alone():
     clusters = prepare_clusters(flat, 36, torch.float32)
     embeddings = normal(3, 150, 32, dtype=torch.float32).to(CARD).requires_grad_()
     chosen = torch.rand(3, 150, generator=generator(0)).to(CARD) < 0.1
-    nodes = subset(chosen, 40)
-    near = subset(neighbours(chosen, inputs.adjacency), 150)
-    some = together.rest_of(embeddings, inputs, lambda *_: clusters, nodes, near)
-    every = together.rest(embeddings, inputs, lambda *_: clusters, dropout=True)
+    nodes = make_subset(chosen, 40)
+    near = make_subset(neighbour_mask(chosen, inputs.adjacency), 150)
+    some = together.subset_logits(embeddings, inputs, lambda *_: clusters, nodes, near)
+    every = together.logits(embeddings, inputs, lambda *_: clusters, dropout=True)
     expected = [every[replica][chosen[replica]] for replica in range(3)]
     found = [some[replica][nodes.nodes[replica] >= 0] for replica in range(3)]
     torch.testing.assert_close(torch.cat(found), torch.cat(expected), rtol=1e-4, atol=1e-4)

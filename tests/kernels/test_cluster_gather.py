@@ -6,7 +6,7 @@ import torch
 pytest.importorskip("triton")
 
 from evengraph.core.rng import generator
-from evengraph.kernels.cluster_gather import spread
+from evengraph.kernels.cluster_gather import gather_cluster_sums
 from evengraph.ops.semantic import prepare_clusters
 from kernel_inputs import DEVICE, assert_same, is_untouched, on_device, poisoned, surrounded
 from small_graphs import dense_semantic, dense_symmetric, normal
@@ -32,7 +32,7 @@ def by_rows(x, sums, assignment, share):
 def test_equals_row_by_row(width, dtype):
     x, parts = on_device(NODES, width, dtype=dtype), inputs(width, dtype)
     output = torch.full_like(x, torch.nan)
-    assert spread(x, *parts, output) is output
+    assert gather_cluster_sums(x, *parts, output) is output
     assert_same(output, by_rows(x, *parts))
 
 
@@ -40,7 +40,7 @@ def test_equals_row_by_row(width, dtype):
 def test_columns_of_wider_matrices(width):
     x, parts = on_device(NODES, width), inputs(width)
     output, whole = poisoned(NODES, width)
-    spread(surrounded(x)[0], *parts, output)
+    gather_cluster_sums(surrounded(x)[0], *parts, output)
     assert_same(output, by_rows(x, *parts))
     assert is_untouched(whole)
 
@@ -51,12 +51,12 @@ def test_fewer_rows_in_their_places(num_chosen, width):
     parts = inputs(width)
     chosen = torch.randperm(NODES, generator=generator(2))[:num_chosen]
     x = normal(num_chosen, width).float()
-    places = torch.full((NODES,), -1, dtype=torch.int32)
-    places[chosen] = torch.arange(num_chosen, dtype=torch.int32)
+    positions = torch.full((NODES,), -1, dtype=torch.int32)
+    positions[chosen] = torch.arange(num_chosen, dtype=torch.int32)
     every = torch.zeros(NODES, width)
     every[chosen] = x
     output, whole = poisoned(NODES, width)
-    spread(surrounded(x.to(DEVICE))[0], *parts, output, places.to(DEVICE))
+    gather_cluster_sums(surrounded(x.to(DEVICE))[0], *parts, output, positions.to(DEVICE))
     assert_same(output, by_rows(every, *parts))
     assert is_untouched(whole)
 
@@ -64,7 +64,7 @@ def test_fewer_rows_in_their_places(num_chosen, width):
 def test_in_place():
     x, parts = on_device(NODES, 6), inputs(6)
     expected = by_rows(x.clone(), *parts)
-    assert_same(spread(x, *parts, x), expected)
+    assert_same(gather_cluster_sums(x, *parts, x), expected)
 
 
 def test_with_sums_and_shares_it_propagates():
@@ -72,5 +72,5 @@ def test_with_sums_and_shares_it_propagates():
     assignment = torch.randint(CLUSTERS, (NODES,), generator=generator(3))
     clusters = prepare_clusters(assignment.to(DEVICE), CLUSTERS, x.dtype)
     sums = clusters.members.to_dense() @ x
-    found = spread(x, sums, clusters.assignment, clusters.share, torch.empty_like(x))
+    found = gather_cluster_sums(x, sums, clusters.assignment, clusters.share, torch.empty_like(x))
     assert_same(found, dense_symmetric(dense_semantic(assignment)) @ x.cpu())

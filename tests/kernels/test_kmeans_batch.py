@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from evengraph.kernels.kmeans_batch import flatten_clusters, kmeans_replicas
+from evengraph.kernels.kmeans_batch import batched_kmeans, flatten_clusters
 from evengraph.ops import cluster_means, kmeans
 from small_graphs import normal
 
@@ -24,14 +24,14 @@ def inertia(x, assignment, k):
 def test_from_given_clusters_each_set_goes_its_own_way():
     x = sets()
     start = torch.stack([torch.arange(60) % k for k in KS])
-    found = kmeans_replicas(x, KS, start=start)
+    found = batched_kmeans(x, KS, start=start)
     for one, k, rows, first in zip(found, KS, x, start, strict=True):
         assert torch.equal(one, kmeans(rows, k, seed=0, start=first))
 
 
 def test_from_nothing_as_good_as_alone():
     x = sets()
-    found = kmeans_replicas(x, KS, seeds=[4, 5, 6, 7])
+    found = batched_kmeans(x, KS, seeds=[4, 5, 6, 7])
     for one, k, rows, seed in zip(found, KS, x, [4, 5, 6, 7], strict=True):
         assert one.unique().tolist() == list(range(k))
         alone = inertia(rows, kmeans(rows, k, seed), k)
@@ -40,15 +40,15 @@ def test_from_nothing_as_good_as_alone():
 
 def test_a_set_does_not_depend_on_its_company():
     x = sets()
-    together = kmeans_replicas(x, KS, seeds=[4, 5, 6, 7])
-    alone = kmeans_replicas(x[1:2], KS[1:2], seeds=[5])
+    together = batched_kmeans(x, KS, seeds=[4, 5, 6, 7])
+    alone = batched_kmeans(x[1:2], KS[1:2], seeds=[5])
     assert torch.equal(together[1], alone[0])
 
 
 @pytest.mark.parametrize("distinct", [1, 2, 5])
 def test_no_cluster_stays_empty(distinct):
     x = normal(2, distinct, 3)[:, torch.arange(20) % distinct]
-    for one, k in zip(kmeans_replicas(x, [6, 3], seeds=[0, 1]), [6, 3], strict=True):
+    for one, k in zip(batched_kmeans(x, [6, 3], seeds=[0, 1]), [6, 3], strict=True):
         assert one.unique().tolist() == list(range(k))
 
 
@@ -59,6 +59,6 @@ def test_clusters_of_all_sets_as_one():
 
 def test_distances_in_pieces(monkeypatch):
     x = sets()
-    whole = kmeans_replicas(x, KS, seeds=[4, 5, 6, 7])
+    whole = batched_kmeans(x, KS, seeds=[4, 5, 6, 7])
     monkeypatch.setattr("evengraph.kernels.kmeans_batch.CHUNK", 100)
-    assert torch.equal(kmeans_replicas(x, KS, seeds=[4, 5, 6, 7]), whole)
+    assert torch.equal(batched_kmeans(x, KS, seeds=[4, 5, 6, 7]), whole)

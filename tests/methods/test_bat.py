@@ -37,7 +37,7 @@ def test_the_loss_is_that_of_the_graph_with_virtual_nodes(how, loss, monkeypatch
         seen["links"] = chances
         return chances
 
-    monkeypatch.setattr(virtual, "link_chances", certain)
+    monkeypatch.setattr(virtual, "link_probabilities", certain)
     method, found = first_loss(BAT(normalisation=how, loss=loss), task)
     nodes, labels = labelled(task)
     predicted, links = seen["predicted"], seen["links"].double()

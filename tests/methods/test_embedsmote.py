@@ -24,7 +24,7 @@ SHARE = 0.3
 def one_share(monkeypatch):
     """Every new point lies as far on its way."""
     monkeypatch.setattr(
-        embedsmote, "class_shares", lambda copies, *_: torch.full(copies.labels.shape, SHARE)
+        embedsmote, "random_shares", lambda copies, *_: torch.full(copies.labels.shape, SHARE)
     )
 
 
@@ -113,13 +113,13 @@ def test_equal_classes_have_no_new_points():
 
 
 def test_new_points_are_drawn_anew_in_every_epoch(monkeypatch):
-    drawn, real = [], embedsmote.class_shares
+    drawn, real = [], embedsmote.random_shares
 
     def spy(*args):
         drawn.append(real(*args))
         return drawn[-1]
 
-    monkeypatch.setattr(embedsmote, "class_shares", spy)
+    monkeypatch.setattr(embedsmote, "random_shares", spy)
     EmbedSMOTE(max_epochs=5).fit(task_with(6, 6, 2), seed=0)
     assert len(drawn) == 6
     assert all(shares[0] == shares[1] for shares in drawn)  # one for the class

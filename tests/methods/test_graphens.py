@@ -19,9 +19,10 @@ from torch.nn.functional import cross_entropy
 from evengraph.core.rng import seeded
 from evengraph.methods import GraphENS, graphens
 from evengraph.nn import BACKBONES, CONVS
-from evengraph.ops import Attached, virtual
+from evengraph.ops import AttachedGraph, virtual
 from evengraph.ops.pairs import Pairs, draw_pairs
-from evengraph.ops.propagate import from_scipy, undirected_adjacency
+from evengraph.ops.propagate import undirected_adjacency
+from evengraph.ops.sparse import from_scipy
 from evengraph.ops.virtual import VirtualNodes
 from small_graphs import check_law, dense_row, graph_of, normal, small_task
 
@@ -249,7 +250,7 @@ def test_whatever_new_nodes_are_known_ones_keep_their_logits(backbone):
     method = GraphENS(layers=3, max_epochs=3, backbone=backbone, **QUICK).fit(task, seed=0)
     net, (x, propagation) = method.net_, method._inputs(task.graph)
     nodes, new, ones = torch.tensor([0, 3, 3, 9]), torch.tensor([0, 0, 1, 1]), torch.ones(150)
-    attached = Attached(propagation, ones, nodes, new, ones[:4], 2, both_ways=False, loop=1.0)
+    attached = AttachedGraph(propagation, ones, nodes, new, ones[:4], 2, both_ways=False, loop=1.0)
     plain = net(x, propagation)
     for size in (1, 100):
         first = torch.cat([net.project(x), net.project(size * normal(2, 64, dtype=torch.float32))])
@@ -273,7 +274,7 @@ def test_new_nodes_on_a_graph_with_virtual_ones(watched, monkeypatch, layers):
 
     certain = torch.zeros(150, 3)
     certain[::7, 0] = certain[::5, 2] = 1
-    monkeypatch.setattr(virtual, "link_chances", lambda *_: certain)
+    monkeypatch.setattr(virtual, "link_probabilities", lambda *_: certain)
     monkeypatch.setattr(VirtualNodes, "link", link)
     monkeypatch.setattr(graphens, "validation_score", score)
     method = GraphENS(layers=layers, max_epochs=0, links="BAT0", **QUICK).fit(task, seed=0)

@@ -50,7 +50,7 @@ def decoders(monkeypatch):
 def one_share(monkeypatch):
     """Every new node lies as far on its way."""
     monkeypatch.setattr(
-        graphsmote, "class_shares", lambda copies, *_: torch.full(copies.labels.shape, SHARE)
+        graphsmote, "random_shares", lambda copies, *_: torch.full(copies.labels.shape, SHARE)
     )
 
 

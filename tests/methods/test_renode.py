@@ -7,7 +7,7 @@ from torch.nn.functional import cross_entropy
 
 from evengraph.methods import GCN, BalancedSoftmax, ReNode, Reweight
 from evengraph.ops import Sparse, conflict_weights, undirected_adjacency
-from evengraph.ops.conflict import by_rank, conflict
+from evengraph.ops.conflict import conflict, cosine_weights
 from evengraph.ops.named_losses import CLASS_LOSSES
 from small_graphs import edges, small_task
 
@@ -22,7 +22,7 @@ def test_the_loss_by_hand(loss):
     if loss == "balanced_softmax":
         logits = logits + counts.log()
     propagation = Sparse.from_dense(dense_propagation(task.graph, "symmetric").float())
-    weights = by_rank(conflict(propagation, nodes, labels, counts.long()), 0.5, 1.5)
+    weights = cosine_weights(conflict(propagation, nodes, labels, counts.long()), 0.5, 1.5)
     if loss == "reweight":
         weights = weights * (14 / 3 / counts)[labels]
     each = -logits.log_softmax(1)[range(14), labels]

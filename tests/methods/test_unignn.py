@@ -224,7 +224,7 @@ def test_a_new_graph_takes_the_nearest_trained_cluster():
     method = UniGNN(**QUICK).fit(task, seed=0)
     net, x = method.net_, task.graph.x
     means = torch.stack([x[net.clusters_0 == k].mean(0) for k in range(net.num_clusters)])
-    net.remember(method.inputs_)
+    net.store_means(method.inputs_)
     torch.testing.assert_close(net._means[0], means)
     shifted = x[torch.randperm(150, generator=torch.Generator().manual_seed(0))][:80]
     found = net.nearest(0, shifted).assignment

@@ -4,8 +4,15 @@ import pytest
 import torch
 from torch_geometric.nn import GATConv
 
-from evengraph.nn import BACKBONES, CONVS, AttentionConv, GraphConv, GraphNetwork, SageConv
-from evengraph.ops import Attached, Sparse
+from evengraph.nn import (
+    BACKBONES,
+    CONVS,
+    AttentionConv,
+    GraphConv,
+    GraphNetwork,
+    SageConv,
+)
+from evengraph.ops import AttachedGraph, Sparse
 from small_graphs import dense_adjacency, dense_row, normal, random_edges
 
 ADJACENCY = dense_adjacency(random_edges(9, 20), 9, undirected=True)
@@ -72,14 +79,14 @@ def test_a_convolution_projects_row_by_row_and_then_spreads(kind, sparse):
     conv, x = made(kind), normal(9, 4).relu()
     projected = conv.project(Sparse.from_dense(x) if sparse else x)
     torch.testing.assert_close(projected, torch.stack([row @ conv.weight for row in x]))
-    torch.testing.assert_close(conv.spread(projected, PROPAGATION), conv(x, PROPAGATION))
+    torch.testing.assert_close(conv.propagate(projected, PROPAGATION), conv(x, PROPAGATION))
 
 
 @pytest.mark.parametrize("kind", BACKBONES)
 def test_a_gradient_goes_through_the_projection_alone(kind):
     conv, x, weight = made(kind), normal(9, 4).requires_grad_(), normal(9, 16, seed=5)
     projected = conv.project(x)
-    (through,) = torch.autograd.grad(conv.spread(projected, PROPAGATION), projected, weight)
+    (through,) = torch.autograd.grad(conv.propagate(projected, PROPAGATION), projected, weight)
     (whole,) = torch.autograd.grad(conv(x, PROPAGATION), x, weight)
     torch.testing.assert_close(through @ conv.weight.t(), whole)
 
@@ -90,10 +97,10 @@ def test_new_nodes_that_nobody_hears_change_nothing(kind):
     nodes, new = torch.tensor([0, 3]), torch.tensor([0, 1])
     ones = torch.ones(2, dtype=torch.float64)
     around = torch.ones(9, dtype=torch.float64)
-    attached = Attached(PROPAGATION, around, nodes, new, ones, 2, both_ways=False, loop=1.0)
+    attached = AttachedGraph(PROPAGATION, around, nodes, new, ones, 2, both_ways=False, loop=1.0)
     value = conv(x, attached)
     torch.testing.assert_close(value[:9], conv(x[:9], PROPAGATION))
-    alone = Attached(PROPAGATION, around, nodes[:0], new[:0], ones[:0], 2, loop=1.0)
+    alone = AttachedGraph(PROPAGATION, around, nodes[:0], new[:0], ones[:0], 2, loop=1.0)
     assert not torch.allclose(value[9:], conv(x, alone)[9:])
 
 

@@ -4,8 +4,14 @@ import pytest
 import torch
 
 from evengraph.nn import Connectivity, UnifiedNetwork
-from evengraph.ops import Sparse, adjacency, normalised, prepare_clusters, structural_adjacency
-from evengraph.ops.propagate import to_scipy
+from evengraph.ops import (
+    Sparse,
+    adjacency,
+    prepare_clusters,
+    propagation_matrix,
+    structural_adjacency,
+)
+from evengraph.ops.sparse import to_scipy
 from small_graphs import (
     dense_adjacency,
     dense_semantic,
@@ -33,8 +39,8 @@ def inputs_of(x, edge_index, alpha=2, *, sparse=False):
     paths = to_scipy(structural_adjacency(edge_index, num_nodes, alpha))
     return Connectivity(
         x=Sparse.from_dense(x) if sparse else x,
-        structural=normalised(paths, CPU, dtype=torch.float64),
-        adjacency=normalised(adjacency(edge_index, num_nodes), CPU, dtype=torch.float64),
+        structural=propagation_matrix(paths, CPU, dtype=torch.float64),
+        adjacency=propagation_matrix(adjacency(edge_index, num_nodes), CPU, dtype=torch.float64),
     )
 
 
@@ -126,12 +132,12 @@ def test_some_nodes_alone_equal_their_rows(encoders, share, layers, many):
     stream = torch.Generator().manual_seed(1)
     found = fixed(*torch.randint(6, (layers, 60), generator=stream), num_clusters=6)
     nodes = torch.randperm(60, generator=stream)[:many]
-    assert net._few(nodes, inputs) == (many == 3)  # both ways of computing are tried
-    first = net.first(inputs, found)
-    whole = net.rest(first, inputs, found)[nodes]
+    assert net.selects(nodes, inputs) == (many == 3)  # both ways of computing are tried
+    first = net.first_layer(inputs, found)
+    whole = net.logits(first, inputs, found)[nodes]
     expected = gradients(net, whole)
-    first = net.first(inputs, found)
-    some = net.rest(first, inputs, found, nodes=nodes)
+    first = net.first_layer(inputs, found)
+    some = net.logits(first, inputs, found, nodes=nodes)
     torch.testing.assert_close(some, whole)
     torch.testing.assert_close(gradients(net, some), expected)
 
@@ -139,7 +145,7 @@ def test_some_nodes_alone_equal_their_rows(encoders, share, layers, many):
 def test_dropout_only_when_asked_for():
     net = network()
     inputs, found = inputs_of(normal(7, 4), PATH), fixed(FIRST, SECOND)
-    first = net.first(inputs, found)
-    assert torch.equal(net.rest(first, inputs, found), net.rest(first, inputs, found))
-    dropped = net.rest(first, inputs, found, dropout=True)
-    assert not torch.equal(dropped, net.rest(first, inputs, found))
+    first = net.first_layer(inputs, found)
+    assert torch.equal(net.logits(first, inputs, found), net.logits(first, inputs, found))
+    dropped = net.logits(first, inputs, found, dropout=True)
+    assert not torch.equal(dropped, net.logits(first, inputs, found))

@@ -5,8 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evengraph.ops import Attached, Repeated, Sparse, adjacency, normalised
-from evengraph.ops.attach import Stacked
+from evengraph.ops import AttachedGraph, GraphWithCopies, Sparse, adjacency, propagation_matrix
+from evengraph.ops.attach import StackedFeatures
 from small_graphs import dense_adjacency, dense_row, edge_lists, edges, normal
 
 KINDS = st.fixed_dictionaries(
@@ -76,7 +76,9 @@ def test_products_and_gradients_equal_the_dense_matrix(attachment, kind, width):
     x = normal(known.shape[0] + num_new, width)
     sparse, sums = Sparse.from_dense(known), known.sum(1)
     ours = value_and_gradients(
-        lambda weights: Attached(sparse, sums, nodes, new, weights, num_new, **kind), weights, x
+        lambda weights: AttachedGraph(sparse, sums, nodes, new, weights, num_new, **kind),
+        weights,
+        x,
     )
     theirs = value_and_gradients(
         lambda weights: dense_attached(known, nodes, new, weights, num_new, **kind), weights, x
@@ -89,7 +91,9 @@ def test_products_and_gradients_equal_the_dense_matrix(attachment, kind, width):
 @given(attachments(), KINDS, KINDS, st.integers(0, 3), st.data())
 def test_new_nodes_can_be_attached_to_a_graph_that_has_some(first, one, other, more, data):
     known, nodes, new, weights, num_new = first
-    inner = Attached(Sparse.from_dense(known), known.sum(1), nodes, new, weights, num_new, **one)
+    inner = AttachedGraph(
+        Sparse.from_dense(known), known.sum(1), nodes, new, weights, num_new, **one
+    )
     size = known.shape[0] + num_new
     assert inner.shape == (size, size)
     links = st.tuples(st.integers(0, size - 1), st.integers(0, max(more - 1, 0)))
@@ -98,7 +102,7 @@ def test_new_nodes_can_be_attached_to_a_graph_that_has_some(first, one, other, m
     ones = torch.ones(len(drawn), dtype=torch.float64)
     matrix = dense_attached(*first, **one)
     x = normal(size + more, 2)
-    outer = Attached(inner, matrix.sum(1), ends, starts, ones, more, **other)
+    outer = AttachedGraph(inner, matrix.sum(1), ends, starts, ones, more, **other)
     assert outer.shape == (size + more, size + more)
     expected = dense_attached(matrix, ends, starts, ones, more, **other) @ x
     torch.testing.assert_close(outer @ x, expected)
@@ -112,7 +116,9 @@ def test_a_row_without_weights_gives_zeros(how, both_ways):
     x = normal(6, 2).requires_grad_()
     nodes, new = torch.tensor([0, 1]), torch.tensor([0, 0])
     value = (
-        Attached(Sparse.from_dense(known), known.sum(1), nodes, new, weights, 3, both_ways, how=how)
+        AttachedGraph(
+            Sparse.from_dense(known), known.sum(1), nodes, new, weights, 3, both_ways, how=how
+        )
         @ x
     )
     assert torch.equal(value[[2, 4, 5]], torch.zeros(3, 2).double())
@@ -125,9 +131,9 @@ def test_a_row_without_weights_gives_zeros(how, both_ways):
 
 def test_rows_of_known_nodes_stay_as_they_were_when_nothing_is_heard():
     binary = adjacency(edges([(0, 1), (1, 0), (1, 2), (2, 1)]), 3)
-    known = normalised(binary, torch.device("cpu"), how="row", dtype=torch.float64)
+    known = propagation_matrix(binary, torch.device("cpu"), how="row", dtype=torch.float64)
     ones = torch.ones(3, dtype=torch.float64)
-    attached = Attached(
+    attached = AttachedGraph(
         known, ones, torch.tensor([0, 2]), torch.tensor([1, 1]), ones[:2], 2, False, 1.0
     )
     x = normal(5, 2)
@@ -140,7 +146,7 @@ def test_rows_of_known_nodes_stay_as_they_were_when_nothing_is_heard():
 
 def test_both_ways_is_an_average_of_neighbours_old_and_new():
     known = torch.tensor([[1.0, 1.0], [1.0, 1.0]])
-    attached = Attached(
+    attached = AttachedGraph(
         Sparse.from_dense(known),
         known.sum(1),
         torch.tensor([1]),
@@ -165,14 +171,14 @@ def test_repeating_nodes_repeats_rows_and_columns(drawn, how):
     index = [*range(matrix.shape[0]), *seeds]
     expected = matrix[index][:, index]
     graph, seeds = Sparse.from_dense(matrix), torch.tensor(seeds, dtype=torch.long)
-    repeated = Repeated(graph, seeds)
+    repeated = GraphWithCopies(graph, seeds)
     if how is not None:
         sums = expected.sum(1)
         if how == "row":
             expected = expected / sums.unsqueeze(1)
         else:
             expected = expected * (sums.unsqueeze(1) * sums) ** -0.5
-        repeated = Repeated.normalised(Sparse.from_dense(matrix.float()), seeds, how)
+        repeated = GraphWithCopies.normalised(Sparse.from_dense(matrix.float()), seeds, how)
     x = normal(len(index), 3).to(torch.float64 if how is None else torch.float32).requires_grad_()
     value, weight = repeated @ x, normal(len(index), 3, seed=1)
     (gradient,) = torch.autograd.grad((value * weight).sum(), x)
@@ -183,7 +189,7 @@ def test_repeating_nodes_repeats_rows_and_columns(drawn, how):
 
 def test_thousands_of_copies_of_one_node_stay_linear():
     graph = Sparse.from_dense(torch.eye(3))
-    repeated = Repeated(graph, torch.zeros(20_000, dtype=torch.long))
+    repeated = GraphWithCopies(graph, torch.zeros(20_000, dtype=torch.long))
     assert (repeated @ torch.ones(20_003, 1))[0].item() == 20_001
 
 
@@ -191,7 +197,7 @@ def test_thousands_of_copies_of_one_node_stay_linear():
 def test_features_of_known_and_new_nodes(sparse):
     known, new = normal(5, 4).relu(), normal(2, 4, seed=1).requires_grad_()
     weight = normal(4, 3, seed=2)
-    stacked = Stacked(Sparse.from_dense(known) if sparse else known, new)
+    stacked = StackedFeatures(Sparse.from_dense(known) if sparse else known, new)
     assert stacked.shape == (7, 4)
     expected = torch.cat([known, new]) @ weight
     torch.testing.assert_close(stacked @ weight, expected)

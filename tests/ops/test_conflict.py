@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from evengraph.ops import Sparse, conflict_weights, undirected_adjacency
-from evengraph.ops.conflict import by_rank, conflict
+from evengraph.ops.conflict import conflict, cosine_weights
 from small_graphs import dense_symmetric, edges
 
 
@@ -51,15 +51,15 @@ def test_a_node_beside_another_class_meets_more_of_it():
         torch.tensor([2, 1]),
     )
     assert found[1] > found[0]
-    weights = by_rank(found, 0.5, 1.5)
+    weights = cosine_weights(found, 0.5, 1.5)
     assert weights[0] > weights[1]
 
 
 def test_weights_run_down_half_a_cosine():
-    weights = by_rank(torch.tensor([0.3, 0.1, 0.9, 0.4, 0.2]), 0.5, 1.5)
+    weights = cosine_weights(torch.tensor([0.3, 0.1, 0.9, 0.4, 0.2]), 0.5, 1.5)
     expected = [0.5 + 0.5 * (1 + math.cos(math.pi * rank / 4)) for rank in (2, 0, 4, 3, 1)]
     assert weights.tolist() == pytest.approx(expected)
-    assert by_rank(torch.tensor([0.3]), 0.5, 1.5).tolist() == [1.5]
+    assert cosine_weights(torch.tensor([0.3]), 0.5, 1.5).tolist() == [1.5]
 
 
 def test_weights_of_a_graph():

@@ -8,9 +8,9 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 
 from evengraph.datasets import toy
+from evengraph.kernels.kmeans_batch import fill_empty
 from evengraph.ops import Sparse, cluster_means, kmeans, nearest_mean
-from evengraph.ops.kmeans import _fill_empty
-from evengraph.ops.propagate import features
+from evengraph.ops.sparse import sparsify
 from small_graphs import normal
 
 
@@ -55,10 +55,10 @@ def test_every_cluster_is_used_however_few_rows_differ():
 
 def test_filling_an_empty_cluster_empties_no_other():
     assignment = torch.tensor([0, 0, 1, 1, 1])
-    _fill_empty(assignment, torch.zeros(5), 5)
+    fill_empty(assignment, torch.zeros(5), 5)
     assert assignment.sort().values.tolist() == [0, 1, 2, 3, 4]
     assignment = torch.tensor([0, 0, 1, 1, 1])
-    _fill_empty(assignment, torch.tensor([1.0, 2.0, 3.0, 9.0, 4.0]), 3)
+    fill_empty(assignment, torch.tensor([1.0, 2.0, 3.0, 9.0, 4.0]), 3)
     assert assignment.tolist() == [0, 0, 1, 2, 1]  # the farthest row
 
 
@@ -103,7 +103,7 @@ def test_global_random_state_is_neither_read_nor_changed(random_state):
 def test_as_tight_as_scikit_learn(make, k):
     x = make()
     seeds = range(5)
-    ours = sum(inertia(x, kmeans(features(x), k, seed)) for seed in seeds)
+    ours = sum(inertia(x, kmeans(sparsify(x), k, seed)) for seed in seeds)
     theirs = sum(
         KMeans(k, n_init=1, max_iter=100, random_state=seed).fit(x.numpy()).inertia_
         for seed in seeds

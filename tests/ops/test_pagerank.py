@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evengraph.ops import Sparse, normalised, personalised_pagerank, undirected_adjacency
+from evengraph.ops import Sparse, personalised_pagerank, propagation_matrix, undirected_adjacency
 from evengraph.ops.pagerank import pagerank_rows
 from small_graphs import dense_adjacency, dense_symmetric, edge_lists, edges, normal
 
@@ -37,7 +37,7 @@ def test_alone_everything_stays():
 
 
 def rows(edge_index, num_nodes, nodes, **settings):
-    matrix = normalised(undirected_adjacency(edge_index, num_nodes), CPU)
+    matrix = propagation_matrix(undirected_adjacency(edge_index, num_nodes), CPU)
     found = pagerank_rows(matrix, torch.tensor(nodes).long(), **settings)
     assert found.shape == (len(nodes), num_nodes)
     return found

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evengraph.ops import class_prototypes, prototypes, undirected_adjacency
-from evengraph.ops.propagate import from_scipy
 from evengraph.ops.prototypes import similar_nodes
+from evengraph.ops.sparse import from_scipy
 from small_graphs import dense_adjacency, edge_lists, edges, normal
 
 CPU = torch.device("cpu")

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from evengraph.core.rng import seeded
 from evengraph.ops import (
-    class_shares,
-    copies_of_rare,
     interpolate,
-    nearest_peers,
+    nearest_in_class,
+    plan_copies,
+    random_shares,
     rare_classes,
     sample_neighbours,
     sampling,
     undirected_adjacency,
 )
-from evengraph.ops.propagate import from_scipy
+from evengraph.ops.sparse import from_scipy
 from small_graphs import edge_lists, edges, normal
 
 CPU = torch.device("cpu")
@@ -125,7 +125,7 @@ def plain_counts(labels, rare, copies):
 @given(labellings(), st.integers(0, 3))
 def test_copies_equal_the_plain_version(labelling, copies):
     labels, rare = labelling
-    result = copies_of_rare(labels, rare, copies)
+    result = plan_copies(labels, rare, copies)
     positions = result.positions.tolist()
     assert Counter(positions) == plain_counts(labels.tolist(), rare.tolist(), copies)
     assert result.labels.tolist() == labels[result.positions].tolist()
@@ -138,7 +138,7 @@ def test_copies_equal_the_plain_version(labelling, copies):
 @given(labellings(), st.integers(0, 3))
 def test_members_are_whole_classes(labelling, copies):
     labels, rare = labelling
-    result = copies_of_rare(labels, rare, copies)
+    result = plan_copies(labels, rare, copies)
     copied = set(result.labels.tolist())
     expected = [place for place, label in enumerate(labels.tolist()) if label in copied]
     assert sorted(result.members.tolist()) == expected
@@ -147,7 +147,7 @@ def test_members_are_whole_classes(labelling, copies):
 @given(labellings())
 def test_filling_up_makes_classes_equal(labelling):
     labels, rare = labelling
-    result = copies_of_rare(labels, rare, 0)
+    result = plan_copies(labels, rare, 0)
     total = torch.bincount(torch.cat([labels, result.labels]))
     assert total.unique().numel() == 1
     assert total[0] == torch.bincount(labels).max()
@@ -156,12 +156,12 @@ def test_filling_up_makes_classes_equal(labelling):
 @pytest.mark.parametrize("copies", [0, 1])
 def test_nobody_to_copy(copies):
     for labels in (NOTHING, torch.tensor([1, 0, 0, 1])):
-        result = copies_of_rare(labels, torch.tensor([False, False]), copies)
+        result = plan_copies(labels, torch.tensor([False, False]), copies)
         for part in (result.members, result.originals, result.labels, result.rounds):
             assert part.shape == (0,)
             assert part.dtype == torch.int64
         assert result.num_rounds == 1
-        assert class_shares(result, 2).shape == (0,)
+        assert random_shares(result, 2).shape == (0,)
         points, peers = interpolate(normal(len(labels), 3), labels, result, torch.zeros(0))
         assert points.shape == (0, 3)
         assert peers.shape == (0,)
@@ -171,37 +171,37 @@ def test_nobody_to_copy(copies):
 def test_nearest_peers_equal_the_plain_version(labels, seed):
     x = normal(len(labels), 2, seed=seed)
     expected = [plain_peer(x, labels, row) for row in range(len(labels))]
-    found = nearest_peers(x, torch.tensor(labels, dtype=torch.long))
+    found = nearest_in_class(x, torch.tensor(labels, dtype=torch.long))
     assert found.tolist() == expected
     assert found.dtype == torch.int64
 
 
 def test_a_row_alone_in_its_class_is_its_own_peer():
     x = torch.tensor([[0.0], [0.1], [5.0], [5.1]])
-    assert nearest_peers(x, torch.tensor([0, 1, 2, 1])).tolist() == [0, 3, 2, 1]
+    assert nearest_in_class(x, torch.tensor([0, 1, 2, 1])).tolist() == [0, 3, 2, 1]
 
 
 def test_equal_rows_are_peers():
-    assert nearest_peers(torch.zeros(2, 3), torch.tensor([1, 1])).tolist() == [1, 0]
+    assert nearest_in_class(torch.zeros(2, 3), torch.tensor([1, 1])).tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("rows", [1, 3, 19, 40])
 def test_nearest_peers_in_blocks(monkeypatch, rows):
     x, labels = normal(40, 3), torch.arange(40) % 7 % 4
     labels[33] = 4  # alone
-    whole = nearest_peers(x, labels)
+    whole = nearest_in_class(x, labels)
     assert whole.tolist() == [plain_peer(x, labels.tolist(), row) for row in range(40)]
     monkeypatch.setattr(sampling, "BLOCK_ENTRIES", rows * 40)
-    assert torch.equal(nearest_peers(x, labels), whole)
+    assert torch.equal(nearest_in_class(x, labels), whole)
     monkeypatch.setattr(sampling, "BLOCK_ENTRIES", rows)  # less than one row
-    assert torch.equal(nearest_peers(x, labels), whole)
+    assert torch.equal(nearest_in_class(x, labels), whole)
 
 
 @given(labellings(), st.integers(0, 2), st.integers(0, 500))
 def test_interpolation_and_its_gradient_equal_the_plain_version(labelling, count, seed):
     labels, rare = labelling
     x = normal(labels.numel(), 3, seed=seed).requires_grad_()
-    copies = copies_of_rare(labels, rare, count)
+    copies = plan_copies(labels, rare, count)
     share = torch.rand(copies.labels.shape, generator=torch.Generator().manual_seed(seed)).double()
     share.requires_grad_()
     points, peers = interpolate(x, labels, copies, share)
@@ -222,7 +222,7 @@ def test_interpolation_and_its_gradient_equal_the_plain_version(labelling, count
 def test_gradients_flow_through_both_ends():
     x = torch.tensor([[0.0], [9.0], [1.0], [4.0]], requires_grad=True)
     labels = torch.tensor([1, 0, 1, 1])
-    copies = copies_of_rare(labels, torch.tensor([False, True]), 1)
+    copies = plan_copies(labels, torch.tensor([False, True]), 1)
     share = torch.tensor([0.25, 0.5, 0.75])
     points, peers = interpolate(x, labels, copies, share)
     assert copies.positions.tolist() == [0, 2, 3]
@@ -236,7 +236,7 @@ def test_gradients_flow_through_both_ends():
 def test_nothing_of_the_way_stays_and_all_of_it_arrives(labelling, count):
     labels, rare = labelling
     x = torch.arange(labels.numel()).double().square().unsqueeze(1)
-    copies = copies_of_rare(labels, rare, count)
+    copies = plan_copies(labels, rare, count)
     size = copies.labels.numel()
     stays, _ = interpolate(x, labels, copies, torch.zeros(size).double())
     arrives, peers = interpolate(x, labels, copies, torch.ones(size).double())
@@ -248,8 +248,8 @@ def test_nothing_of_the_way_stays_and_all_of_it_arrives(labelling, count):
 @given(labellings(), st.integers(0, 3))
 def test_one_share_for_each_class_and_round(labelling, count):
     labels, rare = labelling
-    copies = copies_of_rare(labels, rare, count)
-    share = class_shares(copies, rare.numel(), torch.Generator().manual_seed(1)).tolist()
+    copies = plan_copies(labels, rare, count)
+    share = random_shares(copies, rare.numel(), torch.Generator().manual_seed(1)).tolist()
     found = {}
     for key, value in zip(
         zip(copies.labels.tolist(), copies.rounds.tolist(), strict=True), share, strict=True
@@ -260,11 +260,11 @@ def test_one_share_for_each_class_and_round(labelling, count):
 
 
 def test_shares_are_uniform_and_follow_the_stream(random_state):
-    copies = copies_of_rare(torch.tensor([0]), torch.tensor([True]), 10_000)
+    copies = plan_copies(torch.tensor([0]), torch.tensor([True]), 10_000)
     torch.manual_seed(0)
     before = random_state()
     first, again, other = (
-        class_shares(copies, 1, torch.Generator().manual_seed(seed)) for seed in (3, 3, 4)
+        random_shares(copies, 1, torch.Generator().manual_seed(seed)) for seed in (3, 3, 4)
     )
     assert random_state() == before
     assert torch.equal(first, again)
@@ -272,7 +272,7 @@ def test_shares_are_uniform_and_follow_the_stream(random_state):
     for bound in (0.1, 0.5, 0.9):
         assert_near((first < bound).double().mean().item(), bound, 10_000)
     with seeded(3):
-        assert torch.equal(class_shares(copies, 1), first)
+        assert torch.equal(random_shares(copies, 1), first)
 
 
 @given(mixtures(), st.integers(0, 99))
@@ -385,7 +385,7 @@ def test_peers_far_from_the_origin():
     x = normal(200, 3, dtype=torch.float32) + 1000
     labels = torch.zeros(200, dtype=torch.long)
     distance = torch.cdist(x.double(), x.double()).fill_diagonal_(torch.inf)
-    assert torch.equal(nearest_peers(x, labels), distance.argmin(1))
+    assert torch.equal(nearest_in_class(x, labels), distance.argmin(1))
 
 
 def test_what_has_no_chance_is_never_drawn():

@@ -7,11 +7,17 @@ from hypothesis import strategies as st
 
 from evengraph.core.rng import generator
 from evengraph.kernels.kmeans_batch import flatten_clusters
-from evengraph.ops import subset_products as between
-from evengraph.ops.propagate import Sparse, adjacency, normalise, undirected_adjacency
-from evengraph.ops.row_chunks import cut, cut_evenly
-from evengraph.ops.semantic import prepare_clusters, propagated
-from evengraph.ops.subset_products import Between, neighbours, semantic_rows, subset
+from evengraph.kernels.row_chunks import chunk_rows, chunk_rows_fixed
+from evengraph.ops import subset_products
+from evengraph.ops.propagate import adjacency, normalise, undirected_adjacency
+from evengraph.ops.semantic import prepare_clusters, propagate_clusters
+from evengraph.ops.sparse import Sparse
+from evengraph.ops.subset_products import (
+    SubsetMatrix,
+    make_subset,
+    neighbour_mask,
+    semantic_propagate_subset,
+)
 from kernel_inputs import DEVICE
 from small_graphs import (
     dense_adjacency,
@@ -53,24 +59,24 @@ def listed(chosen):
 @given(st.integers(1, NODES).flatmap(choices))
 def test_subset_lists_what_is_chosen(parts):
     chosen, limit = parts
-    found = subset(chosen.to(DEVICE), limit)
+    found = make_subset(chosen.to(DEVICE), limit)
     assert found.nodes.shape == (len(chosen), limit)
     assert found.nodes.dtype == torch.long
     assert found.nodes.is_contiguous()
-    assert found.places.dtype == torch.int32
-    for nodes, places, wanted in zip(
-        found.nodes.tolist(), found.places.tolist(), listed(chosen), strict=True
+    assert found.positions.dtype == torch.int32
+    for nodes, positions, wanted in zip(
+        found.nodes.tolist(), found.positions.tolist(), listed(chosen), strict=True
     ):
         assert nodes == wanted + [-1] * (limit - len(wanted))
         expected = [wanted.index(n) if n in wanted else -1 for n in range(chosen.shape[1])]
-        assert places == expected
-    assert torch.equal(found.filled, torch.where(found.nodes < 0, 0, found.nodes))
+        assert positions == expected
+    assert torch.equal(found.padded, torch.where(found.nodes < 0, 0, found.nodes))
 
 
 def test_a_list_of_none():
-    found = subset(torch.zeros(2, 3, dtype=torch.bool, device=DEVICE), 0)
+    found = make_subset(torch.zeros(2, 3, dtype=torch.bool, device=DEVICE), 0)
     assert found.nodes.shape == (2, 0)
-    assert found.places.tolist() == [[-1] * 3] * 2
+    assert found.positions.tolist() == [[-1] * 3] * 2
 
 
 @given(graphs_and_choices(), st.booleans())
@@ -78,7 +84,7 @@ def test_neighbours_are_met_by_a_chosen_node(parts, directed):
     edge_index, num_nodes, chosen, _ = parts
     matrix = (adjacency if directed else undirected_adjacency)(edge_index, num_nodes)
     dense = dense_adjacency(edge_index, num_nodes, undirected=not directed)
-    found = neighbours(chosen.to(DEVICE), Sparse.from_scipy(0.1 * matrix, DEVICE))
+    found = neighbour_mask(chosen.to(DEVICE), Sparse.from_scipy(0.1 * matrix, DEVICE))
     assert found.is_contiguous()
     assert found.cpu().tolist() == [
         [any(one[j] and dense[j, i] for j in range(num_nodes)) for i in range(num_nodes)]
@@ -91,17 +97,17 @@ def form(request, monkeypatch):
     """Both forms, whatever the device."""
     if request.param == "kernels":
         pytest.importorskip("triton")
-    monkeypatch.setattr(between, "has_kernels", lambda device: request.param == "kernels")
+    monkeypatch.setattr(subset_products, "has_kernels", lambda device: request.param == "kernels")
     return request.param
 
 
 def symmetric(edge_index, num_nodes):
-    """The normalised graph, cut as for a card; and dense."""
+    """The normalised graph, chunked as on a GPU; and dense."""
     dense = dense_symmetric(dense_adjacency(edge_index, num_nodes, undirected=True))
     scipy = normalise(undirected_adjacency(edge_index, num_nodes), "symmetric")
     one = Sparse.from_scipy(scipy, DEVICE, torch.float64)
     sparse = Sparse.symmetric(one.matrix)
-    vars(sparse)["pieces"] = cut(one.matrix.crow_indices())
+    vars(sparse)["chunks"] = chunk_rows(one.matrix.crow_indices())
     return sparse, dense.to(DEVICE)
 
 
@@ -125,14 +131,14 @@ def check_with_gradient(function, expected, x):
         torch.testing.assert_close(one, other)
 
 
-def check_between(edge_index, num_nodes, to, of, width):
+def check_subset_matrix(edge_index, num_nodes, to, of, width):
     """`to` and `of` are pairs of a choice and a limit; without `of`, x holds all nodes."""
     sparse, dense = symmetric(edge_index, num_nodes)
-    ours = Between(sparse, subset(to[0].to(DEVICE), to[1]))
+    ours = SubsetMatrix(sparse, make_subset(to[0].to(DEVICE), to[1]))
     wanted = rows_at(*to) @ dense
     count = num_nodes
     if of is not None:
-        ours = Between(sparse, ours.to, subset(of[0].to(DEVICE), of[1]))
+        ours = SubsetMatrix(sparse, ours.rows, make_subset(of[0].to(DEVICE), of[1]))
         wanted, count = wanted @ rows_at(*of).transpose(1, 2), of[1]
     x = normal(len(to[0]), count, width)
     check_with_gradient(lambda x: ours @ x, lambda x: wanted @ x, x)
@@ -140,12 +146,12 @@ def check_between(edge_index, num_nodes, to, of, width):
 
 
 @given(graphs_and_choices(), st.data())
-def test_between_equals_dense_matrices(parts, data):
+def test_subset_matrix_equals_dense_matrices(parts, data):
     edge_index, num_nodes, chosen, limit = parts
     other, other_limit = data.draw(choices(num_nodes))
     other = other[torch.arange(len(chosen)) % len(other)]
-    check_between(edge_index, num_nodes, (chosen, limit), None, 2)
-    check_between(edge_index, num_nodes, (chosen, limit), (other, other_limit), 2)
+    check_subset_matrix(edge_index, num_nodes, (chosen, limit), None, 2)
+    check_subset_matrix(edge_index, num_nodes, (chosen, limit), (other, other_limit), 2)
 
 
 FEW = torch.zeros(3, 6, dtype=torch.bool)
@@ -157,44 +163,44 @@ OTHERS[0], OTHERS[1, [0, 2, 5]] = True, True
 
 @pytest.mark.parametrize("limits", [(6, 6), (7, 8)])
 @pytest.mark.parametrize("some", [False, True])
-def test_between_in_both_forms(form, some, limits):
+def test_subset_matrix_in_both_forms(form, some, limits):
     of = (OTHERS, limits[1]) if some else None
-    ours, x = check_between(random_edges(6, 9), 6, (FEW, limits[0]), of, 3)
+    ours, x = check_subset_matrix(random_edges(6, 9), 6, (FEW, limits[0]), of, 3)
     if form == "plain":
         torch.autograd.gradcheck(lambda x: ours @ x, x.to(DEVICE).requires_grad_())
 
 
 def test_rows_without_a_node_are_zero_and_their_gradient_is_not_read(form):
     sparse, _ = symmetric(random_edges(6, 9), 6)
-    ours = Between(sparse, subset(FEW.to(DEVICE), 6), subset(OTHERS.to(DEVICE), 6))
+    ours = SubsetMatrix(sparse, make_subset(FEW.to(DEVICE), 6), make_subset(OTHERS.to(DEVICE), 6))
     x = normal(3, 6, 2).to(DEVICE).requires_grad_()
     found = ours @ x
-    assert not found[ours.to.nodes < 0].any()
+    assert not found[ours.rows.nodes < 0].any()
     weight = normal(3, 6, 2, seed=5).to(DEVICE)
     (first,) = torch.autograd.grad(found, x, weight, retain_graph=True)
-    weight[ours.to.nodes < 0] = 99.0
+    weight[ours.rows.nodes < 0] = 99.0
     (second,) = torch.autograd.grad(found, x, weight)
     assert torch.equal(first, second)
-    assert not first[ours.of.nodes < 0].any()
+    assert not first[ours.columns.nodes < 0].any()
 
 
 def clustering(replicas, num_nodes, num_clusters):
-    """Clusters of all replicas, cut as for a card; and the dense matrix over them."""
+    """Clusters of all replicas, chunked as on a GPU; and the dense matrix over them."""
     first = torch.randint(num_clusters, (replicas, num_nodes), generator=generator(0))
     flat = flatten_clusters(first, num_clusters)
     clusters = prepare_clusters(flat.to(DEVICE), replicas * num_clusters, torch.float64)
-    pieces = cut_evenly(clusters.members.crow_indices(), flat.numel())
-    return clusters._replace(pieces=pieces), dense_symmetric(dense_semantic(flat)).to(DEVICE)
+    chunks = chunk_rows_fixed(clusters.members.crow_indices(), flat.numel())
+    return clusters._replace(chunks=chunks), dense_symmetric(dense_semantic(flat)).to(DEVICE)
 
 
 def check_semantic(chosen, limit):
     replicas, num_nodes = chosen.shape
     clusters, dense = clustering(replicas, num_nodes, 3)
-    to = subset(chosen.to(DEVICE), limit)
+    to = make_subset(chosen.to(DEVICE), limit)
     there = (to.nodes >= 0).unsqueeze(2)  # rows without a node hold anything
 
     def ours(x):
-        return torch.where(there, semantic_rows(x, clusters, to), 0)
+        return torch.where(there, semantic_propagate_subset(x, clusters, to), 0)
 
     def wanted(x):
         return rows_at(chosen, limit) @ (dense @ x.flatten(0, 1)).view_as(x)
@@ -205,12 +211,12 @@ def check_semantic(chosen, limit):
 
 
 @given(st.integers(1, NODES).flatmap(choices))
-def test_semantic_rows_equal_the_dense_product(parts):
+def test_semantic_subset_equal_the_dense_product(parts):
     check_semantic(*parts)
 
 
 @pytest.mark.parametrize("limit", [6, 8])
-def test_semantic_rows_in_both_forms(form, limit):
+def test_semantic_subset_in_both_forms(form, limit):
     ours, x = check_semantic(FEW, limit)
     if form == "plain":
         torch.autograd.gradcheck(ours, x.to(DEVICE).requires_grad_())
@@ -219,15 +225,15 @@ def test_semantic_rows_in_both_forms(form, limit):
 @pytest.mark.parametrize("limit", [6, 8])
 @pytest.mark.parametrize("width", [1, 5])
 @pytest.mark.usefixtures("poisoned_memory")
-def test_spread_back_equals_the_plain_form(width, limit):
+def test_semantic_backward_equals_the_plain_form(width, limit):
     pytest.importorskip("triton")
     clusters, _ = clustering(3, 6, 3)
-    to = subset(FEW.to(DEVICE), limit)
+    to = make_subset(FEW.to(DEVICE), limit)
     gradient = normal(3, limit, width).to(DEVICE)
     gradient[to.nodes < 0] = torch.nan  # belongs to no node
-    found = between._spread_back(gradient, clusters, to)
-    whole = between._everywhere(gradient.nan_to_num(), to)
-    plain = propagated(whole.flatten(0, 1), clusters).view_as(whole)
+    found = subset_products._semantic_backward(gradient, clusters, to)
+    whole = subset_products._scatter(gradient.nan_to_num(), to)
+    plain = propagate_clusters(whole.flatten(0, 1), clusters).view_as(whole)
     torch.testing.assert_close(found, plain)
 
 
@@ -236,9 +242,12 @@ def test_the_gradient_of_a_sum():
     """It comes as one number with strides of zero."""
     clusters, _ = clustering(3, 6, 3)
     sparse, _ = symmetric(random_edges(6, 9), 6)
-    to = subset(FEW.to(DEVICE), 6)
+    to = make_subset(FEW.to(DEVICE), 6)
     x = normal(3, 6, 2).to(DEVICE).requires_grad_()
-    for function in (lambda x: semantic_rows(x, clusters, to), lambda x: Between(sparse, to) @ x):
+    for function in (
+        lambda x: semantic_propagate_subset(x, clusters, to),
+        lambda x: SubsetMatrix(sparse, to) @ x,
+    ):
         (found,) = torch.autograd.grad(function(x).sum(), x)
         (wanted,) = torch.autograd.grad(function(x), x, torch.ones_like(x))
         torch.testing.assert_close(found, wanted)
@@ -247,8 +256,8 @@ def test_the_gradient_of_a_sum():
 def test_a_matrix_that_is_not_symmetric():
     matrix = adjacency(random_edges(12, 40, seed=1), 12)
     row = Sparse.from_scipy(matrix, torch.device("cpu"), torch.float64)
-    to = subset(torch.rand(2, 12, generator=generator(0)) < 0.4, 12)
-    of = subset(torch.rand(2, 12, generator=generator(1)) < 0.5, 12)
+    to = make_subset(torch.rand(2, 12, generator=generator(0)) < 0.4, 12)
+    of = make_subset(torch.rand(2, 12, generator=generator(1)) < 0.5, 12)
     x = normal(2, 12, 3, dtype=torch.float64).requires_grad_()
-    assert torch.autograd.gradcheck(lambda x: Between(row, to) @ x, x)
-    assert torch.autograd.gradcheck(lambda x: Between(row, to, of) @ x, x)
+    assert torch.autograd.gradcheck(lambda x: SubsetMatrix(row, to) @ x, x)
+    assert torch.autograd.gradcheck(lambda x: SubsetMatrix(row, to, of) @ x, x)

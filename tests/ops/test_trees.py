@@ -5,7 +5,7 @@ import torch
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from evengraph.ops import trees as module
-from evengraph.ops.trees import Trees, coarsened, from_tables, tree_values
+from evengraph.ops.trees import Trees, coarsen, tree_values, trees_from_sklearn
 from small_graphs import normal
 
 
@@ -40,7 +40,7 @@ def test_trees_of_scikit_learn(at_once, monkeypatch):
     x, y = normal(80, 5), normal(80, 1, seed=1).squeeze(1)
     model = HistGradientBoostingRegressor(max_iter=12, min_samples_leaf=3).fit(x.numpy(), y.numpy())
     tables = [tree.nodes for trees in model._predictors for tree in trees]
-    values = tree_values(from_tables(tables, x.device), x)
+    values = tree_values(trees_from_sklearn(tables, x.device), x)
     assert values.shape == (80, 12)
     expected = torch.from_numpy(model.predict(x.numpy()))
     base = float(model._baseline_prediction.item())
@@ -51,27 +51,27 @@ def test_coarse_columns_have_few_values_in_the_same_order():
     x = normal(300, 3)
     x[:, 1] = (x[:, 1] > 2.5).double()  # few ones among zeros
     x[:, 2] = x[:, 2].round()
-    found = coarsened(x, 20)
+    found = coarsen(x, 20)
     assert torch.equal(found[:, 1:], x[:, 1:])
     values = found[:, 0].unique()
     assert values.numel() == 20
     assert set(values.tolist()) <= set(x[:, 0].tolist())
     nearest = (x[:, :1] - values).abs().argmin(1)
     assert torch.equal(found[:, 0], values[nearest])
-    assert torch.equal(coarsened(x[:20], 20), x[:20])
+    assert torch.equal(coarsen(x[:20], 20), x[:20])
 
 
 def test_a_tree_grown_on_coarse_columns_answers_the_same_for_both():
     x, y = normal(400, 2), normal(400, 1, seed=1).squeeze(1)
-    coarse = coarsened(x, 255)
+    coarse = coarsen(x, 255)
     assert not torch.equal(coarse, x)
     model = HistGradientBoostingRegressor(max_iter=5, min_samples_leaf=1)
     model.fit(coarse.numpy(), y.numpy(), sample_weight=torch.rand(400).numpy() + 0.1)
-    trees = from_tables([one.nodes for many in model._predictors for one in many], x.device)
+    trees = trees_from_sklearn([one.nodes for many in model._predictors for one in many], x.device)
     assert torch.equal(tree_values(trees, coarse), tree_values(trees, x))
 
 
 def test_no_trees_and_no_rows():
-    none = from_tables([], torch.device("cpu"))
+    none = trees_from_sklearn([], torch.device("cpu"))
     assert tree_values(none, normal(4, 2)).shape == (4, 0)
     assert tree_values(tiny(), torch.zeros(0, 2)).shape == (0, 2)

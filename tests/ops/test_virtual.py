@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evengraph.ops import Sparse, undirected_adjacency, virtual
-from evengraph.ops.virtual import VirtualNodes, link_chances
+from evengraph.ops.virtual import VirtualNodes, link_probabilities
 from small_graphs import dense_adjacency, dense_row, dense_symmetric, normal, random_edges
 
 # Who is linked, worked by hand.
@@ -16,7 +16,7 @@ def test_the_uncertain_ones_of_a_class_are_at_risk():
     # nodes 0 and 1 are predicted to be of class 0, whose mean uncertainty is 0.3; 2 of class 1
     probabilities = torch.tensor([[0.9, 0.05, 0.05], [0.5, 0.4, 0.1], [0.2, 0.8, 0.0]])
     predicted, counts = torch.tensor([0, 0, 1]), torch.tensor([20, 20, 2])
-    found = link_chances(probabilities, predicted, probabilities, counts)
+    found = link_probabilities(probabilities, predicted, probabilities, counts)
     expected = torch.tensor([[0, 0, 0], [0, 0.2 * 0.8, 0.2 * 0.2], [0, 0, 0]])
     torch.testing.assert_close(found, expected)
 
@@ -25,7 +25,7 @@ def test_a_rare_class_keeps_whom_it_has_won():
     probabilities = torch.tensor([[0.9, 0.1], [0.5, 0.5]])
     predicted = torch.tensor([0, 0])
     for counts, risk in (([20, 20], 0.2), ([2, 20], 0.02)):
-        found = link_chances(probabilities, predicted, probabilities, torch.tensor(counts))
+        found = link_probabilities(probabilities, predicted, probabilities, torch.tensor(counts))
         assert found[1].tolist() == pytest.approx([0, risk])
 
 
@@ -33,9 +33,9 @@ def test_neighbours_may_say_what_else_a_node_is():
     probabilities = torch.tensor([[0.9, 0.05, 0.05], [0.5, 0.4, 0.1]])
     neighbours = torch.tensor([[2.0, 0, 0], [1.0, 0, 3.0]])
     predicted, counts = torch.tensor([0, 0]), torch.tensor([5, 5, 5])
-    found = link_chances(probabilities, predicted, neighbours, counts)
+    found = link_probabilities(probabilities, predicted, neighbours, counts)
     assert found[1].tolist() == pytest.approx([0, 0, 0.2])
-    lonely = link_chances(probabilities, predicted, torch.zeros(2, 3), counts)
+    lonely = link_probabilities(probabilities, predicted, torch.zeros(2, 3), counts)
     assert not lonely.any()
 
 
@@ -45,7 +45,7 @@ def test_chances_are_probabilities_and_never_of_the_own_class(seed, num_classes)
     probabilities = (3 * torch.randn(12, num_classes, generator=stream)).softmax(1)
     predicted = torch.randint(num_classes, (12,), generator=stream)
     counts = torch.randint(1, 9, (num_classes,), generator=stream)
-    found = link_chances(probabilities, predicted, probabilities, counts)
+    found = link_probabilities(probabilities, predicted, probabilities, counts)
     assert (found >= 0).all()
     assert (found.sum(1) <= 1).all()
     assert not found[torch.arange(12), predicted].any()
@@ -69,10 +69,10 @@ def drawn_by(logits, variant):
 
     def spy(*args):
         seen.append(args)
-        return link_chances(*args)
+        return link_probabilities(*args)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(virtual, "link_chances", spy)
+        patch.setattr(virtual, "link_probabilities", spy)
         virtual_nodes(variant).link(logits)
     return seen[0]
 
@@ -102,7 +102,7 @@ def test_the_larger_graph_and_its_features(how, sparse, monkeypatch):
     x, logits = normal(40, 6, dtype=torch.float32), normal(40, 3, dtype=torch.float32)
     links = torch.zeros(40, 3)
     links[[0, 7, 7, 30], [1, 0, 2, 1]] = 1
-    monkeypatch.setattr(virtual, "link_chances", lambda *args: links)
+    monkeypatch.setattr(virtual, "link_probabilities", lambda *args: links)
     linked, means = virtual_nodes(how=how, x=Sparse.from_dense(x) if sparse else x).link(logits)
     larger = torch.zeros(43, 43, dtype=torch.float64)
     larger[:40, :40] = dense_adjacency(EDGES, 40, undirected=True)

@@ -132,7 +132,7 @@ def seen_clusters(method, graph):
 def test_new_nodes_join_the_nearest_mean_and_known_ones_stay(loaded, tmp_path):
     fit = fitted("unignn", recluster_every=0, max_epochs=30, patience=30)
     net, inputs = fit.net_, fit.inputs_
-    rows = [GRAPH.x, net._activate(net.first(inputs, net.stored), False).detach()]
+    rows = [GRAPH.x, net.activate(net.first_layer(inputs, net.stored), False).detach()]
     method = fit
     if loaded:
         fit.save(tmp_path / "model")

@@ -1,7 +1,6 @@
 """The second half of semantic propagation on CUDA: from each cluster's sum back to its nodes.
 
-Torch needs three passes over all nodes for it, and a pass costs as much as the sums. Triton comes
-with torch's CUDA builds and is imported only there.
+Torch needs three passes over all nodes for it, each as expensive as the sums.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ def _kernel(  # type: ignore[no-untyped-def]
     sums,
     assignment,
     share,
-    places,
+    positions,
     output,
     num_rows,
     width,
@@ -29,7 +28,7 @@ def _kernel(  # type: ignore[no-untyped-def]
     output_row,
     rows: tl.constexpr,
     block: tl.constexpr,
-    some: tl.constexpr,
+    has_positions: tl.constexpr,
 ):
     row = tl.program_id(0).to(tl.int64) * rows + tl.arange(0, rows)
     offset = tl.program_id(1) * block + tl.arange(0, block)
@@ -37,58 +36,50 @@ def _kernel(  # type: ignore[no-untyped-def]
     cluster = tl.load(assignment + row, mask=inside, other=0)
     part = tl.load(share + cluster, mask=inside, other=0)
     both = inside[:, None] & (offset < width)[None, :]
-    place = row
-    if some:
-        place = tl.load(places + row, mask=inside, other=-1).to(tl.int64)
-    there = both & (place >= 0)[:, None]
-    own = tl.load(x + place[:, None] * x_row + offset[None, :], mask=there, other=0)
+    position = row
+    if has_positions:
+        position = tl.load(positions + row, mask=inside, other=-1).to(tl.int64)
+    present = both & (position >= 0)[:, None]
+    own = tl.load(x + position[:, None] * x_row + offset[None, :], mask=present, other=0)
     total = tl.load(sums + cluster[:, None] * width + offset[None, :], mask=both, other=0)
     goal = output + row[:, None] * output_row + offset[None, :]
     tl.store(goal, (total + own) * part[:, None], mask=both)
 
 
-def spread(
+def gather_cluster_sums(
     x: Tensor,
     sums: Tensor,
     assignment: Tensor,
     share: Tensor,
     output: Tensor,
-    places: Tensor | None = None,
+    positions: Tensor | None = None,
 ) -> Tensor:
-    """Write (sum of a row's cluster + the row) * the cluster's share.
+    """Write (sum of a row's cluster + the row) * the cluster's share, for every row.
 
     Args:
-        x: The rows.
-        sums: Of each cluster.
-        assignment: The cluster of each row.
-        share: Of each cluster.
+        x: The rows, or selected ones.
+        sums: Sum of each cluster.
+        assignment: Cluster of each row.
+        share: Factor of each cluster.
         output: Where to write.
-        places: Where each row stands in x, -1 for a row of zeros.
+        positions: The index in x of each row, -1 for a row of zeros.
 
     Shapes:
-        x, output: (N, d), rows evenly spaced; with places, x has fewer
+        x, output: (N, d), any row stride; with positions, x has fewer rows
         sums: (K, d)
         assignment: int64, (N,)
         share: (K, 1)
-        places: int32, (N,)
+        positions: int32, (N,)
     """
     num_rows, width = output.shape
     block = min(WIDEST, triton.next_power_of_2(width))
     grid = (triton.cdiv(num_rows, ROWS), triton.cdiv(width, block))
     with torch.cuda.device_of(x):
         _kernel[grid](
-            x,
-            sums,
-            assignment,
-            share,
-            places,
-            output,
-            num_rows,
-            width,
-            x.stride(0),
-            output.stride(0),
+            *(x, sums, assignment, share, positions, output),
+            *(num_rows, width, x.stride(0), output.stride(0)),
             rows=ROWS,
             block=block,
-            some=places is not None,
+            has_positions=positions is not None,
         )
     return output

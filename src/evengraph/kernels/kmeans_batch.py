@@ -10,13 +10,12 @@ import torch
 from torch import Tensor
 
 from evengraph.core.rng import generator
-from evengraph.ops.kmeans import _fill_empty
 
 CHUNK = 2**26  # distances held at a time
 SCALE = 2.0**40  # shares of a total as whole numbers, whose sums do not depend on their order
 
 
-def kmeans_replicas(
+def batched_kmeans(
     x: Tensor,
     ks: Sequence[int],
     *,
@@ -149,7 +148,7 @@ def _fill(assignment: Tensor, distance: Tensor, beyond: Tensor) -> Tensor:
     sizes = _sizes(assignment, beyond.shape[1])
     lacking = ((sizes == 0) & ~beyond).any(1).nonzero().flatten().tolist()
     for replica in lacking:
-        _fill_empty(assignment[replica], distance[replica], int((~beyond[replica]).sum()))
+        fill_empty(assignment[replica], distance[replica], int((~beyond[replica]).sum()))
     return _sizes(assignment, beyond.shape[1]) if lacking else sizes
 
 
@@ -187,3 +186,14 @@ def _distances(x: Tensor, norms: Tensor, rows: Tensor) -> Tensor:
     products = torch.bmm(x, others.transpose(1, 2))
     own = norms.gather(1, rows).unsqueeze(1)
     return (norms.unsqueeze(2) + own - 2 * products).clamp_(min=0)
+
+
+def fill_empty(assignment: Tensor, distance: Tensor, k: int) -> None:
+    """Move the row farthest from its mean, of a cluster of several, into each empty cluster."""
+    sizes = torch.bincount(assignment, minlength=k)
+    for empty in (sizes == 0).nonzero().flatten().tolist():
+        far = torch.where(sizes[assignment] > 1, distance, -1).argmax()
+        sizes[assignment[far]] -= 1
+        sizes[empty] = 1
+        assignment[far] = empty
+        distance[far] = 0

@@ -13,7 +13,7 @@ from evengraph.methods.bases.method import one_of
 from evengraph.methods.bases.network import FreeMethod
 from evengraph.metrics import validation_score
 from evengraph.ops import labelled_loss, undirected_adjacency
-from evengraph.ops.attach import Stacked
+from evengraph.ops.attach import StackedFeatures
 from evengraph.ops.named_losses import NAMED_LOSSES, NamedLoss
 from evengraph.ops.virtual import Variant, VirtualNodes
 
@@ -81,7 +81,7 @@ class BAT(FreeMethod):
             with torch.no_grad():
                 clean = net(*inputs)
             linked, means = virtual.link(clean)
-            first = net.encoder(Stacked(inputs.x, means), linked)
+            first = net.encoder(StackedFeatures(inputs.x, means), linked)
             logits = net.classify(first, linked, dropout=True)
             return loss(logits[rows]), validation_score(clean, task)
 

@@ -17,7 +17,7 @@ from evengraph.methods.bases.method import Method, whole
 from evengraph.metrics import validation_score
 from evengraph.nn.tracing import Contributions
 from evengraph.ops import Sparse, inverse_class_weights, undirected_adjacency
-from evengraph.ops.trees import Trees, coarsened, from_tables, tree_values
+from evengraph.ops.trees import Trees, coarsen, tree_values, trees_from_sklearn
 
 CHUNK = 20  # rounds between two looks at the validation nodes
 BINS = 255  # distinct values of a column; to find them by weighted rows takes scikit-learn minutes
@@ -80,7 +80,7 @@ class Boosting(Method):
         whole("smallest_leaf", self.smallest_leaf, 1)
 
     def _fit(self, task: Task) -> None:
-        self.trees_ = from_tables([], task.graph.x.device)
+        self.trees_ = trees_from_sklearn([], task.graph.x.device)
         self.baseline_ = torch.zeros(self._outputs, dtype=torch.float64, device=self.device_)
         history = self._follow(self._rounds(task))
         self.trees_ = self.trees_.first(history.best_epoch * self._outputs)
@@ -93,7 +93,7 @@ class Boosting(Method):
         weights = inverse_class_weights(task.class_counts, torch.float64)[labels]
         weights = weights / weights.mean() if self.balance else torch.ones_like(weights)
         logits = torch.zeros(graph.num_nodes, task.num_classes, device=x.device).double()
-        table = coarsened(x[learnt], BINS).double().cpu().numpy()
+        table = coarsen(x[learnt], BINS).double().cpu().numpy()
         model, rounds = self._model(), 0
         while True:
             rounds = min(rounds + CHUNK, max(self.max_epochs, 1))
@@ -101,7 +101,7 @@ class Boosting(Method):
             model.fit(table, labels.cpu().numpy(), sample_weight=weights.cpu().numpy())
             tables = [tree.nodes for trees in model._predictors for tree in trees]
             before = self.trees_.roots.numel()
-            self.trees_ = from_tables(tables, x.device)
+            self.trees_ = trees_from_sklearn(tables, x.device)
             self.baseline_ = torch.from_numpy(model._baseline_prediction).to(x.device).flatten()
             said = tree_values(self.trees_, x).unflatten(1, (rounds, self._outputs))
             sums = self.baseline_ + torch.cat([0 * said[:, :1], said], dim=1).cumsum(1)

@@ -16,8 +16,15 @@ from evengraph.methods.bases.method import whole
 from evengraph.methods.bases.model_folder import packed, unpack
 from evengraph.methods.bases.network import BackboneMethod, Inputs
 from evengraph.metrics import validation_score
-from evengraph.nn import CONVS, relu_dropout
-from evengraph.ops import Sparse, class_shares, copies_of_rare, interpolate, rare_classes
+from evengraph.nn import CONVS
+from evengraph.ops import (
+    Sparse,
+    interpolate,
+    plan_copies,
+    random_shares,
+    rare_classes,
+    relu_dropout,
+)
 
 
 @final
@@ -72,7 +79,7 @@ class EmbedSMOTE(BackboneMethod):
     def _fit(self, task: Task) -> None:
         graph, nodes = task.graph, task.train_nodes
         labels, num_classes = graph.y[nodes], task.num_classes
-        copies = copies_of_rare(labels, rare_classes(task.class_counts, self.minority), self.copies)
+        copies = plan_copies(labels, rare_classes(task.class_counts, self.minority), self.copies)
         all_labels = torch.cat([labels, copies.labels])
         inputs = self._inputs(graph)
         self.embedder_ = net = self._embedder().to(graph.x.device)
@@ -82,7 +89,7 @@ class EmbedSMOTE(BackboneMethod):
             with torch.no_grad():
                 score = validation_score(net.linear(net.embed(first, inputs)), task)
             rows = net.embed(first, inputs, dropout=True)[nodes]
-            new, _ = interpolate(rows, labels, copies, class_shares(copies, num_classes))
+            new, _ = interpolate(rows, labels, copies, random_shares(copies, num_classes))
             return cross_entropy(net.linear(torch.cat([rows, new])), all_labels), score
 
         self._train(net, epoch)

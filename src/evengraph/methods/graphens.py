@@ -18,15 +18,15 @@ from evengraph.methods.bases.model_folder import packed, unpack
 from evengraph.metrics import validation_score
 from evengraph.nn import BACKBONES, PYG_CONVS, Backbone
 from evengraph.ops import (
-    Attached,
+    AttachedGraph,
     Sparse,
-    features,
-    normalised,
+    propagation_matrix,
     sample_neighbours,
+    sparsify,
     undirected_adjacency,
 )
 from evengraph.ops.pairs import Pairs, draw_pairs
-from evengraph.ops.propagate import from_scipy
+from evengraph.ops.sparse import from_scipy
 from evengraph.ops.virtual import VirtualNodes
 
 
@@ -123,7 +123,7 @@ class GraphENS(MarginMethod):
             divergence = self._divergence(last, around, pairs)
             new = self._mix(x, pairs, divergence, last.saliency)
             ends, starts = self._neighbours(neighbours, nodes, pairs, divergence)
-            linked: Sparse | Attached = propagation
+            linked: Sparse | AttachedGraph = propagation
             means, clean = new[:0], None
             if virtual is not None:
                 with torch.no_grad():
@@ -131,7 +131,7 @@ class GraphENS(MarginMethod):
                 linked, means = virtual.link(clean)
             ones, weights = x.new_ones(linked.shape[0]), x.new_ones(starts.numel())
             count = pairs.labels.numel()
-            attached = Attached(
+            attached = AttachedGraph(
                 linked, ones, starts, ends, weights, count, both_ways=False, loop=1.0
             )
             first = torch.cat([net.project(part) for part in (inputs, means, new)])
@@ -172,7 +172,7 @@ class GraphENS(MarginMethod):
 
     def _inputs(self, graph: Data) -> tuple[Tensor | Sparse, Sparse]:
         matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
-        return features(graph.x.float()), normalised(matrix, graph.x.device, how="row")
+        return sparsify(graph.x.float()), propagation_matrix(matrix, graph.x.device, how="row")
 
     def _divergence(self, last: _Last, around: Sparse, pairs: Pairs) -> Tensor | None:
         """How differently the last epoch saw the two neighbourhoods, (M,); None in warm-up.
@@ -262,9 +262,9 @@ class _Network(nn.Module):
         projected: Tensor = self.first.project(x)
         return projected
 
-    def embed(self, projected: Tensor, propagation: Sparse | Attached) -> Tensor:
+    def embed(self, projected: Tensor, propagation: Sparse | AttachedGraph) -> Tensor:
         """The rest of the first layer, and all that follow."""
-        hidden: Tensor = self.first.spread(projected, propagation).relu()
+        hidden: Tensor = self.first.propagate(projected, propagation).relu()
         for conv in self.others:
             hidden = conv(hidden, propagation).relu()
         return hidden

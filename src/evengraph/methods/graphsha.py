@@ -16,11 +16,17 @@ from evengraph.core.task import Task
 from evengraph.methods.bases.method import at_least, fraction, whole
 from evengraph.methods.bases.network import FreeMethod
 from evengraph.metrics import validation_score
-from evengraph.ops import Attached, closed, normalised, sample_neighbours, undirected_adjacency
-from evengraph.ops.attach import Stacked
+from evengraph.ops import (
+    AttachedGraph,
+    propagation_matrix,
+    sample_neighbours,
+    undirected_adjacency,
+    with_self_loops,
+)
+from evengraph.ops.attach import StackedFeatures
 from evengraph.ops.pagerank import pagerank_rows
 from evengraph.ops.pairs import Pairs, draw_members, draw_pairs
-from evengraph.ops.propagate import from_scipy
+from evengraph.ops.sparse import from_scipy
 
 
 @final
@@ -88,10 +94,10 @@ class GraphSHA(FreeMethod):
         graph, nodes, device = task.graph, task.train_nodes, task.graph.x.device
         labels, x, num_nodes = graph.y[nodes], graph.x.float()[nodes], graph.num_nodes
         inputs, make = self._inputs(graph), self._maker(task)
-        joined = closed(undirected_adjacency(graph.edge_index, num_nodes), device)
+        joined = with_self_loops(undirected_adjacency(graph.edge_index, num_nodes), device)
         sums = (joined @ torch.ones(num_nodes, 1, device=device)).squeeze(1)
         how = self._how
-        attach = partial(Attached, joined, sums, both_ways=False, loop=1.0, how=how)
+        attach = partial(AttachedGraph, joined, sums, both_ways=False, loop=1.0, how=how)
         self.net_ = net = self._network(task)
         last: Tensor | None = None  # logits of the labelled nodes in the epoch before
 
@@ -101,7 +107,7 @@ class GraphSHA(FreeMethod):
             share = pairs.shares.unsqueeze(1)
             mixed = share * x[pairs.sources] + (1 - share) * x[pairs.targets]
             attached = attach(ends, new, torch.ones_like(ends).to(x), mixed.shape[0])
-            first = net.encoder(Stacked(inputs.x, mixed), attached)
+            first = net.encoder(StackedFeatures(inputs.x, mixed), attached)
             with torch.no_grad():  # new nodes are not heard: this is the plain graph's answer
                 clean = net.classify(first, attached)[:num_nodes]
             known, added = net.classify(first, attached, dropout=True).tensor_split([num_nodes])
@@ -123,7 +129,7 @@ class GraphSHA(FreeMethod):
         wanted = lacking(counts, fill=self.fill)
         anchors = wanted[labels] > 0
         row = anchors.cumsum(0) - 1  # of an anchor's walk
-        propagation, reach = normalised(matrix, device), self.reach
+        propagation, reach = propagation_matrix(matrix, device), self.reach
         walks = pagerank_rows(propagation, nodes[anchors], teleport=self.teleport, keep=reach)
         numbers = count()
 

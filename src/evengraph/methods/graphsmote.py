@@ -16,15 +16,15 @@ from evengraph.methods.bases.network import BackboneMethod
 from evengraph.metrics import validation_score
 from evengraph.nn import EdgeDecoder, Reconstruction
 from evengraph.ops import (
-    Attached,
-    class_shares,
-    closed,
-    copies_of_rare,
+    AttachedGraph,
     interpolate,
+    plan_copies,
+    random_shares,
     rare_classes,
     undirected_adjacency,
+    with_self_loops,
 )
-from evengraph.ops.propagate import row_entries, take
+from evengraph.ops.sparse import row_entries, take
 
 
 @final
@@ -92,17 +92,17 @@ class GraphSMOTE(BackboneMethod):
     def _fit(self, task: Task) -> None:
         graph, nodes = task.graph, task.train_nodes
         labels, device = graph.y[nodes], graph.x.device
-        copies = copies_of_rare(labels, rare_classes(task.class_counts, self.minority), self.copies)
+        copies = plan_copies(labels, rare_classes(task.class_counts, self.minority), self.copies)
         seeds = nodes[copies.positions]
         added = graph.num_nodes + torch.arange(seeds.numel(), device=device)
         rows, all_labels = torch.cat([nodes, added]), torch.cat([labels, copies.labels])
 
         inputs = self._inputs(graph)
         matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
-        neighbours = closed(matrix, device)
+        neighbours = with_self_loops(matrix, device)
         frame = neighbours if self.variant == "T" else self._propagation(graph)
         attach = partial(
-            Attached,
+            AttachedGraph,
             frame,
             (frame @ torch.ones(graph.num_nodes, 1, device=device)).squeeze(1),
             num_new=seeds.numel(),
@@ -118,7 +118,7 @@ class GraphSMOTE(BackboneMethod):
             with torch.no_grad():
                 score = validation_score(net.classify(first, inputs.propagation), task)
             known = net.embed(first, dropout=True)
-            shares = class_shares(copies, task.num_classes)
+            shares = random_shares(copies, task.num_classes)
             new, peers = interpolate(take(known, nodes), labels, copies, shares)
             new_ends, ends = candidate_links(neighbours.matrix, seeds, nodes[peers])
             weights = self._weights(decoder, take(known, ends), take(new, new_ends))

@@ -17,8 +17,8 @@ from evengraph.methods.bases.method import at_least, whole
 from evengraph.methods.bases.network import BackboneMethod
 from evengraph.metrics import validation_score
 from evengraph.nn import CONVS, GraphClassifier, GraphNetwork
-from evengraph.ops import Attached, Sparse, closed, rare_classes, undirected_adjacency
-from evengraph.ops.attach import Stacked
+from evengraph.ops import AttachedGraph, Sparse, rare_classes, undirected_adjacency, with_self_loops
+from evengraph.ops.attach import StackedFeatures
 
 WIDTH = 200  # of the generators' hidden layers
 REAL, FAKE = 0, 1
@@ -80,9 +80,9 @@ class ImGAGN(BackboneMethod):
     def _fit(self, task: Task) -> None:
         graph, nodes, device = task.graph, task.train_nodes, task.graph.x.device
         labels, inputs = graph.y[nodes], self._inputs(graph)
-        joined = closed(undirected_adjacency(graph.edge_index, graph.num_nodes), device)
+        joined = with_self_loops(undirected_adjacency(graph.edge_index, graph.num_nodes), device)
         degrees = (joined @ torch.ones(graph.num_nodes, 1, device=device)).squeeze(1)
-        attach = partial(Attached, joined, degrees, loop=1.0, how=self._how)
+        attach = partial(AttachedGraph, joined, degrees, loop=1.0, how=self._how)
         self.net_ = net = self._network(task)
         critic = GraphClassifier(self.hidden, self.hidden, 2, self.dropout, CONVS[self.backbone])
         judges = _Judges(net, critic.to(device), attach, inputs.x, nodes)
@@ -211,7 +211,7 @@ class _Judges(nn.Module):
         self,
         net: GraphNetwork,
         critic: GraphClassifier,
-        attach: Callable[..., Attached],
+        attach: Callable[..., AttachedGraph],
         x: Tensor | Sparse,
         nodes: Tensor,
     ) -> None:
@@ -222,7 +222,7 @@ class _Judges(nn.Module):
         """Logits of classes and of kinds, of the labelled nodes and then of the new ones."""
         size, num_known = new.labels.numel(), self.x.shape[0]
         attached = self.attach(new.ends, new.starts, torch.ones_like(new.ends).to(new.x), size)
-        first = self.net.encoder(Stacked(self.x, new.x), attached)
+        first = self.net.encoder(StackedFeatures(self.x, new.x), attached)
         embeddings = self.net.embed(first, dropout=dropout)
         rows = torch.cat([self.nodes, num_known + torch.arange(size, device=self.nodes.device)])
         classes = self.net.classifier(embeddings, attached, dropout=dropout)[rows]

@@ -15,7 +15,7 @@ from evengraph.core.task import Task
 from evengraph.methods.bases.method import Method
 from evengraph.metrics import validation_score
 from evengraph.nn.tracing import Contributions
-from evengraph.ops import Sparse, normalised, unchanged, undirected_adjacency
+from evengraph.ops import Sparse, matching_signatures, propagation_matrix, undirected_adjacency
 from evengraph.ops.signature import feature_signatures
 
 LEAST = 1e-30  # of a class that did not reach a node: its logarithm is finite
@@ -92,7 +92,7 @@ class LabelPropagation(Method):
         """How much of each class has reached each node after 0, 1, 2, ... steps, (N, C)."""
         start = self._start(graph)
         matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
-        propagation: Sparse = normalised(matrix, graph.x.device, how="row")
+        propagation: Sparse = propagation_matrix(matrix, graph.x.device, how="row")
         spread = start
         while True:
             yield spread
@@ -105,7 +105,7 @@ class LabelPropagation(Method):
         if self.balance:
             known = known / known.sum(0)
         here = (nodes < graph.num_nodes).nonzero().squeeze(1)
-        same = unchanged(feature_signatures(graph.x[nodes[here]]), signatures[here])
+        same = matching_signatures(feature_signatures(graph.x[nodes[here]]), signatures[here])
         here = here[same]
         start = torch.zeros(graph.num_nodes, self.num_classes_, device=graph.x.device)
         return start.index_copy(0, nodes[here], known[here])

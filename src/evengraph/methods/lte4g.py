@@ -25,7 +25,7 @@ from evengraph.ops import (
     inverse_class_weights,
     undirected_adjacency,
 )
-from evengraph.ops.propagate import from_scipy
+from evengraph.ops.sparse import from_scipy
 
 RECONSTRUCTION_WEIGHT = 1e-6
 EXPERT_PATIENCE = 299  # the public code stops when 300 epochs have passed, we when they are over
@@ -159,7 +159,7 @@ class LTE4G(NetworkMethod):
         for side, classes in self._sides().items():
             routed = (to_head == side).nonzero()
             student = self.students_[side]
-            answers = student.of_propagated(propagated[routed.squeeze(1)], dropout=False)
+            answers = student.classify_propagated(propagated[routed.squeeze(1)], dropout=False)
             logits[routed, classes] = answers
         return logits
 
@@ -232,7 +232,7 @@ class LTE4G(NetworkMethod):
             if pupils.labels.numel():
                 expert = self._train_expert(pupils, choose.of_degree(part), classes.numel(), expert)
                 with torch.no_grad():
-                    answers = expert.of_propagated(pupils.x, dropout=False)
+                    answers = expert.classify_propagated(pupils.x, dropout=False)
                 lessons.append(Lesson(learn.high == part, log_softmax(answers, dim=1), part))
         return self._train_student(learn, choose, classes.numel(), lessons)
 
@@ -245,7 +245,7 @@ class LTE4G(NetworkMethod):
             net.load_state_dict(start.state_dict())
 
         def epoch() -> tuple[Tensor, Tensor]:
-            loss = cross_entropy(net.of_propagated(learn.x, dropout=True), learn.labels)
+            loss = cross_entropy(net.classify_propagated(learn.x, dropout=True), learn.labels)
             return loss, choose.score(net, num_classes)
 
         limits = {"max_epochs": self.expert_epochs, "patience": EXPERT_PATIENCE}
@@ -260,7 +260,7 @@ class LTE4G(NetworkMethod):
         numbers = count()
 
         def epoch() -> tuple[Tensor, Tensor]:
-            logits = net.of_propagated(learn.x, dropout=True)
+            logits = net.classify_propagated(learn.x, dropout=True)
             loss = cross_entropy(logits, learn.labels)
             progress = next(numbers) / max(self.student_epochs, 1)
             of_high = math.cos(math.pi / 2 * progress)  # from one to zero
@@ -314,7 +314,7 @@ class _Nodes(NamedTuple):
         if not self.labels.numel():
             return self.x.new_zeros(())
         with torch.no_grad():
-            predictions = net.of_propagated(self.x, dropout=False).argmax(1)
+            predictions = net.classify_propagated(self.x, dropout=False).argmax(1)
         return macro_f1_score(self.labels, predictions, num_classes)
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from evengraph.core.rng import generator
 from evengraph.methods.bases.oversampled import EnlargedGraph
-from evengraph.ops import Copies, class_shares, interpolate
+from evengraph.ops import Copies, interpolate, random_shares
 
 
 @final
@@ -59,6 +59,6 @@ class SMOTE(EnlargedGraph):
         if self.sound:
             share = torch.rand(copies.labels.numel(), generator=stream)
         else:
-            share = class_shares(copies, int(labels.max()) + 1, stream)
+            share = random_shares(copies, int(labels.max()) + 1, stream)
         points, _ = interpolate(x, labels, copies, share.to(x))
         return points

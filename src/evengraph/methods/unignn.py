@@ -37,14 +37,14 @@ from evengraph.ops import (
     adjacency,
     balanced_pseudo_labels,
     confident_pseudo_labels,
-    features,
     inverse_class_weights,
+    matching_signatures,
     node_signatures,
-    normalised,
+    propagation_matrix,
+    sparsify,
     structural_adjacency,
-    unchanged,
 )
-from evengraph.ops.propagate import to_scipy
+from evengraph.ops.sparse import to_scipy
 from evengraph.training import History
 
 MAY_DIFFER = {
@@ -181,19 +181,19 @@ class UniGNN(Method):
         weights = inverse_class_weights(counts) if self.class_weights else torch.ones_like(counts)
         inputs = self._inputs(graph)
         net = self._network(graph, task.num_classes)
-        net.start(inputs)
+        net.init_clusters(inputs)
         numbers = count()
 
         def epoch() -> tuple[Tensor, Tensor]:
             number = next(numbers)
             due = number == 0 or (every > 0 and number % every == 0)
-            first = net.first(inputs, net.stored)  # no dropout before it: both passes share it
+            first = net.first_layer(inputs, net.stored)
             with torch.no_grad():
-                clean = net.rest(first, inputs, net.recluster if due else net.stored)
+                clean = net.logits(first, inputs, net.recluster if due else net.stored)
             probabilities = clean.t().softmax(0).t()  # torch vectorises over nodes, not classes
             chosen = self._choose(probabilities, counts, ~train)
             nodes = torch.cat([labelled, chosen.nodes])
-            logits = net.rest(first, inputs, net.stored, dropout=True, nodes=nodes)
+            logits = net.logits(first, inputs, net.stored, dropout=True, nodes=nodes)
             logits, pseudo_logits = logits.tensor_split([labelled.numel()])
             losses = cross_entropy(logits, labels, reduction="none")
             loss = (weights[labels] * losses).sum()  # Eq. 8
@@ -203,7 +203,7 @@ class UniGNN(Method):
             return loss, validation_score(clean, task)
 
         self._train(net, epoch)
-        net.finish()
+        net.clear_cache()
         self._settle(net, graph, inputs)
 
     def _together_with(self, other: Method) -> bool:
@@ -262,8 +262,8 @@ class UniGNN(Method):
         inputs = self._inputs(graph)
         if "semantic" not in self.net_.encoders:
             return inputs, self.net_.stored
-        known = unchanged(node_signatures(graph.x, graph.edge_index), self._remembered())
-        return inputs, self.net_.grown(known)
+        known = matching_signatures(node_signatures(graph.x, graph.edge_index), self._remembered())
+        return inputs, self.net_.stored_or_nearest(known)
 
     def _contributions(self, graph: Data, node: int, direction: Tensor) -> Contributions:
         return trace_unified(self.net_, *self._ready(graph), node, direction)
@@ -273,7 +273,7 @@ class UniGNN(Method):
         if self.signatures_ is None:
             assert self.graph_ is not None
             assert self.inputs_ is not None
-            self.net_.remember(self.inputs_)
+            self.net_.store_means(self.inputs_)
             self.signatures_ = node_signatures(self.graph_.x, self.graph_.edge_index)
         return self.signatures_
 
@@ -320,11 +320,11 @@ class UniGNN(Method):
         edges = to_undirected(graph.edge_index, num_nodes=graph.num_nodes)
         device, size = graph.x.device, graph.num_nodes
         paths = structural_adjacency(edges, size, self.alpha, memory_limit=self.memory_limit)
-        x, structural = features(graph.x.float()), normalised(to_scipy(paths), device)
+        x, structural = sparsify(graph.x.float()), propagation_matrix(to_scipy(paths), device)
         return Connectivity(
             x=x,
             structural=structural,
-            adjacency=normalised(adjacency(edges, size), device),
+            adjacency=propagation_matrix(adjacency(edges, size), device),
             along_paths=structural @ x if isinstance(x, Tensor) else None,
         )
 

@@ -21,9 +21,9 @@ from evengraph.ops import (
     PseudoLabels,
     Sparse,
     cluster_means,
-    features,
     kmeans,
-    normalised,
+    propagation_matrix,
+    sparsify,
     undirected_adjacency,
 )
 from evengraph.ops.attach import Propagation
@@ -141,7 +141,9 @@ class UNREAL(Method):
     def _inputs(self, graph: Data) -> Inputs:
         matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
         how: Normalisation = "row" if self.backbone == "sage" else "symmetric"
-        return Inputs(features(graph.x.float()), normalised(matrix, graph.x.device, how=how))
+        return Inputs(
+            sparsify(graph.x.float()), propagation_matrix(matrix, graph.x.device, how=how)
+        )
 
     def _kept(self) -> dict[str, Tensor]:
         return packed("net", self.net_)

@@ -9,15 +9,10 @@ from evengraph.nn.backbones import (
     Backbone,
     SageConv,
 )
-from evengraph.nn.connectivity import (
-    SemanticLayer,
-    StructuralLayer,
-    structural_connectivity,
-)
+from evengraph.nn.connectivity import SemanticLayer, StructuralLayer, structural_connectivity
 from evengraph.nn.decoders import EdgeDecoder, Reconstruction
-from evengraph.nn.graphnetwork import GraphNetwork
-from evengraph.nn.layers import Convolution, GraphClassifier, GraphConv, relu_dropout
-from evengraph.nn.plain import PlainNetwork
+from evengraph.nn.layers import Convolution, GraphClassifier, GraphConv
+from evengraph.nn.networks import GraphNetwork, PlainNetwork
 from evengraph.nn.unified import Connectivity, UnifiedNetwork
 
 __all__ = [
@@ -39,6 +34,5 @@ __all__ = [
     "SemanticLayer",
     "StructuralLayer",
     "UnifiedNetwork",
-    "relu_dropout",
     "structural_connectivity",
 ]

@@ -14,10 +14,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu
 
-from evengraph.nn.layers import Convolution, GraphConv, Start, by_inputs, by_outputs, glorot
+from evengraph.nn.layers import (
+    Convolution,
+    GraphConv,
+    Init,
+    glorot,
+    uniform_by_inputs,
+    uniform_by_outputs,
+)
 from evengraph.ops.attach import Propagation
-from evengraph.ops.links import attend, links_of
-from evengraph.ops.propagate import take
+from evengraph.ops.attention import attend, list_edges
+from evengraph.ops.sparse import take
 
 Backbone = Literal["gcn", "sage", "gat"]
 BACKBONES: tuple[str, ...] = get_args(Backbone)
@@ -34,7 +41,7 @@ class SageConv(Convolution):
     Args:
         inputs: Width of x.
         outputs: Width of what is returned.
-        start: First weights.
+        init: Initialisation of weight and bias.
 
     Departs:
         The mean is that of the propagation matrix, of a node and its neighbours.
@@ -44,13 +51,13 @@ class SageConv(Convolution):
         NeurIPS 2017.
     """
 
-    def __init__(self, inputs: int, outputs: int, start: Start = by_outputs) -> None:
+    def __init__(self, inputs: int, outputs: int, init: Init = uniform_by_outputs) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(inputs, 2 * outputs))
         self.bias = nn.Parameter(torch.empty(outputs))
-        start(self.weight, self.bias)
+        init(self.weight, self.bias)
 
-    def spread(self, projected: Tensor, propagation: Propagation) -> Tensor:
+    def propagate(self, projected: Tensor, propagation: Propagation) -> Tensor:
         """The mean of the others' part, and the node's own."""
         others, own = projected.chunk(2, dim=-1)
         return propagation @ others.contiguous() + own + self.bias
@@ -84,13 +91,13 @@ class AttentionConv(Convolution):
         self.attention = nn.Parameter(nn.init.xavier_uniform_(torch.empty(per_head)))
         self.bias = nn.Parameter(torch.zeros(outputs))
 
-    def spread(self, projected: Tensor, propagation: Propagation) -> Tensor:
+    def propagate(self, projected: Tensor, propagation: Propagation) -> Tensor:
         """The weighted mean over links."""
-        links = links_of(propagation)
+        edges = list_edges(propagation)
         values = projected.unflatten(1, (self.heads, -1))  # (N, H, d)
         hearing, heard = (values * self.attention.unsqueeze(1)).sum(-1)  # (N, H) each
-        scores = take(hearing, links.hearers) + take(heard, links.heard)
-        return attend(links, leaky_relu(scores, SLOPE), values).flatten(1) + self.bias
+        scores = take(hearing, edges.targets) + take(heard, edges.sources)
+        return attend(edges, leaky_relu(scores, SLOPE), values).flatten(1) + self.bias
 
 
 MakeConv = Callable[[int, int], Convolution]
@@ -98,8 +105,8 @@ MakeConv = Callable[[int, int], Convolution]
 CONVS: dict[str, MakeConv] = {"gcn": GraphConv, "sage": SageConv, "gat": AttentionConv}
 
 PYG_CONVS: dict[str, MakeConv] = {
-    "gcn": partial(GraphConv, start=glorot),
-    "sage": partial(SageConv, start=by_inputs),
+    "gcn": partial(GraphConv, init=glorot),
+    "sage": partial(SageConv, init=uniform_by_inputs),
     "gat": AttentionConv,
 }
 """The same, each with the start that PyG gives it."""

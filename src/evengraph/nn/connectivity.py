@@ -6,8 +6,14 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.utils import to_undirected
 
-from evengraph.ops import Clusters, Sparse, normalised, semantic_propagate, structural_adjacency
-from evengraph.ops.propagate import to_scipy
+from evengraph.ops import (
+    Clusters,
+    Sparse,
+    propagation_matrix,
+    semantic_propagate,
+    structural_adjacency,
+)
+from evengraph.ops.sparse import to_scipy
 
 
 def structural_connectivity(
@@ -27,7 +33,7 @@ def structural_connectivity(
     """
     edges = to_undirected(edge_index, num_nodes=num_nodes)
     paths = structural_adjacency(edges, num_nodes, alpha, memory_limit=memory_limit)
-    return normalised(to_scipy(paths), edge_index.device)
+    return propagation_matrix(to_scipy(paths), edge_index.device)
 
 
 class _Layer(nn.Module):

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
-from evengraph.ops.propagate import take
+from evengraph.ops.sparse import take
 
 
 class EdgeDecoder(nn.Module):

@@ -107,7 +107,7 @@ def _parts(
     ]
     for layer in range(1, len(net.weights)):
         joint = _joined(net, outputs, closed)
-        raw = net._layer(layer, joint, inputs, lambda layer, _: found[layer])
+        raw = net.layer(layer, joint, inputs, lambda layer, _: found[layer])
         outputs = list(raw.chunk(len(net.encoders), dim=-1))
     logits = net.classifier(_joined(net, outputs, closed), inputs.adjacency, dropout=False)
     gradients = torch.autograd.grad(logits[node] @ direction, products, allow_unused=True)

@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 from torch_geometric.utils import to_undirected
 
-from evengraph.ops import features, kmeans, structural_adjacency
+from evengraph.ops import kmeans, sparsify, structural_adjacency
 
 BYTES_PER_EDGE = 20  # two 64-bit node numbers and a 32-bit weight
 
@@ -93,7 +93,7 @@ class SemanticConnectivity(BaseTransform):  # type: ignore[misc]
             raise ValueError(f"SemanticConnectivity needs {self.attribute}, a row for each node.")
         if not torch.isfinite(rows).all():
             raise ValueError(f"{self.attribute} must be finite; it holds a NaN or an infinity.")
-        clusters = kmeans(features(rows.detach().float()), self.num_clusters, self.seed)
+        clusters = kmeans(sparsify(rows.detach().float()), self.num_clusters, self.seed)
         data.semantic_cluster = clusters
         if self.edges:
             data.semantic_edge_index = self._edges(clusters)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from evengraph.nn.layers import GraphClassifier, Noise, relu_dropout
+from evengraph.nn.layers import GraphClassifier
 from evengraph.ops import (
     Clusters,
     Sparse,
@@ -18,19 +18,19 @@ from evengraph.ops import (
     prepare_clusters,
     semantic_propagate,
 )
-from evengraph.ops.propagate import has_kernels, product
-from evengraph.ops.row_chunks import Pieces
-from evengraph.ops.semantic import propagated
-from evengraph.ops.subset_products import Between, Subset, semantic_rows
+from evengraph.ops.dropout import Noise, relu_dropout
+from evengraph.ops.semantic import propagate_halves
+from evengraph.ops.sparse import has_kernels
+from evengraph.ops.subset_products import Subset, SubsetMatrix, semantic_propagate_subset
 
 FindClusters = Callable[[int, "Tensor | Sparse"], Clusters]
-"""Gives the clusters of a layer, which has these embeddings as its input."""
+"""Gives the clusters of a layer from the layer's input."""
 
 
 class Connectivity(NamedTuple):
-    """What the network takes of a graph: its features, and A_struct and A, both normalised.
+    """The network's view of a graph: its features, and A_struct and A, both normalised.
 
-    Dense features are propagated over A_struct once and for all.
+    Dense features are propagated over A_struct only once.
 
     Shapes:
         x, along_paths: (N, F)
@@ -46,8 +46,8 @@ class Connectivity(NamedTuple):
 class UnifiedNetwork(nn.Module):
     """Both encoders and the classifier (Eq. 2, 6, 7).
 
-    The clusters of each semantic layer are buffers, so that they are kept, restored and saved
-    together with the weights that they belong to.
+    The clusters of each semantic layer are buffers, so that they are saved and restored together
+    with the weights that they belong to.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class UnifiedNetwork(nn.Module):
     ) -> None:
         super().__init__()
         self.num_clusters, self.share, self.dropout = num_clusters, share, dropout
-        self.encoders = tuple(sorted(encoders))  # semantic, structural: so they stand side by side
+        self.encoders = tuple(sorted(encoders))  # semantic, structural: the order of the columns
         self.noise: Noise | None = None
         self.width = width = hidden * len(encoders)
         self.weights = nn.ModuleList()
@@ -83,20 +83,20 @@ class UnifiedNetwork(nn.Module):
 
     def forward(self, inputs: Connectivity, clusters: FindClusters) -> Tensor:
         """Logits of all nodes, without dropout."""
-        return self.rest(self.first(inputs, clusters), inputs, clusters)
+        return self.logits(self.first_layer(inputs, clusters), inputs, clusters)
 
     def embed(self, inputs: Connectivity, clusters: FindClusters) -> Tensor:
-        """What both encoders end in, side by side, without dropout."""
-        joint = self._activate(self.first(inputs, clusters), False)
+        """The outputs of both encoders side by side, without dropout."""
+        joint = self.activate(self.first_layer(inputs, clusters), False)
         for layer in range(1, len(self.weights)):
-            joint = self._activate(self._layer(layer, joint, inputs, clusters), False)
+            joint = self.activate(self.layer(layer, joint, inputs, clusters), False)
         return joint
 
-    def first(self, inputs: Connectivity, clusters: FindClusters) -> Tensor:
-        """The first layer of both encoders, side by side, before their activation."""
-        return self._layer(0, inputs.x, inputs, clusters)
+    def first_layer(self, inputs: Connectivity, clusters: FindClusters) -> Tensor:
+        """The first layer of both encoders side by side, before the activation."""
+        return self.layer(0, inputs.x, inputs, clusters)
 
-    def rest(
+    def logits(
         self,
         first: Tensor,
         inputs: Connectivity,
@@ -105,23 +105,23 @@ class UnifiedNetwork(nn.Module):
         dropout: bool = False,
         nodes: Tensor | None = None,
     ) -> Tensor:
-        """Logits of all nodes, or of some, from the first layer.
+        """Logits of all nodes, or of selected ones, from the output of `first_layer`.
 
-        The logits of a few nodes need the last layer at their neighbours alone.
+        The logits of a few nodes need the last layer at their neighbours only.
         """
         near, adjacency = None, inputs.adjacency
-        if nodes is not None and self._few(nodes, inputs):
+        if nodes is not None and self.selects(nodes, inputs):
             near, adjacency = adjacency.rows(nodes).without_empty_columns()
-        joint = self._activate(first, dropout)
+        joint = self.activate(first, dropout)
         for layer in range(1, len(self.weights)):
-            wanted = near if layer == len(self.weights) - 1 else None
-            joint = self._activate(self._layer(layer, joint, inputs, clusters, wanted), dropout)
+            rows = near if layer == len(self.weights) - 1 else None
+            joint = self.activate(self.layer(layer, joint, inputs, clusters, rows), dropout)
         if near is not None and len(self.weights) == 1:
             joint = joint[near]
         logits: Tensor = self.classifier(joint, adjacency, dropout=dropout)
         return logits if nodes is None or near is not None else logits[nodes]
 
-    def rest_of(
+    def subset_logits(
         self,
         first: Tensor,
         inputs: Connectivity,
@@ -129,176 +129,145 @@ class UnifiedNetwork(nn.Module):
         nodes: Subset,
         near: Subset,
     ) -> Tensor:
-        """Logits, with dropout, of some nodes of each replica; near are they and their neighbours.
+        """Logits, with dropout, of a subset of each replica's nodes.
 
-        As `rest` with nodes, in shapes that do not depend on which nodes they are. Both encoders
-        share their embeddings, in two layers or more.
+        Like `logits` with nodes, in shapes that do not depend on which nodes are selected. Needs
+        shared embeddings and at least two layers. `near` holds the nodes and their neighbours.
         """
         last = len(self.weights) - 1
-        joint = self._activate(first, True)
+        joint = self.activate(first, True)
         for layer in range(1, last):
-            joint = self._activate(self._layer(layer, joint, inputs, clusters), True)
+            joint = self.activate(self.layer(layer, joint, inputs, clusters), True)
         weights: nn.ParameterDict = self.weights[last]  # type: ignore[assignment]
-        within = semantic_rows(joint, clusters(last, joint), near) @ weights["semantic"]
-        along = (Between(inputs.structural, near) @ joint) @ weights["structural"]
-        joint = self._activate(torch.cat([within, along], dim=-1), True, near.nodes)
-        between = Between(inputs.adjacency, nodes, near)
-        logits: Tensor = self.classifier(joint, between, dropout=True, nodes=nodes.nodes)
+        semantic = semantic_propagate_subset(joint, clusters(last, joint), near)
+        structural = SubsetMatrix(inputs.structural, near) @ joint
+        outputs = [semantic @ weights["semantic"], structural @ weights["structural"]]
+        joint = self.activate(torch.cat(outputs, dim=-1), True, near.nodes)
+        adjacency = SubsetMatrix(inputs.adjacency, nodes, near)
+        logits: Tensor = self.classifier(joint, adjacency, dropout=True, nodes=nodes.nodes)
         return logits
 
-    def _few(self, nodes: Tensor, inputs: Connectivity) -> bool:
-        """Whether it pays to compute these nodes alone; on a card, `rest_of` does that."""
+    def selects(self, nodes: Tensor, inputs: Connectivity) -> bool:
+        """Whether `logits` computes these nodes only; on a GPU, `subset_logits` does that."""
         return nodes.is_cpu and 8 * nodes.numel() < inputs.adjacency.shape[0]
 
-    def _activate(self, raw: Tensor, dropout: bool, nodes: Tensor | None = None) -> Tensor:
+    def activate(self, raw: Tensor, dropout: bool, nodes: Tensor | None = None) -> Tensor:
+        """ReLU and optional dropout."""
         return relu_dropout(raw, self.dropout, training=dropout, noise=self.noise, nodes=nodes)
 
-    def _layer(
+    def layer(
         self,
-        layer: int,
+        number: int,
         joint: Tensor | Sparse,
         inputs: Connectivity,
         clusters: FindClusters,
         nodes: Tensor | None = None,
     ) -> Tensor:
-        """One layer of both encoders before its activation, of all nodes or of some.
+        """One layer of both encoders before its activation, of all nodes or of selected ones.
 
         Shapes:
             joint: features, or embeddings of both encoders side by side, (N, width)
             returns: (N, width), or (M, width) with nodes
         """
-        weights: nn.ParameterDict = self.weights[layer]  # type: ignore[assignment]
-        found = clusters(layer, joint) if "semantic" in weights else None
-        paths = inputs.structural if "structural" in weights else None
-        done = inputs.along_paths if layer == 0 else None
-        apart = layer > 0 and not self.share
-        on_card = has_kernels(inputs.adjacency.matrix.device)
-        whole = on_card and nodes is None and done is None and not apart
-        if whole and paths is not None and found is not None:
-            return _both(joint, weights["semantic"], weights["structural"], found, paths)
+        weights: nn.ParameterDict = self.weights[number]  # type: ignore[assignment]
+        groups = clusters(number, joint) if "semantic" in weights else None
+        along_paths = inputs.along_paths if number == 0 else None
+        separate = number > 0 and not self.share
+        complete = nodes is None and along_paths is None and not separate
+        fused = complete and has_kernels(inputs.adjacency.matrix.device)
+        if fused and groups is not None and "structural" in weights:  # Eq. 6 and 2 side by side
+            both = torch.cat([weights["semantic"], weights["structural"]], dim=-1)
+            return propagate_halves(joint @ both, groups, inputs.structural)
         outputs = []
-        for place, name in enumerate(self.encoders):
-            own = joint
-            if apart:
+        for index, name in enumerate(self.encoders):
+            x = joint
+            if separate:
                 assert isinstance(joint, Tensor)
-                own = joint.chunk(len(self.encoders), dim=-1)[place]
+                x = joint.chunk(len(self.encoders), dim=-1)[index]
             if name == "semantic":
-                assert found is not None
-                outputs.append(_semantic(own, weights[name], found, nodes))
-            elif done is not None:
-                outputs.append(done @ weights[name])
+                assert groups is not None
+                outputs.append(_semantic(x, weights[name], groups, nodes))
+            elif along_paths is not None:
+                outputs.append(along_paths @ weights[name])
             else:
-                outputs.append(_structural(own, weights[name], inputs.structural, nodes))
+                outputs.append(_structural(x, weights[name], inputs.structural, nodes))
         return torch.cat(outputs, dim=-1)
 
-    # Where the clusters of a layer come from: four answers to the same question.
+    # Sources of clusters, each a `FindClusters`.
 
     def stored(self, layer: int, embeddings: Tensor | Sparse) -> Clusters:
-        """Those found last, of the training graph."""
+        """The latest clusters of the training graph."""
         if layer not in self._prepared:
-            found = self.get_buffer(f"clusters_{layer}")
-            self._prepared[layer] = prepare_clusters(found, self.num_clusters, torch.float32)
+            self._prepared[layer] = self._prepare(self.get_buffer(f"clusters_{layer}"))
         return self._prepared[layer]
 
     def recluster(self, layer: int, embeddings: Tensor | Sparse) -> Clusters:
-        """New ones, by k-means from those found last (Eq. 3, 4); they become the stored ones."""
+        """Run k-means from the latest clusters (Eq. 3, 4) and store the result."""
         last = self._prepared[layer].assignment if layer in self._prepared else None
-        found = kmeans(embeddings, self.num_clusters, int(torch.randint(2**31, ())), start=last)
-        self.get_buffer(f"clusters_{layer}").copy_(found)
-        self._prepared[layer] = prepare_clusters(found, self.num_clusters, torch.float32)
+        seed = int(torch.randint(2**31, ()))
+        assignment = kmeans(embeddings, self.num_clusters, seed, start=last)
+        self.get_buffer(f"clusters_{layer}").copy_(assignment)
+        self._prepared[layer] = self._prepare(assignment)
         return self._prepared[layer]
 
     def nearest(self, layer: int, embeddings: Tensor | Sparse) -> Clusters:
-        """For another graph: the trained cluster whose mean is nearest."""
-        found = nearest_mean(embeddings, self._means[layer])
-        return prepare_clusters(found, self.num_clusters, torch.float32)
+        """For another graph: the trained cluster with the nearest mean."""
+        return self._prepare(nearest_mean(embeddings, self._means[layer]))
 
-    def grown(self, known: Tensor) -> FindClusters:
-        """For the training graph with changes: `stored` for nodes that are known, else `nearest`.
+    def stored_or_nearest(self, known: Tensor) -> FindClusters:
+        """For a changed training graph: `stored` for known nodes, `nearest` for others.
 
         Shapes:
-            known: bool, (N,), of the changed graph; a node's place is that in training
+            known: bool, (N,), of the changed graph; a known node has the same index in training
         """
-        places = known.nonzero().squeeze(1)
+        nodes = known.nonzero().squeeze(1)
 
         def clusters(layer: int, embeddings: Tensor | Sparse) -> Clusters:
-            if places.numel() == known.numel() == self.get_buffer(f"clusters_{layer}").numel():
+            stored = self.get_buffer(f"clusters_{layer}")
+            if nodes.numel() == known.numel() == stored.numel():
                 return self.stored(layer, embeddings)
-            found = nearest_mean(embeddings, self._means[layer])
-            found[places] = self.get_buffer(f"clusters_{layer}")[places]
-            return prepare_clusters(found, self.num_clusters, torch.float32)
+            assignment = nearest_mean(embeddings, self._means[layer])
+            assignment[nodes] = stored[nodes]
+            return self._prepare(assignment)
 
         return clusters
 
+    def _prepare(self, assignment: Tensor) -> Clusters:
+        return prepare_clusters(assignment, self.num_clusters, torch.float32)
+
     def means(self) -> dict[str, Tensor]:
-        """The mean of each cluster, by layer; there after `remember`."""
+        """The mean of each cluster, by layer; available after `store_means`."""
         return {str(layer): means for layer, means in self._means.items()}
 
     def set_means(self, means: Mapping[str, Tensor]) -> None:
-        """Take means that `means` gave, in place of `remember`."""
+        """Load the result of `means`, instead of calling `store_means`."""
         self._means = {int(layer): value for layer, value in means.items()}
 
-    def _remember(self, layer: int, embeddings: Tensor | Sparse) -> Clusters:
-        """Those of the training graph, whose means are kept for `nearest`."""
-        found = self.get_buffer(f"clusters_{layer}")
-        self._means[layer] = cluster_means(embeddings, found, self.num_clusters)
-        return self.stored(layer, embeddings)
-
-    def start(self, inputs: Connectivity) -> None:
+    def init_clusters(self, inputs: Connectivity) -> None:
         """Cluster the features for the first layer."""
         with torch.no_grad():
-            self.first(inputs, self.recluster)
+            self.first_layer(inputs, self.recluster)
 
-    def finish(self) -> None:
-        """Settle on the clusters that were restored with the best weights."""
+    def clear_cache(self) -> None:
+        """Drop what was derived from clusters that the best weights may have replaced."""
         self._prepared.clear()
         self._means.clear()
 
-    def remember(self, inputs: Connectivity) -> None:
-        """Make ready for other graphs than the one that was learnt from."""
+    def store_means(self, inputs: Connectivity) -> None:
+        """Store the cluster means of the training graph, for `nearest`."""
+
+        def clusters(layer: int, embeddings: Tensor | Sparse) -> Clusters:
+            assignment = self.get_buffer(f"clusters_{layer}")
+            self._means[layer] = cluster_means(embeddings, assignment, self.num_clusters)
+            return self.stored(layer, embeddings)
+
         if "semantic" in self.encoders and not self._means:
             with torch.no_grad():
-                self.forward(inputs, self._remember)
-
-
-def _both(
-    joint: Tensor | Sparse, semantic: Tensor, structural: Tensor, clusters: Clusters, paths: Sparse
-) -> Tensor:
-    """Eq. 6 and 2 side by side: on a card, few large steps are faster than many."""
-    weighted = joint @ torch.cat([semantic, structural], dim=-1)
-    output: Tensor = _Propagate.apply(weighted, clusters, paths)  # type: ignore[no-untyped-call]
-    return output
-
-
-class _Propagate(torch.autograd.Function):
-    """One half of the columns within clusters, the other along paths, where they stand.
-
-    Semantic connectivity is symmetric: gradients are propagated just as the values are.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, clusters: Clusters, paths: Sparse) -> Tensor:
-        ctx.connectivity = clusters, paths
-        return _propagate(x, clusters, paths.matrix, paths.pieces)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        clusters, paths = ctx.connectivity
-        gradient = gradients[0].contiguous()
-        found = _propagate(gradient, clusters, paths.transpose, paths.transposed_pieces)
-        return found, None, None
-
-
-def _propagate(x: Tensor, clusters: Clusters, paths: Tensor, pieces: Pieces | None) -> Tensor:
-    output = torch.empty_like(x)
-    (left, right), (to_left, to_right) = x.chunk(2, dim=-1), output.chunk(2, dim=-1)
-    propagated(left.flatten(0, -2), clusters, to_left.flatten(0, -2))
-    product(paths, right, pieces, to_right)
-    return output
+                self.forward(inputs, clusters)
 
 
 def _structural(x: Tensor | Sparse, weight: Tensor, paths: Sparse, nodes: Tensor | None) -> Tensor:
-    """Eq. 2. Of all nodes, the narrow product is propagated; of a few, the few rows first."""
+    """Eq. 2. For all nodes, propagate the narrow product; for a few, propagate their rows first."""
     if nodes is None:
         return paths @ (x @ weight)
     assert isinstance(x, Tensor)

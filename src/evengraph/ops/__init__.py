@@ -1,9 +1,11 @@
 """Pure functions on tensors: the operations that methods are made of."""
 
-from evengraph.ops.attach import Attached, Repeated
+from evengraph.kernels.kmeans_batch import batched_kmeans, flatten_clusters
+from evengraph.ops.attach import AttachedGraph, GraphWithCopies
+from evengraph.ops.attention import EdgeList, attend, list_edges
 from evengraph.ops.conflict import conflict_weights
+from evengraph.ops.dropout import Noise, relu_dropout
 from evengraph.ops.kmeans import cluster_means, kmeans, nearest_mean
-from evengraph.ops.links import Links, attend, links_of
 from evengraph.ops.losses import (
     balanced_softmax,
     class_balanced,
@@ -18,74 +20,77 @@ from evengraph.ops.margins import soft_labels, topology_margins
 from evengraph.ops.named_losses import class_loss, labelled_loss
 from evengraph.ops.pagerank import personalised_pagerank
 from evengraph.ops.propagate import (
-    Sparse,
     adjacency,
-    closed,
-    features,
     normalise,
-    normalised,
+    propagation_matrix,
     undirected_adjacency,
+    with_self_loops,
 )
 from evengraph.ops.prototypes import class_prototypes
 from evengraph.ops.pseudo import PseudoLabels, balanced_pseudo_labels, confident_pseudo_labels
 from evengraph.ops.sampling import (
     Copies,
-    class_shares,
-    copies_of_rare,
     interpolate,
-    nearest_peers,
+    nearest_in_class,
+    plan_copies,
+    random_shares,
     rare_classes,
     sample_neighbours,
 )
 from evengraph.ops.semantic import Clusters, prepare_clusters, semantic_propagate
-from evengraph.ops.signature import node_signatures, unchanged
+from evengraph.ops.signature import matching_signatures, node_signatures
+from evengraph.ops.sparse import Sparse, sparsify
 from evengraph.ops.structural import structural_adjacency
 
 __all__ = [
-    "Attached",
+    "AttachedGraph",
     "Clusters",
     "Copies",
-    "Links",
+    "EdgeList",
+    "GraphWithCopies",
+    "Noise",
     "PseudoLabels",
-    "Repeated",
     "Sparse",
     "adjacency",
     "attend",
     "balanced_pseudo_labels",
     "balanced_softmax",
+    "batched_kmeans",
     "class_balanced",
     "class_loss",
     "class_prototypes",
-    "class_shares",
-    "closed",
     "cluster_means",
     "compensated",
     "confident_pseudo_labels",
     "conflict_weights",
-    "copies_of_rare",
     "effective_number_weights",
-    "features",
+    "flatten_clusters",
     "focal_cross_entropy",
     "interpolate",
     "inverse_class_weights",
     "kmeans",
     "labelled_loss",
-    "links_of",
+    "list_edges",
     "log_sizes",
     "logit_adjusted",
+    "matching_signatures",
+    "nearest_in_class",
     "nearest_mean",
-    "nearest_peers",
     "node_signatures",
     "normalise",
-    "normalised",
     "personalised_pagerank",
+    "plan_copies",
     "prepare_clusters",
+    "propagation_matrix",
+    "random_shares",
     "rare_classes",
+    "relu_dropout",
     "sample_neighbours",
     "semantic_propagate",
     "soft_labels",
+    "sparsify",
     "structural_adjacency",
     "topology_margins",
-    "unchanged",
     "undirected_adjacency",
+    "with_self_loops",
 ]

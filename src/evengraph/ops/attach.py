@@ -8,27 +8,28 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from evengraph.ops.propagate import Normalisation, Sparse, scatter_sum, take
-from evengraph.ops.subset_products import Between
+from evengraph.ops.propagate import Normalisation
+from evengraph.ops.sparse import Sparse, scatter_sum, take
+from evengraph.ops.subset_products import SubsetMatrix
 
 
 @dataclass(frozen=True, eq=False)
-class Attached:
-    """A graph of N nodes with M new ones, normalised, for use as `attached @ x`.
+class AttachedGraph:
+    """A graph of N nodes with M new ones, normalised, for use as `graph @ x`.
 
     Row v of the product is the weighted sum over v's neighbours divided by the sum of the
-    weights (`row`), or the symmetric form of it; a row without weights gives zeros. The weights
-    may carry gradients.
+    weights (`row`), or its symmetric form; a row without weights gives zeros. The weights may
+    carry gradients.
 
     Args:
-        known: Weights among the N nodes; some of them may themselves be attached to others.
+        known: Weights among the N nodes; it may itself be an attached graph.
         known_sums: Their row sums.
         nodes: The known node of each new edge.
         new: Its new node, from 0 to M - 1.
         weights: Its weight.
         num_new: M.
-        both_ways: Whether known nodes hear from new ones, too.
-        loop: Weight of a new node for itself.
+        both_ways: Whether known nodes also receive from new ones.
+        loop: Weight of a new node's self-loop.
         how: Kind of normalisation.
 
     Shapes:
@@ -37,7 +38,7 @@ class Attached:
         x: (N + M, d)
     """
 
-    known: Sparse | Attached
+    known: Sparse | AttachedGraph
     known_sums: Tensor
     nodes: Tensor
     new: Tensor
@@ -59,32 +60,28 @@ class Attached:
             x = self._scale * x
         known, new = x.tensor_split([num_known])
         weights = self.weights.unsqueeze(1)
-        heard = self.known @ known
+        at_known = self.known @ known
         if self.both_ways:
-            heard = heard + scatter_sum(weights * take(new, self.new), self.nodes, num_known)
-        arrived = scatter_sum(weights * take(known, self.nodes), self.new, self.num_new)
-        arrived = arrived + self.loop * new
-        return self._scale * torch.cat([heard, arrived])
+            at_known = at_known + scatter_sum(weights * take(new, self.new), self.nodes, num_known)
+        at_new = scatter_sum(weights * take(known, self.nodes), self.new, self.num_new)
+        at_new = at_new + self.loop * new
+        return self._scale * torch.cat([at_known, at_new])
 
     @cached_property
     def _scale(self) -> Tensor:
-        """What a row is multiplied by, (N + M, 1)."""
-        return _scale(self._sums(), self.how)
-
-    def _sums(self) -> Tensor:
-        """Sums of the weights of every row, (N + M,)."""
+        """The factor of each row, (N + M, 1)."""
         known = self.known_sums
         if self.both_ways:
             known = known + scatter_sum(self.weights, self.nodes, known.numel())
-        arrived = scatter_sum(self.weights, self.new, self.num_new) + self.loop
-        return torch.cat([known, arrived])
+        new = scatter_sum(self.weights, self.new, self.num_new) + self.loop
+        return _scale(torch.cat([known, new]), self.how)
 
 
 @dataclass(frozen=True, eq=False)
-class Stacked:
+class StackedFeatures:
     """Features of N nodes and of M new ones below them, for use as `stacked @ weight`.
 
-    Those of the known nodes stay as they are, sparse or dense, however often new ones change.
+    The features of known nodes keep their form, sparse or dense, however often new ones change.
 
     Shapes:
         known: (N, F)
@@ -104,18 +101,18 @@ class Stacked:
 
 
 @dataclass(frozen=True, eq=False)
-class Repeated:
-    """A graph in which some nodes stand once more, with all their links, for use as `repeated @ x`.
+class GraphWithCopies:
+    """A graph with copies of some nodes, including all their edges, for use as `graph @ x`.
 
-    As a matrix it is the graph's own with the rows and columns of the seeds repeated; a node
-    that stands k times is linked to itself k times over. It is never built: what the copies of
-    a node send is what the node sends for them, and what they hear is what it hears.
+    As a matrix it is the original with the rows and columns of the seeds repeated; a node with k
+    copies, itself included, is connected to each of them. The matrix is never built: a node sends
+    for its copies, and they receive what it receives.
 
     Args:
         matrix: The graph's propagation matrix.
         seeds: The original of each copy.
-        scale: What each row, and with `both_sides` each column, is multiplied by.
-        both_sides: Whether columns are scaled, too.
+        scale: Factor of each row, and with `both_sides` of each column.
+        both_sides: Whether to scale columns as well.
 
     Shapes:
         matrix: (N, N)
@@ -130,11 +127,11 @@ class Repeated:
     both_sides: bool = False
 
     @classmethod
-    def normalised(cls, closed: Sparse, seeds: Tensor, how: Normalisation) -> Repeated:
-        """Repeat nodes of a graph with self-loops, then normalise the larger graph."""
-        ones = torch.ones(closed.shape[0] + seeds.numel(), 1, device=seeds.device)
-        sums = (cls(closed, seeds) @ ones)[: closed.shape[0]].squeeze(1)
-        return cls(closed, seeds, _scale(sums, how).squeeze(1), how == "symmetric")
+    def normalised(cls, looped: Sparse, seeds: Tensor, how: Normalisation) -> GraphWithCopies:
+        """Copy nodes of a graph with self-loops, then normalise the larger graph."""
+        ones = torch.ones(looped.shape[0] + seeds.numel(), 1, device=seeds.device)
+        sums = (cls(looped, seeds) @ ones)[: looped.shape[0]].squeeze(1)
+        return cls(looped, seeds, _scale(sums, how).squeeze(1), how == "symmetric")
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -148,18 +145,18 @@ class Repeated:
         sent = known + scatter_sum(new, self.seeds, num_known)
         if self.scale is not None and self.both_sides:
             sent = self.scale.unsqueeze(1) * sent
-        heard = self.matrix @ sent
+        received = self.matrix @ sent
         if self.scale is not None:
-            heard = self.scale.unsqueeze(1) * heard
-        return torch.cat([heard, take(heard, self.seeds)])
+            received = self.scale.unsqueeze(1) * received
+        return torch.cat([received, take(received, self.seeds)])
 
 
 def _scale(sums: Tensor, how: Normalisation) -> Tensor:
-    """One over each sum or its root, (N, 1); 0 for a row without weights, which means nothing."""
+    """One over each row sum or its root, (N, 1); 0 for a row without weights."""
     positive = sums > 0
     inverse = torch.where(positive, 1 / torch.where(positive, sums, 1.0), 0.0).unsqueeze(1)
     return inverse.sqrt() if how == "symmetric" else inverse
 
 
-Propagation = Sparse | Attached | Repeated | Between
-"""What a graph convolution propagates with."""
+Propagation = Sparse | AttachedGraph | GraphWithCopies | SubsetMatrix
+"""The right-hand operands of a graph convolution's propagation."""

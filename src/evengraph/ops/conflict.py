@@ -10,7 +10,8 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from evengraph.ops.pagerank import personalised_pagerank
-from evengraph.ops.propagate import Sparse, normalised
+from evengraph.ops.propagate import propagation_matrix
+from evengraph.ops.sparse import Sparse
 
 TELEPORT = 0.15
 
@@ -38,8 +39,8 @@ def conflict_weights(
         nodes, labels, returns: (n,)
         class_counts: (C,)
     """
-    propagation = normalised(adjacency, nodes.device, how="symmetric")
-    return by_rank(conflict(propagation, nodes, labels, class_counts), least, most)
+    propagation = propagation_matrix(adjacency, nodes.device, how="symmetric")
+    return cosine_weights(conflict(propagation, nodes, labels, class_counts), least, most)
 
 
 def conflict(propagation: Sparse, nodes: Tensor, labels: Tensor, class_counts: Tensor) -> Tensor:
@@ -63,7 +64,7 @@ def conflict(propagation: Sparse, nodes: Tensor, labels: Tensor, class_counts: T
     return met.gather(1, labels.unsqueeze(1)).squeeze(1)
 
 
-def by_rank(conflicts: Tensor, least: float, most: float) -> Tensor:
+def cosine_weights(conflicts: Tensor, least: float, most: float) -> Tensor:
     """Weights from `most` for the least conflict to `least` for the most, along half a cosine.
 
     Shapes:

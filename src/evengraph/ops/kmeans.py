@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from evengraph.core.rng import generator
-from evengraph.ops.propagate import Sparse, csr, product, row_entries
+from evengraph.kernels.kmeans_batch import fill_empty
 from evengraph.ops.semantic import prepare_clusters
+from evengraph.ops.sparse import Sparse, csr, product, row_entries
 
 CHUNK = 2**24  # distances held at a time
 
@@ -57,7 +58,7 @@ def kmeans(
     smallest_move = tolerance * _variance(x, norms)
     assignment, distance = _nearest(x, norms, means)
     for _ in range(max_iterations):
-        _fill_empty(assignment, distance, k)
+        fill_empty(assignment, distance, k)
         moved = cluster_means(x, assignment, k)
         move = (moved - means).square().sum()
         means = moved
@@ -65,7 +66,7 @@ def kmeans(
         assignment, distance = _nearest(x, norms, means)
         if move <= smallest_move or torch.equal(before, assignment):
             break
-    _fill_empty(assignment, distance, k)
+    fill_empty(assignment, distance, k)
     return assignment
 
 
@@ -83,7 +84,7 @@ def cluster_means(x: Tensor | Sparse, assignment: Tensor, k: int) -> Tensor:
         sums = x.transposed_product(member).t().contiguous()
     else:
         clusters = prepare_clusters(assignment, k, x.dtype)
-        sums = product(clusters.members, x, clusters.pieces)
+        sums = product(clusters.members, x, clusters.chunks)
     sizes = torch.bincount(assignment, minlength=k).clamp(min=1)
     return sums / sizes.unsqueeze(1)
 
@@ -100,7 +101,7 @@ def _nearest(x: Tensor | Sparse, norms: Tensor, means: Tensor) -> tuple[Tensor, 
     """Nearest mean of each row and the squared distance to it."""
     half = means.square().sum(1) / 2
     if isinstance(x, Sparse):
-        best = (half - product(x.matrix, means.t().contiguous(), x.pieces)).min(dim=1)
+        best = (half - product(x.matrix, means.t().contiguous(), x.chunks)).min(dim=1)
         return best.indices, (norms + 2 * best.values).clamp_(min=0)
     rows = max(1, CHUNK // means.shape[0])
     parts = [
@@ -135,7 +136,7 @@ def _distances(x: Tensor | Sparse, norms: Tensor, rows: Tensor) -> Tensor:
     """Squared distances of all rows to a few of them, (N, number of rows)."""
     others = _rows(x, rows)
     transposed = others.t().contiguous()
-    products = product(x.matrix, transposed, x.pieces) if isinstance(x, Sparse) else x @ transposed
+    products = product(x.matrix, transposed, x.chunks) if isinstance(x, Sparse) else x @ transposed
     return (norms.unsqueeze(1) + norms[rows] - 2 * products).clamp_(min=0)
 
 
@@ -152,7 +153,7 @@ def _square_norms(x: Tensor | Sparse) -> Tensor:
     if isinstance(x, Tensor):
         return x.square().sum(1)
     ones = torch.ones((x.shape[1], 1), dtype=x.matrix.dtype, device=x.matrix.device)
-    return product(_squared(x.matrix), ones, x.pieces).squeeze(1)
+    return product(_squared(x.matrix), ones, x.chunks).squeeze(1)
 
 
 def _squared(matrix: Tensor) -> Tensor:
@@ -165,14 +166,3 @@ def _variance(x: Tensor | Sparse, norms: Tensor) -> float:
     everything = torch.zeros(x.shape[0], dtype=torch.long, device=norms.device)
     mean = cluster_means(x, everything, 1)
     return float((norms.mean() - mean.square().sum()).clamp(min=0) / x.shape[1])
-
-
-def _fill_empty(assignment: Tensor, distance: Tensor, k: int) -> None:
-    """Give every empty cluster the row farthest from its mean, out of a cluster with company."""
-    sizes = torch.bincount(assignment, minlength=k)
-    for empty in (sizes == 0).nonzero().flatten().tolist():
-        far = torch.where(sizes[assignment] > 1, distance, -1).argmax()
-        sizes[assignment[far]] -= 1
-        sizes[empty] = 1
-        assignment[far] = empty
-        distance[far] = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from evengraph.ops.propagate import scatter_sum
+from evengraph.ops.sparse import scatter_sum
 
 LEAST = 1e-6  # of a share, or of a divergence, that something is divided by
 SMOOTH = 0.6  # temperature of a class of no nodes, where that of all nodes is one

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from evengraph.ops.propagate import Sparse, csr
+from evengraph.ops.sparse import Sparse, csr
 
 TOLERANCE = 1e-8  # share that is left out
 BLOCK_ENTRIES = 2**24  # numbers that are held at one time

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from evengraph.ops.propagate import row_entries
+from evengraph.ops.sparse import row_entries
 
 BLOCK_ENTRIES = 2**24  # similarities that are held at one time
 SIMILAR = 10  # nodes that look like a labelled one, for each of them

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from evengraph.ops.propagate import row_entries, scatter_sum, take
+from evengraph.ops.sparse import row_entries, scatter_sum, take
 
 BLOCK_ENTRIES = 2**24  # distances that are held at one time
 
@@ -60,7 +60,7 @@ def rare_classes(class_counts: Tensor, minority: int = 0) -> Tensor:
     return class_counts.double().square() < class_counts.min() * class_counts.max()
 
 
-def copies_of_rare(labels: Tensor, rare: Tensor, copies: int) -> Copies:
+def plan_copies(labels: Tensor, rare: Tensor, copies: int) -> Copies:
     """Copy every labelled node of the rare classes, or fill every class up to the largest.
 
     Args:
@@ -91,7 +91,7 @@ def _starts(sizes: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def nearest_peers(x: Tensor, labels: Tensor) -> Tensor:
+def nearest_in_class(x: Tensor, labels: Tensor) -> Tensor:
     """For each row the nearest other row of its class, by Euclidean distance; alone, itself.
 
     Linear in memory: distances are taken in blocks of rows.
@@ -134,13 +134,15 @@ def interpolate(x: Tensor, labels: Tensor, copies: Copies, share: Tensor) -> tup
         returns: the points, (M, d), and the peers as places in the list of labelled nodes, (M,)
     """
     members = take(x, copies.members)
-    peers = nearest_peers(members, labels[copies.members])[copies.originals]
+    peers = nearest_in_class(members, labels[copies.members])[copies.originals]
     start = take(members, copies.originals)
     points = start + share.unsqueeze(1) * (take(members, peers) - start)
     return points, copies.members[peers]
 
 
-def class_shares(copies: Copies, num_classes: int, stream: torch.Generator | None = None) -> Tensor:
+def random_shares(
+    copies: Copies, num_classes: int, stream: torch.Generator | None = None
+) -> Tensor:
     """One random share for each class and round of copies, for `interpolate`, (M,)."""
     device = copies.labels.device if stream is None else stream.device
     drawn = torch.rand(copies.num_rounds, num_classes, generator=stream, device=device)

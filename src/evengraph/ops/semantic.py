@@ -9,12 +9,12 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from evengraph.ops.propagate import csr, has_kernels, product
-from evengraph.ops.row_chunks import Pieces, cut_evenly
+from evengraph.kernels.row_chunks import RowChunks, chunk_rows_fixed
+from evengraph.ops.sparse import Sparse, csr, has_kernels, product
 
 
 class Clusters(NamedTuple):
-    """Cluster of each node, with what propagation over the clusters needs.
+    """Cluster of each node, prepared for propagation over the clusters.
 
     Shapes:
         assignment: int64, (N,)
@@ -25,7 +25,7 @@ class Clusters(NamedTuple):
     assignment: Tensor
     members: Tensor
     share: Tensor
-    pieces: Pieces | None = None  # members, cut for a card
+    chunks: RowChunks | None = None  # of members, on a GPU
 
 
 def prepare_clusters(assignment: Tensor, num_clusters: int, dtype: torch.dtype) -> Clusters:
@@ -33,17 +33,18 @@ def prepare_clusters(assignment: Tensor, num_clusters: int, dtype: torch.dtype) 
     sizes = torch.bincount(assignment, minlength=num_clusters)
     ones = torch.ones(assignment.numel(), dtype=dtype, device=assignment.device)
     if assignment.is_cpu:
-        # To CSC is a counting sort, linear where torch's sort is not.
+        # Converting to CSC is a counting sort, which is linear; torch's sort is not.
         shape = (assignment.numel(), num_clusters)
         rows = np.arange(assignment.numel() + 1)
-        sorted_ = sp.csr_matrix((ones.numpy(), assignment.numpy(), rows), shape).tocsc()
-        pointers, by_cluster = torch.from_numpy(sorted_.indptr), torch.from_numpy(sorted_.indices)
+        by_cluster = sp.csr_matrix((ones.numpy(), assignment.numpy(), rows), shape).tocsc()
+        pointers, nodes = torch.from_numpy(by_cluster.indptr), torch.from_numpy(by_cluster.indices)
     else:
         pointers = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
-        by_cluster = torch.argsort(assignment, stable=True)
-    members = csr(pointers, by_cluster, ones, (num_clusters, assignment.numel()))
-    pieces = cut_evenly(pointers, assignment.numel()) if has_kernels(assignment.device) else None
-    return Clusters(assignment, members, (1 / (sizes + 1).to(dtype)).unsqueeze(1), pieces)
+        nodes = torch.argsort(assignment, stable=True)
+    members = csr(pointers, nodes, ones, (num_clusters, assignment.numel()))
+    kernels = has_kernels(assignment.device)
+    chunks = chunk_rows_fixed(pointers, assignment.numel()) if kernels else None
+    return Clusters(assignment, members, (1 / (sizes + 1).to(dtype)).unsqueeze(1), chunks)
 
 
 def semantic_propagate(
@@ -51,15 +52,15 @@ def semantic_propagate(
 ) -> Tensor:
     """Propagate over D^-1/2 (A_sem + I) D^-1/2, where A_sem joins the nodes of a cluster.
 
-    A_sem has ones on its diagonal, as a node shares its own cluster, and the identity comes on
-    top. A node in a cluster of n therefore has degree n + 1, and its propagated value is
+    A_sem has ones on its diagonal, as a node shares its own cluster, and the identity is added to
+    that. A node in a cluster of n therefore has degree n + 1, and its propagated value is
     (sum of its cluster + its own) / (n + 1). That takes time and memory linear in N x d, where
     the product with A_sem itself takes N^2 / K x d.
 
     Args:
         x: Values to propagate.
-        clusters: Cluster id of each node, or the same prepared by `prepare_clusters`.
-        nodes: Give the propagated values of these nodes alone; each at most once.
+        clusters: Cluster id of each node, or the result of `prepare_clusters`.
+        nodes: Return the values of these nodes only; no repeats.
 
     Shapes:
         x: (N, d), or (R, N, d) with clusters of all R * N nodes
@@ -79,63 +80,98 @@ def semantic_propagate(
         clusters = prepare_clusters(clusters, num_clusters, x.dtype)
     if not x.numel():
         return x.clone()
+    result: Tensor
     if nodes is None:
-        propagated: Tensor = _Propagate.apply(x, clusters)  # type: ignore[no-untyped-call]
+        result = _Propagate.apply(x, clusters)  # type: ignore[no-untyped-call]
     else:
-        propagated = _PropagateTo.apply(x, clusters, nodes)  # type: ignore[no-untyped-call]
-    return propagated
+        result = _PropagateTo.apply(x, clusters, nodes)  # type: ignore[no-untyped-call]
+    return result
 
 
 class _Propagate(torch.autograd.Function):
-    """The matrix is symmetric: the gradient is propagated just as the values are."""
+    """The matrix is symmetric: gradients propagate like values."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, clusters: Clusters) -> Tensor:
         ctx.clusters = clusters
-        return propagated(x, clusters)
+        return propagate_clusters(x, clusters)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        return propagated(gradients[0], ctx.clusters), None
+        return propagate_clusters(gradients[0], ctx.clusters), None
 
 
-def propagated(x: Tensor, clusters: Clusters, output: Tensor | None = None) -> Tensor:
-    """What `semantic_propagate` gives, without gradients.
+def propagate_clusters(x: Tensor, clusters: Clusters, output: Tensor | None = None) -> Tensor:
+    """`semantic_propagate` of all nodes, without gradients.
 
     Shapes:
         x, output, returns: (N, d)
     """
-    assignment, members, share, pieces = clusters
+    assignment, members, share, chunks = clusters
     kernels = has_kernels(x.device)
     if not kernels or x.stride(1) != 1:
         x = x.contiguous()
-    sums = product(members, x, pieces)  # (K, d)
+    sums = product(members, x, chunks)  # (K, d)
     if kernels:
-        from evengraph.kernels.cluster_gather import spread
+        from evengraph.kernels.cluster_gather import gather_cluster_sums
 
         if output is None:
             output = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-        return spread(x, sums, assignment, share, output)
+        return gather_cluster_sums(x, sums, assignment, share, output)
     means = sums.mul_(share)
     result = means.index_select(0, assignment).addcmul_(x, share.index_select(0, assignment))
     return result if output is None else output.copy_(result)
 
 
 class _PropagateTo(torch.autograd.Function):
-    """Some rows of the same matrix; backwards, the same columns."""
+    """Selected rows of the same matrix; in the backward pass, the same columns."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, clusters: Clusters, nodes: Tensor) -> Tensor:
         ctx.clusters, ctx.nodes = clusters, nodes
-        assignment, members, share, pieces = clusters
-        own = assignment.index_select(0, nodes)
-        sums = product(members, x, pieces).index_select(0, own)
-        return sums.add_(x.index_select(0, nodes)).mul_(share.index_select(0, own))
+        assignment, members, share, chunks = clusters
+        cluster = assignment.index_select(0, nodes)
+        sums = product(members, x, chunks).index_select(0, cluster)
+        return sums.add_(x.index_select(0, nodes)).mul_(share.index_select(0, cluster))
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         assignment, _, share, _ = ctx.clusters
-        own = assignment.index_select(0, ctx.nodes)
-        scaled = gradients[0] * share.index_select(0, own)  # (M, d)
-        sums = scaled.new_zeros(share.shape[0], scaled.shape[1]).index_add_(0, own, scaled)
+        cluster = assignment.index_select(0, ctx.nodes)
+        scaled = gradients[0] * share.index_select(0, cluster)  # (M, d)
+        sums = scaled.new_zeros(share.shape[0], scaled.shape[1]).index_add_(0, cluster, scaled)
         return sums.index_select(0, assignment).index_add_(0, ctx.nodes, scaled), None, None
+
+
+def propagate_halves(x: Tensor, clusters: Clusters, structural: Sparse) -> Tensor:
+    """Propagate the left half of the columns over clusters, the right half over a sparse matrix.
+
+    On a GPU, a few large steps are faster than many small ones.
+
+    Shapes:
+        x, returns: (..., N, 2 d)
+        structural: (N, N)
+    """
+    result: Tensor = _PropagateHalves.apply(x, clusters, structural)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _PropagateHalves(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, clusters: Clusters, structural: Sparse) -> Tensor:
+        ctx.parts = clusters, structural
+        return _halves(x, clusters, structural.matrix, structural.chunks)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        clusters, structural = ctx.parts
+        transposed = structural.transpose, structural.transposed_chunks
+        return _halves(gradients[0].contiguous(), clusters, *transposed), None, None
+
+
+def _halves(x: Tensor, clusters: Clusters, matrix: Tensor, chunks: RowChunks | None) -> Tensor:
+    output = torch.empty_like(x)
+    (left, right), (to_left, to_right) = x.chunk(2, dim=-1), output.chunk(2, dim=-1)
+    propagate_clusters(left.flatten(0, -2), clusters, to_left.flatten(0, -2))
+    product(matrix, right, chunks, to_right)
+    return output

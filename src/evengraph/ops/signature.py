@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from evengraph.ops.propagate import Sparse, undirected_adjacency
+from evengraph.ops.propagate import undirected_adjacency
+from evengraph.ops.sparse import Sparse
 
 TURNS = (0.7548776662466927, 0.5698402909980532)  # of a circle, from one place to the next
 CLOSE = 1e-5  # features that went through a table, or another machine, differ in their last digits
@@ -47,7 +48,7 @@ def node_signatures(x: Tensor, edge_index: Tensor) -> Tensor:
     return torch.cat([own, around, scale.sqrt()], dim=1)
 
 
-def unchanged(signatures: Tensor, before: Tensor) -> Tensor:
+def matching_signatures(signatures: Tensor, before: Tensor) -> Tensor:
     """Which nodes stand where they stood before, with the signature that they had.
 
     Shapes:

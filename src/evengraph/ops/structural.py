@@ -9,7 +9,8 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from evengraph.ops.propagate import adjacency, from_scipy
+from evengraph.ops.propagate import adjacency
+from evengraph.ops.sparse import from_scipy
 
 BYTES_PER_ENTRY = 8  # a 32-bit column index and a 32-bit weight
 BLOCK_ENTRIES = 20_000_000  # what one block of rows may reach before duplicates are merged

@@ -1,7 +1,7 @@
-"""Products between some of the nodes, others in each replica, whose number is known beforehand.
+"""Products restricted to subsets of the nodes, a different subset per replica, in fixed shapes.
 
-A loss on a few examples needs the last layers at these and their neighbours alone. Which nodes
-those are changes from epoch to epoch; a recorded epoch needs shapes that do not.
+A loss on a few examples needs the last layers at these nodes and their neighbours only. The nodes
+change from epoch to epoch; a recorded epoch needs shapes that do not.
 """
 
 from __future__ import annotations
@@ -12,157 +12,160 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from evengraph.ops.propagate import Sparse, has_kernels, product
-from evengraph.ops.row_chunks import Pieces
-from evengraph.ops.semantic import Clusters, propagated
+from evengraph.kernels.row_chunks import RowChunks
+from evengraph.ops.semantic import Clusters, propagate_clusters
+from evengraph.ops.sparse import Sparse, has_kernels, product
 
 
 class Subset(NamedTuple):
-    """Some of the N nodes of each replica, in ascending order.
+    """At most M of the N nodes of each replica, in ascending order.
 
     Shapes:
-        nodes: int64, (R, M), -1 where there are fewer
-        places: int32, (R, N), of each node in the list, -1 if it is not there
+        nodes: int64, (R, M), padded with -1
+        positions: int32, (R, N), the index of each node in the list, -1 if it is not in it
     """
 
     nodes: Tensor
-    places: Tensor
+    positions: Tensor
 
     @property
-    def filled(self) -> Tensor:
-        """The nodes, with some node of its own where there are fewer, for use as an index."""
+    def padded(self) -> Tensor:
+        """The nodes, padded with node 0, for use as an index."""
         return self.nodes.clamp(min=0)
 
 
-def subset(chosen: Tensor, limit: int) -> Subset:
-    """List the chosen nodes of each replica, of which there are no more than the limit.
+def make_subset(mask: Tensor, limit: int) -> Subset:
+    """List the nodes of each replica's mask; there are at most `limit`.
 
     Shapes:
-        chosen: bool, (R, N)
+        mask: bool, (R, N)
     """
-    order = chosen.cumsum(1) - 1
-    places = torch.where(chosen, order, -1)
-    spare = torch.where(chosen, order, limit)  # all others into a column that is cut off
-    nodes = torch.full((chosen.shape[0], limit + 1), -1, device=chosen.device)
-    every = torch.arange(chosen.shape[1], device=chosen.device).expand_as(chosen)
-    nodes = nodes.scatter(1, spare, every)[:, :limit]
-    return Subset(nodes.contiguous(), places.int())
+    order = mask.cumsum(1) - 1
+    positions = torch.where(mask, order, -1)
+    columns = torch.where(mask, order, limit)  # all others into a column that is cut off
+    nodes = torch.full((mask.shape[0], limit + 1), -1, device=mask.device)
+    ids = torch.arange(mask.shape[1], device=mask.device).expand_as(mask)
+    nodes = nodes.scatter(1, columns, ids)[:, :limit]
+    return Subset(nodes.contiguous(), positions.int())
 
 
-def neighbours(chosen: Tensor, matrix: Sparse) -> Tensor:
-    """Nodes that the rows of chosen ones meet, in a matrix without negative entries.
+def neighbour_mask(mask: Tensor, matrix: Sparse) -> Tensor:
+    """Columns with an entry in a masked row of a matrix without negative entries.
 
     Shapes:
-        chosen, returns: bool, (R, N)
+        mask, returns: bool, (R, N)
         matrix: (N, N)
     """
-    met = matrix.transposed_product(chosen.t().to(matrix.matrix.dtype).contiguous())
-    return (met > 0).t().contiguous()
+    sums = matrix.transposed_product(mask.t().to(matrix.matrix.dtype).contiguous())
+    return (sums > 0).t().contiguous()
 
 
 @dataclass(frozen=True, eq=False)
-class Between:
-    """Rows `to` and columns `of` a matrix, of each replica, for use as `between @ x`.
+class SubsetMatrix:
+    """Selected rows, and optionally columns, of a matrix per replica, for use as `matrix @ x`.
 
     Shapes:
         matrix: (N, N)
-        x: (R, N, d), or (R, M, d) for the nodes `of`
+        x: (R, N, d), or (R, M, d) with columns
     """
 
     matrix: Sparse
-    to: Subset
-    of: Subset | None = None
+    rows: Subset
+    columns: Subset | None = None
 
     def __matmul__(self, x: Tensor) -> Tensor:
-        result: Tensor = _Between.apply(x, self.matrix, self.to, self.of)  # type: ignore[no-untyped-call]
+        parts = self.matrix, self.rows, self.columns
+        result: Tensor = _SubsetProduct.apply(x, *parts)  # type: ignore[no-untyped-call]
         return result
 
 
-class _Between(torch.autograd.Function):
-    """Backwards, rows and columns change places."""
+class _SubsetProduct(torch.autograd.Function):
+    """The backward pass swaps rows and columns."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, matrix: Sparse, to: Subset, of: Subset | None) -> Tensor:
-        ctx.parts = matrix, to, of
-        return _between(matrix.matrix, matrix.pieces, x, to, of)
+    def forward(
+        ctx: Any, x: Tensor, matrix: Sparse, rows: Subset, columns: Subset | None
+    ) -> Tensor:
+        ctx.parts = matrix, rows, columns
+        return _subset_product(matrix.matrix, matrix.chunks, x, rows, columns)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
-        matrix, to, of = ctx.parts
-        transposed = matrix.transpose, matrix.transposed_pieces
-        return _between(*transposed, gradients[0], of, to), None, None, None
+        matrix, rows, columns = ctx.parts
+        transposed = matrix.transpose, matrix.transposed_chunks
+        return _subset_product(*transposed, gradients[0], columns, rows), None, None, None
 
 
-def _between(
-    matrix: Tensor, pieces: Pieces | None, x: Tensor, to: Subset | None, of: Subset | None
+def _subset_product(
+    matrix: Tensor, chunks: RowChunks | None, x: Tensor, rows: Subset | None, columns: Subset | None
 ) -> Tensor:
-    places = None if of is None else of.places
+    positions = None if columns is None else columns.positions
     if has_kernels(x.device):
-        from evengraph.ops.spmm import deterministic_product, rows_of_product
+        from evengraph.kernels.spmm import deterministic_product, product_rows
 
-        if to is not None:
-            return rows_of_product(matrix, x, to.nodes, places)
-        assert pieces is not None
-        return deterministic_product(matrix, x, pieces, places=places)
-    whole = product(matrix, _everywhere(x, of), pieces)
-    return whole if to is None else _at(whole, to)
+        if rows is not None:
+            return product_rows(matrix, x, rows.nodes, positions)
+        assert chunks is not None
+        return deterministic_product(matrix, x, chunks, positions=positions)
+    result = product(matrix, _scatter(x, columns), chunks)
+    return result if rows is None else _gather(result, rows)
 
 
-def semantic_rows(x: Tensor, clusters: Clusters, to: Subset) -> Tensor:
-    """What `semantic_propagate` gives some nodes of each replica; where there are fewer, anything.
+def semantic_propagate_subset(x: Tensor, clusters: Clusters, rows: Subset) -> Tensor:
+    """`semantic_propagate` for a subset of each replica's nodes; padding rows are arbitrary.
 
     Shapes:
         x: (R, N, d), with clusters of all R * N nodes
         returns: (R, M, d)
     """
-    result: Tensor = _SemanticRows.apply(x, clusters, to)  # type: ignore[no-untyped-call]
+    result: Tensor = _SemanticSubset.apply(x, clusters, rows)  # type: ignore[no-untyped-call]
     return result
 
 
-class _SemanticRows(torch.autograd.Function):
+class _SemanticSubset(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, clusters: Clusters, to: Subset) -> Tensor:
-        ctx.parts = clusters, to
-        assignment, members, share, pieces = clusters
-        sums = product(members, x.flatten(0, 1), pieces)
-        own = assignment.view(x.shape[:2]).gather(1, to.filled)  # (R, M), the cluster of each
-        return (sums[own] + _at(x, to)) * share[own]
+    def forward(ctx: Any, x: Tensor, clusters: Clusters, rows: Subset) -> Tensor:
+        ctx.parts = clusters, rows
+        assignment, members, share, chunks = clusters
+        sums = product(members, x.flatten(0, 1), chunks)
+        cluster = assignment.view(x.shape[:2]).gather(1, rows.padded)  # (R, M)
+        return (sums[cluster] + _gather(x, rows)) * share[cluster]
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        clusters, to = ctx.parts
+        clusters, rows = ctx.parts
         gradient = gradients[0]
         if has_kernels(gradient.device):
-            return _spread_back(gradient.contiguous(), clusters, to), None, None
-        whole = _everywhere(gradient, to)
-        return propagated(whole.flatten(0, 1), clusters).view_as(whole), None, None
+            return _semantic_backward(gradient.contiguous(), clusters, rows), None, None
+        full = _scatter(gradient, rows)
+        return propagate_clusters(full.flatten(0, 1), clusters).view_as(full), None, None
 
 
-def _spread_back(gradient: Tensor, clusters: Clusters, to: Subset) -> Tensor:
-    """The gradient of all nodes from that of some, without filling it up with zeros."""
-    from evengraph.kernels.cluster_gather import spread
-    from evengraph.ops.spmm import deterministic_product
+def _semantic_backward(gradient: Tensor, clusters: Clusters, rows: Subset) -> Tensor:
+    """The gradient of all nodes from that of a subset, without padding it with zeros."""
+    from evengraph.kernels.cluster_gather import gather_cluster_sums
+    from evengraph.kernels.spmm import deterministic_product
 
     replicas, count, width = gradient.shape
     first = torch.arange(replicas, device=gradient.device, dtype=torch.int32).unsqueeze(1) * count
-    places = torch.where(to.places < 0, -1, to.places + first).flatten()  # among all replicas
+    positions = torch.where(rows.positions < 0, -1, rows.positions + first).flatten()
     flat = gradient.flatten(0, 1)
-    assert clusters.pieces is not None
-    sums = deterministic_product(clusters.members, flat, clusters.pieces, places=places)
-    output = flat.new_empty(places.numel(), width)
-    spread(flat, sums, clusters.assignment, clusters.share, output, places)
+    assert clusters.chunks is not None
+    sums = deterministic_product(clusters.members, flat, clusters.chunks, positions=positions)
+    output = flat.new_empty(positions.numel(), width)
+    gather_cluster_sums(flat, sums, clusters.assignment, clusters.share, output, positions)
     return output.view(replicas, -1, width)
 
 
-def _at(x: Tensor, some: Subset) -> Tensor:
-    """The rows of some nodes; zeros where there are fewer."""
-    index = some.filled.unsqueeze(2).expand(-1, -1, x.shape[2])
-    return x.gather(1, index) * (some.nodes >= 0).unsqueeze(2)
+def _gather(x: Tensor, subset: Subset) -> Tensor:
+    """The rows of a subset, padded with zeros."""
+    index = subset.padded.unsqueeze(2).expand(-1, -1, x.shape[2])
+    return x.gather(1, index) * (subset.nodes >= 0).unsqueeze(2)
 
 
-def _everywhere(x: Tensor, some: Subset | None) -> Tensor:
-    """The rows of some nodes, with zeros for all others."""
-    if some is None:
+def _scatter(x: Tensor, subset: Subset | None) -> Tensor:
+    """Rows of all nodes from those of a subset, zero for all others."""
+    if subset is None:
         return x
-    index = some.places.clamp(min=0).long().unsqueeze(2).expand(-1, -1, x.shape[2])
-    return x.gather(1, index) * (some.places >= 0).unsqueeze(2)
+    index = subset.positions.clamp(min=0).long().unsqueeze(2).expand(-1, -1, x.shape[2])
+    return x.gather(1, index) * (subset.positions >= 0).unsqueeze(2)

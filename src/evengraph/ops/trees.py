@@ -36,7 +36,7 @@ class Trees(NamedTuple):
         return Trees(**parts | {"roots": self.roots[:count]})
 
 
-def coarsened(x: Tensor, most: int) -> Tensor:
+def coarsen(x: Tensor, most: int) -> Tensor:
     """Columns with few distinct values: where there are more, each value becomes one nearby.
 
     Those kept are spread evenly over the rows in ascending order, and a value goes to the nearest.
@@ -62,7 +62,7 @@ def coarsened(x: Tensor, most: int) -> Tensor:
     return coarse
 
 
-def from_tables(tables: list[Any], device: torch.device) -> Trees:
+def trees_from_sklearn(tables: list[Any], device: torch.device) -> Trees:
     """Trees from the structured arrays of nodes that scikit-learn's histogram trees hold."""
     sizes = np.array([table.shape[0] for table in tables], dtype=np.int64)
     roots = sizes.cumsum() - sizes

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from evengraph.ops.attach import Attached
+from evengraph.ops.attach import AttachedGraph
 from evengraph.ops.kmeans import cluster_means
-from evengraph.ops.propagate import Normalisation, Sparse, closed, scatter_sum
+from evengraph.ops.propagate import Normalisation, with_self_loops
+from evengraph.ops.sparse import Sparse, scatter_sum
 
 Variant = Literal["BAT0", "BAT1"]
 
@@ -48,7 +49,7 @@ class VirtualNodes:
     how: Normalisation = "row"
 
     @torch.no_grad()
-    def link(self, logits: Tensor) -> tuple[Attached, Tensor]:
+    def link(self, logits: Tensor) -> tuple[AttachedGraph, Tensor]:
         """Draw links by predictions: the larger graph, and the features of its virtual nodes.
 
         Nodes and virtual nodes hear one another. A virtual node has the mean features of all
@@ -63,10 +64,10 @@ class VirtualNodes:
         instead = probabilities
         if self.variant == "BAT1":
             instead = self._neighbours @ one_hot(predicted, num_classes).to(probabilities)
-        chances = link_chances(probabilities, predicted, instead, self.class_counts)
+        chances = link_probabilities(probabilities, predicted, instead, self.class_counts)
         ends, virtual = (torch.rand_like(chances) < chances).nonzero(as_tuple=True)
         means = cluster_means(self.x, predicted, num_classes)
-        graph = Attached(
+        graph = AttachedGraph(
             self._joined,
             self._degrees,
             ends,
@@ -84,7 +85,7 @@ class VirtualNodes:
 
     @cached_property
     def _joined(self) -> Sparse:
-        return closed(self.adjacency, self.nodes.device)
+        return with_self_loops(self.adjacency, self.nodes.device)
 
     @cached_property
     def _degrees(self) -> Tensor:
@@ -93,7 +94,7 @@ class VirtualNodes:
         return (self._joined @ ones).squeeze(1)
 
 
-def link_chances(
+def link_probabilities(
     probabilities: Tensor, predicted: Tensor, instead: Tensor, class_counts: Tensor
 ) -> Tensor:
     """How likely each node is linked to the virtual node of each class.

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from evengraph.core.task import HIDDEN_LABEL, Task
 from evengraph.methods import Method
 from evengraph.nn.tracing import Contributions
-from evengraph.ops.signature import feature_signatures, unchanged
+from evengraph.ops.signature import feature_signatures, matching_signatures
 from evengraph.pipeline.ego_graph import Surroundings, picture_of
 
 
@@ -225,7 +225,7 @@ def _labels(model: Method, graph: Data, task: Task | None, labels: Tensor | None
     nodes, classes, signatures = model.labelled_
     here = nodes < num_nodes
     nodes, classes, signatures = nodes[here], classes[here], signatures[here]
-    same = unchanged(feature_signatures(graph.x[nodes]), signatures)
+    same = matching_signatures(feature_signatures(graph.x[nodes]), signatures)
     if not same.any():
         raise ValueError("No node that the model learnt from is in this graph: give labels.")
     found[nodes[same]] = classes[same]

@@ -16,7 +16,7 @@ from types import FrameType
 import torch
 from torch import Tensor, nn
 
-from evengraph.ops.propagate import has_kernels
+from evengraph.ops.sparse import has_kernels
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from oracles import task_with
 
 from evengraph.methods import BalancedSoftmax, GraphENS, ReNode
 from evengraph.methods.bases.margin import WARMUP
-from evengraph.ops import normalised, soft_labels, topology_margins, undirected_adjacency
+from evengraph.ops import propagation_matrix, soft_labels, topology_margins, undirected_adjacency
 from evengraph.training.loop import RECORD_AFTER
 from small_graphs import small_task
 
@@ -53,7 +53,7 @@ def test_margins_are_those_of_the_formula():
             assert not found.any()
     classes = soft_labels(logits, nodes, graph.y[nodes], task.class_counts, 0.8)
     matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
-    around = (normalised(matrix, graph.x.device, how="row") @ classes)[nodes]
+    around = (propagation_matrix(matrix, graph.x.device, how="row") @ classes)[nodes]
     expected = topology_margins(around, graph.y[nodes], 1.5, 0.5)
     torch.testing.assert_close(found, expected)
     assert found.shape == (nodes.numel(), 3)

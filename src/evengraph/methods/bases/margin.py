@@ -11,7 +11,7 @@ from torch import Tensor
 
 from evengraph.core.task import Task
 from evengraph.methods.bases.method import Method, at_least, one_of
-from evengraph.ops import normalised, soft_labels, topology_margins, undirected_adjacency
+from evengraph.ops import propagation_matrix, soft_labels, topology_margins, undirected_adjacency
 
 WARMUP = 5
 """Epochs before predictions are good enough to take margins from."""
@@ -59,7 +59,7 @@ class MarginMethod(Method):
         if self.margin == "none":
             return lambda logits: nothing
         matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
-        around = normalised(matrix, graph.x.device, how="row").rows(nodes)
+        around = propagation_matrix(matrix, graph.x.device, how="row").rows(nodes)
         epochs = 0
 
         def margins(logits: Tensor) -> Tensor:

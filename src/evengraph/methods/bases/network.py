@@ -24,7 +24,7 @@ from evengraph.nn import (
     PlainNetwork,
     Reconstruction,
 )
-from evengraph.ops import Sparse, features, normalised, undirected_adjacency
+from evengraph.ops import Sparse, propagation_matrix, sparsify, undirected_adjacency
 from evengraph.ops.attach import Propagation
 from evengraph.ops.propagate import Normalisation
 
@@ -70,11 +70,11 @@ class NetworkMethod(Method):
         return logits
 
     def _inputs(self, graph: Data) -> Inputs:
-        return Inputs(features(graph.x.float()), self._propagation(graph))
+        return Inputs(sparsify(graph.x.float()), self._propagation(graph))
 
     def _propagation(self, graph: Data) -> Sparse:
         matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
-        return normalised(matrix, graph.x.device, how=self._how)
+        return propagation_matrix(matrix, graph.x.device, how=self._how)
 
     @property
     def _how(self) -> Normalisation:

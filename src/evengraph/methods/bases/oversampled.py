@@ -17,14 +17,14 @@ from evengraph.methods.bases.method import same_graph, whole
 from evengraph.methods.bases.network import FreeMethod, Inputs
 from evengraph.ops import (
     Copies,
-    Repeated,
-    closed,
-    copies_of_rare,
-    features,
+    GraphWithCopies,
+    matching_signatures,
     node_signatures,
+    plan_copies,
     rare_classes,
-    unchanged,
+    sparsify,
     undirected_adjacency,
+    with_self_loops,
 )
 
 
@@ -57,7 +57,7 @@ class EnlargedGraph(FreeMethod):
         graph, nodes = task.graph, task.train_nodes
         labels = graph.y[nodes]
         rare = rare_classes(task.class_counts, self.minority)
-        copies = copies_of_rare(labels, rare, self.copies)
+        copies = plan_copies(labels, rare, self.copies)
         x = graph.x.float()
         new = self._new_features(x[nodes], labels, copies)
         self.new_, self.seeds_ = new, nodes[copies.positions]
@@ -92,11 +92,11 @@ class EnlargedGraph(FreeMethod):
         if graph.num_nodes != self.signatures_.shape[0]:
             return False
         found = node_signatures(graph.x.detach(), graph.edge_index)
-        return bool(unchanged(found, self.signatures_).all())
+        return bool(matching_signatures(found, self.signatures_).all())
 
     def _enlarged_inputs(self, graph: Data) -> Inputs:
         x = torch.cat([graph.x.float(), self.new_])
-        return Inputs(features(x), self._enlarge(graph, self.seeds_))
+        return Inputs(sparsify(x), self._enlarge(graph, self.seeds_))
 
     def _kept(self) -> dict[str, Tensor]:
         kept = super()._kept()
@@ -118,13 +118,13 @@ class EnlargedGraph(FreeMethod):
     def _new_features(self, x: Tensor, labels: Tensor, copies: Copies) -> Tensor:
         """Features of the copies, from those of the labelled nodes."""
 
-    def _enlarge(self, graph: Data, seeds: Tensor) -> Repeated:
+    def _enlarge(self, graph: Data, seeds: Tensor) -> GraphWithCopies:
         """The propagation matrix with the rows and columns of the seeds once more.
 
         The normalised matrix is enlarged as it is, so that rows that gain an entry sum to more
         than one; where `sound`, the graph is enlarged first and then normalised.
         """
         if not self.sound:
-            return Repeated(self._propagation(graph), seeds)
+            return GraphWithCopies(self._propagation(graph), seeds)
         matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
-        return Repeated.normalised(closed(matrix, graph.x.device), seeds, self._how)
+        return GraphWithCopies.normalised(with_self_loops(matrix, graph.x.device), seeds, self._how)

@@ -15,7 +15,7 @@ from evengraph.core.task import Task
 from evengraph.methods.bases.method import Fit, Method
 from evengraph.methods.bases.network import FreeMethod, Inputs
 from evengraph.nn import GraphNetwork
-from evengraph.ops.propagate import scatter_sum
+from evengraph.ops.sparse import scatter_sum
 from evengraph.training import History
 from evengraph.training.batch.tasks import TaskReplicas, TaskRun
 

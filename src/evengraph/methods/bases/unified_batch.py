@@ -10,17 +10,18 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from evengraph.kernels.kmeans_batch import flatten_clusters, kmeans_replicas
 from evengraph.nn import Connectivity, UnifiedNetwork
 from evengraph.ops import (
     Clusters,
     Sparse,
+    batched_kmeans,
+    flatten_clusters,
     inverse_class_weights,
     kmeans,
     prepare_clusters,
 )
 from evengraph.ops.pseudo import balanced_pseudo_mask
-from evengraph.ops.subset_products import Subset, neighbours, subset
+from evengraph.ops.subset_products import Subset, make_subset, neighbour_mask
 from evengraph.training import History
 from evengraph.training.batch.replicas import LOOK_EVERY
 from evengraph.training.batch.tasks import TaskReplicas, TaskRun
@@ -106,9 +107,9 @@ class UnifiedReplicas(TaskReplicas[UnifiedRun]):
     def epoch(self) -> tuple[Tensor, Tensor]:
         """As in `UniGNN`: a pass for pseudo-labels and score, a pass with dropout for the loss."""
         net: UnifiedNetwork = self.net  # type: ignore[assignment]
-        first = net.first(self.inputs, self.stored)  # no dropout before it: both passes share it
+        first = net.first_layer(self.inputs, self.stored)
         with torch.no_grad():
-            clean = net.rest(first, self.inputs, self.stored)
+            clean = net.logits(first, self.inputs, self.stored)
             chosen, guessed = self._choose(clean.softmax(-1))
             share = self.pseudo_weight / chosen.sum(1, keepdim=True).clamp(min=1)
             weight = torch.where(chosen, share, self.weight)
@@ -116,21 +117,21 @@ class UnifiedReplicas(TaskReplicas[UnifiedRun]):
             score = self.score(clean)
             if self.few:
                 nodes, near = self._examples(chosen)
-                index = nodes.filled
+                index = nodes.padded
                 weight = torch.where(nodes.nodes < 0, 0.0, weight.gather(1, index))
                 targets = targets.gather(1, index)
         if self.few:
-            logits = net.rest_of(first, self.inputs, self.stored, nodes, near)
+            logits = net.subset_logits(first, self.inputs, self.stored, nodes, near)
         else:
-            logits = net.rest(first, self.inputs, self.stored, dropout=True)
+            logits = net.logits(first, self.inputs, self.stored, dropout=True)
         losses = cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
         return (weight * losses.view_as(weight)).sum(1), score  # Eq. 8, 13, 14
 
     def _examples(self, chosen: Tensor) -> tuple[Subset, Subset]:
         """The nodes that the loss is of, and those with their neighbours."""
         examples = chosen | ~self.unlabelled
-        near = neighbours(examples, self.inputs.adjacency)
-        return subset(examples, self.limits[0]), subset(near, self.limits[1])
+        near = neighbour_mask(examples, self.inputs.adjacency)
+        return make_subset(examples, self.limits[0]), make_subset(near, self.limits[1])
 
     def _choose(self, probabilities: Tensor) -> tuple[Tensor, Tensor]:
         if self.pseudo_labels == "balanced":
@@ -157,8 +158,8 @@ class UnifiedReplicas(TaskReplicas[UnifiedRun]):
         old.members.crow_indices().copy_(new.members.crow_indices())
         old.members.col_indices().copy_(new.members.col_indices())
         old.share.copy_(new.share)
-        if old.pieces is not None and new.pieces is not None:
-            for kept, found in zip(old.pieces[:-1], new.pieces[:-1], strict=True):
+        if old.chunks is not None and new.chunks is not None:
+            for kept, found in zip(old.chunks[:-1], new.chunks[:-1], strict=True):
                 kept.copy_(found)
 
     def until_pause(self, epochs: Mapping[int, int]) -> int:
@@ -184,20 +185,20 @@ class UnifiedReplicas(TaskReplicas[UnifiedRun]):
         if fresh:
             self._renew(0)
         net: UnifiedNetwork = self.net  # type: ignore[assignment]
-        joint = net._activate(net.first(self.inputs, self.stored), False)
+        joint = net.activate(net.first_layer(self.inputs, self.stored), False)
         for layer in range(1, self.layers):
             buffer = net.get_buffer(f"clusters_{layer}")
             for slots, start in ((fresh, False), (due, True)):
                 if slots:
                     runs = [self._run(slot) for slot in slots]
-                    buffer[slots] = kmeans_replicas(
+                    buffer[slots] = batched_kmeans(
                         joint[slots],
                         [run.net.num_clusters for run in runs],
                         seeds=[run.cluster_seeds[layer] for run in runs],
                         start=buffer[slots] if start else None,
                     )
             self._renew(layer)
-            joint = net._activate(net._layer(layer, joint, self.inputs, self.stored), False)
+            joint = net.activate(net.layer(layer, joint, self.inputs, self.stored), False)
 
     def moved(self, slots: Sequence[int]) -> None:
         """The clusters move along with the runs."""
@@ -207,5 +208,5 @@ class UnifiedReplicas(TaskReplicas[UnifiedRun]):
 
     def finish(self, slot: int, run: UnifiedRun, history: History) -> None:
         """The clusters that belong to the best weights are the run's."""
-        run.net.finish()
+        run.net.clear_cache()
         super().finish(slot, run, history)

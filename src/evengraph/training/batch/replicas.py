@@ -18,12 +18,11 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
-from evengraph.nn.layers import Noise
-from evengraph.ops.propagate import has_kernels
+from evengraph.ops.adam import adam_step, bias_corrections, keep_where
+from evengraph.ops.dropout import Noise
+from evengraph.ops.sparse import has_kernels
 from evengraph.training.loop import History, decays, uninterrupted
 
-DECAY = 0.9, 0.999  # of Adam's two means
-SMALL = 1e-8
 LOOK_EVERY = 50  # epochs at most, between two looks at the card
 FEWEST = 4  # slots that are worth a recording of their own
 
@@ -326,54 +325,10 @@ class Replicas(ABC, Generic[R]):
             self.row += 1
             count = len(self.weights)
             for kept, live in zip(self.kept[count:], self.live[count:], strict=True):
-                kept.copy_(torch.where(_along(best, live), live, kept))
-            self._keep_and_step(gradients, best)
-
-    def _keep_and_step(self, gradients: Sequence[Tensor], best: Tensor) -> None:
-        """Keep the weights of runs at their best; then Adam, with a count of steps for each run."""
-        step = _keep_and_step
-        if has_kernels(best.device):
-            from evengraph.ops.adam import keep_and_step as step
-        counts = self.epochs.double()
-        rate = (self.learning_rate / (1 - DECAY[0] ** counts)).float()
-        root = (1 - DECAY[1] ** counts).sqrt().float()
-        kept = self.kept[: len(self.weights)]
-        all_tensors = zip(self.weights, gradients, self.mean, self.square, kept, strict=True)
-        for tensors, decay in zip(all_tensors, self.decays, strict=True):
-            step(
-                *tensors,
-                best,
-                rate,
-                root,
-                weight_decay=decay,
-                decay=DECAY,
-                small=SMALL,
+                keep_where(best, live, kept)
+            rates = bias_corrections(self.epochs, self.learning_rate)
+            all_tensors = zip(
+                self.weights, gradients, self.mean, self.square, self.kept[:count], strict=True
             )
-
-
-def _keep_and_step(
-    weight: Tensor,
-    gradient: Tensor,
-    mean: Tensor,
-    square: Tensor,
-    kept: Tensor,
-    best: Tensor,
-    rate: Tensor,
-    root: Tensor,
-    *,
-    weight_decay: float,
-    decay: tuple[float, float],
-    small: float,
-) -> None:
-    """What `evengraph.ops.adam` does in one pass, in torch's operations."""
-    kept.copy_(torch.where(_along(best, weight), weight, kept))
-    pull = gradient + weight_decay * weight
-    mean.lerp_(pull, 1 - decay[0])
-    square.lerp_(pull.square(), 1 - decay[1])
-    spread = (square.sqrt() / _along(root, weight)).add_(small)
-    weight.sub_(_along(rate, weight) * mean / spread)
-
-
-def _along(values: Tensor, like: Tensor) -> Tensor:
-    """One value for each replica, to go with all its entries."""
-    return values.view(-1, *[1] * (like.dim() - 1))
+            for tensors, decay in zip(all_tensors, self.decays, strict=True):
+                adam_step(*tensors, best, *rates, weight_decay=decay)

@@ -1,11 +1,12 @@
-"""The network of the comparison against its formula, with dense matrices."""
+"""Both networks against their formulas, with dense matrices; which weights decay."""
 
 import pytest
 import torch
 
 from evengraph.core.rng import seeded
-from evengraph.nn import GraphNetwork
-from evengraph.ops import Attached, Sparse
+from evengraph.nn import LAST_CONVS, PYG_CONVS, GraphConv, GraphNetwork, PlainNetwork
+from evengraph.ops import AttachedGraph, Sparse
+from evengraph.training.loop import decays
 from small_graphs import dense_adjacency, dense_row, normal, random_edges
 
 MATRIX = dense_row(dense_adjacency(random_edges(9, 20), 9))
@@ -76,9 +77,62 @@ def test_new_nodes_that_are_not_heard_change_no_known_one():
     new = normal(2, 5, seed=9)
     ones = torch.ones(9, dtype=torch.float64)
     links = torch.tensor([3, 4]), torch.tensor([0, 1]), ones[:2]
-    attached = Attached(PROPAGATION, ones, *links, 2, both_ways=False)
+    attached = AttachedGraph(PROPAGATION, ones, *links, 2, both_ways=False)
     value = net.classify(torch.cat([first, new]), attached)
     torch.testing.assert_close(value[:9], net(x, PROPAGATION))
     embeddings = first.relu()[[3, 4]]  # the only neighbours of the new ones
-    expected = net.classifier.of_propagated(embeddings, dropout=False)
+    expected = net.classifier.classify_propagated(embeddings, dropout=False)
     torch.testing.assert_close(value[9:], expected)
+
+
+def plain_network(layer=GraphConv, dropout=0.5):
+    torch.manual_seed(0)
+    return PlainNetwork(layer, layer, 4, 5, 3, dropout).double()
+
+
+def test_plain_forward_equals_the_formula():
+    net, x = plain_network(), normal(9, 4)
+    hidden = (MATRIX @ x @ net.encoder.weight + net.encoder.bias).relu()
+    expected = MATRIX @ hidden @ net.last.weight + net.last.bias
+    torch.testing.assert_close(net(x, PROPAGATION), expected)
+    assert torch.equal(net.classify(net.encoder(x, PROPAGATION), PROPAGATION), net(x, PROPAGATION))
+
+
+def test_dropout_acts_between_the_layers():
+    net, first = plain_network(), normal(9, 5)
+    with seeded(1):
+        dropped = net.classify(first, PROPAGATION, dropout=True)
+    with seeded(1):
+        doubled = net.classify(2 * first, PROPAGATION, dropout=True)
+    assert not torch.allclose(dropped, net.classify(first, PROPAGATION))
+    torch.testing.assert_close(doubled - net.last.bias, 2 * (dropped - net.last.bias))
+
+
+@pytest.mark.parametrize("backbone", PYG_CONVS)
+def test_the_last_layer_does_not_decay(backbone):
+    net = plain_network(PYG_CONVS[backbone])
+    found = dict(zip((name for name, _ in net.named_parameters()), decays(net, 0.1), strict=True))
+    assert {name.split(".")[0]: decay for name, decay in found.items()} == {
+        "encoder": 0.1,
+        "last": 0.0,
+    }
+
+
+@pytest.mark.parametrize(("backbone", "bound"), [("gcn", (6 / 68) ** 0.5), ("sage", 1 / 8)])
+def test_layers_start_as_pygs(backbone, bound):
+    layer = LAST_CONVS[backbone](64, 4)
+    largest = layer.weight.abs().max().item()
+    assert 0.9 * bound < largest <= bound
+
+
+def test_logits_share_one_head():
+    assert LAST_CONVS["gat"](16, 8).heads == 1
+    assert PYG_CONVS["gat"](16, 8).heads == 8
+
+
+def test_a_convolution_starts_as_pygs():
+    conv = PYG_CONVS["gcn"](1000, 60)
+    bound = (6 / 1060) ** 0.5
+    assert (conv.bias == 0).all()
+    assert conv.weight.abs().max() <= bound
+    assert conv.weight.abs().max() > 0.99 * bound

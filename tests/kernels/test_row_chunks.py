@@ -1,4 +1,4 @@
-"""The pieces that rows are cut into: every entry in one of them, and each of them in its place."""
+"""The chunks that rows are cut into: every entry in one of them, and each of them in its place."""
 
 from itertools import chain
 
@@ -7,16 +7,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evengraph.ops import row_chunks as pieces
-from evengraph.ops.row_chunks import cut, cut_evenly
+from evengraph.kernels import row_chunks
+from evengraph.kernels.row_chunks import chunk_rows, chunk_rows_fixed
 
 LONGEST = 4
 
 
 @pytest.fixture(scope="module", autouse=True)
-def short_pieces():
+def short_chunks():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pieces, "LONGEST", LONGEST)
+        patch.setattr(row_chunks, "CHUNK_ENTRIES", LONGEST)
         yield
 
 
@@ -28,7 +28,7 @@ def pointers_of(lengths, dtype=torch.int32):
 
 
 def evenly(lengths):
-    return cut_evenly(pointers_of(lengths), sum(lengths))
+    return chunk_rows_fixed(pointers_of(lengths), sum(lengths))
 
 
 def entries_by_goal(found):
@@ -68,13 +68,13 @@ def check(found, lengths):
 
 @given(row_lengths)
 def test_every_entry_is_in_one_piece(lengths):
-    check(cut(pointers_of(lengths)), lengths)
+    check(chunk_rows(pointers_of(lengths)), lengths)
     check(evenly(lengths), lengths)
 
 
 @given(row_lengths)
 def test_only_long_rows_are_cut(lengths):
-    found = cut(pointers_of(lengths))
+    found = chunk_rows(pointers_of(lengths))
     long = [row for row, length in enumerate(lengths) if length > LONGEST]
     assert found.rows.tolist() == long
     parts = [-(-lengths[row] // LONGEST) for row in long]
@@ -85,7 +85,7 @@ def test_only_long_rows_are_cut(lengths):
 
 @given(row_lengths)
 def test_the_longest_come_first(lengths):
-    found = cut(pointers_of(lengths))
+    found = chunk_rows(pointers_of(lengths))
     sizes = (found.stops - found.starts).tolist()
     assert sizes == sorted(sizes, reverse=True)
 
@@ -106,7 +106,7 @@ def test_evenly_depends_on_the_size_alone(lengths, data):
 
 
 @given(row_lengths)
-def test_evenly_leaves_spare_pieces_empty(lengths):
+def test_evenly_leaves_spare_chunks_empty(lengths):
     found = evenly(lengths)
     used = int(found.firsts[-1])
     assert not found.starts[used:].any()
@@ -116,14 +116,14 @@ def test_evenly_leaves_spare_pieces_empty(lengths):
 @given(row_lengths)
 def test_pointers_of_either_width(lengths):
     wide = pointers_of(lengths, torch.int64)
-    for narrow, other in zip(cut(pointers_of(lengths)), cut(wide), strict=True):
+    for narrow, other in zip(chunk_rows(pointers_of(lengths)), chunk_rows(wide), strict=True):
         assert torch.equal(torch.as_tensor(narrow), torch.as_tensor(other))
-    for narrow, other in zip(evenly(lengths), cut_evenly(wide, sum(lengths)), strict=True):
+    for narrow, other in zip(evenly(lengths), chunk_rows_fixed(wide, sum(lengths)), strict=True):
         assert torch.equal(torch.as_tensor(narrow), torch.as_tensor(other))
 
 
 def test_by_hand():
-    found = cut(pointers_of([2, 9, 0, 4]))
+    found = chunk_rows(pointers_of([2, 9, 0, 4]))
     assert found.starts.tolist() == [2, 6, 11, 0, 10, 11]
     assert found.stops.tolist() == [6, 10, 15, 2, 11, 11]
     assert found.targets.tolist() == [-1, -2, 3, 0, -3, 2]
@@ -134,14 +134,14 @@ def test_by_hand():
 
 @pytest.mark.parametrize("lengths", [[], [0], [0, 0, 0]])
 def test_nothing_to_cut(lengths):
-    for found in (cut(pointers_of(lengths)), evenly(lengths)):
+    for found in (chunk_rows(pointers_of(lengths)), evenly(lengths)):
         check(found, lengths)
         assert found.starts.numel() == len(lengths)
         assert not found.stops.any()
 
 
-def test_the_real_length_of_a_piece(monkeypatch):
-    monkeypatch.setattr(pieces, "LONGEST", 128)
-    found = cut(pointers_of([128, 129, 300]))
+def test_the_real_length_of_a_chunk(monkeypatch):
+    monkeypatch.setattr(row_chunks, "CHUNK_ENTRIES", 128)
+    found = chunk_rows(pointers_of([128, 129, 300]))
     assert found.rows.tolist() == [1, 2]
     assert sorted((found.stops - found.starts).tolist()) == [1, 44, 128, 128, 128, 128]

@@ -1,9 +1,8 @@
-"""A sparse product on CUDA that gives the same bits every time.
+"""A deterministic sparse product on CUDA.
 
-Torch hands CSR products to cuSPARSE with an algorithm that adds in an order of its own, so two
-runs with one seed drift apart. This kernel adds the entries of a row in their order, piece by
-piece, and is the faster one with several products at once. Triton comes with torch's CUDA builds
-and is imported only there.
+Torch passes CSR products to cuSPARSE, which adds in no fixed order, so that two runs with one seed
+drift apart. This kernel adds the entries of a row in order, chunk by chunk, and is faster with
+several products at once.
 """
 
 from __future__ import annotations
@@ -13,20 +12,20 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from evengraph.ops.row_chunks import Pieces
+from evengraph.kernels.row_chunks import RowChunks
 
 WIDEST = 128  # columns of a block
-SHORT_ROWS = 32  # entries; with fewer, more products share the reading of them
+SHORT_ROWS = 32  # entries per row; below, four products share the reading of entries
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _pieces_kernel(  # type: ignore[no-untyped-def]
+def _chunks_kernel(  # type: ignore[no-untyped-def]
     starts,
     stops,
     targets,
     columns,
     values,
-    places,
+    positions,
     x,
     output,
     scratch,
@@ -43,24 +42,24 @@ def _pieces_kernel(  # type: ignore[no-untyped-def]
     together: tl.constexpr,
     even: tl.constexpr,
     far: tl.constexpr,
-    some: tl.constexpr,
+    has_positions: tl.constexpr,
 ):
-    piece = tl.program_id(0)
-    place = tl.arange(0, together * block)
-    replica = (tl.program_id(1) * together + place // block).to(tl.int64)
-    offset = tl.program_id(2) * block + place % block
+    chunk = tl.program_id(0)
+    lane = tl.arange(0, together * block)
+    replica = (tl.program_id(1) * together + lane // block).to(tl.int64)
+    offset = tl.program_id(2) * block + lane % block
     inside = (replica < replicas) & (offset < width)
     source = x + replica * x_replica + offset
-    start, stop = tl.load(starts + piece), tl.load(stops + piece)
+    start, stop = tl.load(starts + chunk), tl.load(stops + chunk)
     total = tl.zeros((together * block,), dtype=output.dtype.element_ty)
     for first in range(start, stop, entries):
         entry = first + tl.arange(0, entries)
         valid = entry < stop
         column = tl.load(columns + entry, mask=valid, other=0)
         value = tl.load(values + entry, mask=valid, other=0)
-        if some:  # one replica at a time
-            first_place = places + tl.program_id(1).to(tl.int64) * nodes
-            column = tl.load(first_place + column, mask=valid, other=-1)
+        if has_positions:  # one replica at a time
+            first_position = positions + tl.program_id(1).to(tl.int64) * nodes
+            column = tl.load(first_position + column, mask=valid, other=-1)
             valid = column >= 0
         if far:
             column = column.to(tl.int64)
@@ -70,7 +69,7 @@ def _pieces_kernel(  # type: ignore[no-untyped-def]
         else:
             part = tl.load(where, mask=valid[:, None] & inside[None, :], other=0)
         total += tl.sum(value[:, None] * part, axis=0)
-    target = tl.load(targets + piece).to(tl.int64)
+    target = tl.load(targets + chunk).to(tl.int64)
     if target >= 0:
         goal = output + replica * output_replica + target * output_row + offset
         tl.store(goal, total, mask=inside)
@@ -109,7 +108,7 @@ def _rows_kernel(  # type: ignore[no-untyped-def]
     columns,
     values,
     rows,
-    places,
+    positions,
     x,
     output,
     nodes,
@@ -119,16 +118,16 @@ def _rows_kernel(  # type: ignore[no-untyped-def]
     count,
     entries: tl.constexpr,
     block: tl.constexpr,
-    some: tl.constexpr,
+    has_positions: tl.constexpr,
 ):
     number = tl.program_id(0)
     replica = tl.program_id(1).to(tl.int64)
     offset = tl.program_id(2) * block + tl.arange(0, block)
     inside = offset < width
     row = tl.load(rows + replica * count + number)
-    wanted = row >= 0
-    start = tl.load(pointers + row, mask=wanted, other=0)
-    stop = tl.load(pointers + row + 1, mask=wanted, other=0)
+    valid_row = row >= 0
+    start = tl.load(pointers + row, mask=valid_row, other=0)
+    stop = tl.load(pointers + row + 1, mask=valid_row, other=0)
     source = x + replica * x_replica + offset
     total = tl.zeros((block,), dtype=output.dtype.element_ty)
     for first in range(start, stop, entries):
@@ -136,8 +135,8 @@ def _rows_kernel(  # type: ignore[no-untyped-def]
         valid = entry < stop
         column = tl.load(columns + entry, mask=valid, other=0)
         value = tl.load(values + entry, mask=valid, other=0)
-        if some:
-            column = tl.load(places + replica * nodes + column, mask=valid, other=-1)
+        if has_positions:
+            column = tl.load(positions + replica * nodes + column, mask=valid, other=-1)
             valid = column >= 0
         where = source[None, :] + (column.to(tl.int64) * x_row)[:, None]
         part = tl.load(where, mask=valid[:, None] & inside[None, :], other=0)
@@ -145,21 +144,21 @@ def _rows_kernel(  # type: ignore[no-untyped-def]
     tl.store(output + (replica * count + number) * width + offset, total, mask=inside)
 
 
-def rows_of_product(matrix: Tensor, x: Tensor, rows: Tensor, places: Tensor | None) -> Tensor:
-    """Some rows of the product, others for each replica, on CUDA.
+def product_rows(matrix: Tensor, x: Tensor, rows: Tensor, positions: Tensor | None) -> Tensor:
+    """Selected rows of the product, different ones per replica.
 
     Args:
         matrix: The sparse matrix.
-        x: What to multiply.
-        rows: Which rows; -1 gives zeros.
-        places: Where each row of the dense factor stands in x, -1 for a row of zeros; without
-            it, x is the whole factor.
+        x: The dense factor, or selected rows of it.
+        rows: Rows to compute; -1 gives zeros.
+        positions: The index in x of each row of the dense factor, -1 for a row of zeros; None if
+            x is the complete factor.
 
     Shapes:
         matrix: sparse CSR, (L, N)
-        x: (R, N, d), or (R, M, d) with places
+        x: (R, N, d), or (R, M, d) with positions
         rows: int64, (R, E)
-        places: int32, (R, N)
+        positions: int32, (R, N)
         returns: (R, E, d)
     """
     x = x if x.stride(-1) == 1 else x.contiguous()
@@ -169,21 +168,11 @@ def rows_of_product(matrix: Tensor, x: Tensor, rows: Tensor, places: Tensor | No
         block = min(WIDEST, triton.next_power_of_2(width))
         with torch.cuda.device_of(x):
             _rows_kernel[(count, replicas, triton.cdiv(width, block))](
-                matrix.crow_indices(),
-                matrix.col_indices(),
-                matrix.values(),
-                rows,
-                places,
-                x,
-                output,
-                matrix.shape[1],
-                width,
-                x.stride(1),
-                x.stride(0),
-                count,
+                *(matrix.crow_indices(), matrix.col_indices(), matrix.values(), rows, positions),
+                *(x, output, matrix.shape[1], width, x.stride(1), x.stride(0), count),
                 entries=16,
                 block=block,
-                some=places is not None,
+                has_positions=positions is not None,
                 num_warps=1,
             )
     return output
@@ -192,24 +181,24 @@ def rows_of_product(matrix: Tensor, x: Tensor, rows: Tensor, places: Tensor | No
 def deterministic_product(
     matrix: Tensor,
     x: Tensor,
-    pieces: Pieces,
+    chunks: RowChunks,
     output: Tensor | None = None,
-    places: Tensor | None = None,
+    positions: Tensor | None = None,
 ) -> Tensor:
-    """Sparse CSR times dense, on CUDA; a leading axis of x stands for several products.
+    """Sparse CSR times dense; a leading axis of x stands for several products.
 
     Args:
         matrix: The sparse matrix.
-        x: What to multiply.
-        pieces: The rows of the matrix, cut.
-        output: Where to write; the columns of a wider matrix, say.
-        places: Where each row of the dense factor stands in x, -1 for a row of zeros.
+        x: The dense factor, or selected rows of it.
+        chunks: The chunked rows of the matrix.
+        output: Where to write, such as columns of a wider matrix.
+        positions: The index in x of each row of the dense factor, -1 for a row of zeros.
 
     Shapes:
         matrix: sparse CSR, (M, N)
-        x: (N, d) or (R, N, d); with places, fewer rows
+        x: (N, d) or (R, N, d); with positions, fewer rows
         output, returns: (M, d) or (R, M, d)
-        places: int32, (N,) or (R, N)
+        positions: int32, (N,) or (R, N)
     """
     if x.stride(-1) != 1:
         x = x.contiguous()
@@ -220,57 +209,38 @@ def deterministic_product(
         return output
     replicas = x.shape[0] if x.dim() == 3 else 1
     short = matrix.col_indices().numel() < SHORT_ROWS * rows
-    together = min(triton.next_power_of_2(replicas), 4 if short else 2) if places is None else 1
+    together = min(triton.next_power_of_2(replicas), 4 if short else 2) if positions is None else 1
     block = min(WIDEST, triton.next_power_of_2(width))
     blocks = triton.cdiv(width, block)
     x_replica = x.stride(0) if x.dim() == 3 else 0
     output_replica = output.stride(0) if x.dim() == 3 else 0
-    scratch = torch.empty(replicas * pieces.scratch * width, dtype=x.dtype, device=x.device)
+    scratch = torch.empty(replicas * chunks.scratch * width, dtype=x.dtype, device=x.device)
     with torch.cuda.device_of(x):
-        _pieces_kernel[(pieces.starts.numel(), triton.cdiv(replicas, together), blocks)](
-            pieces.starts,
-            pieces.stops,
-            pieces.targets,
-            matrix.col_indices(),
-            matrix.values(),
-            places,
-            x,
-            output,
-            scratch,
-            replicas,
-            matrix.shape[1],
-            width,
-            x.stride(-2),
-            x_replica,
-            output.stride(-2),
-            output_replica,
-            pieces.scratch * width,
+        _chunks_kernel[(chunks.starts.numel(), triton.cdiv(replicas, together), blocks)](
+            *(chunks.starts, chunks.stops, chunks.targets),
+            *(matrix.col_indices(), matrix.values(), positions, x, output, scratch),
+            *(replicas, matrix.shape[1], width, x.stride(-2), x_replica),
+            *(output.stride(-2), output_replica, chunks.scratch * width),
             entries=16 if together == 1 else 8,
             block=block,
             together=together,
             even=replicas % together == 0 and width % block == 0,
             far=x.shape[-2] * x.stride(-2) >= 2**31,
-            some=places is not None,
+            has_positions=positions is not None,
             num_warps=1 if together * block <= 256 else 2,
         )
-        if pieces.scratch:
-            _join(pieces, scratch, output, block)
+        if chunks.scratch:
+            _join(chunks, scratch, output, block)
     return output
 
 
-def _join(pieces: Pieces, scratch: Tensor, output: Tensor, block: int) -> None:
-    """Add up the parts of rows that were cut."""
+def _join(chunks: RowChunks, scratch: Tensor, output: Tensor, block: int) -> None:
+    """Add up the partial sums of long rows."""
     width, several = output.shape[-1], output.dim() == 3
     replicas = output.shape[0] if several else 1
-    _join_kernel[(pieces.rows.numel(), replicas, triton.cdiv(width, block))](
-        pieces.rows,
-        pieces.firsts,
-        scratch,
-        output,
-        width,
-        output.stride(-2),
-        output.stride(0) if several else 0,
-        pieces.scratch * width,
+    _join_kernel[(chunks.rows.numel(), replicas, triton.cdiv(width, block))](
+        *(chunks.rows, chunks.firsts, scratch, output, width, output.stride(-2)),
+        *(output.stride(0) if several else 0, chunks.scratch * width),
         block=block,
         num_warps=1,
     )

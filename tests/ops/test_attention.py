@@ -7,16 +7,23 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evengraph.ops import Attached, Links, Repeated, Sparse, attend, links_of
+from evengraph.ops import (
+    AttachedGraph,
+    EdgeList,
+    GraphWithCopies,
+    Sparse,
+    attend,
+    list_edges,
+)
 from small_graphs import dense_adjacency, dense_row, edge_lists, normal, random_edges
 
 
-def dense(links):
+def dense(edges):
     """How often each node hears each other, by weight."""
-    matrix = torch.zeros(links.num_nodes, links.num_nodes, dtype=torch.float64)
-    weights = torch.ones(links.heard.shape) if links.weights is None else links.weights
-    for hearer, heard, weight in zip(links.hearers, links.heard, weights, strict=True):
-        matrix[hearer, heard] += weight
+    matrix = torch.zeros(edges.num_nodes, edges.num_nodes, dtype=torch.float64)
+    weights = torch.ones(edges.sources.shape) if edges.weights is None else edges.weights
+    for target, source, weight in zip(edges.targets, edges.sources, weights, strict=True):
+        matrix[target, source] += weight
     return matrix
 
 
@@ -29,7 +36,7 @@ def closed_graph(edge_index, num_nodes):
 def test_links_of_a_matrix_are_its_entries(drawn):
     matrix = closed_graph(*drawn)
     row = Sparse.from_dense(dense_row(matrix - torch.eye(drawn[1], dtype=torch.float64)))
-    assert torch.equal(dense(links_of(row)), matrix)
+    assert torch.equal(dense(list_edges(row)), matrix)
 
 
 @pytest.mark.parametrize("both_ways", [False, True])
@@ -38,7 +45,7 @@ def test_links_of_attached_nodes(both_ways, loop):
     matrix = closed_graph(random_edges(6, 9), 6)
     nodes, new = torch.tensor([0, 4, 4]), torch.tensor([0, 0, 1])
     weights = torch.tensor([1.0, 0.0, 0.5])
-    attached = Attached(
+    attached = AttachedGraph(
         Sparse.from_dense(matrix), matrix.sum(1), nodes, new, weights, 3, both_ways, loop
     )
     expected = torch.zeros(9, 9, dtype=torch.float64)
@@ -48,20 +55,22 @@ def test_links_of_attached_nodes(both_ways, loop):
         expected[0, 6], expected[4, 7] = 1, 0.5
     for place in range(6, 9):
         expected[place, place] = loop
-    assert torch.equal(dense(links_of(attached)), expected)
+    assert torch.equal(dense(list_edges(attached)), expected)
 
 
 def test_links_of_nodes_attached_to_attached_ones():
     matrix = closed_graph(random_edges(6, 9), 6)
     node, new, weight = torch.tensor([4]), torch.tensor([0]), torch.tensor([0.5])
-    inner = Attached(Sparse.from_dense(matrix), matrix.sum(1), node, new, weight, 1, loop=1.0)
+    inner = AttachedGraph(Sparse.from_dense(matrix), matrix.sum(1), node, new, weight, 1, loop=1.0)
     ends, ones = torch.tensor([6, 2]), torch.ones(2)
-    outer = Attached(inner, torch.ones(7), ends, torch.tensor([0, 0]), ones, 1, both_ways=False)
+    outer = AttachedGraph(
+        inner, torch.ones(7), ends, torch.tensor([0, 0]), ones, 1, both_ways=False
+    )
     expected = torch.zeros(8, 8, dtype=torch.float64)
-    expected[:7, :7] = dense(links_of(inner))
+    expected[:7, :7] = dense(list_edges(inner))
     expected[7, 6] = expected[7, 2] = 1
     assert expected[4, 6] == expected[6, 4] == 0.5
-    assert torch.equal(dense(links_of(outer)), expected)
+    assert torch.equal(dense(list_edges(outer)), expected)
 
 
 @given(edge_lists(), st.data())
@@ -69,26 +78,29 @@ def test_links_of_repeated_nodes(drawn, data):
     matrix = closed_graph(*drawn)
     seeds = data.draw(st.lists(st.integers(0, drawn[1] - 1), max_size=5))
     originals = [*range(drawn[1]), *seeds]
-    repeated = Repeated(Sparse.from_dense(matrix), torch.tensor(seeds, dtype=torch.long))
-    assert torch.equal(dense(links_of(repeated)), matrix[originals][:, originals])
+    repeated = GraphWithCopies(Sparse.from_dense(matrix), torch.tensor(seeds, dtype=torch.long))
+    assert torch.equal(dense(list_edges(repeated)), matrix[originals][:, originals])
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_attention_is_a_softmax_over_those_heard(weighted):
-    hearers, heard = random_edges(5, 12, seed=3)
-    hearers = hearers % 4  # node 4 hears nobody
+def test_attention_is_a_softmax_over_sources(weighted):
+    targets, sources = random_edges(5, 12, seed=3)
+    targets = targets % 4  # node 4 has no sources
     weights = torch.rand(12, generator=torch.Generator().manual_seed(1)) if weighted else None
-    links = Links(hearers, heard, weights, 5)
+    edges = EdgeList(targets, sources, weights, 5)
     scores, values = 3 * normal(12, 2, seed=1), normal(5, 2, 3, seed=2)
-    found = attend(links, scores, values)
+    found = attend(edges, scores, values)
     for node in range(5):
-        mine = (hearers == node).nonzero().flatten().tolist()
+        mine = (targets == node).nonzero().flatten().tolist()
         for head in range(2):
             parts = [math.exp(scores[k, head]) for k in mine]
             if weights is not None:
                 parts = [p * float(weights[k]) for p, k in zip(parts, mine, strict=True)]
             expected = sum(
-                (p / sum(parts) * values[heard[k], head] for p, k in zip(parts, mine, strict=True)),
+                (
+                    p / sum(parts) * values[sources[k], head]
+                    for p, k in zip(parts, mine, strict=True)
+                ),
                 start=torch.zeros(3, dtype=torch.float64),
             )
             torch.testing.assert_close(found[node, head], expected)
@@ -96,13 +108,13 @@ def test_attention_is_a_softmax_over_those_heard(weighted):
 
 
 def test_attention_has_gradients():
-    hearers, heard = random_edges(5, 12, seed=3)
-    links = Links(hearers, heard, torch.rand(12, dtype=torch.float64), 5)
+    targets, sources = random_edges(5, 12, seed=3)
+    edges = EdgeList(targets, sources, torch.rand(12, dtype=torch.float64), 5)
     scores = normal(12, 2, seed=1).requires_grad_()
     values = normal(5, 2, 3, seed=2).requires_grad_()
-    torch.autograd.gradcheck(lambda s, v: attend(links, s, v), (scores, values))
+    torch.autograd.gradcheck(lambda s, v: attend(edges, s, v), (scores, values))
 
 
-def test_what_lists_no_links_is_refused():
-    with pytest.raises(TypeError, match="int does not list its links"):
-        links_of(3)
+def test_a_value_without_edges_is_refused():
+    with pytest.raises(TypeError, match="int cannot list its edges"):
+        list_edges(3)

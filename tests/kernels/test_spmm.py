@@ -1,4 +1,4 @@
-"""The card's sparse products against dense ones."""
+"""The GPU's sparse products against dense ones."""
 
 import pytest
 import torch
@@ -8,26 +8,25 @@ from hypothesis import strategies as st
 pytest.importorskip("triton")
 
 from evengraph.core.rng import generator
-from evengraph.ops import row_chunks as pieces
-from evengraph.ops import spmm
-from evengraph.ops.propagate import csr
-from evengraph.ops.row_chunks import cut, cut_evenly
-from evengraph.ops.spmm import deterministic_product, rows_of_product
+from evengraph.kernels import row_chunks, spmm
+from evengraph.kernels.row_chunks import chunk_rows, chunk_rows_fixed
+from evengraph.kernels.spmm import deterministic_product, product_rows
+from evengraph.ops.sparse import csr
 from kernel_inputs import DEVICE, assert_same, is_untouched, on_device, poisoned, surrounded
 from small_graphs import normal
 
 LENGTHS = [45, 0, 3, 19, 1]  # more than one step of a kernel, and more than one piece
 COLUMNS = 48
 KINDS = {
-    "cut": lambda matrix: cut(matrix.crow_indices()),
-    "evenly": lambda matrix: cut_evenly(matrix.crow_indices(), matrix.values().numel()),
+    "cut": lambda matrix: chunk_rows(matrix.crow_indices()),
+    "evenly": lambda matrix: chunk_rows_fixed(matrix.crow_indices(), matrix.values().numel()),
 }
 kinds = pytest.mark.parametrize("kind", KINDS)
 
 
 @pytest.fixture(autouse=True)
-def short_pieces(monkeypatch):
-    monkeypatch.setattr(pieces, "LONGEST", 20)
+def short_chunks(monkeypatch):
+    monkeypatch.setattr(row_chunks, "CHUNK_ENTRIES", 20)
 
 
 def matrix_of(lengths=LENGTHS, num_columns=COLUMNS, dtype=torch.float32):
@@ -90,7 +89,7 @@ def test_a_last_axis_that_is_not_contiguous(shape):
     assert torch.equal(x, before)
     if x.dim() == 3:
         rows = torch.tensor([[0, 3]] * 3, device=DEVICE)
-        assert_same(rows_of_product(matrix, x, rows, None), (dense @ x.cpu())[:, [0, 3]])
+        assert_same(product_rows(matrix, x, rows, None), (dense @ x.cpu())[:, [0, 3]])
 
 
 def test_one_factor_for_all_replicas():
@@ -112,20 +111,20 @@ def test_replicas_that_do_and_do_not_fill_their_groups(monkeypatch, replicas, sh
     assert is_untouched(whole)
 
 
-def places_of(num_chosen, replicas):
+def random_positions(num_chosen, replicas):
     """Some columns, others in each replica and in no order; where each stands."""
     stream = generator(1)
     orders = [torch.randperm(COLUMNS, generator=stream)[:num_chosen] for _ in range(replicas)]
-    places = torch.full((replicas, COLUMNS), -1, dtype=torch.int32)
+    positions = torch.full((replicas, COLUMNS), -1, dtype=torch.int32)
     for replica, order in enumerate(orders):
-        places[replica, order] = torch.arange(num_chosen, dtype=torch.int32)
-    return places
+        positions[replica, order] = torch.arange(num_chosen, dtype=torch.int32)
+    return positions
 
 
-def everywhere(x, places):
-    """The dense factor that x and its places stand for."""
-    rows = [one[where.clamp(min=0)] for one, where in zip(x, places.long(), strict=True)]
-    return torch.stack(rows) * (places >= 0).unsqueeze(2)
+def everywhere(x, positions):
+    """The dense factor that x and its positions stand for."""
+    rows = [one[where.clamp(min=0)] for one, where in zip(x, positions.long(), strict=True)]
+    return torch.stack(rows) * (positions >= 0).unsqueeze(2)
 
 
 @kinds
@@ -133,22 +132,22 @@ def everywhere(x, places):
 @pytest.mark.usefixtures("poisoned_memory")
 def test_fewer_rows_in_their_places(width, kind):
     matrix, dense = matrix_of()
-    x, places = normal(3, 30, width).float(), places_of(30, 3)
+    x, positions = normal(3, 30, width).float(), random_positions(30, 3)
     found = deterministic_product(
-        matrix, surrounded(x.to(DEVICE))[0], KINDS[kind](matrix), places=places.to(DEVICE)
+        matrix, surrounded(x.to(DEVICE))[0], KINDS[kind](matrix), positions=positions.to(DEVICE)
     )
-    assert_same(found, dense @ everywhere(x, places))
+    assert_same(found, dense @ everywhere(x, positions))
 
 
 @kinds
 @pytest.mark.usefixtures("poisoned_memory")
 def test_fewer_rows_of_one_product(kind):
     matrix, dense = matrix_of()
-    x, places = normal(30, 5).float(), places_of(30, 1)
+    x, positions = normal(30, 5).float(), random_positions(30, 1)
     found = deterministic_product(
-        matrix, surrounded(x.to(DEVICE))[0], KINDS[kind](matrix), places=places[0].to(DEVICE)
+        matrix, surrounded(x.to(DEVICE))[0], KINDS[kind](matrix), positions=positions[0].to(DEVICE)
     )
-    assert_same(found, dense @ everywhere(x.unsqueeze(0), places)[0])
+    assert_same(found, dense @ everywhere(x.unsqueeze(0), positions)[0])
 
 
 ROWS = torch.tensor([[3, -1, 0, 4], [0, 0, 1, -1], [-1, -1, -1, -1]])
@@ -166,7 +165,7 @@ def some_rows(whole, rows):
 def test_some_rows(width, dtype):
     matrix, dense = matrix_of(dtype=dtype)
     x, sound = factors(3, COLUMNS, width, dtype=dtype)
-    found = rows_of_product(matrix, surrounded(x)[0], ROWS.to(DEVICE), None)
+    found = product_rows(matrix, surrounded(x)[0], ROWS.to(DEVICE), None)
     assert found.dtype == dtype
     assert_same(found, some_rows(dense @ sound, ROWS))
 
@@ -175,9 +174,9 @@ def test_some_rows(width, dtype):
 @pytest.mark.usefixtures("poisoned_memory")
 def test_some_rows_from_fewer(width):
     matrix, dense = matrix_of()
-    x, places = normal(3, 30, width).float(), places_of(30, 3)
-    found = rows_of_product(matrix, surrounded(x.to(DEVICE))[0], ROWS.to(DEVICE), places.to(DEVICE))
-    assert_same(found, some_rows(dense @ everywhere(x, places), ROWS))
+    x, positions = normal(3, 30, width).float(), random_positions(30, 3)
+    found = product_rows(matrix, surrounded(x.to(DEVICE))[0], ROWS.to(DEVICE), positions.to(DEVICE))
+    assert_same(found, some_rows(dense @ everywhere(x, positions), ROWS))
 
 
 @settings(max_examples=12)
@@ -187,10 +186,10 @@ def test_some_rows_from_fewer(width):
     st.integers(1, 3),
     st.data(),
 )
-def test_any_rows_in_pieces_of_any_length(lengths, kind, longest, data):
+def test_any_rows_in_chunks_of_any_length(lengths, kind, longest, data):
     matrix, dense = matrix_of(lengths, num_columns=9)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pieces, "LONGEST", longest)
+        patch.setattr(row_chunks, "CHUNK_ENTRIES", longest)
         parts = KINDS[kind](matrix)
     replicas = data.draw(st.integers(1, 3))
     x, sound = factors(replicas, 9, 3)
@@ -201,8 +200,8 @@ def test_any_rows_in_pieces_of_any_length(lengths, kind, longest, data):
 
 
 @kinds
-def test_pieces_of_their_real_length(monkeypatch, kind):
-    monkeypatch.setattr(pieces, "LONGEST", 128)
+def test_chunks_of_their_real_length(monkeypatch, kind):
+    monkeypatch.setattr(row_chunks, "CHUNK_ENTRIES", 128)
     matrix, dense = matrix_of([300, 2], num_columns=320)
     x, sound = factors(320, 3)
     assert_same(deterministic_product(matrix, x, KINDS[kind](matrix)), dense @ sound)
@@ -226,7 +225,7 @@ def test_no_columns_and_no_rows_wanted():
     found = deterministic_product(matrix, on_device(COLUMNS, 0), KINDS["cut"](matrix))
     assert found.shape == (len(LENGTHS), 0)
     none = torch.zeros(2, 0, dtype=torch.long, device=DEVICE)
-    assert rows_of_product(matrix, on_device(2, COLUMNS, 3), none, None).shape == (2, 0, 3)
+    assert product_rows(matrix, on_device(2, COLUMNS, 3), none, None).shape == (2, 0, 3)
 
 
 def test_rows_that_are_far_apart():
