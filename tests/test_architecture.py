@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import evengraph
+import house
 
 TESTS = Path(__file__).parent
 SOURCE = Path(evengraph.__file__).parent
@@ -210,3 +211,42 @@ def test_every_module_has_its_tests(path):
 def test_exceptions_name_real_modules():
     for place in TESTED_ELSEWHERE:
         assert (SOURCE / place).exists(), place
+
+
+# Words that name a method and mean something else: a convolution, a loss, a file of experiments.
+OTHER_MEANINGS = {
+    "experiment/spec.py": {"unreal"},
+    "nn/backbones.py": {"gcn"},
+    "nn/networks.py": {"gcn"},
+    "ops/named_losses.py": {"renode", "reweight"},
+    "experiment/tsne.py": {"UniGNN"},
+}
+
+
+def test_no_module_outside_methods_names_a_method():
+    for module, names in house.namers(SOURCE).items():
+        assert set(names) <= OTHER_MEANINGS.get(module, set()), f"{module} names {names}"
+
+
+@pytest.mark.parametrize("name", house.method_table(SOURCE))
+def test_a_method_stands_on_few_classes(name):
+    chain = house.chains(SOURCE)[name]
+    assert len(chain) <= 4, f"between Method and {name}: {chain}"
+
+
+def test_no_method_has_too_many_parameters():
+    name, count = house.largest_signature(SOURCE)
+    assert count <= 17, f"{name} has {count}"
+
+
+def test_private_names_stay_in_their_module():
+    assert len(house.private_uses(SOURCE)) <= 8
+
+
+def test_what_a_new_one_touches():
+    """A module of its own at most, and the table that lists it."""
+    assert house.to_touch(SOURCE, house.EXAMPLES["method"]) == [
+        "methods/__init__.py",
+        "methods/graphens.py",
+    ]
+    assert house.to_touch(SOURCE, house.EXAMPLES["data set"]) == ["datasets/registry.py"]
