@@ -57,6 +57,6 @@ def test_fraud(nowhere, capsys):
 def test_own_csv(capsys):
     run("own_csv", "--epochs", "60")
     printed = capsys.readouterr().out
-    assert "Edges are taken as undirected." in printed
+    assert "Edges are treated as undirected." in printed
     assert "'fraud'" in printed
     assert printed.count("shop-100") == 5

@@ -223,8 +223,8 @@ def test_a_column_that_is_half_numbers_is_told(shop, capsys):
         row["income"] = ("1.0", "2.0", "low")[place % 3]
     write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
     line = (
-        "Column 'income': 40 of 120 values are no numbers (first: 'low' in row 3), so it is taken "
-        "as categories."
+        "Column 'income': 40 of 120 values are not numbers (first: 'low' in row 3), so it is "
+        "treated as categories."
     )
     short = ["--methods", "gcn", "--splits", "1", "--set", "max_epochs=2"]
     for words in (["inspect"], ["run", *FAST], ["compare", *short]):
@@ -316,7 +316,7 @@ def test_a_missing_column_is_seen_beside_a_known_graph_too(model, shop, capsys):
     write(shop / "n.csv", ["account", "country"], ["new-1", "DE"])
     write(shop / "e.csv", ["from", "to"], ["new-1", "a-000"])
     assert call("predict", "model", "n.csv", "e.csv", "--known", "shop") == 2
-    assert "n.csv, column 'amount' is missing" in capsys.readouterr().err
+    assert "n.csv has no column 'amount'" in capsys.readouterr().err
 
 
 def test_a_row_has_its_own_number_beside_a_known_graph_too(model, shop, capsys):

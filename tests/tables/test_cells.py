@@ -10,12 +10,12 @@ from evengraph.core.errors import ArgumentError
 from evengraph.tables import cells as values
 from evengraph.tables.cells import (
     EMPTY_NUMBERS,
-    empty,
-    kind_of,
-    name_of,
-    names_of,
-    numbers,
-    odd_cells,
+    canonical_name,
+    canonical_names,
+    column_kind,
+    find_mismatch,
+    is_empty,
+    to_numbers,
 )
 
 
@@ -36,18 +36,20 @@ from evengraph.tables.cells import (
     ],
 )
 def test_one_name_for_a_value(value, name):
-    assert name_of(value) == name
+    assert canonical_name(value) == name
 
 
 @given(st.lists(st.one_of(st.integers(), st.text(), st.floats(allow_nan=False))))
 def test_names_of_a_column_are_the_names_of_its_cells(cells):
-    assert names_of(pd.Series(cells, dtype=object)).tolist() == [name_of(cell) for cell in cells]
+    assert canonical_names(pd.Series(cells, dtype=object)).tolist() == [
+        canonical_name(cell) for cell in cells
+    ]
 
 
 def test_empty_cells():
     column = pd.Series(["", " ", None, np.nan, "NA", "x", 0, False], dtype=object)
-    assert empty(column).tolist() == [True] * 4 + [False] * 4
-    assert empty(column, EMPTY_NUMBERS).tolist() == [True] * 5 + [False] * 3
+    assert is_empty(column).tolist() == [True] * 4 + [False] * 4
+    assert is_empty(column, EMPTY_NUMBERS).tolist() == [True] * 5 + [False] * 3
 
 
 @pytest.mark.parametrize(
@@ -68,7 +70,7 @@ def test_empty_cells():
     ],
 )
 def test_kinds(cells, kind):
-    assert kind_of(pd.Series(cells, name="c", dtype=object), "t") == kind
+    assert column_kind(pd.Series(cells, name="c", dtype=object), "t") == kind
 
 
 NUMBERS, DATES = ["1", "-2.5", " 3 "], ["2024-05-31", " 2024-05-31T10:00", "1999-01-01 "]
@@ -86,39 +88,39 @@ def test_odd_cells_by_hand(what, good, data):
     if words and 2 * len(words) <= total:
         row, cell = words[0]
         expected = what, len(words), total, f"{cell!r} in row {row + 1}"
-    assert odd_cells(pd.Series(cells, name="c", dtype=object)) == expected
+    assert find_mismatch(pd.Series(cells, name="c", dtype=object)) == expected
 
 
 @pytest.mark.parametrize("cells", [[True, False], [1, 2.5], ["007", "12"], [pd.Timestamp(0)], []])
 def test_no_odd_cells_among_other_kinds(cells):
-    assert odd_cells(pd.Series(cells, dtype=object)) is None
-    assert odd_cells(pd.Series(cells)) is None
+    assert find_mismatch(pd.Series(cells, dtype=object)) is None
+    assert find_mismatch(pd.Series(cells)) is None
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(allow_nan=False, allow_infinity=False))))
 def test_numbers_and_their_text_agree(cells):
     plain = pd.Series(cells, name="c", dtype=float)
     text = pd.Series(["" if c is None else repr(c) for c in cells], name="c", dtype=object)
-    np.testing.assert_array_equal(numbers(plain, "t"), numbers(text, "t"))
+    np.testing.assert_array_equal(to_numbers(plain, "t"), to_numbers(text, "t"))
 
 
 def test_long_cells_are_cut_in_messages():
-    with pytest.raises(ValueError, match=r"row 2 holds 'x{36}\.\.\.; a number") as caught:
-        numbers(pd.Series(["1", "x" * 500], name="c"), "t")
+    with pytest.raises(ValueError, match=r"row 2 holds 'x{36}\.\.\.; expected a number") as caught:
+        to_numbers(pd.Series(["1", "x" * 500], name="c"), "t")
     assert len(str(caught.value)) < 200
 
 
 def test_a_mixed_column_can_be_dropped_unless_it_is_needed():
     cells = pd.Series([*"123456789", "x"], name="spent a month")
     with pytest.raises(ArgumentError, match=r"fix or empty it, or drop the column\.$") as caught:
-        kind_of(cells, "t")
+        column_kind(cells, "t")
     assert (caught.value.argument, caught.value.value) == ("drop", "spent a month")
     with pytest.raises(ValueError, match=r"fix or empty it\.$") as caught:
-        kind_of(cells, "t", needed=True)
+        column_kind(cells, "t", required=True)
     assert not isinstance(caught.value, ArgumentError)
 
 
 def test_without_pandas_one_line_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
     with pytest.raises(ValueError, match=r"pip install 'evengraph\[tables\]'"):
-        values.need_pandas()
+        values.import_pandas()

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from evengraph.tables import FeatureEncoder
-from evengraph.tables.column_encoders import MOST_CATEGORIES, TEXT_BUCKETS
+from evengraph.tables.column_encoders import MAX_CATEGORIES, TEXT_BUCKETS
 
 PATH = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
 PROSE = ["the", "quick", "fox", "jumps", "over", "a", "lazy", "dog", "and", "slow", "hens"]
@@ -131,7 +131,7 @@ def test_text_as_scikit_learn_does_it():
 def test_categories_are_capped():
     values = [f"v{i % 80}" for i in range(800)]
     encoder = fitted(pd.DataFrame({"w": values}))
-    assert len(encoder.names) == MOST_CATEGORIES
+    assert len(encoder.names) == MAX_CATEGORIES
     assert encoder.names[-1] == "w=(rare)"
     assert encoder.transform(pd.DataFrame({"w": values})).sum(dim=1).tolist() == [1] * 800
 
@@ -142,7 +142,7 @@ def test_booleans_and_dates():
     assert found.tolist() == [[1, -1], [-1, 1], [0, -1], [1, 1]]
     later = pd.DataFrame({"b": ["true", "0"], "d": pd.to_datetime(["2024-01-02", None])})
     assert fitted(frame).transform(later).tolist() == [[1, 0], [-1, 0]]
-    with pytest.raises(ValueError, match="column 'b', row 1 holds 'maybe'; true or false"):
+    with pytest.raises(ValueError, match="column 'b', row 1 holds 'maybe'; expected true"):
         fitted(frame).transform(later.assign(b="maybe"))
 
 
@@ -182,25 +182,25 @@ def test_columns_that_cannot_help_are_left_out_and_told():
         }
     )
     encoder = fitted(frame)
-    assert encoder.needs == ("good",)
+    assert encoder.input_columns == ("good",)
     assert encoder.notes == (
-        "Column 'same' was left out: it has the same value everywhere.",
-        "Column 'empty' was left out: it is empty.",
-        "Column 'name' was left out: no value comes twice, as with an id.",
-        "Column 'word' was left out: it has the same value everywhere.",
-        "Column 'true' was left out: it has the same value everywhere.",
-        "Column 'dots' was left out: it holds no words.",
+        "Left out column 'same': it is constant.",
+        "Left out column 'empty': it is empty.",
+        "Left out column 'name': all its values are distinct, like ids.",
+        "Left out column 'word': it is constant.",
+        "Left out column 'true': it is constant.",
+        "Left out column 'dots': it holds no words.",
     )
 
 
 def test_a_column_that_is_nearly_an_id_is_left_out():
     frame = pd.DataFrame({"mail": [f"m{i // 2 if i < 20 else i}" for i in range(200)]})
-    assert fitted(frame).notes[0] == "Column 'mail' was left out: 190 of 200 values are different."
+    assert fitted(frame).notes[0] == "Left out column 'mail': 190 of its 200 values are distinct."
 
 
 def test_a_column_of_rare_values_is_left_out():
     frame = pd.DataFrame({"mail": [f"m{i // 4}" for i in range(48)]})
-    told = "Column 'mail' was left out: none of its 12 values comes 5 times."
+    told = "Left out column 'mail': none of its 12 values occurs 5 times."
     assert fitted(frame).notes[0] == told
 
 
@@ -217,13 +217,13 @@ def test_features_from_edges():
     assert found[:, :2].mean(dim=0).abs().max() < 1e-6
     assert found[:, 2].tolist() == [0, 0, 0]
     assert encoder.notes[-1].startswith("No feature columns")
-    with pytest.raises(ValueError, match="edge_index must be given"):
+    with pytest.raises(ValueError, match="edge_index is required"):
         encoder.transform(frame)
 
 
 def test_features_as_they_are():
     array = np.array([[1, np.nan], [3, 4], [5, 6]], dtype=np.float32)
-    encoder = FeatureEncoder.as_they_are(["x0", "x1"], array)
+    encoder = FeatureEncoder.passthrough(["x0", "x1"], array)
     frame = pd.DataFrame(array, columns=["x0", "x1"])
     assert again(encoder) == encoder
     assert encoder.transform(frame).tolist() == [[1, 5], [3, 4], [5, 6]]
@@ -238,26 +238,26 @@ def test_features_as_they_are():
         (["1", "2", "3", "4", "inf"], "nodes, column 'n', row 5 is infinite"),
         (
             ["1", "2", "3", "four", "5"],
-            "nodes, column 'n': 1 of 5 cells is no number ('four' in row 4): mixed types; fix or "
-            "empty it, or drop the column.",
+            "nodes, column 'n': 1 of 5 cells is not a number ('four' in row 4): mixed types; fix "
+            "or empty it, or drop the column.",
         ),
         (
             [*map(str, range(20)), "", "a", "b", "c", "d"],
-            "4 of 24 cells are no numbers (first: 'a' in row 22, 'b' in row 23, 'c' in row 24): "
+            "4 of 24 cells are not numbers (first: 'a' in row 22, 'b' in row 23, 'c' in row 24): "
             "mixed types; fix or empty them, or drop the column.",
         ),
         (
             [*(f"2024-01-{day}" for day in range(10, 19)), "yesterday"],
-            "nodes, column 'n': 1 of 10 cells is no date ('yesterday' in row 10): mixed types; "
+            "nodes, column 'n': 1 of 10 cells is not a date ('yesterday' in row 10): mixed types; "
             "fix or empty it, or drop the column.",
         ),
         (
             ["22.12.2016", *["2024-01-10"] * 4, None, *["2024-01-11"] * 4, "5"],
-            "2 of 10 cells are no dates ('22.12.2016' in row 1, '5' in row 11): mixed types",
+            "2 of 10 cells are not dates ('22.12.2016' in row 1, '5' in row 11): mixed types",
         ),
         ([1, "a", 2], "row 2 holds 'a', other rows hold 1: mixed types"),
         ([{"a": 1}, None], "row 1 holds a dict; a cell must hold one"),
-        (["2024-01-01", "2024-02-31"], "row 2 holds '2024-02-31'; a date is needed"),
+        (["2024-01-01", "2024-02-31"], "row 2 holds '2024-02-31'; expected a date"),
     ],
 )
 def test_bad_columns(values, message):
@@ -268,11 +268,11 @@ def test_bad_columns(values, message):
 
 def test_bad_rows_of_later():
     encoder = fitted(pd.DataFrame({"n": [1, 2, 3]}))
-    with pytest.raises(ValueError, match="column 'n', row 2 holds 'x'; a number is needed"):
+    with pytest.raises(ValueError, match="column 'n', row 2 holds 'x'; expected a number"):
         encoder.transform(pd.DataFrame({"n": ["1", "x"]}))
-    with pytest.raises(ValueError, match=r"2 of 3 cells .* \('x' in row 2, 'y' in row 3\); a num"):
+    with pytest.raises(ValueError, match=r"2 of 3 cells .* \('x' in row 2, 'y' in row 3\); exp"):
         encoder.transform(pd.DataFrame({"n": ["1", "x", "y"]}))
-    with pytest.raises(ValueError, match="nodes, column 'n' is missing; there are m"):
+    with pytest.raises(ValueError, match="nodes has no column 'n'; its columns are: m"):
         encoder.transform(pd.DataFrame({"m": [1]}))
 
 
@@ -282,7 +282,7 @@ def test_bad_stored_encoders():
         FeatureEncoder.from_dict(stored | {"version": 9})
     with pytest.raises(ValueError, match=r"kind of an encoder must be one of .*, got 'magic'"):
         FeatureEncoder.from_dict(stored | {"columns": [{"kind": "magic"}]})
-    with pytest.raises(ValueError, match="kind 'number' is not whole"):
+    with pytest.raises(ValueError, match="kind 'number' is incomplete"):
         FeatureEncoder.from_dict(stored | {"columns": [{"kind": "number", "column": "n"}]})
 
 
@@ -291,5 +291,5 @@ def test_features_of_words_are_known():
     encoder = fitted(pd.DataFrame({"n": [1, 2, 3], "t": prose, "b": [True, False, True]}))
     assert encoder.hashed.tolist() == ["#" in name for name in encoder.names]
     assert encoder.hashed.sum() == 256
-    plain = FeatureEncoder.as_they_are(["a", "b"], np.ones((2, 2)))
+    plain = FeatureEncoder.passthrough(["a", "b"], np.ones((2, 2)))
     assert plain.hashed.tolist() == [False, False]

@@ -11,7 +11,7 @@ from tiny_graphs import Bomb
 from torch_geometric.data import Data
 
 from evengraph.splits import Given
-from evengraph.tables import from_matrix, from_networkx
+from evengraph.tables import TableColumns, from_matrix, from_networkx
 from evengraph.tables.graph_files import read_graphml, read_npz, read_pyg
 
 PATH = [[0, 1, 1, 2], [1, 0, 2, 1]]
@@ -39,9 +39,9 @@ def test_networkx():
     assert own.graph.edge_index.tolist() == PATH
     assert own.graph.y.tolist() == [0, 1, 0, -1]
     assert own.encoder.names == ("age",)
-    assert own.columns["label"] == "kind"
-    assert own.columns["id"] is None
-    assert "1 repeated edge was merged." in own.notes
+    assert own.columns.label == "kind"
+    assert own.columns.id is None
+    assert "Merged 1 repeated edge." in own.notes
     assert from_networkx(social(), label="kind", weight="w").graph.num_edges == 2
 
 
@@ -52,7 +52,7 @@ def test_networkx_without_attributes():
         from_networkx(nx.Graph())
     with pytest.raises(ValueError, match="network must be a NetworkX graph, got list"):
         from_networkx([1])
-    with pytest.raises(ValueError, match="the graph, column 'topic' is missing; there are"):
+    with pytest.raises(ValueError, match="the graph has no column 'topic'; its columns are"):
         from_networkx(social(), label="topic")
 
 
@@ -64,7 +64,7 @@ def test_graphml(tmp_path):
     network.add_edges_from([("n1", "n2"), ("n2", "n3")])
     path = tmp_path / "g.graphml"
     nx.write_graphml(network, path)
-    own = read_graphml(path, label="kind")
+    own = read_graphml(path, TableColumns(label="kind"))
     assert own.ids.tolist() == ["n1", "n2", "n3"]
     assert own.graph.y.tolist() == [0, 1, -1]
     path.write_text("<graphml><graph>")
@@ -83,7 +83,7 @@ def test_matrices(kind):
     assert own.graph.y.tolist() == [0, 1, -1]
     assert own.class_names == ("0", "1")
     assert own.masks["train"].tolist() == [True, False, False]
-    assert own.encoder.needs == ("x0", "x1")
+    assert own.encoder.input_columns == ("x0", "x1")
 
 
 def test_matrices_with_names():
@@ -148,9 +148,9 @@ def test_npz(tmp_path, arrays):
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"x": X}, r"has no edges: edge_index or adj_data, .* there are x"),
+        ({"x": X}, r"has no edges: it needs edge_index, or .* its arrays are: x"),
         ({"edge_index": np.array([[0], [3]]), "x": X}, r"edge 1 is \[0, 3\], but nodes .* 0 to 2"),
-        ({"edge_index": np.ones((3, 3))}, r"edge_index must be whole numbers of shape \(2, E\)"),
+        ({"edge_index": np.ones((3, 3))}, r"edge_index must be integers of shape \(2, E\)"),
         ({"edge_index": np.array(PATH), "y": np.array([0, 1, None])}, "cannot be read as npz"),
         ({"edge_index": np.zeros((2, 0), int)}, "holds no nodes"),
     ],
@@ -189,7 +189,7 @@ def test_pyg(tmp_path, form):
     assert own.graph.x.flatten().tolist() == [1, 2, 3, 4, 5]
     assert own.class_names == ("ant", "bee")
     assert own.masks["train"].tolist() == [True, True, True, False, False]
-    assert "train_mask holds several splits: the first is taken." in own.notes
+    assert "train_mask holds several splits: using the first." in own.notes
     assert Given()(own.graph, seed=0).test.tolist() == [False] * 3 + [True] * 2
 
 
@@ -202,7 +202,7 @@ def test_bad_pyg_files(tmp_path):
     graph = pyg_graph()
     graph.extra = Bomb(target)
     torch.save(graph, path)
-    with pytest.raises(ValueError, match=r"safe mode refuses; write it again with") as caught:
+    with pytest.raises(ValueError, match=r"safe mode rejects; write it again with") as caught:
         read_pyg(path)
     assert "\n" not in str(caught.value)
     path.write_bytes(pickle.dumps(Bomb(target)))
@@ -210,5 +210,5 @@ def test_bad_pyg_files(tmp_path):
         read_pyg(path)
     assert not target.exists()
     path.write_bytes(b"nothing of the kind")
-    with pytest.raises(ValueError, match=r"g\.pt cannot be read as a file of torch"):
+    with pytest.raises(ValueError, match=r"g\.pt cannot be read as a torch file"):
         read_pyg(path)

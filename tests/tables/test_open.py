@@ -48,9 +48,13 @@ def test_files_that_hold_a_graph(tmp_path):
     for own in graphs:
         assert own.graph.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
         assert own.graph.y.tolist() == [0, 1, 0]
-    with pytest.raises(ValueError, match=r"g\.npz takes no label: its arrays have fixed names"):
+    with pytest.raises(
+        ValueError, match=r"g\.npz does not take label: its arrays have fixed names"
+    ):
         open_graph(tmp_path / "g.npz", label="y")
-    with pytest.raises(ValueError, match=r"g\.graphml takes no source: it holds nodes and edges"):
+    with pytest.raises(
+        ValueError, match=r"g\.graphml does not take source: it holds nodes and edges"
+    ):
         open_graph(tmp_path / "g.graphml", source="a")
 
 
@@ -63,7 +67,7 @@ def complaint(*arguments, **options):
 
 def test_messages_name_the_file(folder):
     nodes = folder / "nodes.csv"
-    assert f"{nodes}, column 'topic' is missing; there are id, age" in complaint(
+    assert f"{nodes} has no column 'topic'; its columns are: id, age" in complaint(
         folder, label="topic"
     )
     (folder / "edges.csv").write_text(EDGES + "ann,zoe\n")
@@ -79,7 +83,7 @@ def test_messages_name_the_file(folder):
     nodes.write_text("id,age,kind\n1,1,a\n2,2,b\n3,3,a\n4,4,b\n5,five,a\n")
     (folder / "edges.csv").write_text("a,b\n1,2\n")
     assert (
-        f"{nodes}, column 'age': 1 of 5 cells is no number ('five' in row 5): mixed"
+        f"{nodes}, column 'age': 1 of 5 cells is not a number ('five' in row 5): mixed"
         in complaint(folder, label="kind")
     )
 
@@ -93,17 +97,17 @@ def test_what_cannot_be_opened(folder):
     assert "edges must name the edges table that belongs to nodes.csv" in complaint(
         folder / "nodes.csv"
     )
-    assert "takes no edges: a folder holds both" in complaint(folder, edges="edges.csv")
-    assert "does not exist; name a folder with a nodes and an edges table" in complaint(
+    assert "does not take edges: a folder holds both" in complaint(folder, edges="edges.csv")
+    assert "does not exist; expected a folder with a nodes and an edges table" in complaint(
         folder / "nothing"
     )
     assert "none.csv does not exist" in complaint(folder / "none.csv", edges=folder / "edges.csv")
     assert "none.csv does not exist, and edges must name" in complaint(folder / "none.csv")
     assert "g.npz does not exist" in complaint(folder / "g.npz")
     (folder / "g.xlsx").write_text("")
-    assert "g.xlsx cannot be opened; name a folder" in complaint(folder / "g.xlsx")
+    assert "g.xlsx cannot be opened; expected a folder" in complaint(folder / "g.xlsx")
     (folder / "nodes.parquet").write_text("")
     assert "has several nodes tables: nodes.csv, nodes.parquet; keep one" in complaint(folder)
     for file in folder.glob("nodes.*"):
         file.unlink()
-    assert "has no nodes table; it must be called nodes.csv" in complaint(folder)
+    assert "has no nodes table; name it nodes.csv" in complaint(folder)

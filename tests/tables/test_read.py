@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evengraph.tables import read_table
-from evengraph.tables.cells import booleans, kind_of, names_of, numbers
+from evengraph.tables.cells import canonical_names, column_kind, to_numbers, to_signs
 
 WRITERS = {
     "t.csv": lambda table, path: table.to_csv(path, index=False),
@@ -48,17 +48,17 @@ def test_every_format_gives_the_table_back(tmp_path, name):
     found = read_table(tmp_path / name)
     assert found.attrs["file"] == str(tmp_path / name)
     assert list(found.columns) == list(table.columns)
-    assert names_of(found["id"]).tolist() == ["007", "010", "x"]
-    assert names_of(found["n"]).tolist() == ["1", "2", "3"]
+    assert canonical_names(found["id"]).tolist() == ["007", "010", "x"]
+    assert canonical_names(found["n"]).tolist() == ["1", "2", "3"]
     assert found["t"].tolist() == table["t"].tolist()
-    assert [kind_of(found[column], "t") for column in "nftb"] == [
+    assert [column_kind(found[column], "t") for column in "nftb"] == [
         "number",
         "number",
         "text",
         "boolean",
     ]
-    assert numbers(found["f"], "t").tolist() == pytest.approx([1.5, np.nan, -2.0], nan_ok=True)
-    assert booleans(found["b"], "t").tolist() == [1, -1, 1]
+    assert to_numbers(found["f"], "t").tolist() == pytest.approx([1.5, np.nan, -2.0], nan_ok=True)
+    assert to_signs(found["b"], "t").tolist() == [1, -1, 1]
 
 
 def test_cells_of_csv_stay_as_they_stand(write):
@@ -77,14 +77,14 @@ def test_a_formula_is_text(write):
 def test_words_for_nothing(write):
     found = read_table(write("id,n,b\nNA,1,true\nNO,NA,\nnull,nan,FALSE\n"))
     assert found["id"].tolist() == ["NA", "NO", "null"]  # the code of Namibia, not a gap
-    assert np.isnan(numbers(found["n"], "t")).tolist() == [False, True, True]
-    assert booleans(found["b"], "t").tolist() == [1, 0, -1]
+    assert np.isnan(to_numbers(found["n"], "t")).tolist() == [False, True, True]
+    assert to_signs(found["b"], "t").tolist() == [1, 0, -1]
 
 
 def test_semicolons_and_decimal_commas(write):
     found = read_table(write('id;"a,b,c";n\nx;1;1,5\ny;2;-2\n'))
     assert list(found.columns) == ["id", "a,b,c", "n"]
-    assert numbers(found["n"], "t").tolist() == [1.5, -2]
+    assert to_numbers(found["n"], "t").tolist() == [1.5, -2]
     assert read_table(write("id;t\nx;1,5\ny;a,b\n"))["t"].tolist() == ["1,5", "a,b"]
     assert read_table(write("id\tn\na\t1\n"))["n"].tolist() == ["1"]
 

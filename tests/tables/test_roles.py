@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evengraph.tables.notes import Notes
 from evengraph.tables.roles import (
     NoLabelError,
     encode_labels,
-    is_split,
+    is_split_column,
     label_candidates,
     read_split,
     read_times,
@@ -34,38 +35,39 @@ def column(values, dtype=None):
     ],
 )
 def test_classes_in_order(values, codes, names):
-    found, order, _ = encode_labels(column(values), "t")
+    found, order = encode_labels(column(values), "t", Notes())
     assert found.tolist() == codes
     assert order == names
 
 
 def test_booleans_with_gaps():
-    found, order, _ = encode_labels(column([True, None, False], dtype=object), "t")
+    found, order = encode_labels(column([True, None, False], dtype=object), "t", Notes())
     assert found.tolist() == [1, -1, 0]
     assert order == ("False", "True")
 
 
 def test_words_for_nothing_are_told():
-    found, _, notes = encode_labels(column(["a", "b", "NA", "NaN"] + ["a", "b"] * 3), "t")
+    notes = Notes()
+    found, _ = encode_labels(column(["a", "b", "NA", "NaN"] + ["a", "b"] * 3), "t", notes)
     assert found.tolist()[:4] == [0, 1, -1, -1]
-    assert notes == ["2 labels were 'NA' or alike: taken as unlabelled."]
+    assert notes == ["Labels 'NA' or similar, treated as unlabelled: 2."]
 
 
 def test_a_column_of_different_numbers_is_no_label():
-    with pytest.raises(ValueError, match=r"each of the 30 labels is different; .* label column\?"):
-        encode_labels(column(range(30)), "t")
+    with pytest.raises(ValueError, match=r"all 30 labels are different; .* label column\?"):
+        encode_labels(column(range(30)), "t", Notes())
 
 
 def test_infinity_is_no_class():
     with pytest.raises(ValueError, match="column 'kind', row 2 is infinite"):
-        encode_labels(column([1, np.inf, 2]), "t")
+        encode_labels(column([1, np.inf, 2]), "t", Notes())
 
 
 @given(st.lists(st.sampled_from(["x", "y", "z", "", None]), min_size=1))
 def test_names_give_the_labels_back(values):
     if len(set(values) - {"", None}) < 2:
         return
-    codes, names, _ = encode_labels(column(values, dtype=object), "t")
+    codes, names = encode_labels(column(values, dtype=object), "t", Notes())
     assert [names[c] if c >= 0 else "" for c in codes] == [value or "" for value in values]
 
 
@@ -85,7 +87,7 @@ def test_columns_that_could_hold_the_classes():
             "": ["a", "b"] * 30,
         }
     )
-    found = label_candidates(table, ["id", "part", None])
+    found = label_candidates(table, ["id", "part"])
     assert found == ("kind", "country", "grade")
     error = NoLabelError(found)
     assert (error.candidates, error.argument) == (found, "label")
@@ -105,9 +107,9 @@ def test_split_words():
     assert found["train"].tolist() == [True, True] + [False] * 6
     assert found["val"].tolist() == [False] * 2 + [True] * 3 + [False] * 3
     assert found["test"].tolist() == [False] * 5 + [True] + [False] * 2
-    assert is_split(values)
-    assert not is_split(column([None, None]))
-    assert not is_split(column(["train", "left"]))
+    assert is_split_column(values)
+    assert not is_split_column(column([None, None]))
+    assert not is_split_column(column(["train", "left"]))
 
 
 def test_times():
@@ -117,7 +119,9 @@ def test_times():
     assert np.isnan(days[1])
     stamps = read_times(column(pd.to_datetime(["1970-01-01 00:00:01", None])), "t")
     assert stamps[0] == 1
-    with pytest.raises(ValueError, match=r"column 'kind', row 2 holds '2024-13-01'; a date is"):
+    with pytest.raises(
+        ValueError, match=r"column 'kind', row 2 holds '2024-13-01'; expected a date"
+    ):
         read_times(column(["2024-01-01", "2024-13-01"]), "t")
-    with pytest.raises(ValueError, match=r"no date \('soon' in row 5\): .*; fix or empty it\.$"):
+    with pytest.raises(ValueError, match=r"not a date \('soon' in row 5\): .*; fix or empty it\.$"):
         read_times(column([*["2024-01-01"] * 4, "soon"]), "t")  # not: leave the column out

@@ -34,7 +34,7 @@ def test_against_networkx(size, density, seed):
 
 def test_triangles_in_small_pieces(monkeypatch):
     network = nx.gnp_random_graph(60, 0.3, seed=1)
-    monkeypatch.setattr(structure, "WORK", 10)
+    monkeypatch.setattr(structure, "BLOCK_SIZE", 10)
     assert triangles(adjacency_of(network)).tolist() == list(nx.triangles(network).values())
 
 

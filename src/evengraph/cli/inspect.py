@@ -104,12 +104,12 @@ def _visible_labels(
 
 def _table_arguments(source: GraphSource) -> dict[str, Any]:
     """The arguments of `inspect_graph` for a user's graph: nodes table, columns, hashed text."""
-    from evengraph.tables.open import nodes_table
+    from evengraph.tables.open import read_nodes_table
 
     if source.tables is None or source.data is None:
         return {}
     hashed = {"hashed": source.tables.encoder.hashed}
-    table, columns = nodes_table(source.data), source.tables.columns
-    if table is None or columns.get("label") is None:
+    table, columns = read_nodes_table(source.data), source.tables.columns
+    if table is None or columns.label is None:
         return hashed
-    return {"table": table, "label": columns["label"], "id": columns.get("id"), **hashed}
+    return {"table": table, "label": columns.label, "id": columns.id, **hashed}

@@ -10,10 +10,10 @@ import torch
 from numpy.typing import NDArray
 
 from evengraph.tables import FeatureEncoder, Note, NoteKind, TableGraph, from_frames
-from evengraph.tables.cells import table_name
-from evengraph.tables.column_encoders import check_columns
-from evengraph.tables.columns import edge_columns
-from evengraph.tables.ids import find_both, node_names
+from evengraph.tables.cells import check_columns, table_name
+from evengraph.tables.columns import TableColumns, edge_ends
+from evengraph.tables.ids import edge_rows, id_index
+from evengraph.tables.notes import Notes
 
 Tables = tuple[Any, Any]
 """A nodes table and an edges table."""
@@ -71,8 +71,8 @@ def build_new_nodes(
     name = table_name(new[0], "nodes")
     if not len(new[0]):
         raise ValueError(f"{name} has no rows; at least one new node is needed.")
-    check_columns(new[0], encoder.needs, name)
-    encoder.check(new[0])  # before concatenation, so that errors give the row of the new table
+    check_columns(new[0], encoder.input_columns, "nodes")
+    encoder.check_rows(new[0])  # before concatenation, so that errors give the row of the new table
     tables = from_frames(*_concatenate(known, new, columns), **columns, encoder=encoder)
     return NewNodes(tables=tables, rows=slice(len(known[0]), None))
 
@@ -95,7 +95,8 @@ def _concatenate(known: Tables, new: Tables, columns: Mapping[str, str | None]) 
             f"{new[0][id][again].iloc[0]!r}; give new nodes only."
         )
     # before concatenation is used, so that errors give the row of the new table
-    names = node_names(nodes[id], table_name(new[0], "nodes"))
-    source, target, _ = edge_columns(new[1], columns["source"], columns["target"], None)
-    find_both(new[1][source], new[1][target], names, table_name(new[1], "edges"))
+    ids = id_index(nodes[id], table_name(new[0], "nodes"))
+    ends = TableColumns(source=columns["source"], target=columns["target"])
+    source, target = edge_ends(new[1], ends, Notes())
+    edge_rows(new[1][source], new[1][target], ids, table_name(new[1], "edges"))
     return nodes, edges

@@ -26,8 +26,8 @@ from evengraph.pipeline.model_info import ModelInfo, Threshold, TrainedOn
 from evengraph.pipeline.new_nodes import NewNodes, Tables, build_new_nodes
 from evengraph.splits import Imbalance
 from evengraph.tables import Note, TableGraph, UnknownNodeError
-from evengraph.tables.cells import need_pandas
-from evengraph.tables.open import both_tables
+from evengraph.tables.cells import import_pandas
+from evengraph.tables.open import read_tables
 
 
 @final
@@ -145,7 +145,7 @@ class TableModel:
         values |= {f"p_{name}": probabilities[:, i].tolist() for i, name in enumerate(names)}
         if flags is not None:
             values["flagged"] = flags.tolist()
-        return need_pandas().DataFrame(values)
+        return import_pandas().DataFrame(values)
 
     def predict_proba(
         self, nodes: Any, edges: Any = None, *, known: Any = None, calibrated: bool = False
@@ -209,7 +209,7 @@ class TableModel:
         """Encode new tables, to look at their notes before they are predicted."""
         self._check_fitted()
         tables = None if known is None else _pair(known)
-        return self._build(both_tables(nodes, edges), tables, {})
+        return self._build(read_tables(nodes, edges), tables, {})
 
     @property
     def classes_(self) -> tuple[str, ...]:
@@ -238,7 +238,7 @@ class TableModel:
         threshold = known.get("tuned_threshold")
         self.info = ModelInfo(
             encoder=None if tables is None else tables.encoder,
-            columns={} if tables is None else tables.columns,
+            columns={} if tables is None else tables.columns.as_dict(),
             calibrator=Calibrator.fit(probabilities[task.val], task.graph.y[task.val]),
             threshold=None
             if threshold is None or positive is None
@@ -297,7 +297,7 @@ class TableModel:
         tables = _pair(self._trained_on() if known is None else known)
         if nodes is None:
             return self._build(tables, None, columns).tables
-        return self._build(both_tables(nodes, edges), tables, columns).tables
+        return self._build(read_tables(nodes, edges), tables, columns).tables
 
     def _trained_on(self) -> tuple[str, str | None]:
         """The paths of the training tables."""
@@ -336,4 +336,4 @@ class TableModel:
 
 def _pair(known: Any) -> Tables:
     """Known tables: a folder, or a nodes table and an edges table."""
-    return both_tables(*known) if isinstance(known, tuple) else both_tables(known)
+    return read_tables(*known) if isinstance(known, tuple) else read_tables(known)

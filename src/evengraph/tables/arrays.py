@@ -1,25 +1,38 @@
-"""Graphs out of arrays: an adjacency matrix, features, labels."""
+"""Build a graph from arrays: an adjacency matrix or edges, features, labels."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
 
-from evengraph.tables.cells import need_pandas
-from evengraph.tables.edges import tidy_edges, weighed
+from evengraph.tables.cells import Bools, Ints, import_pandas
+from evengraph.tables.columns import TableColumns
+from evengraph.tables.edges import positive_weights, undirected_edges
 from evengraph.tables.feature_encoder import FeatureEncoder
-from evengraph.tables.ids import node_names
-from evengraph.tables.notes import Note, NoteKind
-from evengraph.tables.roles import encode_labels, read_times
-from evengraph.tables.table_graph import ROLES, TableGraph, assemble
+from evengraph.tables.ids import id_index
+from evengraph.tables.notes import NoteKind, Notes
+from evengraph.tables.roles import NodeRoles, encode_labels, read_times
+from evengraph.tables.table_graph import TableGraph, make_graph
 
-SETS = ("train", "val", "test")
-Coded = tuple[NDArray[np.int64] | None, tuple[str, ...], list[Note]]
+PARTS = ("train", "val", "test")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NodeArrays:
+    """What is known of every node, as arrays; see `from_matrix`."""
+
+    features: Any = None
+    labels: Any = None
+    ids: Any = None
+    class_names: Any = None
+    masks: Mapping[str, ArrayLike] = field(default_factory=dict)
+    times: Any = None
 
 
 def from_matrix(
@@ -29,155 +42,149 @@ def from_matrix(
     *,
     ids: ArrayLike | None = None,
     class_names: Sequence[str] | None = None,
-    masks: dict[str, ArrayLike] | None = None,
+    masks: Mapping[str, ArrayLike] | None = None,
     times: ArrayLike | None = None,
     name: str = "the graph",
 ) -> TableGraph:
-    """Make a graph of an adjacency matrix and arrays.
+    """Build a graph from an adjacency matrix and arrays.
 
-    Every entry above 0 is an edge, taken as undirected; negative ones are refused. Features are
-    taken as they are, not scaled; NaN is replaced by the median of its column. Without features
-    they come from the edges.
+    Every entry above 0 is an undirected edge; negative entries raise an error. Features are used
+    as they are, without scaling; NaN is replaced by the median of its column. Without features,
+    they are computed from the edges.
 
     Args:
         matrix: Adjacency, a SciPy sparse matrix or an array.
-        features: A row a node, sparse or not.
+        features: One row per node, sparse or dense.
         labels: A class for each node; -1, NaN, None or an empty text is unlabelled.
-        ids: An id for each node. Default: its row from 0.
-        class_names: Names of the classes 0, 1, ... where labels are such numbers.
+        ids: An id for each node. Default: its row number from 0.
+        class_names: Names of the classes 0, 1, ... if labels are such numbers.
         masks: Bool arrays under train, val and test.
         times: A time for each node, for `ByTime`.
-        name: What to call the graph in a complaint.
+        name: Name of the graph in error messages.
 
     Shapes:
         matrix: (N, N); features: (N, F); labels, ids, times, masks: (N,)
     """
-    adjacency = sp.coo_array(matrix)
-    if adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1]:
-        raise ValueError(f"{name}: the matrix must be square, got shape {adjacency.shape}.")
-    pandas = need_pandas()
-    kept, notes = weighed(pandas.Series(np.asarray(adjacency.data), name="matrix"), name)
-    ends = np.stack([adjacency.row[kept], adjacency.col[kept]]).astype(np.int64)
-    if not (adjacency.data[kept] != 1).any():
-        notes = [note for note in notes if note.kind is not NoteKind.UNUSED_WEIGHTS]
-    return from_edge_array(
-        ends,
-        adjacency.shape[0],
-        features,
-        name=name,
-        notes=notes,
-        ids=ids,
+    notes = Notes()
+    ends = matrix_edges(matrix, name, notes)
+    arrays = NodeArrays(
+        features=features,
         labels=labels,
+        ids=ids,
         class_names=class_names,
         masks=masks or {},
         times=times,
     )
+    return from_edge_array(ends, np.shape(matrix)[0], arrays, name=name, notes=notes)
+
+
+def matrix_edges(matrix: Any, name: str, notes: Notes) -> Ints:
+    """Row and column of every positive entry of a square matrix, (2, M)."""
+    adjacency = sp.coo_array(matrix)
+    if adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1]:
+        raise ValueError(f"{name}: the matrix must be square, got shape {adjacency.shape}.")
+    weights = import_pandas().Series(np.asarray(adjacency.data), name="matrix")
+    weight_notes = Notes()
+    positive = positive_weights(weights, name, weight_notes)
+    weighted = (adjacency.data[positive] != 1).any()
+    notes += [note for note in weight_notes if weighted or note.kind != NoteKind.UNUSED_WEIGHTS]
+    return np.stack([adjacency.row[positive], adjacency.col[positive]]).astype(np.int64)
 
 
 def from_edge_array(
-    ends: NDArray[np.int64],
-    num_nodes: int,
-    features: Any,
-    *,
-    name: str,
-    notes: list[Note],
-    ids: Any,
-    labels: Any,
-    class_names: Any,
-    masks: dict[str, ArrayLike],
-    times: Any,
+    ends: Ints, num_nodes: int, arrays: NodeArrays, *, name: str, notes: Notes
 ) -> TableGraph:
-    """Make a graph of edges as positions, (2, M), and arrays as `from_matrix` takes them."""
+    """Build a graph from row numbers of both ends of every edge, (2, M), and arrays."""
     if num_nodes < 1:
         raise ValueError(f"{name} holds no nodes.")
-    outside = (ends < 0) | (ends >= num_nodes)
+    outside = ((ends < 0) | (ends >= num_nodes)).any(axis=0)
     if outside.any():
-        edge = int(outside.any(axis=0).argmax())
+        edge = int(outside.argmax())
         raise ValueError(
             f"{name}: edge {edge + 1} is {ends[:, edge].tolist()}, but nodes are numbered from 0 "
-            f"to {num_nodes - 1}; {int(outside.any(axis=0).sum())} edges name no node."
+            f"to {num_nodes - 1}; edges with an unknown node: {int(outside.sum())}."
         )
-    pandas = need_pandas()
-    edge_index, more = tidy_edges(ends[0], ends[1], num_nodes)
-    notes = [*notes, *more]
-    known = np.arange(num_nodes) if ids is None else _column(ids, num_nodes, "ids", name)
-    node_names(pandas.Series(known, name="ids"), name)
-    nodes, encoder = _features(features, num_nodes, edge_index, name)
+    edge_index = undirected_edges(ends[0], ends[1], num_nodes, notes)
+    ids = np.arange(num_nodes)
+    if arrays.ids is not None:
+        ids = _per_node(arrays.ids, num_nodes, "ids", name)
+    id_index(import_pandas().Series(ids, name="ids"), name)
+    nodes, encoder = _encode_features(arrays.features, num_nodes, edge_index, name)
     notes += encoder.notes
-    missing = Note(NoteKind.NO_LABEL, "No labels: every node is unlabelled.")
-    coded: Coded = (None, (), [missing])
-    if labels is not None:
-        coded = _labels(labels, num_nodes, class_names, name)
-    when = None
-    if times is not None:
-        when = read_times(pandas.Series(_column(times, num_nodes, "time", name), name="time"), name)
-    return assemble(
-        features=encoder.transform(nodes, edge_index=edge_index),
-        edge_index=edge_index,
-        labels=coded[0],
-        class_names=coded[1],
-        masks={part: _mask(mask, num_nodes, part, name) for part, mask in masks.items()},
-        times=when,
-        ids=known,
-        encoder=encoder,
-        columns=dict.fromkeys(ROLES) | {"features": list(encoder.needs)},
-        notes=notes + coded[2],
+    roles = _read_roles(arrays, num_nodes, name, notes)
+    columns = TableColumns(features=list(encoder.input_columns))
+    return make_graph(nodes, edge_index, ids, encoder, columns, roles, notes)
+
+
+def _read_roles(arrays: NodeArrays, num_nodes: int, name: str, notes: Notes) -> NodeRoles:
+    roles = NodeRoles(
+        masks={part: _mask(mask, num_nodes, part, name) for part, mask in arrays.masks.items()}
     )
+    if arrays.labels is None:
+        notes.add(NoteKind.NO_LABEL, "No labels: every node is unlabelled.")
+    else:
+        labels, class_names = _read_labels(arrays, num_nodes, name, notes)
+        roles = replace(roles, labels=labels, class_names=class_names)
+    if arrays.times is not None:
+        times = _per_node(arrays.times, num_nodes, "time", name)
+        roles = replace(roles, times=read_times(import_pandas().Series(times, name="time"), name))
+    return roles
 
 
-def _features(
-    features: Any, num_nodes: int, edge_index: torch.Tensor, name: str
+def _encode_features(
+    features: Any, num_nodes: int, edge_index: Tensor, name: str
 ) -> tuple[Any, FeatureEncoder]:
-    """The features as a table, and what makes them out of it."""
-    pandas = need_pandas()
+    """The features as a table, and the encoder that turns it into features."""
+    pandas = import_pandas()
     if features is None or not features.shape[-1]:
         nodes = pandas.DataFrame(index=range(num_nodes))
         return nodes, FeatureEncoder.fit(nodes, [], edge_index=edge_index)
     dense = np.asarray(features.todense() if sp.issparse(features) else features)
     if dense.dtype.kind not in "biuf" or dense.ndim != 2 or len(dense) != num_nodes:
         raise ValueError(
-            f"{name}: the features must be numbers of shape ({num_nodes}, F), got {dense.dtype} of "
+            f"{name}: features must be numbers of shape ({num_nodes}, F), got {dense.dtype} of "
             f"shape {dense.shape}."
         )
     names = [f"x{index}" for index in range(dense.shape[1])]
     nodes = pandas.DataFrame(dense, columns=names)
     nodes.attrs["file"] = name
-    return nodes, FeatureEncoder.as_they_are(names, dense)
+    return nodes, FeatureEncoder.passthrough(names, dense)
 
 
-def _labels(labels: Any, num_nodes: int, class_names: Any, name: str) -> Coded:
-    """Classes as numbers, their names, notes; a label of -1 is none."""
-    found = np.asarray(labels)
-    if found.ndim == 2 and found.shape[1] == 1:
-        found = found[:, 0]
-    found = _column(found, num_nodes, "labels", name)
-    values = need_pandas().Series(found, name="labels")
-    if found.dtype.kind in "if":
-        values = values.where(found != -1)
-    coded, names, notes = encode_labels(values, name)
-    if class_names is not None and found.dtype.kind in "if":
+def _read_labels(
+    arrays: NodeArrays, num_nodes: int, name: str, notes: Notes
+) -> tuple[Ints, tuple[str, ...]]:
+    """Class indices, -1 for unlabelled, and the names of the classes."""
+    labels = np.asarray(arrays.labels)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    labels = _per_node(labels, num_nodes, "labels", name)
+    values = import_pandas().Series(labels, name="labels")
+    numeric = labels.dtype.kind in "if"
+    codes, names = encode_labels(values.where(labels != -1) if numeric else values, name, notes)
+    if arrays.class_names is not None and numeric:
+        class_names = [str(word) for word in arrays.class_names]
         numbers = [int(number) for number in names]
-        given = [str(word) for word in class_names]
-        if min(numbers) < 0 or max(numbers) >= len(given):
+        if min(numbers) < 0 or max(numbers) >= len(class_names):
             raise ValueError(
                 f"{name}: class_names must hold a name for each class up to {max(numbers)}, got "
-                f"{len(given)}."
+                f"{len(class_names)}."
             )
-        names = tuple(given[number] for number in numbers)
-    return coded, names, notes
+        names = tuple(class_names[number] for number in numbers)
+    return codes, names
 
 
-def _column(values: Any, num_nodes: int, what: str, name: str) -> NDArray[Any]:
-    found = np.asarray(values)
-    if found.shape != (num_nodes,):
+def _per_node(values: Any, num_nodes: int, what: str, name: str) -> NDArray[Any]:
+    array = np.asarray(values)
+    if array.shape != (num_nodes,):
         raise ValueError(
             f"{name}: {what} must hold one value for each of the {num_nodes} nodes, got shape "
-            f"{found.shape}."
+            f"{array.shape}."
         )
-    return found
+    return array
 
 
-def _mask(mask: ArrayLike, num_nodes: int, part: str, name: str) -> NDArray[np.bool_]:
-    if part not in SETS:
+def _mask(mask: ArrayLike, num_nodes: int, part: str, name: str) -> Bools:
+    if part not in PARTS:
         raise ValueError(f"{name}: masks must be called train, val and test, got {part!r}.")
-    return _column(mask, num_nodes, f"{part}_mask", name).astype(bool)
+    return _per_node(mask, num_nodes, f"{part}_mask", name).astype(bool)

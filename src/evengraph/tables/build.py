@@ -1,34 +1,34 @@
-"""A user's own tables in: one of nodes, one of edges."""
+"""Build a graph from a nodes table and an edges table."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from torch import Tensor
 
-from evengraph.tables.cells import need_pandas, table_name
+from evengraph.tables.cells import import_pandas, table_name
 from evengraph.tables.columns import (
-    edge_columns,
+    TableColumns,
     feature_columns,
-    mixed_columns,
-    need_row_numbers,
-    node_columns,
-    plain_tables,
+    normalize_table,
+    note_mixed_columns,
+    resolve_columns,
 )
-from evengraph.tables.edges import tidy_edges, weighed
+from evengraph.tables.edges import positive_weights, undirected_edges
 from evengraph.tables.feature_encoder import FeatureEncoder
-from evengraph.tables.ids import find_both, node_names
-from evengraph.tables.notes import Note, NoteKind
+from evengraph.tables.ids import edge_rows, id_index
+from evengraph.tables.notes import NoteKind, Notes
 from evengraph.tables.roles import (
+    NodeRoles,
     NoLabelError,
     encode_labels,
     label_candidates,
     read_split,
     read_times,
 )
-from evengraph.tables.table_graph import TableGraph, assemble
+from evengraph.tables.table_graph import TableGraph, make_graph
 
 
 def from_frames(
@@ -45,102 +45,91 @@ def from_frames(
     features: Sequence[str] | None = None,
     encoder: FeatureEncoder | None = None,
 ) -> TableGraph:
-    """Make a graph of a table of nodes and a table of edges.
+    """Build a graph from a table of nodes and a table of edges.
 
-    Edges are taken as undirected; an edge from a node to itself is dropped and repeated ones are
-    merged. With weights, a row of weight 0 or without one is dropped, a negative one refused, and
-    every other row is an edge like any other, for no method uses weights. All of it is told in
-    the notes of the result. An id may be spelt 3, 3.0 or "3". Empty labels are unlabelled nodes;
-    classes are in sorted order.
+    Edges are treated as undirected; self-loops are dropped and repeated edges merged. With
+    weights, rows of weight 0 or without a weight are dropped, negative weights raise an error, and
+    all other rows are edges alike, since no method uses weights. The notes of the result report
+    all of this. An id may be spelt 3, 3.0 or "3". Empty labels are unlabelled nodes; classes are
+    sorted.
 
     Args:
-        nodes: A pandas DataFrame with a row a node.
-        edges: A pandas DataFrame with a row an edge.
+        nodes: A pandas DataFrame with one row per node.
+        edges: A pandas DataFrame with one row per edge.
         label: Column of `nodes` with the classes. Default: one called label or class.
         id: Column of `nodes` with the ids. Default: one called id, node or node_id, in any case;
-            else rows are counted from 0, if that is what the edges name.
+            else row numbers from 0, if the edges hold such.
         source: Column of `edges` with one end. Default: source, src or from, else the first.
         target: Column of `edges` with the other end. Default: target, dst or to, else the second.
         weight: Column of `edges` with weights.
-        split: Column of `nodes` that says train, val or test. Default: one called split, if it
-            says nothing else.
+        split: Column of `nodes` with train, val or test. Default: one called split, if it holds
+            nothing else.
         time: Column of `nodes` with dates or numbers, for `ByTime`.
-        features: Columns of `nodes` to make features of. Default: all that are nothing else.
-        encoder: Makes the features as it did before, for rows of later; then `features` is not
-            used, and there are labels only if `label` is named.
+        features: Columns of `nodes` to make features from. Default: all without another role.
+        encoder: A fitted encoder, to encode new rows as before; then `features` is not used, and
+            there are labels only if `label` is named.
     """
-    pandas = need_pandas()
+    columns = TableColumns(id, label, split, time, source, target, weight, features)
+    return build_graph(nodes, edges, columns, encoder)
+
+
+def build_graph(
+    nodes: Any, edges: Any, columns: TableColumns, encoder: FeatureEncoder | None = None
+) -> TableGraph:
+    """Build a graph like `from_frames`, with its column arguments as one object."""
+    pandas = import_pandas()
     for name, table in (("nodes", nodes), ("edges", edges)):
         if not isinstance(table, pandas.DataFrame):
             raise ValueError(f"{name} must be a pandas DataFrame, got {type(table).__name__}.")
-    nodes, edges = plain_tables(nodes, edges)
+    nodes, edges = normalize_table(nodes, "nodes"), normalize_table(edges, "edges")
     if not len(nodes):
         raise ValueError(f"{table_name(nodes, 'nodes')} has no rows; at least one node is needed.")
-    asked = {"id": id, "label": label, "split": split, "time": time}
-    columns, notes = node_columns(nodes, asked, guess_label=encoder is None)
-    first, second, more = edge_columns(edges, source, target, weight)
-    notes += more
-    if columns["id"] is None:
-        need_row_numbers(nodes, edges, first, second)
-        text = "Nodes have no id column: their ids are row numbers from 0."
-        notes.append(Note(NoteKind.ROW_NUMBER_IDS, text))
-    ids = np.arange(len(nodes)) if columns["id"] is None else nodes[columns["id"]].to_numpy()
-    edge_index, more = _edges(nodes, edges, columns["id"], first, second, weight)
-    notes += more
+    notes = Notes()
+    columns = resolve_columns(nodes, edges, columns, notes, guess_label=encoder is None)
+    ids = pandas.Series(range(len(nodes)), name="row") if columns.id is None else nodes[columns.id]
+    edge_index = _edge_index(ids, nodes, edges, columns, notes)
     candidates: tuple[str, ...] = ()
     if encoder is None:
-        if columns["label"] is None:
-            candidates = label_candidates(nodes, columns.values())
-        chosen, more = feature_columns(nodes, features, columns)
-        encoder = FeatureEncoder.fit(nodes, chosen, edge_index=edge_index)
-        notes += [*more, *encoder.notes, *mixed_columns(nodes, chosen, encoder)]
-    said = _said(nodes, columns, candidates)
-    return assemble(
-        features=encoder.transform(nodes, edge_index=edge_index),
-        edge_index=edge_index,
-        ids=ids,
-        encoder=encoder,
-        columns={
-            **columns,
-            "source": first,
-            "target": second,
-            "weight": weight,
-            "features": list(encoder.needs),
-        },
-        notes=notes + said.pop("notes"),
+        if columns.label is None:
+            candidates = label_candidates(nodes, columns.of_nodes.values())
+        features = feature_columns(nodes, columns, notes)
+        encoder = FeatureEncoder.fit(nodes, features, edge_index=edge_index)
+        notes += encoder.notes
+        note_mixed_columns(nodes, features, encoder, notes)
+    if columns.label is None:
+        notes.add(NoteKind.NO_LABEL, str(NoLabelError(candidates)))
+    return make_graph(
+        nodes,
+        edge_index,
+        ids.to_numpy(),
+        encoder,
+        replace(columns, features=list(encoder.input_columns)),
+        _read_roles(nodes, columns, notes),
+        notes,
         label_candidates=candidates,
-        **said,
     )
 
 
-def _edges(
-    nodes: Any, edges: Any, id: str | None, source: str, target: str, weight: str | None
-) -> tuple[Any, list[Note]]:
-    """Edges as positions of nodes, (2, E), and notes."""
-    notes: list[Note] = []
+def _edge_index(ids: Any, nodes: Any, edges: Any, columns: TableColumns, notes: Notes) -> Tensor:
+    """Row numbers of both ends of every edge, (2, E)."""
     table = table_name(edges, "edges")
-    values = nodes[id] if id is not None else need_pandas().Series(range(len(nodes)), name="row")
-    names = node_names(values, table_name(nodes, "nodes"))
-    ends: tuple[NDArray[np.int64], ...] = find_both(edges[source], edges[target], names, table)
-    if weight is not None:
-        kept, notes = weighed(edges[weight], table)
-        ends = tuple(end[kept] for end in ends)
-    edge_index, more = tidy_edges(ends[0], ends[1], len(nodes))
-    return edge_index, notes + more
+    index = id_index(ids, table_name(nodes, "nodes"))
+    source, target = edge_rows(edges[columns.source], edges[columns.target], index, table)
+    if columns.weight is not None:
+        positive = positive_weights(edges[columns.weight], table, notes)
+        source, target = source[positive], target[positive]
+    return undirected_edges(source, target, len(nodes), notes)
 
 
-def _said(nodes: Any, columns: dict[str, str | None], candidates: Sequence[str]) -> dict[str, Any]:
-    """Labels, masks and times, as far as there are columns of them."""
+def _read_roles(nodes: Any, columns: TableColumns, notes: Notes) -> NodeRoles:
+    """Labels, masks and times, from the columns that there are."""
     table = table_name(nodes, "nodes")
-    label, split, time = columns["label"], columns["split"], columns["time"]
-    missing = Note(NoteKind.NO_LABEL, str(NoLabelError(candidates)))
-    coded: tuple[Any, tuple[str, ...], list[Note]] = (None, (), [missing])
-    if label is not None:
-        coded = encode_labels(nodes[label], table)
-    return {
-        "labels": coded[0],
-        "class_names": coded[1],
-        "masks": read_split(nodes[split], table) if split is not None else {},
-        "times": read_times(nodes[time], table) if time is not None else None,
-        "notes": coded[2],
-    }
+    roles = NodeRoles()
+    if columns.label is not None:
+        labels, class_names = encode_labels(nodes[columns.label], table, notes)
+        roles = replace(roles, labels=labels, class_names=class_names)
+    if columns.split is not None:
+        roles = replace(roles, masks=read_split(nodes[columns.split], table))
+    if columns.time is not None:
+        roles = replace(roles, times=read_times(nodes[columns.time], table))
+    return roles

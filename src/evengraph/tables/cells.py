@@ -1,15 +1,15 @@
-"""Cells of a table: which are empty, what they are called, what they are as numbers or dates.
+"""Cells of a table: which are empty, their canonical names, their values as numbers or dates.
 
-Everything that reads a user's column goes through here, so that an id, a label and a feature are
-understood alike and a complaint about one names the table, the column and the row.
+All code that reads a user's column uses this module, so that ids, labels and features are parsed
+alike and every error names the table, the column and the row.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,18 +18,29 @@ from evengraph.core.errors import ArgumentError
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+ColumnKind = Literal["empty", "boolean", "number", "date", "text"]
 
-# What programs write for a value that is not there. Only columns of numbers, dates and labels know
-# them: as an id or a category, NA is a country. "none" is a grade of many a disease, so no label.
+# What programs write for a missing value. Only columns of numbers, dates and labels treat them as
+# missing: as an id or a category, NA is a country. "none" is a common class, so no missing label.
 EMPTY_LABELS = frozenset({"", "nan", "na", "n/a", "#n/a", "<na>", "null"})
 EMPTY_NUMBERS = EMPTY_LABELS | {"none", "nat"}
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?")
-_MOSTLY = 0.8  # a column of which at least so much is numbers, or dates, is meant to be one
+_MOSTLY = 0.8  # from this share of numbers or dates on, the other cells are errors
 _SHOWN_CELLS = 3
 
 
-def need_pandas() -> Any:
-    """The module pandas, or one line that says how to get it and scikit-learn."""
+class Mismatch(NamedTuple):
+    """Cells that differ from the kind that at least half of a column has."""
+
+    kind: str
+    num_wrong: int
+    num_cells: int
+    first: str
+
+
+def import_pandas() -> Any:
+    """Import pandas, or raise an error that says how to install it and scikit-learn."""
     try:
         import pandas
         import sklearn  # noqa: F401
@@ -40,33 +51,47 @@ def need_pandas() -> Any:
     return pandas
 
 
-def table_name(table: Any, fallback: str) -> str:
-    """What to call a table: its file where it came from one."""
-    return str(table.attrs.get("file", fallback))
+def table_name(table: Any, default: str) -> str:
+    """The name of a table in messages: its file, if it was read from one."""
+    return str(table.attrs.get("file", default))
 
 
-def place(table: str, column: str, index: int | None = None) -> str:
-    """How a complaint begins; rows are counted from 1, without the header."""
-    return f"{table}, column {column!r}" + ("" if index is None else f", row {index + 1}")
+def check_columns(table: Any, columns: Iterable[str], default_name: str) -> None:
+    """Raise an error if the table lacks one of the columns."""
+    for column in columns:
+        if column not in table.columns:
+            raise ValueError(
+                f"{table_name(table, default_name)} has no column {column!r}; its columns are: "
+                f"{', '.join(map(str, table.columns)) or 'none'}."
+            )
 
 
-def were(many: int, what: str) -> str:
-    """How a note begins: `1 edge was`, `3 edges were`."""
-    return f"{many} {what} was" if many == 1 else f"{many} {what}s were"
+def is_unnamed(column: str) -> bool:
+    """Whether a column has no name in its file."""
+    return not column or column.startswith("Unnamed: ")
 
 
-def empty(values: Any, words: Iterable[str] = ("",)) -> Bools:
-    """Which cells hold nothing: missing, blank, or a word for it, (N,)."""
+def location(table: str, column: Any, row: int | None = None) -> str:
+    """Where an error is; rows are counted from 1, without the header."""
+    return f"{table}, column {str(column)!r}" + ("" if row is None else f", row {row + 1}")
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 edge`, `3 edges`."""
+    return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
+def is_empty(values: Any, words: Collection[str] = ("",)) -> Bools:
+    """Which cells are missing, blank or one of the words for a missing value, (N,)."""
     missing: Bools = np.asarray(values.isna(), dtype=bool)
     if _may_hold_text(values):
-        words = frozenset(words)
         text = [isinstance(v, str) and v.strip().lower() in words for v in values.to_numpy(object)]
         missing = missing | np.array(text, dtype=bool)
     return missing
 
 
-def name_of(value: Any) -> str:
-    """One name for a value however a table spells it: 3, 3.0 and "3" are all "3"."""
+def canonical_name(value: Any) -> str:
+    """One name for a value, however a table spells it: 3, 3.0 and "3" are all "3"."""
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, bool | np.bool_):
@@ -79,148 +104,132 @@ def name_of(value: Any) -> str:
     return str(value)
 
 
-def names_of(values: Any) -> NDArray[Any]:
-    """The names of a column's values, (N,); each different value is named once."""
-    codes, different = coded(values, use_na_sentinel=False)
-    names = np.array([name_of(value) for value in different], dtype=object)
+def canonical_names(values: Any) -> NDArray[Any]:
+    """The canonical name of every cell, (N,); computed once per distinct value."""
+    codes, distinct = factorize(values, use_na_sentinel=False)
+    names = np.array([canonical_name(value) for value in distinct], dtype=object)
     return names[codes] if len(names) else names
 
 
-def coded(values: Any, **options: Any) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Numbers in place of values, (N,), and the different values, for cells that hold one each."""
+def factorize(values: Any, **options: Any) -> tuple[Ints, NDArray[Any]]:
+    """The index of every cell's value among the distinct values, (N,), and those values."""
     try:
-        codes, different = need_pandas().factorize(values.to_numpy(object), **options)
-    except TypeError:  # lists and the like cannot be compared
+        codes, distinct = import_pandas().factorize(values.to_numpy(object), **options)
+    except TypeError:  # lists are not hashable
         raise ValueError(
-            f"Column {values.name!r} holds lists or the like; a cell must hold one number or text."
+            f"Column {values.name!r} holds lists or other containers; a cell must hold one number "
+            "or text."
         ) from None
-    return codes, different
+    return codes, distinct
 
 
-def kind_of(values: Any, table: str, *, needed: bool = False) -> str:
-    """What a column holds: empty, boolean, number, date or text; refuses a mixture.
+def column_kind(values: Any, table: str, *, required: bool = False) -> ColumnKind:
+    """Infer what a column holds; mixed columns raise an error.
 
-    Text that is a number in every cell is a number, unless one begins with a zero, as codes do.
-    Text counts as a mixture when four cells in five or more are numbers and the others are not,
-    or dates and the others are not.
+    Text that is a number in every cell is a number, unless a cell starts with a zero, as codes do.
+    A column of text is mixed if at least 80% of its cells, but not all, are numbers or dates.
 
     Args:
         values: The column.
-        table: What to call its table.
-        needed: Whether it cannot be left out, as a feature can.
+        table: Name of its table, for errors.
+        required: Whether the column cannot be dropped, as a feature can.
     """
-    pandas = need_pandas()
-    column = str(values.name)
-    full = values[~empty(values, EMPTY_NUMBERS)]
-    if not len(full):
-        # words for nothing are text after all when there is nothing else
-        return "empty" if empty(values).all() else "text"
-    types = pandas.api.types
-    if types.is_datetime64_any_dtype(full.dtype):
+    types = import_pandas().api.types
+    rows = np.flatnonzero(~is_empty(values, EMPTY_NUMBERS))
+    cells = values.iloc[rows]
+    if not len(cells):
+        # a column of nothing but words for missing values is text
+        return "empty" if is_empty(values).all() else "text"
+    if types.is_datetime64_any_dtype(cells.dtype):
         return "date"
-    if types.is_timedelta64_dtype(full.dtype):
+    if types.is_timedelta64_dtype(cells.dtype):
         return "number"
-    kind = types.infer_dtype(full.astype(object), skipna=True)
-    if kind == "boolean":
+    inferred = types.infer_dtype(cells.astype(object), skipna=True)
+    if inferred == "boolean":
         return "boolean"
-    if kind in ("integer", "floating", "mixed-integer-float", "decimal"):
+    if inferred in ("integer", "floating", "mixed-integer-float", "decimal"):
         return "number"
-    if kind in ("date", "datetime", "datetime64"):
+    if inferred in ("date", "datetime", "datetime64"):
         return "date"
-    if kind == "string":
-        return _kind_of_text(values, table, needed)
-    row, value = _odd_one(values, full)
+    if inferred == "string":
+        return _kind_of_text(values, rows, table, required)
+    row, value = _first_mixed_cell(values, rows)
     if isinstance(value, list | tuple | dict | set | np.ndarray):
         raise ValueError(
-            f"{place(table, column, row)} holds a {type(value).__name__}; a cell must hold one "
-            "number, text, date or boolean: spread it over several columns."
+            f"{location(table, values.name, row)} holds a {type(value).__name__}; a cell must hold "
+            "one number, text, date or boolean: use several columns."
         )
     raise ValueError(
-        f"{place(table, column, row)} holds {_shown(value)}, other rows hold "
-        f"{_shown(full.iloc[0])}: mixed types; make them all numbers or all text."
+        f"{location(table, values.name, row)} holds {_short_repr(value)}, other rows hold "
+        f"{_short_repr(cells.iloc[0])}: mixed types; make them all numbers or all text."
     )
 
 
-def odd_cells(values: Any) -> tuple[str, int, int, str] | None:
-    """What half a column or more is, and the cells that are not: numbers or dates first.
-
-    That is "number" or "date", how many cells are none, of how many, and the first one with its
-    row; None where all cells are alike, or neither numbers nor dates are half of them.
-    """
-    rows = np.flatnonzero(~empty(values, EMPTY_NUMBERS))
+def find_mismatch(values: Any) -> Mismatch | None:
+    """Cells of a text column that are no numbers, or no dates, where at least half are."""
+    rows = np.flatnonzero(~is_empty(values, EMPTY_NUMBERS))
     if not len(rows) or not _may_hold_text(values):
         return None
-    for what, wrong in _wrong_cells(values, rows).items():
-        many = int(wrong.sum())
-        if not many:
+    for kind, wrong in _mismatches(values, rows).items():
+        count = int(wrong.sum())
+        if not count:
             return None
-        if many <= len(rows) / 2:
-            return what, many, len(rows), _cell(values, int(rows[wrong.argmax()]))
+        if count <= len(rows) / 2:
+            return Mismatch(kind, count, len(rows), _cell(values, rows[wrong.argmax()]))
     return None
 
 
-def numbers(values: Any, table: str) -> Floats:
-    """A column as numbers with NaN where it is empty, (N,); infinity and text are refused."""
-    pandas = need_pandas()
-    column = str(values.name)
+def to_numbers(values: Any, table: str) -> Floats:
+    """A column as numbers, NaN where empty, (N,); infinity and text raise an error."""
+    pandas = import_pandas()
     if pandas.api.types.is_timedelta64_dtype(values.dtype):
         return np.asarray(values.dt.total_seconds(), dtype=np.float64)
-    gone = empty(values, EMPTY_NUMBERS)
-    plain = values.astype(object).where(~gone, None)
+    empty = is_empty(values, EMPTY_NUMBERS)
+    cells = values.astype(object).where(~empty, None)
     if _may_hold_text(values):
-        plain = plain.map(lambda value: value.strip() if isinstance(value, str) else value)
-    found = np.array(pandas.to_numeric(plain, errors="coerce"), dtype=np.float64)
-    wrong = np.isnan(found) & ~gone
-    if wrong.any():
-        raise ValueError(
-            f"{_holds(values, table, wrong, ~gone, 'number')}; a number is needed, or an empty "
-            "cell where there is none."
-        )
-    found[gone] = np.nan
-    infinite = np.isinf(found)
+        cells = cells.map(_stripped)
+    numbers = np.array(pandas.to_numeric(cells, errors="coerce"), dtype=np.float64)
+    _check_parsed(values, table, np.isnan(numbers), empty, "number", "")
+    numbers[empty] = np.nan
+    infinite = np.isinf(numbers)
     if infinite.any():
         raise ValueError(
-            f"{place(table, column, int(infinite.argmax()))} is infinite; leave the cell empty "
-            "where there is no number."
+            f"{location(table, values.name, int(infinite.argmax()))} is infinite; leave the cell "
+            "empty if there is no number."
         )
-    return found
+    return numbers
 
 
-def seconds(values: Any, table: str) -> Floats:
-    """A column of dates as seconds since 1970 in UTC, NaN where it is empty, (N,)."""
-    pandas = need_pandas()
-    gone = empty(values, EMPTY_NUMBERS)
-    plain = values.astype(object).where(~gone, None) if _may_hold_text(values) else values
-    dates = pandas.to_datetime(plain, format="ISO8601", utc=True, errors="coerce")
-    wrong = np.asarray(dates.isna(), dtype=bool) & ~gone
-    if wrong.any():
-        raise ValueError(
-            f"{_holds(values, table, wrong, ~gone, 'date')}; a date is needed, such as 2024-05-31 "
-            "or 2024-05-31T18:00:00Z, or an empty cell where there is none."
-        )
+def to_seconds(values: Any, table: str) -> Floats:
+    """A column of dates as seconds since 1970 in UTC, NaN where empty, (N,)."""
+    pandas = import_pandas()
+    empty = is_empty(values, EMPTY_NUMBERS)
+    cells = values.astype(object).where(~empty, None) if _may_hold_text(values) else values
+    dates = pandas.to_datetime(cells, format="ISO8601", utc=True, errors="coerce")
+    examples = ", such as 2024-05-31 or 2024-05-31T18:00:00Z,"
+    _check_parsed(values, table, np.asarray(dates.isna(), dtype=bool), empty, "date", examples)
     since = (dates - pandas.Timestamp(0, tz="UTC")) / pandas.Timedelta(seconds=1)
     return np.asarray(since, dtype=np.float64)
 
 
-def booleans(values: Any, table: str) -> Floats:
-    """A column of booleans as 1, -1 and, where it is empty, 0, (N,)."""
-    known = {"true": 1.0, "1": 1.0, "false": -1.0, "0": -1.0}
-    words = [name.lower() for name in names_of(values)]
-    gone = empty(values, EMPTY_NUMBERS)
-    found = np.array([known.get(word, np.nan) for word in words], dtype=np.float64)
-    found[gone] = 0
-    wrong = np.isnan(found)
+def to_signs(values: Any, table: str) -> Floats:
+    """A column of booleans as 1 for true, -1 for false and 0 where empty, (N,)."""
+    signs = {"true": 1.0, "1": 1.0, "false": -1.0, "0": -1.0}
+    names = [name.lower() for name in canonical_names(values)]
+    numbers = np.array([signs.get(name, np.nan) for name in names], dtype=np.float64)
+    numbers[is_empty(values, EMPTY_NUMBERS)] = 0
+    wrong = np.isnan(numbers)
     if wrong.any():
         row = int(wrong.argmax())
         raise ValueError(
-            f"{place(table, str(values.name), row)} holds {_shown(values.iloc[row])}; true or "
-            "false is needed, or an empty cell."
+            f"{location(table, values.name, row)} holds {_short_repr(values.iloc[row])}; expected "
+            "true, false or an empty cell."
         )
-    return found
+    return numbers
 
 
 def _may_hold_text(values: Any) -> bool:
-    types = need_pandas().api.types
+    types = import_pandas().api.types
     return not (
         types.is_bool_dtype(values.dtype)
         or types.is_numeric_dtype(values.dtype)
@@ -229,68 +238,72 @@ def _may_hold_text(values: Any) -> bool:
     )
 
 
-def _kind_of_text(values: Any, table: str, needed: bool) -> str:
-    rows = np.flatnonzero(~empty(values, EMPTY_NUMBERS))
+def _kind_of_text(values: Any, rows: Ints, table: str, required: bool) -> ColumnKind:
     text = values.iloc[rows].astype(object).str.strip()
-    kinds = _wrong_cells(values, rows)
-    if not kinds["number"].any():
+    mismatches = _mismatches(values, rows)
+    if not mismatches["number"].any():
         return "text" if text.str.match(r"[+-]?0\d").any() else "number"
     if text.str.lower().isin(("true", "false")).all():
         return "boolean"
-    if not kinds["date"].any():
+    if not mismatches["date"].any():
         return "date"
-    for what, odd in kinds.items():
-        if (~odd).mean() >= _MOSTLY:
-            wrong, full = np.zeros((2, len(values)), dtype=bool)
-            wrong[rows], full[rows] = odd, True
-            fix = f"fix or empty {'it' if odd.sum() == 1 else 'them'}"
-            message = f"{_told(values, table, wrong, full, what)}: mixed types; {fix}"
-            if needed:
-                raise ValueError(f"{message}.")
+    for kind, wrong in mismatches.items():
+        if (~wrong).mean() >= _MOSTLY:
+            fix = f"fix or empty {'it' if wrong.sum() == 1 else 'them'}"
+            cells = _describe_cells(values, table, rows[wrong], len(rows), kind)
+            if required:
+                raise ValueError(f"{cells}: mixed types; {fix}.")
             raise ArgumentError(
-                f"{message}, or drop the column.", argument="drop", value=str(values.name)
+                f"{cells}: mixed types; {fix}, or drop the column.",
+                argument="drop",
+                value=str(values.name),
             )
     return "text"
 
 
-def _wrong_cells(values: Any, rows: NDArray[np.int64]) -> dict[str, Bools]:
+def _mismatches(values: Any, rows: Ints) -> dict[str, Bools]:
     """Which cells of these rows are no numbers, and which are no dates, (R,) each."""
-    full = values.iloc[rows].astype(object)
-    text = full.map(lambda value: value.strip() if isinstance(value, str) else value)
-    found = np.asarray(need_pandas().to_numeric(text, errors="coerce"), dtype=np.float64)
-    words = np.isnan(found)
+    cells = values.iloc[rows].astype(object).map(_stripped)
+    numbers = np.asarray(import_pandas().to_numeric(cells, errors="coerce"), dtype=np.float64)
     dates = np.zeros(len(rows), dtype=bool)
-    if words.any():
-        dates[:] = [isinstance(cell, str) and bool(_DATE.fullmatch(cell)) for cell in text]
-    return {"number": words, "date": ~dates}
+    if np.isnan(numbers).any():
+        dates[:] = [isinstance(cell, str) and bool(_DATE.fullmatch(cell)) for cell in cells]
+    return {"number": np.isnan(numbers), "date": ~dates}
 
 
-def _told(values: Any, table: str, wrong: Bools, full: Bools, what: str) -> str:
-    """How many cells are wrong, and the first of them."""
-    many = int(wrong.sum())
-    are = f"is no {what}" if many == 1 else f"are no {what}s"
-    cells = ", ".join(_cell(values, int(row)) for row in np.flatnonzero(wrong)[:_SHOWN_CELLS])
-    first = "first: " if many > _SHOWN_CELLS else ""
-    beginning = f"{place(table, str(values.name))}: {many} of {int(full.sum())} cells"
-    return f"{beginning} {are} ({first}{cells})"
+def _stripped(value: Any) -> Any:
+    return value.strip() if isinstance(value, str) else value
 
 
-def _holds(values: Any, table: str, wrong: Bools, full: Bools, what: str) -> str:
-    """What a wrong cell holds; of several, what `_told` says."""
-    if wrong.sum() > 1:
-        return _told(values, table, wrong, full, what)
-    row = int(wrong.argmax())
-    return f"{place(table, str(values.name), row)} holds {_shown(values.iloc[row])}"
+def _check_parsed(
+    values: Any, table: str, failed: Bools, empty: Bools, kind: str, examples: str
+) -> None:
+    """Raise an error about the cells that are neither empty nor could be parsed."""
+    rows = np.flatnonzero(failed & ~empty)
+    if not len(rows):
+        return
+    if len(rows) == 1:
+        cells = f"{location(table, values.name, rows[0])} holds {_short_repr(values.iloc[rows[0]])}"
+    else:
+        cells = _describe_cells(values, table, rows, int((~empty).sum()), kind)
+    raise ValueError(f"{cells}; expected a {kind}{examples} or an empty cell.")
+
+
+def _describe_cells(values: Any, table: str, rows: Ints, total: int, kind: str) -> str:
+    """How many cells are not of a kind, and the first of them."""
+    are = f"is not a {kind}" if len(rows) == 1 else f"are not {kind}s"
+    cells = ", ".join(_cell(values, row) for row in rows[:_SHOWN_CELLS])
+    first = "first: " if len(rows) > _SHOWN_CELLS else ""
+    return f"{location(table, values.name)}: {len(rows)} of {total} cells {are} ({first}{cells})"
 
 
 def _cell(values: Any, row: int) -> str:
-    return f"{_shown(values.iloc[row])} in row {row + 1}"
+    return f"{_short_repr(values.iloc[row])} in row {row + 1}"
 
 
-def _odd_one(values: Any, full: Any) -> tuple[int, Any]:
-    """The row and value of the first cell that is not like the first one, or of the first."""
+def _first_mixed_cell(values: Any, rows: Ints) -> tuple[int, Any]:
+    """Row and value of the first container, or of the first cell unlike the first one."""
     cells = values.to_numpy(object)
-    rows = np.flatnonzero(~empty(values, EMPTY_NUMBERS))
     first = type(cells[rows[0]])
     if first not in (list, tuple, dict, set, np.ndarray):
         for row in rows:
@@ -299,7 +312,7 @@ def _odd_one(values: Any, full: Any) -> tuple[int, Any]:
     return int(rows[0]), cells[rows[0]]
 
 
-def _shown(value: Any) -> str:
-    """A value as a message shows it: short, on one line."""
+def _short_repr(value: Any) -> str:
+    """A value in a message: short, on one line."""
     text = repr(value.item() if isinstance(value, np.generic) else value)
     return text if len(text) <= 40 else text[:37] + "..."

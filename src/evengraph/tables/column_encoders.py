@@ -1,7 +1,6 @@
-"""One column of a table to numbers: fitted once, then plain values that JSON can hold.
+"""Encoders of one column: fitted once with scikit-learn, then plain values that JSON can hold.
 
-What fitting found (with scikit-learn) is all that `transform` uses, so that rows of next week go
-through exactly what the rows of today went through.
+`transform` uses only those values, so that new rows are encoded exactly as the rows at fitting.
 """
 
 from __future__ import annotations
@@ -12,26 +11,33 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from evengraph.tables.cells import Floats, booleans, empty, names_of, numbers, place, seconds
+from evengraph.tables.cells import (
+    Floats,
+    canonical_names,
+    is_empty,
+    to_numbers,
+    to_seconds,
+    to_signs,
+)
 
-MOST_CATEGORIES = 50
+MAX_CATEGORIES = 50
 FEW_VALUES = 10
-LEAST_OFTEN, LEAST_OFTEN_OF_FEW = 5, 2
-"""How often a category must come to be kept by its name, which may be a person's; less often where
-a column has few different values."""
+MIN_FREQUENCY, MIN_FREQUENCY_OF_FEW = 5, 2
+"""How often a category must occur to be saved by its name, which may be a person's; less often in a
+column with few distinct values."""
 
 TEXT_BUCKETS = 256
-LARGEST = 1e6
-"""No feature is larger: a cell of next week that is out of all bounds must not swamp the rest."""
+MAX_FEATURE = 1e6
+"""Bound of scaled features: an extreme cell in new rows must not dominate all others."""
 
 
-class NothingToLearn(ValueError):
-    """A column that cannot help; the message is the reason."""
+class UselessColumnError(ValueError):
+    """A column that carries no information; the message is the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Number:
-    """Numbers: empty cells get the median, then mean 0 and deviation 1."""
+    """Numbers: empty cells get the median, then mean 0 and standard deviation 1."""
 
     column: str
     median: float
@@ -40,13 +46,13 @@ class Number:
 
     @classmethod
     def fit(cls, values: Any, table: str) -> Self:
-        """Find median, mean and deviation."""
-        return cls(column=str(values.name), **_location(cls.read(values, table)))
+        """Compute median, mean and standard deviation."""
+        return cls(column=str(values.name), **_statistics(cls.read(values, table)))
 
     @staticmethod
     def read(values: Any, table: str) -> Floats:
-        """The cells as numbers."""
-        return numbers(values, table)
+        """Parse the cells as numbers."""
+        return to_numbers(values, table)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -55,12 +61,12 @@ class Number:
 
     def transform(self, values: Any, table: str) -> Floats:
         """The feature of every row, (N, 1)."""
-        found = self.read(values, table)
-        found = np.where(np.isnan(found), self.median, found)
+        numbers = self.read(values, table)
+        numbers = np.where(np.isnan(numbers), self.median, numbers)
         with np.errstate(over="ignore"):
-            scaled = found / self.scale - self.mean / self.scale
-        bounded: Floats = np.clip(scaled, -LARGEST, LARGEST)[:, None]
-        return bounded
+            scaled = numbers / self.scale - self.mean / self.scale
+        clipped: Floats = np.clip(scaled, -MAX_FEATURE, MAX_FEATURE)[:, None]
+        return clipped
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,20 +75,20 @@ class Date(Number):
 
     @staticmethod
     def read(values: Any, table: str) -> Floats:
-        """The cells as seconds."""
-        return seconds(values, table)
+        """Parse the cells as seconds."""
+        return to_seconds(values, table)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Boolean:
-    """True is 1, false is -1, an empty cell 0."""
+    """Booleans: 1 for true, -1 for false, 0 for an empty cell."""
 
     column: str
 
     @classmethod
     def fit(cls, values: Any, table: str) -> Self:
-        """Nothing to find, but a column that never changes is refused."""
-        _refuse_constant(booleans(values, table))
+        """Check that the column is not constant."""
+        _check_varies(to_signs(values, table))
         return cls(column=str(values.name))
 
     @property
@@ -92,14 +98,14 @@ class Boolean:
 
     def transform(self, values: Any, table: str) -> Floats:
         """The feature of every row, (N, 1)."""
-        return booleans(values, table)[:, None]
+        return to_signs(values, table)[:, None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Category:
-    """A column for each common value, and one for all others if some were rare; empty is all 0.
+    """One-hot encoding of common values, and one feature for all rare ones; empty is all 0.
 
-    Rare values are not kept: a name or an address among them would travel with the model.
+    Rare values are not stored: a name or an address among them would be saved with the model.
     """
 
     column: str
@@ -108,60 +114,60 @@ class Category:
 
     @classmethod
     def fit(cls, values: Any, table: str) -> Self:
-        """Find the values that come often enough, the most common ones."""
+        """Find the common values."""
         from sklearn.preprocessing import OneHotEncoder
 
-        names = names_of(values[~empty(values)])
-        different = len(set(names))
-        if different == len(names) > 1:
-            raise NothingToLearn("no value comes twice, as with an id")
-        if different > max(MOST_CATEGORIES, len(names) / 2):
-            raise NothingToLearn(f"{different} of {len(names)} values are different")
-        if different == 1 and len(names) == len(values):
-            raise NothingToLearn("it has the same value everywhere")
-        least = LEAST_OFTEN_OF_FEW if different <= FEW_VALUES else LEAST_OFTEN
-        encoder = OneHotEncoder(min_frequency=least, max_categories=MOST_CATEGORIES)
+        names = canonical_names(values[~is_empty(values)])
+        distinct = len(set(names))
+        if distinct == len(names) > 1:
+            raise UselessColumnError("all its values are distinct, like ids")
+        if distinct > max(MAX_CATEGORIES, len(names) / 2):
+            raise UselessColumnError(f"{distinct} of its {len(names)} values are distinct")
+        if distinct == 1 and len(names) == len(values):
+            raise UselessColumnError("it is constant")
+        least = MIN_FREQUENCY_OF_FEW if distinct <= FEW_VALUES else MIN_FREQUENCY
+        encoder = OneHotEncoder(min_frequency=least, max_categories=MAX_CATEGORIES)
         encoder.fit(names.astype(object)[:, None])
-        found = encoder.infrequent_categories_[0]
-        rare = set() if found is None else set(found)
+        infrequent = encoder.infrequent_categories_[0]
+        rare = set() if infrequent is None else set(infrequent)
         common = tuple(str(name) for name in encoder.categories_[0] if name not in rare)
-        if not common and different > 1:
-            raise NothingToLearn(f"none of its {different} values comes {least} times")
+        if not common and distinct > 1:
+            raise UselessColumnError(f"none of its {distinct} values occurs {least} times")
         return cls(column=str(values.name), common=common, rare=bool(rare))
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the features."""
-        named = (*self.common, "(rare)") if self.rare else self.common
-        return tuple(f"{self.column}={name}" for name in named)
+        categories = (*self.common, "(rare)") if self.rare else self.common
+        return tuple(f"{self.column}={name}" for name in categories)
 
     def transform(self, values: Any, table: str) -> Floats:
-        """The features of every row, (N, common and perhaps 1); a new value is a rare one."""
-        places = {name: index for index, name in enumerate(self.common)}
+        """The features of every row, (N, len(names)); a new value counts as rare."""
+        indices = {name: index for index, name in enumerate(self.common)}
         other = len(self.common) if self.rare else -1
-        found = np.array([places.get(name, other) for name in names_of(values)], dtype=np.int64)
-        found[empty(values)] = -1
+        codes = np.array([indices.get(name, other) for name in canonical_names(values)], np.int64)
+        codes[is_empty(values)] = -1
         features = np.zeros((len(values), len(self.names)))
-        rows = np.flatnonzero(found >= 0)
-        features[rows, found[rows]] = 1
+        rows = np.flatnonzero(codes >= 0)
+        features[rows, codes[rows]] = 1
         return features
 
 
 @dataclass(frozen=True, kw_only=True)
 class Text:
-    """Long text: words hashed into buckets, TF-IDF, length 1; empty cells are all 0."""
+    """Long text: TF-IDF of words hashed into buckets, unit length; empty cells are all 0."""
 
     column: str
     idf: tuple[float, ...]
 
     @classmethod
     def fit(cls, values: Any, table: str) -> Self:
-        """Find how rare the words of each bucket are."""
+        """Compute the inverse document frequency of each bucket."""
         from sklearn.feature_extraction.text import TfidfTransformer
 
-        counts = _hashed(values, TEXT_BUCKETS)
+        counts = _bucket_counts(values, TEXT_BUCKETS)
         if not counts.nnz:
-            raise NothingToLearn("it holds no words")
+            raise UselessColumnError("it holds no words")
         idf = TfidfTransformer().fit(counts).idf_
         return cls(column=str(values.name), idf=tuple(float(value) for value in idf))
 
@@ -174,7 +180,7 @@ class Text:
         """The features of every row, (N, buckets)."""
         from sklearn.preprocessing import normalize
 
-        weighted = _hashed(values, len(self.idf)).multiply(np.array(self.idf)[None])
+        weighted = _bucket_counts(values, len(self.idf)).multiply(np.array(self.idf)[None])
         unit = normalize(weighted.tocsr()).astype(np.float32)  # dense only when small
         return np.asarray(unit.toarray())
 
@@ -190,14 +196,14 @@ KINDS: dict[str, type[ColumnEncoder]] = {
 
 
 def as_dict(encoder: ColumnEncoder) -> dict[str, Any]:
-    """An encoder as JSON can hold it."""
+    """The encoder as a dict that JSON can hold."""
     kind = next(name for name, known in KINDS.items() if known is type(encoder))
-    plain = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(encoder).items()}
-    return {"kind": kind, **plain}
+    fields = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(encoder).items()}
+    return {"kind": kind, **fields}
 
 
 def from_dict(stored: dict[str, Any]) -> ColumnEncoder:
-    """The encoder that `as_dict` stored."""
+    """The encoder from the dict of `as_dict`."""
     fields: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
     }
@@ -207,38 +213,28 @@ def from_dict(stored: dict[str, Any]) -> ColumnEncoder:
     try:
         return KINDS[kind](**fields)
     except TypeError as error:
-        raise ValueError(f"The stored encoder of kind {kind!r} is not whole: {error}.") from None
+        raise ValueError(f"The stored encoder of kind {kind!r} is incomplete: {error}.") from None
 
 
 def is_long(values: Any) -> bool:
-    """Whether text is prose: four words a cell or more, on the whole."""
-    cells = values[~empty(values)]
+    """Whether cells have at least four words on average."""
+    cells = values[~is_empty(values)]
     return bool(np.mean([len(str(cell).split()) for cell in cells]) >= 4)
 
 
-def fit_location(column: str, found: Floats) -> Number:
-    """An encoder of numbers that are no column of a table."""
-    return Number(column=column, **_location(found))
+def fit_number(name: str, numbers: Floats) -> Number:
+    """Fit an encoder to numbers that are no column of a table."""
+    return Number(column=name, **_statistics(numbers))
 
 
-def check_columns(table: Any, columns: Any, name: str) -> None:
-    """Refuse a table without one of these columns."""
-    missing = [column for column in columns if column not in table.columns]
-    if missing:
-        raise ValueError(
-            f"{place(name, missing[0])} is missing; there are "
-            f"{', '.join(map(str, table.columns)) or 'none'}."
-        )
-
-
-def _location(found: Floats) -> dict[str, float]:
+def _statistics(numbers: Floats) -> dict[str, float]:
     from sklearn.impute import SimpleImputer
     from sklearn.preprocessing import StandardScaler
 
-    _refuse_constant(found[~np.isnan(found)])
-    largest = float(np.nanmax(np.abs(found)))  # squares of very large numbers would overflow
-    imputer = SimpleImputer(strategy="median").fit(found[:, None] / largest)
-    scaler = StandardScaler().fit(imputer.transform(found[:, None] / largest))
+    _check_varies(numbers[~np.isnan(numbers)])
+    largest = float(np.nanmax(np.abs(numbers)))  # squares of very large numbers would overflow
+    imputer = SimpleImputer(strategy="median").fit(numbers[:, None] / largest)
+    scaler = StandardScaler().fit(imputer.transform(numbers[:, None] / largest))
     return {
         "median": float(imputer.statistics_[0]) * largest,
         "mean": float(scaler.mean_[0]) * largest,
@@ -246,14 +242,14 @@ def _location(found: Floats) -> dict[str, float]:
     }
 
 
-def _refuse_constant(found: NDArray[Any]) -> None:
-    if not len(found) or (found == found[0]).all():
-        raise NothingToLearn("it has the same value everywhere")
+def _check_varies(numbers: Floats) -> None:
+    if not len(numbers) or (numbers == numbers[0]).all():
+        raise UselessColumnError("it is constant")
 
 
-def _hashed(values: Any, buckets: int) -> Any:
-    """How often words of each bucket come in every cell, sparse, (N, buckets)."""
+def _bucket_counts(values: Any, buckets: int) -> Any:
+    """Number of words of each bucket in every cell, sparse, (N, buckets)."""
     from sklearn.feature_extraction.text import HashingVectorizer
 
     hashing = HashingVectorizer(n_features=buckets, alternate_sign=False, norm=None)
-    return hashing.transform(np.where(empty(values), "", names_of(values)))
+    return hashing.transform(np.where(is_empty(values), "", canonical_names(values)))

@@ -1,153 +1,182 @@
-"""Which column of two tables is what: as the user says, else as its name suggests."""
+"""TableColumns: which column of the nodes and edges tables holds what, named or guessed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from evengraph.core.errors import ArgumentError
-from evengraph.tables.cells import odd_cells, table_name
-from evengraph.tables.column_encoders import Category, check_columns
+from evengraph.tables.cells import check_columns, find_mismatch, is_unnamed, table_name
+from evengraph.tables.column_encoders import Category
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.ids import are_row_numbers
-from evengraph.tables.notes import Note, NoteKind
-from evengraph.tables.roles import is_split
+from evengraph.tables.notes import NoteKind, Notes
+from evengraph.tables.roles import is_split_column
 
 ID_NAMES = ("id", "node", "node_id")
 LABEL_NAMES = ("label", "class")
 SPLIT_NAMES = ("split",)
-ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
+END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
 
 
-def plain_tables(nodes: Any, edges: Any) -> tuple[Any, Any]:
-    """Copies whose columns have names that are text and differ; an index that was named is one."""
-    tables = []
-    for table, called in ((nodes, "nodes"), (edges, "edges")):
-        attributes = table.attrs
-        named = table.index.name is not None
-        table = table.reset_index() if named else table.reset_index(drop=True)
-        table = table.rename(columns=lambda name: str(name).strip())
-        table.attrs = {"file": called} | attributes
-        again = table.columns[table.columns.duplicated()]
-        if len(again):
-            raise ValueError(f"{table_name(table, called)} has two columns called {again[0]!r}.")
-        tables.append(table)
-    return tables[0], tables[1]
+@dataclass(frozen=True)
+class TableColumns:
+    """Column names by role; None where there is no such column, or none was named.
+
+    Args:
+        id: Column of the nodes table with the ids.
+        label: Column of the nodes table with the classes.
+        split: Column of the nodes table with train, val or test.
+        time: Column of the nodes table with dates or numbers.
+        source: Column of the edges table with one end.
+        target: Column of the edges table with the other end.
+        weight: Column of the edges table with weights.
+        features: Columns of the nodes table that features are made from.
+    """
+
+    id: str | None = None
+    label: str | None = None
+    split: str | None = None
+    time: str | None = None
+    source: str | None = None
+    target: str | None = None
+    weight: str | None = None
+    features: Sequence[str] | None = None
+
+    @property
+    def of_nodes(self) -> dict[str, str]:
+        """Role to column, for the columns of the nodes table that are not features."""
+        roles = {"id": self.id, "label": self.label, "split": self.split, "time": self.time}
+        return {role: column for role, column in roles.items() if column is not None}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Role to column, ready for JSON."""
+        return asdict(self)
 
 
-def edge_columns(
-    edges: Any, source: str | None, target: str | None, weight: str | None
-) -> tuple[str, str, list[Note]]:
-    """The columns of both ends, and notes."""
+def normalize_table(table: Any, name: str) -> Any:
+    """Copy a table, with distinct text column names and a named index as a column."""
+    attributes = {"file": name} | table.attrs
+    table = table.reset_index(drop=table.index.name is None)
+    table = table.rename(columns=lambda column: str(column).strip())
+    table.attrs = attributes
+    repeated = table.columns[table.columns.duplicated()]
+    if len(repeated):
+        raise ValueError(f"{table_name(table, name)} has two columns called {repeated[0]!r}.")
+    return table
+
+
+def resolve_columns(
+    nodes: Any, edges: Any, columns: TableColumns, notes: Notes, *, guess_label: bool
+) -> TableColumns:
+    """Check the columns that were named and guess the others by their usual names."""
+    columns = _resolve_node_columns(nodes, columns, notes, guess_label)
+    source, target = edge_ends(edges, columns, notes)
+    if columns.id is None:
+        if not all(are_row_numbers(edges[end], len(nodes)) for end in (source, target)):
+            raise ArgumentError(
+                f"{table_name(nodes, 'nodes')} has no column called id, node or node_id, and the "
+                "edges do not hold row numbers from 0; set id to one of its columns: "
+                f"{', '.join(nodes.columns) or 'none'}.",
+                argument="id",
+            )
+        notes.add(NoteKind.ROW_NUMBER_IDS, "No id column: ids are row numbers, counted from 0.")
+    return replace(columns, source=source, target=target)
+
+
+def _resolve_node_columns(
+    nodes: Any, columns: TableColumns, notes: Notes, guess_label: bool
+) -> TableColumns:
+    check_columns(nodes, columns.of_nodes.values(), "nodes")
+    usual_names = {"id": ID_NAMES, "split": SPLIT_NAMES}
+    if guess_label:
+        usual_names["label"] = LABEL_NAMES
+    for role, names in usual_names.items():
+        if role in columns.of_nodes:
+            continue
+        free = [column for column in nodes.columns if column not in columns.of_nodes.values()]
+        column = next((column for column in _match(free, names) if column is not None), None)
+        if column is None or (role == "split" and not is_split_column(nodes[column])):
+            continue
+        columns = replace(columns, **{role: column})
+        if role != "id":
+            notes.add(NoteKind.GUESSED_COLUMN, f"Using column {column!r} as the {role}.")
+    roles: dict[str, str] = {}
+    for role, column in columns.of_nodes.items():
+        if column in roles:
+            raise ValueError(f"Column {column!r} cannot be both {roles[column]} and {role}.")
+        roles[column] = role
+    return columns
+
+
+def edge_ends(edges: Any, columns: TableColumns, notes: Notes) -> tuple[str, str]:
+    """The columns of both ends of an edge: those named, else guessed."""
     name = table_name(edges, "edges")
-    check_columns(edges, [c for c in (source, target, weight) if c is not None], name)
-    there = [column for column in edges.columns if column != weight]
-    if len(there) < 2:
+    named = (columns.source, columns.target, columns.weight)
+    check_columns(edges, [column for column in named if column is not None], "edges")
+    free = [column for column in edges.columns if column != columns.weight]
+    if len(free) < 2:
         raise ValueError(
-            f"{name} needs two columns, for both ends of an edge; there are "
+            f"{name} needs two columns, one for each end of an edge; its columns are: "
             f"{', '.join(edges.columns) or 'none'}."
         )
-    notes = []
-    pair = next((p for p in (_named(there, e) for e in ENDS) if all(p)), (None, None))
-    first = source or pair[0] or next(c for c in there if c != target)
-    second = target or pair[1] or next(c for c in there if c != first)
-    if first == second:
-        raise ValueError(f"source and target must be two columns, got {first!r} for both.")
-    if not (source and target) and (first, second) != pair:
-        text = f"Columns {first!r} and {second!r} of {name} are taken as the ends of edges."
-        notes.append(Note(NoteKind.GUESSED_COLUMN, text))
-    unused = [column for column in there if column not in (first, second)]
+    pairs = (_match(free, names) for names in END_NAMES)
+    guess = next((pair for pair in pairs if all(pair)), (None, None))
+    source = columns.source or guess[0] or next(c for c in free if c != columns.target)
+    target = columns.target or guess[1] or next(c for c in free if c != source)
+    if source == target:
+        raise ValueError(f"source and target must be two columns, got {source!r} for both.")
+    if not (columns.source and columns.target) and (source, target) != guess:
+        text = f"Using columns {source!r} and {target!r} of {name} as the ends of edges."
+        notes.add(NoteKind.GUESSED_COLUMN, text)
+    unused = [column for column in free if column not in (source, target)]
     if unused:
-        text = f"Columns of {name} that are not used: {', '.join(unused)}."
-        notes.append(Note(NoteKind.UNUSED_COLUMNS, text))
-    return first, second, notes
+        notes.add(NoteKind.UNUSED_COLUMNS, f"Unused columns of {name}: {', '.join(unused)}.")
+    return source, target
 
 
-def node_columns(
-    nodes: Any, asked: dict[str, str | None], guess_label: bool
-) -> tuple[dict[str, str | None], list[Note]]:
-    """The columns of id, label, split and time, and notes on those that were guessed."""
-    name = table_name(nodes, "nodes")
-    check_columns(nodes, [column for column in asked.values() if column is not None], name)
-    columns = dict(asked)
-    notes = []
-    candidates = [("id", ID_NAMES), ("split", SPLIT_NAMES)]
-    if guess_label:
-        candidates.append(("label", LABEL_NAMES))
-    for role, names in candidates:
-        if columns[role] is None:
-            taken = {column for column in columns.values() if column is not None}
-            there = [column for column in nodes.columns if column not in taken]
-            found = next((c for c in (_named(there, (n,))[0] for n in names) if c), None)
-            if role == "split" and found is not None and not is_split(nodes[found]):
-                found = None
-            columns[role] = found
-            if found is not None and role != "id":
-                text = f"Column {found!r} is taken as the {role}."
-                notes.append(Note(NoteKind.GUESSED_COLUMN, text))
-    used = [column for column in columns.values() if column is not None]
-    for column in used:
-        if used.count(column) > 1:
-            raise ValueError(f"Column {column!r} cannot be two things at once: {columns}.")
-    return columns, notes
-
-
-def need_row_numbers(nodes: Any, edges: Any, source: str, target: str) -> None:
-    """Refuse tables without ids, unless the edges count the rows of the nodes table."""
-    if all(are_row_numbers(edges[end], len(nodes)) for end in (source, target)):
-        return
-    columns = ", ".join(nodes.columns) or "none"
-    raise ArgumentError(
-        f"{table_name(nodes, 'nodes')} has no column called id, node or node_id, and the edges are "
-        f"not row numbers from 0; set id to one of its columns: {columns}.",
-        argument="id",
-    )
-
-
-def feature_columns(
-    nodes: Any, features: Sequence[str] | None, columns: dict[str, str | None]
-) -> tuple[list[str], list[Note]]:
-    """The columns to make features of, and notes."""
-    roles = {column: role for role, column in columns.items() if column is not None}
-    if features is not None:
-        if isinstance(features, str):
-            features = [features]
-        check_columns(nodes, features, table_name(nodes, "nodes"))
-        for column in features:
+def feature_columns(nodes: Any, columns: TableColumns, notes: Notes) -> list[str]:
+    """The columns to make features from: those named, else all without another role."""
+    roles = {column: role for role, column in columns.of_nodes.items()}
+    if columns.features is not None:
+        features = columns.features
+        names = [features] if isinstance(features, str) else list(dict.fromkeys(features))
+        check_columns(nodes, names, "nodes")
+        for column in names:
             if column in roles:
                 raise ValueError(
-                    f"features must not hold the {roles[column]} column {column!r}: it would give "
-                    "the answer away."
+                    f"features must not contain the {roles[column]} column {column!r}: it would "
+                    "leak the answer."
                 )
-        return list(dict.fromkeys(features)), []
-    rest = [column for column in nodes.columns if column not in roles]
-    nameless = [column for column in rest if not column or column.startswith("Unnamed: ")]
-    notes = [
-        Note(NoteKind.FEATURES, f"Column {column!r} was left out: it has no name.")
-        for column in nameless
-    ]
-    return [column for column in rest if column not in nameless], notes
+        return names
+    free = [column for column in nodes.columns if column not in roles]
+    for column in free:
+        if is_unnamed(column):
+            notes.add(NoteKind.FEATURES, f"Left out column {column!r}: it has no name.")
+    return [column for column in free if not is_unnamed(column)]
 
 
-def mixed_columns(nodes: Any, columns: Sequence[str], encoder: FeatureEncoder) -> list[Note]:
-    """Notes on columns of which at least half is numbers or dates, and which are not taken as such.
+def note_mixed_columns(
+    nodes: Any, columns: Sequence[str], encoder: FeatureEncoder, notes: Notes
+) -> None:
+    """Add a note for each column that is at least half numbers or dates, but not encoded so.
 
-    They are no notes of the encoder: that is kept with a model, and they show what is in a cell.
+    These notes quote cells, so they must not become notes of the encoder, which a model saves.
     """
-    notes = []
-    categories = {one.column for one in encoder.columns if isinstance(one, Category)}
+    categories = {item.column for item in encoder.columns if isinstance(item, Category)}
     for column in columns:
-        found = odd_cells(nodes[column])
-        if found is not None:
-            what, many, total, first = found
-            are = f"is no {what}" if many == 1 else f"are no {what}s"
-            taken = "taken as categories" if column in categories else f"not taken as {what}s"
-            text = f"{many} of {total} values {are} (first: {first}), so it is {taken}."
-            notes.append(Note(NoteKind.MIXED_COLUMN, f"Column {column!r}: {text}"))
-    return notes
+        mismatch = find_mismatch(nodes[column])
+        if mismatch is None:
+            continue
+        kind, count, total, first = mismatch
+        are = f"is not a {kind}" if count == 1 else f"are not {kind}s"
+        treated = "treated as categories" if column in categories else f"not treated as {kind}s"
+        text = f"{count} of {total} values {are} (first: {first}), so it is {treated}."
+        notes.add(NoteKind.MIXED_COLUMN, f"Column {column!r}: {text}")
 
 
-def _named(columns: Sequence[str], names: Sequence[str]) -> tuple[str | None, ...]:
-    """The columns of these names, in any case."""
-    lower = {column.lower(): column for column in reversed(columns)}
-    return tuple(lower.get(name) for name in names)
+def _match(columns: Sequence[str], names: Sequence[str]) -> tuple[str | None, ...]:
+    """The first column of each name, ignoring case."""
+    by_lower_case = {column.lower(): column for column in reversed(columns)}
+    return tuple(by_lower_case.get(name) for name in names)

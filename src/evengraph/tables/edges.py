@@ -1,4 +1,4 @@
-"""Edges as the methods want them: undirected, each once in both directions, none to itself."""
+"""Edges as methods need them: undirected, each once in both directions, no self-loops."""
 
 from __future__ import annotations
 
@@ -6,68 +6,61 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from evengraph.tables.cells import numbers, place, were
-from evengraph.tables.notes import Note, NoteKind
-
-Ints = NDArray[np.int64]
+from evengraph.tables.cells import Bools, Ints, location, plural, to_numbers
+from evengraph.tables.notes import NoteKind, Notes
 
 
-def tidy_edges(source: Ints, target: Ints, num_nodes: int) -> tuple[Tensor, list[Note]]:
-    """Drop self edges, merge repeated ones and add the other direction of each.
+def undirected_edges(source: Ints, target: Ints, num_nodes: int, notes: Notes) -> Tensor:
+    """Drop self-loops, merge repeated edges and add the reverse of each.
 
     Shapes:
-        source, target: (M,), positions of nodes
-        edge_index: (2, E), sorted, both directions of every edge
+        source, target: (M,), row numbers of nodes
+        returns: (2, E), sorted, both directions of every edge
     """
-    notes = []
     between = source != target
     loops = len(source) - int(between.sum())
     if loops:
-        notes.append(Note(NoteKind.DROPPED_EDGES, f"{were(loops, 'self edge')} dropped."))
+        notes.add(NoteKind.DROPPED_EDGES, f"Dropped {plural(loops, 'self-loop')}.")
     source, target = source[between], target[between]
-    directed = _once(source * num_nodes + target)
-    if len(directed) < len(source):
-        text = f"{were(len(source) - len(directed), 'repeated edge')} merged."
-        notes.append(Note(NoteKind.MERGED_EDGES, text))
+    directed = _sorted_unique(source * num_nodes + target)
+    repeated = len(source) - len(directed)
+    if repeated:
+        notes.add(NoteKind.MERGED_EDGES, f"Merged {plural(repeated, 'repeated edge')}.")
     source, target = directed // num_nodes, directed % num_nodes
-    both = _once(np.concatenate([directed, target * num_nodes + source]))
-    both_ways = (2 * len(directed) - len(both)) // 2
-    if both_ways:
-        text = f"{were(both_ways, 'edge')} given in both directions and merged."
-        notes.append(Note(NoteKind.MERGED_EDGES, text))
-    if both_ways * 2 < len(directed):
-        notes.append(Note(NoteKind.UNDIRECTED, "Edges are taken as undirected."))
-    edges = np.stack([both // num_nodes, both % num_nodes])
-    return torch.from_numpy(edges), notes
+    both = _sorted_unique(np.concatenate([directed, target * num_nodes + source]))
+    mutual = (2 * len(directed) - len(both)) // 2
+    if mutual:
+        text = f"Merged {plural(mutual, 'edge')} given in both directions."
+        notes.add(NoteKind.MERGED_EDGES, text)
+    if mutual * 2 < len(directed):
+        notes.add(NoteKind.UNDIRECTED, "Edges are treated as undirected.")
+    return torch.from_numpy(np.stack([both // num_nodes, both % num_nodes]))
 
 
-def _once(codes: Ints) -> Ints:
-    """Each number once, ascending; sorting is many times faster here than numpy's hashing."""
+def _sorted_unique(codes: Ints) -> Ints:
+    """The distinct values, ascending; sorting is much faster here than numpy's hashing."""
     codes = np.sort(codes)
     return codes[np.diff(codes, prepend=-1) > 0]
 
 
-def weighed(weights: Any, table: str) -> tuple[NDArray[np.bool_], list[Note]]:
-    """Which rows are an edge by their weight, (M,): those above 0; negative ones are refused."""
-    found = numbers(weights, table)
-    column = str(weights.name)
-    negative = found < 0
+def positive_weights(weights: Any, table: str, notes: Notes) -> Bools:
+    """Which rows are edges by their weight, (M,): those above 0; negative ones raise an error."""
+    numbers = to_numbers(weights, table)
+    negative = numbers < 0
     if negative.any():
         row = int(negative.argmax())
         raise ValueError(
-            f"{place(table, column, row)} is {found[row]:g}; a weight must not be negative: no "
-            "method here knows edges that push apart. Leave such rows out."
+            f"{location(table, weights.name, row)} is {numbers[row]:g}; a weight must not be "
+            "negative: no method supports signed edges. Leave such rows out."
         )
-    kept = found > 0
-    notes = []
-    for many, what in ((found == 0).sum(), "weight 0"), (np.isnan(found).sum(), "no weight"):
-        if many:
-            text = f"{were(int(many), 'edge')} dropped: {what}."
-            notes.append(Note(NoteKind.DROPPED_EDGES, text))
-    if kept.any():
-        text = f"Weights (column {column!r}) only tell edges from none: no method uses them."
-        notes.append(Note(NoteKind.UNUSED_WEIGHTS, text))
-    return kept, notes
+    zero, missing = int((numbers == 0).sum()), int(np.isnan(numbers).sum())
+    for count, reason in (zero, "weight 0"), (missing, "no weight"):
+        if count:
+            notes.add(NoteKind.DROPPED_EDGES, f"Dropped {plural(count, 'edge')}: {reason}.")
+    positive: Bools = numbers > 0
+    if positive.any():
+        text = f"Weights (column {str(weights.name)!r}) only decide which rows are edges."
+        notes.add(NoteKind.UNUSED_WEIGHTS, f"{text} No method uses them.")
+    return positive

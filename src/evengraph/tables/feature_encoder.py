@@ -1,4 +1,4 @@
-"""FeatureEncoder: the columns of a nodes table to one matrix, the same way every time."""
+"""FeatureEncoder: turns the columns of a nodes table into one feature matrix."""
 
 from __future__ import annotations
 
@@ -11,22 +11,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evengraph.tables.cells import kind_of, numbers, table_name
+from evengraph.tables.cells import check_columns, column_kind, table_name, to_numbers
 from evengraph.tables.column_encoders import (
     Boolean,
     Category,
     ColumnEncoder,
     Date,
-    NothingToLearn,
     Number,
     Text,
+    UselessColumnError,
     as_dict,
-    check_columns,
-    fit_location,
+    fit_number,
     from_dict,
     is_long,
 )
-from evengraph.tables.notes import Note, NoteKind
+from evengraph.tables.notes import Note, NoteKind, Notes
 from evengraph.tables.structure import STRUCTURAL, structural_features
 
 VERSION = 2
@@ -34,17 +33,17 @@ VERSION = 2
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureEncoder:
-    """Turns rows into features with what it found in the rows that it was fitted to.
+    """Encodes rows with statistics of the rows that it was fitted to.
 
     Numbers are imputed with the median and scaled, dates are numbers, booleans 1 and -1, short
-    text is one-hot, long text hashed TF-IDF. A column that is empty or the same everywhere is left
-    out. Without any column the features come from the edges: log degree, log PageRank and the
-    clustering coefficient.
+    text is one-hot encoded, long text becomes hashed TF-IDF. Empty and constant columns are left
+    out. Without any column the features are computed from the edges: log degree, log PageRank and
+    the clustering coefficient.
 
     Args:
-        columns: One encoder for each column in use.
-        structural: Scaling of the features from the edges; empty when there are columns.
-        plain: Columns that are features already: taken as they are, only imputed; name to median.
+        columns: One encoder per column in use.
+        structural: Scaling of the features from the edges; empty if there are columns.
+        plain: Columns that are features already, only imputed: name and median of each.
         notes: What was left out and why.
     """
 
@@ -55,48 +54,45 @@ class FeatureEncoder:
 
     @classmethod
     def fit(cls, nodes: Any, columns: Sequence[str], *, edge_index: Tensor) -> Self:
-        """Learn from the rows of a table.
+        """Fit an encoder to the rows of a table.
 
         Args:
-            nodes: A pandas DataFrame, a row a node.
+            nodes: A pandas DataFrame with one row per node.
             columns: The columns to use.
-            edge_index: Both directions of every edge, used where no column is left.
+            edge_index: Both directions of every edge, used if no column is left.
 
         Shapes:
             edge_index: (2, E)
         """
-        table = table_name(nodes, "nodes")
-        check_columns(nodes, columns, table)
+        check_columns(nodes, columns, "nodes")
         encoders: list[ColumnEncoder] = []
-        notes = []
+        notes = Notes()
         for column in columns:
             try:
-                encoders.append(_fit_column(nodes[column], table))
-            except NothingToLearn as reason:
-                text = f"Column {column!r} was left out: {reason}."
-                notes.append(Note(NoteKind.FEATURES, text))
+                encoders.append(_fit_column(nodes[column], table_name(nodes, "nodes")))
+            except UselessColumnError as reason:
+                notes.add(NoteKind.FEATURES, f"Left out column {column!r}: {reason}.")
         if encoders:
             return cls(columns=tuple(encoders), notes=tuple(notes))
-        text = "No feature columns: degree, PageRank and clustering are the features."
-        notes.append(Note(NoteKind.FEATURES, text))
-        found = structural_features(edge_index, len(nodes))
+        text = "No feature columns: using degree, PageRank and clustering coefficient."
+        notes.add(NoteKind.FEATURES, text)
+        features = structural_features(edge_index, len(nodes))
         structural = []
-        for name, values in zip(STRUCTURAL, found.T, strict=True):
+        for name, values in zip(STRUCTURAL, features.T, strict=True):
             try:
-                structural.append(fit_location(name, values))
-            except NothingToLearn:  # a ring: every node alike; the feature is 0 throughout
-                middle = float(values[0])
-                number = Number(column=name, median=middle, mean=middle, scale=1.0)
-                structural.append(number)
+                structural.append(fit_number(name, values))
+            except UselessColumnError:  # as in a ring, where all nodes are alike: encoded as 0
+                value = float(values[0])
+                structural.append(Number(column=name, median=value, mean=value, scale=1.0))
         return cls(structural=tuple(structural), notes=tuple(notes))
 
     @classmethod
-    def as_they_are(cls, names: Sequence[str], features: Any) -> Self:
-        """An encoder of features that are numbers already and are not scaled.
+    def passthrough(cls, names: Sequence[str], features: Any) -> Self:
+        """An encoder of numbers that are features already and are not scaled.
 
         Args:
             names: A name for each feature.
-            features: Array to take medians from, for empty cells.
+            features: Array whose medians replace empty cells.
 
         Shapes:
             features: (N, F)
@@ -109,66 +105,67 @@ class FeatureEncoder:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """A name for each feature, in order, (F,)."""
+        """Names of the features, (F,)."""
         if self.plain:
             return tuple(name for name, _ in self.plain)
         return tuple(n for encoder in self.columns or self.structural for n in encoder.names)
 
     @property
     def hashed(self) -> NDArray[np.bool_]:
-        """Which features are buckets of hashed words, some of which stay empty, (F,)."""
+        """Which features are buckets of hashed words, some of which may be empty, (F,)."""
         if not self.columns:
             return np.zeros(len(self.names), dtype=bool)
-        kinds = [isinstance(encoder, Text) for encoder in self.columns]
-        return np.repeat(kinds, [len(encoder.names) for encoder in self.columns])
+        is_text = [isinstance(encoder, Text) for encoder in self.columns]
+        return np.repeat(is_text, [len(encoder.names) for encoder in self.columns])
 
     @property
-    def needs(self) -> tuple[str, ...]:
-        """The columns that a table must have."""
+    def input_columns(self) -> tuple[str, ...]:
+        """The columns that a nodes table must have."""
         return tuple(name for name, _ in self.plain) or tuple(e.column for e in self.columns)
 
     def transform(self, nodes: Any, *, edge_index: Tensor | None = None) -> Tensor:
-        """The features of every row.
+        """Encode every row.
 
         Args:
-            nodes: A pandas DataFrame with the columns that `needs` names; others are not read.
-            edge_index: Both directions of every edge; needed by features from the edges.
+            nodes: A pandas DataFrame with the columns `input_columns`; others are ignored.
+            edge_index: Both directions of every edge, required by features from the edges.
 
         Shapes:
             edge_index: (2, E)
             returns: float32, (N, F)
         """
         table = table_name(nodes, "nodes")
-        check_columns(nodes, self.needs, table)
+        check_columns(nodes, self.input_columns, "nodes")
         parts: list[NDArray[Any]] = [e.transform(nodes[e.column], table) for e in self.columns]
         if self.plain:
-            parts.append(self._plain(nodes, table))
+            parts.append(self._plain_features(nodes, table))
         if self.structural:
             if edge_index is None:
-                raise ValueError("edge_index must be given: the features come from the edges.")
-            found = structural_features(edge_index, len(nodes))
+                raise ValueError("edge_index is required: the features come from the edges.")
+            structural = structural_features(edge_index, len(nodes))
             means = np.array([number.mean for number in self.structural])
-            parts.append((found - means) / [number.scale for number in self.structural])
+            parts.append((structural - means) / [number.scale for number in self.structural])
         features = np.concatenate([part.astype(np.float32) for part in parts], axis=1)
         return torch.from_numpy(features)
 
-    def _plain(self, nodes: Any, table: str) -> NDArray[np.float32]:
+    def _plain_features(self, nodes: Any, table: str) -> NDArray[np.float32]:
         """Columns that are features already, (N, F)."""
-        block = nodes[list(self.needs)].to_numpy()
-        if block.dtype.kind not in "biuf" or np.isinf(block).any():
-            # one by one, to say which cell is wrong
-            block = np.stack([numbers(nodes[name], table) for name in self.needs], axis=1)
+        names = list(self.input_columns)
+        features = nodes[names].to_numpy()
+        if features.dtype.kind not in "biuf" or np.isinf(features).any():
+            # column by column, so that an error names the cell
+            features = np.stack([to_numbers(nodes[name], table) for name in names], axis=1)
         medians = np.array([median for _, median in self.plain], dtype=np.float32)
-        block = block.astype(np.float32)
-        return np.where(np.isnan(block), medians, block)
+        features = features.astype(np.float32)
+        return np.where(np.isnan(features), medians, features)
 
-    def check(self, nodes: Any) -> None:
-        """Refuse rows that cannot be read, as `transform` does, edges or none."""
-        for one in self.columns:
-            one.transform(nodes[one.column], table_name(nodes, "nodes"))
+    def check_rows(self, nodes: Any) -> None:
+        """Raise the errors that `transform` would raise about cells, without needing edges."""
+        for encoder in self.columns:
+            encoder.transform(nodes[encoder.column], table_name(nodes, "nodes"))
 
     def as_dict(self) -> dict[str, Any]:
-        """The encoder as JSON can hold it."""
+        """The encoder as a dict that JSON can hold."""
         return {
             "version": VERSION,
             "columns": [as_dict(encoder) for encoder in self.columns],
@@ -179,11 +176,11 @@ class FeatureEncoder:
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Self:
-        """The encoder that `as_dict` stored."""
+        """The encoder from the dict of `as_dict`."""
         if stored.get("version") != VERSION:
             raise ValueError(
                 f"version of the stored encoder must be {VERSION}, got {stored.get('version')!r}; "
-                "it was written by another version of evengraph: train again."
+                "another version of evengraph wrote it: train again."
             )
         structural = tuple(from_dict(item) for item in stored["structural"])
         return cls(
@@ -195,9 +192,9 @@ class FeatureEncoder:
 
 
 def _fit_column(values: Any, table: str) -> ColumnEncoder:
-    kind = kind_of(values, table)
+    kind = column_kind(values, table)
     if kind == "empty":
-        raise NothingToLearn("it is empty")
+        raise UselessColumnError("it is empty")
     if kind == "text":
         return (Text if is_long(values) else Category).fit(values, table)
     by_kind = {"number": Number, "date": Date, "boolean": Boolean}

@@ -1,4 +1,4 @@
-"""Graphs that are graphs already: NetworkX, GraphML, matrices, npz files, PyG's Data."""
+"""Graphs in other formats: NetworkX, GraphML, NumPy archives, PyTorch Geometric."""
 
 from __future__ import annotations
 
@@ -15,15 +15,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
-from numpy.typing import ArrayLike
 
-from evengraph.tables.arrays import SETS, from_edge_array, from_matrix
-from evengraph.tables.build import from_frames
-from evengraph.tables.cells import need_pandas
-from evengraph.tables.notes import Note, NoteKind
+from evengraph.tables.arrays import PARTS, NodeArrays, from_edge_array, matrix_edges
+from evengraph.tables.build import build_graph
+from evengraph.tables.cells import import_pandas
+from evengraph.tables.columns import TableColumns
+from evengraph.tables.notes import NoteKind, Notes
 from evengraph.tables.table_graph import TableGraph
-
-__all__ = ["from_matrix", "from_networkx", "read_graphml", "read_npz", "read_pyg"]
 
 
 def from_networkx(
@@ -36,185 +34,185 @@ def from_networkx(
     features: Sequence[str] | None = None,
     name: str = "the graph",
 ) -> TableGraph:
-    """Make a graph of a NetworkX graph, whose node attributes are columns as in `from_frames`.
+    """Build a graph from a NetworkX graph; node attributes are columns as in `from_frames`.
 
     Args:
         network: Any kind of NetworkX graph; directions and keys of edges are not used.
         label: Attribute of nodes with the classes. Default: one called label or class.
         weight: Attribute of edges with weights.
-        split: Attribute of nodes that says train, val or test.
+        split: Attribute of nodes with train, val or test.
         time: Attribute of nodes with dates or numbers.
-        features: Attributes of nodes to make features of. Default: all that are nothing else.
-        name: What to call the graph in a complaint.
+        features: Attributes of nodes to make features from. Default: all without another role.
+        name: Name of the graph in error messages.
     """
-    pandas = need_pandas()
     if not hasattr(network, "nodes") or not hasattr(network, "edges"):
         raise ValueError(f"network must be a NetworkX graph, got {type(network).__name__}.")
-    numbered = {node: index for index, node in enumerate(network.nodes)}
-    attributes = [dict(network.nodes[node]) for node in network.nodes]
-    nodes = pandas.DataFrame(attributes, index=range(len(numbered)))
-    ends = [(numbered[a], numbered[b], data) for a, b, data in network.edges(data=True)]
-    edges = pandas.DataFrame(
-        {"(source)": [a for a, _, _ in ends], "(target)": [b for _, b, _ in ends]}
-    )
-    if weight is not None:
-        edges[weight] = [data.get(weight) for _, _, data in ends]
-    # names that nobody gives an attribute, for an attribute may be called id, too
-    nodes.insert(0, "(node)", range(len(numbered)))
-    nodes.attrs["file"] = edges.attrs["file"] = name
-    own = from_frames(
-        nodes,
-        edges,
-        label=label,
-        id="(node)",
-        source="(source)",
-        target="(target)",
-        weight=weight,
-        split=split,
-        time=time,
-        features=features,
-    )
-    ids = np.empty(len(numbered), dtype=object)
-    ids[:] = list(numbered)
-    columns = own.columns | {"id": None, "source": None, "target": None}
-    return replace(own, ids=ids, columns=columns)
+    columns = TableColumns(label=label, weight=weight, split=split, time=time, features=features)
+    return _build_network(network, columns, name)
 
 
-def read_graphml(path: Path, **columns: Any) -> TableGraph:
+def read_graphml(path: Path, columns: TableColumns | None = None) -> TableGraph:
     """Read a GraphML file; its attributes are columns as in `from_networkx`."""
     import networkx
 
-    _need_file(path)
+    _check_file(path)
     try:
         network = networkx.read_graphml(path)
     except (networkx.NetworkXError, SyntaxError, ValueError, KeyError, UnicodeError) as error:
-        raise ValueError(f"{path} cannot be read as GraphML: {_short(error)}.") from None
+        raise ValueError(f"{path} cannot be read as GraphML: {_first_line(error)}.") from None
     if not len(network):
         raise ValueError(f"{path} holds no nodes.")
-    return from_networkx(network, name=str(path), **columns)
+    return _build_network(network, columns or TableColumns(), str(path))
+
+
+def _build_network(network: Any, columns: TableColumns, name: str) -> TableGraph:
+    pandas = import_pandas()
+    rows = {node: row for row, node in enumerate(network.nodes)}
+    nodes = pandas.DataFrame([dict(network.nodes[node]) for node in rows], index=range(len(rows)))
+    ends = [(rows[a], rows[b], data) for a, b, data in network.edges(data=True)]
+    edges = pandas.DataFrame(
+        {"(source)": [a for a, _, _ in ends], "(target)": [b for _, b, _ in ends]}
+    )
+    if columns.weight is not None:
+        edges[columns.weight] = [data.get(columns.weight) for _, _, data in ends]
+    # in parentheses, because an attribute may be called id
+    nodes.insert(0, "(node)", range(len(rows)))
+    nodes.attrs["file"] = edges.attrs["file"] = name
+    columns = replace(columns, id="(node)", source="(source)", target="(target)")
+    table_graph = build_graph(nodes, edges, columns)
+    ids = np.empty(len(rows), dtype=object)
+    ids[:] = list(rows)
+    columns = replace(table_graph.columns, id=None, source=None, target=None)
+    return replace(table_graph, ids=ids, columns=columns)
 
 
 def read_npz(path: Path) -> TableGraph:
-    """Read a NumPy file with the arrays of a graph; pickled objects are refused.
+    """Read a NumPy file with the arrays of a graph; pickled objects are rejected.
 
-    Needed are the edges: `edge_index`, (2, E) or (E, 2), or the parts of a SciPy CSR matrix,
-    `adj_data`, `adj_indices`, `adj_indptr`, `adj_shape`. May be there: the features `x`, (N, F),
+    Required are the edges: `edge_index`, (2, E) or (E, 2), or the parts of a SciPy CSR matrix,
+    `adj_data`, `adj_indices`, `adj_indptr`, `adj_shape`. Optional are the features `x`, (N, F),
     or `attr_data`, `attr_indices`, `attr_indptr`, `attr_shape`; the labels `y` or `labels`, (N,),
     -1 for unlabelled; `class_names`; `ids`; `time`; `train_mask`, `val_mask`, `test_mask`.
     """
-    _need_file(path)
+    _check_file(path)
     if not zipfile.is_zipfile(path):
-        raise ValueError(f"{path} cannot be read as npz: it is no archive of numpy.savez.")
+        raise ValueError(f"{path} cannot be read as npz: it was not written by numpy.savez.")
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"{path} cannot be read as npz: {_short(error)}.") from None
+        raise ValueError(f"{path} cannot be read as npz: {_first_line(error)}.") from None
     try:
-        return _from_parts(arrays, str(path))
+        return _from_named_arrays(arrays, str(path))
     except (IndexError, TypeError) as error:
-        raise ValueError(f"{path} does not hold a graph: {_short(error)}.") from None
+        raise ValueError(f"{path} does not hold a graph: {_first_line(error)}.") from None
 
 
 def read_pyg(path: Path) -> TableGraph:
-    """Read a `Data` of PyTorch Geometric, or a dict of its tensors, that torch.save has written.
+    """Read a `Data` of PyTorch Geometric, or a dict of its tensors, written by torch.save.
 
-    The file is opened in torch's safe mode, which runs no code out of it.
+    The file is opened in torch's safe mode, which runs no code from it.
     """
     from torch_geometric.data import Data
     from torch_geometric.data import data as module
     from torch_geometric.data.storage import GlobalStorage
 
-    _need_file(path)
-    known = [Data, GlobalStorage, *_classes(module, "DataEdgeAttr", "DataTensorAttr")]
-    allowed = getattr(torch.serialization, "safe_globals", lambda classes: nullcontext())
+    _check_file(path)
+    names = ("DataEdgeAttr", "DataTensorAttr")  # not in every version
+    classes = [getattr(module, name) for name in names if hasattr(module, name)]
+    safe_globals = getattr(torch.serialization, "safe_globals", lambda classes: nullcontext())
     try:
-        with allowed(known), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # on what is odd in a file that it then refuses
-            found = torch.load(path, map_location="cpu", weights_only=True)
+        with safe_globals([Data, GlobalStorage, *classes]), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about files that torch then rejects
+            content = torch.load(path, map_location="cpu", weights_only=True)
     except (UnpicklingError, RuntimeError, EOFError, ValueError, KeyError, OSError) as error:
         if zipfile.is_zipfile(path) and "GLOBAL" in str(error):
             raise ValueError(
-                f"{path} holds more than a graph of tensors, which torch's safe mode refuses; "
+                f"{path} holds objects that torch's safe mode rejects; "
                 "write it again with torch.save(data.to_dict(), path)."
             ) from None
-        raise ValueError(f"{path} cannot be read as a file of torch: {_short(error)}.") from None
-    parts = found.to_dict() if isinstance(found, Data) else found
+        reason = _first_line(error)
+        raise ValueError(f"{path} cannot be read as a torch file: {reason}.") from None
+    parts = content.to_dict() if isinstance(content, Data) else content
     if not isinstance(parts, dict) or "edge_index" not in parts:
         raise ValueError(
-            f"{path} must hold a Data or a dict with edge_index, got {type(found).__name__}."
+            f"{path} must hold a Data or a dict with edge_index, got {type(content).__name__}."
         )
     arrays = {k: v.numpy() if torch.is_tensor(v) else v for k, v in parts.items() if v is not None}
-    return _from_parts(arrays, str(path))
+    return _from_named_arrays(arrays, str(path))
 
 
-def _from_parts(arrays: dict[str, Any], name: str) -> TableGraph:
-    """A graph out of named arrays, as npz and PyG files have them."""
-    features = arrays.get("x", _csr(arrays, "attr"))
-    labels = arrays.get("y", arrays.get("labels"))
-    adjacency = _csr(arrays, "adj")
-    if "edge_index" not in arrays and adjacency is None:
-        raise ValueError(
-            f"{name} has no edges: edge_index or adj_data, adj_indices, adj_indptr and adj_shape "
-            f"are needed; there are {', '.join(map(str, arrays)) or 'no arrays'}."
-        )
-    masks: dict[str, ArrayLike] = {}
-    notes = []
-    for part in SETS:
-        mask = arrays.get(f"{part}_mask")
+def _from_named_arrays(named: dict[str, Any], name: str) -> TableGraph:
+    """Build a graph from arrays with the names that npz and PyG files use."""
+    notes = Notes()
+    masks = {}
+    for part in PARTS:
+        mask: Any = named.get(f"{part}_mask")
         if mask is not None:
             if np.ndim(mask) == 2:
-                text = f"{part}_mask holds several splits: the first is taken."
-                notes.append(Note(NoteKind.SPLIT, text))
+                notes.add(NoteKind.SPLIT, f"{part}_mask holds several splits: using the first.")
                 mask = mask[:, 0]
             masks[part] = mask
-    given: dict[str, Any] = {
-        "ids": arrays.get("ids"),
-        "labels": labels,
-        "class_names": arrays.get("class_names"),
-        "masks": masks,
-        "times": arrays.get("time"),
-    }
+    arrays = NodeArrays(
+        features=named.get("x", _csr_matrix(named, "attr")),
+        labels=named.get("y", named.get("labels")),
+        ids=named.get("ids"),
+        class_names=named.get("class_names"),
+        masks=masks,
+        times=named.get("time"),
+    )
+    adjacency = _csr_matrix(named, "adj")
     if adjacency is not None:
-        own = from_matrix(adjacency, features, name=name, **given)
-        return replace(own, notes=(*notes, *own.notes))
-    ends = np.asarray(arrays["edge_index"])
+        ends, num_nodes = matrix_edges(adjacency, name, notes), adjacency.shape[0]
+    else:
+        ends = _edge_array(named, name)
+        num_nodes = _count_nodes(named, arrays, ends)
+    return from_edge_array(ends, num_nodes, arrays, name=name, notes=notes)
+
+
+def _edge_array(named: dict[str, Any], name: str) -> Any:
+    """The array edge_index as int64, (2, E)."""
+    if "edge_index" not in named:
+        raise ValueError(
+            f"{name} has no edges: it needs edge_index, or adj_data, adj_indices, adj_indptr and "
+            f"adj_shape; its arrays are: {', '.join(map(str, named)) or 'none'}."
+        )
+    ends = np.asarray(named["edge_index"])
     if ends.ndim == 2 and ends.shape[0] != 2 and ends.shape[1] == 2:
         ends = ends.T
     if ends.ndim != 2 or ends.shape[0] != 2 or ends.dtype.kind not in "iu":
         raise ValueError(
-            f"{name}: edge_index must be whole numbers of shape (2, E), got {ends.dtype} of shape "
+            f"{name}: edge_index must be integers of shape (2, E), got {ends.dtype} of shape "
             f"{ends.shape}."
         )
-    sizes = [len(a) for a in (given["ids"], labels) if a is not None]
-    sizes += [features.shape[0]] if features is not None else []
-    sizes += [int(arrays["num_nodes"])] if "num_nodes" in arrays else []
-    num_nodes = sizes[0] if sizes else int(ends.max(initial=-1)) + 1
-    return from_edge_array(
-        ends.astype(np.int64), num_nodes, features, name=name, notes=notes, **given
-    )
+    return ends.astype(np.int64)
 
 
-def _csr(arrays: dict[str, Any], prefix: str) -> Any:
-    """A sparse matrix out of its four parts, None without them."""
+def _count_nodes(named: dict[str, Any], arrays: NodeArrays, ends: Any) -> int:
+    for values in (arrays.ids, arrays.labels):
+        if values is not None:
+            return len(values)
+    if arrays.features is not None:
+        return int(arrays.features.shape[0])
+    return int(named.get("num_nodes", ends.max(initial=-1) + 1))
+
+
+def _csr_matrix(named: dict[str, Any], prefix: str) -> Any:
+    """A sparse matrix from its four arrays; None without them."""
     keys = [f"{prefix}_{part}" for part in ("data", "indices", "indptr", "shape")]
-    if not all(key in arrays for key in keys):
+    if not all(key in named for key in keys):
         return None
-    data, indices, indptr, shape = (arrays[key] for key in keys)
+    data, indices, indptr, shape = (named[key] for key in keys)
     return sp.csr_array((data, indices, indptr), shape=tuple(int(n) for n in shape))
 
 
-def _classes(module: Any, *names: str) -> list[Any]:
-    return [getattr(module, name) for name in names if hasattr(module, name)]
-
-
-def _need_file(path: Path) -> None:
+def _check_file(path: Path) -> None:
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist.")
     if not path.stat().st_size:
         raise ValueError(f"{path} is empty.")
 
 
-def _short(error: Exception) -> str:
-    """The first line of a reason, without its full stop."""
+def _first_line(error: Exception) -> str:
+    """The first line of an error message, without its full stop."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:150].rstrip(".")

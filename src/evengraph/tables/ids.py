@@ -1,4 +1,4 @@
-"""Ids of nodes: each once, and found again in the edge table however it spells them."""
+"""Ids of nodes: check that they are unique, and look up the ends of edges."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ import re
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evengraph.tables.cells import coded, empty, name_of, names_of, need_pandas, place, were
+from evengraph.tables.cells import (
+    Ints,
+    canonical_name,
+    canonical_names,
+    factorize,
+    import_pandas,
+    is_empty,
+    location,
+)
 
-Ints = NDArray[np.int64]
-_WHOLE = re.compile(r"(-?\d+)\.0+")
+_WHOLE_NUMBER = re.compile(r"(-?\d+)\.0+")
 
 
 class UnknownNodeError(ValueError):
@@ -20,7 +26,7 @@ class UnknownNodeError(ValueError):
     Args:
         message: What is wrong.
         node: The first such id.
-        num_edges: How many edges have such an end.
+        num_edges: Number of edges with such an end.
     """
 
     def __init__(self, message: str, *, node: str, num_edges: int) -> None:
@@ -29,66 +35,62 @@ class UnknownNodeError(ValueError):
         self.num_edges = num_edges
 
 
-def node_names(values: Any, table: str) -> Any:
-    """An index of the names of the nodes; refuses an id that is missing or there twice."""
-    column = str(values.name)
-    gone = empty(values)
-    if gone.any():
-        row = int(gone.argmax())
+def id_index(values: Any, table: str) -> Any:
+    """A pandas Index of the canonical ids; a missing or repeated id raises an error."""
+    empty = is_empty(values)
+    if empty.any():
         raise ValueError(
-            f"{place(table, column, row)} is empty; every node needs an id "
-            f"({were(int(gone.sum()), 'id')} empty)."
+            f"{location(table, values.name, int(empty.argmax()))} is empty; every node needs an id "
+            f"(empty ids: {int(empty.sum())})."
         )
-    names = need_pandas().Index(names_of(values), dtype=object)
-    again = names.duplicated()
-    if again.any():
-        row = int(again.argmax())
-        earlier = int(names.get_indexer_for([names[row]])[0])
+    ids = import_pandas().Index(canonical_names(values), dtype=object)
+    repeated = ids.duplicated()
+    if repeated.any():
+        row = int(repeated.argmax())
+        first = int(ids.get_indexer_for([ids[row]])[0])
         raise ValueError(
-            f"{place(table, column, row)} repeats the id {names[row]!r} of row {earlier + 1}; ids "
-            f"must differ ({were(int(again.sum()), 'id')} there before)."
+            f"{location(table, values.name, row)} repeats the id {ids[row]!r} of row {first + 1}; "
+            f"ids must be unique (repeated ids: {int(repeated.sum())})."
         )
-    return names
+    return ids
 
 
-def find(values: Any, names: Any, table: str) -> Ints:
-    """Where the nodes of a column of ids are, -1 for one that no node has, (M,)."""
-    codes, different = coded(values)
-    called = [name_of(value) for value in different]
-    blank = np.array([*(not name for name in called), True])  # the last is where -1, missing, looks
-    if blank[codes].any():
-        row = int(blank[codes].argmax())
-        raise ValueError(
-            f"{place(table, str(values.name), row)} is empty; an edge needs both ends."
-        )
-    found = np.asarray(names.get_indexer(np.array(called, dtype=object)), dtype=np.int64)
-    for index in np.flatnonzero(found < 0):
-        # a column with one word in it makes "3.0" out of 3
-        whole = _WHOLE.fullmatch(called[index])
-        if whole is not None:
-            found[index] = names.get_indexer([whole[1]])[0]
-    return found[codes] if len(found) else found
-
-
-def find_both(sources: Any, targets: Any, names: Any, table: str) -> tuple[Ints, Ints]:
-    """Where both ends of every edge are; refuses an end that no node has."""
-    source, target = find(sources, names, table), find(targets, names, table)
+def edge_rows(sources: Any, targets: Any, ids: Any, table: str) -> tuple[Ints, Ints]:
+    """Row numbers of both ends of every edge, (M,) each; unknown ids raise an error."""
+    source, target = _node_rows(sources, ids, table), _node_rows(targets, ids, table)
     unknown = (source < 0) | (target < 0)
     if unknown.any():
         row = int(unknown.argmax())
         end = sources if source[row] < 0 else targets
-        many = int(unknown.sum())
+        node, count = canonical_name(end.iloc[row]), int(unknown.sum())
         hint = "; is the id column the right one?" if unknown.all() else "."
         raise UnknownNodeError(
-            f"{place(table, str(end.name), row)} names {name_of(end.iloc[row])!r}, an id that no "
-            f"node has; {many} of {len(unknown)} edges have such an end{hint}",
-            node=name_of(end.iloc[row]),
-            num_edges=many,
+            f"{location(table, end.name, row)} names {node!r}, which is not the id of a node; "
+            f"{count} of {len(unknown)} edges have such an end{hint}",
+            node=node,
+            num_edges=count,
         )
     return source, target
 
 
 def are_row_numbers(values: Any, num_nodes: int) -> bool:
-    """Whether a column can be positions of nodes, counted from 0."""
-    different = {name_of(value) for value in need_pandas().unique(values.dropna())}
-    return all(name.isdecimal() and int(name) < num_nodes for name in different)
+    """Whether every cell is a row number of the nodes table, counted from 0."""
+    names = {canonical_name(value) for value in import_pandas().unique(values.dropna())}
+    return all(name.isdecimal() and int(name) < num_nodes for name in names)
+
+
+def _node_rows(values: Any, ids: Any, table: str) -> Ints:
+    """Row numbers of the nodes that a column names, -1 for unknown ids, (M,)."""
+    codes, distinct = factorize(values)
+    names = [canonical_name(value) for value in distinct]
+    blank = np.array([*(not name for name in names), True])  # code -1, missing, reads the last
+    if blank[codes].any():
+        row = int(blank[codes].argmax())
+        raise ValueError(f"{location(table, values.name, row)} is empty; an edge needs both ends.")
+    rows = np.asarray(ids.get_indexer(np.array(names, dtype=object)), dtype=np.int64)
+    for index in np.flatnonzero(rows < 0):
+        # pandas turns 3 into "3.0" in a column that also holds text
+        number = _WHOLE_NUMBER.fullmatch(names[index])
+        if number is not None:
+            rows[index] = ids.get_indexer([number[1]])[0]
+    return rows[codes] if len(rows) else rows

@@ -1,4 +1,4 @@
-"""Note: one remark on how tables became a graph."""
+"""Notes: remarks on how tables became a graph, with a kind that code can react to."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class NoteKind(StrEnum):
 
 
 class Note(str):
-    """A sentence for the user, with a kind for code: react to the kind, print the note."""
+    """A sentence for the user that is a string and has a kind."""
 
     kind: NoteKind
 
@@ -39,3 +39,11 @@ class Note(str):
 
     def __getnewargs__(self) -> tuple[NoteKind, str]:  # type: ignore[override]
         return self.kind, str(self)
+
+
+class Notes(list[Note]):
+    """Collects the notes of one graph."""
+
+    def add(self, kind: NoteKind, text: str) -> None:
+        """Append a note."""
+        self.append(Note(kind, text))

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evengraph.tables.build import from_frames
-from evengraph.tables.cells import table_name
-from evengraph.tables.column_encoders import check_columns
+from evengraph.tables.build import build_graph
+from evengraph.tables.cells import check_columns
+from evengraph.tables.columns import TableColumns
 from evengraph.tables.graph_files import read_graphml, read_npz, read_pyg
 from evengraph.tables.read import TABLE_SUFFIXES, read_table, table_suffix
 from evengraph.tables.table_graph import TableGraph
 
 GRAPH_SUFFIXES = (".graphml", ".npz", ".pt", ".pth")
-"""What a file may end in that holds a whole graph."""
+"""Suffixes of files that hold a whole graph."""
 
 
 def open_graph(
@@ -33,106 +33,92 @@ def open_graph(
 ) -> TableGraph:
     """Open a graph of your own.
 
+    The column arguments are those of `from_frames`. Files of arrays (.npz, .pt) have fixed names
+    and take none of them.
+
     Args:
         data: The path of a folder with a nodes table and an edges table (such as nodes.csv and
             edges.csv), of a nodes table, or of a graph file: .graphml, .npz, or .pt by torch.save;
             or a DataFrame with one row per node.
-        edges: The edges table, a path or a DataFrame, where `data` is a nodes table.
-        label: As in `from_frames`, and so are the other arguments; a file of arrays (.npz, .pt)
-            says by itself what is what and takes none of them.
+        edges: The edges table, a path or a DataFrame, if `data` is a nodes table.
         drop: Columns of the nodes table to leave out.
     """
     path = Path(data).expanduser() if isinstance(data, str | Path) else Path()
-    given: dict[str, Any] = {
-        "label": label,
-        "id": id,
-        "source": source,
-        "target": target,
-        "weight": weight,
-        "split": split,
-        "time": time,
-        "features": features,
-    }
+    columns = TableColumns(id, label, split, time, source, target, weight, features)
     if path.suffix.lower() in GRAPH_SUFFIXES and not path.is_dir():
-        _refuse(path, {"drop": drop or None}, "that is for tables")
-        return _open_file(path, edges, given)
-    nodes, ends = both_tables(data, edges)
+        return _open_file(path, columns, {"edges": edges, "drop": drop or None})
+    nodes_table, edges_table = read_tables(data, edges)
     if drop:
-        check_columns(nodes, drop, table_name(nodes, "nodes"))
-        nodes = nodes.drop(columns=list(drop))
-    return from_frames(nodes, ends, **given)
+        check_columns(nodes_table, drop, "nodes")
+        nodes_table = nodes_table.drop(columns=list(drop))
+    return build_graph(nodes_table, edges_table, columns)
 
 
-def both_tables(data: Any, edges: Any = None) -> tuple[Any, Any]:
+def read_tables(data: Any, edges: Any = None) -> tuple[Any, Any]:
     """The nodes table and the edges table of a folder, of two paths, or of two DataFrames."""
     if not isinstance(data, str | Path):
         return data, _read(edges)
     path = Path(data).expanduser()
     if path.is_dir():
-        _refuse(path, {"edges": edges}, "a folder holds both tables")
-        return _table(path, "nodes"), _table(path, "edges")
+        _reject(path, {"edges": edges}, "a folder holds both tables")
+        return _table_of_folder(path, "nodes"), _table_of_folder(path, "edges")
     if table_suffix(path):
         if edges is None:
-            nodes = "" if path.is_file() else f"{path} does not exist, and "
+            missing = "" if path.is_file() else f"{path} does not exist, and "
             raise ValueError(
-                f"{nodes}edges must name the edges table that belongs to {path.name}; or put both "
-                "into a folder as nodes.csv and edges.csv and name that."
+                f"{missing}edges must name the edges table that belongs to {path.name}; or put "
+                "both into a folder as nodes.csv and edges.csv and name the folder."
             )
         return read_table(path), _read(edges)
+    expected = (
+        "expected a folder with a nodes and an edges table, a nodes table "
+        f"({', '.join(TABLE_SUFFIXES)}) or a graph file ({', '.join(GRAPH_SUFFIXES)})"
+    )
     if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist; {_allowed()}.")
-    raise ValueError(f"{path} cannot be opened; {_allowed()}.")
+        raise FileNotFoundError(f"{path} does not exist; {expected}.")
+    raise ValueError(f"{path} cannot be opened; {expected}.")
 
 
-def nodes_table(data: str | Path) -> Any:
-    """The nodes table of what `open_graph` opens; none where a file holds the whole graph."""
+def read_nodes_table(data: str | Path) -> Any:
+    """Read only the nodes table of what `open_graph` opens; None for a file of a whole graph."""
     path = Path(data).expanduser()
     if path.is_dir():
-        return _table(path, "nodes")
+        return _table_of_folder(path, "nodes")
     return read_table(path) if table_suffix(path) else None
 
 
 def _read(table: Any) -> Any:
-    """A DataFrame as it is, or that of a path."""
+    """A DataFrame itself, or the table at a path."""
     return read_table(Path(table).expanduser()) if isinstance(table, str | Path) else table
 
 
-def _open_file(path: Path, edges: Any, given: dict[str, Any]) -> TableGraph:
-    """A file that holds a whole graph, and the arguments that it takes."""
+def _open_file(path: Path, columns: TableColumns, others: dict[str, Any]) -> TableGraph:
+    """Read a file that holds a whole graph, and reject arguments that it does not take."""
+    named = columns.as_dict()
     if path.suffix.lower() == ".graphml":
-        ends = {name: given.pop(name) for name in ("id", "source", "target")}
-        _refuse(path, {"edges": edges} | ends, "it holds nodes and edges")
-        return read_graphml(path, **given)
-    _refuse(path, {"edges": edges} | given, "its arrays have fixed names (x, edge_index, y)")
+        ends = {role: named[role] for role in ("id", "source", "target")}
+        _reject(path, others | ends, "it holds nodes and edges")
+        return read_graphml(path, columns)
+    _reject(path, others | named, "its arrays have fixed names (x, edge_index, y)")
     return read_npz(path) if path.suffix.lower() == ".npz" else read_pyg(path)
 
 
-def _table(folder: Path, stem: str) -> Any:
-    """The nodes or the edges table of a folder."""
-    found = [
-        path
-        for path in sorted(folder.iterdir())
-        if path.name.lower() in {stem + suffix for suffix in TABLE_SUFFIXES}
-    ]
-    if not found:
+def _table_of_folder(folder: Path, stem: str) -> Any:
+    """Read the nodes or the edges table of a folder."""
+    names = {stem + suffix for suffix in TABLE_SUFFIXES}
+    paths = [path for path in sorted(folder.iterdir()) if path.name.lower() in names]
+    if not paths:
         raise FileNotFoundError(
-            f"{folder} has no {stem} table; it must be called {stem}.csv, or end in another of "
+            f"{folder} has no {stem} table; name it {stem}.csv, or with another of the suffixes "
             f"{', '.join(TABLE_SUFFIXES[1:])}."
         )
-    if len(found) > 1:
-        names = ", ".join(path.name for path in found)
-        raise ValueError(f"{folder} has several {stem} tables: {names}; keep one.")
-    return read_table(found[0])
+    if len(paths) > 1:
+        several = ", ".join(path.name for path in paths)
+        raise ValueError(f"{folder} has several {stem} tables: {several}; keep one.")
+    return read_table(paths[0])
 
 
-def _refuse(path: Path, given: dict[str, Any], reason: str) -> None:
-    named = [name for name, value in given.items() if value is not None]
-    if named:
-        raise ValueError(f"{path} takes no {named[0]}: {reason}.")
-
-
-def _allowed() -> str:
-    return (
-        "name a folder with a nodes and an edges table, a nodes table "
-        f"({', '.join(TABLE_SUFFIXES)}) or a graph ({', '.join(GRAPH_SUFFIXES)})"
-    )
+def _reject(path: Path, arguments: dict[str, Any], reason: str) -> None:
+    for name, value in arguments.items():
+        if value is not None:
+            raise ValueError(f"{path} does not take {name}: {reason}.")

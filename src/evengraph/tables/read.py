@@ -1,4 +1,4 @@
-"""Tables from files: CSV, tab-separated, JSON-lines and Parquet, with complaints that name lines.
+"""Read tables from CSV, TSV, JSON-lines and Parquet files, with errors that name the line.
 
 A cell is data and nothing else: `=1+1` is five characters of text.
 """
@@ -14,23 +14,23 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from evengraph.tables.cells import need_pandas
+from evengraph.tables.cells import import_pandas, plural
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson")
 TABLE_SUFFIXES = (*TEXT_SUFFIXES, *(f"{suffix}.gz" for suffix in TEXT_SUFFIXES), ".parquet")
-"""What a table's file name may end in."""
+"""Suffixes of files that hold a table."""
 
-SEPARATORS = (",", ";", "\t")
-LONGEST_CELL = 2**31 - 1
+SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
+MAX_CELL_LENGTH = 2**31 - 1
 
 
 def read_table(path: str | Path) -> Any:
-    """Read a file into a pandas DataFrame; its name is kept in `attrs["file"]`.
+    """Read a file into a pandas DataFrame, with the path in `attrs["file"]`.
 
-    The kind is told by the suffix: .csv (separated by comma, semicolon or tab, whichever the first
+    The suffix gives the format: .csv (separated by comma, semicolon or tab, whichever the first
     line has most of), .tsv, .jsonl or .ndjson, each also with .gz, and .parquet. Text must be
-    UTF-8. Cells of CSV stay text as it stands: whether 1.50 is a quantity, an id or a name is for
-    those to say who know what the column is, and must not depend on the other rows of a file.
+    UTF-8. Cells of CSV stay text: whether 1.50 is a quantity, an id or a name depends on the role
+    of the column, and must not depend on the other rows of the file.
     """
     path = Path(path)
     suffix = table_suffix(path)
@@ -39,25 +39,25 @@ def read_table(path: str | Path) -> Any:
             f"{path} cannot be read as a table; its name must end in {', '.join(TABLE_SUFFIXES)}."
         )
     if not path.is_file():
-        what = "is a folder, not a file" if path.is_dir() else "does not exist"
-        raise FileNotFoundError(f"{path} {what}.")
+        reason = "is a folder, not a file" if path.is_dir() else "does not exist"
+        raise FileNotFoundError(f"{path} {reason}.")
     if suffix == ".parquet":
         table = _read_parquet(path)
     elif suffix.startswith((".jsonl", ".ndjson")):
-        table = _read_json_lines(_text(path), path)
+        table = _read_json_lines(_read_text(path), path)
     else:
-        table = _read_csv(_text(path), path, "\t" if suffix.startswith(".tsv") else None)
+        table = _read_csv(_read_text(path), path, "\t" if suffix.startswith(".tsv") else None)
     table.attrs["file"] = str(path)
     return table
 
 
 def table_suffix(path: Path) -> str:
-    """The suffix that tells the kind of a table; empty if it is none."""
+    """The suffix of a table file; empty for any other file."""
     name = path.name.lower()
     return max((s for s in TABLE_SUFFIXES if name.endswith(s)), key=len, default="")
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     content = path.read_bytes()
     if path.name.lower().endswith(".gz"):
         try:
@@ -78,14 +78,14 @@ def _text(path: Path) -> str:
         ) from None
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        raise ValueError(f"{path}, line {line} holds a zero byte: this is not a text table.")
+        raise ValueError(f"{path}, line {line} holds a zero byte: this is not a text file.")
     return text
 
 
 def _read_csv(text: str, path: Path, separator: str | None) -> Any:
     separator = separator or _separator(text)
     header = _check_rows(text, path, separator)
-    pandas = need_pandas()
+    pandas = import_pandas()
     try:
         table = pandas.read_csv(
             io.StringIO(text),
@@ -101,7 +101,7 @@ def _read_csv(text: str, path: Path, separator: str | None) -> Any:
         reason = str(error).rpartition("C error: ")[2].strip().rstrip(".")
         raise ValueError(f"{path} cannot be read: {reason}; is a quote not closed?") from None
     table.columns = [name or f"Unnamed: {index}" for index, name in enumerate(header)]
-    return table.apply(_with_points) if separator == ";" else table
+    return table.apply(_with_decimal_points) if separator == ";" else table
 
 
 def _separator(text: str) -> str:
@@ -111,8 +111,8 @@ def _separator(text: str) -> str:
 
 
 def _check_rows(text: str, path: Path, separator: str) -> list[str]:
-    """The names of the columns, once every row is known to have as many cells."""
-    csv.field_size_limit(LONGEST_CELL)
+    """Check that all rows have the same number of cells; return the column names."""
+    csv.field_size_limit(MAX_CELL_LENGTH)
     rows = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True)
     header: list[str] = []
     try:
@@ -120,24 +120,23 @@ def _check_rows(text: str, path: Path, separator: str) -> list[str]:
             if not header:
                 header = [name.strip() for name in row]
             elif len(row) != len(header) and "".join(row).strip():
-                cells = f"{len(row)} cell{'s' if len(row) != 1 else ''}"
                 raise ValueError(
-                    f"{path}, line {rows.line_num} has {cells}, the first line has "
-                    f"{len(header)}; put text that holds {_called(separator)} into quotes."
+                    f"{path}, line {rows.line_num} has {plural(len(row), 'cell')}, the first line "
+                    f"has {len(header)}; quote text that contains {SEPARATORS[separator]}."
                 )
     except csv.Error as error:
         raise ValueError(f"{path}, line {rows.line_num}: {error}; is a quote not closed?") from None
-    named = [name for name in header if name]
-    again = [name for index, name in enumerate(named) if name in named[:index]]
-    if again:
-        raise ValueError(f"{path} has two columns called {again[0]!r}; rename one of them.")
+    names = [name for name in header if name]
+    repeated = [name for index, name in enumerate(names) if name in names[:index]]
+    if repeated:
+        raise ValueError(f"{path} has two columns called {repeated[0]!r}; rename one of them.")
     return header
 
 
-def _with_points(values: Any) -> Any:
-    """A column of numbers with decimal commas as text with points; any other as it is."""
-    full = values.dropna().str.strip()
-    if not len(full) or not full.str.fullmatch(r"[+-]?\d*(,\d+)?([eE][+-]?\d+)?").all():
+def _with_decimal_points(values: Any) -> Any:
+    """Replace decimal commas by points, if every cell is a number."""
+    cells = values.dropna().str.strip()
+    if not len(cells) or not cells.str.fullmatch(r"[+-]?\d*(,\d+)?([eE][+-]?\d+)?").all():
         return values
     return values.str.replace(",", ".")
 
@@ -157,11 +156,11 @@ def _read_json_lines(text: str, path: Path) -> Any:
                 f'{{"id": 1, "age": 20}}, got {line.strip()[:40]}.'
             )
         rows.append(row)
-    return need_pandas().DataFrame(rows)
+    return import_pandas().DataFrame(rows)
 
 
 def _read_parquet(path: Path) -> Any:
-    pandas = need_pandas()
+    pandas = import_pandas()
     if not path.stat().st_size:
         raise ValueError(f"{path} is empty.")
     try:
@@ -173,7 +172,3 @@ def _read_parquet(path: Path) -> Any:
     except (ValueError, OSError) as error:
         reason = " ".join(str(error).split())[:120]
         raise ValueError(f"{path} cannot be read as Parquet: {reason}.") from None
-
-
-def _called(separator: str) -> str:
-    return {",": "a comma", ";": "a semicolon", "\t": "a tab"}[separator]

@@ -1,4 +1,4 @@
-"""Features out of the edges alone: degree, PageRank, clustering coefficient; nothing dense."""
+"""Features from the edges alone: degree, PageRank, clustering coefficient; nothing dense."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ Floats = NDArray[np.float64]
 
 STRUCTURAL = ("log_degree", "log_pagerank", "clustering")
 DAMPING = 0.85
-WORK = 20_000_000
-"""Products that are held at a time while triangles are counted."""
+BLOCK_SIZE = 20_000_000
+"""Number of products held in memory at a time while triangles are counted."""
 
 
 def structural_features(edge_index: Tensor, num_nodes: int) -> Floats:
     """Log degree, log PageRank and clustering coefficient of every node.
 
-    PageRank is taken times N, so that graphs of different sizes compare.
+    PageRank is multiplied by N, so that graphs of different sizes are comparable.
 
     Shapes:
-        edge_index: (2, E), both directions of every edge, none twice, none to itself
+        edge_index: (2, E), both directions of every edge, no repeats, no self-loops
         returns: (N, 3)
     """
     source, target = edge_index.cpu().numpy()
@@ -36,28 +36,25 @@ def structural_features(edge_index: Tensor, num_nodes: int) -> Floats:
     return np.stack([np.log1p(degree), np.log(rank), clustering], axis=1)
 
 
-def pagerank(adjacency: Any, tolerance: float = 1e-12, rounds: int = 200) -> Floats:
-    """The share of time that a random surfer spends at every node, (N,)."""
+def pagerank(adjacency: Any, tolerance: float = 1e-12, max_steps: int = 200) -> Floats:
+    """PageRank of every node, summing to 1, (N,)."""
     num_nodes = adjacency.shape[0]
     degree = np.asarray(adjacency.sum(axis=1)).ravel()
-    lonely = degree == 0  # from there, the surfer goes anywhere
-    share = 1 / np.where(lonely, 1, degree)
+    isolated = degree == 0  # the random walk continues at any node
+    share = 1 / np.where(isolated, 1, degree)
     rank = np.full(num_nodes, 1 / num_nodes)
-    for _ in range(rounds):
-        moved = adjacency.T @ (rank * share) + rank[lonely].sum() / num_nodes
-        new = DAMPING * moved + (1 - DAMPING) / num_nodes
-        done = np.abs(new - rank).sum() < tolerance
-        rank = new
-        if done:
+    for _ in range(max_steps):
+        moved = adjacency.T @ (rank * share) + rank[isolated].sum() / num_nodes
+        previous, rank = rank, DAMPING * moved + (1 - DAMPING) / num_nodes
+        if np.abs(rank - previous).sum() < tolerance:
             break
     return rank
 
 
 def triangles(adjacency: Any) -> Floats:
-    """How many triangles every node is in, (N,).
+    """Number of triangles that contain each node, (N,).
 
-    Every edge is pointed at its end of higher degree, so that no node has many edges going out,
-    however large a hub is.
+    Every edge is directed at its end of higher degree, so that even a hub has few outgoing edges.
     """
     num_nodes = adjacency.shape[0]
     degree = np.diff(adjacency.indptr)
@@ -68,22 +65,22 @@ def triangles(adjacency: Any) -> Floats:
     shape = (num_nodes, num_nodes)
     up = sp.csr_array((edges.data[upward], (edges.row[upward], edges.col[upward])), shape=shape)
     count = np.zeros(num_nodes)
-    # a triangle u -> v -> w, u -> w: found at u and w by the first product, at v by the second
-    for rows, closed in _closed(up, up):
+    # a triangle u -> v -> w, u -> w: the first product counts it at u and w, the second at v
+    for rows, closed in _closed_paths(up, up):
         count[rows] += np.asarray(closed.sum(axis=1)).ravel()
         count += np.asarray(closed.sum(axis=0)).ravel()
-    for rows, closed in _closed(up.T.tocsr(), up):
+    for rows, closed in _closed_paths(up.T.tocsr(), up):
         count[rows] += np.asarray(closed.sum(axis=1)).ravel()
     return count
 
 
-def _closed(left: Any, up: Any) -> Any:
-    """Blocks of rows of (left @ up) where `up` has an edge; a block is small enough to hold."""
+def _closed_paths(left: Any, up: Any) -> Any:
+    """Yield blocks of rows of (left @ up), restricted to the edges of `up`."""
     work = np.cumsum(left @ np.diff(up.indptr).astype(np.float64))
     start = 0
     while start < up.shape[0]:
         done = work[start - 1] if start else 0.0
-        stop = max(int(np.searchsorted(work, done + WORK, side="right")), start + 1)
+        stop = max(int(np.searchsorted(work, done + BLOCK_SIZE, side="right")), start + 1)
         rows = slice(start, stop)
         yield rows, (left[rows] @ up).multiply(up[rows]).tocsr()
         start = stop

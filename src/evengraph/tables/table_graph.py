@@ -1,4 +1,4 @@
-"""TableGraph: somebody's own graph, ready for the protocols and methods, and how it came about."""
+"""TableGraph: a graph built from a user's tables or file, with its ids, encoder and notes."""
 
 from __future__ import annotations
 
@@ -10,27 +10,26 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
+from evengraph.tables.columns import TableColumns
 from evengraph.tables.feature_encoder import FeatureEncoder
-from evengraph.tables.notes import Note, NoteKind
-
-ROLES = ("id", "label", "split", "time", "source", "target", "weight", "features")
-"""What `TableGraph.columns` tells the column of."""
+from evengraph.tables.notes import Note, NoteKind, Notes
+from evengraph.tables.roles import NodeRoles
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TableGraph:
-    """A graph out of somebody's tables or file.
+    """A graph built from a user's tables or file.
 
     Args:
-        graph: Features, edges and labels; besides, where they are known, `class_names`,
-            `train_mask`, `val_mask` and `test_mask`, and `time`.
-        ids: The ids of the nodes as they came.
-        encoder: What made the features, for rows of later.
-        columns: Which column was what, by the argument's name; None for one that was not there.
-        masks: The nodes of train, val and test where a split was given.
-        times: The time of every node where there is one, dates in seconds since 1970.
-        notes: What was done to the tables.
-        label_candidates: Columns that may hold the classes, where no label column was found.
+        graph: Features, edges and labels; where they are known also `class_names`, `train_mask`,
+            `val_mask`, `test_mask` and `time`.
+        ids: Ids of the nodes as given.
+        encoder: Makes the features, also for new rows.
+        columns: The column of each role; None where there is none.
+        masks: Nodes of train, val and test, if a split was given.
+        times: Time of every node, if there is one; dates in seconds since 1970.
+        notes: What was guessed, dropped, merged or left out.
+        label_candidates: Columns that may hold the classes, if there is no label column.
 
     Shapes:
         graph.x: float32, (N, F); graph.edge_index: int64, (2, E), both directions of every edge
@@ -41,7 +40,7 @@ class TableGraph:
     graph: Data
     ids: NDArray[Any]
     encoder: FeatureEncoder
-    columns: dict[str, Any]
+    columns: TableColumns
     masks: dict[str, Tensor] = field(default_factory=dict)
     times: Tensor | None = None
     notes: tuple[Note, ...] = ()
@@ -49,54 +48,50 @@ class TableGraph:
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """The names of the classes, empty without labels."""
+        """Names of the classes; empty without labels."""
         return tuple(self.graph.class_names) if "class_names" in self.graph else ()
 
 
-def assemble(
-    *,
-    features: Tensor,
+def make_graph(
+    nodes: Any,
     edge_index: Tensor,
-    labels: NDArray[Any] | None,
-    class_names: tuple[str, ...],
-    masks: dict[str, NDArray[Any]],
-    times: NDArray[Any] | None,
     ids: NDArray[Any],
     encoder: FeatureEncoder,
-    columns: dict[str, Any],
-    notes: list[Note],
+    columns: TableColumns,
+    roles: NodeRoles,
+    notes: Notes,
+    *,
     label_candidates: tuple[str, ...] = (),
 ) -> TableGraph:
-    """Put the parts together."""
-    num_nodes = len(features)
-    y = torch.full((num_nodes,), -1) if labels is None else torch.tensor(labels)
-    graph = Data(x=features, edge_index=edge_index, y=y)
-    if class_names:
-        graph.class_names = list(class_names)
-    known = {name: torch.tensor(mask) for name, mask in masks.items() if mask.any()}
-    for name, mask in known.items():
+    """Encode the features and put the parts of a graph together."""
+    num_nodes = len(nodes)
+    y = torch.full((num_nodes,), -1) if roles.labels is None else torch.tensor(roles.labels)
+    graph = Data(x=encoder.transform(nodes, edge_index=edge_index), edge_index=edge_index, y=y)
+    if roles.class_names:
+        graph.class_names = list(roles.class_names)
+    masks = {name: torch.tensor(mask) for name, mask in roles.masks.items() if mask.any()}
+    for name, mask in masks.items():
         graph[f"{name}_mask"] = mask
-        without = int((mask & (y < 0)).sum())
-        if without and labels is not None:
-            text = f"{without} of the {name} nodes have no label and are left out of it."
-            notes.append(Note(NoteKind.SPLIT, text))
-    when = None if times is None else torch.tensor(times)
-    if when is not None:
-        graph.time = when
-        unknown = int(torch.isnan(when).sum())
+        unlabelled = int((mask & (y < 0)).sum())
+        if unlabelled and roles.labels is not None:
+            text = f"Nodes marked {name} but left out, because they have no label: {unlabelled}."
+            notes.add(NoteKind.SPLIT, text)
+    times = None if roles.times is None else torch.tensor(roles.times)
+    if times is not None:
+        graph.time = times
+        unknown = int(torch.isnan(times).sum())
         if unknown:
-            notes.append(Note(NoteKind.NO_TIME, f"{unknown} of {num_nodes} nodes have no time."))
-    lonely = num_nodes - len(torch.unique(edge_index[0]))
-    if lonely:
-        text = f"{lonely} of {num_nodes} nodes have no edge."
-        notes.append(Note(NoteKind.ISOLATED_NODES, text))
+            notes.add(NoteKind.NO_TIME, f"Nodes without a time: {unknown} of {num_nodes}.")
+    isolated = num_nodes - len(torch.unique(edge_index[0]))
+    if isolated:
+        notes.add(NoteKind.ISOLATED_NODES, f"Nodes without edges: {isolated} of {num_nodes}.")
     return TableGraph(
         graph=graph,
         ids=ids,
         encoder=encoder,
         columns=columns,
-        masks=known,
-        times=when,
+        masks=masks,
+        times=times,
         notes=tuple(notes),
         label_candidates=label_candidates,
     )
