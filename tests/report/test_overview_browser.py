@@ -136,18 +136,18 @@ def test_keys_sort_too(page):
 def test_choices_narrow_the_table(page, experiments):
     cells = [(b.title, c.dataset, c.label) for b in experiments for c in b.cells]
     assert names(page) == cells
-    assert count(page) == "25 lines"
+    assert count(page) == "25 rows"
     choose(page, "experiment", "Ablation")
     assert names(page) == [one for one in cells if one[0] == "Ablation"]
     choose(page, "dataset", "pubmed")
     choose(page, "label", "no semantic")
     assert names(page) == [("Ablation", "pubmed", "no semantic")]
-    assert count(page) == "1 of 25 lines"
+    assert count(page) == "1 of 25 rows"
     for name in ("experiment", "dataset"):
         choose(page, name, "")
     assert names(page) == [one for one in cells if one[2] == "no semantic"]
     choose(page, "label", "")
-    assert count(page) == "25 lines"
+    assert count(page) == "25 rows"
 
 
 def test_words_narrow_the_table_whatever_their_case(page, experiments):
@@ -155,11 +155,11 @@ def test_words_narrow_the_table_whatever_their_case(page, experiments):
     page.point("document.querySelector('input[type=search]')", click=True)
     page.write("LONGtail uni-gnn")
     assert names(page) == [one[:3] for one in cells if "longtail" in one[3] and one[2] == "Uni-GNN"]
-    assert count(page) == "1 of 25 lines"
+    assert count(page) == "1 of 25 rows"
     page.value("document.querySelector('input[type=search]').select()")
     page.write("no such words")
     assert names(page) == []
-    assert count(page) == "0 of 25 lines"
+    assert count(page) == "0 of 25 rows"
 
 
 def test_a_narrowed_table_can_be_sorted(page):

@@ -142,3 +142,26 @@ def test_cells_without_a_first_seed_are_left_out(comparison):
     elsewhere = replace(comparison, seeds=[20, 21]).with_paper_seeds()
     assert elsewhere.labels == ["GCN", "Uni-GNN"]
     assert all(len(cell.rows) == 2 for cell in elsewhere.cells)
+
+
+def test_roles_say_which_method_is_the_baseline_and_which_to_highlight(comparison):
+    assert (comparison.baseline, comparison.highlight) == ("GCN", "Uni-GNN")
+    cells = [replace(c, role={"LTE4G": "baseline"}.get(c.label, "")) for c in comparison.cells]
+    assert replace(comparison, cells=cells).baseline == "LTE4G"
+
+
+def test_without_roles_the_first_is_the_baseline_and_the_tuned_one_highlighted(store):
+    """Stores of earlier versions have no roles."""
+    content = store.experiments()["comparison"]
+    for cell in content["cells"]:
+        del cell["role"]
+    store.save_experiment("comparison", content)
+    first, *_ = load_experiments(store)
+    assert {cell.role for cell in first.cells} == {""}
+    assert (first.baseline, first.highlight) == ("GCN", "Uni-GNN")
+    untuned = replace(first, cells=[replace(cell, selected={}) for cell in first.cells])
+    assert (untuned.baseline, untuned.highlight) == ("GCN", "")
+
+
+def test_the_run_of_a_map_has_a_name(experiments):
+    assert [results.tsne_label for results in experiments] == ["Uni-GNN", "", ""]

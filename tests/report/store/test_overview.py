@@ -78,7 +78,7 @@ def test_every_method_has_a_line_in_every_set_up(experiments, tree):
             assert found == [cell.label for cell in cells]
     titles = [[n.text for n in sections[b.title].all("h3")] for b in experiments]
     assert titles[0][:3] == experiments[0].settings
-    assert titles[0][3:] == [f"t-SNE of the embeddings of one run of Uni-GNN on {STEP}"]
+    assert titles[0][3:] == [f"t-SNE of one run of Uni-GNN on {STEP}"]
     assert titles[1:] == [experiments[1].settings, ["alpha", "K"]]
 
 

@@ -197,7 +197,11 @@ def test_the_searched_method_stands_beside_the_paper(comparison):
     assert header[2:5] == ["seeds 5, 6, 7", "paper", "difference"]
     found = compare_with_paper(comparison, "Uni-GNN", HEADLINE)
     assert [row[-1] for row in rows] == [one.verdict for one in found]
-    assert [row[0] for row in rows] == [one.setting for one in found]
+    assert [row[0] for row in rows] == [one.cell.setting for one in found]
+    for row, one in zip(rows, found, strict=True):
+        low, high = one.cell.interval(one.metric)
+        mean = f"{one.cell.mean(one.metric):.1f} ({len(one.cell.rows)})"
+        assert row[5:7] == [mean, f"{low:.1f} to {high:.1f}"]
     many = sum(one.verdict == "reached" for one in found)
     assert f"{many} of {len(rows)} published means reached" in text
 
@@ -206,9 +210,9 @@ def test_an_ablation_says_which_differences_hold(experiments):
     ((_, *rows),) = read_tables(markdown(experiments[1]))["Which published differences hold"]
     found = check_claims(experiments[1], HEADLINE[0])
     assert [(row[0], row[1], row[-1]) for row in rows] == [
-        (one.setting, one.label, one.verdict) for one in found
+        (one.comparison.setting, one.comparison.label, one.verdict) for one in found
     ]
-    assert [row[3] for row in rows] == [signed(one.ours) for one in found]
+    assert [row[3] for row in rows] == [signed(one.comparison.difference) for one in found]
 
 
 @pytest.mark.parametrize(("value", "words"), [(-0.04, "+0.0"), (0.0, "+0.0"), (-0.06, "-0.1")])

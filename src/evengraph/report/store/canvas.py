@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import wraps
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from evengraph.report.store.experiment_results import ExperimentResults
@@ -17,7 +16,6 @@ MANY = 10  # more methods than this do not fit side by side
 # Okabe and Ito's palette, which most colour-blind people can tell apart
 COLOURS = ("#9aa0a6", "#56b4e9", "#009e73", "#f0e442", "#cc79a7", "#e69f00", "#0072b2", "#b39ddb")
 HIGHLIGHT = "#d55e00"
-Draw = Callable[[ExperimentResults], "Figure | None"]
 STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -26,22 +24,13 @@ STYLE: Any = {
     "axes.grid.axis": "y",
     "grid.alpha": 0.3,
     "axes.axisbelow": True,
+    "axes.titlesize": 9,
+    "figure.titlesize": 10,
     "figure.constrained_layout.use": True,
     "svg.hashsalt": "evengraph",  # the same results give the same file
     "svg.fonttype": "none",
     "text.parse_math": False,  # a dollar sign in a name is not mathematics
 }
-
-
-def styled(draw: Draw) -> Draw:
-    """Decorate a drawing function so that everything it adds takes our style."""
-
-    @wraps(draw)
-    def draw_styled(results: ExperimentResults) -> Figure | None:
-        with pyplot().rc_context(STYLE):
-            return draw(results)
-
-    return draw_styled
 
 
 def panel_grid(count: int, *, width: float, height: float) -> tuple[Figure, Sequence[Axes]]:
@@ -53,6 +42,16 @@ def panel_grid(count: int, *, width: float, height: float) -> tuple[Figure, Sequ
     for unused in axes.flat[count:]:
         unused.set_visible(False)
     return figure, list(axes.flat[:count])
+
+
+def setting_panels(
+    results: ExperimentResults, *, height: float
+) -> tuple[Figure, Sequence[tuple[Axes, str]]]:
+    """Make a figure with one titled panel per setting; returns each panel with its setting."""
+    figure, panels = panel_grid(len(results.settings), width=2.6, height=height)
+    for axes, setting in zip(panels, results.settings, strict=True):
+        axes.set_title(setting)
+    return figure, list(zip(panels, results.settings, strict=True))
 
 
 def pyplot() -> Any:

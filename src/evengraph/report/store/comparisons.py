@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from evengraph.metrics.significance import bootstrap_interval, holm, mean_ranks, t_test
@@ -38,10 +39,21 @@ class Comparison:
     p: float
     corrected: float
 
+    def swapped(self) -> Comparison:
+        """The same comparison seen from the other method."""
+        return replace(
+            self,
+            label=self.against,
+            against=self.label,
+            difference=-self.difference,
+            low=-self.high,
+            high=-self.low,
+        )
+
 
 def compare_with_others(results: ExperimentResults, label: str, metric: str) -> list[Comparison]:
     """Compare one method with every other in every setting that has enough common seeds."""
-    pairs = []
+    comparisons = []
     for setting in results.settings:
         cell = results.find(setting, label)
         for against in results.labels:
@@ -50,25 +62,24 @@ def compare_with_others(results: ExperimentResults, label: str, metric: str) -> 
                 continue
             gaps = paired_gaps(cell, other, metric)
             if len(gaps) >= MIN_SEEDS:
-                pairs.append((setting, against, gaps))
-    p_values = [t_test(gaps).p for _, _, gaps in pairs]
-    comparisons = []
-    for (setting, against, gaps), p, corrected in zip(pairs, p_values, holm(p_values), strict=True):
-        low, high = bootstrap_interval(gaps) or (math.nan, math.nan)
-        comparisons.append(
-            Comparison(
-                setting=setting,
-                label=label,
-                against=against,
-                seeds=len(gaps),
-                difference=fmean(gaps),
-                low=low,
-                high=high,
-                p=p,
-                corrected=corrected,
-            )
-        )
-    return comparisons
+                comparisons.append(_compare(setting, label, against, gaps))
+    corrected = holm([comparison.p for comparison in comparisons])
+    return [replace(c, corrected=p) for c, p in zip(comparisons, corrected, strict=True)]
+
+
+def _compare(setting: str, label: str, against: str, gaps: Sequence[float]) -> Comparison:
+    low, high = bootstrap_interval(gaps) or (math.nan, math.nan)
+    names = {"setting": setting, "label": label, "against": against}
+    test = t_test(gaps)
+    return Comparison(
+        **names,
+        seeds=len(gaps),
+        difference=test.mean,
+        low=low,
+        high=high,
+        p=test.p,
+        corrected=test.p,
+    )
 
 
 def paired_gaps(cell: Cell, other: Cell, metric: str) -> list[float]:

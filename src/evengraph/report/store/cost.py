@@ -14,7 +14,6 @@ from evengraph.report.store.canvas import (
     METRIC,
     colour_of,
     panel_grid,
-    styled,
 )
 from evengraph.report.store.experiment_results import ExperimentResults
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.text import Annotation
 
 
-@styled
 def cost_figure(results: ExperimentResults) -> Figure | None:
     """Draw balanced accuracy against seconds and memory per run, mean over all settings.
 
@@ -42,7 +40,7 @@ def cost_figure(results: ExperimentResults) -> Figure | None:
         axes.grid(visible=True, axis="both")
         axes.set_visible(bool(axes.collections))
     panels[0].set_ylabel("mean balanced accuracy, %")
-    figure.suptitle(f"{results.title}: accuracy and cost, mean over settings", fontsize=10)
+    figure.suptitle(f"{results.title}: accuracy and cost, mean over settings")
     return figure
 
 
@@ -90,19 +88,13 @@ def _costs(results: ExperimentResults, quantity: str) -> dict[str, tuple[float, 
     points = {}
     for label in results.labels:
         rows = [row for cell in results.cells if cell.label == label for row in cell.rows]
-        pairs = [(_cost(row.outcome, quantity), row.outcome["metrics"][METRIC]) for row in rows]
-        known = [(cost, score) for cost, score in pairs if cost]
-        if known:
-            costs, scores = zip(*known, strict=True)
-            points[label] = (fmean(costs), fmean(scores))
+        outcomes = [row.outcome for row in rows if row.outcome.get(quantity)]
+        if outcomes:
+            # runs that shared a GPU took their seconds together
+            share = [float(o.get("together", 1)) if quantity == "seconds" else 1 for o in outcomes]
+            costs = [o[quantity] / n for o, n in zip(outcomes, share, strict=True)]
+            points[label] = fmean(costs), fmean(o["metrics"][METRIC] for o in outcomes)
     return points
-
-
-def _cost(outcome: Mapping[str, Any], quantity: str) -> float | None:
-    cost: float | None = outcome.get(quantity)
-    if cost is None or quantity != "seconds":
-        return cost
-    return cost / float(outcome.get("together", 1))
 
 
 def _pareto_front(points: Mapping[str, tuple[float, float]]) -> list[str]:
@@ -117,12 +109,12 @@ def _pareto_front(points: Mapping[str, tuple[float, float]]) -> list[str]:
 
 def _log_axis(axes: Axes) -> None:
     """Make the x axis logarithmic, with plain numbers as ticks."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    from matplotlib.ticker import LogLocator
 
     axes.set_xscale("log")
     low, high = axes.get_xlim()
     steps = (1, 2, 5) if high < 1000 * low else (1,)
     axes.xaxis.set_major_locator(LogLocator(subs=steps))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter("")
     axes.margins(x=0.2)  # room for the names beside the points

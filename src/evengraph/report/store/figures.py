@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +15,10 @@ from evengraph.report.store.canvas import (
     MANY,
     METRIC,
     STYLE,
-    Draw,
     colour_of,
     panel_grid,
     pyplot,
-    styled,
+    setting_panels,
 )
 from evengraph.report.store.comparisons import best_first, paired_gaps, published_gap
 from evengraph.report.store.cost import cost_figure
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
 
 
 def figures(results: ExperimentResults) -> Iterator[tuple[str, Figure]]:
-    """Draw every figure of an experiment, with a name for its file."""
-    draw: dict[str, Draw] = {
+    """Draw every figure of an experiment in our style, with a name for its file."""
+    draw: dict[str, Callable[[ExperimentResults], Figure | None]] = {
         "comparison": methods_figure,
         "ablation": ablation_figure,
         "sensitivity": curves_figure,
@@ -43,7 +42,8 @@ def figures(results: ExperimentResults) -> Iterator[tuple[str, Figure]]:
     }
     more = ("recall", "confusion", "cost", "map") if results.kind == "comparison" else ()
     for name in (results.kind, *more):
-        figure = draw[name](results)
+        with pyplot().rc_context(STYLE):
+            figure = draw[name](results)
         if figure is not None:
             yield f"{results.name}-{name}", figure
 
@@ -60,21 +60,19 @@ def save(figure: Figure, path: Path) -> list[Path]:
     return paths
 
 
-@styled
 def methods_figure(results: ExperimentResults) -> Figure | None:
     """Draw every method in every setting: mean, interval and published mean."""
     if len(results.labels) > MANY:
         return _many_methods_figure(results)
     labels = results.labels
     colours = [colour_of(results, label) for label in labels]
-    figure, panels = panel_grid(len(results.settings), width=2.6, height=2.4)
-    for axes, setting in zip(panels, results.settings, strict=True):
+    figure, panels = setting_panels(results, height=2.4)
+    for axes, setting in panels:
         _draw_means(axes, [results.find(setting, label) for label in labels], colours)
-        axes.set_title(setting, fontsize=9)
         axes.set_xticks(range(len(labels)), labels, rotation=60, ha="right", fontsize=7)
         axes.grid(visible=False, axis="x")
-    panels[0].set_ylabel("balanced accuracy, %")
-    figure.suptitle(f"{results.title}: mean and 95% interval; dash: published mean", fontsize=10)
+    panels[0][0].set_ylabel("balanced accuracy, %")
+    figure.suptitle(f"{results.title}: mean and 95% interval; dash: published mean")
     return figure
 
 
@@ -82,12 +80,10 @@ def _many_methods_figure(results: ExperimentResults) -> Figure:
     """Draw many methods one below the other, the best on average at the top."""
     labels = best_first(results, METRIC)
     colours = [HIGHLIGHT if label == results.highlight else COLOURS[6] for label in labels]
-    height = 0.15 * len(labels) + 0.5
-    figure, panels = panel_grid(len(results.settings), width=2.6, height=height)
-    for axes, setting in zip(panels, results.settings, strict=True):
+    figure, panels = setting_panels(results, height=0.15 * len(labels) + 0.5)
+    for axes, setting in panels:
         cells = [results.find(setting, label) for label in labels]
         _draw_means(axes, cells, colours, horizontal=True)
-        axes.set_title(setting, fontsize=9)
         _label_rows(axes, labels, fontsize=7)
         axes.set_ylim(len(labels) - 0.5, -0.5)
         axes.grid(visible=True, axis="both")
@@ -95,7 +91,7 @@ def _many_methods_figure(results: ExperimentResults) -> Figure:
     title = f"{results.title}: mean and 95% interval, best on average at the top"
     if any(cell.published(METRIC) is not None for cell in results.cells):
         title += "; bar: published mean"
-    figure.suptitle(title, fontsize=10)
+    figure.suptitle(title)
     return figure
 
 
@@ -119,12 +115,11 @@ def _draw_means(
             plot([position - 0.4, position + 0.4], [paper, paper], color="black", lw=1.2)
 
 
-@styled
 def ablation_figure(results: ExperimentResults) -> Figure | None:
     """Draw the difference of each variant from the full method, with its interval."""
     labels = [label for label in results.labels if label != results.reference]
-    figure, panels = panel_grid(len(results.settings), width=2.6, height=3.0)
-    for axes, setting in zip(panels, results.settings, strict=True):
+    figure, panels = setting_panels(results, height=3.0)
+    for axes, setting in panels:
         full = results.find(setting, results.reference)
         for position, label in enumerate(labels):
             cell = results.find(setting, label)
@@ -141,18 +136,16 @@ def ablation_figure(results: ExperimentResults) -> Figure | None:
             if paper is not None:
                 axes.plot([paper] * 2, [position - 0.35, position + 0.35], color="black", lw=2)
         axes.axvline(0, color="black", lw=0.8)
-        axes.set_title(setting, fontsize=9)
         _label_rows(axes, labels)
         axes.invert_yaxis()
         axes.grid(visible=True, axis="x")
         axes.grid(visible=False, axis="y")
         axes.set_xlabel("points of balanced accuracy")
     title = f"{results.title}: difference from {results.reference} on the same seeds, 95% interval"
-    figure.suptitle(title, fontsize=10)
+    figure.suptitle(title)
     return figure
 
 
-@styled
 def curves_figure(results: ExperimentResults) -> Figure | None:
     """Draw one curve per parameter, with its 95% interval as a band."""
     curves = results.curves()
@@ -172,18 +165,17 @@ def curves_figure(results: ExperimentResults) -> Figure | None:
         axes.set_ylim(min(lows), max(highs))
         if _is_leftmost(axes):
             axes.set_ylabel("balanced accuracy, %")
-    figure.suptitle(f"{results.title}, {results.settings[0]}: mean and 95% interval", fontsize=10)
+    figure.suptitle(f"{results.title}, {results.settings[0]}: mean and 95% interval")
     return figure
 
 
-@styled
 def recall_figure(results: ExperimentResults) -> Figure | None:
     """Draw recall per class for the baseline, the highlighted method and the best other."""
-    figure, panels = panel_grid(len(results.settings), width=2.6, height=2.2)
+    figure, panels = setting_panels(results, height=2.2)
     ends = results.baseline, results.highlight
     others = [label for label in best_first(results, METRIC) if label not in ends]
     labels = [label for label in dict.fromkeys((ends[0], *others[:1], ends[1])) if label]
-    for axes, setting in zip(panels, results.settings, strict=True):
+    for axes, setting in panels:
         for label in labels:
             cell = results.find(setting, label)
             if cell is None or "per_class" not in cell.rows[0].outcome:
@@ -191,14 +183,14 @@ def recall_figure(results: ExperimentResults) -> Figure | None:
             recall = np.mean([_recall_by_size(row.outcome) for row in cell.rows], axis=0)
             colour = colour_of(results, label)
             axes.plot(range(len(recall)), recall, marker="o", ms=3, color=colour, label=label)
-        axes.set_title(setting, fontsize=9)
         axes.set_xticks([])
         axes.set_xlabel("classes, largest to smallest", fontsize=7)
-    panels[0].set_ylabel("recall, %")
-    if lines := panels[0].get_lines():
+    first, _ = panels[0]
+    first.set_ylabel("recall, %")
+    if lines := first.get_lines():
         names = [str(line.get_label()) for line in lines]
-        panels[0].legend(lines, names, fontsize=7, frameon=False)
-    figure.suptitle(f"{results.title}: recall per class", fontsize=10)
+        first.legend(lines, names, fontsize=7, frameon=False)
+    figure.suptitle(f"{results.title}: recall per class")
     return figure
 
 
@@ -209,7 +201,6 @@ def _recall_by_size(outcome: Mapping[str, Any]) -> list[float]:
     return [recall[c] for c in sorted(range(len(recall)), key=lambda c: -counts[c])]
 
 
-@styled
 def confusion_figure(results: ExperimentResults) -> Figure | None:
     """Draw confusion matrices of the baseline and the highlighted method in the first setting."""
     setting = results.settings[0]
@@ -228,16 +219,15 @@ def confusion_figure(results: ExperimentResults) -> Figure | None:
             text: Any = {"ha": "center", "va": "center", "fontsize": 7}
             colour = "white" if value > 60 else "black"
             axes.text(column, row, f"{value:.0f}", **text, color=colour)
-        axes.set_title(cell.label, fontsize=9)
+        axes.set_title(cell.label)
         axes.set_xlabel("predicted class")
         axes.grid(visible=False)
     panels[0].set_ylabel("true class")
     title = f"{setting}: confusion matrix, percent of each true class, all seeds"
-    figure.suptitle(title, fontsize=10)
+    figure.suptitle(title)
     return figure
 
 
-@styled
 def tsne_figure(results: ExperimentResults) -> Figure | None:
     """Draw the t-SNE of the embeddings of one run, by class and by cluster."""
     if results.tsne is None:
@@ -258,12 +248,12 @@ def tsne_figure(results: ExperimentResults) -> Figure | None:
             shown = [names[n] for n in sorted(set(values)) if 0 <= n < len(names)]
             if len(handles) == len(shown):
                 axes.legend(handles, shown, fontsize=6, frameon=False, loc="best")
-        axes.set_title(f"by {name}", fontsize=9)
+        axes.set_title(f"by {name}")
         axes.set_xticks([])
         axes.set_yticks([])
         axes.grid(visible=False)
     title = f"{results.settings[0]}: t-SNE of the embeddings of one run of {results.tsne_label}"
-    figure.suptitle(title, fontsize=10)
+    figure.suptitle(title)
     return figure
 
 

@@ -33,6 +33,15 @@ from evengraph.report.store.tables import (
 )
 from evengraph.report.svg.markup import Markup, join, tag
 
+LEGENDS = {
+    "comparison": "Dot: mean over seeds; line: its 95% interval; small rings: single seeds; dash: "
+    "published mean. Point at a method to highlight it everywhere.",
+    "ablation": "Mean difference of each variant from the full method on the same seeds, in points "
+    "of balanced accuracy, and its 95% interval; dash: published difference.",
+    "sensitivity": "One parameter varies, all others stay fixed. The band is the 95% interval of "
+    "the mean.",
+}
+
 
 def write_overview(experiments: Sequence[ExperimentResults], path: Path) -> None:
     """Write the page atomically."""
@@ -168,7 +177,11 @@ def _number(value: float | None, text: str, side: str | None = None) -> Markup:
 
 
 def _section(results: ExperimentResults) -> Markup:
-    draw = {"comparison": _comparison, "ablation": _ablation, "sensitivity": _sensitivity}
+    parts = [tag("h2", results.title), tag("p", LEGENDS[results.kind])]
+    parts.append(tag("div", *_panels(results), class_="panels"))
+    if results.tsne is not None:
+        title = f"t-SNE of one run of {results.tsne_label} on {results.settings[0]}"
+        parts.append(tag("div", tsne_panel(results.tsne, title), class_="panels wide"))
     tables: list[tuple[str, Table]] = []
     if results.kind == "comparison":
         equal, paper = results.with_equal_seeds(), paper_table(results)
@@ -184,44 +197,20 @@ def _section(results: ExperimentResults) -> Markup:
     selected = [[f"{c.setting}, {c.label}", selected_text(c)] for c in results.cells if c.selected]
     title = "Hyperparameters selected on validation"
     tables.append((title, [["setting", "hyperparameters"], *selected] if selected else []))
-    parts = [_details(title, table, results.title) for title, table in tables if table]
-    return tag(
-        "section", tag("h2", results.title), *draw[results.kind](results), *parts, class_="long"
-    )
+    parts += [_details(title, table, results.title) for title, table in tables if table]
+    return tag("section", *parts, class_="long")
 
 
-def _comparison(results: ExperimentResults) -> list[Markup]:
-    text = (
-        "Dot: mean over seeds; line: its 95% interval; small rings: single seeds; dash: published "
-        "mean. Point at a method to highlight it everywhere."
-    )
-    panels = [dots_panel(results, setting, METRIC) for setting in results.settings]
-    parts = [tag("p", text), tag("div", *panels, class_="panels")]
-    if results.tsne is not None:
-        title = (
-            f"t-SNE of the embeddings of one run of {results.tsne_label} on {results.settings[0]}"
-        )
-        parts.append(tag("div", tsne_panel(results.tsne, title), class_="panels wide"))
-    return parts
-
-
-def _ablation(results: ExperimentResults) -> list[Markup]:
-    text = (
-        "Mean difference of each variant from the full method on the same seeds, in points of "
-        "balanced accuracy, and its 95% interval; dash: published difference."
-    )
-    panels = [gaps_panel(results, setting, METRIC) for setting in results.settings]
-    return [tag("p", text), tag("div", *panels, class_="panels")]
-
-
-def _sensitivity(results: ExperimentResults) -> list[Markup]:
-    text = "One parameter varies, all others stay fixed. The band is the 95% interval of the mean."
+def _panels(results: ExperimentResults) -> list[Markup]:
+    if results.kind == "comparison":
+        return [dots_panel(results, setting, METRIC) for setting in results.settings]
+    if results.kind == "ablation":
+        return [gaps_panel(results, setting, METRIC) for setting in results.settings]
     curves = results.curves()
     cells = [cell for curve in curves.values() for cell in curve]
     ends = [end for c in cells for end in c.interval(METRIC) or (c.mean(METRIC),)] or [0.0, 100.0]
     limits = min(ends), max(ends)
-    panels = [curve_panel(name, curve, METRIC, limits) for name, curve in curves.items()]
-    return [tag("p", text), tag("div", *panels, class_="panels")]
+    return [curve_panel(name, curve, METRIC, limits) for name, curve in curves.items()]
 
 
 def _joined(table: Table) -> Table:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from evengraph.metrics.significance import bootstrap_interval
 from evengraph.report.store.canvas import MANY
@@ -31,71 +31,76 @@ def dots_panel(results: ExperimentResults, setting: str, metric: str) -> Markup:
     cells = [cell for cell in results.cells if cell.setting == setting and cell.varies is None]
     if len(cells) > MANY:
         cells.sort(key=lambda cell: -cell.mean(metric))
-    values = [value for cell in cells for value in cell.values(metric)]
-    values += [paper for cell in cells if (paper := cell.published(metric)) is not None]
     best = max(cell.mean(metric) for cell in cells)
-    limits = _padded(values)
-    return _panel(setting, [_dots_row(cell, metric, best, limits) for cell in cells], limits)
-
-
-def _dots_row(cell: Cell, metric: str, best: float, limits: Interval) -> Markup:
-    mean, interval, paper = cell.mean(metric), cell.interval(metric), cell.published(metric)
-    text = f"{cell.label}: {mean:.1f}"
-    if interval:
-        text += f", 95% interval {interval_text(interval)}"
-    text += f", {len(cell.rows)} seeds"
-    if paper is not None:
-        text += f"; paper {paper:.1f}"
-    scale = _scale(limits)
-    marks = [
-        tag("line", y1="50%", y2="50%", x2="100%", class_="grid"),
-        *(tag("circle", cx=scale(v), cy="50%", r=2.5, class_="seed") for v in cell.values(metric)),
-        *_summary(mean, interval, paper, scale),
-    ]
-    return _row(cell.label, text, marks, f"{mean:.1f}", strong=mean == best)
+    rows = [_Row(c.label, c.values(metric), c.published(metric)) for c in cells]
+    limits = _padded([value for row in rows for value in (*row.values, *row.known_paper)])
+    lines = [_line(row, limits, strong=fmean(row.values) == best) for row in rows]
+    return _panel(setting, lines, limits)
 
 
 def gaps_panel(results: ExperimentResults, setting: str, metric: str) -> Markup:
     """Draw the differences of the variants from the full method in a setting, one per row."""
     full = results.find(setting, results.reference)
-    rows: list[tuple[str, list[float], float | None]] = []
+    rows = []
     for cell in results.cells:
         if full is None or cell is full or cell.setting != setting or cell.varies is not None:
             continue
         gaps = paired_gaps(cell, full, metric)
         if gaps:
-            rows.append((cell.label, gaps, published_gap(cell, full, metric)))
-    values = [0.0, *(end for _, gaps, _ in rows for end in bootstrap_interval(gaps) or gaps)]
-    limits = _padded([*values, *(paper for _, _, paper in rows if paper is not None)])
-    return _panel(setting, [_gaps_row(*row, limits) for row in rows], limits)
+            rows.append(_Row(cell.label, gaps, published_gap(cell, full, metric)))
+    ends = [end for row in rows for end in (*(row.interval or row.values), *row.known_paper)]
+    limits = _padded([0.0, *ends])
+    lines = []
+    for row in rows:
+        worse = row.interval is not None and row.interval[1] < 0
+        lines.append(_line(row, limits, strong=worse, gaps=True))
+    return _panel(setting, lines, limits)
 
 
-def _gaps_row(label: str, gaps: Sequence[float], paper: float | None, limits: Interval) -> Markup:
-    mean, interval = fmean(gaps), bootstrap_interval(gaps)
-    text = f"{label}: {mean:+.1f} points"
-    if interval:
-        text += f", 95% interval {interval[0]:+.1f} to {interval[1]:+.1f}, {len(gaps)} seeds"
-    if paper is not None:
-        text += f"; paper {paper:+.1f}"
-    scale = _scale(limits)
-    zero = tag("line", x1=scale(0), x2=scale(0), y2="100%", class_="axis")
-    marks = [zero, *_summary(mean, interval, paper, scale)]
-    worse = interval is not None and interval[1] < 0
-    return _row(label, text, marks, signed(mean), strong=worse)
+class _Row(NamedTuple):
+    """One row of a panel: values or differences over seeds, and the published one."""
+
+    label: str
+    values: Sequence[float]
+    paper: float | None
+
+    @property
+    def interval(self) -> Interval | None:
+        return bootstrap_interval(self.values)
+
+    @property
+    def known_paper(self) -> list[float]:
+        return [] if self.paper is None else [self.paper]
 
 
-def _summary(
-    mean: float, interval: Interval | None, paper: float | None, scale: Callable[[float], str]
-) -> list[Markup]:
-    """Marks of the published mean, the interval and the mean."""
-    marks = []
-    if paper is not None:
-        x = {"x1": scale(paper), "x2": scale(paper)}
+def _line(row: _Row, limits: Interval, *, strong: bool, gaps: bool = False) -> Markup:
+    """Draw a row: single seeds or a line at zero, the published mean, the interval, the mean."""
+    mean, interval, scale = fmean(row.values), row.interval, _scale(limits)
+    number = signed if gaps else "{:.1f}".format
+    text = f"{row.label}: {number(mean)}{' points' if gaps else ''}"
+    if gaps:
+        marks = [tag("line", x1=scale(0), x2=scale(0), y2="100%", class_="axis")]
+    else:
+        marks = [tag("line", y1="50%", y2="50%", x2="100%", class_="grid")]
+        marks += [tag("circle", cx=scale(v), cy="50%", r=2.5, class_="seed") for v in row.values]
+    if row.paper is not None:
+        x = {"x1": scale(row.paper), "x2": scale(row.paper)}
         marks.append(tag("line", **x, y1="15%", y2="85%", class_="paper"))
-    if interval:
+    if interval is not None:
         x = {"x1": scale(interval[0]), "x2": scale(interval[1])}
         marks.append(tag("line", **x, y1="50%", y2="50%", class_="whisker"))
-    return [*marks, tag("circle", cx=scale(mean), cy="50%", r=5, class_="mean")]
+        text += f", 95% interval {interval_text(interval, sign=gaps)}"
+    marks.append(tag("circle", cx=scale(mean), cy="50%", r=5, class_="mean"))
+    text += f", {len(row.values)} seeds"
+    text += "" if row.paper is None else f"; paper {number(row.paper)}"
+    return tag(
+        "li",
+        tag("span", row.label, class_="name"),
+        tag("svg", tag("title", text), join(marks), class_="row", role="img", aria_label=text),
+        tag("span", number(mean), class_="value"),
+        class_="strong" if strong else None,
+        data_method=row.label,
+    )
 
 
 def curve_panel(name: str, cells: Sequence[Cell], metric: str, limits: Interval) -> Markup:
@@ -179,18 +184,6 @@ def _panel(title: str, rows: Sequence[Markup], limits: Interval) -> Markup:
     axis = tag("li", tag("span"), picture, tag("span"), class_="axis-row", aria_hidden="true")
     caption = tag("figcaption", tag("h3", title))
     return tag("figure", caption, tag("ul", *rows, axis, class_="dots"))
-
-
-def _row(label: str, text: str, marks: Sequence[Markup], value: str, *, strong: bool) -> Markup:
-    picture = tag("svg", tag("title", text), join(marks), class_="row", role="img", aria_label=text)
-    return tag(
-        "li",
-        tag("span", label, class_="name"),
-        picture,
-        tag("span", value, class_="value"),
-        class_="strong" if strong else None,
-        data_method=label,
-    )
 
 
 def _padded(values: Sequence[float]) -> Interval:

@@ -1,4 +1,4 @@
-"""Stylesheet and script of the page of experiments."""
+"""Style sheet and script of the page of experiments."""
 
 from evengraph.report.run.style import STYLE as SHARED
 
@@ -60,16 +60,6 @@ h2, h3, summary, .facts { overflow-wrap: anywhere; }
 .curves .curve { stroke: var(--accent); stroke-width: 2; stroke-opacity: 1; }
 .curves .point circle { fill: var(--accent); stroke: var(--surface); stroke-width: 1.5; }
 .curves .point:hover circle { fill: var(--rare); }
-[data-colours=class] .k0, [data-colours=cluster] .m0 { fill: hsl(210 65% var(--light)); }
-[data-colours=class] .k1, [data-colours=cluster] .m1 { fill: hsl(30 65% var(--light)); }
-[data-colours=class] .k2, [data-colours=cluster] .m2 { fill: hsl(130 65% var(--light)); }
-[data-colours=class] .k3, [data-colours=cluster] .m3 { fill: hsl(0 65% var(--light)); }
-[data-colours=class] .k4, [data-colours=cluster] .m4 { fill: hsl(275 65% var(--light)); }
-[data-colours=class] .k5, [data-colours=cluster] .m5 { fill: hsl(55 65% var(--light)); }
-[data-colours=class] .k6, [data-colours=cluster] .m6 { fill: hsl(190 65% var(--light)); }
-[data-colours=class] .k7, [data-colours=cluster] .m7 { fill: hsl(330 65% var(--light)); }
-[data-colours=class] .k8, [data-colours=cluster] .m8 { fill: hsl(90 65% var(--light)); }
-[data-colours=class] .k9, [data-colours=cluster] .m9 { fill: hsl(240 65% var(--light)); }
 .map { width: 100%; max-width: 44rem; height: min(34rem, 90vw); margin-top: .6rem; }
 .map .train { stroke: var(--ink); stroke-width: 1.5; }
 .map circle:hover { r: 6px; stroke: var(--ink); }
@@ -87,7 +77,17 @@ h2, h3, summary, .facts { overflow-wrap: anywhere; }
   h2, h3 { break-after: avoid; } }
 """
 
-STYLE = SHARED + _OWN
+HUES = (210, 30, 130, 0, 275, 55, 190, 330, 90, 240)  # of the classes or clusters of a t-SNE plot
+
+STYLE = (
+    SHARED
+    + _OWN
+    + "".join(
+        f"[data-colours=class] .k{n}, [data-colours=cluster] .m{n} "
+        f"{{ fill: hsl({hue} 65% var(--light)); }}\n"
+        for n, hue in enumerate(HUES)
+    )
+)
 
 SCRIPT = """
 (() => {
@@ -96,8 +96,8 @@ SCRIPT = """
   const body = table.tBodies[0], rows = [...body.rows], heads = [...table.tHead.rows[0].cells];
   const filters = [...document.querySelectorAll("[data-filter]")];
   const count = document.getElementById("count");
-  const value = (row, place) => {
-    const cell = row.cells[place];
+  const value = (row, index) => {
+    const cell = row.cells[index];
     const number = cell.dataset.value;
     return number === undefined ? cell.textContent : Number(number);
   };
@@ -109,42 +109,43 @@ SCRIPT = """
   table.tHead.addEventListener("click", (event) => {
     const button = event.target.closest("button");
     if (!button) return;
-    const place = Number(button.dataset.column), head = heads[place];
-    const known = rows.some((row) => row.cells[place].dataset.value !== undefined);
-    const now = head.getAttribute("aria-sort");
-    const next = now ? (now === "ascending" ? "descending" : "ascending")
-      : known ? "descending" : "ascending";
-    heads.forEach((one) => one.removeAttribute("aria-sort"));
+    const index = Number(button.dataset.column), head = heads[index];
+    const numeric = rows.some((row) => row.cells[index].dataset.value !== undefined);
+    const current = head.getAttribute("aria-sort");
+    const next = current ? (current === "ascending" ? "descending" : "ascending")
+      : numeric ? "descending" : "ascending";
+    heads.forEach((other) => other.removeAttribute("aria-sort"));
     head.setAttribute("aria-sort", next);
     const sign = next === "ascending" ? 1 : -1;
-    const empty = (row) => known && row.cells[place].dataset.value === undefined;
+    const empty = (row) => numeric && row.cells[index].dataset.value === undefined;
     const sorted = [...rows].sort((a, b) => empty(a) - empty(b)
-      || sign * order(value(a, place), value(b, place)));
+      || sign * order(value(a, index), value(b, index)));
     body.append(...sorted);
   });
   const filter = () => {
     let shown = 0;
     for (const row of rows) {
-      const fits = filters.every((one) => {
-        const wanted = one.value.trim().toLowerCase();
+      const matches = filters.every((control) => {
+        const wanted = control.value.trim().toLowerCase();
         if (!wanted) return true;
-        if (one.dataset.filter === "text")
+        if (control.dataset.filter === "text")
           return wanted.split(/\\s+/).every((w) => row.textContent.toLowerCase().includes(w));
-        return row.dataset[one.dataset.filter].toLowerCase() === wanted;
+        return row.dataset[control.dataset.filter].toLowerCase() === wanted;
       });
-      row.hidden = !fits;
-      shown += fits;
+      row.hidden = !matches;
+      shown += matches;
     }
     const all = rows.length;
-    count.textContent = shown === all ? `${all} lines` : `${shown} of ${all} lines`;
+    count.textContent = shown === all ? `${all} rows` : `${shown} of ${all} rows`;
   };
-  filters.forEach((one) => one.addEventListener("input", filter));
+  filters.forEach((control) => control.addEventListener("input", filter));
   filter();
   const lines = [...document.querySelectorAll("[data-method]")];
   const mark = (event) => {
     const line = event.target.closest && event.target.closest("[data-method]");
     const name = line && line.dataset.method;
-    lines.forEach((one) => one.classList.toggle("marked", one.dataset.method === name));
+    lines.forEach((other) =>
+      other.classList.toggle("marked", other.dataset.method === name));
   };
   document.addEventListener("pointerover", mark);
   document.addEventListener("click", (event) => {
@@ -152,8 +153,8 @@ SCRIPT = """
     if (!button) return;
     const figure = button.closest("figure");
     figure.querySelector("svg").dataset.colours = button.dataset.colours;
-    figure.querySelectorAll(".switch button").forEach((one) =>
-      one.setAttribute("aria-pressed", String(one === button)));
+    figure.querySelectorAll(".switch button").forEach((other) =>
+      other.setAttribute("aria-pressed", String(other === button)));
   });
 })();
 """

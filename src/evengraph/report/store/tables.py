@@ -238,13 +238,13 @@ def paper_table(results: ExperimentResults) -> Table:
     """Published means of the tuned method and ours."""
     rows = [
         [
-            mean.setting,
+            mean.cell.setting,
             TITLES[mean.metric],
             f"{mean.same_seeds:.1f}",
             f"{mean.paper:.1f}",
             signed(mean.same_seeds - mean.paper),
-            f"{mean.mean:.1f} ({mean.seeds})",
-            interval_text((mean.low, mean.high)) if mean.seeds > 1 else "",
+            f"{mean.cell.mean(mean.metric):.1f} ({len(mean.cell.rows)})",
+            interval_text(mean.cell.interval(mean.metric)),
             f"{100 * mean.chance:.0f}%",
             mean.verdict,
         ]
@@ -265,12 +265,12 @@ def claims_table(results: ExperimentResults) -> Table:
     """Published difference of each variant and ours."""
     rows = [
         [
-            claim.setting,
-            claim.label,
+            claim.comparison.setting,
+            claim.comparison.label,
             "" if claim.paper is None else signed(claim.paper),
-            signed(claim.ours),
-            interval_text((claim.low, claim.high), sign=True),
-            f"{claim.p:.2g}",
+            signed(claim.comparison.difference),
+            interval_text((claim.comparison.low, claim.comparison.high), sign=True),
+            f"{claim.comparison.corrected:.2g}",
             claim.verdict,
         ]
         for claim in check_claims(results, METRIC)
