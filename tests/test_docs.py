@@ -64,14 +64,21 @@ def test_own_data_promises_of_run_what_run_shows():
 
 def test_the_code_of_own_data_runs(tmp_path, monkeypatch, capsys):
     example = module(ROOT / "examples" / "own_csv.py", "own_csv")
-    (tmp_path / "shops").mkdir()
-    example.write_files(tmp_path / "shops")
-    nodes = tmp_path / "shops" / "nodes.csv"
-    nodes.write_text(nodes.read_text().replace("shop,", "id,", 1))
+    for name, arguments in {"shops": {}, "new": {"first": 1000, "count": 20}}.items():
+        example.write_files(tmp_path / name, **arguments)
+        nodes = tmp_path / name / "nodes.csv"
+        nodes.write_text(nodes.read_text().replace("shop,", "id,", 1))
     monkeypatch.chdir(tmp_path)
     (code,) = blocks("own-data.md")
-    exec(compile(code.replace("UniGNN()", "UniGNN(max_epochs=2)"), "own-data.md", "exec"), {})
-    assert eg.load_model(tmp_path / "model").class_names_ == ("food", "fraud", "tools")
+    exec(
+        compile(
+            code.replace("TableModel()", "TableModel(eg.UniGNN(max_epochs=2))"),
+            "own-data.md",
+            "exec",
+        ),
+        {},
+    )
+    assert eg.TableModel.load(tmp_path / "model").classes_ == ("food", "fraud", "tools")
 
 
 @pytest.fixture(scope="module")
