@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 from labelled_graphs import as_networkx
 
 from evengraph.inspection.edges import (
-    component_of,
+    component_ids,
     count_components,
     count_degrees,
     count_edges,
-    wire,
+    read_edges,
 )
 from small_graphs import edge_lists
 
@@ -18,29 +18,31 @@ from small_graphs import edge_lists
 @given(edge_lists())
 def test_edges_against_sets(found):
     edge_index, num_nodes = found[0].numpy(), found[1]
-    wiring, edges = wire(edge_index, num_nodes)
+    neighbours, edges = read_edges(edge_index, num_nodes)
     arcs = list(zip(*edge_index.tolist(), strict=True))
     pairs = {tuple(sorted(arc)) for arc in arcs if arc[0] != arc[1]}
-    assert {tuple(pair) for pair in wiring.pairs.T.tolist()} == pairs
+    assert {tuple(pair) for pair in neighbours.pairs.T.tolist()} == pairs
     assert edges.listed == len(arcs)
-    assert edges.pairs == len(pairs) == wiring.pairs.shape[1] == count_edges(edge_index, num_nodes)
+    assert (
+        edges.pairs == len(pairs) == neighbours.pairs.shape[1] == count_edges(edge_index, num_nodes)
+    )
     assert edges.repeated == len(arcs) - len(set(arcs))
     assert edges.to_itself == sum(a == b for a, b in arcs)
     assert edges.one_way == sum(((a, b) in arcs) != ((b, a) in arcs) for a, b in pairs)
     assert edges.directed is (edges.one_way > 0)
     graph = as_networkx(edge_index, num_nodes)
     for node in range(num_nodes):
-        row = wiring.indices[wiring.indptr[node] : wiring.indptr[node + 1]]
+        row = neighbours.indices[neighbours.indptr[node] : neighbours.indptr[node + 1]]
         assert sorted(row.tolist()) == sorted(graph.neighbors(node))
 
 
 @given(edge_lists(), st.data())
 def test_degrees_and_components_against_networkx(found, data):
     edge_index, num_nodes = found[0].numpy(), found[1]
-    wiring, _ = wire(edge_index, num_nodes)
+    neighbours, _ = read_edges(edge_index, num_nodes)
     graph = as_networkx(edge_index, num_nodes)
     degrees = [degree for _, degree in graph.degree]
-    counted = count_degrees(wiring)
+    counted = count_degrees(neighbours)
     assert counted.median == np.median(degrees)
     assert counted.mean == pytest.approx(np.mean(degrees))
     assert counted.largest == max(degrees)
@@ -53,7 +55,7 @@ def test_degrees_and_components_against_networkx(found, data):
     mask = data.draw(st.lists(st.booleans(), min_size=num_nodes, max_size=num_nodes))
     parts = list(nx.connected_components(graph))
     bare = [part for part in parts if not any(mask[node] for node in part)]
-    counts = count_components(component_of(wiring), np.array(mask))
+    counts = count_components(component_ids(neighbours), np.array(mask))
     assert counts.count == len(parts)
     assert counts.largest == max(map(len, parts))
     assert counts.unlabelled == len(bare)
@@ -62,16 +64,16 @@ def test_degrees_and_components_against_networkx(found, data):
 
 def test_bins_double():
     star = np.stack([np.zeros(9, dtype=np.int64), np.arange(1, 10)])
-    degrees = count_degrees(wire(star, 12)[0])
+    degrees = count_degrees(read_edges(star, 12)[0])
     assert degrees.bins == ((0, 0, 2), (1, 1, 9), (2, 3, 0), (4, 7, 0), (8, 15, 1))
 
 
 @pytest.mark.parametrize("bad", [[[0], [3]], [[-1], [0]]])
 def test_unknown_nodes_are_refused(bad):
-    with pytest.raises(ValueError, match="nodes 0 to 2"):
-        wire(np.array(bad), 3)
+    with pytest.raises(ValueError, match="ids from 0 to 2"):
+        read_edges(np.array(bad), 3)
 
 
 def test_edges_have_two_rows():
     with pytest.raises(ValueError, match="two rows"):
-        wire(np.zeros((3, 4), dtype=np.int64), 3)
+        read_edges(np.zeros((3, 4), dtype=np.int64), 3)

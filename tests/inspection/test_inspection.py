@@ -67,7 +67,7 @@ def test_a_leak_under_the_name_of_the_column():
     table = pd.DataFrame({"topic": graph.y.numpy(), "closed": graph.y.numpy() == 1})
     found = eg.inspect_graph(graph, table=table, label="topic")
     assert [leak.column for leak in found.leaks] == ["closed"]
-    assert found.recommendation[0] == "First leave out 'closed'."
+    assert found.recommendation[0] == "First remove 'closed' from the features."
     harmless = table.assign(closed=np.arange(400) % 2)
     assert [
         leak.column for leak in eg.inspect_graph(graph, table=harmless, label="topic").leaks
@@ -87,7 +87,7 @@ def test_class_names_are_the_graphs_own_or_given():
         ({"graph": graph_of([0, -2])}, "labels must be -1 .* got -2"),
         ({"graph": Data(edge_index=torch.zeros(2, 0, dtype=torch.long), num_nodes=2)}, "graph.y"),
         ({"graph": Data(y=torch.tensor([0]), num_nodes=1)}, "graph.edge_index must hold"),
-        ({"graph": graph_of([0, 1], [(0, 5)])}, "nodes 0 to 1, got 5"),
+        ({"graph": graph_of([0, 1], [(0, 5)])}, "ids from 0 to 1, got 5"),
         ({"graph": graph_of([0, 1], x=torch.zeros(3, 2))}, "graph.x must be a dense .* 2 rows"),
         ({"labelled": torch.tensor([1, 0])}, "labelled must be a bool mask"),
         ({"labelled": torch.zeros(2, dtype=torch.bool)}, "No node has a label"),

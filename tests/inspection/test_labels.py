@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from labelled_graphs import as_networkx, labelled_graphs
 
-from evengraph.inspection.edges import wire
+from evengraph.inspection.edges import read_edges
 from evengraph.inspection.labels import count_labels, measure_homophily
 
 
@@ -12,8 +12,8 @@ def test_homophily_against_counting(found):
     graph, seen = found
     labels, known = graph.y.numpy(), (seen & (graph.y >= 0)).numpy()
     number = len(graph.class_names)
-    wiring, _ = wire(graph.edge_index.numpy(), graph.num_nodes)
-    homophily = measure_homophily(wiring.pairs, labels, known, number)
+    neighbours, _ = read_edges(graph.edge_index.numpy(), graph.num_nodes)
+    homophily = measure_homophily(neighbours.pairs, labels, known, number)
     edges = [
         (labels[a], labels[b])
         for a, b in as_networkx(graph.edge_index, graph.num_nodes).edges
@@ -58,7 +58,7 @@ def test_a_large_class_makes_agreement_by_chance():
     # 0 and 1 on a ring in which the single 1 sits between two 0s
     labels = np.array([0] * 9 + [1])
     ring = np.stack([np.arange(10), (np.arange(10) + 1) % 10])
-    pairs = wire(ring, 10)[0].pairs
+    pairs = read_edges(ring, 10)[0].pairs
     homophily = measure_homophily(pairs, labels, np.ones(10, dtype=bool), 2)
     assert homophily.edge == 0.8
     assert homophily.by_chance == pytest.approx(0.82)

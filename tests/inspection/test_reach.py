@@ -5,14 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from labelled_graphs import as_networkx, labelled_graphs
 
-from evengraph.inspection.edges import component_of, wire
+from evengraph.inspection.edges import component_ids, read_edges
 from evengraph.inspection.reach import measure_reach
 
 
 def reach_of(graph, known, hops):
-    wiring, _ = wire(graph.edge_index.numpy(), graph.num_nodes)
+    neighbours, _ = read_edges(graph.edge_index.numpy(), graph.num_nodes)
     number = len(graph.class_names)
-    return measure_reach(wiring, component_of(wiring), graph.y.numpy(), known, number, hops)
+    return measure_reach(
+        neighbours, component_ids(neighbours), graph.y.numpy(), known, number, hops
+    )
 
 
 def distances(graph, sources):
@@ -49,8 +51,8 @@ def test_more_classes_than_bits_of_a_word(number):
     nodes = 2 * number
     path = np.stack([np.arange(nodes - 1), np.arange(1, nodes)])
     labels = np.where(np.arange(nodes) % 2 == 0, np.arange(nodes) // 2, -1)
-    wiring, _ = wire(path, nodes)
-    reach = measure_reach(wiring, component_of(wiring), labels, labels >= 0, number, 3)
+    neighbours, _ = read_edges(path, nodes)
+    reach = measure_reach(neighbours, component_ids(neighbours), labels, labels >= 0, number, 3)
     assert reach.per_class[0] == (1, 1, 2)
     assert reach.per_class[-1] == (2, 2, 3)
     assert set(reach.per_class[2:-2]) == {(2, 2, 4)}
@@ -59,6 +61,6 @@ def test_more_classes_than_bits_of_a_word(number):
 
 
 def test_hops_are_checked():
-    wiring, _ = wire(np.zeros((2, 0), dtype=np.int64), 2)
+    neighbours, _ = read_edges(np.zeros((2, 0), dtype=np.int64), 2)
     with pytest.raises(ValueError, match="hops must be at least 1, got 0"):
-        measure_reach(wiring, np.arange(2), np.array([0, -1]), np.array([True, False]), 1, 0)
+        measure_reach(neighbours, np.arange(2), np.array([0, -1]), np.array([True, False]), 1, 0)

@@ -1,4 +1,4 @@
-"""Look first: what a graph and its labels are like, in figures and in plain words."""
+"""Inspect a graph before training: classes, edges, reach, features and leaks."""
 
 from evengraph.inspection.findings import Finding
 from evengraph.inspection.inspection import Inspection, inspect_graph

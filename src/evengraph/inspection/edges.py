@@ -1,7 +1,6 @@
-"""Edges as they come, made into distinct pairs of neighbours; degrees and components of these.
+"""Distinct pairs of neighbours from an edge list; degrees and connected components.
 
-Whether a graph can carry a label from one node to another does not depend on the direction in
-which an edge was written down, so everything but the count of edges looks at undirected pairs.
+All measurements except the counts of listed edges ignore the direction of edges.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Wiring:
-    """Neighbours of every node, without repeats and without itself.
+class Neighbours:
+    """The undirected graph, without repeated edges and self-loops.
 
     Shapes:
         pairs: (2, P), the smaller node first
@@ -39,14 +38,14 @@ class Wiring:
 
 @dataclass(frozen=True, kw_only=True)
 class Edges:
-    """How the edges were listed.
+    """How the edges are listed.
 
     Args:
-        listed: Entries of edge_index.
-        pairs: Distinct pairs of two different nodes, whatever the direction.
-        repeated: Entries that are there already, in the same direction.
-        to_itself: Entries from a node to itself.
-        one_way: Pairs that are listed in one direction only.
+        listed: Columns of edge_index.
+        pairs: Distinct pairs of different nodes, in either direction.
+        repeated: Repeats of an earlier edge in the same direction.
+        to_itself: Self-loops.
+        one_way: Pairs listed in one direction only.
         directed: Whether there is such a pair.
     """
 
@@ -60,13 +59,13 @@ class Edges:
 
 @dataclass(frozen=True, kw_only=True)
 class Degrees:
-    """How many neighbours nodes have.
+    """Numbers of neighbours.
 
     Args:
         median: Of all nodes, isolated ones included.
-        mean: Likewise.
-        largest: Neighbours of the best connected node.
-        isolated: Nodes without a neighbour.
+        mean: Of all nodes.
+        largest: Largest number of neighbours.
+        isolated: Nodes without neighbours.
         isolated_share: Their share of all nodes.
         bins: Lowest degree, highest degree and number of nodes; each bin twice as wide as the last.
     """
@@ -81,12 +80,12 @@ class Degrees:
 
 @dataclass(frozen=True, kw_only=True)
 class Components:
-    """Parts of the graph that no edge joins.
+    """Connected components.
 
     Args:
-        count: How many there are; an isolated node is one.
-        largest: Nodes in the largest.
-        unlabelled: Components without any labelled node.
+        count: Number of components; an isolated node is one.
+        largest: Nodes in the largest component.
+        unlabelled: Components without a labelled node.
         unlabelled_nodes: Nodes in these.
     """
 
@@ -96,8 +95,8 @@ class Components:
     unlabelled_nodes: int
 
 
-def wire(edge_index: Ints, num_nodes: int) -> tuple[Wiring, Edges]:
-    """Sort the edges out.
+def read_edges(edge_index: Ints, num_nodes: int) -> tuple[Neighbours, Edges]:
+    """Build the undirected graph and count edges.
 
     Args:
         edge_index: Sources and targets, in any order, with repeats and self-loops.
@@ -111,18 +110,20 @@ def wire(edge_index: Ints, num_nodes: int) -> tuple[Wiring, Edges]:
     source, target = edge_index.astype(np.int64, copy=False)
     if source.size and not 0 <= edge_index.min() <= edge_index.max() < num_nodes:
         bad = edge_index.min() if edge_index.min() < 0 else edge_index.max()
-        raise ValueError(f"graph.edge_index must name nodes 0 to {num_nodes - 1}, got {bad}.")
+        raise ValueError(
+            f"graph.edge_index must hold node ids from 0 to {num_nodes - 1}, got {bad}."
+        )
     arcs = _distinct(source * num_nodes + target)
     first, second = np.divmod(arcs, num_nodes)
-    apart = first != second
-    first, second = first[apart], second[apart]
+    different = first != second
+    first, second = first[different], second[different]
     keys = _pairs(first, second, num_nodes)
     pairs = np.stack(np.divmod(keys, num_nodes))
     both = np.concatenate([keys, pairs[1] * num_nodes + pairs[0]])
     both.sort()
     row, indices = np.divmod(both, num_nodes)
     indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=num_nodes))])
-    one_way = 2 * len(keys) - len(first)  # a pair listed both ways has two of the arcs
+    one_way = 2 * len(keys) - len(first)  # a pair listed in both directions has two arcs
     edges = Edges(
         listed=source.size,
         pairs=len(keys),
@@ -131,49 +132,48 @@ def wire(edge_index: Ints, num_nodes: int) -> tuple[Wiring, Edges]:
         one_way=one_way,
         directed=one_way > 0,
     )
-    return Wiring(num_nodes, pairs, indptr, indices), edges
+    return Neighbours(num_nodes, pairs, indptr, indices), edges
 
 
 def count_edges(edge_index: Ints, num_nodes: int) -> int:
-    """How many edges there are: one for two nodes, however often and whichever way it is listed.
+    """Number of distinct pairs of different nodes, in either direction.
 
     Shapes:
         edge_index: (2, E)
     """
     source, target = edge_index.astype(np.int64, copy=False)
-    apart = source != target
-    return len(_pairs(source[apart], target[apart], num_nodes))
+    different = source != target
+    return len(_pairs(source[different], target[different], num_nodes))
 
 
-def count_degrees(wiring: Wiring) -> Degrees:
+def count_degrees(neighbours: Neighbours) -> Degrees:
     """Count the neighbours of every node."""
-    degrees = wiring.degrees
+    degrees = neighbours.degrees
     isolated = int((degrees == 0).sum())
     # bin 0 holds degree 0, bin 1 degree 1, bin 2 degrees 2 and 3, bin 3 degrees 4 to 7
-    place = np.frexp(degrees)[1]
-    counts = np.bincount(place)
+    counts = np.bincount(np.frexp(degrees)[1])
     bins = tuple((2**n // 2, max(2**n - 1, 0), int(count)) for n, count in enumerate(counts))
     return Degrees(
         median=float(np.median(degrees)),
         mean=float(degrees.mean()),
         largest=int(degrees.max()),
         isolated=isolated,
-        isolated_share=isolated / wiring.num_nodes,
+        isolated_share=isolated / neighbours.num_nodes,
         bins=bins,
     )
 
 
-def component_of(wiring: Wiring) -> Ints:
-    """Number of the component of each node, (N,)."""
-    ones = np.ones(len(wiring.indices), dtype=np.int8)
-    shape = (wiring.num_nodes, wiring.num_nodes)
-    matrix = sp.csr_matrix((ones, wiring.indices, wiring.indptr), shape=shape)
-    found: Ints = connected_components(matrix, directed=False)[1].astype(np.int64)
-    return found
+def component_ids(neighbours: Neighbours) -> Ints:
+    """Component of each node, (N,)."""
+    ones = np.ones(len(neighbours.indices), dtype=np.int8)
+    shape = (neighbours.num_nodes, neighbours.num_nodes)
+    matrix = sp.csr_matrix((ones, neighbours.indices, neighbours.indptr), shape=shape)
+    ids: Ints = connected_components(matrix, directed=False)[1].astype(np.int64)
+    return ids
 
 
 def count_components(component: Ints, labelled: Bools) -> Components:
-    """Count components, and those that no label reaches.
+    """Count components, and those without a labelled node.
 
     Shapes:
         component, labelled: (N,)
@@ -189,7 +189,7 @@ def count_components(component: Ints, labelled: Bools) -> Components:
 
 
 def _pairs(source: Ints, target: Ints, num_nodes: int) -> Ints:
-    """A number for every two nodes that an edge joins, sorted."""
+    """One key per pair of joined nodes, sorted."""
     small, large = np.minimum(source, target), np.maximum(source, target)
     return _distinct(small * num_nodes + large)
 
@@ -199,5 +199,5 @@ def _distinct(keys: Ints) -> Ints:
     keys = np.sort(keys)
     new = np.ones(len(keys), dtype=np.bool_)
     new[1:] = keys[1:] != keys[:-1]
-    found: Ints = keys[new]
-    return found
+    distinct: Ints = keys[new]
+    return distinct

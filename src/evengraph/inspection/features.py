@@ -1,4 +1,4 @@
-"""Features: how many, how full, constant or missing; nodes that have the same ones."""
+"""Features: counts, density, constant and missing ones; nodes with equal features."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from evengraph.inspection.edges import Bools, Ints
 Matrix = NDArray[Any]
 Floats = NDArray[np.float64]
 
-CHUNK_ENTRIES = 4_000_000  # what is looked at in one go, so that no second copy of x is made
+CHUNK_ENTRIES = 4_000_000  # processed at a time, so that x is never copied as a whole
 MIX_ONE, MIX_TWO = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Features:
-    """What the columns of x hold.
+    """Measurements of the columns of x.
 
     Args:
         count: Number of columns.
-        density: Share of the entries that are not zero.
+        density: Share of non-zero entries.
         hashed: Columns that are buckets of hashed words.
-        constant: Other columns with the same value in every row; a bucket may well stay empty.
-        missing: Entries that are not a number or infinite.
+        constant: Other columns with the same value in every row; empty buckets do not count.
+        missing: NaN and infinite entries.
         empty_nodes: Nodes whose features are all zero.
-        duplicate_nodes: Nodes with the features of an earlier node; those all zero do not count.
-        conflicting_nodes: Labelled nodes whose duplicates are labelled with another class, too.
+        duplicate_nodes: Nodes with the features of an earlier node, unless all zero.
+        conflicting_nodes: Labelled nodes with a duplicate that is labelled with another class.
     """
 
     count: int
@@ -45,7 +45,7 @@ class Features:
 
 @dataclass(frozen=True)
 class Columns:
-    """Figures of every column, of its finite entries.
+    """Statistics of every column, over its finite entries.
 
     Shapes:
         all: (F,)
@@ -62,7 +62,7 @@ class Columns:
 def measure_features(
     x: Matrix, labels: Ints, labelled: Bools, num_classes: int, hashed: Bools | None = None
 ) -> tuple[Features, Columns]:
-    """Read all features once.
+    """Measure all features in one pass.
 
     Shapes:
         x: (N, F)
@@ -73,11 +73,11 @@ def measure_features(
     empty = int((~full).sum())
     duplicates, conflicts = _duplicates(prints[full], labels[full], labelled[full], num_classes)
     entries = x.shape[0] * x.shape[1]
-    words = np.zeros(x.shape[1], np.bool_) if hashed is None else hashed
-    constant = (columns.low >= columns.high) & (columns.missing == 0) & ~words
+    hashed = np.zeros(x.shape[1], np.bool_) if hashed is None else hashed
+    constant = (columns.low >= columns.high) & (columns.missing == 0) & ~hashed
     features = Features(
         count=x.shape[1],
-        hashed=int(words.sum()),
+        hashed=int(hashed.sum()),
         density=int(columns.nonzero.sum()) / entries if entries else None,
         constant=int(constant.sum()),
         missing=int(columns.missing.sum()),
@@ -89,32 +89,32 @@ def measure_features(
 
 
 def _read(x: Matrix) -> tuple[Columns, NDArray[np.uint64], Bools]:
-    """Figures of the columns; a fingerprint of each row, and whether it has any entry."""
+    """Statistics of the columns, a fingerprint of each row, and whether it is not all zero."""
     num_nodes, width = x.shape
     low, high = np.full(width, np.inf), np.full(width, -np.inf)
     total, squares = np.zeros(width), np.zeros(width)
     missing, nonzero = np.zeros(width, np.int64), np.zeros(width, np.int64)
     prints, full = np.zeros(num_nodes, np.uint64), np.zeros(num_nodes, np.bool_)
-    places = _place_keys(width)
-    # sums of what lies beside the first row stay exact enough for large numbers such as years
+    keys = _column_keys(width)
+    # sums of differences to the first row stay exact enough for large numbers such as years
     shift = np.nan_to_num(x[:1].astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0).reshape(-1)
     for rows in _chunks(num_nodes, width):
-        piece = x[rows]
-        filled = piece != 0
+        chunk = x[rows]
+        filled = chunk != 0
         full[rows] = filled.any(1)
         nonzero += filled.sum(0)
-        prints[rows] = _fingerprints(piece, places)
-        beside = piece - shift
-        known = np.isfinite(beside)
-        if not known.all():
-            missing += (~known).sum(0)
-            low = np.minimum(low, np.where(known, piece, np.inf).min(0))
-            high = np.maximum(high, np.where(known, piece, -np.inf).max(0))
-            beside = np.where(known, beside, 0.0)
+        prints[rows] = _fingerprints(chunk, keys)
+        shifted = chunk - shift
+        finite = np.isfinite(shifted)
+        if not finite.all():
+            missing += (~finite).sum(0)
+            low = np.minimum(low, np.where(finite, chunk, np.inf).min(0))
+            high = np.maximum(high, np.where(finite, chunk, -np.inf).max(0))
+            shifted = np.where(finite, shifted, 0.0)
         else:
-            low, high = np.minimum(low, piece.min(0)), np.maximum(high, piece.max(0))
-        total += beside.sum(0)
-        squares += np.einsum("ij,ij->j", beside, beside)
+            low, high = np.minimum(low, chunk.min(0)), np.maximum(high, chunk.max(0))
+        total += shifted.sum(0)
+        squares += np.einsum("ij,ij->j", shifted, shifted)
     count = np.maximum(num_nodes - missing, 1)
     mean = total / count
     variance = squares / count - mean**2
@@ -127,31 +127,31 @@ def _chunks(num_nodes: int, width: int) -> Iterator[slice]:
         yield slice(start, start + step)
 
 
-def _place_keys(width: int) -> NDArray[np.uint64]:
-    """A different odd number for each column, always the same ones."""
+def _column_keys(width: int) -> NDArray[np.uint64]:
+    """A fixed, distinct odd number per column."""
     keys = np.random.default_rng(0).integers(2**63, size=width, dtype=np.uint64)
     return keys * np.uint64(2) + np.uint64(1)
 
 
-def _fingerprints(piece: Matrix, places: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """64 bits of each row; two different rows share them by a chance of about 1 in 10^19."""
-    single = piece.dtype == np.float32
-    plain: Matrix = piece.astype(np.float32 if single else np.float64)
+def _fingerprints(chunk: Matrix, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A 64-bit hash per row; two different rows collide with probability of about 10^-19."""
+    single = chunk.dtype == np.float32
+    plain: Matrix = chunk.astype(np.float32 if single else np.float64)
     plain += 0.0  # -0.0 becomes 0.0
     bits = plain.view(np.uint32 if single else np.uint64).astype(np.uint64)
-    # the low bits of most floats are zero, and would stay so in a sum of products
+    # the low bits of most floats are zero and would stay zero in a sum of products
     bits = bits * MIX_ONE
     bits ^= bits >> np.uint64(29)
     bits *= MIX_TWO
     bits ^= bits >> np.uint64(32)
-    found: NDArray[np.uint64] = bits @ places
-    return found
+    hashes: NDArray[np.uint64] = bits @ keys
+    return hashes
 
 
 def _duplicates(
     prints: NDArray[np.uint64], labels: Ints, labelled: Bools, num_classes: int
 ) -> tuple[int, int]:
-    """Nodes that repeat an earlier one, and labelled nodes that contradict one another."""
+    """Numbers of nodes that repeat an earlier one, and of conflicting labelled nodes."""
     _, group = np.unique(prints, return_inverse=True)
     num_groups = int(group.max()) + 1 if len(group) else 0
     pairs = np.unique(group[labelled] * num_classes + labels[labelled])

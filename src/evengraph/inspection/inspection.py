@@ -1,4 +1,4 @@
-"""inspect_graph: look at a graph before anything is trained on it."""
+"""inspect_graph: measure a graph before training."""
 
 from __future__ import annotations
 
@@ -18,36 +18,37 @@ from evengraph.inspection.edges import (
     Degrees,
     Edges,
     Ints,
-    component_of,
+    component_ids,
     count_components,
     count_degrees,
-    wire,
+    read_edges,
 )
 from evengraph.inspection.features import Features, Matrix, measure_features
-from evengraph.inspection.findings import Finding, find, recommend
+from evengraph.inspection.findings import Finding, find
 from evengraph.inspection.labels import Homophily, Labels, count_labels, measure_homophily
 from evengraph.inspection.leaks import Leak, leaks_in_features, leaks_in_table
 from evengraph.inspection.reach import Reach, measure_reach
+from evengraph.inspection.recommendation import recommend
 
 SCHEMA = 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inspection:
-    """What a look at a graph found.
+    """The result of `inspect_graph`.
 
     Args:
-        name: Name of the graph, empty when it has none.
+        name: Name of the graph, or empty.
         num_nodes: Number of nodes.
         labels: Class sizes.
         homophily: Whether neighbours share a class.
-        edges: How the edges were listed.
-        degrees: How many neighbours nodes have.
-        components: Parts that no edge joins.
-        reach: How far nodes lie from labelled ones.
-        features: What the columns of x hold.
+        edges: How the edges are listed.
+        degrees: Numbers of neighbours.
+        components: Connected components.
+        reach: Distances from labelled nodes.
+        features: Measurements of the columns of x.
         leaks: Columns that should not be among the features.
-        findings: The same in sentences, each good, a note or a warning; the gravest first.
+        findings: The same in sentences, warnings first, then notes, then good news.
         recommendation: What to do, in a few sentences.
     """
 
@@ -65,11 +66,12 @@ class Inspection:
     recommendation: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """The inspection as JSON can hold it; what is undefined is None."""
+        """The inspection as JSON-compatible values; undefined ones are None."""
         from evengraph import __version__
 
-        found: dict[str, Any] = _plain({"schema": SCHEMA, "evengraph": __version__, **asdict(self)})
-        return found
+        header = {"schema": SCHEMA, "evengraph": __version__}
+        result: dict[str, Any] = _as_lists(header | asdict(self))
+        return result
 
 
 def inspect_graph(
@@ -83,20 +85,21 @@ def inspect_graph(
     class_names: Sequence[str] | None = None,
     hashed: Any = None,
 ) -> Inspection:
-    """Look at classes, edges, reach and features of a graph, and say what they mean.
+    """Measure classes, edges, reach and features of a graph, and explain the results.
 
-    Every step is sparse and linear in nodes, edges and entries of x; edges count in both
-    directions, whichever they were listed in.
+    Every step is sparse and linear in nodes, edges and entries of x. Edges are read in both
+    directions.
 
     Args:
-        graph: Edges `edge_index`, labels `y` with -1 for unlabelled, and features `x` if any.
-        labelled: The nodes whose label may be used; by default all that have one.
-        hops: How far from labelled nodes to look.
-        table: The nodes as a pandas DataFrame, if x was made of one, to name leaks as it does.
-        label: Name of its label column; needed with a table.
-        id: Name of its id column.
-        class_names: A name for each class; by default the graph's own.
-        hashed: Which features are buckets of hashed words, as `FeatureEncoder.hashed` says.
+        graph: Edges `edge_index`, labels `y` with -1 for unlabelled, and optional features `x`.
+        labelled: The nodes whose label may be used; by default all labelled ones.
+        hops: Largest distance from labelled nodes to count.
+        table: The node table that x was encoded from, a pandas DataFrame; leaks are then named
+            by its columns.
+        label: Its label column; required with a table.
+        id: Its id column.
+        class_names: One name per class; by default those of the graph.
+        hashed: Which features are buckets of hashed words (`FeatureEncoder.hashed`).
 
     Shapes:
         graph.x: (N, F), graph.edge_index: (2, E), graph.y: (N,)
@@ -104,28 +107,28 @@ def inspect_graph(
     """
     labels, known = _labels(graph, labelled)
     names = _class_names(graph, class_names, labels)
-    wiring, edges = wire(_numpy(graph.edge_index), len(labels))
-    component = component_of(wiring)
+    neighbours, edges = read_edges(_numpy(graph.edge_index), len(labels))
+    component = component_ids(neighbours)
     x = _features(graph)
-    words = None if hashed is None else np.asarray(hashed, dtype=bool)
-    if words is not None and words.shape != x.shape[1:]:
-        raise ValueError(f"hashed must be of shape {x.shape[1:]}, got {words.shape}.")
-    features, columns = measure_features(x, labels, known, len(names), words)
+    mask = None if hashed is None else np.asarray(hashed, dtype=bool)
+    if mask is not None and mask.shape != x.shape[1:]:
+        raise ValueError(f"hashed must be of shape {x.shape[1:]}, got {mask.shape}.")
+    features, columns = measure_features(x, labels, known, len(names), mask)
     leaks: list[Leak] = []
     if table is not None:
         if label is None:
             raise ValueError("label must name the label column of the table, got None.")
         leaks = leaks_in_table(table, label, id)
-    if not leaks:  # a leaky column of the table would only be found again, under another name
-        seen = np.where(known, labels, -1)
-        leaks = leaks_in_features(x, columns, seen, names, _feature_names(graph, x.shape[1]))
+    if not leaks:  # a leaky column of the table would be reported again under another name
+        usable = np.where(known, labels, -1)
+        leaks = leaks_in_features(x, columns, usable, names, _feature_names(graph, x.shape[1]))
     parts: dict[str, Any] = {
         "labels": count_labels(labels, known, names),
-        "homophily": measure_homophily(wiring.pairs, labels, known, len(names)),
+        "homophily": measure_homophily(neighbours.pairs, labels, known, len(names)),
         "edges": edges,
-        "degrees": count_degrees(wiring),
+        "degrees": count_degrees(neighbours),
         "components": count_components(component, known),
-        "reach": measure_reach(wiring, component, labels, known, len(names), hops),
+        "reach": measure_reach(neighbours, component, labels, known, len(names), hops),
         "features": features,
         "leaks": tuple(leaks),
     }
@@ -165,9 +168,10 @@ def _labels(graph: Data, labelled: Tensor | None) -> tuple[Ints, Bools]:
     return labels, known
 
 
-def _class_names(graph: Data, given: Sequence[str] | None, labels: Ints) -> list[str]:
+def _class_names(graph: Data, names: Sequence[str] | None, labels: Ints) -> list[str]:
     number = int(labels.max()) + 1
-    names = given if given is not None else graph.class_names if "class_names" in graph else None
+    if names is None and "class_names" in graph:
+        names = graph.class_names
     if not names:
         return [f"class {label}" for label in range(number)]
     if len(names) < number:
@@ -196,12 +200,12 @@ def _features(graph: Data) -> Matrix:
 
 
 def _numpy(tensor: Tensor) -> Matrix:
-    found: Matrix = tensor.detach().cpu().numpy()
-    return found
+    array: Matrix = tensor.detach().cpu().numpy()
+    return array
 
 
-def _plain(value: Any) -> Any:
-    """Lists for tuples, all the way down."""
+def _as_lists(value: Any) -> Any:
+    """Replace tuples by lists, recursively."""
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+        return {key: _as_lists(item) for key, item in value.items()}
+    return [_as_lists(item) for item in value] if isinstance(value, list | tuple) else value

@@ -1,4 +1,4 @@
-"""Class sizes, and whether neighbours share a class."""
+"""Class sizes and homophily."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from evengraph.inspection.edges import Bools, Ints
 
 @dataclass(frozen=True, kw_only=True)
 class Labels:
-    """How many nodes each class has.
+    """Class sizes.
 
     Args:
-        names: A name for each class.
+        names: One name per class.
         labelled: Labelled nodes of each class.
-        hidden: Nodes of each class whose label is known but was set aside, as for a test.
+        hidden: Nodes of each class whose label exists but may not be used, such as test nodes.
         num_labelled: All labelled nodes.
-        num_unlabelled: All others, the hidden ones included.
-        labelled_share: Share of the nodes that are labelled.
-        ratio: Largest class over smallest, of the classes that have a labelled node.
+        num_unlabelled: All other nodes, including hidden ones.
+        labelled_share: Share of labelled nodes.
+        ratio: Largest class over smallest, among classes with a labelled node.
     """
 
     names: tuple[str, ...]
@@ -35,15 +35,16 @@ class Labels:
 
 @dataclass(frozen=True, kw_only=True)
 class Homophily:
-    """Whether the two ends of an edge share a class, among edges with both ends labelled.
+    """Whether neighbours share a class, over edges between labelled nodes.
 
     Args:
-        edges: How many such edges there are.
-        edge: Share of them that join two nodes of one class.
-        by_chance: The same share if ends were paired at random; large when one class is.
-        adjusted: How far `edge` lies from chance (0) towards certainty (1); below 0 is avoidance.
-        per_class: For each class, the share of its nodes' neighbours that are of it, too.
-        neighbours: For each class, how many neighbours that share was taken from.
+        edges: Number of such edges.
+        edge: Share of them that join nodes of one class.
+        by_chance: Expected share if their ends were paired at random; large if one class is large.
+        adjusted: `edge` rescaled so that chance is 0 and certainty 1; below 0 neighbours avoid
+            their class.
+        per_class: For each class, the share of its nodes' neighbours that are of the class.
+        neighbours: For each class, the number of neighbours behind that share.
 
     Reference:
         Platonov et al., "Characterizing Graph Datasets for Node Classification:
@@ -59,7 +60,7 @@ class Homophily:
 
 
 def count_labels(labels: Ints, labelled: Bools, names: Sequence[str]) -> Labels:
-    """Count the classes.
+    """Count the nodes of each class.
 
     Shapes:
         labels, labelled: (N,)
@@ -87,10 +88,10 @@ def measure_homophily(pairs: Ints, labels: Ints, labelled: Bools, num_classes: i
         labels, labelled: (N,)
     """
     both = labelled[pairs[0]] & labelled[pairs[1]]
-    one, other = labels[pairs[0][both]], labels[pairs[1][both]]
-    mixing = np.bincount(one * num_classes + other, minlength=num_classes**2)
+    first, second = labels[pairs[0][both]], labels[pairs[1][both]]
+    mixing = np.bincount(first * num_classes + second, minlength=num_classes**2)
     mixing = mixing.reshape(num_classes, num_classes)
-    mixing = mixing + mixing.T  # seen from either end
+    mixing = mixing + mixing.T  # from both ends
     same, ends = mixing.diagonal(), mixing.sum(1)
     count = int(both.sum())
     edge = float(same.sum() / ends.sum()) if count else None

@@ -1,4 +1,4 @@
-"""Leaks: a label or an id that hides among the features."""
+"""Leaks: a label or an id among the features."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from evengraph.inspection.edges import Ints
 from evengraph.inspection.features import Columns, Matrix
-from evengraph.inspection.label_signal import Told, group_numbers, sample_rows, what_tells
+from evengraph.inspection.label_signal import LabelSignal, group_values, label_signal, sample_rows
 
-TELLS = 0.95  # share of the guessing error that a column must take away to be suspect
-LEAST_ROWS = 20  # fewer rows than this all look like ids
-DISTINCT = 0.99  # share of rows with a value of their own that makes a column look like an id
-BLOCK = 256  # columns that are copied at a time
+SUSPICIOUS = 0.95  # share of the error that a leaking column removes
+LEAST_ROWS = 20  # with fewer rows, every column looks like an id
+DISTINCT = 0.99  # share of distinct values from which a column looks like an id
+BLOCK = 256  # columns to copy at a time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,9 +25,9 @@ class Leak:
 
     Args:
         column: Its name.
-        kind: "copy" of the label, tells the "label", tells one "class", or looks like an "id".
-        strength: Share of the guessing error that it takes away, for "label" and "class".
-        class_name: The class that it tells.
+        kind: "copy" of the label, predicts the "label" or one "class", or looks like an "id".
+        strength: Share of the error that it removes, for "label" and "class".
+        class_name: The class that it predicts.
     """
 
     column: str
@@ -39,14 +39,14 @@ class Leak:
 def leaks_in_features(
     x: Matrix, columns: Columns, labels: Ints, names: Sequence[str], column_names: Sequence[str]
 ) -> list[Leak]:
-    """Look at every column of x by itself.
+    """Check every column of x by itself.
 
     Args:
         x: The features.
-        columns: Figures of its columns.
+        columns: Statistics of its columns.
         labels: Classes of the labelled nodes, -1 for all others.
-        names: A name for each class.
-        column_names: A name for each feature, or none.
+        names: One name per class.
+        column_names: One name per feature, or none.
 
     Shapes:
         x: (N, F), labels: (N,)
@@ -57,23 +57,22 @@ def leaks_in_features(
     found = []
     for start in range(0, x.shape[1], BLOCK):
         block = np.ascontiguousarray(x[:, start : start + BLOCK][rows].T)
-        for place, values in enumerate(block, start):
-            name = column_names[place] if column_names else f"feature {place}"
-            told = what_tells(_table(values, classes, totals))
-            leak = _judge(name, told, names)
-            if leak is None and _evenly_spaced(x, columns, place):
+        for index, values in enumerate(block, start):
+            name = column_names[index] if column_names else f"feature {index}"
+            leak = _judge(name, label_signal(_table(values, classes, totals)), names)
+            if leak is None and _evenly_spaced(x, columns, index):
                 leak = Leak(column=name, kind="id")
             found += [leak] if leak else []
     return found
 
 
 def leaks_in_table(table: Any, label: str, id: str | None) -> list[Leak]:
-    """Look at every column of a user's table by itself, before it became features.
+    """Check every column of a node table by itself, before encoding.
 
     Args:
-        table: A pandas DataFrame with a row for each node.
-        label: Name of its label column; an empty cell is unlabelled.
-        id: Name of its id column.
+        table: A pandas DataFrame with one row per node.
+        label: Its label column; an empty cell is unlabelled.
+        id: Its id column.
     """
     import pandas as pd
 
@@ -81,8 +80,8 @@ def leaks_in_table(table: Any, label: str, id: str | None) -> list[Leak]:
         if name not in table.columns:
             known = ", ".join(map(str, table.columns))
             raise ValueError(f"the table must have a column {name!r}; it has: {known}.")
-    words = table[label].astype(object).where(table[label].notna(), "").astype(str).str.strip()
-    labels, names = pd.factorize(words.where(words != ""))
+    texts = table[label].astype(object).where(table[label].notna(), "").astype(str).str.strip()
+    labels, names = pd.factorize(texts.where(texts != ""))
     labels, names = labels.astype(np.int64), [str(name) for name in names]
     rows = sample_rows(labels, len(names))
     classes = labels[rows]
@@ -94,27 +93,27 @@ def leaks_in_table(table: Any, label: str, id: str | None) -> list[Leak]:
         leak = None
         if names:
             groups = _groups(column.iloc[rows], len(names))
-            leak = _judge(str(name), what_tells(_counts(groups, classes, len(names))), names)
+            leak = _judge(str(name), label_signal(_counts(groups, classes, len(names))), names)
         if leak is None and _looks_like_id(column, None if id is None else table[id]):
             leak = Leak(column=str(name), kind="id")
         found += [leak] if leak else []
     return found
 
 
-def _judge(column: str, told: Told, names: Sequence[str]) -> Leak | None:
-    if told.copy:
+def _judge(column: str, signal: LabelSignal, names: Sequence[str]) -> Leak | None:
+    if signal.copy:
         return Leak(column=column, kind="copy", strength=1.0)
-    if told.label >= TELLS:
-        return Leak(column=column, kind="label", strength=told.label)
-    if told.by_class.max() >= TELLS:
-        best = int(told.by_class.argmax())
-        strength = float(told.by_class[best])
+    if signal.label >= SUSPICIOUS:
+        return Leak(column=column, kind="label", strength=signal.label)
+    if signal.by_class.max() >= SUSPICIOUS:
+        best = int(signal.by_class.argmax())
+        strength = float(signal.by_class[best])
         return Leak(column=column, kind="class", strength=strength, class_name=names[best])
     return None
 
 
 def _table(values: NDArray[Any], classes: Ints, totals: Ints) -> NDArray[np.int64]:
-    """Classes of each group of equal values; only what is not zero is sorted.
+    """Class counts per group of equal values; only non-zero values are sorted.
 
     Shapes:
         values, classes: (M,), totals: (C,), returns: (groups, C)
@@ -123,50 +122,50 @@ def _table(values: NDArray[Any], classes: Ints, totals: Ints) -> NDArray[np.int6
     num_classes = len(totals)
     if not len(filled):
         return totals[None, :].astype(np.int64)
-    groups = group_numbers(values[filled], num_classes)
+    groups = group_values(values[filled], num_classes)
     counts = _counts(groups, classes[filled], num_classes)
     return np.vstack([counts, totals - counts.sum(0)])
 
 
 def _counts(groups: Ints, classes: Ints, num_classes: int) -> NDArray[np.int64]:
-    """How many nodes of each class each group holds, (groups, C)."""
+    """Class counts per group, (groups, C)."""
     number = int(groups.max()) + 1
     counts = np.bincount(groups * num_classes + classes, minlength=number * num_classes)
     return counts.reshape(number, num_classes)
 
 
-def _evenly_spaced(x: Matrix, columns: Columns, place: int) -> bool:
-    """Whether a column counts the nodes: all values different and equally far apart.
+def _evenly_spaced(x: Matrix, columns: Columns, index: int) -> bool:
+    """Whether a column numbers the nodes: all values distinct and equally spaced.
 
-    Mean and variance of such a column are known beforehand, so hardly any column is sorted.
+    Mean and variance of such a column are known in advance, so hardly any column is sorted.
     """
     number = len(x)
-    span = columns.high[place] - columns.low[place]
-    if number < LEAST_ROWS or columns.missing[place] or not span > 0:
+    span = columns.high[index] - columns.low[index]
+    if number < LEAST_ROWS or columns.missing[index] or not span > 0:
         return False
-    middle = (columns.mean[place] - columns.low[place]) / span
-    spread = columns.variance[place] / span**2 * 12 * (number - 1) / (number + 1)
+    middle = (columns.mean[index] - columns.low[index]) / span
+    spread = columns.variance[index] / span**2 * 12 * (number - 1) / (number + 1)
     if abs(middle - 0.5) > 1e-3 or abs(spread - 1) > 1e-2:
         return False
-    steps = np.diff(np.sort(x[:, place].astype(np.float64))) * (number - 1) / span
+    steps = np.diff(np.sort(x[:, index].astype(np.float64))) * (number - 1) / span
     return bool((np.abs(steps - 1) < 0.25).all())
 
 
 def _groups(column: Any, num_classes: int) -> Ints:
-    """Numbers of the values of a table's column; a missing value is a value, too."""
+    """Group ids of the values of a table's column; missing values form a group."""
     import pandas as pd
 
     if pd.api.types.is_datetime64_any_dtype(column):
         column = column.astype("int64")
     if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
-        return group_numbers(column.to_numpy(dtype=np.float64, na_value=np.nan), num_classes)
-    words = column.astype(object).where(column.notna(), "").astype(str)
-    groups: Ints = pd.factorize(words)[0].astype(np.int64)
+        return group_values(column.to_numpy(dtype=np.float64, na_value=np.nan), num_classes)
+    texts = column.astype(object).where(column.notna(), "").astype(str)
+    groups: Ints = pd.factorize(texts)[0].astype(np.int64)
     return groups
 
 
 def _looks_like_id(column: Any, ids: Any) -> bool:
-    """Whole numbers or single words that hardly ever repeat, or the ids themselves."""
+    """Whether a column holds integers or single words that hardly ever repeat, or the ids."""
     import pandas as pd
 
     known = column.dropna()
@@ -183,5 +182,5 @@ def _looks_like_id(column: Any, ids: Any) -> bool:
     else:
         known = known.astype(str)
         if known.str.contains(r"\s", regex=True).mean() > 1 - DISTINCT:
-            return False  # texts are all different, too, and may well say something
+            return False  # texts are distinct as well, and may be informative
     return bool(known.nunique() >= DISTINCT * len(known))

@@ -1,4 +1,4 @@
-"""Under-reaching made visible: how far nodes lie from the labelled nodes of each class."""
+"""Reach: distances of nodes from the labelled nodes of each class."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evengraph.inspection.edges import Bools, Ints, Wiring
+from evengraph.inspection.edges import Bools, Ints, Neighbours
 
-Words = NDArray[np.uint64]
+Bits = NDArray[np.uint64]
 BITS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reach:
-    """How many nodes without a label lie near a labelled one.
+    """Numbers of unlabelled nodes near labelled ones.
 
     Args:
-        hops: How far was looked.
-        nodes: Nodes without a label, the hidden ones included.
-        per_class: For each class, the nodes within 1, 2, ... hops of a labelled node of it.
-        any_class: The nodes within 1, 2, ... hops of any labelled node.
+        hops: Largest distance counted.
+        nodes: Unlabelled nodes, including those with a hidden label.
+        per_class: For each class, nodes within 1, 2, ... hops of one of its labelled nodes.
+        any_class: Nodes within 1, 2, ... hops of any labelled node.
         beyond: Nodes further than `hops` from every labelled node.
-        never_per_class: For each class, the nodes that no path joins to a labelled node of it.
-        never: The nodes that no path joins to any labelled node.
+        never_per_class: For each class, nodes without a path to any of its labelled nodes.
+        never: Nodes without a path to any labelled node.
     """
 
     hops: int
@@ -37,11 +37,16 @@ class Reach:
 
 
 def measure_reach(
-    wiring: Wiring, component: Ints, labels: Ints, labelled: Bools, num_classes: int, hops: int
+    neighbours: Neighbours,
+    component: Ints,
+    labels: Ints,
+    labelled: Bools,
+    num_classes: int,
+    hops: int,
 ) -> Reach:
     """Search breadth-first from the labelled nodes of all classes at once.
 
-    A node keeps one bit a class, and a hop is one pass over the edges for each 64 classes.
+    A node holds one bit per class; a hop is one pass over the edges per 64 classes.
 
     Shapes:
         component, labels, labelled: (N,)
@@ -53,12 +58,12 @@ def measure_reach(
     per_class: list[tuple[int, ...]] = []
     for first in range(0, num_classes, BITS):
         width = min(BITS, num_classes - first)
-        mine = labelled & (labels >= first) & (labels < first + width)
+        members = labelled & (labels >= first) & (labels < first + width)
         state = np.zeros(len(labels), dtype=np.uint64)
-        state[mine] = np.uint64(1) << (labels[mine] - first).astype(np.uint64)
+        state[members] = np.uint64(1) << (labels[members] - first).astype(np.uint64)
         counts = np.zeros((hops, width), dtype=np.int64)
         for hop in range(hops):
-            state = _one_hop(wiring, state)
+            state = _one_hop(neighbours, state)
             near[hop] |= state != 0
             counts[hop] = _count_bits(state[others], width)
         per_class += [tuple(column) for column in counts.T.tolist()]
@@ -76,16 +81,16 @@ def measure_reach(
     )
 
 
-def _one_hop(wiring: Wiring, state: Words) -> Words:
-    """Every node takes over the bits of its neighbours."""
-    rows = np.flatnonzero(np.diff(wiring.indptr))  # reduceat has no notion of an empty row
-    wider = state.copy()
+def _one_hop(neighbours: Neighbours, state: Bits) -> Bits:
+    """Add the bits of its neighbours to every node."""
+    rows = np.flatnonzero(np.diff(neighbours.indptr))  # reduceat does not support empty rows
+    result = state.copy()
     if len(rows):
-        wider[rows] |= np.bitwise_or.reduceat(state[wiring.indices], wiring.indptr[rows])
-    return wider
+        result[rows] |= np.bitwise_or.reduceat(state[neighbours.indices], neighbours.indptr[rows])
+    return result
 
 
-def _count_bits(state: Words, width: int) -> list[int]:
+def _count_bits(state: Bits, width: int) -> list[int]:
     return [int(np.count_nonzero(state & np.uint64(1 << bit))) for bit in range(width)]
 
 
@@ -93,11 +98,11 @@ def _never(
     component: Ints, labels: Ints, labelled: Bools, num_classes: int
 ) -> tuple[tuple[int, ...], int]:
     """Nodes whose component holds no labelled node of a class, and of any class."""
-    waiting = np.bincount(component[~labelled], minlength=int(component.max()) + 1)
-    total = int(waiting.sum())
-    found = []
+    sizes = np.bincount(component[~labelled], minlength=int(component.max()) + 1)
+    total = int(sizes.sum())
+    per_class = []
     for label in range(num_classes):
         reached = np.unique(component[labelled & (labels == label)])
-        found.append(total - int(waiting[reached].sum()))
+        per_class.append(total - int(sizes[reached].sum()))
     reached = np.unique(component[labelled])
-    return tuple(found), total - int(waiting[reached].sum())
+    return tuple(per_class), total - int(sizes[reached].sum())

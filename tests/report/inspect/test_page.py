@@ -26,7 +26,7 @@ def test_findings_with_their_levels(parse):
     for line, finding in zip(lines, found["findings"], strict=True):
         assert line.text.endswith(f"{finding['level']}: {finding['text']}")
     (advice,) = page.all("p", "advice")
-    assert advice.text.startswith("What to do. First leave out 'topic 3'.")
+    assert advice.text.startswith("What to do. First remove 'topic 3' from the features.")
 
 
 def test_classes_stand_head_to_tail(parse):

@@ -33,7 +33,7 @@ def test_findings_and_advice_are_all_there():
     text = " ".join(drawn(found).split())
     for finding in found["findings"]:
         assert finding["text"] in text
-    assert "What to do: First leave out 'topic 3'." in text
+    assert "What to do: First remove 'topic 3' from the features." in text
 
 
 @pytest.mark.parametrize("width", [60, 80, 140])

@@ -1,0 +1,71 @@
+"""Recommendations: what to do with a graph, in a few sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from shlex import quote
+
+from evengraph.inspection.findings import (
+    FEW_EDGES,
+    HIGHLIGHT,
+    MISLEADING,
+    OUT_OF_REACH,
+    capitalise,
+    far_shares,
+    join_names,
+    percent,
+)
+from evengraph.inspection.labels import Homophily, Labels
+from evengraph.inspection.leaks import Leak
+from evengraph.inspection.reach import Reach
+from evengraph.methods import METHODS
+
+IMBALANCED = 3.0  # largest class over smallest: from here accuracy is misleading
+
+HETEROPHILY_METHODS = ",".join(name for name, kind in METHODS.items() if kind.suits_heterophily)
+"""Methods to compare on GraphSAGE where neighbours differ in class."""
+BASELINE = next(kind.title for kind in METHODS.values() if kind.role == "baseline")
+
+
+def recommend(
+    labels: Labels,
+    homophily: Homophily,
+    reach: Reach,
+    leaks: Sequence[Leak],
+    label: str | None = None,
+) -> tuple[str, ...]:
+    """Recommended next steps; `label` is the label column of a table, if there is one."""
+    sentences = []
+    leaky = [leak.column for leak in leaks if leak.kind != "id"]
+    if leaky:
+        sentences.append(f"First remove {join_names(leaky)} from the features.")
+    if sum(count > 0 for count in labels.labelled) < 2:
+        return (*sentences, "Label nodes of at least two classes before training.")
+    imbalanced = labels.ratio is not None and labels.ratio >= IMBALANCED
+    far = reach.nodes > 0 and max(far_shares(reach)) >= OUT_OF_REACH
+    adjusted = homophily.adjusted if homophily.edges >= FEW_EDGES else None
+    command = "evengraph compare DATA" + ("" if label is None else f" --label {quote(label)}")
+    if adjusted is not None and adjusted < MISLEADING:
+        sentences.append(
+            "Compare methods on GraphSAGE, which separates a node from its neighbours, including "
+            "models that ignore edges "
+            f"({command} --methods {HETEROPHILY_METHODS} --set backbone=sage)."
+        )
+    elif imbalanced or far:
+        reasons = ["classes are imbalanced"] * imbalanced
+        reasons += ["many nodes are far from labels"] * far
+        titles = [kind.title for kind in METHODS.values() if kind.compared_by_default]
+        *others, last = [title for title in titles if title != BASELINE]
+        sentences.append(
+            f"{capitalise(' and '.join(reasons))}: compare {', '.join(others)} and {last}, with "
+            f"{BASELINE} as the baseline ({command})."
+        )
+    else:
+        sentences.append(f"A plain {BASELINE} may be enough; compare it with {HIGHLIGHT}.")
+    if imbalanced:
+        share = percent(max(labels.labelled) / labels.num_labelled)
+        sentences.append(
+            "Judge by balanced accuracy or Macro-F1: always predicting the largest class would "
+            f"be correct for {share} of the labelled nodes."
+        )
+    return tuple(sentences)

@@ -1,0 +1,50 @@
+"""Recommendations for graphs with given measurements."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from measurements import PARTS
+
+from evengraph.inspection.leaks import Leak
+from evengraph.inspection.recommendation import HETEROPHILY_METHODS, recommend
+from evengraph.methods import METHODS
+
+
+def advised(**changes):
+    names = ("labels", "homophily", "reach")
+    parts = [replace(PARTS[name], **changes.get(name, {})) for name in names]
+    return " ".join(recommend(*parts, changes.get("leaks", ()), changes.get("label")))
+
+
+def test_the_advice_is_that_of_the_documentation():
+    assert set(HETEROPHILY_METHODS.split(",")) <= METHODS.keys()
+    page = (Path(__file__).parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
+    page = " ".join(page.replace("\\\n", " ").split())
+    command = "evengraph compare DATA --label kind"
+    apart = f"{command} --methods {HETEROPHILY_METHODS} --set backbone=sage"
+    assert command in page
+    assert apart in page
+    assert f"({command})" in advised(label="kind")
+    assert f"({apart})" in advised(label="kind", homophily={"adjusted": 0.0})
+
+
+def test_advice():
+    plain = advised()
+    assert plain.startswith(
+        "Classes are imbalanced and many nodes are far from labels: compare Re-weight, Uni-GNN, "
+        "Double balancing and IceBerg, with GCN as the baseline (evengraph compare DATA). "
+    )
+    assert "correct for 97% of the labelled nodes" in plain
+    near = {"reach": {"per_class": ((648,) * 4,) * 2}}
+    even = {"labels": {"labelled": (10, 12), "ratio": 1.2}}
+    assert advised(**near, **even) == "A plain GCN may be enough; compare it with Uni-GNN."
+    assert advised(**near).startswith("Classes are imbalanced: compare Re-weight, ")
+    assert advised(**even).startswith("Many nodes are far from labels: compare Re-weight, ")
+    assert advised(homophily={"adjusted": 0.0}).startswith("Compare methods on GraphSAGE, ")
+    few = {"homophily": {"adjusted": 0.0, "edges": 3}}
+    assert advised(**few).startswith("Classes are imbalanced")
+    leak = (Leak(column="y_copy", kind="copy"), Leak(column="row", kind="id"))
+    assert advised(leaks=leak).startswith("First remove 'y_copy' from the features. Classes are")
+    assert "compare DATA --label 'what kind')" in advised(label="what kind")
+    single = {"labels": {"labelled": (3, 0), "ratio": 1.0}}
+    assert advised(**single) == "Label nodes of at least two classes before training."
