@@ -1,19 +1,20 @@
-"""Draw what stands in README.md, in docs and here from stored runs: `python results/draw.py`."""
+"""Draw the tables of README.md, docs and readings.md from stored runs: `python results/draw.py`."""
 
 from __future__ import annotations
 
 import csv
 import json
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import product
 from pathlib import Path
 from statistics import fmean, pstdev
 
-from evengraph.core.store import Job, Store
+from evengraph.core.store import Store
 from evengraph.experiment.spec import Setup
 from evengraph.methods import METHODS
-from evengraph.report.store.comparisons import best_first
+from evengraph.report.store.comparisons import best_first, paired_gaps
 from evengraph.report.store.experiment_results import Cell, ExperimentResults, load_experiments
 
 HERE = Path(__file__).parent
@@ -27,7 +28,7 @@ FRONT = {
     "cora-longtail-0.01": "Cora, long tail 1%",
     "citeseer-longtail-0.01": "CiteSeer, long tail 1%",
 }
-MANY = ("GCN", "LTE4G", "Uni-GNN")
+TWENTY_SEEDS = ("GCN", "LTE4G", "Uni-GNN")
 NATURAL = {
     "computers": "Amazon Computers, 10 classes",
     "physics": "Coauthor Physics, 5 classes",
@@ -38,59 +39,82 @@ PUBLIC = {
     "citeseer-publicstep-3-0.1": "CiteSeer",
     "pubmed-publicstep-1-0.1": "PubMed",
 }
-ALSO = ("GCN", "Uni-GNN", "GraphENS", "BAT1", "ReNode + BAT", "GraphSHA", "Balanced softmax + TAM")
-SHOWN = (
+PUBLIC_METHODS = (
+    "GCN",
+    "Uni-GNN",
+    "GraphENS",
+    "BAT1",
+    "ReNode + BAT",
+    "GraphSHA",
+    "Balanced softmax + TAM",
+)
+NATURAL_METHODS = (
     *("GCN", "GraphSAGE", "GAT", "Re-weight", "Balanced softmax", "Balanced softmax, GraphSAGE"),
     *("SMOTE", "GraphSMOTE", "GraphENS + BAT", "GraphSHA", "LTE4G", "BAT1", "UNREAL", "Uni-GNN"),
     *("IceBerg", "Double balancing", "Double balancing, GraphSAGE"),
     *("MLP", "Label propagation", "Boosting"),
 )
-IN_ORDER = (
+RANKING_METHODS = (
     *("GCN", "GraphSAGE", "Re-weight", "LTE4G", "UNREAL", "Uni-GNN", "IceBerg"),
     *("Double balancing", "Balanced softmax, GraphSAGE", "Double balancing, GraphSAGE"),
     *("MLP", "Label propagation", "Boosting"),
 )
 SPLITS = 10
-NEAR = 2.0  # points
+TOLERANCE = 2.0  # points below a published value that still reproduce it
 
-Place = tuple[str, str, str, str]  # graph, protocol, minority, ratio
 Row = dict[str, str]
+
+
+def _table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Write a Markdown table."""
+    columns = list(header)
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 @cache
 def paper_experiments() -> dict[str, ExperimentResults]:
-    """The experiments of the full run."""
+    """Experiments of the paper."""
     return {results.name: results for results in load_experiments(Store(HERE / "reproduce.sqlite"))}
 
 
+@cache
+def other_experiments() -> dict[str, ExperimentResults]:
+    """Experiments beyond the paper."""
+    return {results.name: results for results in load_experiments(Store(HERE / "beyond.sqlite"))}
+
+
+def _find(results: ExperimentResults, setting: str, label: str) -> Cell:
+    cell = results.find(setting, label)
+    assert cell is not None
+    return cell
+
+
+def _paper_cell(setting: str, label: str, *, equal_seeds: bool) -> Cell:
+    results = paper_experiments()["table2" if "longtail" in setting else "table1"]
+    return _find(results.with_equal_seeds() if equal_seeds else results, setting, label)
+
+
 def front() -> str:
-    """Nine methods on five set-ups over the paper's seeds, the paper's figures in brackets."""
-    found = {name: results.with_equal_seeds() for name, results in paper_experiments().items()}
-    lines = [f"| method | {' | '.join(FRONT.values())} |", "| --- |" + " --- |" * len(FRONT)]
-    for label in found["table1"].labels:
-        cells = []
-        for setup in FRONT:
-            cell = found["table2" if "longtail" in setup else "table1"].find(setup, label)
-            assert cell is not None
-            paper = cell.published(METRIC)
-            cells.append(f"{cell.mean(METRIC):.1f} ({'–' if paper is None else paper})")
-        lines.append(f"| {label} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    """Nine methods in five settings over the seeds of the paper; published means in brackets."""
+    rows = []
+    for label in paper_experiments()["table1"].labels:
+        cells = [_paper_cell(setting, label, equal_seeds=True) for setting in FRONT]
+        means = [(f"{cell.mean(METRIC):.1f}", cell.published(METRIC)) for cell in cells]
+        rows.append([label, *(f"{m} ({'–' if paper is None else paper})" for m, paper in means)])
+    return _table(["method", *FRONT.values()], rows)
 
 
 def twenty() -> str:
-    """Three methods over twenty seeds, mean and deviation."""
-    found = paper_experiments()
-    lines = [f"| set-up | {' | '.join(MANY)} |", "| --- |" + " --- |" * len(MANY)]
-    for setup, words in FRONT.items():
-        results = found["table2" if "longtail" in setup else "table1"]
-        cells = [_mean_of(results.find(setup, label)) for label in MANY]
-        lines.append(f"| {words} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    """Mean and deviation of three methods over twenty seeds."""
+    rows = []
+    for setting, title in FRONT.items():
+        cells = [_paper_cell(setting, label, equal_seeds=False) for label in TWENTY_SEEDS]
+        rows.append([title, *map(_mean_text, cells)])
+    return _table(["setting", *TWENTY_SEEDS], rows)
 
 
-def _mean_of(cell: Cell | None) -> str:
-    assert cell is not None
+def _mean_text(cell: Cell) -> str:
     return f"{cell.mean(METRIC):.1f} ± {cell.deviation(METRIC):.1f}"
 
 
@@ -98,285 +122,268 @@ def _mean_of(cell: Cell | None) -> str:
 
 
 def natural() -> str:
-    """Graphs that are unequal by themselves: what `evengraph compare` said of two methods."""
-    lines = ["| graph | GCN | Uni-GNN | ahead by |", "| --- | --- | --- | --- |"]
-    for name, words in NATURAL.items():
-        found = json.loads((HERE / "compare" / f"{name}.json").read_text(encoding="utf-8"))
-        means = {m["label"]: m["figures"][METRIC]["mean"] for m in found["methods"]}
-        (pair,) = found["pairs"]
+    """Two methods on naturally imbalanced graphs, as `evengraph compare` found."""
+    rows = []
+    for name, title in NATURAL.items():
+        result = json.loads((HERE / "compare" / f"{name}.json").read_text(encoding="utf-8"))
+        means = {m["label"]: m["figures"][METRIC]["mean"] for m in result["methods"]}
+        (pair,) = result["pairs"]
         sign = 1 if pair["ahead"] == "unignn" else -1
         low, high = sorted(sign * pair[end] for end in ("low", "high"))
-        ahead = f"{sign * pair['difference']:.1f} ({low:.1f} to {high:.1f})"
-        lines.append(f"| {words} | {means['gcn']:.1f} | {means['unignn']:.1f} | {ahead} |")
-    return "\n".join(lines)
+        difference = f"{sign * pair['difference']:.1f} ({low:.1f} to {high:.1f})"
+        rows.append([title, f"{means['gcn']:.1f}", f"{means['unignn']:.1f}", difference])
+    return _table(["graph", "GCN", "Uni-GNN", "difference"], rows)
 
 
 def public() -> str:
-    """The public split: every method that somebody published figures for, and some beside it."""
-    results = _beyond("publicstep")
-    lines = [f"| method | {' | '.join(PUBLIC.values())} |", "| --- |" + " --- |" * len(PUBLIC)]
+    """The public split: every method with published values, and some others."""
+    results = other_experiments()["publicstep"]
+    rows = []
     for label in best_first(results, METRIC):
-        cells = [results.find(setup, label) for setup in PUBLIC]
-        if label in ALSO or any(cell and cell.published(METRIC) for cell in cells):
-            lines.append(f"| {label} | {' | '.join(map(_beside, cells))} |")
-    return "\n".join(lines)
+        cells = [results.find(setting, label) for setting in PUBLIC]
+        if label in PUBLIC_METHODS or any(cell and cell.published(METRIC) for cell in cells):
+            rows.append([label, *map(_with_published, cells)])
+    return _table(["method", *PUBLIC.values()], rows)
 
 
 def raw() -> str:
-    """IceBerg and what it is made of, with features scaled and as they come."""
-    scaled, given = _beyond("publicstep"), _beyond("publicraw")
-    heads = [f"{words}, {kind}" for words in PUBLIC.values() for kind in ("scaled", "as they come")]
-    lines = [f"| method | {' | '.join(heads)} |", "| --- |" + " --- |" * len(heads)]
-    for label in given.labels:
-        cells = [results.find(setup, label) for setup in PUBLIC for results in (scaled, given)]
-        lines.append(f"| {label} | {' | '.join(map(_beside, cells))} |")
-    return "\n".join(lines)
+    """IceBerg and its parts, with scaled and with raw features."""
+    both = other_experiments()["publicstep"], other_experiments()["publicraw"]
+    header = [f"{title}, {kind}" for title in PUBLIC.values() for kind in ("scaled", "raw")]
+    rows = []
+    for label in both[1].labels:
+        cells = [results.find(setting, label) for setting in PUBLIC for results in both]
+        rows.append([label, *map(_with_published, cells)])
+    return _table(["method", *header], rows)
+
+
+def _with_published(cell: Cell | None) -> str:
+    """Mean and deviation over all ten seeds, the published mean in brackets."""
+    if cell is None or len(cell.rows) < SPLITS:
+        return "–"
+    paper = cell.published(METRIC)
+    return _mean_text(cell) + ("" if paper is None else f" ({paper})")
 
 
 def newer() -> str:
-    """Later methods over the fourteen set-ups of the paper: means, and where they are ahead."""
-    results = _beyond("newer")
-    heads = ("method", "balanced accuracy", "Macro-F1", "ahead of GCN in", "ahead of Uni-GNN in")
-    lines = [f"| {' | '.join(heads)} |", "| --- |" + " --- |" * (len(heads) - 1)]
+    """Later methods over the fourteen settings of the paper: means, and number of wins."""
+    results = other_experiments()["newer"]
     means = {label: _means(results, label, METRIC) for label in results.labels}
+    rows = []
     for label in sorted(means, key=lambda label: -fmean(means[label])):
-        first = [f"{fmean(_means(results, label, metric)):.1f}" for metric in (METRIC, "macro_f1")]
-        ahead = [_ahead(means, label, other) for other in ("GCN", "Uni-GNN")]
-        lines.append(f"| {' | '.join([label, *first, *ahead])} |")
-    return "\n".join(lines)
+        scores = [f"{fmean(_means(results, label, metric)):.1f}" for metric in (METRIC, "macro_f1")]
+        rows.append([label, *scores, *(_wins(means, label, x) for x in ("GCN", "Uni-GNN"))])
+    header = ("method", "balanced accuracy", "Macro-F1", "better than GCN in")
+    return _table([*header, "better than Uni-GNN in"], rows)
 
 
 def _means(results: ExperimentResults, label: str, metric: str) -> list[float]:
-    cells = [results.find(setup, label) for setup in results.settings]
+    cells = [results.find(setting, label) for setting in results.settings]
     return [cell.mean(metric) for cell in cells if cell is not None]
 
 
-def _ahead(means: dict[str, list[float]], ours: str, theirs: str) -> str:
-    pairs = zip(means[ours], means[theirs], strict=True)
-    return "–" if ours == theirs else str(sum(one > other for one, other in pairs))
+def _wins(means: dict[str, list[float]], label: str, other: str) -> str:
+    pairs = zip(means[label], means[other], strict=True)
+    return "–" if label == other else str(sum(mean > against for mean, against in pairs))
 
 
-def gap(name: str, ours: str, theirs: str) -> str:
-    """How far one method is ahead of another on the same splits, over all set-ups."""
-    results = _beyond(name)
-    gaps = []
-    for setup in results.settings:
-        one, other = results.find(setup, ours), results.find(setup, theirs)
-        assert one is not None
-        assert other is not None
-        values, beside = one.by_seed(METRIC), other.by_seed(METRIC)
-        gaps += [values[seed] - beside[seed] for seed in values]
-    wins = sum(value > 0 for value in gaps)
-    return f"{fmean(gaps):.1f} points in the mean, in {wins} of {len(gaps)} runs on the same split"
+def gap(name: str, label: str, other: str) -> str:
+    """Mean difference of two methods on the same splits over all settings, and wins."""
+    results = other_experiments()[name]
+    cells = [(_find(results, s, label), _find(results, s, other)) for s in results.settings]
+    gaps = [gap for pair in cells for gap in paired_gaps(*pair, METRIC)]
+    wins = sum(gap > 0 for gap in gaps)
+    return f"{fmean(gaps):.1f} points on average, in {wins} of {len(gaps)} runs on the same split"
 
 
 def patient() -> str:
-    """The same gap to Uni-GNN as it is in the paper's tables, where training waits longer."""
-    found = {name: results.with_equal_seeds() for name, results in paper_experiments().items()}
-    newer = _beyond("newer")
-    means, gaps, wins = [], [], 0
-    for setup in newer.settings:
-        ours = newer.find(setup, "IceBerg")
-        theirs = found["table2" if "longtail" in setup else "table1"].find(setup, "Uni-GNN")
-        assert ours is not None
-        assert theirs is not None
-        values, beside = ours.by_seed(METRIC), theirs.by_seed(METRIC)
-        means.append(theirs.mean(METRIC))
-        gaps += [values[seed] - beside[seed] for seed in values]
-        wins += ours.mean(METRIC) > theirs.mean(METRIC)
-    ahead = sum(gap > 0 for gap in gaps)
+    """The same gap to Uni-GNN with the patience of the paper's tables, which is longer."""
+    results = other_experiments()["newer"]
+    gaps, means, wins = [], [], 0
+    for setting in results.settings:
+        cell = _find(results, setting, "IceBerg")
+        other = _paper_cell(setting, "Uni-GNN", equal_seeds=True)
+        gaps += paired_gaps(cell, other, METRIC)
+        means.append(other.mean(METRIC))
+        wins += cell.mean(METRIC) > other.mean(METRIC)
+    runs = f"{sum(gap > 0 for gap in gaps)} of {len(gaps)} runs"
     return (
-        f"Uni-GNN has {fmean(means):.1f} there, and IceBerg is ahead of that by "
-        f"{fmean(gaps):.1f} points, in {ahead} of {len(gaps)} runs and {wins} of 14 set-ups"
+        f"Uni-GNN reaches {fmean(means):.1f} there, and IceBerg is better by {fmean(gaps):.1f} "
+        f"points, in {runs} and {wins} of 14 settings"
     )
 
 
 def rates() -> str:
-    """IceBerg at each learning rate: over the paper's set-ups, and on four graphs."""
-    newer, natural = _beyond("newer"), _beyond("natural")
-    graphs = [setup.partition("-natural")[0] for setup in natural.settings]
-    heads = ["learning rate", "fourteen set-ups", "ahead of Uni-GNN in", *graphs]
-    lines = [f"| {' | '.join(heads)} |", "| --- |" + " --- |" * (len(heads) - 1)]
-    ours = _by_rate()
-    theirs = dict(zip(newer.settings, _means(newer, "Uni-GNN", METRIC), strict=True))
+    """IceBerg at each learning rate, in the settings of the paper and on four graphs."""
+    newer, natural = (other_experiments()[name] for name in ("newer", "natural"))
+    values = _by_rate()
+    others = dict(zip(newer.settings, _means(newer, "Uni-GNN", METRIC), strict=True))
+    rows = []
     for rate in (0.01, 0.03, 0.1):
-        means = {setup: fmean(ours[setup, rate]) for setup in (*newer.settings, *natural.settings)}
-        ahead = sum(means[setup] > theirs[setup] for setup in newer.settings)
-        cells = [f"{fmean(means[setup] for setup in newer.settings):.1f}", str(ahead)]
-        cells += [f"{means[setup]:.1f}" for setup in natural.settings]
-        lines.append(f"| {rate} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        means = {s: fmean(values[s, rate]) for s in (*newer.settings, *natural.settings)}
+        wins = sum(means[setting] > others[setting] for setting in newer.settings)
+        row = [str(rate), f"{fmean(means[setting] for setting in newer.settings):.1f}", str(wins)]
+        rows.append([*row, *(f"{means[setting]:.1f}" for setting in natural.settings)])
+    header = ["learning rate", "fourteen settings", "better than Uni-GNN in"]
+    return _table([*header, *_graphs(natural.settings)], rows)
+
+
+def _graphs(settings: Iterable[str]) -> list[str]:
+    return [setting.partition("-natural")[0] for setting in settings]
 
 
 def _by_rate() -> dict[tuple[str, float], list[float]]:
-    found: dict[tuple[str, float], list[float]] = defaultdict(list)
-    for row in Store(HERE / "beyond.sqlite").rows():
+    """Values of IceBerg by setting and learning rate."""
+    values: dict[tuple[str, float], list[float]] = defaultdict(list)
+    for row in Store(HERE / "beyond.sqlite").rows(method="iceberg"):
         job = row.job
-        if job.method == "iceberg" and job.imbalance != "publicstep":
+        if job.imbalance != "publicstep":
+            fields = job.imbalance_fields
+            name = Setup(dataset=job.dataset, imbalance=job.imbalance, fields=fields).name
             rate = job.method_fields["learning_rate"]
-            found[_name_of(job), rate].append(row.outcome["metrics"][METRIC])
-    return found
-
-
-def _name_of(job: Job) -> str:
-    fields = job.imbalance_fields
-    return Setup(dataset=job.dataset, imbalance=job.imbalance, fields=fields).name
+            values[name, rate].append(row.outcome["metrics"][METRIC])
+    return values
 
 
 def published() -> str:
-    """How many published figures come out within two points, or higher."""
-    scaled, given = _beyond("publicstep"), _beyond("publicraw")
+    """Number of published values that reproduce within two points, or are exceeded."""
+    scaled, raw = (other_experiments()[name] for name in ("publicstep", "publicraw"))
     counts = []
-    for metric, words in ((METRIC, "balanced accuracies"), ("macro_f1", "Macro-F1")):
+    for metric, title in ((METRIC, "balanced accuracies"), ("macro_f1", "Macro-F1 values")):
         first, either, total = 0, 0, 0
         for cell in scaled.cells:
             paper = cell.published(metric)
             if paper is None:
                 continue
-            other = given.find(cell.setting, cell.label)
-            both = [cell.mean(metric), *([other.mean(metric)] if other else [])]
+            other = raw.find(cell.setting, cell.label)
+            means = [cell.mean(metric), *([other.mean(metric)] if other else [])]
             total += 1
-            first += both[0] >= paper - NEAR
-            either += max(both) >= paper - NEAR
-        counts.append(f"of {total} published {words} {first} with scaled features and {either}")
-    return f"{counts[0]} with the better of the two, {counts[1]}"
+            first += means[0] >= paper - TOLERANCE
+            either += max(means) >= paper - TOLERANCE
+        counts.append((first, either, total, title))
+    (a, b, n, title), (c, d, m, other_title) = counts
+    return (
+        f"{a} of {n} published {title} with scaled features and {b} with the better of the two, "
+        f"{c} and {d} of {m} {other_title}"
+    )
 
 
 def ceiling() -> str:
-    """What the network of UNREAL has with twenty labels in every class, and a plain GCN."""
-    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    """Accuracy of UNREAL's network with twenty labels in every class, and of a plain GCN."""
+    values: dict[tuple[str, str], list[float]] = defaultdict(list)
     with (HERE / "tried.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             if row["imbalance"] == "publicstep" and row["ratio"] == "1.0":
-                found[row["dataset"], row["method"]].append(float(row[METRIC]))
-    words = [f"{fmean(found[key]):.1f}" for key in product(("cora", "citeseer"), ("unreal", "gcn"))]
+                values[row["dataset"], row["method"]].append(float(row[METRIC]))
+    keys = product(("cora", "citeseer"), ("unreal", "gcn"))
+    means = [f"{fmean(values[key]):.1f}" for key in keys]
     return (
-        f"it has {words[0]} on Cora and {words[2]} on CiteSeer, where two plain convolutions have "
-        f"{words[1]} and {words[3]}"
+        f"it reaches {means[0]} on Cora and {means[2]} on CiteSeer, where two plain convolutions "
+        f"reach {means[1]} and {means[3]}"
     )
 
 
 def graphs() -> str:
-    """Graphs that are unequal by themselves: balanced accuracy and Macro-F1 of many methods."""
-    results = _beyond("natural")
-    heads = [setup.partition("-natural")[0] for setup in results.settings]
-    lines = [f"| method | {' | '.join(heads)} |", "| --- |" + " --- |" * len(heads)]
+    """Naturally imbalanced graphs: balanced accuracy and Macro-F1 of many methods."""
+    results = other_experiments()["natural"]
+    rows = []
     for label in best_first(results, METRIC):
-        if label in SHOWN:
-            cells = [results.find(setup, label) for setup in results.settings]
-            lines.append(f"| {label} | {' | '.join(map(_two, cells))} |")
-    return "\n".join(lines)
+        if label in NATURAL_METHODS:
+            cells = [results.find(setting, label) for setting in results.settings]
+            rows.append([label, *map(_both_metrics, cells)])
+    return _table(["method", *_graphs(results.settings)], rows)
 
 
-def _two(cell: Cell | None) -> str:
+def _both_metrics(cell: Cell | None) -> str:
     if cell is None or len(cell.rows) < SPLITS:
         return "–"
-    return f"{_mean_of(cell)} / {cell.mean('macro_f1'):.1f}"
+    return f"{_mean_text(cell)} / {cell.mean('macro_f1'):.1f}"
 
 
 def order() -> str:
-    """Graphs of two classes: average precision of the rare one, for those of note."""
-    results = _beyond("natural")
-    setups = [setup for setup in results.settings if _of_two(results, setup)]
-    heads = [setup.partition("-natural")[0] for setup in setups]
-    lines = [f"| method | {' | '.join(heads)} |", "| --- |" + " --- |" * len(heads)]
-    for label in IN_ORDER:
-        cells = [results.find(setup, label) for setup in setups]
-        means = [cell.mean("positive_average_precision") for cell in cells if cell is not None]
-        lines.append(f"| {label} | {' | '.join(f'{mean:.1f}' for mean in means)} |")
-    return "\n".join(lines)
+    """Graphs of two classes: average precision of the rare one."""
+    results, metric = other_experiments()["natural"], "positive_average_precision"
+    baselines = [_find(results, setting, results.baseline) for setting in results.settings]
+    settings = [c.setting for c in baselines if metric in c.rows[0].outcome["metrics"]]
+    rows = []
+    for label in RANKING_METHODS:
+        cells = [_find(results, setting, label) for setting in settings]
+        rows.append([label, *(f"{cell.mean(metric):.1f}" for cell in cells)])
+    return _table(["method", *_graphs(settings)], rows)
 
 
-def _of_two(results: ExperimentResults, setup: str) -> bool:
-    cell = results.find(setup, "GCN")
-    return cell is not None and "positive_average_precision" in cell.rows[0].outcome["metrics"]
-
-
-def _beyond(name: str) -> ExperimentResults:
-    return _all_beyond()[name]
-
-
-@cache
-def _all_beyond() -> dict[str, ExperimentResults]:
-    return {results.name: results for results in load_experiments(Store(HERE / "beyond.sqlite"))}
-
-
-def _beside(cell: Cell | None) -> str:
-    """Mean and deviation over all ten seeds, and what was published in brackets."""
-    if cell is None or len(cell.rows) < SPLITS:
-        return "–"
-    paper = cell.published(METRIC)
-    return _mean_of(cell) + ("" if paper is None else f" ({paper})")
-
-
-# Other readings of the methods.
+# Other variants of the methods.
 
 
 def rows() -> list[Row]:
-    """Every run of the readings."""
+    """Every run of readings.csv."""
     with (HERE / "readings.csv").open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
-def tried(method: str) -> dict[Place, dict[str, list[Row]]]:
-    """Runs of a method at the paper's seeds, by set-up and settings."""
-    runs: dict[Place, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+def tried(method: str) -> dict[tuple[str, ...], dict[str, list[Row]]]:
+    """Runs of a method at the seeds of the paper, by setting and hyperparameters."""
+    runs: dict[tuple[str, ...], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows():
         if row["method"] == method and row["split"] == row["seed"] and row["seed"] in SEEDS:
-            setup = (row["dataset"], row["imbalance"], row["minority"], row["ratio"])
-            runs[setup][row["fields"]].append(row)
+            setting = tuple(row[name] for name in ("dataset", "imbalance", "minority", "ratio"))
+            runs[setting][row["fields"]].append(row)
     return runs
 
 
 def validation(runs: list[Row]) -> float:
-    """What settings are chosen by."""
+    """Score by which hyperparameters are selected."""
     return fmean(float(row["validation"]) for row in runs)
 
 
-HEAD = """# The sound readings
+HEAD = """# Fixed variants of the comparison methods
 
-Where the public code of a method slips, our default is what the published figures came from, and
-an option mends it. What the options give in five set-ups, beside the published reading: classes
-filled up (`copies=0`, or `balance=True`), and slips of the public code mended as well
-(`sound=True`, for Embed-SMOTE `layers=2`). Balanced accuracy in percent over seeds 5, 6, 7, mean
-(deviation); drawn from [readings.csv](readings.csv) by `python results/draw.py`.
+Where the public code of a method has an error, our default repeats it, since the published values
+came from it, and an option fixes it. The table shows what the options change in five settings:
+classes filled up to the same size (`copies=0`, or `balance=True`), and errors of the public code
+fixed as well (`sound=True`, for Embed-SMOTE `layers=2`). Balanced accuracy in percent over seeds
+5, 6, 7, mean (deviation); drawn from [readings.csv](readings.csv) by `python results/draw.py`.
 """
 
 
 def readings() -> str:
-    """The whole of readings.md."""
-    names = {setup.rsplit("-", 1)[0]: words for setup, words in FRONT.items()}
-    lines = [HEAD, f"| method | options | {' | '.join(names.values())} |"]
-    lines.append("| --- | --- |" + " --- |" * len(names))
+    """The text of readings.md."""
+    names = {setting.rsplit("-", 1)[0]: title for setting, title in FRONT.items()}
+    rows = []
     for method in METHODS:
-        found: dict[str, dict[str, list[Row]]] = defaultdict(dict)
-        for setup, settings in tried(method).items():
-            name = "-".join(part for part in setup[:3] if part)
-            if name not in names or setup[3] not in ("0.1", "0.01"):
-                continue
-            for fields, runs in sorted(settings.items()):
-                kind = _kind(fields)
-                known = found[kind].get(name)
-                if known is None or validation(runs) > validation(known):
-                    found[kind][name] = runs
-        kinds = [kind for kind in found if len(found[kind]) == len(names)]
-        if not any(word in kind for kind in kinds for word in OPTIONS):
+        variants = _best_by_variant(method, names)
+        complete = [variant for variant, runs in variants.items() if len(runs) == len(names)]
+        if not any(option in variant for variant in complete for option in OPTIONS):
             continue
-        for kind in sorted(kinds, key=lambda kind: (_variant(kind), len(kind))):
-            title = f"{METHODS[method].title}{_variant(kind)}"
-            words = ", ".join(f"`{word}`" for word in kind.split() if word in OPTIONS)
-            cells = [_mean(found[kind][name]) for name in names]
-            lines.append(f"| {title} | {words or 'as published'} | {' | '.join(cells)} |")
-    return "\n".join([*lines, ""])
+        for variant in sorted(complete, key=lambda variant: (_suffix(variant), len(variant))):
+            title = f"{METHODS[method].title}{_suffix(variant)}"
+            options = ", ".join(f"`{word}`" for word in variant.split() if word in OPTIONS)
+            means = [_mean(variants[variant][name]) for name in names]
+            rows.append([title, options or "as published", *means])
+    return f"{HEAD}\n{_table(['method', 'options', *names.values()], rows)}\n"
 
 
-def _kind(fields: str) -> str:
-    """The options among the settings, and the variant of GraphSMOTE."""
+def _best_by_variant(method: str, names: Mapping[str, str]) -> dict[str, dict[str, list[Row]]]:
+    """Runs of the best hyperparameters on validation, by variant and setting."""
+    variants: dict[str, dict[str, list[Row]]] = defaultdict(dict)
+    for setting, candidates in tried(method).items():
+        name = "-".join(part for part in setting[:3] if part)
+        if name not in names or setting[3] not in ("0.1", "0.01"):
+            continue
+        for fields, runs in sorted(candidates.items()):
+            best = variants[_variant(fields)]
+            if name not in best or validation(runs) > validation(best[name]):
+                best[name] = runs
+    return variants
+
+
+def _variant(fields: str) -> str:
+    """The options among the hyperparameters, and the variant of GraphSMOTE."""
     return " ".join(w for w in fields.split() if w in OPTIONS or w.startswith("variant="))
 
 
-def _variant(kind: str) -> str:
-    words = [word.partition("=")[2] for word in kind.split() if word.startswith("variant=")]
+def _suffix(variant: str) -> str:
+    words = [word.partition("=")[2] for word in variant.split() if word.startswith("variant=")]
     return f" {words[0]}" if words else ""
 
 
