@@ -1,4 +1,4 @@
-"""The application: all commands, and `main` that runs them."""
+"""The application: all commands, and `main`, which runs them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from evengraph.cli.run import run
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
-    help="Node classification when the classes are unequal.",
+    help="Node classification with imbalanced classes.",
 )
 for command in (inspect, run, compare, predict, explain, reproduce, results, report, methods):
     app.command()(command)
@@ -33,7 +33,7 @@ app.add_typer(data_app, name="data")
 
 
 @app.callback(invoke_without_command=True)
-def _front(
+def _print_version(
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     if version:
@@ -42,7 +42,7 @@ def _front(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; a mistake of the user's ends in one line and status 2."""
+    """Run the command line; an input error prints one line and exits with status 2."""
     try:
         status = app(args=arguments, standalone_mode=False)
     except KeyboardInterrupt:
@@ -51,12 +51,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         complain(error)
         status = 2
     except Exception as error:
-        # Usage errors; the class that they share depends on the version of typer.
+        # usage errors, whose common class depends on the version of typer
         message = getattr(error, "format_message", None)
         if message is None:
             raise
         text = escape(message().rstrip("."))
-        if text:  # without any word, the help was asked for and has been shown
+        if text:  # empty without a command: the help has been shown
             err.print(f"[red]Error:[/] {text}. See: evengraph --help", soft_wrap=True)
         status = 2
     if status == 130:

@@ -1,4 +1,4 @@
-"""Where the command line writes: answers to standard output, everything else beside it."""
+"""Consoles: results go to standard output, everything else to standard error."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shlex
 from rich.console import Console
 from rich.markup import escape
 
+from evengraph.cli.options import FLAGS
 from evengraph.core.errors import ArgumentError
 
 out = Console(highlight=False, emoji=False)
@@ -14,8 +15,9 @@ err = Console(stderr=True, highlight=False, emoji=False)
 
 
 def complain(error: Exception, about: str = "") -> None:
-    """Say in one line what is wrong."""
+    """Print an error in one line, with the option that fixes it."""
     hint = ""
     if isinstance(error, ArgumentError):
-        hint = f" Option: --{error.argument} {shlex.quote(error.value) if error.value else ''}"
+        flag = FLAGS.get(error.argument, f"--{error.argument}")
+        hint = f" Option: {flag} {shlex.quote(error.value) if error.value else ''}"
     err.print(f"[red]Error:[/] {escape(about + str(error) + hint.rstrip())}", soft_wrap=True)

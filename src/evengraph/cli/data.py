@@ -1,4 +1,4 @@
-"""evengraph data: list and fetch graphs."""
+"""evengraph data: list and fetch data sets."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from rich.markup import escape
 from evengraph.cli.console import err, out
 from evengraph.cli.options import DataRoot
 
-data_app = typer.Typer(no_args_is_help=True, help="Graphs: what there is, and fetching it.")
+data_app = typer.Typer(no_args_is_help=True, help="List and fetch data sets.")
 
 
 @data_app.command("list")
 def data_list(data_root: DataRoot = None) -> None:
-    """Show every graph, its size and where it would come from."""
+    """List every data set with its size and source."""
     from rich.table import Table
 
     from evengraph.datasets import available
@@ -24,7 +24,7 @@ def data_list(data_root: DataRoot = None) -> None:
     table.add_column("name", no_wrap=True)
     for title in ("nodes", "edges", "features", "classes"):
         table.add_column(title, justify="right", no_wrap=True)
-    for title in ("source", "what"):
+    for title in ("source", "description"):
         table.add_column(title)
     for item in available(data_root):
         counts = item.counts
@@ -33,18 +33,18 @@ def data_list(data_root: DataRoot = None) -> None:
             if counts
             else ("any",) * 4
         )
-        shown = (f"{size:,}" if isinstance(size, int) else size for size in sizes)
-        table.add_row(item.name, *shown, item.status, item.title)
+        cells = (f"{size:,}" if isinstance(size, int) else size for size in sizes)
+        table.add_row(item.name, *cells, item.status, item.title)
     out.print(table)
 
 
 @data_app.command("fetch")
 def data_fetch(
-    name: Annotated[str, typer.Argument(help="Name of a graph.")], data_root: DataRoot = None
+    name: Annotated[str, typer.Argument(help="Name of a data set.")], data_root: DataRoot = None
 ) -> None:
-    """Bring a graph into the cache, or say where it already is."""
+    """Download a data set into the cache, or show where it already is."""
     from evengraph.datasets import fetch
 
     with err.status(f"fetching {name}") as status:
-        place = fetch(name, root=data_root, progress=status.update)
-    out.print(f"{name}: {escape(str(place))}")
+        path = fetch(name, root=data_root, progress=status.update)
+    out.print(f"{name}: {escape(str(path))}")

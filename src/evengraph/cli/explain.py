@@ -25,14 +25,14 @@ def explain(
     data: Annotated[
         str | None,
         typer.Option(
-            "--data", "--known", help="Where the known graph is; by default where it was."
+            "--data", "--known", help="Training tables, if they are no longer at their old path."
         ),
     ] = None,
     new_nodes: Annotated[
         Path | None, typer.Option(help="Table of new nodes, if the node is one of them.")
     ] = None,
     new_edges: Annotated[Path | None, typer.Option(help="Table of their edges.")] = None,
-    to: Annotated[Path | None, typer.Option("--out", help="A picture, .svg.")] = None,
+    to: Annotated[Path | None, typer.Option("--out", help="SVG file to draw to.")] = None,
     edges: Annotated[
         str | None,
         typer.Option(
@@ -106,7 +106,7 @@ def _influences(explanation: Explanation, names: tuple[str, ...]) -> Table:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for title in ("labelled node", "class", "steps away", "shared clusters", "speaks"):
+    for title in ("labelled node", "class", "steps away", "shared clusters", "evidence"):
         table.add_column(title, no_wrap=True)
     strongest = max(abs(influence.contribution) for influence in explanation.labelled) or 1
     for influence in explanation.labelled:

@@ -25,22 +25,22 @@ def inspect(
     data: Data,
     columns: Columns,
     labelled: Annotated[
-        float | None, typer.Option(help="See the labels of this share of every class only.")
+        float | None, typer.Option(help="Use the labels of this share of every class only.")
     ] = None,
     imbalance: Annotated[
-        str | None, typer.Option(help="Or those that a protocol trains on: step, longtail, ...")
+        str | None, typer.Option(help="Or the training labels of a split: step, longtail, ...")
     ] = None,
     minority: Annotated[int | None, typer.Option(help="Number of minority classes.")] = None,
     ratio: Annotated[float | None, typer.Option(help="Smallest class over largest.")] = None,
-    seed: Annotated[int, typer.Option(help="Draws the labels that are seen.")] = 5,
-    hops: Annotated[int, typer.Option(help="How far from labelled nodes to look.")] = 4,
+    seed: Annotated[int, typer.Option(help="Seed that draws these labels.")] = 5,
+    hops: Annotated[int, typer.Option(help="Largest distance from labelled nodes to count.")] = 4,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     data_root: DataRoot = None,
     to: Annotated[
         Path | None, typer.Option("--out", help="Folder for inspect.json and inspect.html.")
     ] = None,
 ) -> None:
-    """Look first: classes, edges, reach of the labels, leaks, and what to do."""
+    """Inspect a graph before training: classes, edges, reach of labels, leaks, advice."""
     from evengraph.cli.opening import open_data
     from evengraph.core.files import write_json
     from evengraph.inspection import inspect_graph

@@ -11,9 +11,9 @@ from evengraph.cli.console import out
 
 
 def methods(
-    name: Annotated[str | None, typer.Argument(help="Show one method whole.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Show one method in full.")] = None,
 ) -> None:
-    """List the methods: idea, reference, cost, fields."""
+    """List the methods: idea, reference, cost, parameters."""
     from dataclasses import asdict
 
     from evengraph.experiment.method_docs import describe_method, training_fields
@@ -22,16 +22,22 @@ def methods(
     from evengraph.report.terminal.run import field_table, fields_line, method_card
 
     shared = training_fields()
-
     if name:
-        words = describe_method(known_method(name))
-        out.print(f"[bold]{words.name}[/]  {words.title}\n\n{escape(words.text)}\n", soft_wrap=True)
-        out.print(field_table(words.fields, words.meanings))
-        out.print(f"\nCost: {escape(words.cost)}\nReference: {escape(words.reference)}")
+        description = describe_method(known_method(name))
+        out.print(
+            f"[bold]{description.name}[/]  {description.title}\n\n{escape(description.text)}\n",
+            soft_wrap=True,
+        )
+        out.print(field_table(description.fields, description.meanings))
+        out.print(f"\nCost: {escape(description.cost)}\nReference: {escape(description.reference)}")
     else:
         for key in METHODS:
-            words = describe_method(key)
-            own = {n: v for n, v in words.fields.items() if n not in shared or shared[n] != v}
-            out.print(method_card(asdict(words) | {"fields": own}))
+            description = describe_method(key)
+            special = {
+                parameter: value
+                for parameter, value in description.fields.items()
+                if parameter not in shared or shared[parameter] != value
+            }
+            out.print(method_card(asdict(description) | {"fields": special}))
             out.print()
-        out.print(f"Of all methods, if nothing else is said: {fields_line(shared)}")
+        out.print(f"Defaults of all methods, unless listed above: {fields_line(shared)}")

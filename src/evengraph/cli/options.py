@@ -15,21 +15,21 @@ OWN_FILES = "Your own files"
 Data = Annotated[
     str,
     typer.Argument(
-        help="Name of a graph (evengraph data list), a folder with nodes.csv and edges.csv, a "
+        help="Name of a data set (evengraph data list), a folder with nodes.csv and edges.csv, a "
         "nodes table with --edges, or a graph file (.graphml, .npz, .pt).",
         metavar="DATA",
     ),
 ]
 DataRoot = Annotated[
-    Path | None, typer.Option(help="Folder of graphs in PyG's layout, read-only.", metavar="DIR")
+    Path | None, typer.Option(help="Folder of data sets in PyG's layout, read-only.", metavar="DIR")
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
-        help="A field of all methods that have it, or of one, as in iceberg.learning_rate=0.1; "
-        "may be repeated.",
+        help="Set a parameter of all methods that have it, or of one method, as in "
+        "iceberg.learning_rate=0.1; may be repeated.",
         metavar="NAME=VALUE",
     ),
 ]
@@ -41,11 +41,11 @@ COLUMN_HELP = {
     "edges": "Table of edges.",
     "label": "Column with the classes.",
     "id": "Column with the ids.",
-    "source": "Column of one end of an edge.",
-    "target": "Column of the other end.",
-    "weight": "Column of weights; 0 is no edge.",
-    "split": "Column that says train, val or test.",
-    "time": "Column of times: train on the past.",
+    "source": "Column with one end of an edge.",
+    "target": "Column with the other end.",
+    "weight": "Column with weights; 0 means no edge.",
+    "split": "Column with train, val or test.",
+    "time": "Column with times; the oldest nodes are for training.",
     "drop": "Columns to leave out, such as a,b.",
 }
 FLAGS = {"split": "--split-column", "time": "--time-column"}

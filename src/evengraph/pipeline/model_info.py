@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 from evengraph.metrics.calibration import Calibrator
-from evengraph.tables import FeatureEncoder
+from evengraph.tables import FeatureEncoder, TableColumns
 
 
 class Threshold(NamedTuple):
@@ -30,7 +30,7 @@ class ModelInfo:
 
     Args:
         encoder: Turns rows into features; None for a model that was trained on a graph.
-        columns: The column of each role, as in `TableGraph.columns`.
+        columns: The columns of the training tables.
         calibrator: Fitted on the validation nodes.
         threshold: For two classes, where one could be chosen.
         test_scores: Metrics on the test nodes in percent; None for one that is undefined.
@@ -38,7 +38,7 @@ class ModelInfo:
     """
 
     encoder: FeatureEncoder | None = None
-    columns: dict[str, Any] = field(default_factory=dict)
+    columns: TableColumns = field(default_factory=TableColumns)
     calibrator: Calibrator | None = None
     threshold: Threshold | None = None
     test_scores: dict[str, float | None] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class ModelInfo:
         if self.threshold is not None:
             extra["flag"] = {"class": self.threshold.positive, "from": self.threshold.value}
         if self.encoder is not None:
-            extra |= {"columns": self.columns, "encoder": self.encoder.as_dict()}
+            extra |= {"columns": self.columns.as_dict(), "encoder": self.encoder.as_dict()}
         return extra
 
     @classmethod
@@ -66,7 +66,7 @@ class ModelInfo:
         try:
             return cls(
                 encoder=FeatureEncoder.from_dict(extra["encoder"]) if encoded else None,
-                columns=dict(extra["columns"]) if encoded else {},
+                columns=TableColumns(**extra["columns"]) if encoded else TableColumns(),
                 calibrator=None if calibrator is None else Calibrator.from_dict(calibrator),
                 threshold=None if flag is None else Threshold(flag["class"], flag["from"]),
                 test_scores=dict(extra.get("test", {})),

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from numpy.typing import NDArray
 
-from evengraph.tables import FeatureEncoder, Note, NoteKind, TableGraph, from_frames
+from evengraph.tables import (
+    FeatureEncoder,
+    Note,
+    NoteKind,
+    TableColumns,
+    TableGraph,
+    build_graph,
+)
 from evengraph.tables.cells import check_columns, table_name
-from evengraph.tables.columns import TableColumns, edge_ends
+from evengraph.tables.columns import edge_ends
 from evengraph.tables.ids import edge_rows, id_index
 from evengraph.tables.notes import Notes
 
@@ -53,36 +59,35 @@ class NewNodes:
 def build_new_nodes(
     new: Tables,
     known: Tables | None,
-    *,
+    columns: TableColumns,
     encoder: FeatureEncoder,
-    columns: Mapping[str, str | None],
 ) -> NewNodes:
     """Encode new rows with a fitted encoder, below those of a known graph if there is one.
 
     Args:
         new: Tables of the new nodes and their edges.
         known: Tables of the graph that they attach to.
+        columns: The columns of ids, ends of edges and weights.
         encoder: Fitted to the known nodes.
-        columns: The names of the columns id, source, target and weight.
     """
     if known is None:
-        tables = from_frames(*new, **columns, encoder=encoder)
+        tables = build_graph(*new, columns, encoder)
         return NewNodes(tables=tables, rows=slice(None))
     name = table_name(new[0], "nodes")
     if not len(new[0]):
         raise ValueError(f"{name} has no rows; at least one new node is needed.")
     check_columns(new[0], encoder.input_columns, "nodes")
     encoder.check_rows(new[0])  # before concatenation, so that errors give the row of the new table
-    tables = from_frames(*_concatenate(known, new, columns), **columns, encoder=encoder)
+    tables = build_graph(*_concatenate(known, new, columns), columns, encoder)
     return NewNodes(tables=tables, rows=slice(len(known[0]), None))
 
 
-def _concatenate(known: Tables, new: Tables, columns: Mapping[str, str | None]) -> Tables:
+def _concatenate(known: Tables, new: Tables, columns: TableColumns) -> Tables:
     """Known tables with new rows below them."""
     import pandas
 
     nodes, edges = (pandas.concat(pair, ignore_index=True) for pair in zip(known, new, strict=True))
-    id = columns["id"]
+    id = columns.id
     if id is None:
         return nodes, edges
     for table in (known[0], new[0]):
@@ -96,7 +101,6 @@ def _concatenate(known: Tables, new: Tables, columns: Mapping[str, str | None]) 
         )
     # before concatenation is used, so that errors give the row of the new table
     ids = id_index(nodes[id], table_name(new[0], "nodes"))
-    ends = TableColumns(source=columns["source"], target=columns["target"])
-    source, target = edge_ends(new[1], ends, Notes())
+    source, target = edge_ends(new[1], columns, Notes())
     edge_rows(new[1][source], new[1][target], ids, table_name(new[1], "edges"))
     return nodes, edges

@@ -25,7 +25,7 @@ from evengraph.pipeline.loading import load_model
 from evengraph.pipeline.model_info import ModelInfo, Threshold, TrainedOn
 from evengraph.pipeline.new_nodes import NewNodes, Tables, build_new_nodes
 from evengraph.splits import Imbalance
-from evengraph.tables import Note, TableGraph, UnknownNodeError
+from evengraph.tables import Note, TableColumns, TableGraph, UnknownNodeError
 from evengraph.tables.cells import import_pandas
 from evengraph.tables.open import read_tables
 
@@ -238,7 +238,7 @@ class TableModel:
         threshold = known.get("tuned_threshold")
         self.info = ModelInfo(
             encoder=None if tables is None else tables.encoder,
-            columns={} if tables is None else tables.columns.as_dict(),
+            columns=TableColumns() if tables is None else tables.columns,
             calibrator=Calibrator.fit(probabilities[task.val], task.graph.y[task.val]),
             threshold=None
             if threshold is None or positive is None
@@ -320,9 +320,9 @@ class TableModel:
             raise ValueError(
                 "This model was trained on a graph and cannot encode tables: give it a graph."
             )
-        roles = {role: self.info.columns.get(role) for role in ("id", "source", "target", "weight")}
-        roles |= {role: name for role, name in columns.items() if role in roles}
-        return build_new_nodes(new, known, encoder=self.info.encoder, columns=roles)
+        roles = ("id", "source", "target", "weight")
+        names = {role: columns.get(role, getattr(self.info.columns, role)) for role in roles}
+        return build_new_nodes(new, known, TableColumns(**names), self.info.encoder)
 
     def _calibrator(self) -> Calibrator:
         if self.info.calibrator is None:
