@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch_geometric.utils import to_undirected
 
-from evengraph import metrics, training
+from evengraph import metrics
 from evengraph.core.rng import generator, seeded
 from evengraph.datasets import toy
 from evengraph.kernels.kmeans_batch import flatten_clusters
@@ -28,6 +28,7 @@ from evengraph.ops import (
 )
 from evengraph.ops.dropout import Noise
 from evengraph.ops.subset_products import make_subset, neighbour_mask
+from evengraph.training import loop
 from evengraph.training.batch.replicas import stacked
 from small_graphs import QUICK, normal, random_edges, small_task
 
@@ -36,7 +37,7 @@ pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a graphics card"),
 ]
 
-CPU, CARD = torch.device("cpu"), torch.device("cuda")
+CPU, GPU = torch.device("cpu"), torch.device("cuda")
 
 
 def with_gradient(function, x):
@@ -46,9 +47,9 @@ def with_gradient(function, x):
     return value.detach().cpu(), torch.autograd.grad(value, x, weight)[0].cpu()
 
 
-def assert_same(on_cpu, on_card, x):
+def assert_same(on_cpu, on_gpu, x):
     for ours, theirs in zip(
-        with_gradient(on_cpu, x), with_gradient(on_card, x.to(CARD)), strict=True
+        with_gradient(on_cpu, x), with_gradient(on_gpu, x.to(GPU)), strict=True
     ):
         torch.testing.assert_close(theirs, ours, rtol=1e-4, atol=1e-5)
 
@@ -59,40 +60,38 @@ def assert_same(on_cpu, on_card, x):
 def test_products(how, width, dtype):
     matrix = adjacency(to_undirected(random_edges(300, 3000), num_nodes=300), 300)
     on_cpu = propagation_matrix(matrix, CPU, how=how, dtype=dtype)
-    on_card = propagation_matrix(matrix, CARD, how=how, dtype=dtype)
+    on_gpu = propagation_matrix(matrix, GPU, how=how, dtype=dtype)
     x = normal(300, width, dtype=dtype)
-    assert_same(lambda x: on_cpu @ x, lambda x: on_card @ x, x)
+    assert_same(lambda x: on_cpu @ x, lambda x: on_gpu @ x, x)
 
 
 def test_rows_and_columns_of_a_matrix():
     matrix = adjacency(to_undirected(random_edges(200, 600), num_nodes=200), 200)
     nodes = torch.tensor([7, 3, 150, 0])
     occupied, some = propagation_matrix(matrix, CPU).rows(nodes).without_empty_columns()
-    near, on_card = propagation_matrix(matrix, CARD).rows(nodes.to(CARD)).without_empty_columns()
+    near, on_gpu = propagation_matrix(matrix, GPU).rows(nodes.to(GPU)).without_empty_columns()
     assert torch.equal(near.cpu(), occupied)
     x = normal(occupied.numel(), 5, dtype=torch.float32)
-    assert_same(lambda x: some @ x, lambda x: on_card @ x, x)
+    assert_same(lambda x: some @ x, lambda x: on_gpu @ x, x)
 
 
 @pytest.mark.parametrize("nodes", [None, [3, 50, 7]])
 def test_semantic_propagation(nodes):
     assignment = torch.randint(12, (100,), generator=generator(0))
     chosen = None if nodes is None else torch.tensor(nodes)
-    on_card = None if nodes is None else chosen.to(CARD)
+    on_gpu = None if nodes is None else chosen.to(GPU)
     assert_same(
         lambda x: semantic_propagate(x, assignment, chosen),
-        lambda x: semantic_propagate(x, assignment.to(CARD), on_card),
+        lambda x: semantic_propagate(x, assignment.to(GPU), on_gpu),
         normal(100, 9, dtype=torch.float32),
     )
 
 
 def test_structural_adjacency():
     edge_index = random_edges(100, 200)
-    on_card = structural_adjacency(edge_index.to(CARD), 100, 3)
-    assert on_card.is_cuda
-    assert torch.equal(
-        on_card.cpu().to_dense(), structural_adjacency(edge_index, 100, 3).to_dense()
-    )
+    on_gpu = structural_adjacency(edge_index.to(GPU), 100, 3)
+    assert on_gpu.is_cuda
+    assert torch.equal(on_gpu.cpu().to_dense(), structural_adjacency(edge_index, 100, 3).to_dense())
 
 
 def inertia(x, assignment, k):
@@ -105,36 +104,36 @@ def test_kmeans(sparse):
     x = toy(600, 1200, 200, 4).x
     form = sparsify if sparse else (lambda x: x)
     on_cpu = kmeans(form(x), 20, 0)
-    on_card = kmeans(form(x.to(CARD)), 20, 0)
-    assert on_card.is_cuda
-    assert on_card.unique().tolist() == list(range(20))
-    assert inertia(x, on_card.cpu(), 20) == pytest.approx(inertia(x, on_cpu, 20), rel=0.02)
-    assert torch.equal(on_card, kmeans(form(x.to(CARD)), 20, 0))
+    on_gpu = kmeans(form(x.to(GPU)), 20, 0)
+    assert on_gpu.is_cuda
+    assert on_gpu.unique().tolist() == list(range(20))
+    assert inertia(x, on_gpu.cpu(), 20) == pytest.approx(inertia(x, on_cpu, 20), rel=0.02)
+    assert torch.equal(on_gpu, kmeans(form(x.to(GPU)), 20, 0))
 
 
 def test_means_of_clusters():
     x, assignment = normal(90, 7), torch.randint(5, (90,), generator=generator(1))
     for form in (lambda x: x, Sparse.from_dense):
-        on_card = cluster_means(form(x.to(CARD)), assignment.to(CARD), 5)
-        torch.testing.assert_close(on_card.cpu(), cluster_means(x, assignment, 5))
-    assert prepare_clusters(assignment.to(CARD), 5, torch.float32).share.is_cuda
+        on_gpu = cluster_means(form(x.to(GPU)), assignment.to(GPU), 5)
+        torch.testing.assert_close(on_gpu.cpu(), cluster_means(x, assignment, 5))
+    assert prepare_clusters(assignment.to(GPU), 5, torch.float32).share.is_cuda
 
 
 def test_pseudo_labels_and_class_weights():
     values = normal(80, 4, dtype=torch.float32).softmax(1)
     counts, unlabelled = torch.tensor([9, 4, 2, 1]), torch.arange(80) > 15
     on_cpu = balanced_pseudo_labels(values, counts, unlabelled, 0.4)
-    on_card = balanced_pseudo_labels(values.to(CARD), counts.to(CARD), unlabelled.to(CARD), 0.4)
-    for ours, theirs in zip(on_cpu, on_card, strict=True):
+    on_gpu = balanced_pseudo_labels(values.to(GPU), counts.to(GPU), unlabelled.to(GPU), 0.4)
+    for ours, theirs in zip(on_cpu, on_gpu, strict=True):
         assert torch.equal(ours, theirs.cpu())
     torch.testing.assert_close(
-        inverse_class_weights(counts.to(CARD)).cpu(), inverse_class_weights(counts)
+        inverse_class_weights(counts.to(GPU)).cpu(), inverse_class_weights(counts)
     )
 
 
 def test_dropout_rate():
     with seeded(0):
-        dropped = relu_dropout(torch.ones(1000, 500, device=CARD), 0.3, training=True)
+        dropped = relu_dropout(torch.ones(1000, 500, device=GPU), 0.3, training=True)
     assert (dropped == 0).float().mean().item() == pytest.approx(0.3, abs=0.01)
     assert dropped.mean().item() == pytest.approx(1, abs=0.01)
 
@@ -143,8 +142,8 @@ def test_metrics():
     task = small_task()
     values = normal(task.graph.num_nodes, 3, dtype=torch.float32).softmax(1)
     expected = metrics.evaluate(task, values)
-    for one in (task, task.to(CARD)):
-        found = metrics.evaluate(one, values.to(CARD))
+    for one in (task, task.to(GPU)):
+        found = metrics.evaluate(one, values.to(GPU))
         assert found.pop("confusion_matrix") == expected["confusion_matrix"]
         for name, value in found.items():
             assert value == pytest.approx(expected[name], abs=1e-6), name
@@ -167,7 +166,7 @@ def test_the_network_of_unignn_and_its_gradients(dense, share):
     if dense:
         graph.x = normal(150, 20, dtype=torch.float32)
     answers = []
-    for device in (CPU, CARD):
+    for device in (CPU, GPU):
         net, inputs = network_and_inputs(graph, device, share_embeddings=share)
         logits = net.forward(inputs, net.stored)
         weight = normal(*logits.shape, seed=1, dtype=logits.dtype).to(device)
@@ -178,12 +177,12 @@ def test_the_network_of_unignn_and_its_gradients(dense, share):
 
 
 def test_some_nodes_of_each_replica_alone():
-    net, inputs = network_and_inputs(small_task().graph, CARD, dropout=0.0)
+    net, inputs = network_and_inputs(small_task().graph, GPU, dropout=0.0)
     together = stacked([net, net, net])
     flat = flatten_clusters(together.clusters_1, 12)
     clusters = prepare_clusters(flat, 36, torch.float32)
-    embeddings = normal(3, 150, 32, dtype=torch.float32).to(CARD).requires_grad_()
-    chosen = torch.rand(3, 150, generator=generator(0)).to(CARD) < 0.1
+    embeddings = normal(3, 150, 32, dtype=torch.float32).to(GPU).requires_grad_()
+    chosen = torch.rand(3, 150, generator=generator(0)).to(GPU) < 0.1
     nodes = make_subset(chosen, 40)
     near = make_subset(neighbour_mask(chosen, inputs.adjacency), 150)
     some = together.subset_logits(embeddings, inputs, lambda *_: clusters, nodes, near)
@@ -202,7 +201,7 @@ def test_some_nodes_of_each_replica_alone():
 
 @pytest.mark.parametrize("name", METHODS)
 def test_fitting_twice_gives_the_same_bits(name):
-    task = small_task().to(CARD)
+    task = small_task().to(GPU)
     method = METHODS[name](max_epochs=30, **QUICK.get(name, {}))
     answers = [method.fit(task, seed=0).predict_proba(task.graph) for _ in range(2)]
     assert answers[0].is_cuda
@@ -212,9 +211,9 @@ def test_fitting_twice_gives_the_same_bits(name):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_the_cards_random_state_is_left_alone(name):
-    torch.rand(1, device=CARD)
+    torch.rand(1, device=GPU)
     before = torch.cuda.get_rng_state()
-    METHODS[name](max_epochs=3, **QUICK.get(name, {})).fit(small_task().to(CARD), seed=0)
+    METHODS[name](max_epochs=3, **QUICK.get(name, {})).fit(small_task().to(GPU), seed=0)
     assert torch.equal(torch.cuda.get_rng_state(), before)
 
 
@@ -248,7 +247,7 @@ def test_the_first_loss_is_that_of_the_cpu(name):
     task = small_task()
     losses = [
         METHODS[name](max_epochs=0, dropout=0.0).fit(one, seed=0).history_[0].loss[0]
-        for one in (task, task.to(CARD))
+        for one in (task, task.to(GPU))
     ]
     assert losses[0] == pytest.approx(losses[1], rel=1e-3)
 
@@ -256,12 +255,12 @@ def test_the_first_loss_is_that_of_the_cpu(name):
 def test_products_with_a_leading_axis():
     dense = normal(30, 20).relu().float()
     x = normal(5, 20, 7).float()
-    found = Sparse.from_dense(dense.to(CARD)) @ x.to(CARD)
+    found = Sparse.from_dense(dense.to(GPU)) @ x.to(GPU)
     torch.testing.assert_close(found.cpu(), dense @ x, rtol=1e-4, atol=1e-5)
 
 
 def test_dropout_of_a_replica_does_not_depend_on_its_company():
-    x, seeds = torch.ones(4, 300, 50, device=CARD), torch.tensor([7, 8, 9, 7], device=CARD)
+    x, seeds = torch.ones(4, 300, 50, device=GPU), torch.tensor([7, 8, 9, 7], device=GPU)
     noise, alone = Noise(seeds), Noise(seeds[1:2])
     for _ in range(2):
         together = relu_dropout(x, 0.3, training=True, noise=noise)
@@ -273,7 +272,7 @@ def test_dropout_of_a_replica_does_not_depend_on_its_company():
 
 
 def test_runs_side_by_side_end_as_alone():
-    task = small_task().to(CARD)
+    task = small_task().to(GPU)
     settings = [
         {"clusters_per_class": k, "threshold": t, "recluster_every": e}
         for k, t, e in ((3, 0.5, 10), (5, 0.4, 20), (4, 0.5, 0))
@@ -297,7 +296,7 @@ def test_runs_side_by_side_end_as_alone():
 
 def test_a_bar_hears_of_every_epoch_on_the_card():
     heard = []
-    task = small_task().to(CARD)
+    task = small_task().to(GPU)
     method = UniGNN(max_epochs=12, clusters_per_class=3, recluster_every=5)
     method.fit(task, seed=0, on_epoch=lambda history: heard.append(history.epochs))
     assert heard == list(range(13))
@@ -305,7 +304,7 @@ def test_a_bar_hears_of_every_epoch_on_the_card():
 
 @pytest.mark.parametrize("every", [1, 7, 50])
 def test_a_recorded_epoch_beside_clustering_gives_the_same_bits(every):
-    task = small_task().to(CARD)
+    task = small_task().to(GPU)
     answers = []
     for _ in range(2):
         method = UniGNN(max_epochs=60, clusters_per_class=3, recluster_every=every)
@@ -314,12 +313,12 @@ def test_a_recorded_epoch_beside_clustering_gives_the_same_bits(every):
 
 
 def test_what_is_no_number_goes_through_dropout():
-    x = torch.full((1, 400, 8), float("nan"), device=CARD)
-    dropped = relu_dropout(x, 0.5, training=True, noise=Noise(torch.zeros(1).long().to(CARD)))
+    x = torch.full((1, 400, 8), float("nan"), device=GPU)
+    dropped = relu_dropout(x, 0.5, training=True, noise=Noise(torch.zeros(1).long().to(GPU)))
     assert dropped.isnan().any()
 
 
-STEADY = {
+RECORDABLE = {
     "renode": {},
     "renode with TAM": {"margin": "tam"},
     "renode on a plain network": {"network": "plain"},
@@ -338,41 +337,41 @@ STEADY = {
 }
 
 
-def steady_fit(name, **fields):
+def recorded_fit(name, **fields):
     method = name.split()[0]
-    settings = {**QUICK.get(method, {}), **STEADY[name], "max_epochs": 40, **fields}
+    settings = {**QUICK.get(method, {}), **RECORDABLE[name], "max_epochs": 40, **fields}
     if method == "unreal":
         settings.pop("dropout", None)
-    task = small_task().to(CARD)
+    task = small_task().to(GPU)
     fitted = METHODS[method](**settings).fit(task, seed=3)
     return fitted, fitted.predict_proba(task.graph)
 
 
-@pytest.mark.parametrize("name", STEADY)
+@pytest.mark.parametrize("name", RECORDABLE)
 def test_replaying_a_recorded_epoch_is_training(name, monkeypatch):
     fields = {"dropout": 0.0, "learning_rate": 0.01}  # noise is drawn in another order
-    recorded, found = steady_fit(name, **fields)
-    monkeypatch.setattr("evengraph.training.RECORD_AFTER", 10**6)
-    stepwise, expected = steady_fit(name, **fields)
+    recorded, found = recorded_fit(name, **fields)
+    monkeypatch.setattr("evengraph.training.loop.RECORD_AFTER", 10**6)
+    stepwise, expected = recorded_fit(name, **fields)
     for ours, theirs in zip(recorded.history_, stepwise.history_, strict=True):
         assert len(ours.loss) == len(theirs.loss)
         assert ours.loss == pytest.approx(theirs.loss, rel=0.02, abs=1e-4)
     torch.testing.assert_close(found, expected, rtol=0, atol=0.05)
 
 
-@pytest.mark.parametrize("name", STEADY)
-def test_every_steady_method_is_recorded(name, monkeypatch):
+@pytest.mark.parametrize("name", RECORDABLE)
+def test_every_recordable_method_is_recorded(name, monkeypatch):
     counted = []
-    record = training._Recorded
-    monkeypatch.setattr(training, "_Recorded", lambda *call: counted.append(1) or record(*call))
-    steady_fit(name, max_epochs=20)
+    record = loop._RecordedStep
+    monkeypatch.setattr(loop, "_RecordedStep", lambda *call: counted.append(1) or record(*call))
+    recorded_fit(name, max_epochs=20)
     assert counted
 
 
 @pytest.mark.parametrize("name", ["renode", "mlp", "iceberg"])
 def test_a_recorded_epoch_draws_new_noise_every_time(name):
-    fitted, _ = steady_fit(name, learning_rate=1e-12, weight_decay=0.0, dropout=0.5)
-    replayed = fitted.history_[0].loss[training.RECORD_AFTER + 1 :]
+    fitted, _ = recorded_fit(name, learning_rate=1e-12, weight_decay=0.0, dropout=0.5)
+    replayed = fitted.history_[0].loss[loop.RECORD_AFTER + 1 :]
     assert len(set(replayed)) > len(replayed) / 2
 
 
@@ -383,6 +382,6 @@ def test_an_error_after_recording_leaves_no_gradients():
 
     method = METHODS["renode"](max_epochs=40)
     with pytest.raises(RuntimeError, match="enough"):
-        method.fit(small_task().to(CARD), seed=0, on_epoch=fail)
+        method.fit(small_task().to(GPU), seed=0, on_epoch=fail)
     assert all(weight.grad is None for weight in method.net_.parameters())
-    METHODS["renode"](max_epochs=40).fit(small_task().to(CARD), seed=0)  # the card is as before
+    METHODS["renode"](max_epochs=40).fit(small_task().to(GPU), seed=0)  # the card is as before

@@ -6,7 +6,7 @@ import torch
 from evengraph.core.rng import seeded
 from evengraph.nn import LAST_CONVS, PYG_CONVS, GraphConv, GraphNetwork, PlainNetwork
 from evengraph.ops import AttachedGraph, Sparse
-from evengraph.training.loop import decays
+from evengraph.training.loop import weight_decays
 from small_graphs import dense_adjacency, dense_row, normal, random_edges
 
 MATRIX = dense_row(dense_adjacency(random_edges(9, 20), 9))
@@ -111,7 +111,9 @@ def test_dropout_acts_between_the_layers():
 @pytest.mark.parametrize("backbone", PYG_CONVS)
 def test_the_last_layer_does_not_decay(backbone):
     net = plain_network(PYG_CONVS[backbone])
-    found = dict(zip((name for name, _ in net.named_parameters()), decays(net, 0.1), strict=True))
+    found = dict(
+        zip((name for name, _ in net.named_parameters()), weight_decays(net, 0.1), strict=True)
+    )
     assert {name.split(".")[0]: decay for name, decay in found.items()} == {
         "encoder": 0.1,
         "last": 0.0,

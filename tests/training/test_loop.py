@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from evengraph.training import History, follow, train
+from evengraph.training import History, train, train_stepwise
 
 
 class Tiny(nn.Module):
@@ -172,10 +172,10 @@ def test_an_empty_history():
     assert history.best_score == -math.inf
 
 
-def test_following_what_improves_by_itself():
+def test_stepwise_training_stops_early():
     scores = [0.1, 0.5, 0.5, 0.2, 0.3, 0.9]
     seen = []
-    history = follow(
+    history = train_stepwise(
         ((torch.tensor(1.0), torch.tensor(score)) for score in scores),
         max_epochs=100,
         patience=2,
@@ -185,15 +185,15 @@ def test_following_what_improves_by_itself():
     assert (history.best_epoch, history.first_best_epoch) == (2, 1)
     assert seen == [0, 1, 2, 3, 4]
     steps = ((torch.tensor(1.0), torch.tensor(score)) for score in scores)
-    assert follow(steps, max_epochs=3, patience=50).epochs == 3
+    assert train_stepwise(steps, max_epochs=3, patience=50).epochs == 3
 
 
-def test_following_can_be_interrupted():
+def test_stepwise_training_can_be_interrupted():
     def steps():
         yield torch.tensor(1.0), torch.tensor(0.5)
         raise KeyboardInterrupt
 
-    history = follow(steps(), max_epochs=9, patience=9)
+    history = train_stepwise(steps(), max_epochs=9, patience=9)
     assert history.interrupted
     assert history.score == [0.5]
 
@@ -202,4 +202,4 @@ def test_following_can_be_interrupted():
         yield
 
     with pytest.raises(KeyboardInterrupt):
-        follow(nothing(), max_epochs=9, patience=9)
+        train_stepwise(nothing(), max_epochs=9, patience=9)

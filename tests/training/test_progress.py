@@ -6,7 +6,7 @@ import pytest
 import rich.progress
 
 from evengraph.training import History
-from evengraph.training.progress import counted, shown
+from evengraph.training.progress import count_bar, epoch_bar
 
 
 def history(*scores, patience=10, max_epochs=100):
@@ -33,22 +33,22 @@ def updates(monkeypatch):
 
 
 def test_no_bar_away_from_a_terminal(capsys):
-    with shown("GCN") as show:
+    with epoch_bar("GCN") as show:
         assert show is None
     assert capsys.readouterr() == ("", "")
 
 
 def test_a_bar_on_a_terminal_unless_unwanted(monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    with shown("GCN") as show:
+    with epoch_bar("GCN") as show:
         assert show is not None
-    with shown("GCN", wanted=False) as show:
+    with epoch_bar("GCN", visible=False) as show:
         assert show is None
 
 
 def test_the_bar_goes_to_stderr(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with shown("GCN", wanted=True) as show:
+    with epoch_bar("GCN", visible=True) as show:
         show(history(0.25, 0.5))
     out, err = capsys.readouterr()
     assert out == ""
@@ -57,7 +57,7 @@ def test_the_bar_goes_to_stderr(monkeypatch, capsys):
 
 
 def test_the_bar_fills_as_patience_runs_out(updates):
-    with shown("GCN", wanted=True) as show:
+    with epoch_bar("GCN", visible=True) as show:
         show(history(0.1, 0.5, patience=4))
         show(history(0.1, 0.5, 0.2, 0.3, patience=4))
         show(history(0.1, 0.5, 0.2, 0.3, 0.6, patience=4))
@@ -69,33 +69,33 @@ def test_the_bar_fills_as_patience_runs_out(updates):
 
 
 def test_the_bar_never_runs_over(updates):
-    with shown("GCN", wanted=True) as show:
+    with epoch_bar("GCN", visible=True) as show:
         show(history(0.5, 0.1, 0.1, 0.1, patience=1))
     assert updates[0]["completed"] == updates[0]["total"] == 1
 
 
 def test_an_equal_score_does_not_start_the_bar_again(updates):
     """Patience counts from the first best epoch, and the bar shows patience."""
-    with shown("GCN", wanted=True) as show:
+    with epoch_bar("GCN", visible=True) as show:
         show(history(0.5, 0.2, 0.5))
     assert updates[0]["completed"] == 2
 
 
 def test_an_error_inside_is_passed_on():
-    with pytest.raises(KeyError), shown("GCN", wanted=True):
+    with pytest.raises(KeyError), epoch_bar("GCN", visible=True):
         raise KeyError
 
 
 def test_things_done_are_counted(monkeypatch):
     steps = []
     monkeypatch.setattr(rich.progress.Progress, "advance", lambda self, bar: steps.append(bar))
-    with counted("fitting", 3, wanted=True) as count:
+    with count_bar("fitting", 3, visible=True) as count:
         count()
         count()
     assert len(steps) == 2
 
 
 def test_nothing_is_counted_away_from_a_terminal(capsys):
-    with counted("fitting", 3) as count:
+    with count_bar("fitting", 3) as count:
         count()
     assert capsys.readouterr() == ("", "")

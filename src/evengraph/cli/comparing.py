@@ -30,7 +30,7 @@ from evengraph.methods import METHODS, Method
 from evengraph.metrics import METRICS, Metric, abbreviations
 from evengraph.pipeline.graph_source import TRAIN, VAL, GraphSource
 from evengraph.splits import SPLITS, Folds, Imbalance, Natural
-from evengraph.training.progress import counted
+from evengraph.training.progress import count_bar
 
 NUM_SPLITS = 5
 HEAD = 20  # columns; longer heads are broken, so that no table is wider than 80
@@ -96,7 +96,7 @@ def run_comparison(
         check_folder(folder)
     _announce(name, entries, protocol, len(seeds), options["device"].type)
     total = len(entries) * len(seeds) * max(budget, 1)
-    with counted("comparing", total) as count:
+    with count_bar("comparing", total) as count:
 
         def tell(ended: Outcome | Failure) -> None:
             count()

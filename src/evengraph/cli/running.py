@@ -33,7 +33,7 @@ from evengraph.report.terminal.run import (
     two_class_table,
 )
 from evengraph.training import Callback
-from evengraph.training.progress import shown
+from evengraph.training.progress import epoch_bar
 
 Preset = dict[str, Any] | None
 Keep = Callable[[Method, Task, Record], None]
@@ -215,7 +215,7 @@ def _run(
         def bar(seed: int) -> Callback | None:
             bars.close()
             title = f"seed {seed}"
-            return bars.enter_context(shown(title))
+            return bars.enter_context(epoch_bar(title))
 
         def done(record: Record) -> None:
             bars.close()

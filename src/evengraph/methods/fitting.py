@@ -13,7 +13,7 @@ import torch
 from evengraph.core.task import Task
 from evengraph.methods.bases.method import Fit, Method, check_task, same_graph
 from evengraph.training.batch.replicas import can_replicate
-from evengraph.training.progress import counted
+from evengraph.training.progress import count_bar
 
 Steps = Generator[None, None, None]
 END = object()
@@ -55,7 +55,7 @@ def fit_many(
     for fit in fits:
         fit.method._begin(fit.task)  # nothing of an earlier fit is taken for one of this call
     ended: set[int] = set()
-    with counted("fitting", len(fits), progress) as count:
+    with count_bar("fitting", len(fits), progress) as count:
 
         def ready(place: int) -> None:
             ended.add(place)

@@ -210,7 +210,7 @@ class LTE4G(NetworkMethod):
             return loss, score
 
         module = nn.ModuleList([net, decoder]) if reconstruction else net
-        self._train(module, epoch, steady=True)
+        self._train(module, epoch, recordable=True)
 
     def _train_side(
         self, task: Task, propagated: Tensor, classes: Tensor, high: Tensor
@@ -249,7 +249,7 @@ class LTE4G(NetworkMethod):
             return loss, choose.score(net, num_classes)
 
         limits = {"max_epochs": self.expert_epochs, "patience": EXPERT_PATIENCE}
-        self._train(net, epoch, **limits, main=False, steady=True)
+        self._train(net, epoch, **limits, main=False, recordable=True)
         return net
 
     def _train_student(

@@ -132,7 +132,7 @@ class UNREAL(Method):
                 return loss, validation_score(net(*inputs), task)
 
         limits = {"max_epochs": length, "patience": length}
-        self._train(net, epoch, **limits, main=length is None, steady=True)
+        self._train(net, epoch, **limits, main=length is None, recordable=True)
 
     def _logits(self, graph: Data) -> Tensor:
         logits: Tensor = self.net_(*self._inputs(graph))

@@ -1,4 +1,4 @@
-"""A live progress bar for training, on terminals."""
+"""Live progress bars on terminals."""
 
 from __future__ import annotations
 
@@ -11,24 +11,19 @@ from evengraph.training import Callback, History
 
 
 @contextmanager
-def shown(title: str, wanted: bool | None = None) -> Iterator[Callback | None]:
-    """A callback that draws a bar while the block runs, or None when nothing is to be drawn.
+def epoch_bar(title: str, visible: bool | None = None) -> Iterator[Callback | None]:
+    """Yield a callback that draws a progress bar, or None if nothing is to be drawn.
 
-    The bar fills as patience or the epochs run out, whichever is nearer; a better score gives
-    patience back. At its right stands how many epochs are left if nothing improves.
+    The bar fills as patience or the epochs run out, whichever comes first; a better score resets
+    patience. On the right is the number of epochs left if nothing improves. By default it is
+    drawn only on a terminal.
     """
-    if wanted is None:
-        wanted = sys.stderr.isatty()
-    if not wanted:
+    if not _is_visible(visible):
         yield None
         return
-    # Rich is needed for drawing alone: the library itself works without it.
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import TextColumn, TimeElapsedColumn
 
     columns = (
-        TextColumn("[bold]{task.description}"),
-        BarColumn(bar_width=20),
         TextColumn("epoch {task.fields[epoch]:>5}"),
         TextColumn("loss {task.fields[loss]:.4f}"),
         TextColumn("val F1 {task.fields[score]:5.1f}"),
@@ -36,16 +31,8 @@ def shown(title: str, wanted: bool | None = None) -> Iterator[Callback | None]:
         TextColumn("[dim]stops in {task.fields[left]}"),
         TimeElapsedColumn(),
     )
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, refresh_per_second=8) as progress:
-        start: dict[str, Any] = {
-            "epoch": 0,
-            "loss": 0.0,
-            "score": 0.0,
-            "best": 0.0,
-            "best_epoch": 0,
-            "left": 0,
-        }
+    with _progress(columns, refresh_per_second=8) as progress:
+        start = dict.fromkeys(("epoch", "loss", "score", "best", "best_epoch", "left"), 0)
         bar = progress.add_task(title, total=None, visible=False, **start)
 
         def show(history: History) -> None:
@@ -69,32 +56,38 @@ def shown(title: str, wanted: bool | None = None) -> Iterator[Callback | None]:
 
 
 @contextmanager
-def counted(title: str, total: int, wanted: bool | None = None) -> Iterator[Callable[[], None]]:
-    """A function to call once for each of several things done; a bar counts them."""
-    if wanted is None:
-        wanted = sys.stderr.isatty()
-    if not wanted:
+def count_bar(title: str, total: int, visible: bool | None = None) -> Iterator[Callable[[], None]]:
+    """Yield a function to call once per finished item; a progress bar counts them."""
+    if not _is_visible(visible):
         yield lambda: None
         return
-    from rich.console import Console
     from rich.progress import (
-        BarColumn,
         MofNCompleteColumn,
-        Progress,
         TextColumn,
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
 
-    columns = (
-        TextColumn("[bold]{task.description}"),
-        BarColumn(bar_width=20),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("[dim]left"),
-        TimeRemainingColumn(),
-    )
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, refresh_per_second=4) as progress:
+    left = TextColumn("[dim]left"), TimeRemainingColumn()
+    with _progress((MofNCompleteColumn(), TimeElapsedColumn(), *left), 4) as progress:
         bar = progress.add_task(title, total=total)
         yield lambda: progress.advance(bar)
+
+
+def _is_visible(visible: bool | None) -> bool:
+    return sys.stderr.isatty() if visible is None else visible
+
+
+def _progress(columns: tuple[Any, ...], refresh_per_second: int) -> Any:
+    """A bar with a title and further columns. Only drawing needs Rich, which is optional."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    return Progress(
+        TextColumn("[bold]{task.description}"),
+        BarColumn(bar_width=20),
+        *columns,
+        console=Console(stderr=True),
+        transient=True,
+        refresh_per_second=refresh_per_second,
+    )

@@ -19,9 +19,9 @@ from evengraph.methods.bases.estimator import Estimator
 from evengraph.methods.bases.model_folder import check_place, write_model
 from evengraph.nn.tracing import Contributions, gradient_times_input
 from evengraph.ops.signature import feature_signatures
-from evengraph.training import Callback, Epoch, History, follow, train
+from evengraph.training import Callback, Epoch, History, train, train_stepwise
 from evengraph.training.batch.replicas import can_replicate
-from evengraph.training.progress import shown
+from evengraph.training.progress import epoch_bar
 
 BACKBONE_TITLES = {"sage": "GraphSAGE", "gat": "GAT"}
 """What tables call a backbone; of GCN they say nothing."""
@@ -141,7 +141,7 @@ class Method(Estimator):
             progress: Show a live bar; by default on a terminal only.
         """
         self._begin(task)
-        with shown(self.title, progress) as show:
+        with epoch_bar(self.title, progress) as show:
             self._callbacks = [callback for callback in (show, on_epoch) if callback is not None]
             try:
                 with seeded(seed):
@@ -239,13 +239,13 @@ class Method(Estimator):
         max_epochs: int | None = None,
         patience: int | None = None,
         main: bool = True,
-        steady: bool = False,
+        recordable: bool = False,
     ) -> History:
         """Run the training loop with this method's settings, and keep its history.
 
         A method of several stages calls it once for each, with limits of the stage's own where
         it has some; `max_epochs` of the method bounds every stage, and one stage is the main one.
-        After Ctrl-C in one stage, those that follow take no steps. `steady` is as in `train`.
+        After Ctrl-C in one stage, those that follow take no steps. `recordable` is as in `train`.
         """
         limit = self.max_epochs if max_epochs is None else min(max_epochs, self.max_epochs)
         if any(history.interrupted for history in self.history_):
@@ -260,7 +260,7 @@ class Method(Estimator):
             patience=self.patience if patience is None else patience,
             on_epoch=self._tell,
             main=main,
-            steady=steady,
+            recordable=recordable,
         )
         self.history_.append(history)
         return history
@@ -268,7 +268,7 @@ class Method(Estimator):
     def _follow(self, steps: Iterator[tuple[Tensor, Tensor]]) -> History:
         """What `_train` is for gradients, for what improves in steps of its own."""
         limits = {"max_epochs": self.max_epochs, "patience": self.patience}
-        self.history_.append(follow(steps, on_epoch=self._tell, **limits))
+        self.history_.append(train_stepwise(steps, on_epoch=self._tell, **limits))
         return self.history_[-1]
 
     def _tell(self, history: History) -> None:

@@ -128,7 +128,7 @@ class NetworkMethod(Method):
 
         # attention over copies lists its links anew in every pass
         listed = self._backbone() == "gat" and not isinstance(inputs.propagation, Sparse)
-        self._train(net, epoch, steady=not listed)
+        self._train(net, epoch, recordable=not listed)
 
     def _pretrain(
         self, inputs: Inputs, decoder: EdgeDecoder, loss: Reconstruction, epochs: int
@@ -144,7 +144,7 @@ class NetworkMethod(Method):
         if epochs:
             both = nn.ModuleList([net.encoder, decoder])
             limits = {"max_epochs": epochs, "patience": epochs}
-            history = self._train(both, epoch, **limits, main=False, steady=True)
+            history = self._train(both, epoch, **limits, main=False, recordable=True)
             if history.interrupted:  # nothing has been learnt about classes yet
                 raise KeyboardInterrupt
 

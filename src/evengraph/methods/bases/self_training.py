@@ -56,7 +56,7 @@ class DoublyBalanced(NetworkMethod):
             loss = on_labels(logits[nodes]) + self.pseudo_weight * balanced
             return loss, validation_score(clean, task)
 
-        self._train(net, epoch, steady=True)
+        self._train(net, epoch, recordable=True)
 
 
 def trusted(confidence: Tensor) -> Tensor:

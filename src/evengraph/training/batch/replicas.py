@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from evengraph.ops.adam import adam_step, bias_corrections, keep_where
 from evengraph.ops.dropout import Noise
 from evengraph.ops.sparse import has_kernels
-from evengraph.training.loop import History, decays, uninterrupted
+from evengraph.training.loop import History, deferred_interrupts, weight_decays
 
 LOOK_EVERY = 50  # epochs at most, between two looks at the card
 FEWEST = 4  # slots that are worth a recording of their own
@@ -74,7 +74,7 @@ class Replicas(ABC, Generic[R]):
         patience: int,
     ) -> None:
         self.net, self.slots = net, slots
-        self.learning_rate, self.decays = learning_rate, decays(net, weight_decay)
+        self.learning_rate, self.decays = learning_rate, weight_decays(net, weight_decay)
         self.max_epochs, self.patience = max_epochs, patience
         self.weights = list(net.parameters())
         self.live = [*self.weights, *net.buffers()]
@@ -168,7 +168,7 @@ class Replicas(ABC, Generic[R]):
                 yield
                 unfinished -= self._look(held, lost)
                 if not waiting and held and FEWEST < self.slots >= 2 * len(held):
-                    with uninterrupted():
+                    with deferred_interrupts():
                         held = self._shrink(held)
         except KeyboardInterrupt:
             unfinished -= self._look(held, lost, quiet=True)  # what the card did before that
@@ -266,7 +266,7 @@ class Replicas(ABC, Generic[R]):
                 self._step()
             return
         if self.graph is None:
-            with uninterrupted():
+            with deferred_interrupts():
                 self._capture()
         assert self.graph is not None
         for _ in range(epochs):
