@@ -1,10 +1,11 @@
-"""Links that leave `docs/` work on the site, too.
+"""Two additions to mkdocs: links that leave `docs/`, and the list of all methods.
 
-The Markdown of this repository links to files beside `docs/`, as `../results/readings.md`, and is
-read as files there. mkdocs knows the folder `docs/` alone. So every file that a page links to is
-brought into the site under `repository/`, pages with all that they link to themselves, and the
-links are turned to where it then is. Code becomes a page that shows it; a link to a folder becomes
-plain words.
+Pages link to files outside `docs/`, such as `../results/readings.md`, which works in the
+repository but not on a site made of `docs/` alone. Every file that a page links to is therefore
+copied to the site under `repository/`, together with what it links to, and the links are rewritten.
+Code is shown as a page; a link to a folder becomes plain text.
+
+The line `<!-- every method -->` is replaced by the reference of each entry of METHODS.
 """
 
 from __future__ import annotations
@@ -17,62 +18,73 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?![a-z]+:|#)([^)#\s]+)(#[^)]*)?\)")
-PLACE = "repository"
+FOLDER = "repository"
+EVERY_METHOD = "<!-- every method -->"
 CODE = {".py": "python", ".toml": "toml", ".txt": ""}
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Bring in every file outside that a page links to, and what that links to in turn."""
+    """Add every file outside `docs/` that a page links to, and what that links to in turn."""
     docs = Path(config.docs_dir).resolve()
     root = docs.parent
-    waiting = [Path(file.abs_src_path) for file in files.documentation_pages()]
-    known = {path.resolve() for path in waiting}
-    for page in waiting:
+    queue = [Path(file.abs_src_path) for file in files.documentation_pages()]
+    seen = {path.resolve() for path in queue}
+    for page in queue:
         for match in LINK.finditer(page.read_text(encoding="utf-8")):
-            goal = (page.parent / match[2]).resolve()
-            if goal in known or not goal.is_file() or goal.is_relative_to(docs):
+            target = (page.parent / match[2]).resolve()
+            if target in seen or not target.is_file() or target.is_relative_to(docs):
                 continue
-            if not goal.is_relative_to(root):
+            if not target.is_relative_to(root):
                 continue
-            known.add(goal)
-            files.append(_brought(goal, root, config))
-            if goal.suffix == ".md":
-                waiting.append(goal)
+            seen.add(target)
+            files.append(_copy(target, root, config))
+            if target.suffix == ".md":
+                queue.append(target)
     return files
 
 
-def _uri(goal: Path, root: Path) -> Path:
-    """Where a file outside is on the site."""
-    inside = PLACE / goal.relative_to(root)
-    return inside.with_name(f"{inside.name}.md") if goal.suffix in CODE else inside
+def _uri(target: Path, root: Path) -> Path:
+    """Return the path on the site of a file outside `docs/`."""
+    inside = FOLDER / target.relative_to(root)
+    return inside.with_name(f"{inside.name}.md") if target.suffix in CODE else inside
 
 
-def _brought(goal: Path, root: Path, config: Any) -> File:
-    """A file for the site; code is put on a page."""
-    uri = _uri(goal, root).as_posix()
-    if goal.suffix not in CODE:
-        return File.generated(config, uri, abs_src_path=str(goal))
-    text = goal.read_text(encoding="utf-8")
-    page = f"# {goal.relative_to(root).as_posix()}\n\n````{CODE[goal.suffix]}\n{text}````\n"
+def _copy(target: Path, root: Path, config: Any) -> File:
+    """Make a file of the site; code becomes a page."""
+    uri = _uri(target, root).as_posix()
+    if target.suffix not in CODE:
+        return File.generated(config, uri, abs_src_path=str(target))
+    text = target.read_text(encoding="utf-8")
+    page = f"# {target.relative_to(root).as_posix()}\n\n````{CODE[target.suffix]}\n{text}````\n"
     return File.generated(config, uri, content=page)
 
 
+def _method_entries() -> list[str]:
+    """Return what mkdocstrings needs for the reference of each method."""
+    from evengraph.methods import METHODS
+
+    built_in = [METHODS[name] for name in METHODS if name not in METHODS.packages]
+    return [f"::: evengraph.methods.{cls.__name__}" for cls in built_in]
+
+
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Turn links to where their files are on the site."""
+    """Rewrite links to files outside `docs/`, and list the methods."""
     if page.file.abs_src_path is None:  # code, which has no links
         return markdown
+    if EVERY_METHOD in markdown:
+        markdown = markdown.replace(EVERY_METHOD, "\n\n".join(_method_entries()))
     docs = Path(config.docs_dir).resolve()
-    real = Path(page.file.abs_src_path).resolve()
+    source = Path(page.file.abs_src_path).resolve()
     here = Path(page.file.src_uri).parent
 
-    def turned(match: re.Match[str]) -> str:
-        goal = (real.parent / match[2]).resolve()
-        if goal.is_dir():
+    def rewrite(match: re.Match[str]) -> str:
+        target = (source.parent / match[2]).resolve()
+        if target.is_dir():
             return match[1]
-        inside = goal.is_relative_to(docs)
-        if inside and real.is_relative_to(docs):
+        inside = target.is_relative_to(docs)
+        if inside and source.is_relative_to(docs):
             return match[0]
-        uri = goal.relative_to(docs) if inside else _uri(goal, docs.parent)
+        uri = target.relative_to(docs) if inside else _uri(target, docs.parent)
         return f"[{match[1]}]({relpath(uri, here)}{match[3] or ''})"
 
-    return LINK.sub(turned, markdown)
+    return LINK.sub(rewrite, markdown)

@@ -14,6 +14,7 @@ import torch
 import typer
 
 import evengraph as eg
+from evengraph.testing import METHOD_CHECKS, check_dataset, check_method
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -52,11 +53,13 @@ def test_the_code_of_a_page_runs(name, capsys):
 
 def test_own_data_promises_of_run_what_run_shows():
     from evengraph.cli.commands import compare, run
-    from evengraph.report.terminal.run import OF_TWO
 
-    assert not any("calibra" in name for name in OF_TWO)
+    task = eg.testing.small_task(num_classes=2)
+    scores = eg.evaluate(task, torch.eye(2)[task.graph.y])  # as run calls it
+    calibration = [name for name, metric in eg.metrics.METRICS.items() if metric.calibration]
+    assert not set(calibration) & scores.keys()
     (row,) = [line for line in text("own-data.md").splitlines() if line.startswith("| ECE")]
-    assert "`compare` alone" in row
+    assert "`compare` only" in row
     assert "positive" in inspect.signature(compare).parameters
     assert "positive" not in inspect.signature(run).parameters
     assert "`compare` takes another with `--positive`" in text("own-data.md")
@@ -82,30 +85,91 @@ def test_the_code_of_own_data_runs(tmp_path, monkeypatch, capsys):
 
 
 @pytest.fixture(scope="module")
-def smoothed(tmp_path_factory):
-    """The method of adding-a-method.md, as a module of its own."""
-    (code,) = blocks("adding-a-method.md")
-    path = tmp_path_factory.mktemp("method") / "smoothed.py"
-    path.write_text(code, encoding="utf-8")
-    return module(path, "smoothed").Smoothed
+def extensions(tmp_path_factory):
+    """The code blocks of extending.md, each as a module: method, metric, protocol, data set."""
+    names = ("smoothed", "metric", "firstnodes", "ring")
+    folder = tmp_path_factory.mktemp("extensions")
+    made = {}
+    for name, code in zip(names, blocks("extending.md"), strict=True):
+        (folder / f"{name}.py").write_text(code, encoding="utf-8")
+        made[name] = module(folder / f"{name}.py", name)
+    return made
 
 
-def test_the_method_of_the_page_keeps_the_contract(smoothed, tmp_path, monkeypatch):
-    monkeypatch.setitem(eg.METHODS, "smoothed", smoothed)
+def test_the_method_of_the_page_keeps_the_contract(extensions):
+    smoothed = extensions["smoothed"].Smoothed
+    picklable = {"a_fitted_method_can_be_pickled"}  # needs a module that can be imported again
+    check_method(smoothed, only=METHOD_CHECKS.keys() - picklable)
     task = eg.splits.Natural()(eg.toy(), seed=0)
-    model = smoothed(max_epochs=40).fit(task, seed=0)
-    probabilities = model.predict_proba(task.graph)
-    assert torch.allclose(probabilities.sum(1), torch.ones(len(probabilities)))
-    assert model.score(task) > 0.5
-    again = smoothed(max_epochs=40).fit(task, seed=0)
-    assert torch.equal(probabilities, again.predict_proba(task.graph))
-    model.save(tmp_path / "model")
-    kept = eg.load_model(tmp_path / "model").predict_proba(task.graph)
-    assert torch.allclose(kept, probabilities, atol=1e-6)
-    with pytest.raises(ValueError, match="doubt"):
-        smoothed(doubt=2)
-    sure = smoothed(max_epochs=40, doubt=0.0).fit(task, seed=0).predict_proba(task.graph)
-    assert sure.max(1).values.mean() > probabilities.max(1).values.mean()  # doubt is milder
+    smooth, plain = (
+        smoothed(max_epochs=40, smoothing=value).fit(task, seed=0) for value in (0.1, 0.0)
+    )
+    assert smooth.score(task) > 0.5
+    confidence = [model.predict_proba(task.graph).max(1).values.mean() for model in (smooth, plain)]
+    assert confidence[0] < confidence[1]
+    with pytest.raises(ValueError, match="smoothing"):
+        smoothed(smoothing=2)
+
+
+def test_the_metric_of_the_page_is_computed_and_compared(extensions, monkeypatch):
+    metric = extensions["metric"].worst_recall
+    monkeypatch.setitem(eg.metrics.METRICS, metric.name, metric)
+    task = eg.splits.Natural()(eg.toy(), seed=0)
+    scores = eg.evaluate(task, torch.eye(5)[task.graph.y.clamp(max=3)])
+    assert scores["worst_recall"] == 0
+    assert "worst_recall" in eg.metrics.comparable_metrics()
+
+
+def test_the_protocol_of_the_page_splits(extensions):
+    protocol = extensions["firstnodes"].FirstNodes(per_class=5)
+    task = protocol(eg.toy(), seed=0)
+    assert task.class_counts.tolist() == [5] * 5
+    assert torch.equal(task.train | task.val | task.test, torch.ones(2000, dtype=torch.bool))
+    assert not (task.train & task.val).any()
+    with pytest.raises(ValueError, match="per_class"):
+        extensions["firstnodes"].FirstNodes(per_class=0)
+
+
+def test_the_data_set_of_the_page_loads(extensions, monkeypatch):
+    monkeypatch.setitem(eg.datasets.DATASETS, "ring", extensions["ring"].ring)
+    check_dataset("ring")
+    assert eg.load("ring").class_names == ["common", "rare"]
+
+
+def test_the_reference_documents_every_method():
+    assert "<!-- every method -->" in text("reference/methods.md")
+    hooks = module(DOCS / "hooks.py", "docs_hooks")
+    documented = "\n".join(hooks._method_entries())
+    assert all(
+        f"::: evengraph.methods.{cls.__name__}\n" in documented + "\n"
+        for cls in eg.METHODS.values()
+    )
+
+
+FOLDERS = ("src", "docs", "tests", "results", "benchmarks", "examples", "experiments")
+NAMED_PATH = re.compile(r"(?<![\w/.<])((?:[\w.-]+/)+[\w-]+(?:\.\w+)*)(?![\w/<*])")
+HAND_WRITTEN = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "benchmarks" / "README.md",
+    ROOT / "results" / "README.md",
+    *sorted(DOCS.glob("*.md")),
+]
+# What a reader would write, as the examples name it.
+EXAMPLES = {
+    "src/evengraph/methods/smoothed.py",
+    "src/evengraph/splits/firstnodes.py",
+    "tests/methods/test_smoothed.py",
+}
+
+
+@pytest.mark.parametrize("page", HAND_WRITTEN, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_page_names_only_files_that_exist(page):
+    prose = re.sub(r"https?://\S+|```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+    roots = (ROOT, page.parent, ROOT / "src" / "evengraph")
+    for name in set(NAMED_PATH.findall(prose)) - EXAMPLES:
+        if name.split("/")[0] in FOLDERS or name.endswith(".py"):
+            assert any((root / name).exists() for root in roots), name
 
 
 def test_every_command_is_told_of():
@@ -238,6 +302,9 @@ def test_the_site_is_built_without_a_complaint_and_loads_nothing_from_outside(
         build(config)
     pages = sorted(tmp_path.rglob("*.html"))
     assert len(pages) > len(PAGES)
+    reference = (tmp_path / "reference" / "methods.html").read_text(encoding="utf-8")
+    for cls in eg.METHODS.values():
+        assert f'id="evengraph.methods.{cls.__name__}"' in reference, cls.__name__
     assert (tmp_path / "repository" / "results" / "readings.html").exists()
     assert (tmp_path / "repository" / "results" / "reproduce.sqlite").exists()
     for page in pages:
