@@ -19,7 +19,7 @@ from benchmarks.timing import table
 from evengraph import Task, UniGNN, load
 from evengraph.datasets import toy
 from evengraph.nn import UnifiedNetwork, unified
-from evengraph.splits import Imbalance, LongTail, Natural, Step
+from evengraph.splits import LongTail, Natural, SplitProtocol, Step
 from evengraph.training import History
 
 
@@ -28,7 +28,7 @@ class Setup(NamedTuple):
 
     name: str
     graph: Callable[[], Data]
-    protocol: Imbalance
+    protocol: SplitProtocol
     alpha: int
     target: str = "none"
     before: int = 100  # until many nodes are confident

@@ -26,7 +26,7 @@ def test_counts_are_of_training_nodes():
 
 def test_labels_outside_train_and_validation_are_hidden():
     task = make()
-    hidden = task.without_test_labels()
+    hidden = task.hide_test_labels()
     assert hidden.graph.y.tolist() == [0, 1, 0, -1, -1]
     assert task.graph.y.tolist() == [0, 1, 0, 1, -1]
     assert hidden.graph.x is task.graph.x  # labels alone are copied

@@ -68,7 +68,7 @@ def test_evaluate_refuses_what_it_cannot_score():
     with pytest.raises(ValueError, match=rf"shape \({nodes}, 3\), got \({nodes}, 4\)"):
         metrics.evaluate(task, torch.zeros(nodes, 4))
     with pytest.raises(ValueError, match="Some test nodes have no label"):
-        metrics.evaluate(task.without_test_labels(), torch.zeros(nodes, 3))
+        metrics.evaluate(task.hide_test_labels(), torch.zeros(nodes, 3))
     task.test.zero_()
     with pytest.raises(ValueError, match="no test nodes"):
         metrics.evaluate(task, torch.zeros(nodes, 3))

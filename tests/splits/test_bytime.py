@@ -80,7 +80,7 @@ def test_times_that_do_not_do(times, labels, message):
 def test_bad_fields_and_no_times():
     graph = graph_of([0, 1, 2])
     del graph.time
-    with pytest.raises(ValueError, match=r"needs the time of every node .*: name a time column"):
+    with pytest.raises(ValueError, match=r"needs the time of every node .*; name a time column"):
         ByTime()(graph, seed=0)
     with pytest.raises(ValueError, match="train must lie between 0 and 1, got 0"):
         ByTime(train=0)

@@ -50,7 +50,7 @@ def test_nodes_without_label_are_in_no_set():
 
 
 def test_what_is_missing_is_told():
-    with pytest.raises(ValueError, match="nothing here is marked train: name a column"):
+    with pytest.raises(ValueError, match="no node is marked train; name a column"):
         Given()(named_toy(), seed=0)
     graph = with_public_split(named_toy())
     graph.train_mask &= graph.y != 3
@@ -60,7 +60,7 @@ def test_what_is_missing_is_told():
         Given()(graph, seed=0)
     graph = with_public_split(named_toy())
     graph.test_mask[:] = False
-    with pytest.raises(ValueError, match="leaves no labelled node for test"):
+    with pytest.raises(ValueError, match="has no labelled node for test"):
         Given()(graph, seed=0)
     with pytest.raises(ValueError, match="val must lie between 0 and 1, got 1"):
         Given(val=1)

@@ -6,7 +6,7 @@ from protocols import check_protocol, fingerprint, named_toy, with_public_split
 from torch_geometric.data import Data
 
 from evengraph.splits import LongTail
-from evengraph.splits.longtail import _cut_tail, _targets
+from evengraph.splits.longtail import _cut_tail, _target_sizes
 from small_graphs import edges
 
 # Graph, seed, fingerprints of train, validation and test, and directed edges that are left.
@@ -48,10 +48,10 @@ def test_the_shared_promises(public):
 
 
 def test_targets_fall_exponentially():
-    assert _targets([341, 196, 196, 160, 138, 90, 87], 0.01) == COUNTS["cora"]
-    assert _targets([371, 364, 333, 322, 279, 158], 0.01) == COUNTS["citeseer"]
-    assert _targets([100, 5, 50], 0.01) == [100, 5, 1]  # never more than there are
-    assert _targets([7], 0.5) == [7]
+    assert _target_sizes([341, 196, 196, 160, 138, 90, 87], 0.01) == COUNTS["cora"]
+    assert _target_sizes([371, 364, 333, 322, 279, 158], 0.01) == COUNTS["citeseer"]
+    assert _target_sizes([100, 5, 50], 0.01) == [100, 5, 1]  # never more than there are
+    assert _target_sizes([7], 0.5) == [7]
 
 
 def test_class_sizes_follow_the_targets_and_names_follow_the_classes():
@@ -60,7 +60,7 @@ def test_class_sizes_follow_the_targets_and_names_follow_the_classes():
     sizes = torch.bincount(graph.y[pool])
     order = sizes.argsort(descending=True, stable=True)
     task = SMALL(graph, seed=0)
-    assert task.class_counts.tolist() == _targets(sizes[order].tolist(), 0.1)
+    assert task.class_counts.tolist() == _target_sizes(sizes[order].tolist(), 0.1)
     assert torch.equal(order[task.graph.y], graph.y)
     assert task.class_names == tuple(graph.class_names[old] for old in order)
 

@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 
 from evengraph.cli.console import complain, err, out
 from evengraph.cli.running import check_folder, tell_settings, written
-from evengraph.core.files import csv_text, write_json, write_whole
+from evengraph.core.files import csv_text, write_atomic, write_json
 from evengraph.experiment.comparison import (
     DEFAULT_METHODS,
     Comparison,
@@ -29,7 +29,7 @@ from evengraph.experiment.trials import Failure, Outcome
 from evengraph.methods import METHODS, Method
 from evengraph.metrics import METRICS, Metric, abbreviations
 from evengraph.pipeline.graph_source import TRAIN, VAL, GraphSource
-from evengraph.splits import SPLITS, Folds, Imbalance, Natural
+from evengraph.splits import SPLITS, Folds, Natural, SplitProtocol
 from evengraph.training.progress import count_bar
 
 NUM_SPLITS = 5
@@ -44,7 +44,7 @@ def plan_splits(
     folds: int | None,
     train: float | None,
     val: float | None,
-) -> tuple[Imbalance, list[int]]:
+) -> tuple[SplitProtocol, list[int]]:
     """A protocol, and the seeds of its splits; a split column or times decide by themselves."""
     own, asked = not opened.is_dataset, val
     val = (VAL if own else 0.1) if val is None else val
@@ -82,7 +82,7 @@ def run_comparison(
     *,
     methods: str | None,
     settings: Sequence[str],
-    protocol: Imbalance,
+    protocol: SplitProtocol,
     seeds: Sequence[int],
     positive: str | None,
     folder: Path | None,
@@ -278,7 +278,7 @@ def save(comparison: Comparison, name: str, folder: Path) -> None:
     lines = [written(folder / file) for file in ("comparison.csv", "comparison.json")]
     write_json({**comparison.as_dict(), "dataset": name}, folder / "comparison.json")
     rows = [_row(comparison, one) for one in comparison.standings]
-    write_whole(csv_text(rows).encode(), folder / "comparison.csv")
+    write_atomic(csv_text(rows).encode(), folder / "comparison.csv")
     for line in lines:
         out.print(line, soft_wrap=True)
 
@@ -304,7 +304,7 @@ def _gap(comparison: Comparison, one: Standing) -> Pair | None:
 
 
 def _announce(
-    name: str, entries: dict[str, Method], protocol: Imbalance, splits: int, device: str
+    name: str, entries: dict[str, Method], protocol: SplitProtocol, splits: int, device: str
 ) -> None:
     titles = ", ".join(method.full_title for method in entries.values())
     how = f"{splits} {'split' if splits == 1 else 'splits'}"

@@ -127,17 +127,17 @@ def format_probability(value: float) -> str:
 
 def write_predictions(frame: Any, path: Path) -> None:
     """Write predictions as CSV or Parquet, completely or not at all."""
-    from evengraph.core.files import csv_text, write_whole
+    from evengraph.core.files import csv_text, write_atomic
 
     if "flagged" in frame:
         frame = frame.assign(flagged=frame["flagged"].map({True: "yes", False: "no"}))
     if path.suffix.lower() == ".parquet":
         content = io.BytesIO()
         frame.to_parquet(content, index=False)
-        write_whole(content.getvalue(), path)
+        write_atomic(content.getvalue(), path)
         return
     rows = [
         {k: f"{v:.6f}" if isinstance(v, float) and k != "id" else v for k, v in row.items()}
         for row in frame.to_dict("records")
     ]
-    write_whole(csv_text(rows).encode(), path)
+    write_atomic(csv_text(rows).encode(), path)

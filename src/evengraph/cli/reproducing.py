@@ -24,7 +24,7 @@ from rich.progress import (
 from rich.table import Table
 
 from evengraph.cli.console import err, out
-from evengraph.core.files import csv_text, write_whole
+from evengraph.core.files import csv_text, write_atomic
 from evengraph.core.store import Row, Store
 from evengraph.experiment.engines import OnRow, Place, pick_engine
 from evengraph.experiment.paper import paper_cell, published_cell
@@ -237,10 +237,10 @@ def export(rows: Sequence[Row], path: Path) -> None:
     flat = [row.flat() for row in rows]
     names = list(dict.fromkeys(name for row in flat for name in row))
     if path.suffix == ".csv":
-        write_whole(csv_text(flat, names).encode(), path)
+        write_atomic(csv_text(flat, names).encode(), path)
     elif path.suffix == ".json":
         whole = [row.flat() | {"outcome": row.outcome} for row in rows]
-        write_whole((json.dumps(whole, indent=1) + "\n").encode(), path)
+        write_atomic((json.dumps(whole, indent=1) + "\n").encode(), path)
     elif path.suffix == ".parquet":
         try:
             import pandas
@@ -249,7 +249,7 @@ def export(rows: Sequence[Row], path: Path) -> None:
         except ImportError:
             message = "Parquet wants pandas and pyarrow; try: pip install 'evengraph[parquet]'."
             raise ValueError(message) from None
-        write_whole(content, path)
+        write_atomic(content, path)
     else:
         raise ValueError(f"--export takes a name that ends in .csv, .json or .parquet, got {path}.")
 
@@ -272,8 +272,8 @@ def write_report(store: Store, folder: Path) -> list[Path]:
             written += save(figure, folder / name)
             pictures.append(name)
         for kind, text in (("md", markdown(results, pictures)), ("tex", latex(results))):
-            write_whole(text.encode(), folder / f"{results.name}.{kind}")
+            write_atomic(text.encode(), folder / f"{results.name}.{kind}")
             written.append(folder / f"{results.name}.{kind}")
-    write_whole(table_csv(experiments).encode(), folder / "tables.csv")
+    write_atomic(table_csv(experiments).encode(), folder / "tables.csv")
     write_overview(experiments, folder / "index.html")
     return [*written, folder / "tables.csv", folder / "index.html"]

@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 
 from evengraph.cli.console import complain, err, out
 from evengraph.cli.opening import show_classes
-from evengraph.core.files import csv_text, write_json, write_whole
+from evengraph.core.files import csv_text, write_atomic, write_json
 from evengraph.core.records import Record
 from evengraph.core.task import Task
 from evengraph.datasets import DATASETS
@@ -266,7 +266,7 @@ def _save(result: dict[str, Any], folder: Path) -> None:
 
 
 def _save_table(results: Sequence[dict[str, Any]], path: Path) -> None:
-    write_whole(csv_text(comparison_rows(results)).encode(), path)
+    write_atomic(csv_text(comparison_rows(results)).encode(), path)
 
 
 def _stop_if_interrupted(result: dict[str, Any], left: Sequence[str] = ()) -> None:

@@ -1,4 +1,4 @@
-"""Atomic file writes: a file appears whole or not at all. JSON and CSV text."""
+"""Atomic file writes, JSON and CSV text."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from typing import Any
 
 
 def write_json(content: Any, path: Path) -> None:
-    """Write a JSON file in one move; a figure that is undefined becomes null."""
-    text = json.dumps(_plain(content), indent=1, allow_nan=False) + "\n"
-    write_whole(numbers_on_one_line(text).encode(), path)
+    """Write a JSON file atomically; NaN and infinity become null."""
+    text = json.dumps(_json_value(content), indent=1, allow_nan=False) + "\n"
+    write_atomic(compact_number_lists(text).encode(), path)
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]], names: Sequence[str] | None = None) -> str:
-    """Rows as CSV below a line of names, by default those of the first row; None is left empty."""
+    """CSV with a header, by default the keys of the first row; None becomes an empty cell."""
     if names is None:
         names = list(rows[0]) if rows else []
     text = io.StringIO()
@@ -31,19 +31,19 @@ def csv_text(rows: Sequence[Mapping[str, Any]], names: Sequence[str] | None = No
     return text.getvalue()
 
 
-def numbers_on_one_line(text: str) -> str:
-    """JSON with every list of numbers on one line: a history is thousands of epochs long."""
+def compact_number_lists(text: str) -> str:
+    """Put every list of numbers in JSON on one line: a history has thousands of epochs."""
     return re.sub(r'\[\n[^\[\]{}"]*\]', _on_one_line, text)  # no string holds a line break
 
 
-def write_whole(content: bytes, path: Path) -> None:
-    """Write a file in one move: readers see the old file or the new one, never a part."""
+def write_atomic(content: bytes, path: Path) -> None:
+    """Write a file atomically: readers see the old file or the new one, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
-        os.chmod(name, 0o644)  # mkstemp keeps others out; results are meant to be passed on
+        os.chmod(name, 0o644)  # mkstemp makes it private; results are shared
         os.replace(name, path)
     except BaseException:
         os.unlink(name)
@@ -51,15 +51,15 @@ def write_whole(content: bytes, path: Path) -> None:
 
 
 def _on_one_line(numbers: re.Match[str]) -> str:
-    """A list of numbers without the line breaks."""
+    """Remove the line breaks from a list of numbers."""
     return " ".join(numbers[0].split()).replace("[ ", "[").replace(" ]", "]")
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: _json_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_json_value(item) for item in value]
     if isinstance(value, float):
         return round(value, 6) if math.isfinite(value) else None
     return value

@@ -11,12 +11,12 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """What one run gave: a method, a task, a seed. Metrics in percent.
+    """The result of one method on one task with one seed; metrics in percent.
 
     Shapes:
         per_class: lists of length C
         confusion_matrix: (C, C), rows are true classes
-        history: lists with one entry an epoch, of its main stage
+        history: lists with one entry per epoch of the main stage
     """
 
     seed: int
@@ -32,15 +32,15 @@ class Record:
     stages: int = 1
 
     def as_dict(self) -> dict[str, Any]:
-        """The record as JSON can hold it."""
+        """The record as a dict that JSON can hold."""
         return asdict(self)
 
 
 def mean_and_deviation(records: Sequence[Record]) -> tuple[dict[str, float], dict[str, float]]:
-    """Mean and population deviation of every metric over runs, as the paper reports them."""
+    """Mean and population standard deviation of every metric over runs, as in the paper."""
     names = records[0].metrics
     columns = {name: [record.metrics[name] for record in records] for name in names}
     mean = {name: fmean(values) for name, values in columns.items()}
-    # pstdev fails on NaN, which stands for a metric that a test set leaves undefined
+    # pstdev fails on NaN, the value of a metric that is undefined on a test set
     std = {n: pstdev(v) if math.isfinite(mean[n]) else math.nan for n, v in columns.items()}
     return mean, std

@@ -1,4 +1,4 @@
-"""Randomness: the only place that sets a seed."""
+"""Randomness: the only module that sets a seed."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import torch
 
 
 def generator(seed: int) -> torch.Generator:
-    """A random stream of its own, independent of every other.
+    """A random generator that is independent of all others.
 
-    It lives on the CPU: numbers drawn from it and moved to a graphics card are the same there.
+    It is on the CPU, so that every device gets the same numbers.
     """
     return torch.Generator().manual_seed(seed)
 
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Set every global random state for a while, then put the caller's back.
+    """Seed all global random states, and restore them at the end.
 
-    Weight initialisation and dropout draw from global state; nothing else here should.
+    Weight initialisation and dropout use global state; nothing else here should.
     """
     devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
     python_state = random.getstate()
@@ -30,7 +30,7 @@ def seeded(seed: int) -> Iterator[None]:
     with torch.random.fork_rng(devices=devices):
         random.seed(seed)
         np.random.seed(seed % 2**32)
-        # torch.manual_seed would also leave a seed waiting for cards that are not in use yet.
+        # torch.manual_seed would also seed GPUs that are not in use yet
         torch.default_generator.manual_seed(seed)
         if devices:
             torch.cuda.manual_seed_all(seed)

@@ -1,4 +1,4 @@
-"""Task: one graph, three sets of nodes, the number of classes."""
+"""Task: a graph and its training, validation and test nodes."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 HIDDEN_LABEL = -1
-"""What stands in place of a label that a method must not see."""
+"""Replaces labels that a method must not see."""
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A graph with labels and the nodes to train on, to choose on and to test on.
+    """A graph with labels and the nodes to train on, validate on and test on.
 
     Args:
-        graph: Features `x`, edges `edge_index` and labels `y`; a node without label has -1.
-        train: Nodes whose label a method learns from.
-        val: Nodes whose label a method may use to choose, for early stopping above all.
-        test: Nodes whose label nobody sees before `evaluate`.
-        num_classes: How many classes there are, also those that a set lacks.
-        class_names: A name for each class, for people.
+        graph: Features `x`, edges `edge_index` and labels `y`; -1 is unlabelled.
+        train: Nodes whose labels a method learns from.
+        val: Nodes whose labels a method may use for selection, such as early stopping.
+        test: Nodes whose labels are used by `evaluate` alone.
+        num_classes: Number of classes, including those without nodes in a set.
+        class_names: A display name for each class.
 
     Shapes:
         graph.x: (N, F), graph.edge_index: (2, E), graph.y: (N,)
@@ -66,12 +66,12 @@ class Task:
 
     @cached_property
     def train_nodes(self) -> Tensor:
-        """Nodes to train on, in order, (n,); unlike a mask, a card takes them without a pause."""
+        """Training nodes, ascending, (n,); unlike a mask, indexing by them needs no GPU sync."""
         return self.train.nonzero().squeeze(1)
 
     @cached_property
     def val_nodes(self) -> Tensor:
-        """Nodes to choose on, in order."""
+        """Validation nodes, ascending."""
         return self.val.nonzero().squeeze(1)
 
     @property
@@ -80,15 +80,14 @@ class Task:
         labels = self.graph.y[self.train]
         return torch.bincount(labels[labels >= 0], minlength=self.num_classes)
 
-    def without_test_labels(self) -> Task:
-        """Features, edges and masks, with every label outside train and validation now -1."""
-        seen = self.train | self.val
-        labels = torch.where(seen, self.graph.y, HIDDEN_LABEL)
+    def hide_test_labels(self) -> Task:
+        """A task with features, edges and masks, and -1 for labels outside train and validation."""
+        labels = torch.where(self.train | self.val, self.graph.y, HIDDEN_LABEL)
         graph = Data(x=self.graph.x, edge_index=self.graph.edge_index, y=labels)
         return replace(self, graph=graph)
 
     def to(self, device: torch.device | str) -> Task:
-        """The same task with all its tensors on a device."""
+        """A copy of the task on a device."""
         return replace(
             self,
             graph=self.graph.clone().to(device),

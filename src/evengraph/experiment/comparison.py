@@ -22,7 +22,7 @@ from evengraph.methods import METHODS, Method
 from evengraph.metrics import METRICS, comparable_metrics
 from evengraph.metrics.binary import positive_class
 from evengraph.metrics.significance import Evidence, t_test
-from evengraph.splits import ByTime, Folds, Given, Imbalance
+from evengraph.splits import ByTime, Folds, Given, SplitProtocol
 
 DEFAULT_METHODS = tuple(name for name, method in METHODS.items() if method.compared_by_default)
 ONE_SPLIT = (
@@ -146,7 +146,7 @@ class Comparison:
 def compare(
     graph: Data,
     methods: Sequence[str] | Mapping[str, Method],
-    protocol: Imbalance,
+    protocol: SplitProtocol,
     *,
     seeds: Sequence[int] = range(5),
     budget: int = 1,
@@ -299,7 +299,7 @@ def _beware(standings: Sequence[Standing], num_classes: int) -> tuple[str, ...]:
     )
 
 
-def _fields(protocol: Imbalance) -> dict[str, Any]:
+def _fields(protocol: SplitProtocol) -> dict[str, Any]:
     """What JSON can hold of a protocol's fields."""
     plain = (str, int, float, bool, type(None))
     return {name: value for name, value in vars(protocol).items() if isinstance(value, plain)}

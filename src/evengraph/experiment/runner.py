@@ -19,7 +19,7 @@ from evengraph.experiment.paper import paper_cell
 from evengraph.inspection.edges import count_edges
 from evengraph.methods import DEFAULT_METHOD, METHODS, Method
 from evengraph.metrics import evaluate, reported, validation_score
-from evengraph.splits import SPLITS, Imbalance
+from evengraph.splits import SPLITS, SplitProtocol
 from evengraph.training import Callback
 
 
@@ -43,9 +43,9 @@ class Run:
     method_fields: dict[str, Any] = field(default_factory=dict)
     seeds: Sequence[int] = (5, 6, 7)
 
-    def make_imbalance(self) -> Imbalance:
+    def make_imbalance(self) -> SplitProtocol:
         """The protocol; raises ValueError for a field it refuses."""
-        protocol: Imbalance = SPLITS[self.imbalance](**self.imbalance_fields)
+        protocol: SplitProtocol = SPLITS[self.imbalance](**self.imbalance_fields)
         return protocol
 
     def make_method(self) -> Method:
@@ -176,7 +176,7 @@ def _edges(graph: Data) -> int:
     return count_edges(graph.edge_index.cpu().numpy(), int(graph.num_nodes))
 
 
-def changed_from_paper(plan: Run, protocol: Imbalance) -> list[str]:
+def changed_from_paper(plan: Run, protocol: SplitProtocol) -> list[str]:
     """Fields that differ from what the paper ran, and so forbid its figures beside ours."""
     varied = {"minority", "ratio"}
     protocol_fields = [

@@ -16,7 +16,7 @@ from evengraph.core.task import Task
 from evengraph.methods import Method, fit_many
 from evengraph.metrics import evaluate, reported, validation_score
 from evengraph.metrics.calibration import Calibrator
-from evengraph.splits import Imbalance
+from evengraph.splits import SplitProtocol
 from evengraph.training import History
 from evengraph.training.batch.replicas import can_replicate
 
@@ -54,7 +54,7 @@ class Terms:
     """
 
     graph: Data
-    protocol: Imbalance
+    protocol: SplitProtocol
     positive: int | None
     k: int | None
     device: str

@@ -190,7 +190,7 @@ def _together(
 
     own = [(place, fits[place]) for place in places]
     together = [
-        fit._replace(task=fit.task.without_test_labels(), done=partial(ready, fit.method, place))
+        fit._replace(task=fit.task.hide_test_labels(), done=partial(ready, fit.method, place))
         for place, fit in own
     ]
     yield from together[0].method._fit_together(together, slots)

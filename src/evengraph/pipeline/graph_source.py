@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from evengraph.datasets import load
 from evengraph.datasets.registry import lookup
-from evengraph.splits import SPLITS, Imbalance
+from evengraph.splits import SPLITS, SplitProtocol
 from evengraph.tables import NoLabelError, TableGraph, open_graph
 
 TRAIN, VAL = 0.6, 0.2
@@ -57,9 +57,11 @@ class GraphSource:
         own = not self.is_dataset and split in ("natural", "bytime")
         return {"train": TRAIN, "val": VAL} if own else {}
 
-    def make_split(self) -> Imbalance:
+    def make_split(self) -> SplitProtocol:
         """The default protocol."""
-        protocol: Imbalance = SPLITS[self.default_split](**self.default_shares(self.default_split))
+        protocol: SplitProtocol = SPLITS[self.default_split](
+            **self.default_shares(self.default_split)
+        )
         return protocol
 
 

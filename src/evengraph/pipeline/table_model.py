@@ -24,7 +24,7 @@ from evengraph.pipeline.graph_source import GraphSource, open_tables
 from evengraph.pipeline.loading import load_model
 from evengraph.pipeline.model_info import ModelInfo, Threshold, TrainedOn
 from evengraph.pipeline.new_nodes import NewNodes, Tables, build_new_nodes
-from evengraph.splits import Imbalance
+from evengraph.splits import SplitProtocol
 from evengraph.tables import Note, TableColumns, TableGraph, UnknownNodeError
 from evengraph.tables.cells import import_pandas
 from evengraph.tables.open import read_tables
@@ -56,7 +56,7 @@ class TableModel:
         self,
         method: str | Method = DEFAULT_METHOD,
         *,
-        protocol: Imbalance | None = None,
+        protocol: SplitProtocol | None = None,
         positive: str | None = None,
     ) -> None:
         if isinstance(method, str) and method not in METHODS:

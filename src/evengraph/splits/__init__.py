@@ -1,6 +1,6 @@
-"""Protocols: small objects that turn a graph and a seed into a task."""
+"""Split protocols: each turns a graph and a seed into a task."""
 
-from evengraph.splits.base import Imbalance
+from evengraph.splits.base import SplitProtocol
 from evengraph.splits.bytime import ByTime
 from evengraph.splits.folds import Folds
 from evengraph.splits.given import Given
@@ -24,9 +24,9 @@ __all__ = [
     "ByTime",
     "Folds",
     "Given",
-    "Imbalance",
     "LongTail",
     "Natural",
     "PublicStep",
+    "SplitProtocol",
     "Step",
 ]

@@ -1,9 +1,10 @@
-"""What every protocol shares: the contract, and small pieces of splitting."""
+"""What split protocols share: the interface, drawing nodes of a class, checks, making the task."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Protocol
 
 import torch
@@ -13,8 +14,10 @@ from torch_geometric.data import Data
 from evengraph.core.errors import ArgumentError
 from evengraph.core.task import Task
 
+Nodes = list[int]
 
-class Imbalance(Protocol):
+
+class SplitProtocol(Protocol):
     """Turns a graph and a seed into a task; the same seed gives the same task."""
 
     def __call__(self, graph: Data, *, seed: int) -> Task:
@@ -31,20 +34,38 @@ def count_classes(graph: Data) -> int:
     return int(graph.y.max()) + 1
 
 
-def nodes_of_class(graph: Data, label: int, among: Tensor | None = None) -> list[int]:
-    """Ids of the nodes of a class, ascending."""
+def class_nodes(graph: Data, label: int, among: Tensor | None = None) -> Nodes:
+    """Nodes of a class, ascending, within a mask if there is one."""
     mask = graph.y == label
     if among is not None:
         mask = mask & among
-    ids: list[int] = mask.nonzero().flatten().tolist()
-    return ids
+    nodes: Nodes = mask.nonzero().flatten().tolist()
+    return nodes
 
 
-def shuffled(nodes: Iterable[int], stream: random.Random) -> list[int]:
-    """The nodes in random order."""
-    nodes = list(nodes)
+def shuffled_nodes(
+    graph: Data, label: int, stream: random.Random, among: Tensor | None = None
+) -> Nodes:
+    """Nodes of a class in random order, within a mask if there is one."""
+    nodes = class_nodes(graph, label, among)
     stream.shuffle(nodes)
     return nodes
+
+
+def make_task(
+    graph: Data, train: Tensor | Nodes, val: Tensor | Nodes, test: Tensor | Nodes
+) -> Task:
+    """A task from masks or lists of nodes."""
+    train, val, test = (
+        part if isinstance(part, Tensor) else mask_of(part, graph) for part in (train, val, test)
+    )
+    return Task(graph, train, val, test, count_classes(graph), class_names(graph))
+
+
+def join_classes(graph: Data, parts: Iterable[tuple[Nodes, Nodes, Nodes]]) -> Task:
+    """A task from the training, validation and test nodes of each class."""
+    train, val, test = (list(chain.from_iterable(nodes)) for nodes in zip(*parts, strict=True))
+    return make_task(graph, train, val, test)
 
 
 def mask_of(nodes: Sequence[int], graph: Data) -> Tensor:
@@ -54,59 +75,64 @@ def mask_of(nodes: Sequence[int], graph: Data) -> Tensor:
     return mask
 
 
-def relabelled(graph: Data, order: Sequence[int]) -> tuple[Data, tuple[str, ...]]:
-    """A copy of the graph in which class `order[i]` is called i, and the names in that order."""
+def relabel(graph: Data, order: Sequence[int]) -> Data:
+    """A copy of the graph in which class `order[i]` has label i, with class names in that order."""
     new_label = torch.full((len(order) + 1,), -1, device=graph.y.device)
     for new, old in enumerate(order):
         new_label[old] = new
     copy = graph.clone("y")
     copy.y = new_label[graph.y]  # -1, unlabelled, reads the last entry and stays -1
     names = class_names(graph)
-    reordered = tuple(names[old] for old in order) if names else ()
-    if reordered:
-        copy.class_names = list(reordered)
-    return copy, reordered
+    if names:
+        copy.class_names = [names[old] for old in order]
+    return copy
 
 
 def class_names(graph: Data) -> tuple[str, ...]:
-    """Names of the classes where the graph has them."""
+    """Names of the classes, if the graph has them."""
     return tuple(graph.class_names) if "class_names" in graph else ()
 
 
-def class_word(graph: Data, label: int) -> str:
-    """A class as messages call it: by its name where it has one, else by its number."""
+def display_name(graph: Data, label: int) -> str:
+    """A class in messages: its name if it has one, else its label."""
     names = class_names(graph)
     return repr(str(names[label])) if label < len(names) else str(label)
 
 
+def check_class_size(
+    graph: Data, label: int, nodes: Sequence[int], required: int, purpose: str
+) -> None:
+    """Raise an error if a class has too few nodes for a protocol."""
+    if len(nodes) < required:
+        count = "1 labelled node" if len(nodes) == 1 else f"{len(nodes)} labelled nodes"
+        raise ValueError(
+            f"Class {display_name(graph, label)} has {count} for {purpose}, {required} are needed; "
+            "label more, leave the class out (empty its label cells), or choose another split "
+            "protocol."
+        )
+
+
 def check_sizes(**sizes: int) -> None:
-    """Refuse sets that would be empty."""
+    """Sizes must be at least 1."""
     for name, size in sizes.items():
         if size < 1:
             raise ValueError(f"{name} must be at least 1, got {size}.")
 
 
-def need(nodes: Sequence[int], wanted: int, called: str, what: str) -> None:
-    """Refuse a class that is too small for a protocol; `called` is its `class_word`."""
-    if len(nodes) < wanted:
-        many = "1 labelled node" if len(nodes) == 1 else f"{len(nodes)} labelled nodes"
+def check_shares(**shares: float) -> None:
+    """Shares must lie between 0 and 1 and leave some nodes for the test."""
+    for name, share in shares.items():
+        if not 0 < share < 1:
+            raise ValueError(f"{name} must lie between 0 and 1, got {share}.")
+    total = sum(shares.values())
+    if total >= 1:
         raise ValueError(
-            f"Class {called} has {many} for {what}, {wanted} are needed; label more, leave the "
-            "class out (empty its label cells), or choose another protocol."
+            f"{' + '.join(shares)} must be below 1 to leave test nodes, got {total:g}."
         )
 
 
-def check_shares(train: float, val: float) -> None:
-    """Shares to train and to choose on leave some nodes for the test."""
-    for name, share in (("train", train), ("val", val)):
-        if not 0 < share < 1:
-            raise ValueError(f"{name} must lie between 0 and 1, got {share}.")
-    if train + val >= 1:
-        raise ValueError(f"train + val must be below 1 to leave test nodes, got {train + val:g}.")
-
-
 def check_ratio(ratio: float) -> None:
-    """A ratio lies in (0, 1]."""
+    """A ratio must lie in (0, 1]."""
     if not 0 < ratio <= 1:
         raise ValueError(f"ratio must lie in (0, 1], got {ratio}.")
 
@@ -123,8 +149,8 @@ def check_minority(minority: int, num_classes: int) -> None:
 
 
 def minority_size(per_class: int, ratio: float) -> int:
-    """Labelled nodes of a minority class: the whole part of per_class x ratio."""
-    size = int(per_class * ratio + 1e-9)  # 20 x 0.15 is 2.9999... in floating point elsewhere
+    """Labelled nodes of a minority class: per_class x ratio, rounded down."""
+    size = int(per_class * ratio + 1e-9)  # 20 x 0.15 is 2.9999... in floating point
     if size < 1:
         raise ValueError(
             f"ratio={ratio} would leave a minority class without a labelled node; "

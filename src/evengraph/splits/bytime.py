@@ -1,4 +1,4 @@
-"""A split by time: learn from the past, be judged on the newest."""
+"""A split by time: train on the past, test on the newest nodes."""
 
 from __future__ import annotations
 
@@ -7,41 +7,43 @@ from dataclasses import dataclass
 import torch
 from torch_geometric.data import Data
 
+from evengraph.core.errors import ArgumentError
 from evengraph.core.task import Task
 from evengraph.splits.base import (
+    check_class_size,
     check_shares,
-    class_names,
-    class_word,
+    class_nodes,
     count_classes,
-    need,
-    nodes_of_class,
+    make_task,
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ByTime:
-    """Train on the oldest labelled nodes, validate on what follows, test on the newest.
+    """Train on the oldest labelled nodes, validate on the next, test on the newest.
 
-    Nodes of the same time are never parted: they go with the older set. The seed makes no
-    difference. Nodes without label or without time are in no set. All edges stay, also those of
-    newer nodes: only labels are hidden from the past.
+    Nodes of the same time are never separated: they join the older set. The seed makes no
+    difference. Nodes without a label or a time are in no set. All edges stay, also those of newer
+    nodes: only labels are hidden from the past.
 
     Args:
         train: Share of the labelled nodes to train on.
-        val: Share of the labelled nodes to choose on.
+        val: Share of the labelled nodes to validate on.
     """
 
     train: float = 0.6
     val: float = 0.2
 
     def __post_init__(self) -> None:
-        check_shares(self.train, self.val)
+        check_shares(train=self.train, val=self.val)
 
     def __call__(self, graph: Data, *, seed: int) -> Task:
         """Split the graph."""
         if "time" not in graph:
-            raise ValueError(
-                "This protocol needs the time of every node (graph.time): name a time column."
+            raise ArgumentError(
+                "The split protocol bytime needs the time of every node (graph.time); name a time "
+                "column.",
+                argument="time",
             )
         num_classes = count_classes(graph)
         usable = (graph.y >= 0) & ~torch.isnan(graph.time)
@@ -64,7 +66,6 @@ class ByTime:
                 "train or val."
             )
         for label in range(num_classes):
-            nodes, called = nodes_of_class(graph, label, among=train), class_word(graph, label)
-            need(nodes, 1, called, "training, among the oldest")
-        names = class_names(graph)
-        return Task(graph, train, val, test, num_classes=num_classes, class_names=names)
+            oldest = class_nodes(graph, label, among=train)
+            check_class_size(graph, label, oldest, 1, "training, among the oldest")
+        return make_task(graph, train, val, test)

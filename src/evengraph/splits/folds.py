@@ -1,4 +1,4 @@
-"""Cross-validation: the graph's own class sizes, every labelled node tested once."""
+"""Cross-validation: the class sizes of the graph, every labelled node tested once."""
 
 from __future__ import annotations
 
@@ -8,26 +8,19 @@ from dataclasses import dataclass
 from torch_geometric.data import Data
 
 from evengraph.core.task import Task
-from evengraph.splits.base import (
-    class_names,
-    class_word,
-    count_classes,
-    mask_of,
-    nodes_of_class,
-    shuffled,
-)
+from evengraph.splits.base import count_classes, display_name, join_classes, shuffled_nodes
 
 
 @dataclass(frozen=True, kw_only=True)
 class Folds:
-    """Stratified cross-validation: one fold is test, part of the others validates.
+    """Stratified cross-validation: test on one fold, validate on part of the others.
 
-    Seeds 0 to folds - 1 are the folds of one partition, the next as many those of another: seed
-    s is fold s % folds of partition s // folds.
+    Seed s is fold s % folds of partition s // folds: seeds 0 to folds - 1 are the folds of one
+    partition, the next seeds those of another.
 
     Args:
-        folds: How many parts; each class needs as many nodes.
-        val: Share of the labelled nodes to choose on, out of those that are not tested.
+        folds: Number of folds; each class needs as many nodes.
+        val: Share of the labelled nodes to validate on, taken from the nodes that are not tested.
     """
 
     folds: int = 5
@@ -44,39 +37,27 @@ class Folds:
 
     def __call__(self, graph: Data, *, seed: int) -> Task:
         """Split the graph."""
-        num_classes = count_classes(graph)
         partition, fold = divmod(seed, self.folds)
         stream = random.Random(partition)
-        train: list[int] = []
-        val: list[int] = []
-        test: list[int] = []
-        start = 0  # where a class begins to be dealt, so that folds stay equal in size
-        for label in range(num_classes):
-            nodes = shuffled(nodes_of_class(graph, label), stream)
-            self._need(len(nodes), class_word(graph, label))
-            dealt = [(start + place) % self.folds for place in range(len(nodes))]
+        parts = []
+        start = 0  # fold of the first node of a class; it moves on, so that folds have equal sizes
+        for label in range(count_classes(graph)):
+            nodes = shuffled_nodes(graph, label, stream)
+            self._check_class_size(graph, label, len(nodes))
+            test = nodes[(fold - start) % self.folds :: self.folds]
+            others = [node for i, node in enumerate(nodes) if (start + i) % self.folds != fold]
             start += len(nodes)
-            test += [node for node, part in zip(nodes, dealt, strict=True) if part == fold]
-            others = [node for node, part in zip(nodes, dealt, strict=True) if part != fold]
-            # Else the first nodes would validate in every fold.
-            others = shuffled(others, random.Random(f"{seed} {label}"))
+            # otherwise the first nodes would validate in every fold
+            random.Random(f"{seed} {label}").shuffle(others)
             count = min(max(1, round(self.val * len(nodes))), len(others) - 1)
-            val += others[:count]
-            train += others[count:]
-        return Task(
-            graph,
-            mask_of(train, graph),
-            mask_of(val, graph),
-            mask_of(test, graph),
-            num_classes=num_classes,
-            class_names=class_names(graph),
-        )
+            parts.append((others[count:], others[:count], test))
+        return join_classes(graph, parts)
 
-    def _need(self, size: int, called: str) -> None:
-        """Every fold needs a node of each class to test, and two that are left."""
+    def _check_class_size(self, graph: Data, label: int, size: int) -> None:
+        """Every fold needs one node of each class to test and two others."""
         least = max(self.folds, 3 if self.folds > 2 else 4)
         if size < least:
             raise ValueError(
-                f"Class {called} has {size} nodes, {least} are needed for {self.folds} folds; take "
-                "fewer folds, or repeated splits."
+                f"Class {display_name(graph, label)} has {size} nodes, {least} are needed for "
+                f"{self.folds} folds; use fewer folds, or repeated splits."
             )

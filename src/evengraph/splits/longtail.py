@@ -1,4 +1,4 @@
-"""Long-tail imbalance: class sizes that fall exponentially, the rest of a class cut off."""
+"""Long-tail imbalance: class sizes that fall exponentially, the surplus of a class removed."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from torch_geometric.data import Data
 
 from evengraph.core.task import Task
 from evengraph.splits.base import (
+    Nodes,
+    check_class_size,
     check_ratio,
     check_sizes,
-    class_word,
+    class_nodes,
     count_classes,
+    display_name,
+    make_task,
     mask_of,
-    need,
-    nodes_of_class,
-    relabelled,
-    shuffled,
+    relabel,
+    shuffled_nodes,
 )
 
 ROUNDS = 10
@@ -32,8 +34,8 @@ class LongTail:
 
     Every node outside the public validation and test sets may train. The class of rank i keeps
     n_max x ratio^(i / (C - 1)) of its nodes; of the others, those of lowest degree, label and
-    edges are removed, in ten rounds, with degrees counted anew in each. Nodes of equal degree go
-    in the order of their ids. A graph without public sets gets its own, drawn by the seed.
+    edges are removed, in ten rounds, with degrees counted anew in each. Nodes of equal degree are
+    removed in the order of their ids. A graph without public sets gets random ones.
 
     Args:
         ratio: Training nodes of the smallest class over those of the largest.
@@ -41,7 +43,7 @@ class LongTail:
         test_per_class: Test nodes of each class.
 
     Departs:
-        The order of equal degrees is stated nowhere; ours is by id.
+        The paper does not state the order of equal degrees; ours is by id.
 
     Reference:
         Park, Song and Yang, "GraphENS", ICLR 2022; Yun et al., "LTE4G", CIKM 2022.
@@ -63,72 +65,61 @@ class LongTail:
         train_pool, val_pool, test_pool = pools
         sizes = torch.bincount(graph.y[train_pool], minlength=num_classes)
         if sizes.min() < 1:
-            called = class_word(graph, int(sizes.argmin()))
-            raise ValueError(f"Class {called} has no node that may train.")
+            name = display_name(graph, int(sizes.argmin()))
+            raise ValueError(f"Class {name} has no node that may train.")
         order = torch.argsort(sizes, descending=True, stable=True).tolist()
-        words = [class_word(graph, label) for label in order]
-        graph, names = relabelled(graph, order)
-        removed = _cut_tail(graph, train_pool, _targets(sizes[order].tolist(), self.ratio))
+        val: Nodes = []
+        test: Nodes = []
+        for label in order:
+            val += _draw(graph, label, val_pool, self.val_per_class, stream)
+            test += _draw(graph, label, test_pool, self.test_per_class, stream)
+        graph = relabel(graph, order)
+        removed = _cut_tail(graph, train_pool, _target_sizes(sizes[order].tolist(), self.ratio))
         graph.edge_index = graph.edge_index[:, ~removed[graph.edge_index].any(dim=0)]
-        val: list[int] = []
-        test: list[int] = []
-        for label in range(num_classes):
-            called = words[label]
-            val += _draw(graph, label, val_pool, self.val_per_class, stream, called)
-            test += _draw(graph, label, test_pool, self.test_per_class, stream, called)
-        return Task(
-            graph,
-            train_pool & ~removed,
-            mask_of(val, graph),
-            mask_of(test, graph),
-            num_classes=num_classes,
-            class_names=names,
-        )
+        return make_task(graph, train_pool & ~removed, val, test)
 
     def _pools(self, graph: Data, stream: random.Random) -> tuple[Tensor, Tensor, Tensor]:
         """Nodes that may train, validate and test, for a graph without public sets."""
         labelled = graph.y >= 0
-        many = self.val_per_class + self.test_per_class
-        val: list[int] = []
-        test: list[int] = []
+        val: Nodes = []
+        test: Nodes = []
         for label in range(count_classes(graph)):
-            nodes = _draw(graph, label, labelled, many, stream, class_word(graph, label))
+            count = self.val_per_class + self.test_per_class
+            nodes = _draw(graph, label, labelled, count, stream)
             val += nodes[: self.val_per_class]
             test += nodes[self.val_per_class :]
         val_pool, test_pool = mask_of(val, graph), mask_of(test, graph)
         return labelled & ~val_pool & ~test_pool, val_pool, test_pool
 
 
-def _draw(
-    graph: Data, label: int, pool: Tensor, many: int, stream: random.Random, called: str
-) -> list[int]:
-    """So many nodes of a class out of a pool; `called` is what the caller knows it by."""
-    nodes = shuffled(nodes_of_class(graph, label, among=pool), stream)
-    need(nodes, many, called, "validation or test")
-    return nodes[:many]
+def _draw(graph: Data, label: int, pool: Tensor, count: int, stream: random.Random) -> Nodes:
+    """Draw nodes of a class from a pool."""
+    nodes = shuffled_nodes(graph, label, stream, among=pool)
+    check_class_size(graph, label, nodes, count, "validation or test")
+    return nodes[:count]
 
 
 def _public_pools(graph: Data) -> tuple[Tensor, Tensor, Tensor]:
     return (graph.y >= 0) & ~graph.val_mask & ~graph.test_mask, graph.val_mask, graph.test_mask
 
 
-def _targets(sizes: list[int], ratio: float) -> list[int]:
+def _target_sizes(sizes: list[int], ratio: float) -> list[int]:
     """Training nodes that each class keeps, classes in descending order of size."""
     decay = ratio ** (1 / max(len(sizes) - 1, 1))
     return [int(min(sizes[0] * decay**rank, size)) for rank, size in enumerate(sizes)]
 
 
-def _cut_tail(graph: Data, pool: Tensor, targets: list[int]) -> Tensor:
+def _cut_tail(graph: Data, pool: Tensor, sizes: list[int]) -> Tensor:
     """Mark the training nodes to remove, (N,)."""
     source, target = graph.edge_index.cpu().numpy()
     between = source != target
     source, target = source[between], target[between]
     removed = np.zeros(graph.num_nodes, dtype=bool)
-    for label, keep in enumerate(targets):
-        if keep < 1:
+    for label, size in enumerate(sizes):
+        if size < 1:
             raise ValueError("ratio is too small: the last class would keep no training node.")
-        nodes = np.array(nodes_of_class(graph, label, among=pool))
-        surplus = len(nodes) - keep
+        nodes = np.array(class_nodes(graph, label, among=pool))
+        surplus = len(nodes) - size
         for step in range(1, ROUNDS + 1):
             alive = ~removed[source] & ~removed[target]
             degree = np.bincount(source[alive], minlength=len(removed))[nodes]

@@ -1,4 +1,4 @@
-"""Natural imbalance: the graph's own class sizes."""
+"""Natural imbalance: the class sizes of the graph."""
 
 from __future__ import annotations
 
@@ -9,54 +9,43 @@ from torch_geometric.data import Data
 
 from evengraph.core.task import Task
 from evengraph.splits.base import (
+    Nodes,
+    check_class_size,
     check_shares,
-    class_names,
-    class_word,
     count_classes,
-    mask_of,
-    need,
-    nodes_of_class,
-    shuffled,
+    join_classes,
+    shuffled_nodes,
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Natural:
-    """A stratified split: the same share of every class, and at least a node in each set.
+    """A stratified split: the same share of every class, and at least one node in each set.
 
-    What neither trains nor validates is test.
+    All other labelled nodes are test nodes.
 
     Args:
         train: Share of the labelled nodes to train on.
-        val: Share of the labelled nodes to choose on.
+        val: Share of the labelled nodes to validate on.
     """
 
     train: float = 0.1
     val: float = 0.1
 
     def __post_init__(self) -> None:
-        check_shares(self.train, self.val)
+        check_shares(train=self.train, val=self.val)
 
     def __call__(self, graph: Data, *, seed: int) -> Task:
         """Split the graph."""
-        num_classes = count_classes(graph)
         stream = random.Random(seed)
-        train: list[int] = []
-        val: list[int] = []
-        test: list[int] = []
-        for label in range(num_classes):
-            nodes = shuffled(nodes_of_class(graph, label), stream)
-            need(nodes, 3, class_word(graph, label), "train, validation and test")
-            first = min(max(1, round(self.train * len(nodes))), len(nodes) - 2)
-            second = min(first + max(1, round(self.val * len(nodes))), len(nodes) - 1)
-            train += nodes[:first]
-            val += nodes[first:second]
-            test += nodes[second:]
-        return Task(
-            graph,
-            mask_of(train, graph),
-            mask_of(val, graph),
-            mask_of(test, graph),
-            num_classes=num_classes,
-            class_names=class_names(graph),
-        )
+        labels = range(count_classes(graph))
+        return join_classes(graph, [self._split_class(graph, label, stream) for label in labels])
+
+    def _split_class(
+        self, graph: Data, label: int, stream: random.Random
+    ) -> tuple[Nodes, Nodes, Nodes]:
+        nodes = shuffled_nodes(graph, label, stream)
+        check_class_size(graph, label, nodes, 3, "train, validation and test")
+        first = min(max(1, round(self.train * len(nodes))), len(nodes) - 2)
+        second = min(first + max(1, round(self.val * len(nodes))), len(nodes) - 1)
+        return nodes[:first], nodes[first:second], nodes[second:]

@@ -9,28 +9,25 @@ from torch_geometric.data import Data
 
 from evengraph.core.task import Task
 from evengraph.splits.base import (
+    check_class_size,
     check_minority,
     check_ratio,
-    class_names,
-    class_word,
+    class_nodes,
     count_classes,
-    mask_of,
+    make_task,
     minority_size,
-    need,
-    nodes_of_class,
-    shuffled,
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class PublicStep:
-    """Cut the public training set of the last classes; keep public validation and test whole.
+    """Reduce the public training set of the last classes; keep public validation and test sets.
 
-    Classes keep their original ids. Test sets are not balanced here, so accuracy and balanced
-    accuracy differ.
+    Classes keep their labels. Test sets are not balanced here, so accuracy and balanced accuracy
+    differ.
 
     Args:
-        minority: Number of minority classes, counted from the last id.
+        minority: Number of minority classes, counted from the last label.
         ratio: Labelled nodes of a minority class over those of a majority class.
         normalise_features: Scale the features of each node to sum to one, as those papers do.
 
@@ -49,27 +46,22 @@ class PublicStep:
         """Split the graph."""
         if "train_mask" not in graph:
             raise ValueError(
-                "This protocol needs a public split (train_mask, val_mask, test_mask)."
+                "The split protocol publicstep needs a public split (train_mask, val_mask, "
+                "test_mask)."
             )
         num_classes = count_classes(graph)
         check_minority(self.minority, num_classes)
         stream = random.Random(seed)
-        pools = [nodes_of_class(graph, c, among=graph.train_mask) for c in range(num_classes)]
-        many = minority_size(max(len(pool) for pool in pools), self.ratio)
+        pools = [class_nodes(graph, c, among=graph.train_mask) for c in range(num_classes)]
+        size = minority_size(max(len(pool) for pool in pools), self.ratio)
         train: list[int] = []
         for label, pool in enumerate(pools):
-            need(pool, 1, class_word(graph, label), "training")
-            minor = label >= num_classes - self.minority
-            train += shuffled(pool, stream)[:many] if minor else pool
-        names = class_names(graph)
+            check_class_size(graph, label, pool, 1, "training")
+            if label >= num_classes - self.minority:
+                stream.shuffle(pool)
+                pool = pool[:size]
+            train += pool
         if self.normalise_features:
             graph = graph.clone("x")
             graph.x = graph.x / graph.x.sum(dim=1, keepdim=True).clamp(min=1)
-        return Task(
-            graph,
-            mask_of(train, graph),
-            graph.val_mask,
-            graph.test_mask,
-            num_classes=num_classes,
-            class_names=names,
-        )
+        return make_task(graph, train, graph.val_mask, graph.test_mask)

@@ -10,17 +10,15 @@ from torch_geometric.data import Data
 
 from evengraph.core.task import Task
 from evengraph.splits.base import (
+    check_class_size,
     check_minority,
     check_ratio,
     check_sizes,
-    class_word,
     count_classes,
-    mask_of,
+    join_classes,
     minority_size,
-    need,
-    nodes_of_class,
-    relabelled,
-    shuffled,
+    relabel,
+    shuffled_nodes,
 )
 
 
@@ -28,7 +26,7 @@ from evengraph.splits.base import (
 class Step:
     """The paper's main protocol.
 
-    Classes are renamed by size, largest first. Each of the last `minority` classes gets
+    Classes are relabelled by size, largest first. Each of the last `minority` classes gets
     `ratio` times the labels of the others; validation and test are balanced.
 
     Args:
@@ -63,27 +61,15 @@ class Step:
         check_minority(self.minority, num_classes)
         sizes = torch.bincount(graph.y[graph.y >= 0], minlength=num_classes)
         order = torch.argsort(sizes, descending=True, stable=True).tolist()
-        called = [class_word(graph, label) for label in order]
-        graph, names = relabelled(graph, order)
         stream = random.Random(seed)
-        train: list[int] = []
-        val: list[int] = []
-        test: list[int] = []
-        for label in range(num_classes):
-            many = self.train_per_class
-            if label >= num_classes - self.minority:
-                many = minority_size(many, self.ratio)
-            nodes = shuffled(nodes_of_class(graph, label), stream)
-            end = many + self.val_per_class + self.test_per_class
-            need(nodes, end, called[label], "train, validation and test")
-            train += nodes[:many]
-            val += nodes[many : many + self.val_per_class]
-            test += nodes[many + self.val_per_class : end]
-        return Task(
-            graph,
-            mask_of(train, graph),
-            mask_of(val, graph),
-            mask_of(test, graph),
-            num_classes=num_classes,
-            class_names=names,
-        )
+        parts = []
+        for rank, label in enumerate(order):
+            first = self.train_per_class
+            if rank >= num_classes - self.minority:
+                first = minority_size(first, self.ratio)
+            second = first + self.val_per_class
+            end = second + self.test_per_class
+            nodes = shuffled_nodes(graph, label, stream)
+            check_class_size(graph, label, nodes, end, "train, validation and test")
+            parts.append((nodes[:first], nodes[first:second], nodes[second:end]))
+        return join_classes(relabel(graph, order), parts)

@@ -72,6 +72,6 @@ def test_nodes_that_cannot_be_scored(task, fitted, nodes, message):
 
 
 def test_nodes_without_labels_cannot_be_scored(task, fitted):
-    hidden = task.without_test_labels()
+    hidden = task.hide_test_labels()
     with pytest.raises(ValueError, match="have no label"):
         fitted.score(hidden)

@@ -118,14 +118,14 @@ def interrupt(patch, step, interruption):
 
         patch.setattr(Path, "unlink", stop_unlink)
     else:
-        real = module.write_whole
+        real = module.write_atomic
 
         def write(content, path):
             if path.name.startswith(step):
                 raise interruption
             real(content, path)
 
-        patch.setattr(module, "write_whole", write)
+        patch.setattr(module, "write_atomic", write)
 
 
 @pytest.mark.parametrize("value", [float("nan"), {1, 2}, torch.ones(1), "\ud800"])

@@ -44,7 +44,7 @@ def exhaust(steps):
 def side_by_side(methods, tasks, seeds, slots):
     for method, task in zip(methods, tasks, strict=True):
         method._begin(task)
-    hidden = [task.without_test_labels() for task in tasks]
+    hidden = [task.hide_test_labels() for task in tasks]
     fits = [Fit(*parts) for parts in zip(methods, hidden, seeds, strict=True)]
     exhaust(methods[0]._fit_together(fits, slots))
     for method in methods:
@@ -152,7 +152,7 @@ def test_callbacks_hear_of_every_epoch():
     method, task, heard = UniGNN(**COMMON, **SETTINGS[0]), small_task(), []
     method._begin(task)
     method._callbacks = [lambda history: heard.append(history.epochs)]
-    exhaust(method._fit_together([Fit(method, task.without_test_labels(), 3)], 1))
+    exhaust(method._fit_together([Fit(method, task.hide_test_labels(), 3)], 1))
     assert heard == list(range(len(heard)))
     assert heard[-1] == method.history_[0].epochs
 
@@ -180,7 +180,7 @@ def test_ctrl_c_keeps_the_best_weights_so_far():
 
     method._begin(task)
     method._callbacks = [stop]
-    exhaust(method._fit_together([Fit(method, task.without_test_labels(), 3)], 1))
+    exhaust(method._fit_together([Fit(method, task.hide_test_labels(), 3)], 1))
     method.fitted_ = True
     history = method.history_[0]
     assert history.interrupted
@@ -197,7 +197,7 @@ def test_an_interrupt_before_the_first_epoch_is_passed_on(monkeypatch):
     method, task = UniGNN(**COMMON, **SETTINGS[0]), small_task()
     method._begin(task)
     with pytest.raises(KeyboardInterrupt):
-        exhaust(method._fit_together([Fit(method, task.without_test_labels(), 3)], 1))
+        exhaust(method._fit_together([Fit(method, task.hide_test_labels(), 3)], 1))
 
 
 @pytest.mark.parametrize("every", [1, 7, 1_000_000])

@@ -145,7 +145,7 @@ class Method(Estimator):
             self._callbacks = [callback for callback in (show, on_epoch) if callback is not None]
             try:
                 with seeded(seed):
-                    self._fit(task.without_test_labels())
+                    self._fit(task.hide_test_labels())
             finally:
                 del self._callbacks  # a fitted method holds no bar and no function of the caller's
         self.fitted_ = True

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
-from evengraph.core.files import numbers_on_one_line, write_whole
+from evengraph.core.files import compact_number_lists, write_atomic
 
 FORMAT = 1
 """Raised when an older evengraph could no longer read what is written."""
@@ -112,8 +112,8 @@ def unpack(name: str, module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
 
 def _write(folder: Path, name: str, content: bytes, text: bytes) -> None:
     """Tensors first, then the file that makes them the model's, then nothing of an earlier one."""
-    write_whole(content, folder / name)
-    write_whole(text, folder / MAIN)
+    write_atomic(content, folder / name)
+    write_atomic(text, folder / MAIN)
     for other in folder.glob("tensors-*.safetensors"):
         if other.name != name:
             other.unlink(missing_ok=True)
@@ -166,7 +166,7 @@ def _as_json(content: dict[str, Any]) -> str:
     except (TypeError, ValueError, RecursionError) as error:
         reason = str(error).rstrip(".").replace("\n", " ")
         raise ValueError(f"extra must hold what JSON can, and does not: {reason}.") from error
-    return numbers_on_one_line(text) + "\n"
+    return compact_number_lists(text) + "\n"
 
 
 def _version() -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evengraph.core.files import write_whole
+from evengraph.core.files import write_atomic
 from evengraph.report.svg.markup import Markup, tag
 
 SIZE = 640  # pixels, both ways
@@ -21,7 +21,7 @@ COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f
 
 def write_explanation(found: Mapping[str, Any], ids: Sequence[str], path: Path) -> None:
     """Write the picture of `Explanation.as_dict()`, whole or not at all."""
-    write_whole(draw_explanation(found, ids).encode(), path)
+    write_atomic(draw_explanation(found, ids).encode(), path)
 
 
 def draw_explanation(found: Mapping[str, Any], ids: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evengraph.core.files import write_whole
+from evengraph.core.files import write_atomic
 from evengraph.report.inspect.charts import (
     ClassLook,
     degree_bars,
@@ -44,7 +44,7 @@ def write_inspection(found: Mapping[str, Any], path: Path) -> None:
         path: Where the page goes; an older page there is replaced.
     """
     content = render_inspection(found).encode("utf-8", errors="xmlcharrefreplace")
-    write_whole(content, Path(path))
+    write_atomic(content, Path(path))
 
 
 def render_inspection(found: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evengraph.core.files import write_whole
+from evengraph.core.files import write_atomic
 from evengraph.report.run import sections, words
 from evengraph.report.run.style import STYLE
 from evengraph.report.run.values import class_rows
@@ -50,7 +50,7 @@ def write_page(result: Mapping[str, Any], path: Path) -> None:
     """
     # a lone surrogate in a name cannot be UTF-8; as a reference it shows as a replacement mark
     content = render_page(result).encode("utf-8", errors="xmlcharrefreplace")
-    write_whole(content, Path(path))
+    write_atomic(content, Path(path))
 
 
 def head(title: str, style: str = STYLE) -> Markup:

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from evengraph.core.files import write_whole
+from evengraph.core.files import write_atomic
 from evengraph.metrics import HEADLINE
 from evengraph.report.store.canvas import METRIC
 from evengraph.report.store.experiment_results import Cell, ExperimentResults
@@ -46,7 +46,7 @@ LEGENDS = {
 def write_overview(experiments: Sequence[ExperimentResults], path: Path) -> None:
     """Write the page atomically."""
     content = render_overview(experiments).encode("utf-8", errors="xmlcharrefreplace")
-    write_whole(content, Path(path))
+    write_atomic(content, Path(path))
 
 
 def render_overview(experiments: Sequence[ExperimentResults]) -> str:
