@@ -10,6 +10,7 @@ import pytest
 
 from evengraph.core.store import Store
 from evengraph.experiment.presets import _presets, preset_for
+from evengraph.methods import METHODS
 from evengraph.report.store.experiment_results import load_experiments
 from evengraph.report.store.tables import markdown, table_csv
 
@@ -95,6 +96,14 @@ def test_the_pages_are_drawn_from_the_runs(experiments, name):
 def test_the_csv_file_is_drawn_from_the_runs(experiments):
     text = (ROOT / "docs" / "results" / "tables.csv").read_text(encoding="utf-8")
     assert text == table_csv(experiments.values())
+
+
+def test_stored_roles_are_those_that_methods_declare(store, beyond):
+    for content in (*store.experiments().values(), *beyond.experiments().values()):
+        for cell in content["cells"]:
+            method = METHODS[cell["method"]]
+            role = method.role if cell["label"] == method.title else ""  # not of its variants
+            assert cell["role"] == role, (content["title"], cell["label"])
 
 
 def test_the_front_page_has_its_tables(draw):
