@@ -5,10 +5,9 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
-import torch
 
 from evengraph.core.store import Store
-from evengraph.experiment import Run, run
+from evengraph.experiment import plan_run, run
 from evengraph.report.store.experiment_results import load_experiments
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -25,7 +24,8 @@ def test_a_stored_result_comes_out_again(label, real_graph, tmp_path):
     )
     cell = results.with_paper_seeds().find("cora-step-3-0.1", label)
     job = cell.rows[0].job
-    plan = Run(dataset="cora", method=job.method, method_fields=job.method_fields)
-    again = run(plan, real_graph("cora"), torch.device("cpu"))
+    graph = real_graph("cora")
+    plan = plan_run("cora", graph, method=job.method, method_fields=job.method_fields)
+    (again,) = run([plan]).results
     for metric in ("balanced_accuracy", "macro_f1", "g_mean"):
         assert again["mean"][metric] == pytest.approx(fmean(cell.values(metric)), abs=6)

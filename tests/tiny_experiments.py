@@ -5,8 +5,8 @@ import sys
 from dataclasses import asdict
 from time import monotonic, sleep
 
-from evengraph.core.store import Job, Row
-from evengraph.experiment.plan import job
+from evengraph.core.store import JobSpec, Row
+from evengraph.experiment.plan import job_spec
 from evengraph.experiment.spec import Entry, Setup, Spec
 from evengraph.splits import SPLITS
 
@@ -23,7 +23,7 @@ def make_job(**changes):
         "method_fields": {"max_epochs": 3, "patience": 10},
         "seed": 5,
     }
-    return Job(**plain | changes)
+    return JobSpec(**plain | changes)
 
 
 def toy_setup(imbalance="step", dataset="toy", **fields):
@@ -44,7 +44,7 @@ def spec_of(*entries, seeds=(5, 6), setups=None, name="tiny", draws="comparison"
 
 def toy_job(method="gcn", seed=5, setup=None, **settings):
     """A job that can be run."""
-    return job(setup or toy_setup(), method, settings, seed)
+    return job_spec(setup or toy_setup(), method, settings, seed)
 
 
 def ended(one, validation=50.0, test=50.0, **changes):

@@ -284,7 +284,7 @@ def test_a_store_that_may_not_be_written_is_refused():
 COMMON = """
 import json, sys
 from pathlib import Path
-from evengraph.core.store import Job, Row, Store
+from evengraph.core.store import JobSpec, Row, Store
 store, given = Store(Path(sys.argv[1])), json.loads(sys.argv[2])
 print("ready", flush=True)
 sys.stdin.readline()
@@ -296,7 +296,7 @@ WRITER = (
 first, count = int(sys.argv[3]), int(sys.argv[4])
 for seed in range(first, first + count):
     outcome = {"validation": seed, "confusion_matrix": [[seed] * 30] * 30}
-    store.add(Row(job=Job(**given | {"seed": seed}), outcome=outcome))
+    store.add(Row(job=JobSpec(**given | {"seed": seed}), outcome=outcome))
 """
 )
 
@@ -304,7 +304,7 @@ CLAIMER = (
     COMMON
     + """
 for seed in range(60):
-    print(*(job.seed for job in store.claim([Job(**given | {"seed": seed})])), flush=True)
+    print(*(job.seed for job in store.claim([JobSpec(**given | {"seed": seed})])), flush=True)
 print("end", flush=True)
 sys.stdin.readline()
 """
@@ -374,7 +374,6 @@ def test_only_one_of_two_processes_gets_a_job(tmp_path):
         assert sorted(taken[0] + taken[1]) == list(range(60))
         store = Store(path)
         assert store.running() == 60
-        assert store.abandoned() == set()
         every = [make_job(seed=seed) for seed in range(60)]
         assert store.claim(every) == []
         # A process that is gone gives way at once, the other one keeps what it has.
@@ -382,7 +381,6 @@ def test_only_one_of_two_processes_gets_a_job(tmp_path):
         freed, kept = taken[more], taken[1 - more]
         children[more].kill()
         children[more].wait()
-        assert store.abandoned() == {make_job(seed=seed).key for seed in freed}
         assert store.running() == len(kept)
         assert [job.seed for job in store.claim(every)] == sorted(freed)
         assert store.running() == 60
@@ -439,9 +437,9 @@ def test_another_machines_claim_holds_until_it_is_old(store, monkeypatch):
     job, now = make_job(), 1e9
     hold(store, job, "another machine", 1, now)
     monkeypatch.setattr("evengraph.core.store.time", lambda: now + STALE - 1)
-    assert (store.claim([job]), store.running(), store.abandoned()) == ([], 1, set())
+    assert (store.claim([job]), store.running()) == ([], 1)
     monkeypatch.setattr("evengraph.core.store.time", lambda: now + STALE + 1)
-    assert (store.running(), store.abandoned()) == (0, {job.key})
+    assert store.running() == 0
     assert store.claim([job]) == [job]
 
 

@@ -1,15 +1,17 @@
 """compare(): the same splits, the same budget, and what is left when something goes wrong."""
 
 import json
+from dataclasses import asdict
 from statistics import fmean
 
 import pytest
 import torch
 
 from evengraph.core.files import write_json
+from evengraph.core.records import Record
 from evengraph.datasets import toy
 from evengraph.experiment.comparison import compare
-from evengraph.experiment.trials import Failure, Outcome
+from evengraph.experiment.jobs import Failure
 from evengraph.methods import GCN, METHODS, Reweight
 from evengraph.metrics import evaluate
 from evengraph.splits import Folds, Natural
@@ -31,10 +33,21 @@ def quick(**fields):
     return {"gcn": GCN(max_epochs=8, **fields), "reweight": Reweight(max_epochs=8, **fields)}
 
 
+def keep(seen):
+    return lambda job, result: seen.append((job, result))
+
+
+def set_clock(monkeypatch):
+    """A clock that counts how often it is looked at."""
+    clock = iter(range(10_000))
+    for module in ("comparison", "executor"):
+        monkeypatch.setattr(f"evengraph.experiment.{module}.time", lambda: next(clock))
+
+
 def test_methods_are_compared_on_the_same_splits(graph, tmp_path):
     seen = []
     protocol = Natural(train=0.2, val=0.2)
-    found = compare(graph, quick(), protocol, seeds=[3, 4, 5], on_trial=seen.append)
+    found = compare(graph, quick(), protocol, seeds=[3, 4, 5], on_end=keep(seen))
     assert len(seen) == 6
     assert found.seeds == [3, 4, 5]
     assert found.overlap == pytest.approx(0.6 / 0.4, rel=0.02)
@@ -59,21 +72,26 @@ def test_a_split_gives_what_a_fit_gives(graph):
     task = Natural()(graph, seed=2)
     model = GCN(max_epochs=40).fit(task, seed=2)
     wanted = evaluate(task, model.predict_proba(graph))
-    (outcome,) = found.best.outcomes
+    (record,) = found.best.records
     for name in ("balanced_accuracy", "macro_f1", "auroc"):
-        assert outcome.metrics[name] == pytest.approx(100 * wanted[name])
-    assert found.verdict.sentences[0].startswith("GCN stands alone")
+        assert record.metrics[name] == pytest.approx(100 * wanted[name])
+    assert found.verdict.sentences[0].startswith("GCN is the only method")
 
 
 def test_the_budget_is_the_same_and_validation_chooses(graph):
     seen = []
-    found = compare(graph, quick(), Natural(), seeds=[0, 1], budget=3, on_trial=seen.append)
+    found = compare(graph, quick(), Natural(), seeds=[0, 1], budget=3, on_end=keep(seen))
     assert len(seen) == 2 * 2 * 3
     for one in found.standings:
-        for outcome in one.outcomes:
-            tried = [s for s in seen if (s.label, s.seed) == (one.label, outcome.seed)]
-            assert {s.place for s in tried} == {0, 1, 2}
-            assert outcome.validation == max(s.validation for s in tried)
+        for record in one.records:
+            tried = [
+                (job, result)
+                for job, result in seen
+                if (job.label, job.seed) == (one.label, record.seed)
+            ]
+            assert {job.candidate for job, _ in tried} == {0, 1, 2}
+            assert record.validation == max(result.validation for _, result in tried)
+            assert record.settings in [asdict(job.method) for job, _ in tried]
     assert found.budget == 3
 
 
@@ -81,7 +99,7 @@ def test_two_classes_have_their_own_figures(two_classes):
     found = compare(two_classes, quick(), Natural(train=0.3, val=0.3), seeds=range(3), k=5)
     assert found.positive == 1
     assert found.classes[1] == "fraud"
-    metrics = found.best.outcomes[0].metrics
+    metrics = found.best.records[0].all_metrics
     for name in ("positive_average_precision", "recall_at_1", "tuned_f1", "calibrated_error"):
         assert 0 <= metrics[name] <= 100
     assert metrics["precision_at_k"] in (0, 20, 40, 60, 80, 100)
@@ -112,9 +130,9 @@ def test_processes_give_what_one_process_gives(graph):
 
 def test_side_by_side_gives_what_one_after_the_other_gives(graph, monkeypatch):
     alone = compare(graph, quick(), Natural(), seeds=[0, 1])
-    monkeypatch.setattr("evengraph.experiment.trials.can_replicate", lambda device: True)
+    monkeypatch.setattr("evengraph.experiment.executor.can_replicate", lambda device: True)
     seen = []
-    shared = compare(graph, quick(), Natural(), seeds=[0, 1], on_trial=seen.append)
+    shared = compare(graph, quick(), Natural(), seeds=[0, 1], on_end=keep(seen))
     assert len(seen) == 4
     for one, other in zip(alone.standings, shared.standings, strict=True):
         assert one.values("auroc") == pytest.approx(other.values("auroc"), abs=1e-3)
@@ -135,31 +153,29 @@ def test_a_method_that_fails_is_left_out(graph, monkeypatch):
 
     monkeypatch.setattr(METHODS["reweight"], "_fit", fail)
     seen = []
-    found = compare(graph, quick(), Natural(), seeds=range(3), on_trial=seen.append)
+    found = compare(graph, quick(), Natural(), seeds=range(3), on_end=keep(seen))
     assert found.failed == {"reweight": "The loss became nan."}
     assert [one.label for one in found.standings] == ["gcn"]
     assert len(found.seeds) == 3
     assert not found.stopped
-    assert sum(isinstance(one, Failure) for one in seen) == 1
+    assert sum(isinstance(result, Failure) for _, result in seen) == 1
     assert not found.as_dict()["complete"]
     with pytest.raises(ValueError, match=r"No method ran; Re-weight: The loss became nan\."):
         compare(graph, {"reweight": Reweight()}, Natural(), seeds=[0])
 
 
 def test_when_time_runs_out_whole_splits_count(graph, monkeypatch):
-    clock = iter(range(10_000))
-    monkeypatch.setattr("evengraph.experiment.trials.time", lambda: next(clock))
+    set_clock(monkeypatch)
     found = compare(graph, quick(), Natural(), seeds=range(50), time_limit=60)
     assert found.stopped
     assert 0 < len(found.seeds) < 50
-    assert all(len(one.outcomes) == len(found.seeds) for one in found.standings)
+    assert all(len(one.records) == len(found.seeds) for one in found.standings)
     with pytest.raises(ValueError, match="allow more"):
         compare(graph, quick(), Natural(), seeds=range(3), time_limit=2)
 
 
 def test_a_method_that_is_too_slow_is_left_out(graph, monkeypatch):
-    clock = iter(range(10_000))
-    monkeypatch.setattr("evengraph.experiment.trials.time", lambda: next(clock))
+    set_clock(monkeypatch)
     entries = {"gcn": GCN(max_epochs=5), "slow": GCN(max_epochs=500, patience=500)}
     found = compare(graph, entries, Natural(), seeds=range(3), time_limit=30)
     assert found.seeds == [0]
@@ -168,11 +184,11 @@ def test_a_method_that_is_too_slow_is_left_out(graph, monkeypatch):
 
 
 def test_ctrl_c_keeps_what_has_ended(graph, monkeypatch):
-    def stop(ended):
-        if isinstance(ended, Outcome) and ended.seed == 2:
+    def stop(job, result):
+        if isinstance(result, Record) and job.seed == 2:
             raise KeyboardInterrupt
 
-    found = compare(graph, quick(), Natural(), seeds=range(4), on_trial=stop)
+    found = compare(graph, quick(), Natural(), seeds=range(4), on_end=stop)
     assert found.stopped
     assert found.seeds == [0, 1]
 

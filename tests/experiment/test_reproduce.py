@@ -1,10 +1,13 @@
+from functools import partial
+
 import pytest
 
 from evengraph.core.store import Store
 from evengraph.experiment import reproduce as module
-from evengraph.experiment.engines import Place, pick_engine
+from evengraph.experiment.executor import Executor
 from evengraph.experiment.plan import Plan
-from evengraph.experiment.reproduce import check, missing, reproduce
+from evengraph.experiment.reproduce import board, check, missing, reproduce
+from evengraph.experiment.stored import run_stored
 from tiny_experiments import ended, entry, failed, figures, spec_of, toy_job, toy_setup
 
 GRID = {"max_epochs": [1, 2, 3]}
@@ -127,9 +130,8 @@ def test_a_real_experiment_chooses_and_is_the_same_again(tmp_path):
     )
     found = []
     for name in ("first", "second"):
-        place = Place(tmp_path / f"{name}.sqlite")
-        store = Store(place.store)
-        reproduce([spec], store, pick_engine("here", place))
+        store = Store(tmp_path / f"{name}.sqlite")
+        reproduce([spec], store, partial(run_stored, store=store.path, executor=Executor()))
         plan = Plan(spec, store.rows())
         assert plan.missing() == []
         found.append(figures(store.rows()))
@@ -142,6 +144,18 @@ def test_a_real_experiment_chooses_and_is_the_same_again(tmp_path):
         for epochs in (1, 12)
     }
     assert plan.choice(toy_setup(), one) == {"max_epochs": max(means, key=means.get)}
+
+
+def test_a_stored_board_tells_the_role_of_each_method(store):
+    spec = spec_of(entry(), entry("mine", "unignn"), entry("SMOTE", "smote"))
+    for job in missing([spec], store):
+        store.add(ended(job))
+    cells = board(spec, store)["cells"]
+    assert [(cell["label"], cell["role"]) for cell in cells] == [
+        ("GCN", "baseline"),
+        ("mine", "highlight"),
+        ("SMOTE", ""),
+    ]
 
 
 # Checks before anything is trained.

@@ -3,10 +3,9 @@
 from dataclasses import replace
 
 import pytest
-import torch
 
-from evengraph.core.store import Job
-from evengraph.experiment.engines import Place, make_task
+from evengraph.core.store import JobSpec
+from evengraph.experiment.stored import resolve
 from evengraph.experiment.tsne import embed_nodes
 
 pytest.importorskip("sklearn")
@@ -17,7 +16,7 @@ FIELDS = {"max_epochs": 2, "clusters_per_class": 3, "hidden": 8}
 @pytest.fixture(scope="module")
 def job():
     protocol = {"train": 0.2, "val": 0.2}
-    return Job(
+    return JobSpec(
         dataset="toy",
         imbalance="natural",
         imbalance_fields=protocol,
@@ -27,10 +26,10 @@ def job():
     )
 
 
-def test_every_node_has_a_place_a_class_and_a_cluster(job, tmp_path, monkeypatch):
+def test_every_node_has_a_place_a_class_and_a_cluster(job, monkeypatch):
     monkeypatch.setattr("evengraph.experiment.tsne.MOST_NODES", 300)
-    found = embed_nodes(job, place=Place(tmp_path / "store"))
-    task = make_task(job, torch.device("cpu"), None)
+    found = embed_nodes(job)
+    task = resolve(job).make_task("cpu")
     count = len(found["x"])
     assert 150 < count <= 300
     step = -(-task.graph.num_nodes // 300)
@@ -41,9 +40,9 @@ def test_every_node_has_a_place_a_class_and_a_cluster(job, tmp_path, monkeypatch
         assert min(found[axis]) == 0
         assert max(found[axis]) == 100
     assert set(found["clusters"]) <= set(range(15))
-    assert found == embed_nodes(job, place=Place(tmp_path / "store"))
+    assert found == embed_nodes(job)
 
 
-def test_a_method_without_embeddings_has_no_map(job, tmp_path):
+def test_a_method_without_embeddings_has_no_map(job):
     plain = replace(job, method="gcn", method_fields={"max_epochs": 2})
-    assert embed_nodes(plain, place=Place(tmp_path / "store")) is None
+    assert embed_nodes(plain) is None

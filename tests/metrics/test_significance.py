@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import bootstrap, ttest_1samp
 
-from evengraph.metrics.significance import bootstrap_interval, holm, mean_ranks, t_test
+from evengraph.metrics.significance import (
+    bootstrap_interval,
+    format_p,
+    holm,
+    mean_ranks,
+    t_test,
+)
 
 chances = st.lists(st.floats(0, 1), max_size=6)
 VALUES = st.lists(st.floats(-50, 50), min_size=2, max_size=8).filter(lambda v: np.std(v) > 1e-3)
@@ -163,3 +169,10 @@ def test_ranks_against_counting(rows):
 @pytest.mark.parametrize("values", [{}, {"one": [], "two": []}])
 def test_without_values_there_are_no_ranks(values):
     assert mean_ranks(values) == {}
+
+
+@pytest.mark.parametrize(
+    ("p", "words"), [(0.0004, "p < 0.001"), (0.0123, "p = 0.012"), (0.256, "p = 0.26")]
+)
+def test_p_values_as_text(p, words):
+    assert format_p(p) == words

@@ -5,7 +5,7 @@ import sqlite3
 from contextlib import closing
 from typing import Any
 
-from evengraph.core.store import Job, Row, Store
+from evengraph.core.store import JobSpec, Row, Store
 from evengraph.report.store.experiment_results import Cell, ExperimentResults
 
 STEP, TAIL, PUBMED = "cora-step-3-0.1", "cora-longtail-0.01", "pubmed-step-1-0.1"
@@ -78,7 +78,7 @@ def save_cell(
     keys = []
     for seed, figure in values.items():
         settings = {"label": label, **({varies: value} if varies else {})}
-        job = Job(
+        job = JobSpec(
             dataset=dataset,
             imbalance=imbalance,
             imbalance_fields=fields,
@@ -230,5 +230,5 @@ def make_results(
 def _row(setup: str, label: str, seed: int, figure: float) -> Row:
     fields = {"setup": setup, "label": label}
     names = {"dataset": setup, "imbalance": "step", "imbalance_fields": {}, "method": label}
-    job = Job(**names, method_fields=fields, seed=seed)
+    job = JobSpec(**names, method_fields=fields, seed=seed)
     return Row(job=job, outcome=outcome(figure, 3), created="2026-11-05T10:00:00+00:00")

@@ -24,37 +24,38 @@ def compare(
     folds: Annotated[int | None, typer.Option(help="Cross-validation instead of splits.")] = None,
     train: Annotated[
         float | None,
-        typer.Option(help="Share to train on; by default 0.1, of your own files 0.6."),
+        typer.Option(help="Share to train on; by default 0.1, for your own files 0.6."),
     ] = None,
     val: Annotated[
         float | None,
-        typer.Option(help="Share to validate on; by default 0.1, of your own files 0.2."),
+        typer.Option(help="Share to validate on; by default 0.1, for your own files 0.2."),
     ] = None,
-    metric: Annotated[str, typer.Option(help="What to compare by.")] = "balanced_accuracy",
+    metric: Annotated[str, typer.Option(help="Metric to compare by.")] = "balanced_accuracy",
     budget: Annotated[
-        int, typer.Option(help="Settings to try for each method, chosen on validation.")
+        int, typer.Option(help="Settings to try per method; validation selects one.")
     ] = 1,
     settings: Settings = None,
     positive: Annotated[
-        str | None, typer.Option(help="Of two classes the one that matters; else the rarer.")
+        str | None, typer.Option(help="Of two classes, the positive one; by default the rarer.")
     ] = None,
     at: Annotated[
-        int | None, typer.Option(help="k of precision at k; else the size of the class.")
+        int | None, typer.Option(help="k of precision at k; by default the size of the class.")
     ] = None,
     time_limit: Annotated[
         str | None, typer.Option(help="Stop after this, such as 90, 10m or 2h.")
     ] = None,
-    jobs: Annotated[int, typer.Option(help="Processes to share the work.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Number of worker processes.")] = 1,
     device: Device = "auto",
     data_root: DataRoot = None,
     to: Annotated[
         Path | None, typer.Option("--out", help="Folder for comparison.csv and comparison.json.")
     ] = None,
 ) -> None:
-    """Try several methods on the same splits; say which is better, and whether that is noise."""
+    """Run several methods on the same splits and tell which is better, and how significantly."""
+    from evengraph.cli.arguments import parse_seconds
     from evengraph.cli.comparing import plan_splits, run_comparison
     from evengraph.cli.opening import open_data
-    from evengraph.experiment.parsing import parse_seconds, pick_device
+    from evengraph.experiment.parsing import pick_device
 
     opened = open_data(data, data_root, columns)
     protocol, count = plan_splits(opened, splits=splits, folds=folds, train=train, val=val)

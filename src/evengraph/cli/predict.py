@@ -35,7 +35,7 @@ def predict(
     ] = False,
 ) -> None:
     """Predict the class of every node of two tables with a saved model."""
-    from evengraph.cli.running import check_folder
+    from evengraph.cli.files import check_folder
     from evengraph.pipeline.table_model import TableModel
     from evengraph.tables import UnknownNodeError
 

@@ -36,10 +36,11 @@ def reproduce(
     retry: Annotated[bool, typer.Option("--retry", help="Try failed runs again.")] = False,
     data_root: DataRoot = None,
 ) -> None:
-    """Run the paper's tables and figures, or your own; go on where it was left."""
+    """Run the paper's tables and figures, or your own experiments; resumes if interrupted."""
+    from evengraph.cli.arguments import parse_methods
     from evengraph.cli.reproducing import read_specs, run_experiments
-    from evengraph.experiment.engines import Place
-    from evengraph.experiment.parsing import parse_methods, parse_seeds, pick_device
+    from evengraph.experiment.executor import choose_executor
+    from evengraph.experiment.parsing import parse_seeds, pick_device
 
     if jobs is not None and jobs < 1:
         raise ValueError(f"--jobs must be at least 1, got {jobs}.")
@@ -50,5 +51,5 @@ def reproduce(
         methods=parse_methods(methods) if methods else (),
         setups=[part.strip() for part in setups.split(",")] if setups else (),
     )
-    place = Place(store, str(pick_device(device)), data_root)
-    run_experiments(specs, place, engine=engine, workers=jobs, address=address, retry=retry)
+    executor = choose_executor(engine, str(pick_device(device)), workers=jobs, address=address)
+    run_experiments(specs, store, executor, root=data_root, retry=retry)

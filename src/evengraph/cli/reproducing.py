@@ -26,11 +26,12 @@ from rich.table import Table
 from evengraph.cli.console import err, out
 from evengraph.core.files import csv_text, write_atomic
 from evengraph.core.store import Row, Store
-from evengraph.experiment.engines import OnRow, Place, pick_engine
+from evengraph.experiment.executor import Executor
 from evengraph.experiment.paper import paper_cell, published_cell
 from evengraph.experiment.plan import Cell, Plan
 from evengraph.experiment.reproduce import check, reproduce
 from evengraph.experiment.spec import EXPERIMENTS, Spec, read_spec
+from evengraph.experiment.stored import OnRow, run_stored
 from evengraph.experiment.tsne import embed_nodes
 from evengraph.methods import METHODS
 from evengraph.metrics import HEADLINE
@@ -46,29 +47,23 @@ def read_specs(names: Sequence[str], *, quick: bool, **narrow: Any) -> list[Spec
 
 
 def run_experiments(
-    specs: Sequence[Spec],
-    place: Place,
-    *,
-    engine: str,
-    workers: int | None,
-    address: str | None,
-    retry: bool,
+    specs: Sequence[Spec], path: Path, executor: Executor, *, root: Path | None, retry: bool
 ) -> None:
-    """Run what is missing, with a display, then show what came out."""
-    work = pick_engine(engine, place, workers=workers, address=address)
+    """Run what is missing, with a display, then show the results."""
     with err.status("loading graphs"):
-        check(specs, place.root)
-    store = Store(place.store)
+        check(specs, root)
+    store = Store(path)
     if retry and (again := store.forget("failed")):
         err.print(f"{again} failed runs are tried again.")
     names = escape(", ".join(spec.name for spec in specs))
-    out.print(f"[bold]{names}[/], rows go to {escape(str(place.store))}", soft_wrap=True)
+    out.print(f"[bold]{names}[/], rows go to {escape(str(path))}", soft_wrap=True)
     failed: list[Row] = []
     stopped = False
     try:
         with _display(store, failed) as (on_row, on_round):
-            embed = partial(embed_nodes, place=place)
-            reproduce(specs, store, work, on_row=on_row, on_round=on_round, embed=embed)
+            run_jobs = partial(run_stored, store=path, executor=executor, root=root)
+            embed = partial(embed_nodes, device=executor.device, root=root)
+            reproduce(specs, store, run_jobs, on_row=on_row, on_round=on_round, embed=embed)
     except KeyboardInterrupt:
         stopped = True
     rows = store.rows()
@@ -83,10 +78,10 @@ def run_experiments(
         where = f"{METHODS[job.method].title} on {job.dataset}, seed {job.seed}"
         err.print(f"[red]failed:[/] {escape(where)}: {escape(row.reason)}", soft_wrap=True)
     if len(failed) > 10:
-        more = f"and {len(failed) - 10} more; see: evengraph results {place.store}"
+        more = f"and {len(failed) - 10} more; see: evengraph results {path}"
         err.print(escape(more), soft_wrap=True)
     if stopped:
-        err.print("Interrupted: what has ended is stored, the same command goes on from there.")
+        err.print("Interrupted: finished runs are stored; the same command resumes.")
         raise typer.Exit(130)
     if failed:
         raise typer.Exit(1)

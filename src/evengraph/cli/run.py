@@ -32,8 +32,8 @@ def run(
     imbalance: Annotated[
         str | None,
         typer.Option(
-            help="step, longtail, natural, publicstep, folds, given or bytime; by default step, "
-            "for your own files whatever suits them."
+            help="Split protocol: step, longtail, natural, publicstep, folds, given or bytime; by "
+            "default step, for your own files what their columns allow."
         ),
     ] = None,
     minority: Annotated[int | None, typer.Option(help="Number of minority classes.")] = None,
@@ -44,7 +44,7 @@ def run(
     settings: Settings = None,
     preset: Annotated[
         bool,
-        typer.Option(help="Use settings picked or published for a set-up where there are some."),
+        typer.Option(help="Use parameters selected or published for the setting, if any."),
     ] = True,
     device: Device = "auto",
     data_root: DataRoot = None,
@@ -55,36 +55,36 @@ def run(
         Path | None, typer.Option(help="Folder for the model, for predict and explain.")
     ] = None,
 ) -> None:
-    """Train and test a method, once for each seed, and report; several are compared."""
-    from evengraph.cli.opening import open_data
-    from evengraph.cli.running import compare as compare_runs
-    from evengraph.cli.running import folder_name, plan_all, run_one
-    from evengraph.experiment.parsing import parse_methods, parse_seeds, pick_device
+    """Train and test one or several methods, once per seed, and report."""
+    from evengraph.cli.arguments import parse_methods
+    from evengraph.cli.files import check_folder
+    from evengraph.cli.running import folder_name, plan_runs, run_plans
+    from evengraph.experiment.parsing import parse_seeds, pick_device
     from evengraph.methods import DEFAULT_METHOD
+    from evengraph.methods.bases.model_folder import check_place
 
     names = parse_methods(method or DEFAULT_METHOD)
-    if save is not None and len(names) > 1:
-        raise ValueError("--save saves one model; name one --method.")
-    shares = {"minority": minority, "ratio": ratio, "train": train, "val": val}
-    source, plans = plan_all(
-        partial(open_data, data, data_root, columns),
+    if save is not None:
+        if len(names) > 1:
+            raise ValueError("--save saves one model; name one --method.")
+        check_place(save)
+        check_folder(save.parent)
+    options = {"minority": minority, "ratio": ratio, "train": train, "val": val}
+    source, plans = plan_runs(
         data,
+        data_root,
+        columns,
         names,
         settings or [],
         imbalance=imbalance,
-        shares={name: value for name, value in shares.items() if value is not None},
+        options={name: value for name, value in options.items() if value is not None},
         seeds=parse_seeds(seeds),
         preset=preset,
-        save=save,
     )
     words = [*(settings or []), *([] if preset else ["no-preset"]), f"seeds={seeds}"]
-    folder = to or Path("runs") / folder_name(plans[0][0], names, words)
-    chosen = pick_device(device)
-    if len(plans) == 1:
-        keep = None if save is None else partial(_save_model, folder=save, source=source)
-        run_one(*plans[0], source.graph, chosen, folder, keep)
-    else:
-        compare_runs(plans, source.graph, chosen, folder)
+    folder = to or Path("runs") / folder_name(plans, words)
+    save_model = None if save is None else partial(_save_model, folder=save, source=source)
+    run_plans(plans, pick_device(device), folder, save_model)
 
 
 def _save_model(

@@ -51,7 +51,7 @@ CREATE TABLE IF NOT EXISTS claims (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class JobSpec:
     """Everything that defines a run; all parameters are listed, defaults included."""
 
     dataset: str
@@ -76,7 +76,7 @@ class Row:
     `outcome` holds the fields of a Record without the history of its epochs.
     """
 
-    job: Job
+    job: JobSpec
     status: Literal["done", "failed"] = "done"
     reason: str = ""
     outcome: Mapping[str, Any] = field(default_factory=dict)
@@ -220,7 +220,7 @@ class Store:
 
     # Claims: which process works on which job, so that none is run twice.
 
-    def claim(self, jobs: Iterable[Job]) -> list[Job]:
+    def claim(self, jobs: Iterable[JobSpec]) -> list[JobSpec]:
         """Claim jobs for this process; returns those not done or claimed by a living process."""
         me, now = (socket.gethostname(), os.getpid()), time()
         claimed = []
@@ -245,19 +245,11 @@ class Store:
             me = socket.gethostname(), os.getpid()
             base.execute("DELETE FROM claims WHERE host = ? AND process = ?", me)
 
-    def abandoned(self) -> set[str]:
-        """Keys of jobs claimed by processes that have died."""
-        return {key for key, dead in self._claims() if dead}
-
     def running(self) -> int:
         """Number of jobs claimed by living processes."""
-        return sum(not dead for _, dead in self._claims())
-
-    def _claims(self) -> list[tuple[str, bool]]:
-        """Key of each claimed job, and whether the process that claimed it has died."""
         with self._open() as base:
-            rows = base.execute("SELECT key, host, process, seen FROM claims").fetchall()
-        return [(key, _dead(*holder, now=time())) for key, *holder in rows]
+            rows = base.execute("SELECT host, process, seen FROM claims").fetchall()
+        return sum(not _dead(*holder, now=time()) for holder in rows)
 
     def forget(self, status: str) -> int:
         """Delete the rows with a status so that those jobs run again; returns their number."""
@@ -286,7 +278,7 @@ def _row(values: sqlite3.Row) -> Row:
     for name in ("imbalance_fields", "method_fields", "outcome", "environment"):
         columns[name] = json.loads(columns[name])
     del columns["key"]
-    job = Job(**{column.name: columns.pop(column.name) for column in fields(Job)})
+    job = JobSpec(**{column.name: columns.pop(column.name) for column in fields(JobSpec)})
     return Row(job=job, **columns)
 
 

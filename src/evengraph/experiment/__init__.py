@@ -1,7 +1,7 @@
-"""Experiments: what to run, running it, and the paper's figures to compare with."""
+"""Experiments: what to run, running it, and the paper's values to compare with."""
 
 from evengraph.experiment.paper import paper_cell
 from evengraph.experiment.presets import preset_for
-from evengraph.experiment.runner import Run, run
+from evengraph.experiment.run import RunPlan, plan_run, run
 
-__all__ = ["Run", "paper_cell", "preset_for", "run"]
+__all__ = ["RunPlan", "paper_cell", "plan_run", "preset_for", "run"]

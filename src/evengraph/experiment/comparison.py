@@ -3,83 +3,58 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from statistics import fmean
+from time import time
 from typing import Any
 
 import torch
 from torch_geometric.data import Data
 
 import evengraph
+from evengraph.core.records import Record
 from evengraph.experiment.environment import describe
+from evengraph.experiment.executor import Executor, OnEnd
 from evengraph.experiment.fields import unknown
-from evengraph.experiment.ranking import Pair, Verdict, compare_pairs, judge
+from evengraph.experiment.jobs import Failure, Job, LoadedGraph, Result
+from evengraph.experiment.ranking import FEWEST_SPLITS, Pair, Verdict, compare_pairs, judge
 from evengraph.experiment.search_space import candidates
-from evengraph.experiment.trials import Failure, Outcome, Terms, Trial, run_trials
+from evengraph.experiment.standing import Standing
 from evengraph.methods import METHODS, Method
 from evengraph.metrics import METRICS, comparable_metrics
 from evengraph.metrics.binary import positive_class
-from evengraph.metrics.significance import Evidence, t_test
 from evengraph.splits import ByTime, Folds, Given, SplitProtocol
 
 DEFAULT_METHODS = tuple(name for name, method in METHODS.items() if method.compared_by_default)
 ONE_SPLIT = (
-    "All had the same test nodes, and only starts of training differ: one split cannot tell "
-    "whether a method is better on other nodes."
+    "All methods had the same test nodes and only the random initialisation differed: one split "
+    "cannot tell whether a method is better on other nodes."
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standing:
-    """One method over all splits.
-
-    Args:
-        label: What it was called.
-        title: Its name in the literature.
-        settings: What it was given.
-        outcomes: One for each split, with the settings that validation chose.
-        seconds: Mean of a fit.
-    """
-
-    label: str
-    title: str
-    settings: Mapping[str, Any]
-    outcomes: Sequence[Outcome]
-    seconds: float
-
-    def values(self, metric: str) -> list[float]:
-        """In percent, one for each split."""
-        return [outcome.metrics[metric] for outcome in self.outcomes]
-
-    def figure(self, metric: str) -> Evidence:
-        """Mean and 95% interval over splits, clipped to the metric's range."""
-        found, scale = t_test(self.values(metric)), METRICS[metric].scale
-        low, high = (scale * end for end in METRICS[metric].range)
-        return found._replace(low=max(found.low, low), high=min(found.high, high))
-
-
-@dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """What came of comparing methods.
+    """The result of comparing methods.
 
     Args:
-        metric: What they were compared by.
-        protocol: Name and fields of what made the splits.
-        seeds: Splits that all methods went through.
-        wanted: Splits that were asked for.
+        metric: Metric they were compared by.
+        protocol: Name and parameters of the split protocol.
+        seeds: Splits on which all methods ran.
+        wanted: Number of splits that were asked for.
         overlap: Test nodes over the other labelled nodes of a split.
-        budget: Settings tried for each method.
+        budget: Settings tried per method.
         standings: The methods that ran, the best first.
         pairs: Every two of them.
         failed: Methods that did not run, and why.
-        verdict: Which to take.
-        positive: Of two classes the one that matters.
-        classes: Names of the classes, or their numbers.
-        class_counts: Labelled nodes of each.
-        stopped: Whether time ran out, or somebody stopped it.
-        environment: Where it ran.
+        verdict: Which method to use.
+        positive: For two classes, the positive one.
+        classes: Names of the classes, or their indices.
+        class_counts: Labelled nodes per class.
+        fixed: Whether every seed has the same split.
+        stopped: Whether the time limit or Ctrl-C ended it early.
+        environment: Versions, device and commit.
     """
 
     metric: str
@@ -95,6 +70,7 @@ class Comparison:
     positive: int | None
     classes: Sequence[str]
     class_counts: Sequence[int]
+    fixed: bool
     stopped: bool
     environment: Mapping[str, Any]
 
@@ -103,14 +79,9 @@ class Comparison:
         """The method with the highest mean."""
         return self.standings[0]
 
-    def against_best(self, label: str) -> Pair | None:
-        """The pair of the best method and another."""
-        both = {label, self.best.label}
-        return next((one for one in self.pairs if {one.ahead, one.behind} == both), None)
-
     def as_dict(self) -> dict[str, Any]:
         """The comparison as JSON can hold it."""
-        names = list(self.best.outcomes[0].metrics)
+        names = list(self.best.records[0].all_metrics)
         return {
             "schema": 1,
             "kind": "comparison",
@@ -120,6 +91,7 @@ class Comparison:
             "protocol": dict(self.protocol),
             "seeds": list(self.seeds),
             "complete": len(self.seeds) == self.wanted and not self.failed,
+            "conclusive": len(self.seeds) >= FEWEST_SPLITS and not self.fixed,
             "overlap": self.overlap,
             "budget": self.budget,
             "classes": list(self.classes),
@@ -128,19 +100,32 @@ class Comparison:
             "verdict": asdict(self.verdict),
             "methods": [
                 {
-                    "label": one.label,
-                    "title": one.title,
-                    "settings": dict(one.settings),
-                    "seconds": one.seconds,
-                    "figures": {name: one.figure(name)._asdict() for name in names},
-                    "runs": [asdict(outcome) for outcome in one.outcomes],
+                    "label": standing.label,
+                    "title": standing.title,
+                    "settings": dict(standing.settings),
+                    "seconds": standing.seconds,
+                    "figures": {name: standing.summary(name)._asdict() for name in names},
+                    "runs": [_run(standing.label, record) for record in standing.records],
                 }
-                for one in self.standings
+                for standing in self.standings
             ],
             "pairs": [asdict(pair) for pair in self.pairs],
             "failed": dict(self.failed),
             "environment": dict(self.environment),
         }
+
+
+def _run(label: str, record: Record) -> dict[str, Any]:
+    return {
+        "label": label,
+        "seed": record.seed,
+        "settings": record.settings,
+        "metrics": record.all_metrics,
+        "validation": record.validation,
+        "calibrator": (record.calibration or {})["calibrator"],
+        "epochs": record.total_epochs,
+        "seconds": record.seconds,
+    }
 
 
 def compare(
@@ -156,64 +141,61 @@ def compare(
     device: torch.device | str = "cpu",
     jobs: int = 1,
     time_limit: float | None = None,
-    on_trial: Callable[[Outcome | Failure], None] = lambda _: None,
+    on_end: OnEnd = lambda job, result: None,
 ) -> Comparison:
-    """Train several methods on the same splits and say which is better.
+    """Train several methods on the same splits and tell which is better.
 
-    Every method has the same budget: as many settings, of which validation chooses one for each
-    split. Test nodes are looked at once, with that one. A method that fails is left out, the
-    rest goes on. Where time runs out, the splits count that all methods went through.
+    Every method has the same budget: as many settings, one of which is selected on validation per
+    split. Only that one counts on the test nodes. A method that fails is left out; the others go
+    on. If time runs out, the splits on which all methods ran count.
 
     Args:
         graph: Features, edges and labels; -1 is unlabelled.
         methods: Names, for methods with `Method.graph_defaults` of the graph; or methods with
-            settings of your own, under names of your own.
-        protocol: Makes a split of a seed, such as `Natural()` or `Folds()`.
+            your own settings, under labels of your choice.
+        protocol: Makes a split from a seed, such as `Natural()` or `Folds()`.
         seeds: One split each.
-        budget: Settings to try for each method; the first is the one given.
-        metric: What to compare by.
-        positive: Of two classes the one that matters; by default the rarer.
-        k: How many of its likeliest nodes precision at k looks at; by default as many as it has.
+        budget: Settings to try per method; the first is the one given.
+        metric: Metric to compare by.
+        positive: For two classes, the positive one; by default the rarer.
+        k: For precision at k; by default the number of positive test nodes.
         device: Where to train.
-        jobs: Processes to share the work, on the CPU.
-        time_limit: Seconds after which no more is begun.
-        on_trial: Called when a fit has ended or failed.
+        jobs: Number of worker processes, on the CPU.
+        time_limit: Seconds after which training stops.
+        on_end: Called with each job and its result.
     """
     entries = _entries(methods, graph)
     seeds = list(dict.fromkeys(seeds))
-    _check(seeds, time_limit, metric)
+    _check(seeds, time_limit, metric, jobs)
     counts = _class_counts(graph)
     if len(counts) == 2 and positive is None:
         positive = positive_class(counts)
-    _check_two(metric, positive, k, len(counts))
-    terms = Terms(graph=graph, protocol=protocol, positive=positive, k=k, device=str(device))
-    overlap = _overlap(terms, seeds)
-    trials = [
-        Trial(label=label, place=place, method=one, seed=seed)
-        for seed in seeds  # split by split: what is left when time runs out has whole splits
-        for label, method in entries.items()
-        for place, one in enumerate(candidates(method, budget))
+    _check_binary(metric, positive, k, len(counts))
+    overlap = split_overlap(graph, protocol, seeds)
+    source = LoadedGraph(graph)
+    tried = {label: candidates(method, budget) for label, method in entries.items()}
+    to_run = [
+        Job(
+            label=label,
+            graph=source,
+            protocol=protocol,
+            method=method,
+            seed=seed,
+            candidate=index,
+            positive=positive,
+            k=k,
+            calibrate=True,
+        )
+        for seed in seeds  # split by split, so that whole splits are done when time runs out
+        for label in entries
+        for index, method in enumerate(tried[label])
     ]
-    ended, stopped = run_trials(trials, terms, jobs, time_limit, on_trial)
+    ended, stopped = _execute(to_run, str(device), jobs, time_limit, on_end)
     standings, failed, common = _gather(entries, ended, seeds, budget, metric)
-    values = {one.label: one.values(metric) for one in standings}
-    fixed = isinstance(protocol, Given | ByTime)
-    pairs = compare_pairs(
-        values, overlap=overlap, independent=not isinstance(protocol, Folds), fixed=fixed
-    )
-    verdict = judge(
-        values,
-        pairs,
-        seconds={one.label: one.seconds for one in standings},
-        titles={one.label: one.title for one in standings},
-        metric=metric,
-    )
-    sentences = _beware(standings, len(counts)) or verdict.sentences
-    verdict = replace(verdict, sentences=(*sentences, ONE_SPLIT) if fixed else sentences)
-    names = getattr(graph, "class_names", None) or range(len(counts))
+    pairs = rank_pairs(standings, protocol, overlap, metric)
     return Comparison(
         metric=metric,
-        protocol={"name": type(protocol).__name__.lower(), **_fields(protocol)},
+        protocol={"name": type(protocol).__name__.lower(), **_plain_fields(protocol)},
         seeds=common,
         wanted=len(seeds),
         overlap=overlap,
@@ -221,9 +203,10 @@ def compare(
         standings=standings,
         pairs=pairs,
         failed=failed,
-        verdict=verdict,
+        verdict=_verdict(standings, pairs, metric, len(counts), fixed=_is_fixed(protocol)),
+        fixed=_is_fixed(protocol),
         positive=positive,
-        classes=[str(name) for name in names],
+        classes=[str(n) for n in getattr(graph, "class_names", None) or range(len(counts))],
         class_counts=counts.tolist(),
         stopped=stopped,
         environment=describe(torch.device(device)),
@@ -231,7 +214,7 @@ def compare(
 
 
 def _entries(methods: Sequence[str] | Mapping[str, Method], graph: Data) -> dict[str, Method]:
-    """Methods by their names, each with settings."""
+    """Methods by label."""
     if isinstance(methods, Mapping):
         entries = dict(methods)
     else:
@@ -244,18 +227,19 @@ def _entries(methods: Sequence[str] | Mapping[str, Method], graph: Data) -> dict
     return entries
 
 
-def _check(seeds: Sequence[int], time_limit: float | None, metric: str) -> None:
-    """Refuse what nothing can be compared with."""
+def _check(seeds: Sequence[int], time_limit: float | None, metric: str, jobs: int) -> None:
     if not seeds:
         raise ValueError("seeds must hold at least one seed.")
     if time_limit is not None and not time_limit > 0:
         raise ValueError(f"time_limit must be above 0, got {time_limit}.")
     if metric not in comparable_metrics():
         raise ValueError(unknown("metric", metric, comparable_metrics()))
+    if jobs < 1:
+        raise ValueError(f"jobs must be at least 1, got {jobs}.")
 
 
 def _class_counts(graph: Data) -> torch.Tensor:
-    """Labelled nodes of each class."""
+    """Labelled nodes per class, (C,)."""
     if graph.y is None or not (graph.y >= 0).any():
         raise ValueError("graph.y must hold labels; this graph has none.")
     counts = torch.bincount(graph.y[graph.y >= 0])
@@ -264,94 +248,179 @@ def _class_counts(graph: Data) -> torch.Tensor:
     return counts
 
 
-def _check_two(metric: str, positive: int | None, k: int | None, num_classes: int) -> None:
-    """Refuse what has a meaning for two classes alone, and a class that is not there."""
-    named = METRICS[metric].binary
+def _check_binary(metric: str, positive: int | None, k: int | None, num_classes: int) -> None:
+    """Validate what has a meaning for two classes only."""
     if num_classes == 2:
         if positive not in (0, 1):
             raise ValueError(f"positive must be class 0 or 1, got {positive}.")
         if k is not None and k < 1:
             raise ValueError(f"k must be at least 1, got {k}.")
-    elif named or positive is not None or k is not None:
-        what = f"metric {metric}" if named else "positive" if positive is not None else "k"
-        raise ValueError(f"{what} is for two classes, this graph has {num_classes}.")
+    elif METRICS[metric].binary:
+        raise ValueError(f"metric {metric} is for two classes, this graph has {num_classes}.")
+    elif positive is not None or k is not None:
+        name = "positive" if positive is not None else "k"
+        raise ValueError(f"{name} is for two classes, this graph has {num_classes}.")
 
 
-def _overlap(terms: Terms, seeds: Sequence[int]) -> float:
-    """Test nodes over other labelled nodes; also finds out whether the graph can be split."""
-    shares = []
+def split_overlap(graph: Data, protocol: SplitProtocol, seeds: Sequence[int]) -> float:
+    """Mean ratio of test nodes to other labelled nodes; raises if a split cannot be made."""
+    ratios = []
     for seed in seeds:
-        task = terms.protocol(terms.graph, seed=seed)
-        shares.append(float(task.test.sum() / (task.train.sum() + task.val.sum())))
-    return fmean(shares)
+        task = protocol(graph, seed=seed)
+        ratios.append(float(task.test.sum() / (task.train.sum() + task.val.sum())))
+    return fmean(ratios)
 
 
-def _beware(standings: Sequence[Standing], num_classes: int) -> tuple[str, ...]:
-    """A warning where no method has learnt to tell the classes apart."""
-    most = max(fmean(one.values("balanced_accuracy")) for one in standings)
-    guessing = 100 / num_classes
-    if most > guessing + 1:
-        return ()
-    return (
-        f"No method is better than guessing, which has a balanced accuracy of {guessing:.1f}: the "
-        "rare classes are not found. More labels, other features or a class-weighted method may "
-        "help.",
+def _execute(
+    jobs: Sequence[Job], device: str, workers: int, time_limit: float | None, on_end: OnEnd
+) -> tuple[list[tuple[Job, Result]], bool]:
+    """Run jobs; returns the results, and whether time or Ctrl-C left some jobs out."""
+    ended: list[tuple[Job, Result]] = []
+
+    def keep(job: Job, result: Result) -> None:
+        ended.append((job, result))
+        on_end(job, result)
+
+    on_cpu = torch.device(device).type == "cpu"
+    executor = Executor(
+        device=device,
+        backend="processes" if on_cpu else "here",
+        workers=workers,
+        batch=time_limit is None,
+        deadline=time() + time_limit if time_limit is not None else None,
     )
-
-
-def _fields(protocol: SplitProtocol) -> dict[str, Any]:
-    """What JSON can hold of a protocol's fields."""
-    plain = (str, int, float, bool, type(None))
-    return {name: value for name, value in vars(protocol).items() if isinstance(value, plain)}
+    in_time = False
+    try:
+        in_time = executor.execute(jobs, keep)
+    except KeyboardInterrupt:  # results so far count
+        if not ended:
+            raise
+    return ended, not in_time
 
 
 def _gather(
     entries: Mapping[str, Method],
-    ended: Sequence[Outcome | Failure],
+    ended: Sequence[tuple[Job, Result]],
     seeds: Sequence[int],
     budget: int,
     metric: str,
 ) -> tuple[list[Standing], dict[str, str], list[int]]:
-    """The methods that ran, the best first; those that failed; the splits that all have."""
-    failed = {one.label: one.reason for one in ended if isinstance(one, Failure)}
-    done: dict[tuple[str, int], list[Outcome]] = {}
-    for one in ended:
-        if isinstance(one, Outcome):
-            done.setdefault((one.label, one.seed), []).append(one)
-    chosen = {
-        key: max(sorted(tried, key=lambda one: one.place), key=lambda one: one.validation)
-        for key, tried in done.items()
-        if len(tried) == budget
+    """The methods that ran, best first; those that failed; the splits that all ran on."""
+    failed: dict[str, str] = {}
+    tried: dict[tuple[str, int], dict[int, Record]] = {}
+    for job, result in ended:
+        if isinstance(result, Failure):
+            failed[job.label] = result.reason
+        else:
+            tried.setdefault((job.label, job.seed), {})[job.candidate] = result
+    selected = {
+        key: max((records[index] for index in sorted(records)), key=lambda r: r.validation)
+        for key, records in tried.items()
+        if len(records) == budget
     }
-    for (label, seed), outcome in chosen.items():
-        if not math.isfinite(outcome.metrics[metric]):
+    for (label, seed), record in selected.items():
+        if not math.isfinite(record.all_metrics[metric]):
             failed[label] = f"its {METRICS[metric].title} is undefined on split {seed}."
-    begun = {label for label, _ in chosen}
+    started = {label for label, _ in selected}
     for label in entries:
-        if begun and label not in begun:
+        if started and label not in started:
             failed.setdefault(label, "it finished no split in time; allow more, or leave it out.")
     labels = [label for label in entries if label not in failed]
-    common = [seed for seed in seeds if all((label, seed) in chosen for label in labels)]
+    common = [seed for seed in seeds if all((label, seed) in selected for label in labels)]
     if not labels:
         label, reason = next(iter(failed.items()))
         raise ValueError(f"No method ran; {entries[label].full_title}: {reason}")
     if not common:
-        raise ValueError("No split was finished in time; allow more of it.")
+        raise ValueError("No split was finished in time; allow more time.")
     standings = [
         Standing(
             label=label,
             title=_title(entries, label),
             settings=asdict(entries[label]),
-            outcomes=[chosen[label, seed] for seed in common],
-            seconds=fmean(one.seconds for seed in common for one in done[label, seed]),
+            records=[selected[label, seed] for seed in common],
+            seconds=fmean(r.seconds for seed in common for r in tried[label, seed].values()),
         )
         for label in labels
     ]
-    standings.sort(key=lambda one: -fmean(one.values(metric)))
-    return standings, failed, common
+    return best_first(standings, metric), failed, common
 
 
 def _title(entries: Mapping[str, Method], label: str) -> str:
-    """A method's own name, or the caller's where two are of one kind."""
+    """The method's title, or the label where two methods have the same title."""
     title = entries[label].full_title
     return label if sum(one.full_title == title for one in entries.values()) > 1 else title
+
+
+def best_first(standings: Sequence[Standing], metric: str) -> list[Standing]:
+    """Sort by the mean of a metric."""
+    return sorted(standings, key=lambda standing: -fmean(standing.values(metric)))
+
+
+def rank(
+    standings: Sequence[Standing],
+    graph: Data,
+    protocol: SplitProtocol,
+    metric: str = "balanced_accuracy",
+) -> tuple[list[Standing], list[Pair]]:
+    """Sort methods that ran on splits of one graph, the best first, and compare every two."""
+    seeds = sorted({record.seed for standing in standings for record in standing.records})
+    overlap = split_overlap(graph, protocol, seeds)
+    return best_first(standings, metric), rank_pairs(standings, protocol, overlap, metric)
+
+
+def rank_pairs(
+    standings: Sequence[Standing], protocol: SplitProtocol, overlap: float, metric: str
+) -> list[Pair]:
+    """Compare every two methods on the splits that all of them ran on."""
+    seeds = [{record.seed for record in standing.records} for standing in standings]
+    common = set.intersection(*seeds)
+    values = {
+        standing.label: [r.all_metrics[metric] for r in standing.records if r.seed in common]
+        for standing in standings
+    }
+    if not common:
+        return []
+    return compare_pairs(
+        values,
+        overlap=overlap,
+        independent=not isinstance(protocol, Folds),
+        fixed=_is_fixed(protocol),
+    )
+
+
+def _is_fixed(protocol: SplitProtocol) -> bool:
+    """Whether every seed gives the same split."""
+    return isinstance(protocol, Given | ByTime)
+
+
+def _verdict(
+    standings: Sequence[Standing],
+    pairs: Sequence[Pair],
+    metric: str,
+    num_classes: int,
+    *,
+    fixed: bool,
+) -> Verdict:
+    """Which method to use, with a warning where no method beats guessing."""
+    verdict = judge(
+        {standing.label: standing.values(metric) for standing in standings},
+        pairs,
+        seconds={standing.label: standing.seconds for standing in standings},
+        titles={standing.label: standing.title for standing in standings},
+        metric=metric,
+    )
+    sentences = verdict.sentences
+    guessing = 100 / num_classes
+    if max(fmean(one.values("balanced_accuracy")) for one in standings) <= guessing + 1:
+        sentences = (
+            f"No method is better than guessing, which has a balanced accuracy of {guessing:.1f}: "
+            "the rare classes are not found. More labels, other features or a class-weighted "
+            "method may help.",
+        )
+    return replace(verdict, sentences=(*sentences, ONE_SPLIT) if fixed else sentences)
+
+
+def _plain_fields(protocol: SplitProtocol) -> dict[str, Any]:
+    """The protocol's parameters that JSON can hold."""
+    plain = (str, int, float, bool, type(None))
+    return {name: value for name, value in vars(protocol).items() if isinstance(value, plain)}

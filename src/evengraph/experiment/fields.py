@@ -1,4 +1,4 @@
-"""Fields of methods and protocols as words: reading `name=value`, and describing them."""
+"""Parameters of methods and split protocols: read from text and described."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def parse_fields(cls: type, assignments: Iterable[str]) -> dict[str, Any]:
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
         if not equals:
-            raise ValueError(f"--set takes name=value, got {assignment!r}.")
+            raise ValueError(f"a parameter must be set as name=value, got {assignment!r}.")
         values[name.strip()] = parse_field(cls, name.strip(), text.strip())
     return values
 
@@ -39,21 +39,21 @@ def parse_field(cls: type, name: str, text: str) -> Any:
 
 
 def check_field(cls: type, name: str) -> None:
-    """Refuse a name that a dataclass does not have."""
+    """Raise ValueError for a name that a dataclass does not have."""
     names = [item.name for item in fields(cls)]
     if name not in names:
-        raise ValueError(unknown(f"{cls.__name__} field", name, names))
+        raise ValueError(unknown(f"parameter of {cls.__name__}", name, names))
 
 
 def describe_type(kind: Any) -> str:
-    """What may be written for a type."""
+    """The values that a type allows."""
     if get_origin(kind) is Literal:
         return "one of " + ", ".join(str(word) for word in get_args(kind))
     return {int: "a whole number", float: "a number", bool: "true or false"}.get(kind, str(kind))
 
 
 def unknown(what: str, name: str, allowed: Iterable[str]) -> str:
-    """One line for a name that does not exist: the nearest that does, and all of them."""
+    """Error message for a name that does not exist: the closest match, and all names."""
     allowed = list(allowed)
     close = difflib.get_close_matches(name, allowed, n=1)
     hint = f"did you mean {close[0]}? " if close else ""

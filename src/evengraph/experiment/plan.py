@@ -1,4 +1,4 @@
-"""Plan: which runs an experiment needs, given those that have ended; validation chooses."""
+"""Plan: the runs an experiment still needs; settings are selected on validation."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from itertools import product
 from statistics import fmean
 from typing import Any
 
-from evengraph.core.store import Job, Row
+from evengraph.core.store import JobSpec, Row
 from evengraph.experiment.presets import preset_for
 from evengraph.experiment.spec import Entry, Fields, Setup, Spec, is_range
 from evengraph.methods import METHODS
 
-AT_ONCE = 8  # trials of a search that are asked for together
+SEARCH_BATCH = 8  # trials of a search that run at the same time
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One place of a table or curve: a set-up, an entry, its settings, and the runs it stands on.
+    """One cell of a table or point of a curve, with the runs behind it.
 
     Args:
-        setup: Graph and protocol.
+        setup: Graph and split protocol.
         entry: The method.
-        settings: What it was run with; chosen on validation where there was a choice.
-        value: Of the field that varies, if one does.
-        rows: Runs that have ended well, one for each seed.
+        settings: Its parameters; selected on validation where there was a choice.
+        value: Value of the parameter that varies, if one does.
+        rows: Successful runs, one per seed.
     """
 
     setup: Setup
@@ -38,60 +38,60 @@ class Cell:
 
 
 class Plan:
-    """An experiment beside what is known of it.
+    """An experiment and the runs that exist already.
 
     Args:
         spec: The experiment.
-        rows: Runs that have ended, of this experiment or any other.
+        rows: Finished runs, of this experiment or any other.
     """
 
     def __init__(self, spec: Spec, rows: Iterable[Row]) -> None:
         self.spec = spec
         self.known: Mapping[str, Row] = {row.job.key: row for row in rows}
 
-    def missing(self) -> list[Job]:
-        """Runs that have not ended, as far as they can be told now.
+    def missing(self) -> list[JobSpec]:
+        """Runs that are still needed, as far as is known now.
 
-        What follows a choice is told once all that is chosen from has ended: run these, make a
-        new plan, and go on until nothing is missing.
+        Runs that depend on a selection follow once all its candidates have run: run these, make a
+        new plan, and repeat until nothing is missing.
         """
-        found = {job.key: job for job in self.jobs()}
-        return [job for key, job in found.items() if key not in self.known]
+        specs = {spec.key: spec for spec in self.jobs()}
+        return [spec for key, spec in specs.items() if key not in self.known]
 
-    def jobs(self) -> Iterator[Job]:
-        """All runs, as far as they can be told now."""
+    def jobs(self) -> Iterator[JobSpec]:
+        """All runs, as far as is known now."""
         for setup, entry in product(self.spec.setups, self.spec.entries):
             for settings in self._candidates(setup, entry):
                 for seed in self.spec.seeds:
-                    yield job(setup, entry.method, settings, seed)
+                    yield job_spec(setup, entry.method, settings, seed)
             for settings, _ in self._shown(setup, entry):
                 for seed in entry.more_seeds:
-                    yield job(setup, entry.method, settings, seed)
+                    yield job_spec(setup, entry.method, settings, seed)
 
     def cells(self) -> list[Cell]:
-        """What there is to show so far."""
-        found = []
+        """The cells that have at least one run."""
+        cells = []
         for setup, entry in product(self.spec.setups, self.spec.entries):
             for settings, value in self._shown(setup, entry):
                 seeds = dict.fromkeys([*self.spec.seeds, *entry.more_seeds])
-                keys = [job(setup, entry.method, settings, seed).key for seed in seeds]
+                keys = [job_spec(setup, entry.method, settings, seed).key for seed in seeds]
                 rows = [self.known[key] for key in keys if key in self.known]
                 rows = [row for row in rows if row.done]
                 if rows:
-                    found.append(
+                    cells.append(
                         Cell(setup=setup, entry=entry, settings=settings, value=value, rows=rows)
                     )
-        return found
+        return cells
 
-    def mapped(self) -> Job | None:
-        """The run whose embeddings are drawn, once it has ended well."""
+    def embedded_run(self) -> JobSpec | None:
+        """The run whose embeddings are drawn, once it has finished."""
         for cell in self.cells():
             if cell.entry.label == self.spec.map and cell.setup is self.spec.setups[0]:
                 return cell.rows[0].job
         return None
 
     def choice(self, setup: Setup, entry: Entry) -> Fields | None:
-        """The settings of an entry in a set-up; None while, or if, they cannot be told."""
+        """The settings of an entry on a graph; None while, or if, none can be selected."""
         candidates = self._candidates(setup, entry)
         if not entry.grid and not entry.search:
             return candidates[0] if candidates else None
@@ -99,39 +99,39 @@ class Plan:
         scores = [self._score(setup, entry, settings) for settings in candidates]
         if not scores or len(scores) < wanted or None in scores:
             return None
-        best = max(range(len(scores)), key=lambda place: (scores[place], -place))
+        best = max(range(len(scores)), key=lambda index: (scores[index], -index))
         return candidates[best] if scores[best] != -math.inf else None  # all of them failed
 
     def _shown(self, setup: Setup, entry: Entry) -> list[tuple[Fields, Any]]:
-        """Settings that are shown, each with the value that varies."""
+        """Settings that are shown, each with the value of the parameter that varies."""
         if entry.vary:
             ((name, _),) = entry.vary.items()
             return [(settings, settings[name]) for settings in self._candidates(setup, entry)]
-        chosen = self.choice(setup, entry)
-        return [] if chosen is None else [(chosen, None)]
+        settings = self.choice(setup, entry)
+        return [] if settings is None else [(settings, None)]
 
     def _candidates(self, setup: Setup, entry: Entry) -> list[Fields]:
-        """Every settings to be run; nothing while they cannot be told."""
+        """All settings to run; none while they depend on a selection that is not made yet."""
         base = dict(entry.shared)
         if entry.presets:
             base |= preset_for(setup.dataset, setup.imbalance, setup.fields, entry.method) or {}
         if entry.like:
             other = next(one for one in self.spec.entries if one.label == entry.like)
-            chosen = self.choice(setup, other)
-            if chosen is None:
+            selected = self.choice(setup, other)
+            if selected is None:
                 return []
-            base |= chosen
+            base |= selected
         base |= entry.fields
         if entry.search:
-            return self._asked(setup, entry, base)
+            return self._searched(setup, entry, base)
         table = entry.grid or entry.vary
         return [
             {**base, **dict(zip(table, values, strict=True))} for values in product(*table.values())
         ]
 
     def _score(self, setup: Setup, entry: Entry, settings: Fields) -> float | None:
-        """Mean validation score; None while a run is missing, the worst if one failed."""
-        keys = [job(setup, entry.method, settings, seed).key for seed in self.spec.seeds]
+        """Mean validation score; None while a run is missing, -inf if one failed."""
+        keys = [job_spec(setup, entry.method, settings, seed).key for seed in self.spec.seeds]
         if any(key not in self.known for key in keys):
             return None
         rows = [self.known[key] for key in keys]
@@ -139,11 +139,11 @@ class Plan:
             return -math.inf
         return fmean(float(row.outcome["validation"]) for row in rows)
 
-    def _asked(self, setup: Setup, entry: Entry, base: Fields) -> list[Fields]:
-        """What a search asks for, given what came of its earlier trials.
+    def _searched(self, setup: Setup, entry: Entry, base: Fields) -> list[Fields]:
+        """Settings that a search tries, given the results of its earlier trials.
 
-        The search is gone through from its start each time: it is decided by its name and by
-        what its trials gave, and nothing of it needs to be kept.
+        The search is replayed from its start each time: its name and the results of its trials
+        determine it, so none of its state has to be stored.
         """
         import optuna
 
@@ -152,26 +152,26 @@ class Plan:
         sampler = optuna.samplers.TPESampler(seed=zlib.crc32(name.encode()))
         study = optuna.create_study(direction="maximize", sampler=sampler)
         ranges = {key: value for key, value in entry.search.items() if key != "trials"}
-        found: list[Fields] = []
-        while len(found) < entry.search["trials"]:
-            count = min(AT_ONCE, entry.search["trials"] - len(found))
+        tried: list[Fields] = []
+        while len(tried) < entry.search["trials"]:
+            count = min(SEARCH_BATCH, entry.search["trials"] - len(tried))
             trials = [study.ask() for _ in range(count)]
-            asked = [
+            batch = [
                 {**base, **{key: _suggest(trial, key, value) for key, value in ranges.items()}}
                 for trial in trials
             ]
-            found += asked
-            scores = [self._score(setup, entry, settings) for settings in asked]
+            tried += batch
+            scores = [self._score(setup, entry, settings) for settings in batch]
             if None in scores:
                 break
             for trial, score in zip(trials, scores, strict=True):
                 study.tell(trial, max(score or 0.0, -1.0))
-        return found
+        return tried
 
 
-def job(setup: Setup, method: str, settings: Fields, seed: int) -> Job:
-    """A run, with every field of its method spelt out."""
-    return Job(
+def job_spec(setup: Setup, method: str, settings: Fields, seed: int) -> JobSpec:
+    """The spec of a run, with every parameter of its method written out."""
+    return JobSpec(
         dataset=setup.dataset,
         imbalance=setup.imbalance,
         imbalance_fields=setup.fields,
@@ -182,11 +182,11 @@ def job(setup: Setup, method: str, settings: Fields, seed: int) -> Job:
 
 
 def _suggest(trial: Any, name: str, allowed: Sequence[Any]) -> Any:
-    """A value between two numbers, on a logarithmic scale if so said, or one of a list."""
+    """Suggest a value between two numbers, on a log scale if "log" follows, or one of a list."""
     log = allowed[-1] == "log"
-    ends = allowed[:-1] if log else allowed
-    if not is_range(ends):
+    limits = allowed[:-1] if log else allowed
+    if not is_range(limits):
         return trial.suggest_categorical(name, list(allowed))
-    if all(isinstance(one, int) for one in ends):
-        return trial.suggest_int(name, *ends, log=log)
-    return trial.suggest_float(name, *ends, log=log)
+    if all(isinstance(limit, int) for limit in limits):
+        return trial.suggest_int(name, *limits, log=log)
+    return trial.suggest_float(name, *limits, log=log)

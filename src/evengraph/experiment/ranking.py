@@ -1,4 +1,4 @@
-"""Which method is better, whether that is more than noise, and both in plain words."""
+"""Which method is better, whether the difference is significant, and the verdict in words."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from statistics import fmean
 from typing import Literal
 
 from evengraph.metrics import METRICS
-from evengraph.metrics.significance import Evidence, holm, t_test
+from evengraph.metrics.significance import Evidence, format_p, holm, t_test
 
-FEWEST = 3  # splits; with fewer nothing can be told
+FEWEST_SPLITS = 3  # for a significance test
 LEVEL = 0.05
-MUCH_THE_SAME = 1.5  # times the seconds
-CLOSE = 2.0  # points that a cheaper method may have less
+SIMILAR_COST = 1.5  # ratio of seconds
+CLOSE = 2.0  # points by which a cheaper method may be worse
 
 Strength = Literal["clear", "here", "noise"]
-"""More than noise; more than noise on this graph's labelled nodes; noise."""
+"""Significant; significant on this graph's labelled nodes only; not significant."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,18 +26,18 @@ class Pair:
     """One method against another on the same splits, in points.
 
     Args:
-        ahead: The one with the higher mean.
+        ahead: The method with the higher mean.
         behind: The other.
-        difference: Mean of the differences.
+        difference: Mean difference.
         low: Lower end of its usual 95% interval, corrected for all comparisons.
         high: Upper end.
-        p: Of the usual paired t-test, corrected likewise (Holm).
+        p: P-value of the usual paired t-test, corrected likewise (Holm).
         wide_low: Lower end of the interval that allows for nodes shared between splits.
         wide_high: Upper end.
-        wide_p: Of the test that allows for them, corrected likewise.
-        strength: What may be said.
+        wide_p: P-value of the test that allows for them, corrected likewise.
+        strength: How significant the difference is.
 
-    A corrected interval leaves out 0 where the corrected p is below 0.05, and only there.
+    A corrected interval excludes 0 if and only if the corrected p is below 0.05.
     """
 
     ahead: str
@@ -53,7 +53,7 @@ class Pair:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The interval that goes with what is said."""
+        """The interval that belongs to `strength`."""
         if self.strength == "here":
             return self.low, self.high
         return self.wide_low, self.wide_high
@@ -66,38 +66,38 @@ def compare_pairs(
     independent: bool,
     fixed: bool = False,
 ) -> list[Pair]:
-    """Every two methods against one another.
+    """Test the difference between every two methods.
 
-    All pairs are corrected for, since the best is only known after looking.
+    The tests are corrected for all pairs, since the best method is only known afterwards.
 
     Args:
-        values: Of each method, one for each split.
+        values: One value per split, by method.
         overlap: Test nodes over the other labelled nodes of a split.
-        independent: Whether splits are drawn anew each time. The usual test then holds for this
-            graph's labelled nodes, and fails only for others.
-        fixed: Whether all have the same test nodes, so that only starts of training differ: then
-            nothing is said to be more than noise.
+        independent: Whether splits are drawn independently. The usual test then holds for this
+            graph's labelled nodes, but not for others.
+        fixed: Whether all splits have the same test nodes, so that only the initialisation
+            differs: then no difference counts as significant.
     """
     found = []
-    for one, other in combinations(values, 2):
-        if fmean(values[one]) < fmean(values[other]):
-            one, other = other, one
-        gaps = [a - b for a, b in zip(values[one], values[other], strict=True)]
-        found.append((one, other, gaps))
+    for first, second in combinations(values, 2):
+        if fmean(values[first]) < fmean(values[second]):
+            first, second = second, first
+        gaps = [a - b for a, b in zip(values[first], values[second], strict=True)]
+        found.append((first, second, gaps))
     differences = [gaps for _, _, gaps in found]
     usual, wide = _corrected(differences, 0.0), _corrected(differences, overlap)
     pairs = []
-    for (one, other, _), plain, allowed in zip(found, usual, wide, strict=True):
+    for (ahead, behind, _), plain, allowed in zip(found, usual, wide, strict=True):
         strength: Strength = "noise"
-        enough = len(values[one]) >= FEWEST and not fixed
+        enough = len(values[ahead]) >= FEWEST_SPLITS and not fixed
         if enough and allowed.p < LEVEL:
             strength = "clear"
         elif enough and independent and plain.p < LEVEL:
             strength = "here"
         pairs.append(
             Pair(
-                ahead=one,
-                behind=other,
+                ahead=ahead,
+                behind=behind,
                 difference=plain.mean,
                 low=plain.low,
                 high=plain.high,
@@ -112,25 +112,25 @@ def compare_pairs(
 
 
 def _corrected(differences: Sequence[Sequence[float]], overlap: float) -> list[Evidence]:
-    """Test each, correct for all, and widen each interval as its p was raised."""
-    alone = [t_test(gaps, overlap=overlap) for gaps in differences]
-    if any(math.isnan(one.p) for one in alone):  # a single split tells nothing
-        return [one._replace(p=math.nan) for one in alone]
-    found = []
-    for gaps, one, p in zip(differences, alone, holm([one.p for one in alone]), strict=True):
-        share = one.p / p if p > 0 else 1 / len(alone)
-        found.append(t_test(gaps, overlap=overlap, level=1 - LEVEL * share)._replace(p=p))
-    return found
+    """Test each difference, correct for all, and widen each interval as its p was raised."""
+    tests = [t_test(gaps, overlap=overlap) for gaps in differences]
+    if any(math.isnan(test.p) for test in tests):  # there is a single split
+        return [test._replace(p=math.nan) for test in tests]
+    corrected = []
+    for gaps, test, p in zip(differences, tests, holm([test.p for test in tests]), strict=True):
+        share = test.p / p if p > 0 else 1 / len(tests)
+        corrected.append(t_test(gaps, overlap=overlap, level=1 - LEVEL * share)._replace(p=p))
+    return corrected
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What to take, and why.
+    """Which method to use, and why.
 
     Args:
         best: The method with the highest mean.
-        take: The one to take: the cheapest of those that nothing is ahead of and that are close.
-        sentences: Why.
+        take: The method to use: the cheapest that is close to the best and not significantly worse.
+        sentences: The reasons.
     """
 
     best: str
@@ -146,91 +146,93 @@ def judge(
     titles: Mapping[str, str],
     metric: str,
 ) -> Verdict:
-    """Say which method is better.
+    """Tell which method to use.
 
     Args:
-        values: Of each method, one for each split.
-        pairs: What `compare_pairs` made of them.
-        seconds: What a fit of each takes.
-        titles: What to call each.
-        metric: What the values are.
+        values: One value per split, by method.
+        pairs: What `compare_pairs` returned for them.
+        seconds: Mean duration of a fit, by method.
+        titles: Names for the sentences.
+        metric: Name of the metric.
     """
     order = sorted(values, key=lambda label: -fmean(values[label]))
     best, others = order[0], order[1:]
-    splits, words = len(values[best]), METRICS[metric].title
+    splits, metric_title = len(values[best]), METRICS[metric].title
     if not others:
-        text = f"{titles[best]} stands alone: there is nothing to compare it with."
+        text = f"{titles[best]} is the only method: there is nothing to compare it with."
         return Verdict(best=best, take=best, sentences=(text,))
-    if splits < FEWEST:
+    if splits < FEWEST_SPLITS:
         text = (
-            f"{titles[best]} has the highest {words}, but {splits} "
-            f"{'split' if splits == 1 else 'splits'} cannot tell a difference from noise; ask for "
-            f"at least {FEWEST}, better 10."
+            f"{titles[best]} has the highest {metric_title}, but {splits} "
+            f"{'split is' if splits == 1 else 'splits are'} too few for a significance test; use "
+            f"at least {FEWEST_SPLITS}, better 10."
         )
         return Verdict(best=best, take=best, sentences=(text,))
     against = {pair.behind: pair for pair in pairs if pair.ahead == best}
-    # of equal means either may stand first in a pair
+    # of equal means either may be first in a pair
     level = [o for o in others if o not in against or against[o].strength == "noise"]
     beaten = [label for label in others if label not in level]
-    behind = {label: fmean(values[best]) - fmean(values[label]) for label in level}
-    take, cheapest = _cheapest([best, *(o for o in level if behind[o] <= CLOSE)], seconds)
-    far = [label for label in level if behind[label] > CLOSE]
-    if far and take == best:
-        cheapest = "the highest mean, and more splits to be sure"
-    elif far:
-        cheapest = f"{cheapest} within {CLOSE:g} points of the best"
+    take, advice = _advice(best, level, values, seconds)
     sentences = []
     if not beaten:
+        several = len(others) > 1
+        start = "No method is" if several else "Neither method is"
         sentences.append(
-            f"{'No' if len(others) > 1 else 'Neither'} method is ahead of the other"
-            f"{'s' if len(others) > 1 else ''} by more than noise; take {cheapest}: "
+            f"{start} significantly better than the other{'s' if several else ''}; use {advice}: "
             f"{titles[take]}."
         )
     else:
         if level:
             names = _listed([titles[label] for label in (best, *level)])
-            sentences.append(
-                f"{names} are level: no difference between them is more than noise; take "
-                f"{cheapest}: {titles[take]}."
-            )
-        sentences += _ahead(against[beaten[0]], titles, words)
+            sentences.append(f"{names} do not differ significantly; use {advice}: {titles[take]}.")
+        sentences += _better(against[beaten[0]], titles, metric_title)
         if len(beaten) > 1:
             rest = _listed([titles[label] for label in beaten[1:]])
             sentences.append(f"{titles[best]} is further ahead of {rest}.")
     return Verdict(best=best, take=take, sentences=tuple(sentences))
 
 
+def _advice(
+    best: str,
+    level: Sequence[str],
+    values: Mapping[str, Sequence[float]],
+    seconds: Mapping[str, float],
+) -> tuple[str, str]:
+    """Which to use of methods that do not differ significantly, and how to call it."""
+    behind = {label: fmean(values[best]) - fmean(values[label]) for label in level}
+    take, advice = _cheapest([best, *(o for o in level if behind[o] <= CLOSE)], seconds)
+    if all(gap <= CLOSE for gap in behind.values()):
+        return take, advice
+    if take == best:
+        return take, "the one with the highest mean, and run more splits to be sure"
+    return take, f"{advice} within {CLOSE:g} points of the best"
+
+
 def _cheapest(labels: Sequence[str], seconds: Mapping[str, float]) -> tuple[str, str]:
-    """Which to take of methods that are level, the best first; and what to call it."""
+    """The cheapest of several methods, which are sorted by quality, and how to call it."""
     least = min(labels, key=lambda label: seconds[label])
-    # Seconds are noisy, too: where several cost about the same, the better one.
-    take = next(one for one in labels if seconds[one] <= MUCH_THE_SAME * seconds[least])
+    # seconds are noisy, too: of several with a similar cost, use the better one
+    take = next(label for label in labels if seconds[label] <= SIMILAR_COST * seconds[least])
     if take == least:
-        return take, "the cheaper" if len(labels) == 2 else "the cheapest"
-    return take, "the better at much the same cost" if len(labels) == 2 else (
+        return take, "the cheaper one" if len(labels) == 2 else "the cheapest one"
+    return take, "the better one at similar cost" if len(labels) == 2 else (
         "the best of the cheap ones"
     )
 
 
-def _ahead(pair: Pair, titles: Mapping[str, str], words: str) -> list[str]:
-    clear = pair.strength == "clear"
+def _better(pair: Pair, titles: Mapping[str, str], metric_title: str) -> list[str]:
     low, high = pair.interval
-    by = (
-        f"{titles[pair.ahead]} is ahead of {titles[pair.behind]} by {pair.difference:.1f} points "
-        f"of {words} (95% interval {low:.1f} to {high:.1f}): more than noise"
+    text = (
+        f"{titles[pair.ahead]} is better than {titles[pair.behind]} by {pair.difference:.1f} "
+        f"points of {metric_title} (95% interval {low:.1f} to {high:.1f}), which is significant"
     )
-    if clear:
-        return [f"{by}."]
+    if pair.strength == "clear":
+        return [f"{text}."]
     return [
-        f"{by} on this graph's labelled nodes.",
-        "Whether that holds for other nodes is less sure: the splits share many of theirs, and a "
-        f"test that allows for it gives {p_words(pair.wide_p)}.",
+        f"{text} on this graph's labelled nodes.",
+        "It is less certain for other nodes: the splits share many of theirs, and a test that "
+        f"allows for it gives {format_p(pair.wide_p)}.",
     ]
-
-
-def p_words(p: float) -> str:
-    """A chance for people."""
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -46,7 +46,7 @@ class ReNode(LabelledMethod, MarginMethod):
         too.
 
     Reference:
-        Chen, Lin, Zhao, Ren, Li, Zhou and Sun, "Topology-Imbalance Learning for Semi-Supervised
+        Chen, Lin, Zhao, Ren, Li, Zhou and Sun, "Topology-SplitProtocol Learning for Semi-Supervised
         Node Classification", NeurIPS 2021.
     """
 

@@ -110,3 +110,8 @@ def mean_ranks(values: Mapping[str, Sequence[float]]) -> dict[str, float]:
     if not table.size:
         return {}
     return dict(zip(values, rankdata(-table, axis=0).mean(axis=1).tolist(), strict=True))
+
+
+def format_p(p: float) -> str:
+    """A p-value as text."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from evengraph.core.store import Job, Row
+from evengraph.core.store import JobSpec, Row
 from evengraph.report.store.claims import check_claims, compare_with_paper
 from evengraph.report.store.experiment_results import Cell, ExperimentResults
 
@@ -13,7 +13,7 @@ def cell(label, values, paper=None, setup="toy", chosen=None):
     """A place with a run for each seed, from 5 on."""
     rows = [
         Row(
-            job=Job(
+            job=JobSpec(
                 dataset="toy",
                 imbalance="step",
                 imbalance_fields={},

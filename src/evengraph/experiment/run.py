@@ -1,0 +1,235 @@
+"""run(): one or several methods on one graph and one split protocol, once per seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
+from statistics import fmean
+from typing import Any
+
+import torch
+from torch_geometric.data import Data
+
+import evengraph
+from evengraph.core.records import Record, mean_and_deviation
+from evengraph.core.task import Task
+from evengraph.experiment.environment import describe
+from evengraph.experiment.executor import Executor, ignore_fit, no_callback
+from evengraph.experiment.jobs import Failure, Job, LoadedGraph, Result
+from evengraph.experiment.paper import paper_cell
+from evengraph.experiment.standing import Standing
+from evengraph.inspection.edges import count_edges
+from evengraph.methods import DEFAULT_METHOD, METHODS, Method
+from evengraph.splits import SPLITS, SplitProtocol
+from evengraph.training import Callback
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RunPlan:
+    """A method to run on a graph, with everything looked up.
+
+    Args:
+        dataset: Name of the graph.
+        graph: The graph.
+        imbalance: Name of the split protocol.
+        protocol: The split protocol.
+        imbalance_fields: Its parameters that were given.
+        name: Name of the method in `METHODS`.
+        method: The method; every seed fits a fresh copy.
+        seeds: One fit each; a seed decides the split and everything random in the method.
+        preset: Parameters of the method that came from a preset.
+    """
+
+    dataset: str
+    graph: Data
+    imbalance: str
+    protocol: SplitProtocol
+    name: str
+    method: Method
+    seeds: Sequence[int]
+    imbalance_fields: Mapping[str, Any] = field(default_factory=dict)
+    preset: Mapping[str, Any] | None = None
+
+
+@dataclass
+class RunResults:
+    """What `run` returns.
+
+    Args:
+        results: One dictionary per method that ran, as `result.json` holds it.
+        standings: The same methods with their records, for a comparison.
+        failed: Why the other methods did not run, by name.
+    """
+
+    results: list[dict[str, Any]] = field(default_factory=list)
+    standings: list[Standing] = field(default_factory=list)
+    failed: dict[str, Failure] = field(default_factory=dict)
+
+
+def plan_run(
+    dataset: str,
+    graph: Data,
+    *,
+    imbalance: str = "step",
+    imbalance_fields: Mapping[str, Any] | None = None,
+    method: str = DEFAULT_METHOD,
+    method_fields: Mapping[str, Any] | None = None,
+    seeds: Sequence[int] = (5, 6, 7),
+) -> RunPlan:
+    """Look up a method and a split protocol by name."""
+    return RunPlan(
+        dataset=dataset,
+        graph=graph,
+        imbalance=imbalance,
+        imbalance_fields=imbalance_fields or {},
+        protocol=SPLITS[imbalance](**(imbalance_fields or {})),
+        name=method,
+        method=METHODS[method](**(method_fields or {})),
+        seeds=seeds,
+    )
+
+
+def run(
+    plans: Sequence[RunPlan],
+    device: torch.device | str = "cpu",
+    *,
+    on_start: Callable[[Job], Callback | None] = no_callback,
+    on_record: Callable[[Record], None] = lambda record: None,
+    on_fit: Callable[[Job, Method, Task, Record], None] = ignore_fit,
+    on_result: Callable[[RunPlan, dict[str, Any]], None] = lambda plan, result: None,
+) -> RunResults:
+    """Run every method with every seed.
+
+    Ctrl-C ends the fit that is running with its best weights so far; what follows is left out. A
+    method that fails with one seed is left out; the others go on.
+
+    Args:
+        plans: One per method, of one graph.
+        device: Where to train.
+        on_start: Called before each fit; returns a callback for its epochs, or None.
+        on_record: Called after each fit.
+        on_fit: Called after each fit with the fitted method.
+        on_result: Called with the result of each method that ran.
+    """
+    by_name = {plan.name: plan for plan in plans}
+    records: dict[str, list[Record]] = {}
+    tasks: dict[str, Task] = {}  # of the last fit
+    found = RunResults()
+
+    def finish(plan: RunPlan) -> None:
+        found.standings.append(_standing(plan, records[plan.name], tasks.pop(plan.name), device))
+        found.results.append(found.standings[-1].result)
+        on_result(plan, found.results[-1])
+
+    def keep_task(job: Job, method: Method, task: Task, record: Record) -> None:
+        tasks[job.label] = task
+        on_fit(job, method, task, record)
+
+    def on_end(job: Job, result: Result) -> None:
+        if isinstance(result, Failure):
+            found.failed[job.label] = result
+            return
+        records.setdefault(job.label, []).append(result)
+        on_record(result)
+        if len(records[job.label]) == len(by_name[job.label].seeds):
+            finish(by_name[job.label])
+
+    executor = Executor(
+        device=str(device), keep_interrupted=True, on_start=on_start, on_fit=keep_task
+    )
+    try:
+        executor.execute(_jobs(plans), on_end)
+    except KeyboardInterrupt:
+        if not records:
+            raise
+    for plan in plans:
+        if plan.name in tasks and plan.name not in found.failed:
+            finish(plan)
+    return found
+
+
+def _jobs(plans: Sequence[RunPlan]) -> list[Job]:
+    """Method by method, so that one is complete before the next begins."""
+    source = LoadedGraph(plans[0].graph)
+    return [
+        Job(
+            label=plan.name,
+            graph=source,
+            protocol=plan.protocol,
+            method=plan.method,
+            seed=seed,
+            calibrate=len(plans) > 1,  # comparison.csv has columns for it
+        )
+        for plan in plans
+        for seed in plan.seeds
+    ]
+
+
+def _standing(
+    plan: RunPlan, records: list[Record], task: Task, device: torch.device | str
+) -> Standing:
+    result = _result(plan, records, task, torch.device(device))
+    return Standing(
+        label=plan.name,
+        title=plan.method.full_title,
+        settings=result["method"]["fields"],
+        records=records,
+        seconds=fmean(record.seconds for record in records),
+        result=result,
+    )
+
+
+def _result(
+    plan: RunPlan, records: list[Record], task: Task, device: torch.device
+) -> dict[str, Any]:
+    imbalance_fields = asdict(plan.protocol)  # type: ignore[call-overload]
+    mean, std = mean_and_deviation(records)
+    paper = paper_cell(plan.dataset, plan.imbalance, imbalance_fields, plan.name)
+    changed = changed_from_paper(plan.method, plan.protocol) if paper else []
+    return {
+        "schema": 1,
+        "evengraph": evengraph.__version__,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "dataset": {
+            "name": plan.dataset,
+            "num_nodes": plan.graph.num_nodes,
+            "num_edges": _num_edges(plan.graph),
+            "num_edges_left": _num_edges(task.graph),  # a long tail removes nodes
+            "num_features": plan.graph.num_features,
+            "num_classes": task.num_classes,
+            "class_names": list(task.class_names) or None,
+        },
+        "imbalance": {"name": plan.imbalance, **imbalance_fields},
+        "method": {
+            "name": plan.name,
+            "title": plan.method.full_title,
+            "summary": (type(plan.method).__doc__ or "").partition("\n")[0],
+            "fields": asdict(plan.method),
+        },
+        "class_counts": task.class_counts.tolist(),
+        "seeds": [record.seed for record in records],
+        "complete": len(records) == len(plan.seeds) and not records[-1].interrupted,
+        "runs": [record.as_dict() for record in records],
+        "mean": mean,
+        "std": std,
+        "paper": None if changed else paper,
+        "changed_from_paper": changed,
+        "environment": describe(device),
+    }
+
+
+def _num_edges(graph: Data) -> int:
+    """Edges as `evengraph inspect` counts them, each once."""
+    return count_edges(graph.edge_index.cpu().numpy(), int(graph.num_nodes))
+
+
+def changed_from_paper(method: Method, protocol: SplitProtocol) -> list[str]:
+    """Parameters that differ from those of the paper, whose values then do not compare."""
+    varied = ((protocol, {"minority", "ratio"}), (method, method.tuned_params))
+    return [
+        item.name
+        for part, names in varied
+        for item in fields(part)  # type: ignore[arg-type]
+        if item.name not in names and getattr(part, item.name) != item.default
+    ]

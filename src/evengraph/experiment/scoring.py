@@ -1,0 +1,62 @@
+"""score(): the record of a fitted method."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from evengraph.core.records import Record
+from evengraph.core.task import Task
+from evengraph.experiment.jobs import Job
+from evengraph.methods import Method
+from evengraph.metrics import METRICS, evaluate, reported, validation_score
+from evengraph.metrics.calibration import Calibrator
+
+
+def score(
+    job: Job, task: Task, method: Method, *, seconds: float | None = None, together: int = 1
+) -> Record:
+    """Predict with a fitted method and evaluate on the test nodes.
+
+    Args:
+        job: What was asked for.
+        task: The split.
+        method: The fitted method.
+        seconds: Duration of the fit; by default the sum over its stages.
+        together: About how many runs shared the device.
+    """
+    probabilities = method.predict_proba(task.graph)
+    calibrators = None
+    if job.calibrate:
+        validation = probabilities[task.val], task.graph.y[task.val]
+        calibrators = Calibrator.fit(*validation), Calibrator.fit(*validation, shift=True)
+    values = evaluate(task, probabilities, positive=job.positive, k=job.k, calibrators=calibrators)
+    metrics = reported(values)
+    calibration = None
+    if calibrators is not None:
+        calibration = {
+            "calibrator": calibrators[0].as_dict(),
+            "metrics": {n: metrics.pop(n) for n in list(metrics) if METRICS[n].calibration},
+        }
+    (main,) = (history for history in method.history_ if history.main)
+    return Record(
+        seed=job.seed,
+        metrics=metrics,
+        per_class={
+            "recall": [100 * value for value in values["per_class_recall"]],
+            "f1": [100 * value for value in values["per_class_f1"]],
+            "support": values["per_class_support"],
+        },
+        confusion_matrix=values["confusion_matrix"],
+        history={"loss": main.loss, "score": [100 * value for value in main.score]},
+        validation=100 * float(validation_score(probabilities, task)),
+        best_epoch=main.best_epoch,
+        epochs=main.epochs,
+        seconds=sum(h.seconds for h in method.history_) if seconds is None else seconds,
+        interrupted=any(history.interrupted for history in method.history_),
+        stages=len(method.history_),
+        total_epochs=sum(history.epochs for history in method.history_),
+        class_counts=task.class_counts.tolist(),
+        together=together,
+        settings=asdict(method) if job.calibrate else None,
+        calibration=calibration,
+    )

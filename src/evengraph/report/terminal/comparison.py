@@ -1,0 +1,155 @@
+"""A comparison of methods as tables for the terminal.
+
+Every function takes a comparison as `comparison.json` holds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from textwrap import fill
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from evengraph.metrics import METRICS, Metric, abbreviations
+from evengraph.metrics.significance import format_p
+
+HEAD = 20  # characters; longer heads are wrapped, so that no table is wider than 80
+STRENGTH = {"clear": "significant", "here": "on these nodes", "noise": "not significant"}
+Comparison = Mapping[str, Any]
+
+
+def comparison_tables(comparison: Comparison) -> list[Table]:
+    """The metric they are compared by, other metrics, and calibration with cost."""
+    binary = comparison["positive"] is not None
+    others = [
+        metric
+        for metric in METRICS.values()
+        if metric.column
+        and not metric.calibration
+        and metric.binary == binary
+        and metric.name != comparison["metric"]  # the first table shows it
+    ]
+    calibration = [metric for metric in METRICS.values() if metric.column and metric.calibration]
+    return [
+        _main_table(comparison),
+        _metrics_table(comparison, others),
+        _metrics_table(comparison, calibration, seconds=True),
+    ]
+
+
+def _main_table(comparison: Comparison) -> Table:
+    """Mean and interval of each method, and how far it is behind the best."""
+    table = _table()
+    for title in (METRICS[comparison["metric"]].title, "behind the best"):
+        table.add_column(fill(title, HEAD), justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for method in comparison["methods"]:
+        summary = method["figures"][comparison["metric"]]
+        cells = [_with_interval(summary["mean"], summary["low"], summary["high"]), "", ""]
+        if (pair := _behind_best(comparison, method["label"])) is not None:
+            low, high = ("low", "high") if pair["strength"] == "here" else ("wide_low", "wide_high")
+            cells[1] = _with_interval(pair["difference"], pair[low], pair[high])
+            told = comparison["conclusive"]
+            cells[2] = STRENGTH[pair["strength"]] if told else "cannot tell"
+        table.add_row(escape(method["title"]), *cells)
+    return table
+
+
+def _metrics_table(
+    comparison: Comparison, metrics: Sequence[Metric], *, seconds: bool = False
+) -> Table:
+    table = _table()
+    for metric in metrics:
+        table.add_column(metric.short, justify="right", no_wrap=True)
+    if seconds:
+        table.add_column("seconds", justify="right", style="dim", no_wrap=True)
+    for method in comparison["methods"]:
+        values = [method["figures"][metric.name]["mean"] for metric in metrics]
+        values += [method["seconds"]] if seconds else []
+        table.add_row(escape(method["title"]), *(_number(value) for value in values))
+    return table
+
+
+def comparison_notes(comparison: Comparison) -> list[str]:
+    """What a reader of the tables should know, one line each."""
+    splits, budget = len(comparison["seeds"]), comparison["budget"]
+    lines = [
+        f"In percent, means over {splits} {'split' if splits == 1 else 'splits'} with 95% "
+        f"intervals; the same splits for all methods, and {budget} "
+        f"{'setting' if budget == 1 else 'settings'} of each, selected on validation.",
+    ]
+    pairs, methods = comparison["pairs"], comparison["methods"]
+    pair = _behind_best(comparison, methods[1]["label"]) if len(methods) > 1 else None
+    if pair is not None and pair["p"] == pair["p"]:
+        lines.append(
+            "Behind the best: the mean difference with its 95% interval, as the verdict uses it: "
+            "it allows for nodes that splits share (Nadeau and Bengio)"
+            + (f" and is corrected for {len(pairs)} comparisons (Holm)." if len(pairs) > 1 else ".")
+        )
+        lines.append(
+            f"Best against next: {format_p(pair['wide_p'])}; {format_p(pair['p'])} without "
+            "allowing for nodes that splits share."
+        )
+    if any(pair["strength"] == "here" for pair in pairs):
+        lines.append(
+            "On these nodes: significant for this graph's labelled nodes, with an interval that "
+            "does not allow for shared nodes; less certain for other nodes."
+        )
+    if comparison["positive"] is not None:
+        index = comparison["classes"].index(comparison["positive"])
+        size, total = comparison["class_counts"][index], sum(comparison["class_counts"])
+        lines.append(
+            f"The positive class is {comparison['positive']}, {size:,} of {total:,} labelled "
+            f"nodes. {abbreviations(metric for metric in METRICS.values() if metric.binary)}. The "
+            "threshold has the best F1 on validation nodes, before calibration."
+        )
+    lines.append(
+        "ECE: how far confidence is from accuracy; calibrated: after temperature scaling, which "
+        "changes no decision; shifted: after a shift of each class as well, which may. Both use "
+        "validation nodes."
+    )
+    return lines + _uncalibrated(comparison)
+
+
+def _uncalibrated(comparison: Comparison) -> list[str]:
+    """Which methods could not be calibrated, on how many splits, and why."""
+    reasons: dict[str, dict[str, int]] = {}  # reason, method, splits
+    for method in comparison["methods"]:
+        for run in method["runs"]:
+            if reason := run["calibrator"]["note"]:
+                splits = reasons.setdefault(reason, {})
+                splits[method["title"]] = splits.get(method["title"], 0) + 1
+    lines = []
+    total = len(comparison["seeds"])
+    for reason, splits in reasons.items():
+        names = [
+            title if count == total else f"{title} ({count} of {total} splits)"
+            for title, count in splits.items()
+        ]
+        if len(names) > 1 and list(splits.values()) == [total] * len(comparison["methods"]):
+            names = ["all methods"]
+        lines.append(f"Calibration of {', '.join(names)}: {reason}")
+    return lines
+
+
+def _behind_best(comparison: Comparison, label: str) -> Mapping[str, Any] | None:
+    """The pair of a method and the best; None for the best itself."""
+    both = {label, comparison["methods"][0]["label"]}
+    pairs = (pair for pair in comparison["pairs"] if {pair["ahead"], pair["behind"]} == both)
+    return next(pairs, None)
+
+
+def _table() -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("method", no_wrap=True)
+    return table
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None or value != value else f"{value:.1f}"
+
+
+def _with_interval(mean: float, low: float, high: float) -> str:
+    return _number(mean) if low != low else f"{mean:.1f} ({low:.1f} to {high:.1f})"

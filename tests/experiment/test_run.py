@@ -1,0 +1,113 @@
+import json
+
+import pytest
+
+from evengraph.core.files import write_json
+from evengraph.datasets import toy
+from evengraph.experiment import plan_run, run
+from evengraph.experiment.run import changed_from_paper
+from evengraph.methods import METHODS
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return toy()
+
+
+def plan(graph, dataset="toy", method="gcn", seeds=(0, 1, 2), **settings):
+    return plan_run(dataset, graph, method=method, method_fields=settings, seeds=seeds)
+
+
+def test_a_result_survives_json(graph, tmp_path):
+    seen = []
+    found = run(
+        [plan(graph, max_epochs=2, seeds=[1, 2])],
+        on_record=lambda record: seen.append(record.seed),
+    )
+    (result,) = found.results
+    assert seen == [1, 2] == result["seeds"]
+    write_json(result, tmp_path / "result.json")
+    again = json.loads((tmp_path / "result.json").read_text())
+    assert again["method"] == result["method"]
+    assert again["runs"][1]["confusion_matrix"] == result["runs"][1]["confusion_matrix"]
+    assert again["mean"]["g_mean"] == pytest.approx(result["mean"]["g_mean"], abs=1e-5)
+
+
+def test_an_interrupted_run_ends_the_series(graph):
+    def on_start(job):
+        def stop(history):
+            if job.seed == 1 and history.epochs == 2:
+                raise KeyboardInterrupt
+
+        return stop
+
+    fitted = []
+    found = run(
+        [plan(graph, max_epochs=4), plan(graph, method="reweight", max_epochs=4)],
+        on_start=on_start,
+        on_fit=lambda job, method, task, record: fitted.append((job.seed, method.fitted_)),
+    )
+    (result,) = found.results
+    assert result["seeds"] == [0, 1]
+    assert [one["interrupted"] for one in result["runs"]] == [False, True]
+    assert not result["complete"]
+    assert fitted == [(0, True), (1, True)]
+
+
+def test_an_interrupt_outside_training_keeps_the_seeds_before(graph):
+    def on_start(job):
+        if job.seed == 1:
+            raise KeyboardInterrupt
+
+    (result,) = run([plan(graph, max_epochs=1)], on_start=on_start).results
+    assert result["seeds"] == [0]
+    assert not result["complete"]
+    with pytest.raises(KeyboardInterrupt):
+        run([plan(graph, max_epochs=1, seeds=[1])], on_start=on_start)
+
+
+def test_a_method_that_fails_with_one_seed_is_left_out(graph, monkeypatch):
+    original = METHODS["gcn"]._fit
+
+    def fail(self, task):
+        if self.max_epochs == 1 and len(seen) == 1:
+            raise FloatingPointError("The loss became nan.")
+        return original(self, task)
+
+    seen, results = [], []
+    monkeypatch.setattr(METHODS["gcn"], "_fit", fail)
+    found = run(
+        [plan(graph, max_epochs=1), plan(graph, method="reweight", max_epochs=2)],
+        on_record=seen.append,
+        on_result=lambda plan, result: results.append((plan.name, result)),
+    )
+    assert found.failed["gcn"].reason == "The loss became nan."
+    assert [one.seed for one in seen] == [0, 0, 1, 2]  # the failed method is not tried further
+    assert results == [("reweight", found.results[0])]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, set()),
+        ({"method_fields": {"alpha": 1, "threshold": 0.7}}, set()),
+        ({"method_fields": {"hidden": 64}}, set()),  # the default, written out
+        ({"method_fields": {"pseudo_labels": "none"}}, {"pseudo_labels"}),
+        ({"imbalance_fields": {"train_per_class": 40}}, {"train_per_class"}),
+        ({"imbalance_fields": {"minority": 2}}, set()),  # another setting, not another method
+    ],
+)
+def test_the_papers_values_stand_beside_the_papers_method_alone(graph, changes, expected):
+    made = plan_run("cora", graph, **changes)
+    assert set(changed_from_paper(made.method, made.protocol)) == expected
+
+
+def test_values_of_the_paper_are_left_out_with_a_reason(graph):
+    for name, method, changed in (
+        ("cora", "gcn", ["max_epochs"]),
+        ("cora", "mlp", []),
+        ("toy", "gcn", []),
+    ):
+        (result,) = run([plan(graph, name, method, seeds=[0], max_epochs=1)]).results
+        assert result["paper"] is None
+        assert result["changed_from_paper"] == changed

@@ -1,0 +1,58 @@
+import pytest
+
+from evengraph.datasets import toy
+from evengraph.experiment.jobs import Job, LoadedGraph
+from evengraph.experiment.scoring import score
+from evengraph.methods import GCN
+from evengraph.metrics import evaluate
+from evengraph.metrics.calibration import Calibrator
+from evengraph.splits import Step
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return toy()
+
+
+def fitted(graph, **options):
+    job = Job(
+        label="gcn",
+        graph=LoadedGraph(graph),
+        protocol=Step(),
+        method=GCN(max_epochs=5),
+        seed=3,
+        **options,
+    )
+    task = job.make_task("cpu")
+    return job, task, GCN(max_epochs=5).fit(task, seed=3)
+
+
+def test_a_record_holds_what_the_method_gives(graph):
+    job, task, model = fitted(graph)
+    record = score(job, task, model, seconds=2.5, together=4)
+    values = evaluate(task, model.predict_proba(task.graph))
+    assert record.metrics["macro_f1"] == pytest.approx(100 * values["macro_f1"])
+    assert record.per_class["recall"] == pytest.approx(
+        [100 * r for r in values["per_class_recall"]]
+    )
+    assert record.confusion_matrix == values["confusion_matrix"]
+    assert record.epochs == record.total_epochs == 5
+    assert len(record.history["loss"]) == len(record.history["score"]) == 6
+    assert record.validation == pytest.approx(max(record.history["score"]))
+    assert record.class_counts == task.class_counts.tolist()
+    assert (record.seconds, record.together, record.seed) == (2.5, 4, 3)
+    assert not record.interrupted
+    assert {"calibration", "settings", "memory"}.isdisjoint(record.as_dict())
+
+
+def test_calibration_is_a_part_of_its_own(graph):
+    job, task, model = fitted(graph, calibrate=True)
+    record = score(job, task, model)
+    plain = score(*fitted(graph))
+    assert record.metrics == plain.metrics
+    probabilities = model.predict_proba(task.graph)
+    calibrator = Calibrator.fit(probabilities[task.val], task.graph.y[task.val])
+    assert record.calibration["calibrator"] == calibrator.as_dict()
+    assert 0 <= record.calibration["metrics"]["calibrated_error"] <= 100
+    assert record.all_metrics == {**record.metrics, **record.calibration["metrics"]}
+    assert record.settings["max_epochs"] == 5
