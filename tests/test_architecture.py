@@ -39,7 +39,6 @@ TESTED_ELSEWHERE = {
     "cli/results.py": "through tests/cli/test_reproduce.py",
     "cli/running.py": "through tests/cli/test_run.py",
     "experiment/toml_lines.py": "through mistakes in files, in tests/experiment/test_spec.py",
-    "experiment/trials.py": "through tests/experiment/test_compare.py",
     "splits/base.py": "through every protocol, in tests/splits",
     "methods/bases/supervised.py": "through GCN and Re-weight, in their tests",
     "training/batch/tasks.py": "through tests/test_replicas.py",

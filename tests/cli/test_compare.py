@@ -2,12 +2,10 @@
 
 import csv
 import json
-from types import SimpleNamespace
 
 import pytest
 
 from evengraph.cli import main
-from evengraph.cli.comparing import notes
 from evengraph.datasets import toy
 from evengraph.methods import METHODS
 from evengraph.metrics import METRICS
@@ -93,43 +91,23 @@ def test_two_classes(tmp_path, capsys, fraud):
     assert "The positive class is honest" in " ".join(capsys.readouterr().out.split())
 
 
-def test_notes_on_calibration_name_the_methods():
-    def standing(title, *notes):
-        outcomes = [SimpleNamespace(calibrator={"note": note}) for note in notes]
-        return SimpleNamespace(title=title, label=title, outcomes=outcomes)
-
-    def told(*standings):
-        two = SimpleNamespace(seeds=[0, 1], standings=standings, budget=1, pairs=[], positive=None)
-        two.against_best = lambda label: None
-        return [line for line in notes(two) if line.startswith("Calibration")]
-
-    assert told(standing("GCN", "", "")) == []
-    assert told(standing("GCN", "Few.", "Few.")) == ["Calibration of GCN: Few."]
-    both = standing("GCN", "Few.", "Few."), standing("SMOTE", "Few.", "Few.")
-    assert told(*both) == ["Calibration of all methods: Few."]
-    assert told(*both, standing("UNREAL", "", "")) == ["Calibration of GCN, SMOTE: Few."]
-    assert told(standing("GCN", "Few.", "Few."), standing("SMOTE", "Right.", "Few.")) == [
-        "Calibration of GCN, SMOTE (1 of 2 splits): Few.",
-        "Calibration of SMOTE (1 of 2 splits): Right.",
-    ]
-
-
 def test_a_setting_says_which_methods_take_it(tmp_path, capsys):
     words = ["--methods", "gcn,balancedsoftmax,reweight", "--splits", "1", "--set", "max_epochs=2"]
     assert call("toy", *words, "--set", "margin=tam", "--set", "reweight.hidden=8") == 0
     titles = [METHODS[name].title for name in ("gcn", "balancedsoftmax", "reweight")]
-    line = f"margin=tam goes to {titles[1]}; without such a field: {titles[0]}, {titles[2]}."
+    others = f"({titles[0]}, {titles[2]} have no such parameter)"
+    line = f"margin=tam applied to {titles[1]} only {others}."
     said = capsys.readouterr().out
     assert line in said.splitlines()
-    assert "max_epochs=2 goes" not in said
-    assert f"hidden=8 goes to {titles[2]}." in said.splitlines()  # the others have it, too
+    assert "max_epochs=2 applied" not in said
+    assert f"hidden=8 applied to {titles[2]} only." in said.splitlines()  # the others have it, too
     for command in ("compare", "run"):
         names = ["--methods" if command == "compare" else "--method", "gcn,reweight"]
         with pytest.raises(SystemExit) as stop:
             main([command, "toy", *names, "--set", "margin=tam"])
         assert stop.value.code == 2
         (error,) = capsys.readouterr().err.strip().splitlines()
-        assert error.startswith("Error: Unknown field 'margin'")
+        assert error.startswith("Error: Unknown parameter 'margin'")
 
 
 @pytest.mark.parametrize("metric", ["balanced_accuracy", "recall_at_5", "tuned_f1"])
@@ -144,14 +122,14 @@ def test_nothing_is_cut_at_80_columns(metric, capsys, fraud, monkeypatch):
     assert "…" not in said
     assert max(len(line) for line in said.split("In percent")[0].splitlines()[2:]) <= 80
     binary = {one.short for one in METRICS.values() if one.binary} - {METRICS[metric].short}
-    for head in ("which is", *binary, "ECE calibrated", "seconds"):
+    for head in ("verdict", *binary, "ECE calibrated", "seconds"):
         assert head in said
 
 
 def test_a_comparison_that_is_not_kept_says_how_to_keep_it(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ["toy", "--methods", "gcn", "--splits", "1", "--set", "max_epochs=2"]
-    line = "Nothing was written; --out DIR keeps it as CSV and JSON."
+    line = "Nothing was written; --out DIR writes CSV and JSON."
     assert call(*words) == 0
     assert line in capsys.readouterr().out.splitlines()
     assert not list(tmp_path.iterdir())
@@ -179,7 +157,8 @@ def test_a_method_that_fails_is_named_and_the_rest_is_shown(tmp_path, capsys):
 
 def test_time_that_runs_out_is_said(capsys, monkeypatch):
     clock = iter(range(100_000))
-    monkeypatch.setattr("evengraph.experiment.trials.time", lambda: next(clock))
+    for module in ("comparison", "executor"):
+        monkeypatch.setattr(f"evengraph.experiment.{module}.time", lambda: next(clock))
     words = ["--methods", "gcn", "--splits", "5", "--time-limit", "20", *QUICK[:2]]
     assert call("toy", *words) == 0
     assert "Time ran out: 2 of 5 splits are counted." in capsys.readouterr().err

@@ -186,7 +186,7 @@ def test_ctrl_c_keeps_what_has_ended(write, tmp_path):
         child.send_signal(signal.SIGINT)
         out, err = child.communicate()
     assert child.returncode == 130
-    assert "Interrupted: what has ended is stored" in err
+    assert "Interrupted: finished runs are stored" in err
     assert "Traceback" not in err
     assert "GCN" in out  # the table of what there is
     assert [row.job.method for row in store.rows()] == ["gcn"]
@@ -216,7 +216,7 @@ def test_ctrl_c_ends_several_processes(write, tmp_path):
         child.kill()
         child.communicate()
     assert child.returncode == 130
-    assert "Interrupted: what has ended is stored" in err
+    assert "Interrupted: finished runs are stored" in err
     assert [row.job.method for row in store.rows()] == ["gcn"]
     assert store.running() == 0
 
@@ -299,7 +299,7 @@ BAD_FILE = SHORT.replace("max_epochs = 2 }", "max_epochs = -2 }", 1)
         (["tiny.toml", "--engine", "slurm"], ["slurm", "processes"]),
         (["tiny.toml", "--device", "tpu"], ["auto, cpu, cuda"]),
         (["tiny.toml", "--jobs", "0"], ["--jobs", "at least 1"]),
-        (["tiny.toml", "--store", "bad.toml"], ["bad.toml", "no evengraph store"]),
+        (["tiny.toml", "--store", "bad.toml"], ["bad.toml", "not an evengraph store"]),
         (["tiny.toml", "--store", "."], ["Cannot open"]),
         (["tiny.toml", "--store", "bad.toml/store"], ["bad.toml"]),
         (["many.toml"], ["toy-step-9-0.1 cannot be set up", "minority"]),
@@ -457,7 +457,7 @@ def test_parquet_without_pandas_says_what_to_install(filled, tmp_path, monkeypat
         (["store.sqlite", "--export", "rows"], [".csv, .json or .parquet"]),
         (["nothing.sqlite"], ["There is no store nothing.sqlite"]),
         (["."], ["There is no store"]),
-        (["text.txt"], ["text.txt", "no evengraph store"]),
+        (["text.txt"], ["text.txt", "not an evengraph store"]),
         (["store.sqlite", "--seed", "five"], ["--seed"]),
         (["store.sqlite", "--export", "text.txt/rows.csv"], ["text.txt"]),
     ],

@@ -5,6 +5,8 @@ import select
 import signal
 import subprocess
 import sys
+from collections import Counter
+from importlib import import_module
 from pathlib import Path
 from time import monotonic
 
@@ -14,6 +16,7 @@ from command_line import call
 
 from evengraph.datasets import toy
 from evengraph.methods import METHODS
+from evengraph.splits import SPLITS
 
 TINY = ["--set", "max_epochs=2"]
 QUICK = ["--set", "max_epochs=3", "--set", "clusters_per_class=3"]
@@ -112,8 +115,52 @@ def test_several_methods_are_compared_on_the_same_splits(tmp_path, capsys):
         (row,) = [line for line in table.splitlines() if line.startswith(METHODS[name].title)]
         assert f"{result['mean']['macro_f1']:.1f}±" in row
     rows = list(csv.DictReader((tmp_path / "comparison.csv").read_text().splitlines()))
-    assert [row["method"] for row in rows] == ["gcn", "reweight", "smote"]
-    assert float(rows[0]["g_mean"]) == pytest.approx(results["gcn"]["mean"]["g_mean"], abs=1e-4)
+    assert {row["method"] for row in rows} == {"gcn", "reweight", "smote"}
+    for row in rows:
+        mean, std = (results[row["method"]][name] for name in ("mean", "std"))
+        assert float(row["g_mean"]) == pytest.approx(mean["g_mean"], abs=1e-4)
+        assert float(row["g_mean_std"]) == pytest.approx(std["g_mean"], abs=1e-4)
+        assert (row["splits"], row["complete"]) == ("2", "True")
+    scores = [float(row["balanced_accuracy"]) for row in rows]
+    assert scores == sorted(scores, reverse=True)
+    assert float(rows[1]["behind_difference"]) == pytest.approx(scores[0] - scores[1], abs=1e-4)
+
+
+def test_run_and_compare_write_the_same_columns(tmp_path):
+    words = ["--set", "max_epochs=2", "--out"]
+    assert call("run", "toy", "--method", "gcn,mlp", "--seeds", "5,6", *words, tmp_path / "r") == 0
+    assert call("compare", "toy", "--methods", "gcn,mlp", *words, tmp_path / "c") == 0
+    heads = [
+        (tmp_path / folder / "comparison.csv").read_text().splitlines()[0] for folder in ("r", "c")
+    ]
+    assert heads[0] == heads[1]
+    assert "balanced_accuracy_paper" in heads[0]
+    rows = csv.DictReader((tmp_path / "r" / "comparison.csv").read_text().splitlines())
+    assert all(0 <= float(row["calibrated_error"]) <= 100 for row in rows)
+
+
+def test_a_run_looks_everything_up_once(tmp_path, monkeypatch):
+    counts = Counter()
+
+    def counted(where, name):
+        real = getattr(where, name)
+
+        def call(*arguments, **options):
+            counts[where.__name__, name] += 1
+            return real(*arguments, **options)
+
+        monkeypatch.setattr(where, name, call)
+
+    counted(SPLITS["step"], "__init__")
+    counted(METHODS["gcn"], "__init__")
+    for where in ("evengraph.datasets.loading", "evengraph.datasets.registry"):
+        counted(import_module(where), "lookup")
+    words = ["--method", "gcn", "--seeds", "5,6,7", "--out", tmp_path]
+    assert call("run", "toy", *TINY, *words) == 0
+    assert counts["evengraph.datasets.loading", "lookup"] == 1
+    assert counts["evengraph.datasets.registry", "lookup"] == 0
+    assert counts["Step", "__init__"] == 1
+    assert counts["GCN", "__init__"] <= 3 + 1
 
 
 def test_a_method_that_cannot_run_does_not_stop_the_others(tmp_path, capsys):
