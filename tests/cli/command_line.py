@@ -6,6 +6,7 @@ import pytest
 
 from evengraph.cli import main
 
+NEW = ["account", "amount", "country"]
 COLUMNS = ["--label", "kind", "--id", "account"]
 FAST = ["--set", "max_epochs=15", "--set", "clusters_per_class=2", "--seeds", "5"]
 

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from command_line import COLUMNS, FAST, call, write
+from command_line import COLUMNS, FAST, NEW, call, write
 
 
 @pytest.fixture
@@ -33,3 +33,22 @@ def shop(tmp_path, monkeypatch):
 def model(shop):
     assert call("run", "shop", *COLUMNS, *FAST, "--save", "model") == 0
     return shop / "model"
+
+
+@pytest.fixture
+def new(shop):
+    """Two new nodes that attach to known ones, and one without an edge."""
+    rows = [["new-1", 5, "DE"], ["new-2", "", "XX"], ["new-3", 6, "FR"]]
+    write(shop / "n.csv", NEW, *rows)
+    write(shop / "e.csv", ["from", "to"], ["new-1", "a-000"], ["new-2", "new-1"])
+    return ["n.csv", "e.csv"]
+
+
+@pytest.fixture
+def renamed(shop):
+    """A model of two tables with names of their own, which no folder holds."""
+    (shop / "shop" / "nodes.csv").rename(shop / "customers.csv")
+    (shop / "shop" / "edges.csv").rename(shop / "payments.csv")
+    words = ["customers.csv", "--edges", "payments.csv", *COLUMNS, *FAST]
+    assert call("run", *words, "--save", "model") == 0
+    return ["--known", "customers.csv", "--known-edges", "payments.csv"]

@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from command_line import call
+from command_line import COLUMNS, call, read, write
 
 
 def test_inspect_shows_and_writes(tmp_path, capsys):
@@ -60,3 +60,28 @@ def test_mistakes_are_one_line(words, told, tmp_path, capsys):
     assert len(shown.err.strip().splitlines()) == 1
     assert shown.out == ""
     assert not (tmp_path / "look").exists()
+
+
+def test_looking_first_names_classes_and_leaks(shop, capsys):
+    rows = read(shop / "shop" / "nodes.csv")
+    for row in rows:
+        row["copy"] = row["kind"]
+    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
+    assert call("inspect", "shop", *COLUMNS, "--out", "look") == 0
+    assert "fraud" in capsys.readouterr().out
+    found = json.loads((shop / "look" / "inspect.json").read_text())
+    assert any("copy" in json.dumps(leak) for leak in found["leaks"])
+    assert "compare DATA --label kind)" in " ".join(found["recommendation"])
+
+
+def test_empty_buckets_of_text_are_no_finding(shop):
+    rows = read(shop / "shop" / "nodes.csv")
+    for place, row in enumerate(rows):
+        row["about"] = f"sells shoes and hats {place % 9}0"
+    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
+    assert call("inspect", "shop", *COLUMNS, "--out", "look") == 0
+    found = json.loads((shop / "look" / "inspect.json").read_text())
+    assert found["features"]["hashed"] == 256
+    assert not any("the same value for every node" in one["text"] for one in found["findings"])
+    page = (shop / "look" / "inspect.html").read_text(encoding="utf-8")
+    assert "of these, hashed text" in page

@@ -3,13 +3,11 @@
 import pandas
 import pytest
 import torch
-from command_line import COLUMNS, FAST, call, read, write
+from command_line import COLUMNS, FAST, NEW, call, read, write
 
 import evengraph as eg
 from evengraph.cli.predict import format_probability, show_flags
 from evengraph.metrics.calibration import Calibrator
-
-NEW = ["account", "amount", "country"]
 
 
 @pytest.mark.parametrize("known", [[], ["--known", "shop"]])
@@ -137,15 +135,6 @@ def test_the_node_that_set_the_threshold_is_flagged(two, shop):
     assert start in eg.load_model("first").predict_proba(graph)[:, 0].tolist()
 
 
-@pytest.fixture
-def new(shop):
-    """Two new nodes that attach to known ones, and one without an edge."""
-    rows = [["new-1", 5, "DE"], ["new-2", "", "XX"], ["new-3", 6, "FR"]]
-    write(shop / "n.csv", NEW, *rows)
-    write(shop / "e.csv", ["from", "to"], ["new-1", "a-000"], ["new-2", "new-1"])
-    return ["n.csv", "e.csv"]
-
-
 def test_new_nodes_without_an_edge_are_counted_by_themselves(model, new, shop, capsys):
     nodes = read(shop / "shop" / "nodes.csv")
     lonely = [["lost", "", 5, "DE"], ["alone", "", 6, "FR"]]
@@ -159,16 +148,6 @@ def test_new_nodes_without_an_edge_are_counted_by_themselves(model, new, shop, c
     write(shop / "e.csv", ["from", "to"], *(["a-000", f"new-{place}"] for place in (1, 2, 3)))
     assert call("predict", "model", *new, "--known", "shop") == 0
     assert "no edge" not in capsys.readouterr().err
-
-
-@pytest.fixture
-def renamed(shop):
-    """A model of two tables with names of their own, which no folder holds."""
-    (shop / "shop" / "nodes.csv").rename(shop / "customers.csv")
-    (shop / "shop" / "edges.csv").rename(shop / "payments.csv")
-    words = ["customers.csv", "--edges", "payments.csv", *COLUMNS, *FAST]
-    assert call("run", *words, "--save", "model") == 0
-    return ["--known", "customers.csv", "--known-edges", "payments.csv"]
 
 
 def test_known_tables_may_have_names_of_their_own(renamed, new, shop):
@@ -192,32 +171,131 @@ def test_mistakes_with_known_tables(known, words, renamed, new, shop, capsys):
     assert words in capsys.readouterr().err
 
 
-def test_a_new_node_is_explained_beside_the_known_ones(model, new, shop, capsys):
-    assert call("predict", "model", *new, "--known", "shop", "--out", "p.csv") == 0
-    row = read(shop / "p.csv")[0]
-    tables = ["--new-nodes", "n.csv", "--new-edges", "e.csv"]
-    for known in ([], ["--known", "shop"], ["--data", "shop"]):
-        capsys.readouterr()
-        assert call("explain", "model", "new-1", *tables, *known, "--out", "why.svg") == 0
-        shown = capsys.readouterr().out
-        sure = 100 * float(row["probability"])
-        assert f"new-1 is {row['class']} with {sure:.1f}%" in shown
-        assert "steps away" in shown
-    assert call("explain", "model", "new-1") == 2
-    assert "--new-nodes" in capsys.readouterr().err
-    assert call("explain", "model", "new-1", "--new-nodes", "n.csv") == 2
-    assert "go together" in capsys.readouterr().err
+def test_two_tables_to_predictions_in_two_commands(model, shop, capsys):
+    assert call("predict", "model", "shop/nodes.csv", "shop/edges.csv", "--out", "p.csv") == 0
+    rows = read(shop / "p.csv")
+    assert [row["id"] for row in rows] == [f"a-{place:03d}" for place in range(120)]
+    assert set(rows[0]) == {"id", "class", "probability", "p_fraud", "p_honest", "p_shop"}
+    for row in rows:
+        chances = {name: float(row[f"p_{name}"]) for name in ("fraud", "honest", "shop")}
+        assert sum(chances.values()) == pytest.approx(1, abs=1e-5)
+        assert row["class"] == max(chances, key=chances.get)
+    own = eg.open_graph("shop", label="kind", id="account")
+    expected = eg.load_model("model").predict_proba(own.graph)
+    found = [[float(row[f"p_{name}"]) for name in ("fraud", "honest", "shop")] for row in rows]
+    assert found == pytest.approx(expected.numpy(), abs=1e-5)
+    assert "fraud" in capsys.readouterr().out
 
 
-def test_tables_are_found_from_another_folder(renamed, shop, monkeypatch, capsys):
-    (shop / "elsewhere").mkdir()
-    monkeypatch.chdir(shop / "elsewhere")
-    assert call("explain", "../model", "a-003") == 0
-    (shop / "payments.csv").rename(shop / "gone.csv")
-    capsys.readouterr()
-    assert call("explain", "../model", "a-003") == 2
-    shown = capsys.readouterr().err
-    assert "payments.csv no longer exists" in shown
-    assert "--known" in shown
-    moved = ["--data", "../customers.csv", "--edges", "../gone.csv"]
-    assert call("explain", "../model", "a-003", *moved) == 0
+def test_new_nodes_attach_to_the_known_graph(model, shop):
+    write(shop / "n.csv", ["account", "amount", "country"], ["new-1", 5, "DE"], ["new-2", "", "XX"])
+    write(shop / "e.csv", ["from", "to"], ["new-1", "a-000"], ["new-2", "new-1"])
+    words = ["n.csv", "e.csv", "--known", "shop", "--out", "new.parquet"]
+    assert call("predict", "model", *words) == 0
+    import pandas
+
+    found = pandas.read_parquet(shop / "new.parquet")
+    assert found["id"].tolist() == ["new-1", "new-2"]
+    assert found.filter(like="p_").sum(axis=1).tolist() == pytest.approx([1.0, 1.0], abs=1e-5)
+
+
+def test_calibrated_probabilities_keep_the_class(model, shop):
+    tables = ["model", "shop/nodes.csv", "shop/edges.csv"]
+    assert call("predict", *tables, "--out", "raw.csv") == 0
+    assert call("predict", *tables, "--calibrated", "--out", "calibrated.csv") == 0
+    raw, calibrated = read(shop / "raw.csv"), read(shop / "calibrated.csv")
+    assert [row["class"] for row in raw] == [row["class"] for row in calibrated]
+
+
+def test_a_model_of_a_known_graph_says_that_it_has_no_columns(shop, capsys):
+    assert call("run", "toy", *FAST, "--save", "toy-model", "--out", "out") == 0
+    assert call("predict", "toy-model", "shop/nodes.csv", "shop/edges.csv") == 2
+    assert "trained on a graph" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("values", [("true", "false", "maybe"), ("1.0", "2.0", "beta")])
+def test_a_cell_means_the_same_in_other_company(shop, values):
+    rows = read(shop / "shop" / "nodes.csv")
+    for place, row in enumerate(rows):
+        row["grade"] = values[place % 3]
+    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
+    assert call("run", "shop", *COLUMNS, *FAST, "--save", "model") == 0
+    new = [["account", "amount", "country", "grade"], ["new-1", 5, "DE", values[0]]]
+    write(shop / "a.csv", *new, ["new-2", 5, "DE", values[2]])
+    write(shop / "b.csv", *new, ["new-2", 5, "DE", values[1]])  # all of one kind now
+    write(shop / "e.csv", ["from", "to"], ["new-1", "new-1"])
+    for name in ("a", "b"):
+        words = [f"{name}.csv", "e.csv", "--out", f"{name}-out.csv"]
+        assert call("predict", "model", *words) == 0
+    first, second = (read(shop / f"{name}-out.csv")[0] for name in ("a", "b"))
+    assert first == second
+
+
+def test_new_nodes_without_their_ids(model, shop, capsys):
+    write(shop / "n.csv", ["amount", "country"], [5, "DE"])
+    write(shop / "e.csv", ["from", "to"], ["a-000", "a-001"])
+    assert call("predict", "model", "n.csv", "e.csv", "--known", "shop") == 2
+    assert "no column 'account'" in capsys.readouterr().err
+
+
+def test_a_missing_column_is_seen_beside_a_known_graph_too(model, shop, capsys):
+    write(shop / "n.csv", ["account", "country"], ["new-1", "DE"])
+    write(shop / "e.csv", ["from", "to"], ["new-1", "a-000"])
+    assert call("predict", "model", "n.csv", "e.csv", "--known", "shop") == 2
+    assert "n.csv has no column 'amount'" in capsys.readouterr().err
+
+
+def test_a_row_has_its_own_number_beside_a_known_graph_too(model, shop, capsys):
+    write(shop / "n.csv", ["account", "amount", "country"], ["new-1", "lots", "DE"])
+    write(shop / "e.csv", ["from", "to"], ["new-1", "a-000"])
+    assert call("predict", "model", "n.csv", "e.csv", "--known", "shop") == 2
+    assert "n.csv, column 'amount', row 1 holds 'lots'" in capsys.readouterr().err
+    write(shop / "n.csv", ["account", "amount", "country"], ["new-1", "2", "DE"])
+    write(shop / "e.csv", ["from", "to"], ["new-1", "nobody"])
+    assert call("predict", "model", "n.csv", "e.csv", "--known", "shop") == 2
+    assert "e.csv, column 'to', row 1 names 'nobody'" in capsys.readouterr().err
+
+
+def test_edges_to_old_nodes_ask_for_the_known_graph(model, shop, capsys):
+    write(shop / "n.csv", ["account", "amount", "country"], ["new-1", "2", "DE"])
+    write(shop / "e.csv", ["from", "to"], ["new-1", "a-000"])
+    assert call("predict", "model", "n.csv", "e.csv") == 2
+    assert "--known" in capsys.readouterr().err
+
+
+def test_two_classes_are_flagged_by_the_threshold_of_validation(shop, capsys):
+    rows = read(shop / "shop" / "nodes.csv")
+    for row in rows:
+        row["kind"] = "fraud" if row["kind"] == "fraud" else row["kind"] and "honest"
+    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
+    assert call("run", "shop", *COLUMNS, *FAST, "--save", "model") == 0
+    flag = eg.load_model("model").extra_["flag"]
+    assert call("predict", "model", "shop/nodes.csv", "shop/edges.csv", "--out", "p.csv") == 0
+    for row in read(shop / "p.csv"):
+        sure = float(row["p_fraud"]) - flag["from"]
+        assert abs(sure) < 1e-5 or row["flagged"] == ("yes" if sure > 0 else "no")
+
+
+def test_class_names_that_were_changed_are_noticed(model, shop, capsys):
+    path = model / "model.json"
+    path.write_text(path.read_text().replace("fraud", "fr4ud"))
+    assert call("predict", "model", "shop/nodes.csv", "shop/edges.csv") == 2
+    assert "damaged" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["explain", "model", "nobody"], ["nobody", "a-000"]),
+        (["predict", "model", "shop/nodes.csv", "shop/edges.csv", "--out", "p.txt"], [".csv"]),
+        (
+            ["predict", "model", "shop/nodes.csv", "shop/edges.csv", "--known", "shop"],
+            ["already", "a-000"],
+        ),
+    ],
+)
+def test_mistakes_with_a_model(arguments, words, model, capsys):
+    assert call(*arguments) == 2
+    (line,) = [one for one in capsys.readouterr().err.splitlines() if one.startswith("Error: ")]
+    for word in words:
+        assert word in line

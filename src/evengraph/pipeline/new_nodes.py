@@ -91,15 +91,14 @@ def _concatenate(known: Tables, new: Tables, columns: TableColumns) -> Tables:
     if id is None:
         return nodes, edges
     for table in (known[0], new[0]):
-        if id not in table.columns:
-            raise ValueError(f"{table_name(table, 'nodes')} has no column {id!r} with the ids.")
+        check_columns(table, [id], "nodes")
     again = new[0][id].isin(known[0][id])
     if again.any():
         raise ValueError(
             f"{int(again.sum())} of the new nodes are in the known graph already, the first is "
             f"{new[0][id][again].iloc[0]!r}; give new nodes only."
         )
-    # before concatenation is used, so that errors give the row of the new table
+    # checked on the new table alone, so that errors give its rows
     ids = id_index(nodes[id], table_name(new[0], "nodes"))
     source, target = edge_ends(new[1], columns, Notes())
     edge_rows(new[1][source], new[1][target], ids, table_name(new[1], "edges"))

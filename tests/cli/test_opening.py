@@ -1,4 +1,4 @@
-"""One's own tables on the command line: look, train, keep, predict, explain, and mistakes."""
+"""A user's tables as DATA of inspect, run and compare: columns, splits, notes and errors."""
 
 import json
 
@@ -6,22 +6,6 @@ import pytest
 from command_line import COLUMNS, FAST, call, read, write
 
 import evengraph as eg
-
-
-def test_two_tables_to_predictions_in_two_commands(model, shop, capsys):
-    assert call("predict", "model", "shop/nodes.csv", "shop/edges.csv", "--out", "p.csv") == 0
-    rows = read(shop / "p.csv")
-    assert [row["id"] for row in rows] == [f"a-{place:03d}" for place in range(120)]
-    assert set(rows[0]) == {"id", "class", "probability", "p_fraud", "p_honest", "p_shop"}
-    for row in rows:
-        chances = {name: float(row[f"p_{name}"]) for name in ("fraud", "honest", "shop")}
-        assert sum(chances.values()) == pytest.approx(1, abs=1e-5)
-        assert row["class"] == max(chances, key=chances.get)
-    own = eg.open_graph("shop", label="kind", id="account")
-    expected = eg.load_model("model").predict_proba(own.graph)
-    found = [[float(row[f"p_{name}"]) for name in ("fraud", "honest", "shop")] for row in rows]
-    assert found == pytest.approx(expected.numpy(), abs=1e-5)
-    assert "fraud" in capsys.readouterr().out
 
 
 def test_the_kept_model_has_its_own_figure(shop, capsys):
@@ -47,59 +31,6 @@ def test_what_is_replaced_is_said(shop, capsys):
         lines = capsys.readouterr().out.splitlines()
         said = {one.split(":")[0] for one in lines if one.startswith(("wrote", "replaced"))}
         assert said == expected
-
-
-def test_new_nodes_attach_to_the_known_graph(model, shop):
-    write(shop / "n.csv", ["account", "amount", "country"], ["new-1", 5, "DE"], ["new-2", "", "XX"])
-    write(shop / "e.csv", ["from", "to"], ["new-1", "a-000"], ["new-2", "new-1"])
-    words = ["n.csv", "e.csv", "--known", "shop", "--out", "new.parquet"]
-    assert call("predict", "model", *words) == 0
-    import pandas
-
-    found = pandas.read_parquet(shop / "new.parquet")
-    assert found["id"].tolist() == ["new-1", "new-2"]
-    assert found.filter(like="p_").sum(axis=1).tolist() == pytest.approx([1.0, 1.0], abs=1e-5)
-
-
-def test_calibrated_probabilities_keep_the_class(model, shop):
-    tables = ["model", "shop/nodes.csv", "shop/edges.csv"]
-    assert call("predict", *tables, "--out", "raw.csv") == 0
-    assert call("predict", *tables, "--calibrated", "--out", "calibrated.csv") == 0
-    raw, calibrated = read(shop / "raw.csv"), read(shop / "calibrated.csv")
-    assert [row["class"] for row in raw] == [row["class"] for row in calibrated]
-
-
-def test_a_prediction_is_explained_and_drawn(model, shop, capsys):
-    assert call("explain", "model", "a-003", "--out", "why.svg") == 0
-    shown = capsys.readouterr().out
-    for word in ("a-003", "features of labelled nodes", "layer 2", "steps away"):
-        assert word in shown
-    assert (shop / "why.svg").read_text().startswith("<svg")
-
-
-def test_looking_first_names_classes_and_leaks(shop, capsys):
-    rows = read(shop / "shop" / "nodes.csv")
-    for row in rows:
-        row["copy"] = row["kind"]
-    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
-    assert call("inspect", "shop", *COLUMNS, "--out", "look") == 0
-    assert "fraud" in capsys.readouterr().out
-    found = json.loads((shop / "look" / "inspect.json").read_text())
-    assert any("copy" in json.dumps(leak) for leak in found["leaks"])
-    assert "compare DATA --label kind)" in " ".join(found["recommendation"])
-
-
-def test_empty_buckets_of_text_are_no_finding(shop):
-    rows = read(shop / "shop" / "nodes.csv")
-    for place, row in enumerate(rows):
-        row["about"] = f"sells shoes and hats {place % 9}0"
-    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
-    assert call("inspect", "shop", *COLUMNS, "--out", "look") == 0
-    found = json.loads((shop / "look" / "inspect.json").read_text())
-    assert found["features"]["hashed"] == 256
-    assert not any("the same value for every node" in one["text"] for one in found["findings"])
-    page = (shop / "look" / "inspect.html").read_text(encoding="utf-8")
-    assert "of these, hashed text" in page
 
 
 def test_run_counts_edges_as_inspect_does(shop):
@@ -175,48 +106,6 @@ def test_mistakes_get_one_line_and_status_two(arguments, words, shop, capsys):
     assert sorted(path.name for path in shop.iterdir()) == before
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["explain", "model", "nobody"], ["nobody", "a-000"]),
-        (["predict", "model", "shop/nodes.csv", "shop/edges.csv", "--out", "p.txt"], [".csv"]),
-        (
-            ["predict", "model", "shop/nodes.csv", "shop/edges.csv", "--known", "shop"],
-            ["already", "a-000"],
-        ),
-    ],
-)
-def test_mistakes_with_a_model(arguments, words, model, capsys):
-    assert call(*arguments) == 2
-    (line,) = [one for one in capsys.readouterr().err.splitlines() if one.startswith("Error: ")]
-    for word in words:
-        assert word in line
-
-
-def test_a_model_of_a_known_graph_says_that_it_has_no_columns(shop, capsys):
-    assert call("run", "toy", *FAST, "--save", "toy-model", "--out", "out") == 0
-    assert call("predict", "toy-model", "shop/nodes.csv", "shop/edges.csv") == 2
-    assert "trained on a graph" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("values", [("true", "false", "maybe"), ("1.0", "2.0", "beta")])
-def test_a_cell_means_the_same_in_other_company(shop, values):
-    rows = read(shop / "shop" / "nodes.csv")
-    for place, row in enumerate(rows):
-        row["grade"] = values[place % 3]
-    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
-    assert call("run", "shop", *COLUMNS, *FAST, "--save", "model") == 0
-    new = [["account", "amount", "country", "grade"], ["new-1", 5, "DE", values[0]]]
-    write(shop / "a.csv", *new, ["new-2", 5, "DE", values[2]])
-    write(shop / "b.csv", *new, ["new-2", 5, "DE", values[1]])  # all of one kind now
-    write(shop / "e.csv", ["from", "to"], ["new-1", "new-1"])
-    for name in ("a", "b"):
-        words = [f"{name}.csv", "e.csv", "--out", f"{name}-out.csv"]
-        assert call("predict", "model", *words) == 0
-    first, second = (read(shop / f"{name}-out.csv")[0] for name in ("a", "b"))
-    assert first == second
-
-
 def test_a_column_that_is_half_numbers_is_told(shop, capsys):
     rows = read(shop / "shop" / "nodes.csv")
     for place, row in enumerate(rows):
@@ -239,14 +128,6 @@ def test_a_label_that_is_the_word_none_stays_a_class(tmp_path):
     assert eg.open_graph(tmp_path).class_names == ("1", "2", "none")
 
 
-def test_more_rows_are_explained_with_the_stored_encoder(model, shop, capsys):
-    rows = read(shop / "shop" / "nodes.csv")
-    more = [{**rows[0], "account": f"late-{n}", "amount": "900"} for n in range(40)]
-    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(r.values()) for r in [*rows, *more]))
-    assert call("explain", "model", "a-003") == 0
-    assert "steps away" in capsys.readouterr().out
-
-
 def test_a_score_that_is_undefined_does_not_lose_the_model(shop, capsys):
     rows = read(shop / "shop" / "nodes.csv")
     for place, row in enumerate(rows):
@@ -266,13 +147,6 @@ def test_time_that_is_named_goes_before_a_split_that_is_guessed(shop):
     assert call("run", "shop", *COLUMNS, "--time-column", "since", "--out", "out", *FAST) == 0
     result = json.loads((shop / "out" / "result.json").read_text())
     assert result["imbalance"]["name"] == "bytime"
-
-
-def test_new_nodes_without_their_ids(model, shop, capsys):
-    write(shop / "n.csv", ["amount", "country"], [5, "DE"])
-    write(shop / "e.csv", ["from", "to"], ["a-000", "a-001"])
-    assert call("predict", "model", "n.csv", "e.csv", "--known", "shop") == 2
-    assert "no column 'account'" in capsys.readouterr().err
 
 
 def test_tables_without_labels_cannot_be_learnt_from(shop, capsys):
@@ -310,53 +184,3 @@ def test_columns_can_be_left_out(shop, capsys):
     assert names == ["amount"]
     assert call("inspect", "shop", *COLUMNS, "--drop", "colour") == 2
     assert "colour" in capsys.readouterr().err
-
-
-def test_a_missing_column_is_seen_beside_a_known_graph_too(model, shop, capsys):
-    write(shop / "n.csv", ["account", "country"], ["new-1", "DE"])
-    write(shop / "e.csv", ["from", "to"], ["new-1", "a-000"])
-    assert call("predict", "model", "n.csv", "e.csv", "--known", "shop") == 2
-    assert "n.csv has no column 'amount'" in capsys.readouterr().err
-
-
-def test_a_row_has_its_own_number_beside_a_known_graph_too(model, shop, capsys):
-    write(shop / "n.csv", ["account", "amount", "country"], ["new-1", "lots", "DE"])
-    write(shop / "e.csv", ["from", "to"], ["new-1", "a-000"])
-    assert call("predict", "model", "n.csv", "e.csv", "--known", "shop") == 2
-    assert "n.csv, column 'amount', row 1 holds 'lots'" in capsys.readouterr().err
-    write(shop / "n.csv", ["account", "amount", "country"], ["new-1", "2", "DE"])
-    write(shop / "e.csv", ["from", "to"], ["new-1", "nobody"])
-    assert call("predict", "model", "n.csv", "e.csv", "--known", "shop") == 2
-    assert "e.csv, column 'to', row 1 names 'nobody'" in capsys.readouterr().err
-
-
-def test_edges_to_old_nodes_ask_for_the_known_graph(model, shop, capsys):
-    write(shop / "n.csv", ["account", "amount", "country"], ["new-1", "2", "DE"])
-    write(shop / "e.csv", ["from", "to"], ["new-1", "a-000"])
-    assert call("predict", "model", "n.csv", "e.csv") == 2
-    assert "--known" in capsys.readouterr().err
-
-
-def test_two_classes_are_flagged_by_the_threshold_of_validation(shop, capsys):
-    rows = read(shop / "shop" / "nodes.csv")
-    for row in rows:
-        row["kind"] = "fraud" if row["kind"] == "fraud" else row["kind"] and "honest"
-    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
-    assert call("run", "shop", *COLUMNS, *FAST, "--save", "model") == 0
-    flag = eg.load_model("model").extra_["flag"]
-    assert call("predict", "model", "shop/nodes.csv", "shop/edges.csv", "--out", "p.csv") == 0
-    for row in read(shop / "p.csv"):
-        sure = float(row["p_fraud"]) - flag["from"]
-        assert abs(sure) < 1e-5 or row["flagged"] == ("yes" if sure > 0 else "no")
-
-
-def test_class_names_that_were_changed_are_noticed(model, shop, capsys):
-    path = model / "model.json"
-    path.write_text(path.read_text().replace("fraud", "fr4ud"))
-    assert call("predict", "model", "shop/nodes.csv", "shop/edges.csv") == 2
-    assert "damaged" in capsys.readouterr().err
-
-
-def test_a_picture_is_an_svg_file(model, capsys):
-    assert call("explain", "model", "a-003", "--out", "why.png") == 2
-    assert ".svg" in capsys.readouterr().err

@@ -1,0 +1,55 @@
+"""evengraph explain, in a terminal and as a picture."""
+
+from command_line import call, read, write
+
+
+def test_a_prediction_is_explained_and_drawn(model, shop, capsys):
+    assert call("explain", "model", "a-003", "--out", "why.svg") == 0
+    shown = capsys.readouterr().out
+    for word in ("a-003", "features of labelled nodes", "layer 2", "steps away"):
+        assert word in shown
+    assert (shop / "why.svg").read_text().startswith("<svg")
+
+
+def test_more_rows_are_explained_with_the_stored_encoder(model, shop, capsys):
+    rows = read(shop / "shop" / "nodes.csv")
+    more = [{**rows[0], "account": f"late-{n}", "amount": "900"} for n in range(40)]
+    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(r.values()) for r in [*rows, *more]))
+    assert call("explain", "model", "a-003") == 0
+    assert "steps away" in capsys.readouterr().out
+
+
+def test_a_picture_is_an_svg_file(model, capsys):
+    assert call("explain", "model", "a-003", "--out", "why.png") == 2
+    assert ".svg" in capsys.readouterr().err
+
+
+def test_a_new_node_is_explained_beside_the_known_ones(model, new, shop, capsys):
+    assert call("predict", "model", *new, "--known", "shop", "--out", "p.csv") == 0
+    row = read(shop / "p.csv")[0]
+    tables = ["--new-nodes", "n.csv", "--new-edges", "e.csv"]
+    for known in ([], ["--known", "shop"], ["--data", "shop"]):
+        capsys.readouterr()
+        assert call("explain", "model", "new-1", *tables, *known, "--out", "why.svg") == 0
+        shown = capsys.readouterr().out
+        sure = 100 * float(row["probability"])
+        assert f"new-1 is {row['class']} with {sure:.1f}%" in shown
+        assert "steps away" in shown
+    assert call("explain", "model", "new-1") == 2
+    assert "--new-nodes" in capsys.readouterr().err
+    assert call("explain", "model", "new-1", "--new-nodes", "n.csv") == 2
+    assert "go together" in capsys.readouterr().err
+
+
+def test_tables_are_found_from_another_folder(renamed, shop, monkeypatch, capsys):
+    (shop / "elsewhere").mkdir()
+    monkeypatch.chdir(shop / "elsewhere")
+    assert call("explain", "../model", "a-003") == 0
+    (shop / "payments.csv").rename(shop / "gone.csv")
+    capsys.readouterr()
+    assert call("explain", "../model", "a-003") == 2
+    shown = capsys.readouterr().err
+    assert "payments.csv no longer exists" in shown
+    assert "--known" in shown
+    moved = ["--data", "../customers.csv", "--edges", "../gone.csv"]
+    assert call("explain", "../model", "a-003", *moved) == 0
