@@ -48,11 +48,6 @@ TESTED_ELSEWHERE = {
     "datasets/verify.py": "through tests/datasets/test_readers.py and test_sources.py",
     "datasets/loading.py": "through tests/datasets/test_registry.py and test_sources.py",
     "report/run/curves.py": "through charts and page, in tests/report",
-    "report/inspect/style.py": "through test_inspect_page and test_inspect_browser",
-    "report/svg/markup.py": "through page, in tests/report",
-    "report/run/sections.py": "through page, in tests/report",
-    "report/run/values.py": "through page, in tests/report",
-    "report/run/words.py": "through page, in tests/report",
     "testing/case.py": "through tests/testing/test_method.py",
 }
 

@@ -2,6 +2,10 @@
 
 import re
 
+from evengraph.report.page import STYLE
+
+LIGHT, DARK = re.findall(r"^:root {.*?^}", STYLE, re.MULTILINE | re.DOTALL)
+
 Colour = tuple[float, ...]
 
 

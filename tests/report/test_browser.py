@@ -17,7 +17,7 @@ WRAPPER = """<!doctype html><body>{frames}<pre id="found"></pre><script>
 addEventListener("load", () => {{
   const found = [...document.querySelectorAll("iframe")].map((frame) => {{
     const root = frame.contentDocument.documentElement;
-    const boxes = [...root.querySelectorAll("[aria-label='Every seed']")];
+    const boxes = [...root.querySelectorAll("[aria-label='Results per seed']")];
     const over = boxes.map((one) => one.scrollWidth - one.clientWidth);
     return [root.clientWidth, root.scrollWidth, root.querySelectorAll("h1").length, over];
   }});

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from chromium import BROWSER, Chromium
+from contrasts import DARK, LIGHT
 
-from evengraph.report.run.style import DARK, LIGHT
 from evengraph.report.store.overview import write_overview
 
 if BROWSER is None:

@@ -19,7 +19,7 @@ def methods(
     from evengraph.experiment.method_docs import describe_method, training_fields
     from evengraph.experiment.parsing import known_method
     from evengraph.methods import METHODS
-    from evengraph.report.terminal.run import field_table, fields_line, method_card
+    from evengraph.report.terminal.run import method_card, parameter_line, parameter_table
 
     shared = training_fields()
     if name:
@@ -28,7 +28,7 @@ def methods(
             f"[bold]{description.name}[/]  {description.title}\n\n{escape(description.text)}\n",
             soft_wrap=True,
         )
-        out.print(field_table(description.fields, description.meanings))
+        out.print(parameter_table(description.fields, description.meanings))
         out.print(f"\nCost: {escape(description.cost)}\nReference: {escape(description.reference)}")
     else:
         for key in METHODS:
@@ -40,4 +40,4 @@ def methods(
             }
             out.print(method_card(asdict(description) | {"fields": special}))
             out.print()
-        out.print(f"Defaults of all methods, unless listed above: {fields_line(shared)}")
+        out.print(f"Defaults of all methods, unless listed above: {parameter_line(shared)}")

@@ -1,20 +1,25 @@
 import pytest
 
 from evengraph.report.inspect.charts import (
-    COLOURS,
-    ClassLook,
+    ClassSummary,
     degree_bars,
-    own_row,
+    homophily_row,
     pick_coloured,
     reach_legend,
     reach_panel,
     size_bar,
 )
+from evengraph.report.svg.charts import COLOURS
 
 
-def row(name="a", labelled=10.0, hidden=0.0, own=50.0, near=(10.0, 40.0, 90.0)):
-    return ClassLook(
-        name=name, labelled=labelled, hidden=hidden, rare=False, own=own, near=list(near)
+def row(name="a", labelled=10.0, hidden=0.0, homophily=50.0, reach=(10.0, 40.0, 90.0)):
+    return ClassSummary(
+        name=name,
+        labelled=labelled,
+        hidden=hidden,
+        rare=False,
+        homophily=homophily,
+        reach=list(reach),
     )
 
 
@@ -32,12 +37,12 @@ def test_bars_are_as_long_as_the_counts(parse):
     assert width(bar) == 0.8  # one node of ten thousand is still seen
 
 
-def test_own_neighbours_are_a_dot(parse):
-    (dot,) = parse(own_row(row(own=62.5), 20.0)).all("circle")
+def test_homophily_is_a_dot(parse):
+    (dot,) = parse(homophily_row(row(homophily=62.5), 20.0)).all("circle")
     assert dot.attributes["cx"] == "62.5%"
-    (line,) = parse(own_row(row(own=62.5), 20.0)).all("line", "reference")
+    (line,) = parse(homophily_row(row(homophily=62.5), 20.0)).all("line", "reference")
     assert line.attributes["x1"] == "20%"
-    assert not parse(own_row(row(own=None), None)).all("circle")
+    assert not parse(homophily_row(row(homophily=None), None)).all("circle")
 
 
 def test_degrees(parse):
@@ -48,7 +53,7 @@ def test_degrees(parse):
 
 
 def test_curves_rise_with_the_share(parse):
-    found = parse(reach_panel([row(near=(0.0, 50.0, 100.0))], [0.0, 60.0, 100.0]))
+    found = parse(reach_panel([row(reach=(0.0, 50.0, 100.0))], [0.0, 60.0, 100.0]))
     dots = found.all("circle")
     assert [dot.attributes["cy"] for dot in dots] == ["100%", "50%", "0%"]
     across = [float(dot.attributes["cx"].rstrip("%")) for dot in dots]
@@ -62,7 +67,7 @@ def test_curves_rise_with_the_share(parse):
 
 @pytest.mark.parametrize("number", [1, COLOURS, COLOURS + 1, 30])
 def test_the_least_reached_get_the_colours(parse, number):
-    rows = [row(name=f"c{place}", near=[float(number - place)] * 2) for place in range(number)]
+    rows = [row(name=f"c{place}", reach=[float(number - place)] * 2) for place in range(number)]
     picked = pick_coloured(rows)
     assert picked == list(range(number))[-COLOURS:]
     found = parse(reach_panel(rows, [50.0, 60.0]))
@@ -74,6 +79,6 @@ def test_the_least_reached_get_the_colours(parse, number):
 
 
 def test_a_single_hop(parse):
-    found = parse(reach_panel([row(near=(30.0,))], [40.0]))
+    found = parse(reach_panel([row(reach=(30.0,))], [40.0]))
     assert found.all("circle")[0].attributes["cx"] == "50%"
     assert found.all("path")[0].attributes["d"].endswith("Z")

@@ -5,14 +5,15 @@ from itertools import pairwise
 import pytest
 from looks import LONG, look
 
+from evengraph.report.inspect.page import STYLE as EXTRA
 from evengraph.report.inspect.page import render_inspection, write_inspection
-from evengraph.report.inspect.style import STYLE
+from evengraph.report.page import STYLE as SHARED
 
 
 def test_title_and_facts(parse):
     page = parse(render_inspection(look()))
     (h1,) = page.all("h1")
-    assert h1.text == "A look at toy120 of 600 nodes are labelled (20%), in 4 classes"
+    assert h1.text == "Inspection of toy120 of 600 nodes are labelled (20%), in 4 classes"
     facts = [fact.text for fact in page.all("ul", "facts")[0].all("li")]
     count = look()["components"]["count"]
     assert facts == ["600 nodes", "900 edges", "30 features", f"{count} components"]
@@ -26,7 +27,7 @@ def test_findings_with_their_levels(parse):
     for line, finding in zip(lines, found["findings"], strict=True):
         assert line.text.endswith(f"{finding['level']}: {finding['text']}")
     (advice,) = page.all("p", "advice")
-    assert advice.text.startswith("What to do. First remove 'topic 3' from the features.")
+    assert advice.text.startswith("Recommendation. First remove 'topic 3' from the features.")
 
 
 def test_classes_stand_head_to_tail(parse):
@@ -84,8 +85,8 @@ def test_nothing_is_asked_from_outside():
 
 
 def test_every_variable_used_is_defined():
-    used = set(re.findall(r"var\(--([\w-]+)\)", STYLE))
-    assert used <= set(re.findall(r"--([\w-]+):", STYLE)) | {"share"}
+    used = set(re.findall(r"var\(--([\w-]+)\)", EXTRA))
+    assert used <= set(re.findall(r"--([\w-]+):", SHARED + EXTRA)) | {"share"}
 
 
 @pytest.mark.parametrize("bad", [None, "text", float("nan"), [], {}])

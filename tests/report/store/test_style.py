@@ -2,10 +2,9 @@ import colorsys
 import re
 
 import pytest
-from contrasts import colours, contrast
+from contrasts import DARK, LIGHT, colours, contrast
 
-from evengraph.report.run.style import DARK, LIGHT
-from evengraph.report.run.style import STYLE as SHARED
+from evengraph.report.page import STYLE as SHARED
 from evengraph.report.store.style import SCRIPT, STYLE
 
 THEMES = pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])

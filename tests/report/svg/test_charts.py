@@ -4,13 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from evengraph.report.run.values import ClassRow
-from evengraph.report.svg.charts import count_bar, recall_row, strip, thin, ticks
-
-
-def row(**changes) -> ClassRow:
-    given = {"index": 0, "name": "Theory", "count": 5, "minority": False}
-    return ClassRow(**(given | {"recalls": [40.0, 60.0], "f1s": [50.0, 50.0]} | changes))
+from evengraph.report.svg.charts import bar, curve, dot_row, line_plot, strip, swatch, thin, ticks
 
 
 def test_a_short_series_is_kept_whole():
@@ -51,8 +45,8 @@ def test_an_empty_range_has_one_tick():
 
 def test_bars_are_in_proportion_and_never_vanish(parse):
     def width(count):
-        (bar,) = parse(count_bar(row(count=count), 1000)).all("rect", "bar")
-        return float(bar.attributes["width"].strip("%"))
+        (drawn,) = parse(bar("nodes", count, 1000)).all("rect")
+        return float(drawn.attributes["width"].strip("%"))
 
     assert width(1000) == 100
     assert width(250) == 25
@@ -60,21 +54,38 @@ def test_bars_are_in_proportion_and_never_vanish(parse):
     assert width(1) > 0.5
 
 
-def test_recall_shows_range_and_mean(parse):
-    tree = parse(recall_row(row(recalls=[40.0, None, 80.0]), reference=70.0))
+def test_a_longer_bar_behind(parse):
+    bars = parse(bar("nodes", 10, 80, total=40)).all("rect")
+    drawn = [(one.attributes["class"], one.attributes["width"]) for one in bars]
+    assert drawn == [("hidden", "50%"), ("bar", "12.5%")]
+
+
+def test_dots_stay_on_the_axis(parse):
+    tree = parse(dot_row("label", 120.0, span=(-5.0, 40.0), points=[30.0], reference=70.0))
     (whisker,) = tree.all("line", "whisker")
-    assert (whisker.attributes["x1"], whisker.attributes["x2"]) == ("40%", "80%")
-    assert tree.all("circle", "mean")[0].attributes["cx"] == "60%"
+    assert (whisker.attributes["x1"], whisker.attributes["x2"]) == ("0%", "40%")
+    assert tree.all("circle", "mean")[0].attributes["cx"] == "100%"
+    assert tree.all("circle", "seed")[0].attributes["cx"] == "30%"
     assert tree.all("line", "reference")[0].attributes["x1"] == "70%"
-    assert tree.all("title")[0].text == (
-        "Theory: mean recall 60.0, from 40.0 to 80.0; mean F1 50.0"
-    )
+    assert not parse(dot_row("undefined", None)).all("circle")
 
 
-def test_undefined_recall_draws_no_dot(parse):
-    tree = parse(recall_row(row(recalls=[None]), reference=None))
-    assert not tree.all("circle")
-    assert "undefined" in tree.all("title")[0].text
+def test_a_line_plot_labels_its_axes(parse):
+    lines = [curve([(0, 100), (50, 25)], "two", "curve"), curve([(10, 20)], "one", "curve")]
+    marks = {"rows": [(0, "1"), (100, "0")], "columns": [(10, "a"), (100, "b")]}
+    tree = parse(line_plot("label", lines, [], axis="epoch", **marks))
+    two, one = tree.all("path")
+    assert two.attributes["d"] == "M0.0 1000.0L500.0 250.0"
+    assert one.attributes["d"].endswith("Z")  # a single point is still visible
+    assert [text.text for text in tree.all("text")] == ["1", "0", "a", "b"]
+    anchors = [text.attributes["text-anchor"] for text in tree.all("text")]
+    assert anchors == ["end", "end", "middle", "end"]  # the last stays inside
+    assert tree.all("p", "axis-name")[0].text == "epoch"
+
+
+def test_a_swatch_combines_marks(parse):
+    assert len(parse(swatch("whisker mean")).all("circle")) == 1
+    assert len(parse(swatch("whisker mean")).all("line")) == 1
 
 
 def test_a_strip_needs_something_to_compare():

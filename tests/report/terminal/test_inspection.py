@@ -2,7 +2,7 @@ import pytest
 from looks import look
 from rich.console import Console
 
-from evengraph.report.terminal.inspection import BAR, bar, inspection_view, share
+from evengraph.report.terminal.inspection import BAR, bar, inspection_view
 
 
 def drawn(found, width=80):
@@ -18,7 +18,7 @@ def test_classes_stand_head_to_tail_with_their_reach():
     assert lines[0].startswith("toy  600 nodes · 900 edges · 30 features · 4 classes")
     assert lines[1].startswith("120 labelled (20%)")
     (head,) = [place for place, line in enumerate(lines) if line.startswith("class  ")]
-    assert lines[head].split() == ["class", "labelled", "alike", "≤1", "≤2", "≤3", "≤4"]
+    assert lines[head].split() == ["class", "labelled", "same", "≤1", "≤2", "≤3", "≤4"]
     counts = [int(line.split()[2]) for line in lines[head + 1 : head + 5]]
     assert counts == sorted(found["labels"]["labelled"], reverse=True)
     place = found["labels"]["labelled"].index(counts[0])
@@ -33,7 +33,7 @@ def test_findings_and_advice_are_all_there():
     text = " ".join(drawn(found).split())
     for finding in found["findings"]:
         assert finding["text"] in text
-    assert "What to do: First remove 'topic 3' from the features." in text
+    assert "Recommendation: First remove 'topic 3' from the features." in text
 
 
 @pytest.mark.parametrize("width", [60, 80, 140])
@@ -64,4 +64,3 @@ def test_bars_end_where_they_should():
     assert bar(5, 10) == "█" * (BAR // 2)
     assert bar(1, 10**6) == "▏"
     assert bar(0, 10) == bar(0, 0) == ""
-    assert [share(value) for value in (None, 0.126, 1)] == ["–", "13%", "100%"]

@@ -3,9 +3,9 @@ from rich.console import Console
 from evengraph.report.terminal.run import (
     comparison_rows,
     comparison_table,
-    field_table,
     method_card,
     notes,
+    parameter_table,
     result_table,
     two_class_table,
 )
@@ -88,7 +88,7 @@ def test_the_best_of_the_whole_runs_stands_out():
     assert "\x1b[1m71.0±1.5" in text
     assert "\x1b[1m70.0" not in text
     assert "\x1b[1m99.0" not in text
-    assert "LTE4G (cut short)" in text
+    assert "LTE4G (stopped)" in text
     assert "paper" not in text
 
 
@@ -105,15 +105,15 @@ def test_notes_say_why_the_papers_figures_are_missing():
     plain, changed = of_method("GCN"), of_method("SMOTE") | {"changed_from_paper": ["patience"]}
     assert len(notes([plain])) == 1
     both = notes([plain, changed, changed])
-    assert both[1].startswith("SMOTE, SMOTE: without the paper's figures")
-    assert both[1].endswith("with this patience.")
+    assert both[1].startswith("SMOTE, SMOTE: paper values hidden")
+    assert both[1].endswith("a different patience.")
     elsewhere = changed | {"dataset": {"name": "toy"}}
     assert len(notes([elsewhere])) == 1
     assert "interrupted" in notes([plain | {"complete": False}])[1]
 
 
 def test_fields_with_their_meanings():
-    text = drawn(field_table({"hidden": 64, "dropout": 0.5}, {"hidden": "Width."}))
+    text = drawn(parameter_table({"hidden": 64, "dropout": 0.5}, {"hidden": "Width."}))
     assert [line.split() for line in text.splitlines()] == [
         ["hidden=64", "Width."],
         ["dropout=0.5"],
@@ -132,7 +132,7 @@ def test_a_method_in_a_few_lines():
     lines = [line.split() for line in drawn(method_card(words)).splitlines()]
     assert lines[0] == ["gcn", "GCN"]
     assert lines[1] == ["idea", "Two", "[graph]", "convolutions."]
-    assert lines[-1] == ["fields", "hidden=64,", "dropout=0.5"]
+    assert lines[-1] == ["parameters", "hidden=64,", "dropout=0.5"]
 
 
 def test_two_classes_get_a_table_of_the_rarer_one():
@@ -146,7 +146,7 @@ def test_two_classes_get_a_table_of_the_rarer_one():
     result["mean"]["tuned_f1"] = None
     head, row = drawn(two_class_table(result)).splitlines()
     assert head.split()[2:7] == ["AP", "P@k", "R@1%", "R@5%", "threshold"]
-    assert row.split() == ["mean", *(f"{10 + place}.0±1.0" for place in range(5)), "–±1.0"]
+    assert row.split() == ["mean", *(f"{10 + place}.0±1.0" for place in range(5)), "–"]
     (note,) = [line for line in notes([result]) if line.startswith("Rarer class")]
     assert "P@k is precision at k" in note
     result["runs"] = result["runs"][:1]

@@ -1,224 +1,202 @@
-"""One self-contained page for what `evengraph inspect` found."""
+"""The page of one inspection."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from evengraph.core.files import write_atomic
+from evengraph.report import page
+from evengraph.report.formatting import DASH, decimals, integer, percentage, plural
 from evengraph.report.inspect.charts import (
-    ClassLook,
+    ClassSummary,
     degree_bars,
-    own_row,
+    homophily_row,
     reach_legend,
     reach_panel,
     size_bar,
 )
-from evengraph.report.inspect.style import STYLE
-from evengraph.report.run.matrix import DENSE, FLIP
-from evengraph.report.run.page import head
-from evengraph.report.run.values import DASH, decimals, items, number, part, plural, whole
-from evengraph.report.run.words import dataset_title
-from evengraph.report.svg.charts import scale_row, swatch
+from evengraph.report.page import DENSE, FLIP
+from evengraph.report.run import captions
+from evengraph.report.svg.charts import swatch
 from evengraph.report.svg.markup import Markup, join, tag
+from evengraph.report.untrusted import entry, items, number, part
 
+STYLE = files(__package__).joinpath("style.css").read_text(encoding="utf-8")
 MARKS = {"warning": "!", "note": "i", "good": "✓"}
 
-_MEANINGS = {
-    "Labelled": "Nodes whose class is known and may be used. Set aside are those whose class is "
-    "known but hidden for this look, as a test would.",
-    "Neighbours share a class": "Share of the edges between two labelled nodes whose ends are of "
-    "one class. A large class makes it large by chance; the adjusted figure is 0 at chance and 1 "
-    "when all neighbours agree.",
-    "Reach": "A graph network of two layers hears from nodes at most two hops away. What lies "
-    "further from every labelled node of a class hears nothing of that class: papers call it "
+_GLOSSARY = {
+    "Labelled": "Nodes whose class is known and may be used. Hidden labels are known, but set "
+    "aside for this inspection as in a test.",
+    "Edge homophily": "Share of the edges between labelled nodes that join nodes of the same "
+    "class. A large class raises it by chance; adjusted homophily is 0 at chance and 1 if all "
+    "neighbours agree.",
+    "Reach": "A graph network of two layers sees nodes at most two hops away. A node further from "
+    "every labelled node of a class receives no signal of that class, which is called "
     "under-reaching.",
-    "Component": "A part of the graph that no edge joins to the rest.",
+    "Component": "A set of nodes that no edge connects to the rest of the graph.",
 }
 
 
-def write_inspection(found: Mapping[str, Any], path: Path) -> None:
-    """Write the page, whole or not at all.
+def write_inspection(inspection: Mapping[str, Any], path: Path) -> None:
+    """Write the page atomically.
 
     Args:
-        found: An inspection, as its inspect.json holds it.
+        inspection: Content of an inspect.json.
         path: Where the page goes; an older page there is replaced.
     """
-    content = render_inspection(found).encode("utf-8", errors="xmlcharrefreplace")
-    write_atomic(content, Path(path))
+    page.write_html(render_inspection(inspection), path)
 
 
-def render_inspection(found: Mapping[str, Any]) -> str:
-    """Draw an inspection as HTML.
+def render_inspection(inspection: Mapping[str, Any]) -> str:
+    """Render an inspection as HTML.
 
     Args:
-        found: An inspection, as its inspect.json holds it.
+        inspection: Content of an inspect.json.
     """
-    rows = _class_looks(found)
+    rows = _class_summaries(inspection)
+    name = inspection.get("name")
+    title = f"Inspection of {captions.dataset(name) if name else 'the graph'}"
     main = tag(
         "main",
-        _findings(found),
-        _cards(found, rows),
-        _classes(found, rows),
-        _reach(found, rows),
-        _graph(found),
-        _features(found),
-        _notes(),
+        _findings(inspection),
+        _cards(inspection, rows),
+        _classes(inspection, rows),
+        _reach(inspection, rows),
+        _structure(inspection),
+        _features(inspection),
+        page.glossary("Glossary", _GLOSSARY),
     )
-    version = found.get("evengraph")
-    footer = tag("footer", tag("p", f"evengraph {version}" if version else "evengraph"))
-    body = tag("body", _header(found, rows), main, footer)
-    title = f"A look at {_name(found)}"
-    return f"<!doctype html>\n{tag('html', head(title, STYLE), body, lang='en')}\n"
+    closing = page.footer(inspection.get("evengraph"))
+    return page.html_page(title, _header(inspection, rows, title), main, closing, style=STYLE)
 
 
-def _name(found: Mapping[str, Any]) -> str:
-    name = found.get("name")
-    return dataset_title({"dataset": {"name": name}}) if name else "the graph"
-
-
-def _class_looks(found: Mapping[str, Any]) -> list[ClassLook]:
-    """The classes, the commonest first."""
-    labels, reach = part(found, "labels"), part(found, "reach")
+def _class_summaries(inspection: Mapping[str, Any]) -> list[ClassSummary]:
+    """The classes, the largest first."""
+    labels, reach = part(inspection, "labels"), part(inspection, "reach")
     labelled = [number(count) or 0.0 for count in items(labels, "labelled")]
-    hidden, own = items(labels, "hidden"), items(part(found, "homophily"), "per_class")
-    nodes, near = number(reach.get("nodes")) or 0.0, items(reach, "per_class")
+    homophily = items(part(inspection, "homophily"), "per_class")
+    nodes = number(reach.get("nodes")) or 0.0
     rows = []
-    for place, (name, count) in enumerate(zip(items(labels, "names"), labelled, strict=False)):
-        share = number(own[place]) if place < len(own) else None
-        within = near[place] if place < len(near) and nodes else ()
+    for index, (name, count) in enumerate(zip(items(labels, "names"), labelled, strict=False)):
+        share = number(entry(homophily, index))
+        within = (entry(items(reach, "per_class"), index) or ()) if nodes else ()
         rows.append(
-            ClassLook(
+            ClassSummary(
                 name=str(name),
                 labelled=count,
-                hidden=(number(hidden[place]) or 0.0) if place < len(hidden) else 0.0,
+                hidden=number(entry(items(labels, "hidden"), index)) or 0.0,
                 rare=count < max(labelled) / 2,
-                own=None if share is None else 100 * share,
-                near=[100 * (number(value) or 0.0) / nodes for value in within],
+                homophily=None if share is None else 100 * share,
+                reach=[100 * (number(value) or 0.0) / nodes for value in within],
             )
         )
     return sorted(rows, key=lambda row: -row.labelled)
 
 
-def _header(found: Mapping[str, Any], rows: list[ClassLook]) -> Markup:
-    labels = part(found, "labels")
-    share = decimals(_hundred(labels.get("labelled_share")), 0)
-    told = f"{whole(labels.get('num_labelled'))} of {whole(found.get('num_nodes'))} nodes are"
-    told += f" labelled ({share}%), in {plural(len(rows), 'class', 'classes')}"
+def _header(inspection: Mapping[str, Any], rows: list[ClassSummary], title: str) -> Markup:
+    labels, total = part(inspection, "labels"), integer(inspection.get("num_nodes"))
+    caption = f"{integer(labels.get('num_labelled'))} of {total} nodes are labelled "
+    caption += f"({percentage(labels.get('labelled_share'))}), in "
+    caption += plural(len(rows), "class", "classes")
     facts = [
-        (whole(found.get("num_nodes")), "nodes"),
-        (whole(part(found, "edges").get("pairs")), "edges"),
-        (whole(part(found, "features").get("count")), "features"),
-        (whole(part(found, "components").get("count")), "components"),
+        (total, "nodes"),
+        (integer(part(inspection, "edges").get("pairs")), "edges"),
+        (integer(part(inspection, "features").get("count")), "features"),
+        (integer(part(inspection, "components").get("count")), "components"),
     ]
-    lines = (tag("li", tag("b", figure), f" {word}") for figure, word in facts)
-    h1 = tag("h1", f"A look at {_name(found)}", tag("span", told))
-    return tag("header", h1, tag("ul", *lines, class_="facts"))
+    return tag("header", tag("h1", title, tag("span", caption)), page.facts(facts))
 
 
-def _findings(found: Mapping[str, Any]) -> Markup:
+def _findings(inspection: Mapping[str, Any]) -> Markup:
     lines = []
-    for finding in items(found, "findings"):
+    for finding in items(inspection, "findings"):
         level = str(finding.get("level"))
         level = level if level in MARKS else "note"
         mark = tag("span", MARKS[level], class_="mark", aria_hidden="true")
-        words = tag("span", tag("span", f"{level}: ", class_="unseen"), str(finding.get("text")))
-        lines.append(tag("li", mark, words, class_=level))
-    advice = join((str(sentence) for sentence in items(found, "recommendation")), " ")
+        text = tag("span", tag("span", f"{level}: ", class_="unseen"), str(finding.get("text")))
+        lines.append(tag("li", mark, text, class_=level))
+    advice = join((str(sentence) for sentence in items(inspection, "recommendation")), " ")
     return tag(
         "section",
-        tag("h2", "What to know before training"),
-        tag("p", tag("b", "What to do. "), advice, class_="advice") if advice else "",
+        tag("h2", "Before training"),
+        tag("p", tag("b", "Recommendation. "), advice, class_="advice") if advice else "",
         tag("ul", *lines, class_="findings"),
     )
 
 
-def _cards(found: Mapping[str, Any], rows: list[ClassLook]) -> Markup:
-    homophily, reach = part(found, "homophily"), part(found, "reach")
-    ratio = number(part(found, "labels").get("ratio"))
+def _cards(inspection: Mapping[str, Any], rows: list[ClassSummary]) -> Markup:
+    homophily, reach = part(inspection, "homophily"), part(inspection, "reach")
+    ratio = number(part(inspection, "labels").get("ratio"))
+    reached = [row for row in rows if len(row.reach) > 1 and row.labelled]
     cards = [
-        _card(
-            "Largest class over smallest",
-            DASH if ratio is None else f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.1f}",
-            "times",
-            "by labelled nodes",
+        (
+            "Imbalance ratio",
+            decimals(ratio, 0 if ratio is not None and ratio >= 10 else 1),
+            "to 1",
+            "labelled nodes of the largest over the smallest class",
         ),
-        _card(
-            "Neighbours share a class",
-            decimals(_hundred(homophily.get("edge")), 0),
-            "% of edges",
-            f"chance {decimals(_hundred(homophily.get('by_chance')), 0)}%; adjusted "
-            f"{decimals(homophily.get('adjusted'), 2)}; from {whole(homophily.get('edges'))} edges",
+        (
+            "Edge homophily",
+            percentage(homophily.get("edge")),
+            "",
+            f"of {integer(homophily.get('edges'))} edges join nodes of the same class; "
+            f"{percentage(homophily.get('by_chance'))} expected by chance, adjusted homophily "
+            f"{decimals(homophily.get('adjusted'), 2)}",
         ),
     ]
-    near = [row for row in rows if len(row.near) > 1 and row.labelled]
-    if near:
-        worst = min(near, key=lambda row: row.near[1])
-        words = f"of the unlabelled nodes, for the least reached class: {worst.name}"
-        cards.append(_card("Within two hops of a label", f"{worst.near[1]:.0f}", "%", words))
+    if reached:
+        worst = min(reached, key=lambda row: row.reach[1])
+        text = f"of the unlabelled nodes, for the class with the lowest reach: {worst.name}"
+        cards.append(("Within two hops of a label", f"{worst.reach[1]:.0f}%", "", text))
     elif not number(reach.get("nodes")):
-        cards.append(_card("Within two hops of a label", DASH, "", "every node is labelled"))
-    heading = tag("h2", "Headline figures", class_="unseen")
-    return tag("section", heading, *cards, class_="cards")
-
-
-def _card(title: str, figure: str, unit: str, words: str) -> Markup:
-    shown = tag("p", tag("b", figure), tag("span", unit) if unit else "", class_="figure")
-    return tag("article", tag("h3", title), shown, tag("p", words, class_="quiet"), class_="card")
-
-
-def _classes(found: Mapping[str, Any], rows: list[ClassLook]) -> Markup:
-    chance = _hundred(part(found, "homophily").get("by_chance"))
-    largest = max((row.labelled + row.hidden for row in rows), default=0.0)
-    aside = any(row.hidden for row in rows)
-    headings = tag(
-        "li",
-        tag("span", class_="name"),
-        tag("span", "labelled nodes", class_="counts"),
-        tag("span", "neighbours of the same class, %"),
-        class_="head",
+        cards.append(("Within two hops of a label", DASH, "", "every node is labelled"))
+    heading = tag("h2", "Key numbers", class_="unseen")
+    drawn = (
+        page.card(title, value, unit, tag("p", text, class_="quiet"))
+        for title, value, unit, text in cards
     )
-    lines = (
-        tag(
-            "li",
-            tag("span", row.name, class_="name", title=row.name),
-            tag("span", whole(row.labelled), class_="value"),
+    return tag("section", heading, *drawn, class_="cards")
+
+
+def _classes(inspection: Mapping[str, Any], rows: list[ClassSummary]) -> Markup:
+    chance = number(part(inspection, "homophily").get("by_chance"))
+    chance = None if chance is None else 100 * chance
+    largest = max((row.labelled + row.hidden for row in rows), default=0.0)
+    lines = [
+        page.class_row(
+            row.name,
+            integer(row.labelled),
             size_bar(row, largest),
-            own_row(row, chance),
-            tag("span", decimals(row.own, 0), class_="value"),
-            class_="rare" if row.rare else None,
+            homophily_row(row, chance),
+            decimals(row.homophily, 0),
+            row.rare,
         )
         for row in rows
-    )
-    scale = tag("li", scale_row(), class_="axis-row", aria_hidden="true")
-    box = tag("rect", x=1, y=2, width=14, height=10, rx=2, class_="hidden")
-    pale = tag("svg", box, width=16, height=14, class_="swatch", aria_hidden="true")
-    text = "fewer than half the labelled nodes of the largest class"
-    entries = [
-        tag("li", swatch("bar"), "labelled"),
-        tag("li", swatch("bar"), text, class_="rare") if any(row.rare for row in rows) else "",
-        tag("li", pale, "set aside, class known") if aside else "",
-        tag("li", swatch("reference"), "all edges, by chance") if chance is not None else "",
     ]
-    kind = "ladder dense" if len(rows) > DENSE else "ladder"
-    return tag(
-        "section",
-        tag("h2", "Classes, head to tail"),
-        tag("ul", *(entry for entry in entries if entry), class_="legend"),
-        tag("ul", headings, *lines, scale, class_=kind),
-        class_="long" if len(rows) > DENSE else None,
-    )
+    marks = [tag("li", swatch("bar"), "labelled")]
+    if any(row.rare for row in rows):
+        text = "fewer than half the labelled nodes of the largest class"
+        marks.append(tag("li", swatch("bar"), text, class_="rare"))
+    if any(row.hidden for row in rows):
+        marks.append(tag("li", swatch("hidden"), "hidden label"))
+    if chance is not None:
+        marks.append(tag("li", swatch("reference"), "all edges, by chance"))
+    columns = ("labelled nodes", "neighbours in the same class, %")
+    intro = "Classes are sorted by their number of labelled nodes."
+    return page.class_section("Classes, head to tail", intro, marks, columns, lines)
 
 
-def _reach(found: Mapping[str, Any], rows: list[ClassLook]) -> Markup:
-    reach = part(found, "reach")
+def _reach(inspection: Mapping[str, Any], rows: list[ClassSummary]) -> Markup:
+    reach = part(inspection, "reach")
     nodes = number(reach.get("nodes")) or 0.0
-    heading = tag("h2", "How far the labels reach")
+    heading = tag("h2", "Reach of the labels")
     within = [100 * (number(count) or 0.0) / nodes for count in items(reach, "any_class") if nodes]
     if not within:
-        text = "Every node is labelled, so there is nothing to reach."
-        return tag("section", heading, tag("p", text))
-    text = f"Of the {whole(nodes)} nodes without a label, how many lie within so many hops of a "
-    text += "labelled node of each class. What is far from a class hears nothing of it."
+        return tag("section", heading, tag("p", "Every node is labelled."))
+    text = (
+        f"Share of the {integer(nodes)} unlabelled nodes within a number of hops of a labelled "
+        "node of each class. A network of as many layers passes no signal of a class further."
+    )
     return tag(
         "section",
         heading,
@@ -229,22 +207,16 @@ def _reach(found: Mapping[str, Any], rows: list[ClassLook]) -> Markup:
     )
 
 
-def _reach_table(rows: list[ClassLook], within: list[float]) -> Markup:
-    hops = range(1, len(within) + 1)
-    heads = (tag("th", f"{hop} hop{'s' if hop > 1 else ''}", scope="col") for hop in hops)
+def _reach_table(rows: list[ClassSummary], within: list[float]) -> Markup:
+    heads = (tag("th", plural(hop + 1, "hop"), scope="col") for hop in range(len(within)))
     lines = [
-        tag(
-            "tr",
-            tag("th", name, scope="row"),
-            *(_shade(value) for value in values),
-            class_=kind,
-        )
+        tag("tr", tag("th", name, scope="row"), *map(_shaded_cell, values), class_=kind)
         for name, values, kind in [
-            *((row.name, row.near, "rare" if row.rare else None) for row in rows),
+            *((row.name, row.reach, "rare" if row.rare else None) for row in rows),
             ("any class", within, "sum"),
         ]
     ]
-    label = "Percent of the unlabelled nodes within so many hops of each class"
+    label = "Percent of the unlabelled nodes within a number of hops of each class"
     table = tag(
         "table",
         tag("caption", label, class_="unseen"),
@@ -252,78 +224,63 @@ def _reach_table(rows: list[ClassLook], within: list[float]) -> Markup:
         tag("tbody", *lines),
         class_="shares dense" if len(rows) > DENSE else "shares",
     )
-    return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=label)
+    return page.scroll(table, label)
 
 
-def _shade(value: float) -> Markup:
+def _shaded_cell(value: float) -> Markup:
     share = round(value / 100, 2)
     style, kind = f"--share: {share:.2f}", "strong" if share >= FLIP else None
     return tag("td", f"{value:.0f}%", style=style, class_=kind)
 
 
-def _graph(found: Mapping[str, Any]) -> Markup:
-    degrees, edges, parts = (part(found, name) for name in ("degrees", "edges", "components"))
-    bins = [(int(low), int(high), int(count)) for low, high, count in items(degrees, "bins")]
-    figures = {
-        "neighbours, median": decimals(degrees.get("median"), 0),
-        "neighbours, mean": decimals(degrees.get("mean")),
-        "neighbours, most": whole(degrees.get("largest")),
-        "nodes without a neighbour": whole(degrees.get("isolated")),
-        "components": whole(parts.get("count")),
-        "nodes in the largest": whole(parts.get("largest")),
-        "components without a label": whole(parts.get("unlabelled")),
-        "nodes in these": whole(parts.get("unlabelled_nodes")),
-    }
-    notes = [str(note) for note in items(found, "notes")]
-    if not notes:  # else the edges were tidied before, and the notes say how
-        figures |= {
-            "edges listed in one direction only": whole(edges.get("one_way")),
-            "repeated edges": whole(edges.get("repeated")),
-            "edges from a node to itself": whole(edges.get("to_itself")),
-        }
-    drawn = tag("div", tag("h3", "Nodes by number of neighbours"), degree_bars(bins))
-    listed = tag("div", tag("h3", "In figures"), _pairs(figures))
-    if notes:
-        listed = join([listed, tag("div", tag("h3", "On reading"), _list(notes))])
-    return tag(
-        "section", tag("h2", "Neighbours and parts"), tag("div", drawn, listed, class_="two")
+def _structure(inspection: Mapping[str, Any]) -> Markup:
+    degrees, edges, components = (
+        part(inspection, name) for name in ("degrees", "edges", "components")
     )
+    bins = [(int(low), int(high), int(count)) for low, high, count in items(degrees, "bins")]
+    values = {
+        "median degree": decimals(degrees.get("median"), 0),
+        "mean degree": decimals(degrees.get("mean")),
+        "largest degree": integer(degrees.get("largest")),
+        "isolated nodes": integer(degrees.get("isolated")),
+        "components": integer(components.get("count")),
+        "nodes in the largest component": integer(components.get("largest")),
+        "components without a label": integer(components.get("unlabelled")),
+        "nodes in components without a label": integer(components.get("unlabelled_nodes")),
+    }
+    notes = [str(note) for note in items(inspection, "notes")]
+    if not notes:  # otherwise the edges were cleaned before, and the notes say how
+        values |= {
+            "edges listed in one direction only": integer(edges.get("one_way")),
+            "repeated edges": integer(edges.get("repeated")),
+            "self-loops": integer(edges.get("to_itself")),
+        }
+    drawn = tag("div", tag("h3", "Nodes by degree"), degree_bars(bins))
+    listed = tag("div", tag("h3", "Summary"), page.definitions(values))
+    if notes:
+        lines = tag("ul", *(tag("li", note) for note in notes))
+        listed = join([listed, tag("div", tag("h3", "Notes from reading the data"), lines)])
+    heading = tag("h2", "Degrees and components")
+    return tag("section", heading, tag("div", drawn, listed, class_="two"))
 
 
-def _list(lines: Sequence[str]) -> Markup:
-    return tag("ul", *(tag("li", line) for line in lines))
-
-
-def _features(found: Mapping[str, Any]) -> Markup:
-    features = part(found, "features")
+def _features(inspection: Mapping[str, Any]) -> Markup:
+    features = part(inspection, "features")
     hashed = number(features.get("hashed"))
-    figures = {
-        "features": whole(features.get("count")),
-        **({"of these, hashed text": whole(hashed)} if hashed else {}),
-        "entries that are not zero": f"{decimals(_hundred(features.get('density')))}%",
-        "features with one value only": whole(features.get("constant")),
-        "missing or infinite entries": whole(features.get("missing")),
+    columns = {
+        "features": integer(features.get("count")),
+        **({"of these, hashed text": integer(hashed)} if hashed else {}),
+        "non-zero entries": percentage(features.get("density"), 1),
+        "constant features": integer(features.get("constant")),
+        "missing or infinite entries": integer(features.get("missing")),
     }
     nodes = {
-        "nodes with nothing but zeros": whole(features.get("empty_nodes")),
-        "nodes that repeat another’s features": whole(features.get("duplicate_nodes")),
-        "labelled nodes that repeat one of another class": whole(features.get("conflicting_nodes")),
-        "suspicious columns": whole(len(items(found, "leaks"))),
+        "nodes with all features zero": integer(features.get("empty_nodes")),
+        "nodes with duplicate features": integer(features.get("duplicate_nodes")),
+        "labelled nodes with a duplicate in another class": integer(
+            features.get("conflicting_nodes")
+        ),
+        "suspected label leaks": integer(len(items(inspection, "leaks"))),
     }
-    pairs = tag("div", _pairs(figures), _pairs(nodes), class_="two")
-    return tag("section", tag("h2", "Features"), pairs)
-
-
-def _pairs(figures: Mapping[str, str]) -> Markup:
-    pairs = (join((tag("dt", name), tag("dd", value))) for name, value in figures.items())
-    return tag("dl", *pairs, class_="pairs")
-
-
-def _notes() -> Markup:
-    told = (tag("div", tag("dt", name), tag("dd", words)) for name, words in _MEANINGS.items())
-    return tag("section", tag("h2", "What the words mean"), tag("dl", *told, class_="words"))
-
-
-def _hundred(value: object) -> float | None:
-    found = number(value)
-    return None if found is None else 100 * found
+    lists = tag("div", page.definitions(columns), page.definitions(nodes), class_="two")
+    return tag("section", tag("h2", "Features"), lists)

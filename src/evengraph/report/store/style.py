@@ -1,6 +1,6 @@
 """Style sheet and script of the page of experiments."""
 
-from evengraph.report.run.style import STYLE as SHARED
+from evengraph.report.page import STYLE as SHARED
 
 _OWN = """
 :root { --light: 38%; }

@@ -1,21 +1,21 @@
 """Small charts as inline SVG.
 
-Written by hand rather than drawn with matplotlib: its SVG carries fixed colours and a fixed size,
-while these take their colours from CSS variables, so that one page serves light, dark and print.
-Horizontal places are percentages, so a chart narrows with the screen and its text keeps its size.
+Written by hand rather than with matplotlib: its SVG has fixed colours and a fixed size, while
+these take their colours from CSS variables, so that one page serves light, dark and print.
+Horizontal positions are percentages, so a chart narrows with the screen and its text does not.
 """
 
 import math
 from collections.abc import Sequence
 
-from evengraph.report.run.values import ClassRow, average, decimals, whole
-from evengraph.report.svg.markup import Markup, join, tag
+from evengraph.report.svg.markup import Attribute, Markup, join, tag
 
 GRID = (0, 25, 50, 75, 100)
+COLOURS = 6  # more lines cannot be told apart by colour
 
 
 def percent(value: float) -> str:
-    """Write a place along an axis as SVG wants it."""
+    """Format a position along an axis for SVG."""
     return f"{value:.2f}".rstrip("0").rstrip(".") + "%"
 
 
@@ -31,62 +31,78 @@ def ticks(low: float, high: float, wanted: int = 5) -> list[float]:
 
 
 def thin(values: Sequence[float | None], limit: int = 400) -> list[tuple[int, float]]:
-    """Keep at most about `limit` points of a long series, and every extreme the eye would see.
+    """Reduce a long series to at most about `limit` points, with every visible extreme.
 
-    The series is cut into buckets and each gives its lowest and highest point, since a mean or
-    every n-th point would hide the spikes. Both ends stay. Undefined points are skipped.
+    The series is cut into buckets, of which the lowest and the highest point stay: a mean or
+    every n-th point would hide spikes. Both ends stay. Undefined points are skipped.
     """
     points = [(index, value) for index, value in enumerate(values) if value is not None]
     if len(points) <= limit:
         return points
     buckets = max((limit - 2) // 2, 1)
-    kept = {points[0], points[-1]}
+    selected = {points[0], points[-1]}
     for bucket in range(buckets):
-        piece = points[len(points) * bucket // buckets : len(points) * (bucket + 1) // buckets]
-        kept.add(min(piece, key=lambda point: point[1]))
-        kept.add(max(piece, key=lambda point: point[1]))
-    return sorted(kept)
+        members = points[len(points) * bucket // buckets : len(points) * (bucket + 1) // buckets]
+        selected.add(min(members, key=lambda point: point[1]))
+        selected.add(max(members, key=lambda point: point[1]))
+    return sorted(selected)
 
 
-def count_bar(row: ClassRow, largest: float) -> Markup:
-    """Draw one bar of the class histogram."""
-    share = 100 * (row.count or 0.0) / largest if largest > 0 else 0.0
-    # a class with a single node among thousands should still be seen
-    width = max(share, 0.8) if share > 0 else 0.0
-    label = f"{row.name}: {whole(row.count)} training nodes"
-    bar = tag("rect", y="22%", width=percent(width), height="56%", rx=2, class_="bar")
-    return _picture(label, tag("line", y2="100%", class_="axis"), bar)
-
-
-def recall_row(row: ClassRow, reference: float | None) -> Markup:
-    """Draw the recall of one class: a dot a seed, their range, and their mean.
+def bar(label: str, value: float, largest: float, *, total: float = 0.0) -> Markup:
+    """Draw a horizontal bar.
 
     Args:
-        row: The class.
-        reference: Balanced accuracy, marked so that one sees who is below the average.
+        label: Tooltip, and what a screen reader says.
+        value: Length of the bar.
+        largest: The value that fills the width.
+        total: Length of a paler bar behind it.
     """
-    found = [min(max(value, 0.0), 100.0) for value in row.recalls if value is not None]
-    lines = [tag("line", x1=f"{x}%", x2=f"{x}%", y2="100%", class_="grid") for x in GRID]
+    shape: dict[str, Attribute] = {"y": "22%", "height": "56%", "rx": 2}
+    bars = [tag("line", y2="100%", class_="axis")]
+    for length, kind in ((total, "hidden"), (value, "bar")):
+        share = 100 * length / largest if largest > 0 else 0.0
+        # one node among thousands should still be visible
+        width = max(share, 0.8) if share > 0 else 0.0
+        if width or kind == "bar":
+            bars.append(tag("rect", width=percent(width), class_=kind, **shape))
+    return _picture(label, *bars)
+
+
+def dot_row(
+    label: str,
+    mean: float | None,
+    *,
+    span: tuple[float, float] | None = None,
+    points: Sequence[float] = (),
+    reference: float | None = None,
+) -> Markup:
+    """Draw a value on an axis from 0 to 100.
+
+    Args:
+        label: Tooltip, and what a screen reader says.
+        mean: The large dot.
+        span: Ends of a line behind it.
+        points: Small dots.
+        reference: A dashed line across.
+    """
+
+    def x(value: float) -> str:
+        return percent(min(max(value, 0.0), 100.0))
+
+    marks = [tag("line", x1=f"{at}%", x2=f"{at}%", y2="100%", class_="grid") for at in GRID]
     if reference is not None:
-        place = percent(min(max(reference, 0.0), 100.0))
-        lines.append(tag("line", x1=place, x2=place, y2="100%", class_="reference"))
-    label = f"{row.name}: recall undefined"
-    if found:
-        low, high, mean = min(found), max(found), average(found) or 0.0
-        label = f"{row.name}: mean recall {decimals(average(row.recalls))}"
-        if len(found) > 1:
-            label += f", from {decimals(low)} to {decimals(high)}"
-            ends = {"x1": percent(low), "x2": percent(high), "y1": "50%", "y2": "50%"}
-            lines.append(tag("line", class_="whisker", **ends))
-            lines += [tag("circle", cx=percent(x), cy="50%", r=2.5, class_="seed") for x in found]
-        lines.append(tag("circle", cx=percent(mean), cy="50%", r=5, class_="mean"))
-        if (f1 := average(row.f1s)) is not None:
-            label += f"; mean F1 {decimals(f1)}"
-    return _picture(label, *lines)
+        marks.append(tag("line", x1=x(reference), x2=x(reference), y2="100%", class_="reference"))
+    if span is not None:
+        ends = {"x1": x(span[0]), "x2": x(span[1]), "y1": "50%", "y2": "50%"}
+        marks.append(tag("line", class_="whisker", **ends))
+    marks += [tag("circle", cx=x(value), cy="50%", r=2.5, class_="seed") for value in points]
+    if mean is not None:
+        marks.append(tag("circle", cx=x(mean), cy="50%", r=5, class_="mean"))
+    return _picture(label, *marks)
 
 
 def scale_row() -> Markup:
-    """Write the figures along the recall axis, shared by all rows below it."""
+    """Label the axis of the dot rows above."""
     texts = (
         tag("text", str(x), x=f"{x}%", y="72%", class_="tick", text_anchor="middle") for x in GRID
     )
@@ -99,68 +115,116 @@ def strip(
     paper: tuple[float | None, float | None],
     label: str,
 ) -> Markup:
-    """Draw the seeds of one metric along a line, with the published figure behind them.
+    """Draw the values of one metric along a line, with the published value behind them.
 
     Args:
-        values: One figure a seed.
+        values: One value per seed.
         mean: Their mean.
-        paper: Published mean and deviation, either of them `None` where unknown.
+        paper: Published mean and standard deviation, `None` where unknown.
         label: What a screen reader says.
     """
     seeds = [value for value in values if value is not None]
     middle, width = paper[0], paper[1] or 0.0
     ends = [] if middle is None else [middle - width, middle + width]
     every = [*seeds, *ends, *([] if mean is None else [mean])]
-    # a single dot on a scale of its own making says nothing
+    # a single dot without anything to compare it with says nothing
     if len(seeds) < 2 and middle is None:
         return Markup("")
-    # at least two points wide, so that a hair's breadth between seeds does not look like a gulf
+    # at least two points wide, so that close seeds look close
     pad = max((max(every) - min(every)) * 0.12, (2.0 - (max(every) - min(every))) / 2)
     low, high = min(every) - pad, max(every) + pad
 
-    def place(value: float) -> float:
+    def x(value: float) -> float:
         return 100 * (value - low) / (high - low)
 
-    drawn = [tag("line", y1=14, x2="100%", y2=14, class_="axis")]
+    def upright(value: float, kind: str) -> Markup:
+        return tag("line", x1=percent(x(value)), x2=percent(x(value)), y1=4, y2=24, class_=kind)
+
+    marks = [tag("line", y1=14, x2="100%", y2=14, class_="axis")]
     if middle is not None:
-        begin, span = place(middle - width), 200 * width / (high - low)
-        drawn.append(
-            tag("rect", x=percent(begin), y=4, width=percent(span), height=20, class_="band")
-        )
-        drawn.append(_upright(percent(place(middle)), "paper"))
-    drawn += [tag("circle", cx=percent(place(x)), cy=14, r=4, class_="seed") for x in seeds]
+        band = {"x": percent(x(middle - width)), "width": percent(200 * width / (high - low))}
+        marks.append(tag("rect", y=4, height=20, class_="band", **band))
+        marks.append(upright(middle, "paper"))
+    marks += [tag("circle", cx=percent(x(v)), cy=14, r=4, class_="seed") for v in seeds]
     if mean is not None:
-        drawn.append(_upright(percent(place(mean)), "mean"))
-    drawn += [
-        tag("text", f"{x:g}", x=percent(place(x)), y=40, class_="tick", text_anchor="middle")
-        for x in ticks(low, high, 3)
-        if 3 < place(x) < 97
+        marks.append(upright(mean, "mean"))
+    marks += [
+        tag("text", f"{tick:g}", x=percent(x(tick)), y=40, class_="tick", text_anchor="middle")
+        for tick in ticks(low, high, 3)
+        if 3 < x(tick) < 97
     ]
-    return _picture(label, *drawn, kind="strip")
+    return _picture(label, *marks, kind="strip")
+
+
+def curve(points: Sequence[tuple[float, float]], title: str, kind: str) -> Markup:
+    """Draw one line of a `line_plot`; points are percentages from the top left corner."""
+    path = "M" + "L".join(f"{10 * x:.1f} {10 * y:.1f}" for x, y in points)
+    # a path of one point draws nothing, so it is closed to leave a dot
+    return tag("path", tag("title", title), d=path + ("Z" if len(points) == 1 else ""), class_=kind)
+
+
+def line_plot(
+    label: str,
+    lines: Sequence[Markup],
+    marks: Sequence[Markup],
+    *,
+    rows: Sequence[tuple[float, str]],
+    columns: Sequence[tuple[float, str]],
+    axis: str,
+    kind: str = "curves",
+) -> Markup:
+    """Draw lines over labelled axes.
+
+    Args:
+        label: What a screen reader says.
+        lines: From `curve`.
+        marks: What keeps its shape when the plot is stretched, such as dots.
+        rows: Position from the top in percent and text of each grid line.
+        columns: Position from the left in percent and text of each tick.
+        axis: Name of the horizontal axis.
+        kind: CSS class.
+    """
+    axes = [tag("line", x2="100%", y1="100%", y2="100%", class_="axis")]
+    for y, text in rows:
+        at = percent(y)
+        axes.append(tag("line", x2="100%", y1=at, y2=at, class_="grid"))
+        axes.append(tag("text", text, x=-8, y=at, dy=".35em", text_anchor="end", class_="tick"))
+    for x, text in columns:
+        anchor = "end" if x > 96 else "middle"
+        below = {"x": percent(x), "y": "100%", "dy": "1.5em", "text_anchor": anchor}
+        axes.append(tag("text", text, class_="tick", **below))
+    stretched = tag(
+        "svg", *lines, width="100%", height="100%", viewBox="0 0 1000 1000",
+        preserveAspectRatio="none",
+    )  # fmt: skip
+    picture = tag("svg", *axes, stretched, *marks, class_=kind, role="img", aria_label=label)
+    name = tag("p", axis, class_="axis-name", aria_hidden="true")
+    return join((tag("div", picture, class_="plot"), name))
 
 
 def swatch(kind: str) -> Markup:
-    """Draw the small sample of a mark that stands in a legend."""
+    """Draw the marks of a legend entry."""
+    flat: dict[str, Attribute] = {"x1": 0, "x2": 16, "y1": 7, "y2": 7}
+    upright: dict[str, Attribute] = {"x1": 8, "x2": 8, "y1": 1, "y2": 13}
     shapes = {
         "bar": tag("rect", x=1, y=2, width=14, height=10, rx=2, class_="bar"),
+        "hidden": tag("rect", x=1, y=2, width=14, height=10, rx=2, class_="hidden"),
         "mean": tag("circle", cx=8, cy=7, r=4, class_="mean"),
         "seed": tag("circle", cx=8, cy=7, r=2.5, class_="seed"),
-        "whisker": tag("line", x1=0, x2=16, y1=7, y2=7, class_="whisker"),
+        "whisker": tag("line", **flat, class_="whisker"),
         "reference": tag("line", x1=8, x2=8, y2=14, class_="reference"),
-        "curve": tag("line", x1=0, x2=16, y1=7, y2=7, class_="curve"),
+        "curve": tag("line", **flat, class_="curve"),
+        "faint": tag("line", **flat, class_="curve faint"),
+        "all": tag("line", **flat, class_="curve all"),
         "best": tag("circle", cx=8, cy=7, r=4, class_="best"),
-        "tick": tag("line", x1=8, x2=8, y1=1, y2=13, class_="mean"),
-        "paper": tag("line", x1=8, x2=8, y1=1, y2=13, class_="paper"),
+        "tick": tag("line", **upright, class_="mean"),
+        "paper": tag("line", **upright, class_="paper"),
         "band": tag("rect", x=0, y=1, width=16, height=12, class_="band"),
     }
-    drawn = join(shapes[name] for name in kind.split())
-    return tag("svg", drawn, width=16, height=14, class_="swatch", aria_hidden="true")
+    marks = join(shapes[name] for name in kind.split())
+    return tag("svg", marks, width=16, height=14, class_="swatch", aria_hidden="true")
 
 
-def _upright(place: str, kind: str) -> Markup:
-    return tag("line", x1=place, x2=place, y1=4, y2=24, class_=kind)
-
-
-def _picture(label: str, *drawn: Markup, kind: str = "row") -> Markup:
-    # the title gives the tooltip, the label what is read aloud
-    return tag("svg", tag("title", label), *drawn, class_=kind, role="img", aria_label=label)
+def _picture(label: str, *marks: Markup, kind: str = "row") -> Markup:
+    # the title is the tooltip, the label is read aloud
+    return tag("svg", tag("title", label), *marks, class_=kind, role="img", aria_label=label)

@@ -1,4 +1,4 @@
-"""What `evengraph inspect` found, on the terminal."""
+"""An inspection for the terminal."""
 
 from __future__ import annotations
 
@@ -10,93 +10,92 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from evengraph.report.run.values import DASH, items, number, part, plural, whole
+from evengraph.report.formatting import integer, percentage, plural
+from evengraph.report.untrusted import entry, items, number, part
 
-MOST_CLASSES = 20
+MAX_CLASSES = 20
 BAR = 12  # characters of the longest bar
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 MARKS = {"warning": ("!", "bold red"), "note": ("·", "yellow"), "good": ("✓", "green")}
 
 
-def inspection_view(found: Mapping[str, Any]) -> Group:
-    """Size, classes with their reach, findings and what to do.
+def inspection_view(inspection: Mapping[str, Any]) -> Group:
+    """Size of the graph, classes with their reach, findings and recommendation.
 
     Args:
-        found: An inspection, as its inspect.json holds it.
+        inspection: Content of an inspect.json.
     """
-    parts: list[RenderableType] = [_facts(found), Text(), _classes(found)]
-    left = len(items(part(found, "labels"), "names")) - MOST_CLASSES
-    if left > 0:
-        parts.append(Text(f"and {plural(left, 'smaller class', 'smaller classes')}", style="dim"))
-    parts.append(_key(found))
-    parts += [Text(), _findings(found), Text(), _recommendation(found)]
+    parts: list[RenderableType] = [_facts(inspection), Text(), _classes(inspection)]
+    omitted = len(items(part(inspection, "labels"), "names")) - MAX_CLASSES
+    if omitted > 0:
+        text = f"and {plural(omitted, 'smaller class', 'smaller classes')}"
+        parts.append(Text(text, style="dim"))
+    parts.append(_key(inspection))
+    parts += [Text(), _findings(inspection), Text(), _recommendation(inspection)]
     return Group(*parts)
 
 
-def _facts(found: Mapping[str, Any]) -> Text:
-    labels, edges = part(found, "labels"), part(found, "edges")
-    name = str(found.get("name") or "The graph")
-    line = Text.from_markup(f"[bold]{escape(name)}[/]  ")
+def _facts(inspection: Mapping[str, Any]) -> Text:
+    labels, degrees = part(inspection, "labels"), part(inspection, "degrees")
+    line = Text.from_markup(f"[bold]{escape(str(inspection.get('name') or 'The graph'))}[/]  ")
     facts = [
-        f"{whole(found.get('num_nodes'))} nodes",
-        f"{whole(edges.get('pairs'))} edges",
-        f"{whole(part(found, 'features').get('count'))} features",
+        f"{integer(inspection.get('num_nodes'))} nodes",
+        f"{integer(part(inspection, 'edges').get('pairs'))} edges",
+        f"{integer(part(inspection, 'features').get('count'))} features",
         plural(len(items(labels, "names")), "class", "classes"),
     ]
     line.append(" · ".join(facts), style="dim")
     line.append("\n")
-    degrees, parts = part(found, "degrees"), part(found, "components")
     median = number(degrees.get("median"))
+    components = int(number(part(inspection, "components").get("count")) or 0)
+    labelled = integer(labels.get("num_labelled"))
     more = [
-        f"{whole(labels.get('num_labelled'))} labelled ({share(labels.get('labelled_share'))})",
-        f"neighbours: median {median:g}" if median is not None else "",
-        f"most {whole(degrees.get('largest'))}",
-        f"none {whole(degrees.get('isolated'))}",
-        f"{plural(int(number(parts.get('count')) or 0), 'component')}",
+        f"{labelled} labelled ({percentage(labels.get('labelled_share'))})",
+        *([f"degree: median {median:g}"] if median is not None else []),
+        f"max {integer(degrees.get('largest'))}",
+        f"isolated {integer(degrees.get('isolated'))}",
+        plural(components, "component"),
     ]
-    return line.append(" · ".join(text for text in more if text), style="dim")
+    return line.append(" · ".join(more), style="dim")
 
 
-def _classes(found: Mapping[str, Any]) -> Table:
-    """Classes from the largest to the smallest: labels, own neighbours, reach."""
-    labels, reach = part(found, "labels"), part(found, "reach")
+def _classes(inspection: Mapping[str, Any]) -> Table:
+    """Classes from the largest to the smallest: labels, homophily, reach."""
+    labels, reach = part(inspection, "labels"), part(inspection, "reach")
     counts = [number(value) or 0.0 for value in items(labels, "labelled")]
     nodes = number(reach.get("nodes")) or 0.0
     hops = int(number(reach.get("hops")) or 0) if nodes else 0
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("class", overflow="ellipsis", max_width=24, no_wrap=True)
-    table.add_column("labelled", justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    table.add_column("alike", justify="right", no_wrap=True)
-    for hop in range(1, hops + 1):
-        table.add_column(f"≤{hop}", justify="right", no_wrap=True)
-    order = sorted(range(len(counts)), key=lambda place: (-counts[place], place))
+    for title in ("labelled", "", "same", *(f"≤{hop + 1}" for hop in range(hops))):
+        table.add_column(title, justify="right" if title else "left", no_wrap=True)
+    order = sorted(range(len(counts)), key=lambda index: (-counts[index], index))
     largest = max(counts, default=0.0)
-    names, own = items(labels, "names"), items(part(found, "homophily"), "per_class")
-    for place in order[:MOST_CLASSES]:
-        near = items(reach, "per_class")[place] if hops else ()
+    homophily = items(part(inspection, "homophily"), "per_class")
+    for index in order[:MAX_CLASSES]:
+        near = items(reach, "per_class")[index] if hops else ()
         table.add_row(
-            escape(str(names[place])),
-            whole(counts[place]),
-            bar(counts[place], largest),
-            share(own[place] if place < len(own) else None),
-            *(_shaded((number(count) or 0.0) / nodes) for count in near),
+            escape(str(items(labels, "names")[index])),
+            integer(counts[index]),
+            bar(counts[index], largest),
+            percentage(entry(homophily, index)),
+            *(_coloured((number(count) or 0.0) / nodes) for count in near),
         )
     if hops:
         near = [(number(count) or 0.0) / nodes for count in items(reach, "any_class")]
-        table.add_row("any class", "", "", "", *(share(value) for value in near), style="dim")
+        table.add_row("any class", "", "", "", *map(percentage, near), style="dim")
     return table
 
 
-def _key(found: Mapping[str, Any]) -> Text:
-    words = "alike: neighbours of the same class"
-    if number(part(found, "reach").get("nodes")):
-        words += "; ≤2: unlabelled nodes within two hops of a labelled node of the class"
-    return Text(words, style="dim italic")
+def _key(inspection: Mapping[str, Any]) -> Text:
+    text = "same: neighbours in the same class"
+    if number(part(inspection, "reach").get("nodes")):
+        text += "; ≤2: unlabelled nodes within two hops of a labelled node of the class"
+    return Text(text, style="dim italic")
 
 
 def bar(count: float, largest: float) -> str:
-    """A bar of blocks, fine to an eighth of one; what is there is always seen."""
+    """Draw a bar of blocks in steps of an eighth; any count above 0 is visible."""
     if count <= 0 or largest <= 0:
         return ""
     eighths = max(round(8 * BAR * count / largest), 1)
@@ -104,27 +103,21 @@ def bar(count: float, largest: float) -> str:
     return "█" * full + EIGHTHS[rest].strip()
 
 
-def share(value: object) -> str:
-    """A share in whole percent."""
-    found = number(value)
-    return DASH if found is None else f"{100 * found:.0f}%"
+def _coloured(fraction: float) -> Text:
+    style = "red" if fraction < 0.25 else "yellow" if fraction < 0.75 else "green"
+    return Text(percentage(fraction), style=style)
 
 
-def _shaded(value: float) -> Text:
-    style = "red" if value < 0.25 else "yellow" if value < 0.75 else "green"
-    return Text(share(value), style=style)
-
-
-def _findings(found: Mapping[str, Any]) -> Table:
+def _findings(inspection: Mapping[str, Any]) -> Table:
     table = Table.grid(padding=(0, 1, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for finding in items(found, "findings"):
-        mark, style = MARKS.get(str(part({"f": finding}, "f").get("level")), MARKS["note"])
+    for finding in items(inspection, "findings"):
+        mark, style = MARKS.get(str(finding.get("level")), MARKS["note"])
         table.add_row(Text(mark, style=style), Text(str(finding["text"])))
     return table
 
 
-def _recommendation(found: Mapping[str, Any]) -> Text:
-    words = " ".join(str(sentence) for sentence in items(found, "recommendation"))
-    return Text("What to do: ", style="bold").append(words, style="not bold")
+def _recommendation(inspection: Mapping[str, Any]) -> Text:
+    sentences = " ".join(str(sentence) for sentence in items(inspection, "recommendation"))
+    return Text("Recommendation: ", style="bold").append(sentences, style="not bold")

@@ -1,10 +1,9 @@
 import re
 
 import pytest
-from contrasts import colours, contrast
+from contrasts import DARK, LIGHT, colours, contrast
 
-from evengraph.report.run.matrix import FLIP
-from evengraph.report.run.style import DARK, LIGHT, STYLE
+from evengraph.report.page import FLIP, STYLE, card, facts, glossary, html_page, legend, write_html
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
@@ -49,3 +48,35 @@ def test_the_page_knows_dark_narrow_and_print():
     assert "@media (max-width:" in STYLE
     assert "@media print" in STYLE
     assert STYLE.count("{") == STYLE.count("}")
+
+
+def test_a_page_allows_its_own_script_only(parse):
+    plain = parse(html_page("Plain"))
+    with_script = parse(html_page("Script", script="let a = 1"))
+    assert not plain.all("script")
+    assert [node.text for node in with_script.all("script")] == ["let a = 1"]
+    for page, allowed in ((plain, False), (with_script, True)):
+        (policy,) = [n for n in page.all("meta") if "http-equiv" in n.attributes]
+        assert policy.attributes["content"].startswith("default-src 'none'")
+        assert ("script-src 'sha256-" in policy.attributes["content"]) is allowed
+
+
+def test_a_style_is_added_to_the_shared_one(parse):
+    (style,) = parse(html_page("Page", style=".extra { margin: 0; }")).all("style")
+    assert style.text == STYLE + ".extra { margin: 0; }"
+
+
+def test_writing_is_atomic_and_survives_broken_unicode(tmp_path):
+    path = tmp_path / "deep" / "page.html"
+    write_html("broken \ud800 name", path)
+    assert path.read_text(encoding="utf-8") == "broken &#55296; name"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_elements(parse):
+    assert parse(facts([("3", "nodes"), ("", "seed 5")])).text == "3 nodesseed 5"
+    assert parse(card("Reach", "5", "%")).text == "Reach5%"
+    assert legend([]) == ""
+    page = parse(glossary("Terms", {"Reach": "How far."}))
+    assert [node.text for node in page.all("dt")] == ["Reach"]
+    assert [node.text for node in page.all("dd")] == ["How far."]

@@ -1,0 +1,45 @@
+"""Format numbers for pages and the terminal; undefined ones show as a dash."""
+
+from evengraph.report.untrusted import number
+
+DASH = "–"
+MINUS = "−"
+
+
+def decimals(value: object, digits: int = 1) -> str:
+    """Format with fixed digits."""
+    finite = number(value)
+    if finite is None:
+        return DASH
+    # adding zero turns a rounded -0.0 into 0.0
+    return f"{round(finite, digits) + 0.0:.{digits}f}".replace("-", MINUS)
+
+
+def signed(value: float, digits: int = 1) -> str:
+    """Format a difference with its sign."""
+    text = decimals(value, digits)
+    return f"+{text}" if round(value, digits) > 0 else text
+
+
+def integer(value: object) -> str:
+    """Format a count with thousands separators."""
+    finite = number(value)
+    return DASH if finite is None else f"{round(finite):,}".replace("-", MINUS)
+
+
+def percentage(fraction: object, digits: int = 0) -> str:
+    """Format a fraction in percent."""
+    finite = number(fraction)
+    return DASH if finite is None else f"{decimals(100 * finite, digits)}%"
+
+
+def plus_minus(mean: object, std: object, digits: int = 1) -> str:
+    """Format mean ± standard deviation, or the mean alone if that is undefined."""
+    if number(mean) is None or number(std) is None:
+        return decimals(mean, digits)
+    return f"{decimals(mean, digits)} ± {decimals(std, digits)}"
+
+
+def plural(count: int, singular: str, plural: str | None = None) -> str:
+    """Format a count with its noun: `1 seed`, `3 seeds`."""
+    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"

@@ -1,0 +1,146 @@
+"""The frame of a self-contained HTML page, and the elements that several pages share."""
+
+import base64
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from evengraph.core.files import write_atomic
+from evengraph.report.svg.charts import scale_row
+from evengraph.report.svg.markup import Markup, join, tag
+
+STYLE = files(__package__).joinpath("style.css").read_text(encoding="utf-8")
+
+# with more classes than this, rows are set closer and zeros are left out
+DENSE = 12
+
+# from this share on a shaded cell needs the opposite text colour; both text colours then reach a
+# contrast of 4.5, in light and in dark
+FLIP = 0.7
+
+
+def html_page(title: str, *body: Markup, style: str = "", script: str = "") -> str:
+    """Write a page that needs nothing from outside.
+
+    Args:
+        title: Title of the document.
+        body: Content of its body.
+        style: CSS in addition to the shared stylesheet.
+        script: The only script that the browser may run.
+    """
+    # the browser itself then refuses any outside request, whatever a result contains
+    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    policy += "form-action 'none'"
+    if script:
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        policy += f"; script-src 'sha256-{digest}'"
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
+        tag("meta", name_="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name_="color-scheme", content="light dark"),
+        # an empty icon keeps the browser from requesting one
+        tag("link", rel="icon", href="data:,"),
+        tag("title", title),
+        tag("style", Markup(STYLE + style)),
+    )
+    scripts = [tag("script", Markup(script))] if script else []
+    html = tag("html", head, tag("body", *body, *scripts), lang="en")
+    return f"<!doctype html>\n{html}\n"
+
+
+def write_html(text: str, path: Path) -> None:
+    """Write a page atomically."""
+    # a lone surrogate in a name cannot be UTF-8; as a reference it shows as a replacement mark
+    write_atomic(text.encode("utf-8", errors="xmlcharrefreplace"), Path(path))
+
+
+def facts(pairs: Iterable[tuple[str, str]]) -> Markup:
+    """List a few numbers under the title, each with its noun."""
+    lines = (tag("li", *((tag("b", n), " ") if n else ()), noun) for n, noun in pairs)
+    return tag("ul", *lines, class_="facts")
+
+
+def card(title: str, value: str, unit: str, *below: Markup) -> Markup:
+    """Show one number in large type."""
+    number = tag("p", tag("b", value), tag("span", unit) if unit else "", class_="figure")
+    return tag("article", tag("h3", title), number, *below, class_="card")
+
+
+def legend(entries: Iterable[Markup]) -> Markup:
+    """List the marks of a chart; nothing without entries."""
+    lines = list(entries)
+    return tag("ul", *lines, class_="legend") if lines else Markup("")
+
+
+def definitions(values: Mapping[str, str]) -> Markup:
+    """List names and their values in two columns."""
+    pairs = (join((tag("dt", name), tag("dd", value))) for name, value in values.items())
+    return tag("dl", *pairs, class_="pairs")
+
+
+def glossary(heading: str, meanings: Mapping[str, str]) -> Markup:
+    """Explain terms at the end of a page."""
+    entries = (tag("div", tag("dt", n), tag("dd", text)) for n, text in meanings.items())
+    return tag("section", tag("h2", heading), tag("dl", *entries, class_="words"))
+
+
+def scroll(table: Markup, label: str, kind: str = "scroll") -> Markup:
+    """Let a wide table scroll inside the page."""
+    return tag("div", table, class_=kind, tabindex="0", role="region", aria_label=label)
+
+
+def class_section(
+    heading: str,
+    intro: str,
+    marks: Sequence[Markup],
+    columns: tuple[str, str],
+    rows: Sequence[Markup],
+) -> Markup:
+    """One row per class, with a bar for its size and a share on an axis from 0 to 100.
+
+    Args:
+        heading: Heading of the section.
+        intro: Sentence below it.
+        marks: Legend.
+        columns: What bar and axis show.
+        rows: One `class_row` per class.
+    """
+    head = tag(
+        "li",
+        tag("span", class_="name"),
+        tag("span", columns[0], class_="counts"),
+        tag("span", columns[1]),
+        class_="head",
+    )
+    scale = tag("li", scale_row(), class_="axis-row", aria_hidden="true")
+    dense = len(rows) > DENSE
+    return tag(
+        "section",
+        tag("h2", heading),
+        tag("p", intro),
+        legend(marks),
+        tag("ul", head, *rows, scale, class_="ladder dense" if dense else "ladder"),
+        class_="long" if dense else None,
+    )
+
+
+def class_row(name: str, size: str, bar: Markup, axis: Markup, value: str, rare: bool) -> Markup:
+    """One row of `class_section`."""
+    return tag(
+        "li",
+        tag("span", name, class_="name", title=name),
+        tag("span", size, class_="value"),
+        bar,
+        axis,
+        tag("span", value, class_="value"),
+        class_="rare" if rare else None,
+    )
+
+
+def footer(version: object, *parts: Markup) -> Markup:
+    """Close a page with the version that wrote it."""
+    first = f"evengraph {version}" if version else "evengraph"
+    return tag("footer", tag("p", join((first, *parts), " · ")))

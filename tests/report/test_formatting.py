@@ -1,0 +1,35 @@
+import math
+
+import pytest
+
+from evengraph.report.formatting import (
+    decimals,
+    integer,
+    percentage,
+    plural,
+    plus_minus,
+    signed,
+)
+
+
+@pytest.mark.parametrize("value", [None, math.nan, math.inf, "7", True, [], 10**400])
+def test_undefined_values_show_as_a_dash(value):
+    assert decimals(value) == integer(value) == percentage(value) == plus_minus(value, 1.0) == "–"
+
+
+def test_numbers():
+    assert decimals(-0.04) == "0.0"
+    assert decimals(-2.345, 2) == "−2.35"
+    assert signed(0.04) == "0.0"
+    assert signed(1.26) == "+1.3"
+    assert signed(-1.26) == "−1.3"
+    assert integer(12345.6) == "12,346"
+    assert percentage(0.125, 1) == "12.5%"
+    assert plus_minus(70.0, 1.25) == "70.0 ± 1.2"
+    assert plus_minus(70.0, None) == "70.0"
+
+
+def test_plural():
+    assert plural(1, "class", "classes") == "1 class"
+    assert plural(1200, "class", "classes") == "1,200 classes"
+    assert plural(0, "seed") == "0 seeds"

@@ -1,0 +1,33 @@
+import math
+
+import pytest
+
+from evengraph.report.untrusted import average, entry, items, number, part
+
+
+@pytest.mark.parametrize("value", [None, math.nan, -math.inf, 1e101, 10**400, "1", True, [1], {}])
+def test_no_number(value):
+    assert number(value) is None
+
+
+def test_numbers():
+    assert number(3) == 3.0
+    assert number(-0.5) == -0.5
+
+
+@pytest.mark.parametrize("content", [None, [], "text", {}, {"key": None}, {"key": "text"}])
+def test_missing_parts_are_empty(content):
+    assert part(content, "key") == {}
+    assert items(content, "key") == ()
+
+
+def test_present_parts():
+    assert part({"key": {"a": 1}}, "key") == {"a": 1}
+    assert items({"key": [1, 2]}, "key") == [1, 2]
+    assert entry([1, 2], 1) == 2
+    assert entry([1, 2], 2) is None
+
+
+def test_average_of_what_is_defined():
+    assert average([1.0, None, 4.0]) == 2.5
+    assert average([None]) is None
