@@ -1,4 +1,4 @@
-"""On a card: the same values as on the CPU, and the same bits every time."""
+"""On a GPU: the same values as on the CPU, and the same bits every time."""
 
 import subprocess
 import sys
@@ -34,7 +34,7 @@ from small_graphs import QUICK, normal, random_edges, small_task
 
 pytestmark = [
     pytest.mark.cuda,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a graphics card"),
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
 ]
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
@@ -210,14 +210,14 @@ def test_fitting_twice_gives_the_same_bits(name):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_the_cards_random_state_is_left_alone(name):
+def test_the_gpus_random_state_is_left_alone(name):
     torch.rand(1, device=GPU)
     before = torch.cuda.get_rng_state()
     METHODS[name](max_epochs=3, **QUICK.get(name, {})).fit(small_task().to(GPU), seed=0)
     assert torch.equal(torch.cuda.get_rng_state(), before)
 
 
-def test_seeding_before_the_card_is_first_used_leaves_its_state_alone():
+def test_seeding_before_the_gpu_is_first_used_leaves_its_state_alone():
     code = (
         "import torch\n"
         "from evengraph.core.rng import seeded\n"
@@ -294,7 +294,7 @@ def test_runs_side_by_side_end_as_alone():
         )
 
 
-def test_a_bar_hears_of_every_epoch_on_the_card():
+def test_a_bar_gets_every_epoch_on_the_gpu():
     heard = []
     task = small_task().to(GPU)
     method = UniGNN(max_epochs=12, clusters_per_class=3, recluster_every=5)
@@ -384,4 +384,4 @@ def test_an_error_after_recording_leaves_no_gradients():
     with pytest.raises(RuntimeError, match="enough"):
         method.fit(small_task().to(GPU), seed=0, on_epoch=fail)
     assert all(weight.grad is None for weight in method.net_.parameters())
-    METHODS["renode"](max_epochs=40).fit(small_task().to(GPU), seed=0)  # the card is as before
+    METHODS["renode"](max_epochs=40).fit(small_task().to(GPU), seed=0)  # the GPU is as before

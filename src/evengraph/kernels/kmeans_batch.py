@@ -1,4 +1,4 @@
-"""K-means of several sets of rows at once: what `kmeans` does for each, with one set of kernels."""
+"""K-means of several sets of rows at once, with the same launches as for one."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from torch import Tensor
 
 from evengraph.core.rng import generator
 
-CHUNK = 2**26  # distances held at a time
-SCALE = 2.0**40  # shares of a total as whole numbers, whose sums do not depend on their order
+CHUNK = 2**26  # distances in memory at a time
+SCALE = 2.0**40  # shares of a total as integers, whose sums do not depend on the order
 
 
 def batched_kmeans(
@@ -24,15 +24,16 @@ def batched_kmeans(
     max_iterations: int = 100,
     tolerance: float = 1e-4,
 ) -> Tensor:
-    """Cluster R sets of rows, each into a number of clusters of its own.
+    """Cluster R sets of rows like `kmeans`, each into its own number of clusters.
 
     Args:
         x: The rows of each set.
-        ks: Clusters wanted of each.
-        seeds: For k-means++; needed without `start`.
+        ks: Number of clusters of each.
+        seeds: Seeds of k-means++; required without `start`.
         start: Clusters to start from.
-        max_iterations: Lloyd's iterations at most.
-        tolerance: Stop a set when its means move, in square, less than this share of the variance.
+        max_iterations: Maximum number of Lloyd's iterations.
+        tolerance: Stop a set when the squared movement of its means is below this share of the
+            variance.
 
     Shapes:
         x: (R, N, d)
@@ -46,20 +47,20 @@ def batched_kmeans(
         means = _plus_plus(x, norms, ks, seeds)
     else:
         means = _means(x, start, _sizes(start, max(ks)))
-    beyond = torch.arange(max(ks), device=x.device) >= k.unsqueeze(1)
+    unused = torch.arange(max(ks), device=x.device) >= k.unsqueeze(1)
     sets = _Sets(
         x,
         norms,
-        means.masked_fill(beyond.unsqueeze(2), 0.0),
-        beyond,
+        means.masked_fill(unused.unsqueeze(2), 0.0),
+        unused,
         smallest_move=tolerance * norms.mean(1) / x.shape[2],
         number=torch.arange(x.shape[0], device=x.device),
     )
     assignment, distance = _nearest(sets)
-    found, found_distance = assignment.clone(), distance.clone()
+    result, result_distance = assignment.clone(), distance.clone()
     done = torch.zeros_like(k, dtype=torch.bool)
     for iteration in range(max_iterations):
-        sizes = _fill(assignment, distance, sets.beyond)
+        sizes = _fill(assignment, distance, sets.unused)
         moved = _means(sets.x, assignment, sizes)
         move = (moved - sets.means).square().sum((1, 2))
         sets = sets._replace(means=moved)
@@ -70,34 +71,34 @@ def batched_kmeans(
         assignment = after
         new = (settled & ~done).nonzero().squeeze(1)
         if new.numel():
-            found[sets.number[new]], found_distance[sets.number[new]] = after[new], distance[new]
+            result[sets.number[new]], result_distance[sets.number[new]] = after[new], distance[new]
             done[new] = True
             left = (~done).nonzero().squeeze(1)
             if not left.numel():
                 break
-            if left.numel() <= 0.75 * done.numel():  # go on with those alone
+            if left.numel() <= 0.75 * done.numel():  # continue with those only
                 sets = _Sets(*(part[left] for part in sets))
                 assignment, distance, done = assignment[left], distance[left], done[left]
-    _fill(found, found_distance, beyond)
-    return found
+    _fill(result, result_distance, unused)
+    return result
 
 
 class _Sets(NamedTuple):
-    """Those that have not settled.
+    """The sets that have not converged.
 
     Shapes:
         x: (R, N, d), around its mean
         norms: (R, N)
         means: (R, K, d)
-        beyond: bool, (R, K), clusters that a set does not have
+        unused: bool, (R, K), clusters that a set does not have
         smallest_move: (R,)
-        number: int64, (R,), of each set
+        number: int64, (R,), index of each set
     """
 
     x: Tensor
     norms: Tensor
     means: Tensor
-    beyond: Tensor
+    unused: Tensor
     smallest_move: Tensor
     number: Tensor
 
@@ -105,12 +106,12 @@ class _Sets(NamedTuple):
 def _means(x: Tensor, assignment: Tensor, sizes: Tensor) -> Tensor:
     """Mean row of each cluster, (R, K, d); zero for one without rows.
 
-    As dense products: ten times the arithmetic of sorting rows by cluster, in few kernels.
+    Dense products need ten times the arithmetic of sorting rows by cluster, but few launches.
     """
     sums = x.new_zeros(*sizes.shape, x.shape[2])
     rows = max(CHUNK // sizes.numel(), 1)
-    for part, own in zip(x.split(rows, dim=1), assignment.split(rows, dim=1), strict=True):
-        member = x.new_zeros(*own.shape, sizes.shape[1]).scatter_(2, own.unsqueeze(2), 1.0)
+    for part, ids in zip(x.split(rows, dim=1), assignment.split(rows, dim=1), strict=True):
+        member = x.new_zeros(*ids.shape, sizes.shape[1]).scatter_(2, ids.unsqueeze(2), 1.0)
         sums.baddbmm_(member.transpose(1, 2), part)
     return sums / sizes.clamp(min=1).unsqueeze(2)
 
@@ -122,7 +123,7 @@ def _sizes(assignment: Tensor, most: int) -> Tensor:
 
 
 def flatten_clusters(assignment: Tensor, most: int) -> Tensor:
-    """Clusters of several sets as clusters of one large set, (R * N,)."""
+    """Cluster ids of several sets as ids of one large set, (R * N,)."""
     first = torch.arange(assignment.shape[0], device=assignment.device).unsqueeze(1) * most
     return (assignment + first).flatten()
 
@@ -130,62 +131,59 @@ def flatten_clusters(assignment: Tensor, most: int) -> Tensor:
 def _nearest(sets: _Sets) -> tuple[Tensor, Tensor]:
     """Nearest mean of each row and the squared distance to it."""
     half = sets.means.square().sum(2) / 2
-    half = half.masked_fill(sets.beyond, torch.inf).unsqueeze(1)  # (R, 1, K)
+    half = half.masked_fill(sets.unused, torch.inf).unsqueeze(1)  # (R, 1, K)
     rows = max(CHUNK // half.numel(), 1)
     indices, values = torch.empty_like(sets.norms, dtype=torch.long), torch.empty_like(sets.norms)
     for start in range(0, sets.x.shape[1], rows):
-        some = slice(start, start + rows)
-        gaps = torch.baddbmm(half, sets.x[:, some], sets.means.transpose(1, 2), alpha=-1)
-        values[:, some], indices[:, some] = gaps.min(dim=2)
+        chunk = slice(start, start + rows)
+        gaps = torch.baddbmm(half, sets.x[:, chunk], sets.means.transpose(1, 2), alpha=-1)
+        values[:, chunk], indices[:, chunk] = gaps.min(dim=2)
     return indices, (sets.norms + 2 * values).clamp_(min=0)
 
 
-def _fill(assignment: Tensor, distance: Tensor, beyond: Tensor) -> Tensor:
-    """No cluster stays empty; hardly ever is one, so each is filled by itself.
-
-    Returns the sizes of the clusters, (R, K).
-    """
-    sizes = _sizes(assignment, beyond.shape[1])
-    lacking = ((sizes == 0) & ~beyond).any(1).nonzero().flatten().tolist()
+def _fill(assignment: Tensor, distance: Tensor, unused: Tensor) -> Tensor:
+    """Fill empty clusters, which are rare, set by set; return the cluster sizes, (R, K)."""
+    sizes = _sizes(assignment, unused.shape[1])
+    lacking = ((sizes == 0) & ~unused).any(1).nonzero().flatten().tolist()
     for replica in lacking:
-        fill_empty(assignment[replica], distance[replica], int((~beyond[replica]).sum()))
-    return _sizes(assignment, beyond.shape[1]) if lacking else sizes
+        fill_empty(assignment[replica], distance[replica], int((~unused[replica]).sum()))
+    return _sizes(assignment, unused.shape[1]) if lacking else sizes
 
 
 def _plus_plus(x: Tensor, norms: Tensor, ks: Sequence[int], seeds: Sequence[int]) -> Tensor:
-    """First means of each set, by greedy k-means++, (R, K, d)."""
+    """Initial means of each set by greedy k-means++, (R, K, d)."""
     (replicas, num_rows, _), most = x.shape, max(ks)
     width = 2 + int(math.log(most))
     draws = torch.zeros(replicas, most, width, dtype=torch.float64)
     for replica, (k, seed) in enumerate(zip(ks, seeds, strict=True)):
         trials = 2 + int(math.log(k))
-        own = torch.rand((k, trials), generator=generator(seed), dtype=torch.float64)
-        draws[replica, :k, :trials] = own
-        draws[replica, :k, trials:] = own[:, :1]  # a draw again: it cannot win against itself
+        numbers = torch.rand((k, trials), generator=generator(seed), dtype=torch.float64)
+        draws[replica, :k, :trials] = numbers
+        draws[replica, :k, trials:] = numbers[:, :1]  # a repeated draw cannot beat itself
     draws = draws.to(x.device)
     index = torch.arange(replicas, device=x.device)
     first = (draws[:, 0, 0] * num_rows).long()
-    chosen = [first]
+    rows = [first]
     closest = _distances(x, norms, first.unsqueeze(1)).squeeze(2)  # (R, N)
     for step in range(1, most):
         total = closest.sum(1, keepdim=True).clamp(min=torch.finfo(x.dtype).tiny)
         mass = (closest.double() / total * SCALE).long().cumsum(1)
-        wanted = (draws[:, step] * mass[:, -1:]).long()
-        tried = torch.searchsorted(mass, wanted, right=True).clamp_(max=num_rows - 1)
+        targets = (draws[:, step] * mass[:, -1:]).long()
+        tried = torch.searchsorted(mass, targets, right=True).clamp_(max=num_rows - 1)
         candidates = torch.minimum(_distances(x, norms, tried), closest.unsqueeze(2))
         best = candidates.sum(1).argmin(1)
         closest = candidates[index, :, best]
-        chosen.append(tried[index, best])
-    rows = torch.stack(chosen, 1)  # (R, K)
-    return x.gather(1, rows.unsqueeze(2).expand(-1, -1, x.shape[2]))
+        rows.append(tried[index, best])
+    selected = torch.stack(rows, 1)  # (R, K)
+    return x.gather(1, selected.unsqueeze(2).expand(-1, -1, x.shape[2]))
 
 
 def _distances(x: Tensor, norms: Tensor, rows: Tensor) -> Tensor:
-    """Squared distances of all rows of each set to a few of them, (R, N, number of rows)."""
+    """Squared distances of all rows of each set to selected ones, (R, N, number of rows)."""
     others = x.gather(1, rows.unsqueeze(2).expand(-1, -1, x.shape[2]))
     products = torch.bmm(x, others.transpose(1, 2))
-    own = norms.gather(1, rows).unsqueeze(1)
-    return (norms.unsqueeze(2) + own - 2 * products).clamp_(min=0)
+    selected = norms.gather(1, rows).unsqueeze(1)
+    return (norms.unsqueeze(2) + selected - 2 * products).clamp_(min=0)
 
 
 def fill_empty(assignment: Tensor, distance: Tensor, k: int) -> None:

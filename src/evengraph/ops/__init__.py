@@ -1,4 +1,4 @@
-"""Pure functions on tensors: the operations that methods are made of."""
+"""Pure functions on tensors: the building blocks of methods."""
 
 from evengraph.kernels.kmeans_batch import batched_kmeans, flatten_clusters
 from evengraph.ops.attach import AttachedGraph, GraphWithCopies

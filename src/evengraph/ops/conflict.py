@@ -1,4 +1,4 @@
-"""How far labelled nodes stand between classes, and what they then count (ReNode)."""
+"""Weights of labelled nodes by their conflict with other classes (ReNode)."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def conflict_weights(
     least: float = 0.5,
     most: float = 1.5,
 ) -> Tensor:
-    """What each labelled node counts: the more it meets of other classes, the less.
+    """Weight of each labelled node: the more influence of other classes reaches it, the lower.
 
     Args:
-        adjacency: Of an undirected graph, without self-loops.
-        nodes: Those with labels.
+        adjacency: An undirected graph without self-loops.
+        nodes: The labelled nodes.
         labels: Their classes.
-        class_counts: Labelled nodes of each class.
-        least: Weight of the node with most conflict.
-        most: Weight of the node with least.
+        class_counts: Labelled nodes per class.
+        least: Weight of the node with the largest conflict.
+        most: Weight of the node with the smallest.
 
     Shapes:
         adjacency: (N, N)
@@ -44,11 +44,11 @@ def conflict_weights(
 
 
 def conflict(propagation: Sparse, nodes: Tensor, labels: Tensor, class_counts: Tensor) -> Tensor:
-    """How much of what other classes say, on average over their nodes, each labelled node meets.
+    """Influence of other classes that reaches each labelled node, averaged over their nodes.
 
-    With Pi for personalised PageRank, which is symmetric here, the nodes of class c spread
-    g_c = Pi y_c / n_c, and node v of class y meets the sum over c other than y of (Pi g_c)_v: two
-    products with C columns.
+    Let Pi be personalised PageRank, which is symmetric here. Class c spreads g_c = Pi y_c / n_c,
+    and node v of class y receives the sum over c other than y of (Pi g_c)_v: two products with C
+    columns.
 
     Shapes:
         propagation: (N, N), symmetric
@@ -60,12 +60,12 @@ def conflict(propagation: Sparse, nodes: Tensor, labels: Tensor, class_counts: T
     start[nodes] = one_hot(labels, class_counts.numel()) / class_counts.float()
     spread = personalised_pagerank(propagation, start, TELEPORT)
     others = spread.sum(1, keepdim=True) - spread
-    met = personalised_pagerank(propagation, others, TELEPORT)[nodes]
-    return met.gather(1, labels.unsqueeze(1)).squeeze(1)
+    received = personalised_pagerank(propagation, others, TELEPORT)[nodes]
+    return received.gather(1, labels.unsqueeze(1)).squeeze(1)
 
 
 def cosine_weights(conflicts: Tensor, least: float, most: float) -> Tensor:
-    """Weights from `most` for the least conflict to `least` for the most, along half a cosine.
+    """Weights by rank, along half a cosine from `most` (smallest conflict) to `least`.
 
     Shapes:
         conflicts, returns: (n,)

@@ -1,7 +1,7 @@
-"""K-means on any device, for dense and for sparse rows (Eq. 3, 4).
+"""K-means on any device, for dense and sparse rows (Eq. 3, 4).
 
-Written here because scikit-learn's runs on the CPU alone and is several times slower there, and
-the PyTorch packages we tried leave clusters empty or are no longer kept.
+scikit-learn's runs on the CPU only and is several times slower there; the PyTorch packages we
+tried leave clusters empty or are unmaintained.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from evengraph.kernels.kmeans_batch import fill_empty
 from evengraph.ops.semantic import prepare_clusters
 from evengraph.ops.sparse import Sparse, csr, product, row_entries
 
-CHUNK = 2**24  # distances held at a time
+CHUNK = 2**24  # distances in memory at a time
 
 
 def kmeans(
@@ -28,19 +28,19 @@ def kmeans(
     max_iterations: int = 100,
     tolerance: float = 1e-4,
 ) -> Tensor:
-    """Put every row into one of k clusters so that squared distances to the means are small.
+    """Assign every row to one of k clusters, minimising squared distances to the means.
 
     Greedy k-means++ (the best of a few draws each time, as in scikit-learn), then Lloyd's
-    iterations until the means hardly move. No cluster stays empty: it takes the row that is
-    farthest from its own mean. Random numbers come from the seed alone, on every device alike.
+    iterations until the means hardly move. An empty cluster takes the row farthest from its mean.
+    Random numbers depend on the seed only, not on the device.
 
     Args:
         x: Rows to cluster.
         k: Number of clusters, at most the number of rows.
-        seed: Seed of the first means.
+        seed: Seed of the initial means.
         start: Clusters of an earlier call to start from, instead of k-means++.
-        max_iterations: Lloyd's iterations at most.
-        tolerance: Stop when the means move, in square, less than this share of the variance.
+        max_iterations: Maximum number of Lloyd's iterations.
+        tolerance: Stop when the squared movement of the means is below this share of the variance.
 
     Shapes:
         x: (N, d)
@@ -51,7 +51,7 @@ def kmeans(
     if not 1 <= k <= num_rows:
         raise ValueError(f"k must lie between 1 and the number of rows, {num_rows}, got {k}.")
     if isinstance(x, Tensor):
-        # Distances do not change, and far from the origin they would drown in rounding.
+        # Distances do not change, and far from the origin rounding errors would dominate.
         x = x - x.mean(0)
     norms = _square_norms(x)
     means = _plus_plus(x, norms, k, seed) if start is None else cluster_means(x, start, k)
@@ -61,8 +61,7 @@ def kmeans(
         fill_empty(assignment, distance, k)
         moved = cluster_means(x, assignment, k)
         move = (moved - means).square().sum()
-        means = moved
-        before = assignment
+        means, before = moved, assignment
         assignment, distance = _nearest(x, norms, means)
         if move <= smallest_move or torch.equal(before, assignment):
             break
@@ -114,7 +113,7 @@ def _nearest(x: Tensor | Sparse, norms: Tensor, means: Tensor) -> tuple[Tensor, 
 
 
 def _plus_plus(x: Tensor | Sparse, norms: Tensor, k: int, seed: int) -> Tensor:
-    """First means: rows drawn in proportion to their squared distance from those before."""
+    """Initial means: rows drawn in proportion to their squared distance from earlier ones."""
     num_rows, device = x.shape[0], norms.device
     trials = 2 + int(math.log(k))
     draws = torch.rand((k, trials), generator=generator(seed), dtype=torch.float64)
@@ -133,7 +132,7 @@ def _plus_plus(x: Tensor | Sparse, norms: Tensor, k: int, seed: int) -> Tensor:
 
 
 def _distances(x: Tensor | Sparse, norms: Tensor, rows: Tensor) -> Tensor:
-    """Squared distances of all rows to a few of them, (N, number of rows)."""
+    """Squared distances of all rows to selected ones, (N, number of rows)."""
     others = _rows(x, rows)
     transposed = others.t().contiguous()
     products = product(x.matrix, transposed, x.chunks) if isinstance(x, Sparse) else x @ transposed

@@ -1,4 +1,4 @@
-"""Who is mixed with whom: pairs of labelled nodes that new ones are made of."""
+"""Pairs of labelled nodes to mix into new ones."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from torch import Tensor
 
 
 class Pairs(NamedTuple):
-    """Whom each new node is made of.
+    """Source and target of each new node.
 
     Shapes:
-        sources, targets: int64, (M,), places in the list of labelled nodes
+        sources, targets: int64, (M,), indices into the labelled nodes
         labels: int64, (M,), the class of the source
-        shares: (M,), the source's part in the features
+        shares: (M,), the source's share of the features
     """
 
     sources: Tensor
@@ -24,11 +24,11 @@ class Pairs(NamedTuple):
 
 
 def draw_pairs(labels: Tensor, class_counts: Tensor) -> Pairs:
-    """Fill every class up to the largest with pairs of a source and a target.
+    """Draw pairs that fill every class up to the size of the largest.
 
     A source is any labelled node of the class. A target is any labelled node with probability
-    proportional to log(n) / n for a class of n, so that each class is drawn log(n) times as
-    often and a class of one never. Shares follow Beta(2, 2), the law of the middle one of three
+    proportional to log(n) / n for a class of n, so a class is drawn in proportion to log(n) and
+    a class of one never. Shares follow Beta(2, 2), the distribution of the median of three
     uniform numbers.
 
     Shapes:
@@ -40,37 +40,37 @@ def draw_pairs(labels: Tensor, class_counts: Tensor) -> Pairs:
     count, device = classes.numel(), labels.device
     members = torch.argsort(labels, stable=True)
     first = class_counts.cumsum(0) - class_counts
-    luck = (torch.rand(count, device=device) * class_counts[classes]).long()
-    sources = members[first[classes] + torch.minimum(luck, class_counts[classes] - 1)]
-    chance = (class_counts.log() / class_counts)[labels]
-    targets = torch.multinomial(chance, count, replacement=True) if count else classes
+    ranks = (torch.rand(count, device=device) * class_counts[classes]).long()
+    sources = members[first[classes] + torch.minimum(ranks, class_counts[classes] - 1)]
+    weights = (class_counts.log() / class_counts)[labels]
+    targets = torch.multinomial(weights, count, replacement=True) if count else classes
     return Pairs(sources, targets, classes, torch.rand(3, count, device=device).median(0).values)
 
 
-def draw_members(chances: Tensor, groups: Tensor, wanted: Tensor) -> Tensor:
-    """Draw, for each group asked for, one of its members in proportion to their chances.
+def draw_members(weights: Tensor, groups: Tensor, draws: Tensor) -> Tensor:
+    """Draw one member per entry of `draws`, in proportion to the weights within its group.
 
-    Members of a group whose chances are all zero are drawn evenly. Linear in memory: members
-    stand one group after the other, and a uniform number is looked up in their running sum.
+    Members of a group whose weights are all zero are drawn uniformly. Linear in memory: members
+    are sorted by group, and a uniform number is looked up in their running sum.
 
     Args:
-        chances: Of each member, not negative.
-        groups: The group of each member.
-        wanted: The groups to draw from, repeats allowed; each has a member.
+        weights: Weight of each member, not negative.
+        groups: Group of each member.
+        draws: Groups to draw from, repeats allowed; each has a member.
 
     Shapes:
-        chances, groups: (n,)
-        wanted: (M,)
-        returns: int64, (M,), places in the list of members
+        weights, groups: (n,)
+        draws: (M,)
+        returns: int64, (M,), indices of members
     """
     order = torch.argsort(groups, stable=True)
     sizes = torch.bincount(groups)
     ends = sizes.cumsum(0)
-    # on a card, sums come out in any order; a little for everybody keeps a group from nothing
-    mass = (chances[order].double() + 1e-12).cpu().cumsum(0).to(chances.device)
+    # sums are not deterministic on a GPU; the constant makes members of weight zero equally likely
+    mass = (weights[order].double() + 1e-12).cpu().cumsum(0).to(weights.device)
     upper = mass[(ends - 1).clamp(min=0)]
-    first = (ends - sizes)[wanted]
+    first = (ends - sizes)[draws]
     lower = torch.where(first > 0, mass[(first - 1).clamp(min=0)], 0.0)
-    luck = torch.rand(wanted.numel(), dtype=torch.float64, device=chances.device)
-    place = torch.searchsorted(mass, lower + luck * (upper[wanted] - lower), right=True)
-    return order[torch.minimum(torch.maximum(place, first), ends[wanted] - 1)]
+    uniform = torch.rand(draws.numel(), dtype=torch.float64, device=weights.device)
+    index = torch.searchsorted(mass, lower + uniform * (upper[draws] - lower), right=True)
+    return order[torch.minimum(torch.maximum(index, first), ends[draws] - 1)]

@@ -1,4 +1,4 @@
-"""Class prototypes: mean embeddings of labelled nodes and of unlabelled ones that are likely."""
+"""Class prototypes: mean embeddings of labelled and of likely unlabelled nodes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from torch import Tensor
 
 from evengraph.ops.sparse import row_entries
 
-BLOCK_ENTRIES = 2**24  # similarities that are held at one time
-SIMILAR = 10  # nodes that look like a labelled one, for each of them
+BLOCK_ENTRIES = 2**24  # similarities in memory at a time
+SIMILAR = 10  # similar nodes per labelled node
 
 
 def class_prototypes(
@@ -22,20 +22,20 @@ def class_prototypes(
     *,
     sound: bool = False,
 ) -> Tensor:
-    """The mean embedding of each class, small classes helped out by unlabelled nodes.
+    """The mean embedding of each class, with unlabelled nodes added to small classes.
 
     A class with fewer labelled nodes than the target is filled up with unlabelled neighbours of
     its labelled nodes, the most probable first; if those are too few, with nodes whose features
     resemble a labelled one's.
 
     Args:
-        embeddings: Of all nodes.
-        probabilities: Predicted classes of all nodes.
-        x: Features, by which nodes resemble one another.
+        embeddings: Embeddings of all nodes.
+        probabilities: Predicted class probabilities of all nodes.
+        x: Features, for similarities.
         adjacency: The graph, a sparse CSR matrix.
         nodes: The labelled nodes.
-        labels: Their classes; every class has one.
-        target: Nodes wanted for each prototype.
+        labels: Their classes; every class occurs.
+        target: Number of nodes per prototype.
         sound: Fill up to the target with the most similar nodes, without nodes that are labelled
             and none twice. Otherwise as in LTE4G's public code: similar nodes are added only while
             the list, labelled nodes included, is shorter than what was missing, the most similar
@@ -69,16 +69,16 @@ def class_prototypes(
 
 
 def _likeliest(nodes: Tensor, likely: Tensor, count: int) -> Tensor:
-    """The most probable of some nodes."""
+    """The most probable of given nodes."""
     order = torch.argsort(likely[nodes], descending=True, stable=True)
     return nodes[order[:count]]
 
 
 def similar_nodes(x: Tensor, adjacency: Tensor, nodes: Tensor, skip: int) -> Tensor:
-    """Nodes whose features resemble those of some nodes, neighbours and the nodes themselves aside.
+    """Nodes with features similar to those of given nodes, except themselves and neighbours.
 
-    For each node the best by cosine similarity, leaving out the first `skip`, ten in all. A block
-    of similarities is held at a time.
+    For each node the best ten by cosine similarity, after skipping the first `skip`. Similarities
+    are computed in blocks.
 
     Shapes:
         x: (N, F)
@@ -86,12 +86,12 @@ def similar_nodes(x: Tensor, adjacency: Tensor, nodes: Tensor, skip: int) -> Ten
         returns: int64, ascending, without repeats
     """
     length = x.norm(dim=1).clamp(min=torch.finfo(x.dtype).tiny)
-    found = []
+    similar = []
     for block in nodes.split(max(BLOCK_ENTRIES // x.shape[0], 1)):
         likeness = (x[block] / length[block].unsqueeze(1)) @ x.t() / length  # (block, N)
         owner, positions = row_entries(adjacency, block)
         likeness[owner, adjacency.col_indices()[positions].long()] = -torch.inf
         likeness[torch.arange(block.numel(), device=x.device), block] = -torch.inf
-        best, which = likeness.topk(min(skip + SIMILAR, x.shape[0]), dim=1)
-        found.append(which[:, skip:][best[:, skip:].isfinite()])
-    return torch.cat(found).unique() if found else nodes
+        best, indices = likeness.topk(min(skip + SIMILAR, x.shape[0]), dim=1)
+        similar.append(indices[:, skip:][best[:, skip:].isfinite()])
+    return torch.cat(similar).unique() if similar else nodes

@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 class PseudoLabels(NamedTuple):
-    """Chosen nodes and the class each is taken for.
+    """Selected nodes and the pseudo-label of each.
 
     Shapes:
         nodes: int64, (M,), ascending
@@ -25,14 +25,14 @@ def balanced_pseudo_labels(
 ) -> PseudoLabels:
     """Fill every class up to the size of the largest with its most confident unlabelled nodes.
 
-    A node stands for its most probable class if that probability exceeds the threshold. Class c
-    takes its max(counts) - counts[c] most confident nodes, or all it has; nodes of equal
-    confidence, in single precision, are taken in the order of their ids.
+    A node is a candidate for its most probable class if that probability exceeds the threshold.
+    Class c takes its max(counts) - counts[c] most confident candidates, or all of them; nodes of
+    equal confidence, in single precision, are taken in the order of their ids.
 
     Args:
         probabilities: Predicted class probabilities of all nodes.
-        class_counts: Labelled nodes of each class.
-        unlabelled: Which nodes may get a pseudo-label.
+        class_counts: Labelled nodes per class.
+        unlabelled: Nodes that may get a pseudo-label.
         threshold: Confidence that a node must exceed.
 
     Shapes:
@@ -45,35 +45,35 @@ def balanced_pseudo_labels(
     best = [keys.new_empty(0)]
     for label, wanted in enumerate((class_counts.max() - class_counts).tolist()):
         if wanted:
-            own = keys[labels == label]
-            best.append(own.topk(min(wanted, own.numel()), sorted=False).values)
-    chosen = (LOW_BITS - (torch.cat(best) & LOW_BITS)).sort().values
-    return PseudoLabels(nodes[chosen], labels[chosen])
+            candidates = keys[labels == label]
+            best.append(candidates.topk(min(wanted, candidates.numel()), sorted=False).values)
+    index = (LOW_BITS - (torch.cat(best) & LOW_BITS)).sort().values
+    return PseudoLabels(nodes[index], labels[index])
 
 
 LOW_BITS = 2**32 - 1
 
 
 def _keys(confidence: Tensor) -> Tensor:
-    """Whole numbers in the order of the confidences, of equal ones the first the largest.
+    """Integers in the order of the confidences; of equal ones the first is the largest.
 
-    The bits of a positive float grow with its value: they are the upper half, and the lower one
-    counts places downwards. The largest few of such keys need no sorting of all.
+    The bits of a positive float grow with its value: they form the upper half, and the lower half
+    counts down the indices. Selecting the largest keys then needs no full sort.
     """
     bits = confidence.float().contiguous().view(torch.int32).long()
-    places = torch.arange(confidence.numel(), device=confidence.device)
-    return (bits << 32) + (LOW_BITS - places)
+    index = torch.arange(confidence.numel(), device=confidence.device)
+    return (bits << 32) + (LOW_BITS - index)
 
 
 def balanced_pseudo_mask(
     probabilities: Tensor, wanted: Tensor, unlabelled: Tensor, threshold: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The same choice for several replicas at once, as masks: shapes do not depend on values.
+    """`balanced_pseudo_labels` of several replicas, as masks: shapes do not depend on values.
 
     Args:
         probabilities: Predicted class probabilities of all nodes.
         wanted: Nodes that each class lacks.
-        unlabelled: Which nodes may get a pseudo-label.
+        unlabelled: Nodes that may get a pseudo-label.
         threshold: Confidence that a node must exceed.
 
     Shapes:
@@ -81,26 +81,26 @@ def balanced_pseudo_mask(
         wanted: int64, (R, C)
         unlabelled: bool, (R, N)
         threshold: (R, 1)
-        returns: which nodes are chosen, bool, (R, N), and the class of every node, (R, N)
+        returns: the selected nodes, bool, (R, N), and the class of every node, (R, N)
     """
     confidence, labels = probabilities.max(dim=2)
-    able = unlabelled & (confidence > threshold)
-    # Class by class, the most confident first; of equals the lower id, as the sort is stable.
-    place = torch.where(able, labels.double() * 2 - confidence.double(), torch.inf)
-    order = torch.argsort(place, dim=1, stable=True)
+    eligible = unlabelled & (confidence > threshold)
+    # By class, then by confidence, then by id, as the sort is stable.
+    key = torch.where(eligible, labels.double() * 2 - confidence.double(), torch.inf)
+    order = torch.argsort(key, dim=1, stable=True)
     sorted_labels = labels.gather(1, order)
-    found = torch.zeros_like(wanted).scatter_add(1, labels, able.long())
-    first = found.cumsum(1) - found
+    counts = torch.zeros_like(wanted).scatter_add(1, labels, eligible.long())
+    first = counts.cumsum(1) - counts
     position = torch.arange(labels.shape[1], device=labels.device)
     rank = position - first.gather(1, sorted_labels)
-    taken = able.gather(1, order) & (rank < wanted.gather(1, sorted_labels))
-    return torch.zeros_like(able).scatter(1, order, taken), labels
+    selected = eligible.gather(1, order) & (rank < wanted.gather(1, sorted_labels))
+    return torch.zeros_like(eligible).scatter(1, order, selected), labels
 
 
 def confident_pseudo_labels(
     probabilities: Tensor, unlabelled: Tensor, threshold: float
 ) -> PseudoLabels:
-    """Every confident unlabelled node, whatever its class: the paper's ablation of balance."""
+    """All confident unlabelled nodes, whatever their class: the paper's ablation of balance."""
     nodes, labels, _ = _confident(probabilities, unlabelled, threshold)
     return PseudoLabels(nodes, labels)
 

@@ -1,4 +1,4 @@
-"""Oversampling and interpolation of nodes: which classes are rare, whom to copy, towards whom."""
+"""Oversampling: rare classes, copies of their nodes, interpolation and neighbour sampling."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from torch import Tensor
 
 from evengraph.ops.sparse import row_entries, scatter_sum, take
 
-BLOCK_ENTRIES = 2**24  # distances that are held at one time
+BLOCK_ENTRIES = 2**24  # distances in memory at a time
 
 
 class Copies(NamedTuple):
-    """Which labelled nodes to copy; a node that is copied twice is in it twice.
+    """Copies to make of labelled nodes.
 
     Shapes:
-        members: int64, (m,), the nodes that are copied, as places in the list of labelled nodes
-        originals: int64, (M,), for each copy its member
-        labels: int64, (M,), for each copy its class
-        rounds: int64, (M,), how many copies of the same node stand before it
+        members: int64, (m,), the nodes to copy, as indices into the labelled nodes
+        originals: int64, (M,), the index in `members` of each copy's original
+        labels: int64, (M,), class of each copy
+        rounds: int64, (M,), earlier copies of the same node
     """
 
     members: Tensor
@@ -30,20 +30,20 @@ class Copies(NamedTuple):
 
     @property
     def positions(self) -> Tensor:
-        """The originals as places in the list of labelled nodes, (M,)."""
+        """The original of each copy, as an index into the labelled nodes, (M,)."""
         return self.members[self.originals]
 
 
 def rare_classes(class_counts: Tensor, minority: int = 0) -> Tensor:
-    """Which classes are rare: the few smallest, or those that the counts themselves set apart.
+    """Mask of the rare classes.
 
-    Without a number, a class is rare when its count lies nearer to the smallest than to the
-    largest in ratio, that is below their geometric mean. Of classes 20, 20, 2 the last is rare;
-    of equal classes none. Counts of the paper's long tails give their last three classes.
+    By default a class is rare if its count is below the geometric mean of the smallest and the
+    largest count. Of classes 20, 20, 2 the last is rare; of equal classes none. The paper's long
+    tails give their last three classes.
 
     Args:
-        class_counts: Labelled nodes of each class.
-        minority: How many of the smallest classes; of equal ones the last. 0: decide by ratio.
+        class_counts: Labelled nodes per class.
+        minority: Number of the smallest classes, the last among equals; 0: decide by counts.
 
     Shapes:
         class_counts: (C,)
@@ -65,8 +65,8 @@ def plan_copies(labels: Tensor, rare: Tensor, copies: int) -> Copies:
 
     Args:
         labels: Classes of the labelled nodes.
-        rare: Which classes are rare.
-        copies: Copies of each node; 0 fills all classes up, their nodes taking turns.
+        rare: Mask of the rare classes.
+        copies: Copies per node; 0 fills all classes up, cycling through their nodes.
 
     Shapes:
         labels: (n,)
@@ -77,61 +77,61 @@ def plan_copies(labels: Tensor, rare: Tensor, copies: int) -> Copies:
     members = (wanted[labels] > 0).nonzero().squeeze(1)
     members = members[torch.argsort(labels[members], stable=True)]  # class by class
     classes = torch.repeat_interleave(wanted)  # (M,)
-    held = counts * (wanted > 0)
+    sizes = counts * (wanted > 0)
     turn = torch.arange(classes.numel(), device=labels.device) - _starts(wanted)[classes]
-    originals = _starts(held)[classes] + turn % counts[classes]
+    originals = _starts(sizes)[classes] + turn % counts[classes]
     rounds = turn // counts[classes]
     num_rounds = int(rounds.max()) + 1 if rounds.numel() else 1
     return Copies(members, originals, classes, rounds, num_rounds)
 
 
 def _starts(sizes: Tensor) -> Tensor:
-    """Where each of several runs begins that stand one after the other."""
+    """Start of each of several consecutive runs."""
     return sizes.cumsum(0) - sizes
 
 
 @torch.no_grad()
 def nearest_in_class(x: Tensor, labels: Tensor) -> Tensor:
-    """For each row the nearest other row of its class, by Euclidean distance; alone, itself.
+    """For each row the nearest other row of its class by Euclidean distance, itself if alone.
 
-    Linear in memory: distances are taken in blocks of rows.
+    Linear in memory: distances are computed in blocks of rows.
 
     Shapes:
         x: (n, d)
         labels: (n,)
         returns: int64, (n,)
     """
-    x = x - x.mean(0)  # distances are taken through products, which are exact near the origin
-    own = torch.arange(labels.numel(), device=x.device)
-    if not own.numel():
-        return own
-    # A few rows are cheapest all at once; of many, only those of a class meet.
+    x = x - x.mean(0)  # cdist uses products, which are accurate near the origin
+    index = torch.arange(labels.numel(), device=x.device)
+    if not index.numel():
+        return index
+    # Few rows are fastest in one block; many are compared class by class.
     few = labels.numel() ** 2 <= BLOCK_ENTRIES
-    groups = [own] if few else [(labels == one).nonzero().squeeze(1) for one in labels.unique()]
-    peers = own.clone()
+    groups = [index] if few else [(labels == c).nonzero().squeeze(1) for c in labels.unique()]
+    peers = index.clone()
     for group in groups:
         for rows in group.split(max(BLOCK_ENTRIES // group.numel(), 1)):
             distance = torch.cdist(x[rows], x[group])
-            strangers = (labels[rows].unsqueeze(1) != labels[group]) | (rows.unsqueeze(1) == group)
-            least, nearest = distance.masked_fill_(strangers, torch.inf).min(dim=1)
+            excluded = (labels[rows].unsqueeze(1) != labels[group]) | (rows.unsqueeze(1) == group)
+            least, nearest = distance.masked_fill_(excluded, torch.inf).min(dim=1)
             peers[rows] = torch.where(least.isinf(), rows, group[nearest])
     return peers
 
 
 def interpolate(x: Tensor, labels: Tensor, copies: Copies, share: Tensor) -> tuple[Tensor, Tensor]:
-    """For each copy a point on the way from its original to the nearest peer of its class.
+    """For each copy a point between its original and the nearest node of its class.
 
     Args:
-        x: Of the labelled nodes; gradients flow through both ends.
+        x: Rows of the labelled nodes; gradients flow through both ends.
         labels: Their classes.
-        copies: Whom to copy.
-        share: How far towards the peer each copy lies: 0 stays, 1 arrives.
+        copies: Copies to make.
+        share: Position of each copy: 0 at the original, 1 at the nearest node.
 
     Shapes:
         x: (n, d)
         labels: (n,)
         share: (M,)
-        returns: the points, (M, d), and the peers as places in the list of labelled nodes, (M,)
+        returns: the points, (M, d), and the nearest nodes as indices into the labelled ones, (M,)
     """
     members = take(x, copies.members)
     peers = nearest_in_class(members, labels[copies.members])[copies.originals]
@@ -143,10 +143,10 @@ def interpolate(x: Tensor, labels: Tensor, copies: Copies, share: Tensor) -> tup
 def random_shares(
     copies: Copies, num_classes: int, stream: torch.Generator | None = None
 ) -> Tensor:
-    """One random share for each class and round of copies, for `interpolate`, (M,)."""
+    """One random share per class and round of copies, for `interpolate`, (M,)."""
     device = copies.labels.device if stream is None else stream.device
-    drawn = torch.rand(copies.num_rounds, num_classes, generator=stream, device=device)
-    return drawn.to(copies.labels.device)[copies.rounds, copies.labels]
+    shares = torch.rand(copies.num_rounds, num_classes, generator=stream, device=device)
+    return shares.to(copies.labels.device)[copies.rounds, copies.labels]
 
 
 def sample_neighbours(
@@ -156,16 +156,15 @@ def sample_neighbours(
 
     New node i draws up to degrees[i] nodes without replacement; a neighbour of the source has
     the probability source_share / deg(source), one of the target (1 - source_share) /
-    deg(target), one of both the sum. Where entries are weights, they say how likely each is.
-    Gumbel noise on the log-probabilities and the largest few of them are such a draw, and only
-    the neighbours themselves are ever listed.
+    deg(target), one of both the sum. Entries other than one are relative weights. The largest
+    log-probabilities plus Gumbel noise are such a draw, and only the neighbours are listed.
 
     Args:
         adjacency: The graph, a sparse CSR matrix without negative entries.
-        sources: For each new node the node that it is made from, a row of the matrix.
-        targets: For each new node the other one.
-        source_share: The source's part of the mixture.
-        degrees: Neighbours wanted.
+        sources: Source of each new node, a row of the matrix.
+        targets: Target of each new node.
+        source_share: The source's share of the mixture.
+        degrees: Number of neighbours of each new node.
 
     Shapes:
         adjacency: sparse CSR, (n, N)
@@ -173,21 +172,22 @@ def sample_neighbours(
         returns: two int64 tensors of equal length: the new node and the neighbour of each edge
     """
     num_nodes = adjacency.shape[1]
-    keys, chances = [], []
+    keys, probabilities = [], []
     for nodes, share in ((sources, source_share), (targets, 1 - source_share)):
         owner, positions = row_entries(adjacency, nodes)
         weights = adjacency.values()[positions]
         size = scatter_sum(weights, owner, nodes.numel())
         keys.append(owner * num_nodes + adjacency.col_indices()[positions])
-        chances.append((share / torch.where(size > 0, size, 1.0))[owner] * weights)
-    pairs, place = torch.unique(torch.cat(keys), return_inverse=True)
-    chance = scatter_sum(torch.cat(chances), place, pairs.numel())
+        probabilities.append((share / torch.where(size > 0, size, 1.0))[owner] * weights)
+    pairs, index = torch.unique(torch.cat(keys), return_inverse=True)
+    probability = scatter_sum(torch.cat(probabilities), index, pairs.numel())
     owner, neighbour = pairs // num_nodes, pairs % num_nodes
-    uniform = torch.rand_like(chance).clamp(min=torch.finfo(chance.dtype).tiny)
+    tiny = torch.finfo(probability.dtype).tiny
+    uniform = torch.rand_like(probability).clamp(min=tiny)
     gumbel = -(-uniform.log()).log()
-    order = torch.argsort(chance.log() + gumbel, descending=True, stable=True)
-    order = order[torch.argsort(owner[order], stable=True)]  # by new node, then by luck
+    order = torch.argsort(probability.log() + gumbel, descending=True, stable=True)
+    order = order[torch.argsort(owner[order], stable=True)]  # by new node, then by noise
     size = torch.bincount(owner, minlength=sources.numel())
     rank = torch.arange(order.numel(), device=order.device) - _starts(size)[owner[order]]
-    kept = order[(rank < degrees[owner[order]]) & (chance[order] > 0)]
-    return owner[kept], neighbour[kept]
+    drawn = order[(rank < degrees[owner[order]]) & (probability[order] > 0)]
+    return owner[drawn], neighbour[drawn]

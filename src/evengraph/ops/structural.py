@@ -13,22 +13,23 @@ from evengraph.ops.propagate import adjacency
 from evengraph.ops.sparse import from_scipy
 
 BYTES_PER_ENTRY = 8  # a 32-bit column index and a 32-bit weight
-BLOCK_ENTRIES = 20_000_000  # what one block of rows may reach before duplicates are merged
+BLOCK_ENTRIES = 20_000_000  # walks of one block of rows, before duplicates are merged
 
 
 def structural_adjacency(
     edge_index: Tensor, num_nodes: int, alpha: int, *, memory_limit: float = 4 * 2**30
 ) -> Tensor:
-    """Connect every two nodes at most alpha steps apart, with weight 1 / distance.
+    """Connect all nodes at most alpha steps apart, with weight 1 / distance.
 
     The distance from i to j follows the direction of the edges; an undirected graph lists each
-    edge both ways, and the matrix is then symmetric. Self-loops and repeated edges change nothing.
+    edge in both directions, and the matrix is then symmetric. Self-loops and repeated edges are
+    ignored.
 
     Args:
         edge_index: Edges as (source, target) columns.
         num_nodes: Number of nodes, isolated ones included.
-        alpha: Longest distance that still connects.
-        memory_limit: Bytes that the matrix may take; a larger one is refused before it is built.
+        alpha: Largest distance to connect.
+        memory_limit: Largest size of the matrix in bytes; checked before it is built.
 
     Shapes:
         edge_index: (2, E)
@@ -38,7 +39,7 @@ def structural_adjacency(
         raise ValueError(f"alpha must be at least 1, got {alpha}.")
     graph = adjacency(edge_index, num_nodes)
     looped = (graph + sp.identity(num_nodes, np.float32, format="csr")).tocsr()
-    _refuse_if_large(looped, alpha, memory_limit)
+    _check_size(looped, alpha, memory_limit)
     blocks = [
         _weights(looped, rows, alpha) for rows in _blocks(looped, np.arange(num_nodes), alpha)
     ]
@@ -57,15 +58,17 @@ def _weights(looped: sp.csr_matrix, rows: np.ndarray, alpha: int) -> sp.csr_matr
 def _nearness(looped: sp.csr_matrix, rows: np.ndarray, alpha: int) -> sp.csr_matrix:
     """For each node j within alpha steps of a row's node: alpha + 1 - distance.
 
-    The nodes within k steps are nested in k, so adding up their indicators for k = 1..alpha
-    counts, exactly and in whole numbers, how many of the rounds j was in.
+    The sets of nodes within k steps are nested, so the sum of their indicators for k = 1..alpha
+    counts exactly how many of them contain j.
     """
     reached = looped[rows]
-    own = (np.arange(rows.size), rows)
-    # A node is in every round of its own: start it at -alpha, so that it ends at zero.
-    total = reached - sp.csr_matrix((np.full(rows.size, alpha, np.float32), own), reached.shape)
+    diagonal = (np.arange(rows.size), rows)
+    # A node is in all alpha sets of its own: start at -alpha to end at zero.
+    total = reached - sp.csr_matrix(
+        (np.full(rows.size, alpha, np.float32), diagonal), reached.shape
+    )
     for _ in range(alpha - 1):
-        reached = (reached @ looped).tocsc().tocsr()  # there and back sorts in linear time
+        reached = (reached @ looped).tocsc().tocsr()  # sorts indices in linear time
         reached.data.fill(1)
         total = total + reached
     total.eliminate_zeros()
@@ -73,7 +76,7 @@ def _nearness(looped: sp.csr_matrix, rows: np.ndarray, alpha: int) -> sp.csr_mat
 
 
 def _blocks(looped: sp.csr_matrix, rows: np.ndarray, alpha: int) -> Iterator[np.ndarray]:
-    """Cut rows into runs whose walks of length alpha fit into one block."""
+    """Split rows into runs whose walks of length alpha fit into one block."""
     walks = np.cumsum(_walks(looped, alpha)[rows])
     start = 0
     while start < rows.size:
@@ -85,19 +88,19 @@ def _blocks(looped: sp.csr_matrix, rows: np.ndarray, alpha: int) -> Iterator[np.
 
 
 def _walks(looped: sp.csr_matrix, alpha: int) -> np.ndarray:
-    """How many walks of at most alpha steps leave each node: a bound on what it reaches."""
+    """Number of walks of at most alpha steps from each node: a bound on the nodes it reaches."""
     count = np.ones(looped.shape[0])
     for _ in range(alpha):
         count = looped @ count
     return np.asarray(count)
 
 
-def _refuse_if_large(looped: sp.csr_matrix, alpha: int, memory_limit: float) -> None:
-    """Count entries, in bounded memory, and raise when there are too many."""
+def _check_size(looped: sp.csr_matrix, alpha: int, memory_limit: float) -> None:
+    """Count entries in bounded memory and raise if there are too many."""
     most = memory_limit / BYTES_PER_ENTRY
     if _walks(looped, alpha).sum() <= most:  # the cheap bound already fits
         return
-    # In random order, the rows seen so far tell the size of the rest.
+    # In random order, the rows counted so far predict the total.
     num_nodes = looped.shape[0]
     rows = np.random.default_rng(0).permutation(num_nodes)
     entries = seen = 0

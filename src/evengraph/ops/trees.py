@@ -1,4 +1,4 @@
-"""Decision trees as plain tensors: to keep, to move to a card, to ask without what grew them."""
+"""Decision trees as tensors: save, move to a device, and evaluate without scikit-learn."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-AT_ONCE = 2**22  # places in trees that are followed at a time
+AT_ONCE = 2**22  # pairs of row and tree evaluated at a time
 
 
 class Trees(NamedTuple):
-    """Nodes of all trees, one tree after another; a leaf leads to itself.
+    """Nodes of all trees, tree by tree; a leaf points to itself.
 
     Shapes:
         feature, left, right: int64, (K,)
-        threshold, value: float64, (K,); at most the threshold goes left
+        threshold, value: float64, (K,); values up to the threshold go left
         roots: int64, (T,)
     """
 
@@ -28,7 +28,7 @@ class Trees(NamedTuple):
     roots: Tensor
 
     def first(self, count: int) -> Trees:
-        """The first trees alone."""
+        """The first trees only."""
         if count >= self.roots.numel():
             return self
         end = int(self.roots[count])
@@ -37,14 +37,13 @@ class Trees(NamedTuple):
 
 
 def coarsen(x: Tensor, most: int) -> Tensor:
-    """Columns with few distinct values: where there are more, each value becomes one nearby.
+    """Limit the distinct values per column by rounding to the nearest of evenly spaced quantiles.
 
-    Those kept are spread evenly over the rows in ascending order, and a value goes to the nearest.
-    A tree that was grown on them, with thresholds in the middle, answers the same for both.
+    A tree grown on the result, with thresholds halfway between, gives the same values for both.
 
     Args:
         x: The columns.
-        most: Distinct values of a column at most.
+        most: Maximum number of distinct values per column.
 
     Shapes:
         x, returns: (n, F)
@@ -53,17 +52,17 @@ def coarsen(x: Tensor, most: int) -> Tensor:
     many = (ordered.diff(dim=1) != 0).sum(1) >= most
     if not many.any():
         return x
-    places = (torch.arange(most, device=x.device) + 0.5) * ordered.shape[1] / most
-    kept = ordered[many][:, places.long()]  # (M, most)
-    middles = (kept[:, :-1] + kept[:, 1:]) / 2
+    ranks = (torch.arange(most, device=x.device) + 0.5) * ordered.shape[1] / most
+    values = ordered[many][:, ranks.long()]  # (M, most)
+    middles = (values[:, :-1] + values[:, 1:]) / 2
     nearest = torch.searchsorted(middles, x.double().t()[many].contiguous())
     coarse = x.clone()
-    coarse[:, many] = kept.gather(1, nearest).t().to(x.dtype)
+    coarse[:, many] = values.gather(1, nearest).t().to(x.dtype)
     return coarse
 
 
 def trees_from_sklearn(tables: list[Any], device: torch.device) -> Trees:
-    """Trees from the structured arrays of nodes that scikit-learn's histogram trees hold."""
+    """Trees from the structured node arrays of scikit-learn's histogram trees."""
     sizes = np.array([table.shape[0] for table in tables], dtype=np.int64)
     roots = sizes.cumsum() - sizes
     if not tables:
@@ -71,12 +70,12 @@ def trees_from_sklearn(tables: list[Any], device: torch.device) -> Trees:
         numbers = nodes.double()
         return Trees(nodes, numbers, nodes, nodes, numbers, nodes)
     every, start = np.concatenate(tables), np.repeat(roots, sizes)
-    leaf, here = every["is_leaf"].astype(bool), np.arange(start.size)
+    leaf, index = every["is_leaf"].astype(bool), np.arange(start.size)
     parts = (
         np.where(leaf, 0, every["feature_idx"]).astype(np.int64),
         np.where(leaf, 0.0, every["num_threshold"]).astype(np.float64),
-        np.where(leaf, here, start + every["left"]).astype(np.int64),
-        np.where(leaf, here, start + every["right"]).astype(np.int64),
+        np.where(leaf, index, start + every["left"]).astype(np.int64),
+        np.where(leaf, index, start + every["right"]).astype(np.int64),
         every["value"].astype(np.float64),
         roots,
     )
@@ -84,21 +83,21 @@ def trees_from_sklearn(tables: list[Any], device: torch.device) -> Trees:
 
 
 def tree_values(trees: Trees, x: Tensor) -> Tensor:
-    """What each tree says of each row.
+    """The value of each tree for each row.
 
     Shapes:
         x: (n, F)
         returns: float64, (n, T)
     """
     count = trees.roots.numel()
-    found = []
+    values = []
     for rows in x.split(max(AT_ONCE // max(count, 1), 1)):
-        place = trees.roots.expand(rows.shape[0], count)
+        node = trees.roots.expand(rows.shape[0], count)
         while True:
-            small = rows.gather(1, trees.feature[place]) <= trees.threshold[place]
-            following = torch.where(small, trees.left[place], trees.right[place])
-            if torch.equal(following, place):
+            left = rows.gather(1, trees.feature[node]) <= trees.threshold[node]
+            child = torch.where(left, trees.left[node], trees.right[node])
+            if torch.equal(child, node):
                 break
-            place = following
-        found.append(trees.value[place])
-    return torch.cat(found) if found else x.new_zeros(0, count, dtype=torch.float64)
+            node = child
+        values.append(trees.value[node])
+    return torch.cat(values) if values else x.new_zeros(0, count, dtype=torch.float64)

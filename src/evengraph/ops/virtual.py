@@ -1,4 +1,4 @@
-"""Virtual nodes of classes, linked to nodes whose predictions are at risk (BAT)."""
+"""Virtual class nodes, linked to nodes with uncertain predictions (BAT)."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ Variant = Literal["BAT0", "BAT1"]
 
 @dataclass(frozen=True, eq=False)
 class VirtualNodes:
-    """A graph in which each class may get a virtual node, with links of its own every time.
+    """A graph to which `link` adds one virtual node per class, with new links at every call.
 
     Args:
-        adjacency: Of the graph, undirected and without self-loops.
+        adjacency: The graph, undirected and without self-loops.
         x: Features of its nodes.
-        nodes: Those with labels.
+        nodes: The labelled nodes.
         labels: Their classes.
-        class_counts: Labelled nodes of each class.
-        variant: What a node may be instead of what it is predicted to be: `BAT0` asks its own
-            prediction, `BAT1` what its neighbours are predicted to be.
+        class_counts: Labelled nodes per class.
+        variant: Source of a node's alternative classes: its own prediction (`BAT0`) or the
+            predictions of its neighbours (`BAT1`).
         how: Kind of normalisation of the larger graph.
 
     Shapes:
@@ -50,10 +50,10 @@ class VirtualNodes:
 
     @torch.no_grad()
     def link(self, logits: Tensor) -> tuple[AttachedGraph, Tensor]:
-        """Draw links by predictions: the larger graph, and the features of its virtual nodes.
+        """Draw links by predictions; return the larger graph and the features of virtual nodes.
 
-        Nodes and virtual nodes hear one another. A virtual node has the mean features of all
-        that are predicted to be of its class, or known to be.
+        Links go both ways. A virtual node has the mean features of all nodes that are predicted
+        or known to be of its class.
 
         Shapes:
             logits: (N, C)
@@ -61,18 +61,18 @@ class VirtualNodes:
         """
         probabilities, num_classes = logits.softmax(1), logits.shape[1]
         predicted = probabilities.argmax(1).index_copy(0, self.nodes, self.labels)
-        instead = probabilities
+        alternatives = probabilities
         if self.variant == "BAT1":
-            instead = self._neighbours @ one_hot(predicted, num_classes).to(probabilities)
-        chances = link_probabilities(probabilities, predicted, instead, self.class_counts)
-        ends, virtual = (torch.rand_like(chances) < chances).nonzero(as_tuple=True)
+            alternatives = self._neighbours @ one_hot(predicted, num_classes).to(probabilities)
+        links = link_probabilities(probabilities, predicted, alternatives, self.class_counts)
+        nodes, virtual = (torch.rand_like(links) < links).nonzero(as_tuple=True)
         means = cluster_means(self.x, predicted, num_classes)
         graph = AttachedGraph(
-            self._joined,
+            self._looped,
             self._degrees,
-            ends,
+            nodes,
             virtual,
-            torch.ones_like(ends, dtype=means.dtype),
+            torch.ones_like(nodes, dtype=means.dtype),
             num_classes,
             loop=1.0,
             how=self.how,
@@ -84,27 +84,27 @@ class VirtualNodes:
         return Sparse.from_scipy(self.adjacency, self.nodes.device)
 
     @cached_property
-    def _joined(self) -> Sparse:
+    def _looped(self) -> Sparse:
         return with_self_loops(self.adjacency, self.nodes.device)
 
     @cached_property
     def _degrees(self) -> Tensor:
-        """Sums of the rows of the graph with self-loops, (N,)."""
+        """Row sums of the graph with self-loops, (N,)."""
         ones = torch.ones(self.adjacency.shape[0], 1, device=self.nodes.device)
-        return (self._joined @ ones).squeeze(1)
+        return (self._looped @ ones).squeeze(1)
 
 
 def link_probabilities(
-    probabilities: Tensor, predicted: Tensor, instead: Tensor, class_counts: Tensor
+    probabilities: Tensor, predicted: Tensor, alternatives: Tensor, class_counts: Tensor
 ) -> Tensor:
-    """How likely each node is linked to the virtual node of each class.
+    """Probability of a link between each node and the virtual node of each class.
 
-    A node's risk is what its uncertainty exceeds the mean of its predicted class by, times the
-    size of that class over the largest: a rare class keeps the nodes that it has won. The risk
-    is shared among the other classes in proportion to what the node may be instead.
+    A node's risk is the excess of its uncertainty over the mean of its predicted class, times
+    the size of that class over the largest, so a rare class keeps its nodes. The risk is shared
+    among the other classes in proportion to the alternatives.
 
     Shapes:
-        probabilities, instead: (N, C)
+        probabilities, alternatives: (N, C)
         predicted: (N,)
         class_counts: (C,), labelled nodes
         returns: (N, C)
@@ -114,6 +114,6 @@ def link_probabilities(
     means = scatter_sum(uncertainty, predicted, class_counts.numel()) / sizes
     risk = (uncertainty - means[predicted]).clamp(min=0)
     risk = risk * (class_counts / class_counts.max())[predicted]
-    others = instead.scatter(1, predicted.unsqueeze(1), 0.0)
+    others = alternatives.scatter(1, predicted.unsqueeze(1), 0.0)
     total = others.sum(1, keepdim=True)
     return risk.unsqueeze(1) * others / torch.where(total > 0, total, 1.0)
