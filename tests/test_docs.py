@@ -87,7 +87,7 @@ def test_the_code_of_own_data_runs(tmp_path, monkeypatch, capsys):
 @pytest.fixture(scope="module")
 def extensions(tmp_path_factory):
     """The code blocks of extending.md, each as a module: method, metric, protocol, data set."""
-    names = ("smoothed", "metric", "firstnodes", "ring")
+    names = ("smoothed", "metric", "perclass", "ring")
     folder = tmp_path_factory.mktemp("extensions")
     made = {}
     for name, code in zip(names, blocks("extending.md"), strict=True):
@@ -121,13 +121,16 @@ def test_the_metric_of_the_page_is_computed_and_compared(extensions, monkeypatch
 
 
 def test_the_protocol_of_the_page_splits(extensions):
-    protocol = extensions["firstnodes"].FirstNodes(per_class=5)
+    protocol = extensions["perclass"].PerClass(size=5)
     task = protocol(eg.toy(), seed=0)
     assert task.class_counts.tolist() == [5] * 5
-    assert torch.equal(task.train | task.val | task.test, torch.ones(2000, dtype=torch.bool))
+    assert int(task.val.sum()) == 25
+    assert (task.train | task.val | task.test).all()
     assert not (task.train & task.val).any()
-    with pytest.raises(ValueError, match="per_class"):
-        extensions["firstnodes"].FirstNodes(per_class=0)
+    assert torch.equal(protocol(eg.toy(), seed=0).train, task.train)
+    assert not torch.equal(protocol(eg.toy(), seed=1).train, task.train)
+    with pytest.raises(ValueError, match="size must be at least 1"):
+        extensions["perclass"].PerClass(size=0)
 
 
 def test_the_data_set_of_the_page_loads(extensions, monkeypatch):
@@ -158,7 +161,7 @@ HAND_WRITTEN = [
 # What a reader would write, as the examples name it.
 EXAMPLES = {
     "src/evengraph/methods/smoothed.py",
-    "src/evengraph/splits/firstnodes.py",
+    "src/evengraph/splits/perclass.py",
     "tests/methods/test_smoothed.py",
 }
 
