@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from evengraph import __version__
 from evengraph.cli.compare import compare
-from evengraph.cli.console import complain, err, out
+from evengraph.cli.console import err, out, print_error
 from evengraph.cli.data import data_app
 from evengraph.cli.explain import explain
 from evengraph.cli.inspect import inspect
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         status = 130
     except (ValueError, OSError, MemoryError, FloatingPointError) as error:
-        complain(error)
+        print_error(error)
         status = 2
     except Exception as error:
         # usage errors, whose common class depends on the version of typer

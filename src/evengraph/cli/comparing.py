@@ -11,7 +11,7 @@ from rich.markup import escape
 from torch_geometric.data import Data
 
 from evengraph.cli.arguments import parse_methods, parse_settings
-from evengraph.cli.console import complain, err, out
+from evengraph.cli.console import err, out, print_error
 from evengraph.cli.files import check_folder, written
 from evengraph.core.files import write_json
 from evengraph.core.records import Record
@@ -175,7 +175,7 @@ def _exit_status(
 ) -> None:
     """Print what is missing; the exit status is 130 after Ctrl-C, 2 after a failure."""
     for label, reason in comparison.failed.items():
-        complain(ValueError(reason), about=f"{entries[label].full_title} did not run: ")
+        print_error(ValueError(reason), prefix=f"{entries[label].full_title} did not run: ")
     if comparison.stopped:
         done = f"{len(comparison.seeds)} of {comparison.wanted} splits are counted"
         err.print(f"{'Time ran out' if time_limit else 'Stopped'}: {done}.")

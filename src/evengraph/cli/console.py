@@ -14,10 +14,10 @@ out = Console(highlight=False, emoji=False)
 err = Console(stderr=True, highlight=False, emoji=False)
 
 
-def complain(error: Exception, about: str = "") -> None:
+def print_error(error: Exception, prefix: str = "") -> None:
     """Print an error in one line, with the option that fixes it."""
     hint = ""
     if isinstance(error, ArgumentError):
         flag = FLAGS.get(error.argument, f"--{error.argument}")
         hint = f" Option: {flag} {shlex.quote(error.value) if error.value else ''}"
-    err.print(f"[red]Error:[/] {escape(about + str(error) + hint.rstrip())}", soft_wrap=True)
+    err.print(f"[red]Error:[/] {escape(prefix + str(error) + hint.rstrip())}", soft_wrap=True)

@@ -49,6 +49,7 @@ def explain(
         raise ValueError(f"--out takes a name that ends in .svg, got {to}.")
     if (new_nodes is None) != (new_edges is None):
         raise ValueError("--new-nodes and --new-edges go together.")
+    columns.pop("label", None)  # accepted, but labels come from the model
     table_model = TableModel.load(model)
     trained_on = table_model.info.trained_on
     if data is None and edges is not None and trained_on is not None:

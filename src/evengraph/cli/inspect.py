@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -76,26 +75,20 @@ def _visible_labels(
     seed: int,
 ) -> tuple[Graph, Tensor | None]:
     """The graph, and the mask of the nodes whose labels to use; None stands for all."""
-    from evengraph.experiment.fields import unknown
-    from evengraph.splits import SPLITS, Natural
+    from evengraph.cli.arguments import make_protocol
+    from evengraph.splits import Natural, SplitProtocol
 
     if share is not None and imbalance is not None:
         raise ValueError("give either --labelled or --imbalance, not both.")
     if options and imbalance is None:
         raise ValueError(f"--{next(iter(options))} needs --imbalance, such as --imbalance step.")
-    protocol: Any
+    protocol: SplitProtocol
     if share is not None:
         if not 0 < share < 1:
             raise ValueError(f"labelled must lie between 0 and 1, got {share}.")
         protocol = Natural(train=share, val=(1 - share) / 2)
     elif imbalance is not None:
-        if imbalance not in SPLITS:
-            raise ValueError(unknown("imbalance", imbalance, SPLITS))
-        parameters = {item.name for item in fields(SPLITS[imbalance])}
-        for name in options:
-            if name not in parameters:
-                raise ValueError(f"{imbalance} has no --{name}.")
-        protocol = SPLITS[imbalance](**options)
+        protocol = make_protocol(imbalance, options)
     else:
         return graph, None
     task = protocol(graph, seed=seed)

@@ -13,7 +13,7 @@ import typer
 from rich.markup import escape
 
 from evengraph.cli.arguments import make_protocol, parse_settings
-from evengraph.cli.console import complain, err, out
+from evengraph.cli.console import err, out, print_error
 from evengraph.cli.files import check_folder, written
 from evengraph.cli.opening import open_data, show_classes
 from evengraph.cli.options import Columns
@@ -220,7 +220,7 @@ def _exit_status(plans: Sequence[RunPlan], found: RunResults) -> None:
     for plan in plans:
         if plan.name in found.failed:
             reason = ValueError(found.failed[plan.name].reason)
-            complain(reason, about=f"{plan.method.full_title} did not run: ")
+            print_error(reason, prefix=f"{plan.method.full_title} did not run: ")
     ended = {*found.failed, *(result["method"]["name"] for result in found.results)}
     missing = [plan.method.full_title for plan in plans if plan.name not in ended]
     if missing:

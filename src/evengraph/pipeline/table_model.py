@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, final
 
@@ -23,7 +23,7 @@ from evengraph.pipeline.explanation import Explanation, explain
 from evengraph.pipeline.graph_source import GraphSource, open_tables
 from evengraph.pipeline.loading import load_model
 from evengraph.pipeline.model_info import ModelInfo, Threshold, TrainedOn
-from evengraph.pipeline.new_nodes import NewNodes, Tables, build_new_nodes
+from evengraph.pipeline.new_nodes import NewNodes, build_new_nodes
 from evengraph.splits import SplitProtocol
 from evengraph.tables import Note, TableColumns, TableGraph, UnknownNodeError
 from evengraph.tables.cells import import_pandas
@@ -137,15 +137,15 @@ class TableModel:
         """
         ids, probabilities, flags = self._predict(nodes, edges, known, calibrated)
         names = self.classes_
-        values: dict[str, Any] = {
-            "id": ids,
-            "class": [names[index] for index in probabilities.argmax(1).tolist()],
-        }
-        values["probability"] = probabilities.max(1).values.tolist()
-        values |= {f"p_{name}": probabilities[:, i].tolist() for i, name in enumerate(names)}
+        top, best = probabilities.max(1)
+        frame = import_pandas().DataFrame({"id": ids})
+        frame["class"] = [names[index] for index in best.tolist()]
+        frame["probability"] = top.tolist()
+        for name, column in zip(names, probabilities.T, strict=True):
+            frame[f"p_{name}"] = column.tolist()
         if flags is not None:
-            values["flagged"] = flags.tolist()
-        return import_pandas().DataFrame(values)
+            frame["flagged"] = flags.tolist()
+        return frame
 
     def predict_proba(
         self, nodes: Any, edges: Any = None, *, known: Any = None, calibrated: bool = False
@@ -160,7 +160,7 @@ class TableModel:
         nodes: Any = None,
         edges: Any = None,
         known: Any = None,
-        columns: dict[str, str] | None = None,
+        columns: Mapping[str, str] | None = None,
         top: int = 10,
     ) -> Explanation:
         """Explain the prediction of one node.
@@ -171,7 +171,7 @@ class TableModel:
             edges: The table of their edges.
             known: The training tables as in `predict`, or a PyG graph; by default those that the
                 model was trained on, read again from their path if the model was loaded.
-            columns: Columns with other names than in training, by role: id, source, target.
+            columns: Names that differ from the training tables, as in `open`.
             top: How many labelled nodes to list.
         """
         self._check_fitted()
@@ -205,11 +205,21 @@ class TableModel:
         model.method_, model.info = method, ModelInfo.from_dict(method.extra_)
         return model
 
-    def open(self, nodes: Any, edges: Any = None, *, known: Any = None) -> NewNodes:
-        """Encode new tables, to look at their notes before they are predicted."""
+    def open(self, nodes: Any, edges: Any = None, *, known: Any = None, **columns: str) -> NewNodes:
+        """Encode new tables, to read their notes before predicting.
+
+        Args:
+            nodes: As in `predict`, and so are `edges` and `known`.
+            columns: Names that differ from the training tables: id, source, target or weight.
+        """
         self._check_fitted()
-        tables = None if known is None else _pair(known)
-        return self._build(read_tables(nodes, edges), tables, {})
+        if self.info.encoder is None:
+            raise ValueError("This model was trained on a graph and cannot encode tables.")
+        roles = ("id", "source", "target", "weight")
+        names = {role: getattr(self.info.columns, role) for role in roles} | columns
+        known_tables = None if known is None else read_tables(*_pair(known))
+        new_tables = read_tables(nodes, edges)
+        return build_new_nodes(new_tables, known_tables, TableColumns(**names), self.info.encoder)
 
     @property
     def classes_(self) -> tuple[str, ...]:
@@ -235,18 +245,16 @@ class TableModel:
         scores = evaluate(task, probabilities, positive=positive)
         percent = {name: 100 * value for name, value in scores.items() if isinstance(value, float)}
         known = {name: value if math.isfinite(value) else None for name, value in percent.items()}
-        threshold = known.get("tuned_threshold")
+        tuned, data = known.get("tuned_threshold"), source.data
         self.info = ModelInfo(
             encoder=None if tables is None else tables.encoder,
             columns=TableColumns() if tables is None else tables.columns,
             calibrator=Calibrator.fit(probabilities[task.val], task.graph.y[task.val]),
             threshold=None
-            if threshold is None or positive is None
-            else Threshold(positive, threshold / 100),
+            if tuned is None or positive is None
+            else Threshold(positive, tuned / 100),
             test_scores=known,
-            trained_on=None
-            if source.data is None
-            else TrainedOn(source.data, dict(source.columns)),
+            trained_on=None if data is None else TrainedOn(data, dict(source.columns)),
         )
         return self
 
@@ -289,15 +297,15 @@ class TableModel:
         return ids, probabilities[rows].cpu(), flags
 
     def _known_graph(
-        self, nodes: Any, edges: Any, known: Any, columns: dict[str, str]
+        self, nodes: Any, edges: Any, known: Any, columns: Mapping[str, str]
     ) -> TableGraph:
         """The training graph, with new nodes below the others if there are any."""
         if nodes is None and known is None and self._training_tables is not None:
             return self._training_tables
-        tables = _pair(self._trained_on() if known is None else known)
+        known = self._trained_on() if known is None else known
         if nodes is None:
-            return self._build(tables, None, columns).tables
-        return self._build(read_tables(nodes, edges), tables, columns).tables
+            return self.open(*_pair(known), **columns).tables
+        return self.open(nodes, edges, known=known, **columns).tables
 
     def _trained_on(self) -> tuple[str, str | None]:
         """The paths of the training tables."""
@@ -314,16 +322,6 @@ class TableModel:
                 )
         return paths
 
-    def _build(self, new: Tables, known: Tables | None, columns: dict[str, str]) -> NewNodes:
-        """Encode tables."""
-        if self.info.encoder is None:
-            raise ValueError(
-                "This model was trained on a graph and cannot encode tables: give it a graph."
-            )
-        roles = ("id", "source", "target", "weight")
-        names = {role: columns.get(role, getattr(self.info.columns, role)) for role in roles}
-        return build_new_nodes(new, known, TableColumns(**names), self.info.encoder)
-
     def _calibrator(self) -> Calibrator:
         if self.info.calibrator is None:
             raise ValueError("This model has no calibrator: it was not saved by TableModel.")
@@ -334,6 +332,6 @@ class TableModel:
             raise RuntimeError("This TableModel is not fitted yet; call fit or load first.")
 
 
-def _pair(known: Any) -> Tables:
-    """Known tables: a folder, or a nodes table and an edges table."""
-    return read_tables(*known) if isinstance(known, tuple) else read_tables(known)
+def _pair(known: Any) -> tuple[Any, Any]:
+    """Known tables as a pair: a folder has no edges table of its own."""
+    return known if isinstance(known, tuple) else (known, None)
