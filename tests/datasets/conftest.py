@@ -49,8 +49,8 @@ def tiny(monkeypatch):
     """Put a graph of seven nodes in Planetoid's file format in the place of citeseer."""
     files = tiny_planetoid()
     original = DATASETS["citeseer"]
-    form = replace(original.forms[0], files={n: sha256(c) for n, c in files.items()})
-    dataset = replace(original, counts=Counts(7, 8, 3, 2), forms=(form,))
+    form = replace(original.file_sets[0], files={n: sha256(c) for n, c in files.items()})
+    dataset = replace(original, counts=Counts(7, 8, 3, 2), file_sets=(form,))
     monkeypatch.setitem(DATASETS, "citeseer", dataset)
     return files
 

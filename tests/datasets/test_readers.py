@@ -8,13 +8,13 @@ from torch_geometric import io
 
 from evengraph.datasets import DATASETS, DataMismatch, load
 from evengraph.datasets.readers import _cora_order, read
-from evengraph.datasets.registry import Form
+from evengraph.datasets.registry import FileSet
 
 
 def test_planetoid_by_hand(tmp_path, tiny):
     place(tmp_path, "citeseer", tiny)
     dataset = DATASETS["citeseer"]
-    data = read(dataset.forms[0], tiny, "here")
+    data = read(dataset.file_sets[0], tiny, "here")
     assert data.x.tolist() == [
         [1, 0, 0],
         [0, 1, 0],
@@ -33,7 +33,7 @@ def test_planetoid_by_hand(tmp_path, tiny):
 
 def test_csr_npz_by_hand(tmp_path):
     content = write_npz(tmp_path / "photo.npz").read_bytes()
-    data = read(DATASETS["photo"].forms[0], {"photo.npz": content}, "here")
+    data = read(DATASETS["photo"].file_sets[0], {"photo.npz": content}, "here")
     assert data.x.tolist() == [[1, 0], [0, 0], [0, 1]]
     assert data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
     assert data.y.tolist() == [0, 1, 0]
@@ -43,7 +43,7 @@ def test_csr_npz_by_hand(tmp_path):
 def read_arrays(tmp_path, reader, **arrays):
     np.savez(tmp_path / "a.npz", **arrays)
     content = (tmp_path / "a.npz").read_bytes()
-    return read(Form(reader, "", {"a.npz": None}), {"a.npz": content}, "here")
+    return read(FileSet(reader, "", {"a.npz": ""}), {"a.npz": content}, "here")
 
 
 def test_plain_arrays_by_hand(tmp_path):
@@ -59,7 +59,7 @@ def test_plain_arrays_by_hand(tmp_path):
 
 
 def test_an_edge_to_nowhere_is_refused(tmp_path):
-    with pytest.raises(DataMismatch, match="an edge names a node outside 0 to 2"):
+    with pytest.raises(DataMismatch, match="an edge has a node outside 0 to 2"):
         read_arrays(
             tmp_path, "array_npz", x=np.eye(3), y=np.zeros(3), edge_index=np.array([[0], [3]])
         )
@@ -72,7 +72,7 @@ def test_numpy_files_never_unpickle(tmp_path, bomb):
     np.savez(tmp_path / "a.npz", x=hidden, y=hidden, edge_index=hidden)
     with pytest.raises(DataMismatch, match="cannot be read as array_npz"):
         read(
-            Form("array_npz", "", {"a.npz": None}),
+            FileSet("array_npz", "", {"a.npz": ""}),
             {"a.npz": (tmp_path / "a.npz").read_bytes()},
             "here",
         )
@@ -118,7 +118,7 @@ def test_planetoid_equals_pytorch_geometric(name, real_root):
 
 @pytest.mark.parametrize("name", ["computers", "dblp", "cora_ml"])
 def test_npz_equals_pytorch_geometric(name, real_root):
-    form = DATASETS[name].forms[0]
+    form = DATASETS[name].file_sets[0]
     theirs = io.read_npz(str(real_root / form.folder / next(iter(form.files))))
     ours = load(name, root=real_root)
     for key in ("x", "edge_index", "y"):

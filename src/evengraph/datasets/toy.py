@@ -1,4 +1,4 @@
-"""Generated graphs for the demo, the tests, the docs and for measuring speed at any size."""
+"""Generated graphs for demos, tests, docs and benchmarks of any size."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-__all__ = ["toy"]
-
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-TAIL = 2.0  # shape of the Pareto law of popularity: smaller means heavier hubs
+TAIL = 2.0  # shape of the Pareto distribution of popularity: smaller means larger hubs
 WORDS_PER_NODE = 12
-TOPIC_SHARE = 0.25  # how many of a node's words speak of its class
+TOPIC_SHARE = 0.25  # share of a node's words that depend on its class
 WEIGHTED_ROUNDS = 8
 
 
@@ -28,21 +26,21 @@ def toy(
     homophily: float = 0.8,
     size_ratio: float = 0.2,
 ) -> Data:
-    """Make a graph with planted, unequal classes.
+    """Generate a graph with planted classes of unequal size.
 
     Class sizes fall geometrically from class 0 to the last. Every node has a popularity from a
-    heavy-tailed law; edges join popular nodes more often, and mostly nodes of one class. Features
-    are words: each node draws a dozen, some from its class's topic, the others from a background
-    that all classes share. The same arguments give the same graph, and no global random state is
-    used.
+    heavy-tailed distribution; edges join popular nodes more often, and mostly nodes of one class.
+    Features are words: each node draws a dozen, some from the topic of its class, the others from
+    a background that all classes share. The same arguments give the same graph, and no global
+    random state is used.
 
     Args:
         num_nodes: At least one per class.
         num_edges: Entries of edge_index, so two for each undirected edge; must be even.
         num_features: Size of the vocabulary.
         num_classes: At least two.
-        seed: Of the generator.
-        homophily: Share of the edges that stay within a class, as far as the classes have room.
+        seed: Seed of the generator.
+        homophily: Share of the edges that stay within a class, if classes are large enough.
         size_ratio: Smallest class over largest class, up to rounding.
 
     Shapes:
@@ -111,14 +109,14 @@ def _class_sizes(num_nodes: int, num_classes: int, size_ratio: float) -> Ints:
 def _edges(
     rng: np.random.Generator, labels: Ints, sizes: Ints, num_pairs: int, homophily: float
 ) -> Ints:
-    """Draw exactly num_pairs different pairs; a pair is kept as the number small * N + large.
+    """Draw exactly num_pairs distinct pairs; a pair is encoded as small * N + large.
 
     Shapes:
-        answer: (2, 2 * num_pairs)
+        returns: (2, 2 * num_pairs)
     """
     num_nodes = len(labels)
     draw = _PairSampler(rng, labels, sizes, homophily)
-    # every node is an end once before popularity decides, which leaves hardly any node alone
+    # every node is an end once before popularity decides, so that hardly any node is isolated
     ends = rng.permutation(num_nodes) if num_pairs >= num_nodes else np.empty(0, dtype=np.int64)
     pairs = _distinct(draw(num_pairs, ends))
     for _ in range(WEIGHTED_ROUNDS):
@@ -134,7 +132,7 @@ def _edges(
 
 
 class _PairSampler:
-    """Pairs with ends by popularity; the second end is of the first one's class or of another."""
+    """Samples pairs by popularity; the second end is in the class of the first or in another."""
 
     def __init__(
         self, rng: np.random.Generator, labels: Ints, sizes: Ints, homophily: float
@@ -142,7 +140,7 @@ class _PairSampler:
         self.rng, self.labels, self.homophily = rng, labels, homophily
         self.by_class = np.argsort(labels, kind="stable")
         popularity = 1 + rng.pareto(TAIL, size=len(labels))
-        self.edges = np.concatenate([[0.0], np.cumsum(popularity)])  # bounds of the nodes' shares
+        self.edges = np.concatenate([[0.0], np.cumsum(popularity)])  # interval bounds of the nodes
         bounds = self.edges[np.concatenate([[0], np.cumsum(sizes)])]
         self.low, self.high = bounds[:-1], bounds[1:]
 
@@ -150,13 +148,13 @@ class _PairSampler:
         """Draw up to count pairs, self-loops dropped; `ends` fixes some of the first ends."""
         total = self.edges[-1]
         fixed = np.empty(0, dtype=np.int64) if ends is None else ends
-        # the order of pairs does not matter, and sorted positions are found several times faster
+        # the order of pairs does not matter, and searching sorted values is several times faster
         drawn = np.sort(self.rng.random(count - len(fixed))) * total
         first = np.concatenate([fixed, self._node(drawn)])
         low, high = self.low[self.labels[first]], self.high[self.labels[first]]
         position = self.rng.random(count)
         inside = low + position * (high - low)
-        # the line without the class's own stretch: what lies beyond it moves up by its length
+        # skip the interval of the class itself: values beyond it move up by its length
         outside = position * (total - (high - low))
         outside += np.where(outside >= low, high - low, 0)
         second = self._node(np.where(self.rng.random(count) < self.homophily, inside, outside))
@@ -167,13 +165,13 @@ class _PairSampler:
 
     def _node(self, position: Floats) -> Ints:
         slot = np.searchsorted(self.edges, position, side="right") - 1
-        # rounding can put a position on the very end of the line
+        # rounding can give the upper bound itself
         nodes: Ints = self.by_class[np.minimum(slot, len(self.labels) - 1)]
         return nodes
 
 
 def _distinct(numbers: Ints) -> Ints:
-    """Sort and drop repeats; for millions of integers several times faster than np.unique."""
+    """Sort and drop repeats, for millions of integers several times faster than np.unique."""
     numbers = np.sort(numbers)
     new = np.ones(len(numbers), dtype=np.bool_)
     new[1:] = numbers[1:] != numbers[:-1]
@@ -182,7 +180,7 @@ def _distinct(numbers: Ints) -> Ints:
 
 
 def _extend(rng: np.random.Generator, pairs: Ints, drawn: Ints, limit: int) -> Ints:
-    """Add up to limit of the drawn pairs that are new; the answer is sorted."""
+    """Add at most `limit` drawn pairs that are new; the result is sorted."""
     drawn = _distinct(drawn)
     if len(pairs):
         slot = np.minimum(np.searchsorted(pairs, drawn), len(pairs) - 1)
@@ -193,12 +191,12 @@ def _extend(rng: np.random.Generator, pairs: Ints, drawn: Ints, limit: int) -> I
 
 
 def _fill(rng: np.random.Generator, pairs: Ints, num_nodes: int, num_pairs: int) -> Ints:
-    """Make up what the classes had no room for with pairs drawn evenly from the rest."""
+    """Fill up with uniform pairs, if the classes were too small for all edges."""
     dense = num_nodes * (num_nodes - 1) // 2 <= 4 * num_pairs
     if len(pairs) < num_pairs and dense:
         small, large = np.triu_indices(num_nodes, k=1)
         pairs = _extend(rng, pairs, small * num_nodes + large, num_pairs - len(pairs))
-    while len(pairs) < num_pairs:  # sparse, so that most draws are new
+    while len(pairs) < num_pairs:  # the graph is sparse, so most draws are new
         missing = num_pairs - len(pairs)
         ends = np.sort(rng.integers(num_nodes, size=(2, 2 * missing + 16)), axis=0)
         ends = ends[:, ends[0] != ends[1]]
@@ -209,19 +207,19 @@ def _fill(rng: np.random.Generator, pairs: Ints, num_nodes: int, num_pairs: int)
 def _words(
     rng: np.random.Generator, labels: Ints, num_features: int, num_classes: int
 ) -> NDArray[np.float32]:
-    """Let each node draw words: some from its class's topic, the rest from the background.
+    """Draw words for each node: some from the topic of its class, the rest from the background.
 
-    Both laws are Zipf's, each over its own order of the vocabulary: a topic prefers other words
-    than the background does, but no word belongs to one class alone.
+    Both follow Zipf's law, each over its own order of the vocabulary: a topic prefers other words
+    than the background, but no word belongs to one class alone.
 
     Shapes:
-        answer: (N, F)
+        returns: (N, F)
     """
     shape = (len(labels), WORDS_PER_NODE)
     law = np.cumsum(1 / np.arange(1, num_features + 1))
     rank = np.searchsorted(law, rng.random(shape) * law[-1], side="right")
     rank = np.minimum(rank, num_features - 1)
-    # one order of the vocabulary per class, the last row is the background's
+    # one order of the vocabulary per class; the last row is the background
     orders = rng.permuted(np.tile(np.arange(num_features), (num_classes + 1, 1)), axis=1)
     on_topic = rng.random(shape) < TOPIC_SHARE
     words = orders[np.where(on_topic, labels[:, None], num_classes), rank]
