@@ -10,7 +10,13 @@ from evengraph.core.files import write_atomic
 from evengraph.report.svg.charts import scale_row
 from evengraph.report.svg.markup import Markup, join, tag
 
-STYLE = files(__package__).joinpath("style.css").read_text(encoding="utf-8")
+
+def read_asset(package: str, name: str) -> str:
+    """Read a stylesheet or script of a page."""
+    return files(package).joinpath(name).read_text(encoding="utf-8")
+
+
+STYLE = read_asset(__package__, "style.css")
 
 # with more classes than this, rows are set closer and zeros are left out
 DENSE = 12
@@ -140,7 +146,7 @@ def class_row(name: str, size: str, bar: Markup, axis: Markup, value: str, rare:
     )
 
 
-def footer(version: object, *parts: Markup) -> Markup:
+def footer(version: object, *parts: str) -> Markup:
     """Close a page with the version that wrote it."""
     first = f"evengraph {version}" if version else "evengraph"
     return tag("footer", tag("p", join((first, *parts), " · ")))

@@ -10,8 +10,7 @@ from made_up import FEW, PUBMED, STEP, make_results, spread
 from evengraph.metrics import HEADLINE
 from evengraph.report.store import overview
 from evengraph.report.store.comparisons import compare_with_others, rank_methods
-from evengraph.report.store.overview import render_overview, write_overview
-from evengraph.report.store.style import SCRIPT
+from evengraph.report.store.overview import SCRIPT, render_overview, write_overview
 
 METRIC = HEADLINE[0]
 HOSTILE = "</title></style></script><script>alert(1)</script><img src=x onerror=alert(1)>\"' &amp;"

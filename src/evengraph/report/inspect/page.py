@@ -1,7 +1,6 @@
 """The page of one inspection."""
 
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from evengraph.report.svg.charts import swatch
 from evengraph.report.svg.markup import Markup, join, tag
 from evengraph.report.untrusted import entry, items, number, part
 
-STYLE = files(__package__).joinpath("style.css").read_text(encoding="utf-8")
+STYLE = page.read_asset(__package__, "style.css")
 MARKS = {"warning": "!", "note": "i", "good": "✓"}
 
 _GLOSSARY = {
@@ -180,7 +179,7 @@ def _classes(inspection: Mapping[str, Any], rows: list[ClassSummary]) -> Markup:
     if any(row.hidden for row in rows):
         marks.append(tag("li", swatch("hidden"), "hidden label"))
     if chance is not None:
-        marks.append(tag("li", swatch("reference"), "all edges, by chance"))
+        marks.append(tag("li", swatch("reference"), "expected by chance"))
     columns = ("labelled nodes", "neighbours in the same class, %")
     intro = "Classes are sorted by their number of labelled nodes."
     return page.class_section("Classes, head to tail", intro, marks, columns, lines)

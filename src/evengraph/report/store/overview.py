@@ -6,17 +6,14 @@ without it.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from evengraph.core.files import write_atomic
 from evengraph.metrics import HEADLINE
+from evengraph.report import page
 from evengraph.report.store.canvas import METRIC
 from evengraph.report.store.experiment_results import Cell, ExperimentResults
 from evengraph.report.store.plots import curve_panel, dots_panel, gaps_panel, tsne_panel
-from evengraph.report.store.style import SCRIPT, STYLE
 from evengraph.report.store.tables import (
     TITLES,
     Table,
@@ -31,7 +28,10 @@ from evengraph.report.store.tables import (
     signed,
     significance_table,
 )
-from evengraph.report.svg.markup import Markup, join, tag
+from evengraph.report.svg.markup import Markup, tag
+
+STYLE = page.read_asset(__package__, "style.css")
+SCRIPT = page.read_asset(__package__, "script.js")
 
 LEGENDS = {
     "comparison": "Dot: mean over seeds; line: its 95% interval; small rings: single seeds; dash: "
@@ -45,35 +45,18 @@ LEGENDS = {
 
 def write_overview(experiments: Sequence[ExperimentResults], path: Path) -> None:
     """Write the page atomically."""
-    content = render_overview(experiments).encode("utf-8", errors="xmlcharrefreplace")
-    write_atomic(content, Path(path))
+    page.write_html(render_overview(experiments), path)
 
 
 def render_overview(experiments: Sequence[ExperimentResults]) -> str:
     """Render experiments as HTML."""
     sections = [_section(results) for results in experiments]
     main = tag("main", *sections, _table(experiments), _notes())
-    script = tag("script", Markup(SCRIPT))
-    body = tag("body", _header(experiments), main, _footer(experiments), script)
-    return f"<!doctype html>\n{tag('html', _head(experiments), body, lang='en')}\n"
-
-
-def _head(experiments: Sequence[ExperimentResults]) -> Markup:
-    digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
-    policy = (
-        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
-    return tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy),
-        tag("meta", name_="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name_="color-scheme", content="light dark"),
-        tag("link", rel="icon", href="data:,"),
-        tag("title", " · ".join(results.title for results in experiments)),
-        tag("style", Markup(STYLE)),
-    )
+    days = sorted(row.created[:10] for r in experiments for c in r.cells for row in c.rows)
+    footer = page.footer(None, *([" to ".join(dict.fromkeys((days[0], days[-1])))] if days else []))
+    title = " · ".join(results.title for results in experiments)
+    body = (_header(experiments), main, footer)
+    return page.html_page(title, *body, style=STYLE, script=SCRIPT)
 
 
 def _header(experiments: Sequence[ExperimentResults]) -> Markup:
@@ -91,7 +74,7 @@ def _header(experiments: Sequence[ExperimentResults]) -> Markup:
     return tag(
         "header",
         tag("h1", "Experiments", tag("span", ", ".join(r.title for r in experiments))),
-        tag("ul", *(tag("li", tag("b", one), " ", two) for one, two in facts), class_="facts"),
+        page.facts(facts),
     )
 
 
@@ -125,7 +108,7 @@ def _table(experiments: Sequence[ExperimentResults]) -> Markup:
         tag("p", text),
         filters,
         tag("p", "", class_="note", id="count", aria_live="polite"),
-        tag("div", table, class_="scroll tall", tabindex=0, role="region", aria_label="Results"),
+        page.scroll(table, "Results", "scroll tall"),
         class_="long",
     )
 
@@ -227,9 +210,7 @@ def _details(title: str, table: Table, experiment: str) -> Markup:
         for first, *rest in rows
     ]
     content = tag("table", head, tag("tbody", *body), class_="figures")
-    label = f"{title}, {experiment}"
-    region = tag("div", content, class_="scroll", tabindex=0, role="region", aria_label=label)
-    return tag("details", tag("summary", title), region)
+    return tag("details", tag("summary", title), page.scroll(content, f"{title}, {experiment}"))
 
 
 def _notes() -> Markup:
@@ -245,11 +226,4 @@ def _notes() -> Markup:
         "Paper": "Published by Alchihabi, Yan and Guo, 2024, over seeds 5, 6 and 7; on the public "
         "split by the papers of other methods, over their own splits.",
     }
-    pairs = [tag("div", tag("dt", name), tag("dd", text)) for name, text in notes.items()]
-    return tag("section", tag("h2", "How to read this page"), tag("dl", *pairs, class_="words"))
-
-
-def _footer(experiments: Sequence[ExperimentResults]) -> Markup:
-    days = sorted(row.created[:10] for r in experiments for c in r.cells for row in c.rows)
-    span = " to ".join(dict.fromkeys((days[0], days[-1]))) if days else ""
-    return tag("footer", tag("p", join([part for part in ("evengraph", span) if part], " · ")))
+    return page.glossary("How to read this page", notes)
