@@ -30,7 +30,7 @@ LAYERS = [
 TESTED_ELSEWHERE = {
     "core/records.py": "through tests/core/test_files.py",
     "cli/comparing.py": "through tests/cli/test_compare.py",
-    "cli/report.py": "through tests/report/test_write_report.py",
+    "cli/report.py": "through tests/report/store/test_files.py",
     "cli/reproducing.py": "through tests/cli/test_reproduce.py",
     "cli/results.py": "through tests/cli/test_reproduce.py",
     "cli/running.py": "through tests/cli/test_run.py",

@@ -12,9 +12,8 @@ from contextlib import closing, contextmanager
 import pytest
 from command_line import call
 
-from evengraph.cli.reproducing import cells_table, choices
 from evengraph.core.store import Store
-from evengraph.experiment.plan import Cell, Plan
+from evengraph.experiment.plan import Plan
 from evengraph.experiment.spec import read_spec
 from evengraph.methods import METHODS
 from tiny_experiments import ended, failed, figures, python, toy_job, wait_for
@@ -328,26 +327,6 @@ def test_a_mistake_leaves_the_store_as_it_was(write, tmp_path):
     words = ["--store", store.path, "--retry", "--engine", "slurm"]
     assert call("reproduce", write(SHORT), *words) == 2
     assert len(store.rows()) == 1
-
-
-# Tables.
-
-
-def test_the_table_has_means_deviations_and_the_papers_figures(write):
-    text = EXPERIMENT.replace('"toy"', '"cora"')
-    spec = read_spec(str(write(text)))
-    (setup,), (gcn, _) = spec.setups, spec.entries
-    settings = {"max_epochs": 40, "hidden": 8, "learning_rate": 0.02}
-    rows = [ended(toy_job(setup=setup, **settings), test=figure) for figure in (40.0, 50.0)]
-    cell = Cell(setup=setup, entry=gcn, settings=settings, value=None, rows=rows)
-    table = cells_table(spec, [cell])
-    columns = {column.header: list(column.cells) for column in table.columns}
-    assert columns["method"] == ["[bold]cora-step-3-0.1[/]", "  GCN"]
-    assert columns["seeds"][1] == "2"
-    assert columns["bAcc"][1] == "[bold]45.0 (5.0)[/]"
-    assert columns["F1"][1] == "45.0 (5.0)"
-    assert float(columns["paper"][1]) > 0
-    assert choices([cell]) == ["cora-step-3-0.1: GCN with hidden=8, learning_rate=0.02"]
 
 
 # Results.

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from evengraph.core.store import Store
-from evengraph.experiment.plan import AT_ONCE, Plan, job
+from evengraph.experiment.plan import SEARCH_BATCH, Plan, job_spec
 from evengraph.experiment.presets import preset_for
 from evengraph.experiment.reproduce import missing
 from tiny_experiments import ended, entry, failed, spec_of, toy_job, toy_setup
@@ -214,12 +214,12 @@ def test_what_varies_has_a_cell_for_each_value():
 
 def test_a_job_with_a_default_spelt_out_is_the_same_job():
     assert toy_job(hidden=64).key == toy_job().key
-    assert job(SETUP, "gcn", {"hidden": 8}, 5).key != toy_job().key
+    assert job_spec(SETUP, "gcn", {"hidden": 8}, 5).key != toy_job().key
 
 
 # Search.
 
-RANGES = {"learning_rate": [0.001, 0.1, "log"], "hidden": [4, 64], "trials": AT_ONCE + 3}
+RANGES = {"learning_rate": [0.001, 0.1, "log"], "hidden": [4, 64], "trials": SEARCH_BATCH + 3}
 
 
 @pytest.fixture
@@ -252,9 +252,9 @@ def test_a_search_asks_for_its_trials_and_chooses_on_validation(optuna):
         entry("like", like="GCN", fields={"patience": 2}),
     )
     rows, rounds = carried_out(spec)
-    assert rounds == [2 * AT_ONCE, 2 * 3, 1 + 2]
+    assert rounds == [2 * SEARCH_BATCH, 2 * 3, 1 + 2]
     tried = {row.job.method_fields["learning_rate"] for row in rows}
-    assert len(tried) == AT_ONCE + 3
+    assert len(tried) == SEARCH_BATCH + 3
     assert all(0.001 <= rate <= 0.1 for rate in tried)
     assert min(tried) < 0.02  # a logarithmic scale: half of them are below 0.01
     sizes = [row.job.method_fields["hidden"] for row in rows]
@@ -271,9 +271,9 @@ def test_a_search_asks_for_its_trials_and_chooses_on_validation(optuna):
 def test_a_search_goes_on_where_it_was(optuna):
     spec = spec_of(entry(search=RANGES))
     whole, _ = carried_out(spec)
-    for many in (1, 5, 2 * AT_ONCE - 1, 2 * AT_ONCE, 2 * AT_ONCE + 1):
+    for many in (1, 5, 2 * SEARCH_BATCH - 1, 2 * SEARCH_BATCH, 2 * SEARCH_BATCH + 1):
         asked = Plan(spec, whole[:many]).missing()
-        later = [row.job for row in whole[many : 2 * AT_ONCE] or whole[many:]]
+        later = [row.job for row in whole[many : 2 * SEARCH_BATCH] or whole[many:]]
         assert asked == later
         again, _ = carried_out(spec, whole[:many])
         assert [row.job.key for row in again] == [row.job.key for row in whole]
@@ -281,12 +281,12 @@ def test_a_search_goes_on_where_it_was(optuna):
 
 def test_later_trials_depend_on_what_earlier_ones_gave(optuna):
     # The sampler learns from ten trials on.
-    spec = spec_of(entry(search=RANGES | {"trials": 3 * AT_ONCE}))
+    spec = spec_of(entry(search=RANGES | {"trials": 3 * SEARCH_BATCH}))
     up, down = [], []
     for rows, sign in ((up, 1), (down, -1)):
         while asked := Plan(spec, rows).missing():
             rows += [ended(o, validation=50 + sign * o.method_fields["hidden"] / 2) for o in asked]
-    early = 2 * 2 * AT_ONCE
+    early = 2 * 2 * SEARCH_BATCH
     assert [row.job for row in up[:early]] == [row.job for row in down[:early]]
 
     def late(rows):
@@ -313,11 +313,11 @@ def test_a_trial_that_fails_does_not_stop_the_search_and_is_not_chosen(optuna):
         count += len(asked)
         best = max(one.method_fields["hidden"] for one in asked)
         rows += [failed(o) if o.method_fields["hidden"] == best else best_near(o) for o in asked]
-    assert count == 2 * (AT_ONCE + 3)
+    assert count == 2 * (SEARCH_BATCH + 3)
     assert Plan(spec, rows).choice(SETUP, one)["hidden"] == max(
         row.job.method_fields["hidden"] for row in rows if row.done
     )
-    lost = [failed(row.job) for row in carried_out(spec)[0][: 2 * AT_ONCE]]
+    lost = [failed(row.job) for row in carried_out(spec)[0][: 2 * SEARCH_BATCH]]
     while asked := Plan(spec, lost).missing():
         lost += [failed(one) for one in asked]
     assert Plan(spec, lost).choice(SETUP, one) is None
@@ -330,11 +330,11 @@ def test_a_search_takes_words_truths_and_lists(optuna):
         "clusters_per_class": [3, 7, 20],
         "dropout": [0.1, 0.6],
     }
-    spec = spec_of(entry("U", "unignn", search=allowed | {"trials": AT_ONCE}), seeds=[5])
+    spec = spec_of(entry("U", "unignn", search=allowed | {"trials": SEARCH_BATCH}), seeds=[5])
     asked = [one.method_fields for one in Plan(spec, []).missing()]
-    assert len(asked) == AT_ONCE
+    assert len(asked) == SEARCH_BATCH
     for name in ("encoders", "class_weights", "clusters_per_class"):
         assert {fields[name] for fields in asked} <= set(allowed[name])
         assert len({fields[name] for fields in asked}) > 1
-    assert len({fields["dropout"] for fields in asked}) == AT_ONCE
+    assert len({fields["dropout"] for fields in asked}) == SEARCH_BATCH
     assert all(0.1 <= fields["dropout"] <= 0.6 for fields in asked)

@@ -155,7 +155,7 @@ MISTAKES = {
     "field of another protocol": (
         SECOND_SETUP,
         f"{SECOND_SETUP}\nminority = 3  # here",
-        ["field of longtail", "minority", "ratio"],
+        ["parameter of longtail", "minority", "ratio"],
     ),
     "ratio": (SECOND_SETUP, 'imbalance = "longtail"\nratio = 2  # here', ["ratio", "(0, 1]", "2"]),
     "two fields that do not go together": (
@@ -456,7 +456,7 @@ def test_narrowed_by_seeds_methods_and_setups():
 
 def test_narrowed_to_nothing_says_what_there_is():
     spec = read_spec("table2")
-    with pytest.raises(ValueError, match=r"^No set-up of table2 is like mars: cora-longtail-0.01"):
+    with pytest.raises(ValueError, match=r"^No setting of table2 matches mars: cora-longtail-0.01"):
         spec.narrowed(setups=["mars"])
     small = read_spec("figure2")
     with pytest.raises(ValueError, match=r"^figure2 has none of gcn, smote; it has unignn\.$"):

@@ -248,7 +248,7 @@ def comparison(experiments) -> ExperimentResults:
 def written(filled, tmp_path_factory) -> dict[str, Path]:
     """All that `evengraph report` writes of it, by the names of the files."""
     pytest.importorskip("matplotlib", reason="figures want matplotlib")
-    from evengraph.cli.reproducing import write_report
+    from evengraph.report.store.files import write_report
 
     paths = write_report(filled, tmp_path_factory.mktemp("report"))
     assert len({path.name for path in paths}) == len(paths)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import shlex
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
 
 from evengraph.cli.options import FLAGS
 from evengraph.core.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from evengraph.core.store import Row
 
 out = Console(highlight=False, emoji=False)
 err = Console(stderr=True, highlight=False, emoji=False)
@@ -21,3 +25,9 @@ def print_error(error: Exception, prefix: str = "") -> None:
         flag = FLAGS.get(error.argument, f"--{error.argument}")
         hint = f" Option: {flag} {shlex.quote(error.value) if error.value else ''}"
     err.print(f"[red]Error:[/] {escape(prefix + str(error) + hint.rstrip())}", soft_wrap=True)
+
+
+def print_failure(row: Row, method: str, console: Console) -> None:
+    """Print why a run failed."""
+    where = f"{method} on {row.job.dataset}, seed {row.job.seed}"
+    console.print(f"[red]failed:[/] {escape(f'{where}: {row.reason}')}", soft_wrap=True)

@@ -17,9 +17,9 @@ def report(
         "report"
     ),
 ) -> None:
-    """Draw what a store holds: tables (Markdown, LaTeX, CSV), figures (SVG, PNG), one page."""
-    from evengraph.cli.reproducing import write_report
+    """Write tables (Markdown, LaTeX, CSV), figures (SVG, PNG) and one page from a store."""
     from evengraph.core.store import Store
+    from evengraph.report.store.files import write_report
 
     if not store.is_file():
         raise ValueError(f"There is no store {store}.")

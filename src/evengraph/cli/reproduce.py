@@ -19,28 +19,30 @@ def reproduce(
         ),
     ],
     quick: Annotated[
-        bool, typer.Option("--quick", help="A small part: minutes instead of hours.")
+        bool, typer.Option("--quick", help="Run a small part: minutes instead of hours.")
     ] = False,
     seeds: Annotated[str | None, typer.Option(help="Such as 5,6,7 or 5-24.")] = None,
     methods: Annotated[str | None, typer.Option(help="Only these, such as gcn,unignn.")] = None,
     setups: Annotated[
-        str | None, typer.Option(help="Only those like these, such as cora-step-3,pubmed.")
+        str | None,
+        typer.Option(help="Only settings with these in their names, such as cora-step-3."),
     ] = None,
-    store: Annotated[Path, typer.Option(help="File that keeps every run.")] = Path(
+    store: Annotated[Path, typer.Option(help="File in which every run is stored.")] = Path(
         "runs/reproduce.sqlite"
     ),
     device: Device = "auto",
     engine: Annotated[str, typer.Option(help="auto, here, processes or ray.")] = "auto",
-    jobs: Annotated[int | None, typer.Option(help="Processes; by default one a core.")] = None,
-    address: Annotated[str | None, typer.Option(help="Of a Ray cluster.")] = None,
-    retry: Annotated[bool, typer.Option("--retry", help="Try failed runs again.")] = False,
+    jobs: Annotated[int | None, typer.Option(help="Workers; by default one per core.")] = None,
+    address: Annotated[str | None, typer.Option(help="Address of a Ray cluster.")] = None,
+    retry: Annotated[bool, typer.Option("--retry", help="Run failed runs again.")] = False,
     data_root: DataRoot = None,
 ) -> None:
     """Run the paper's tables and figures, or your own experiments; resumes if interrupted."""
     from evengraph.cli.arguments import parse_methods
-    from evengraph.cli.reproducing import read_specs, run_experiments
+    from evengraph.cli.reproducing import run_experiments
     from evengraph.experiment.executor import choose_executor
     from evengraph.experiment.parsing import parse_seeds, pick_device
+    from evengraph.experiment.spec import read_specs
 
     if jobs is not None and jobs < 1:
         raise ValueError(f"--jobs must be at least 1, got {jobs}.")

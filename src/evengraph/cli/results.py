@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from evengraph.cli.console import out
+from evengraph.cli.console import out, print_failure
 
 
 def results(
@@ -19,12 +19,14 @@ def results(
     seed: Annotated[int | None, typer.Option(help="Only this seed.")] = None,
     status: Annotated[str | None, typer.Option(help="done or failed.")] = None,
     to: Annotated[
-        Path | None, typer.Option("--export", help="Write rows to a .csv, .json or .parquet.")
+        Path | None,
+        typer.Option("--export", help="Write runs to a .csv, .json or .parquet file."),
     ] = None,
 ) -> None:
-    """List the runs of a store, or write them to a table."""
-    from evengraph.cli.reproducing import export, list_rows
+    """List the runs of a store, or export them."""
     from evengraph.core.store import Store
+    from evengraph.report.store.files import export_runs
+    from evengraph.report.terminal.experiment import runs_table
 
     if not store.is_file():
         raise ValueError(f"There is no store {store}.")
@@ -32,14 +34,12 @@ def results(
         dataset=dataset, imbalance=imbalance, method=method, seed=seed, status=status
     )
     if to is not None:
-        export(rows, to)
+        export_runs(rows, to)
         out.print(f"wrote {escape(str(to))}: {len(rows)} runs", soft_wrap=True)
     elif rows:
-        out.print(list_rows(rows))
+        out.print(runs_table(rows))
         for row in rows:
             if not row.done:
-                where = f"{row.job.method} on {row.job.dataset}, seed {row.job.seed}"
-                words = escape(f"{where}: {row.reason}")
-                out.print(f"[red]failed:[/] {words}", soft_wrap=True)
+                print_failure(row, row.job.method, out)
     else:
         out.print("No such runs.")

@@ -1,4 +1,4 @@
-"""Where a run took place."""
+"""The environment of a run: versions, device and commit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch
 
 
 def describe(device: torch.device) -> dict[str, Any]:
-    """Versions, machine and commit, as stored with every result."""
+    """Describe the environment, as stored with every result."""
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
     return {
         "python": platform.python_version(),
@@ -28,17 +28,17 @@ def describe(device: torch.device) -> dict[str, Any]:
 
 
 def _commit() -> str | None:
-    """The commit of the checkout that this package runs from, if it is one; + if changed.
+    """The commit of the checkout that this package runs from, if any; + if it has changes.
 
-    Where there is a copy without its history, EVENGRAPH_COMMIT may say it.
+    EVENGRAPH_COMMIT replaces it, for copies without a history.
     """
-    if told := os.environ.get("EVENGRAPH_COMMIT"):
-        return told
-    here = Path(__file__).resolve().parent
+    if commit := os.environ.get("EVENGRAPH_COMMIT"):
+        return commit
+    folder = Path(__file__).resolve().parent
 
-    def git(*words: str) -> str:
-        call = ["git", "-C", str(here), *words]
-        return subprocess.run(call, capture_output=True, text=True, check=True).stdout.strip()
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(folder), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
     try:
         if git("ls-files", "--error-unmatch", __file__) == "":
@@ -46,4 +46,4 @@ def _commit() -> str | None:
         changed = git("status", "--porcelain", "--untracked-files=no")
         return git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
     except (OSError, subprocess.CalledProcessError):
-        return None  # installed without git or outside a checkout
+        return None  # no git, or not a checkout

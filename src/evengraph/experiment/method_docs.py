@@ -1,4 +1,4 @@
-"""Methods in words, read from their docstrings: what `evengraph methods` shows."""
+"""Descriptions of methods, read from their docstrings; `evengraph methods` shows them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ SECTION = re.compile(r"^(Args|Shapes|Cost|Departs|Reference):$", flags=re.MULTIL
 
 @dataclass(frozen=True)
 class Description:
-    """A method for people.
+    """What the docstring of a method says.
 
     Args:
-        name: What to write after --method.
-        title: The name in the literature.
-        idea: One line.
+        name: Key in `METHODS`.
+        title: Name in the literature.
+        idea: Summary line.
         cost: Time in nodes, edges and width.
-        reference: Where it comes from.
-        fields: Its settings with their defaults, those of all methods last.
-        meanings: What each of them is for.
-        text: What the docstring says besides.
+        reference: The paper.
+        fields: Parameters with their defaults, those of all methods last.
+        meanings: Description of each parameter.
+        text: The rest of the docstring.
     """
 
     name: str
@@ -38,16 +38,16 @@ class Description:
 
 
 def describe_method(name: str) -> Description:
-    """Take a method's docstring apart."""
+    """Read the docstring of a method."""
     cls = METHODS[name]
     sections = _sections(cls)
     meanings: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         if issubclass(base, Method):
             meanings |= _meanings(_sections(base).get("Args", ""))
-    every = {item.name: item.default for item in fields(cls)}
-    shared = {name: every[name] for name in training_fields()}
-    own = {name: default for name, default in every.items() if name not in shared}
+    defaults = {item.name: item.default for item in fields(cls)}
+    shared = {name: defaults[name] for name in training_fields()}
+    own = {name: default for name, default in defaults.items() if name not in shared}
     departs = [f"Departs:{sections['Departs']}".rstrip()] if "Departs" in sections else []
     return Description(
         name=name,
@@ -62,19 +62,19 @@ def describe_method(name: str) -> Description:
 
 
 def _sections(cls: type) -> dict[str, str]:
-    """The parts of a docstring by title; what stands before them has none."""
+    """The sections of a docstring by title; the text before them has the key ''."""
     parts = SECTION.split(cleandoc(cls.__doc__ or ""))
     return {"": parts[0]} | dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
 def _meanings(text: str) -> dict[str, str]:
-    """What an Args section says of each field."""
-    found = re.findall(r"^    (\w+): (.*(?:\n        .*)*)", text, flags=re.MULTILINE)
-    return {name: _joined(meaning) for name, meaning in found}
+    """The description of each parameter in an Args section."""
+    pairs = re.findall(r"^    (\w+): (.*(?:\n        .*)*)", text, flags=re.MULTILINE)
+    return {name: _joined(meaning) for name, meaning in pairs}
 
 
 def training_fields() -> dict[str, object]:
-    """The settings that all methods share, with their defaults."""
+    """The parameters that all methods share, with their defaults."""
     return {item.name: item.default for item in fields(Method)}
 
 

@@ -1,4 +1,4 @@
-"""Figures of the paper, and of others, to stand beside ours."""
+"""Published values, of the paper and of others, to compare with."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 from evengraph.metrics import HEADLINE
 
 Published = dict[str, dict[str, float | None]]
-"""Mean and deviation of each metric of the tables, in percent."""
+"""Mean and standard deviation per metric, in percent."""
 
 
 def paper_cell(
     dataset: str, imbalance: str, fields: Mapping[str, Any], method: str
 ) -> Published | None:
-    """What the paper gives for a set-up and a method.
+    """The paper's values for a method in a setting.
 
     Args:
-        dataset: Name of the graph.
-        imbalance: Name of the protocol.
-        fields: The protocol's fields; only those that the paper varies matter.
+        dataset: Name of the data set.
+        imbalance: Name of the split protocol.
+        fields: Parameters of the protocol; only those that the paper varies count.
         method: Name of the method.
     """
     return _cell("paper.csv", dataset, imbalance, fields, method=method)
@@ -31,24 +31,24 @@ def paper_cell(
 def ablation_cell(
     dataset: str, imbalance: str, fields: Mapping[str, Any], label: str
 ) -> Published | None:
-    """What the paper's table of ablations gives for a variant, by its label there."""
+    """Values of the paper's ablation table for a variant, by its label there."""
     return _cell("ablation.csv", dataset, imbalance, fields, label=label)
 
 
 def published_cell(
     dataset: str, imbalance: str, fields: Mapping[str, Any], label: str
 ) -> Published | None:
-    """What other papers give for a set-up and a method, by its label in our experiments."""
+    """Values of other papers for a method in a setting, by its label in our experiments."""
     return _cell("published.csv", dataset, imbalance, fields, label=label)
 
 
 def _cell(
-    file: str, dataset: str, imbalance: str, fields: Mapping[str, Any], **wanted: str
+    file: str, dataset: str, imbalance: str, fields: Mapping[str, Any], **columns: str
 ) -> Published | None:
-    wanted |= {"dataset": dataset, "imbalance": imbalance}
+    columns |= {"dataset": dataset, "imbalance": imbalance}
     for row in _rows(file):
         if (
-            all(row[name] == value for name, value in wanted.items())
+            all(row[name] == value for name, value in columns.items())
             and float(row["ratio"]) == fields.get("ratio")
             and (not row["minority"] or int(row["minority"]) == fields.get("minority"))
         ):

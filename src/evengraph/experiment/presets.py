@@ -1,4 +1,4 @@
-"""Presets: settings picked on validation for the set-ups of the paper."""
+"""Presets: parameters selected on validation for the settings of the paper."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-SETUP = ("dataset", "imbalance", "minority", "ratio", "method")
+SETTING = ("dataset", "imbalance", "minority", "ratio", "method")
 
 
 def preset_for(
     dataset: str, imbalance: str, fields: Mapping[str, Any], method: str
 ) -> dict[str, Any] | None:
-    """The method's fields picked for a set-up, if there is a preset.
+    """The parameters of a method in a setting, if there is a preset.
 
     Args:
-        dataset: Name of the graph.
-        imbalance: Name of the protocol.
-        fields: All fields of the protocol.
+        dataset: Name of the data set.
+        imbalance: Name of the split protocol.
+        fields: All parameters of the protocol.
         method: Name of the method.
     """
-    asked = {"dataset": dataset, "imbalance": imbalance, "method": method, **fields}
+    setting = {"dataset": dataset, "imbalance": imbalance, "method": method, **fields}
     for preset in _presets():
-        if all(asked.get(name) == preset[name] for name in SETUP if name in preset):
-            chosen: dict[str, Any] = preset["fields"]
-            return chosen
+        if all(setting.get(name) == preset[name] for name in SETTING if name in preset):
+            params: dict[str, Any] = preset["fields"]
+            return params
     return None
 
 
@@ -38,7 +38,7 @@ def _presets() -> list[dict[str, Any]]:
 
 
 def packaged(name: str) -> Traversable:
-    """A file of experiments/: beside the code in an installed package, above it in a checkout."""
+    """A file of experiments/: inside an installed package, above it in a checkout."""
     installed = files("evengraph").joinpath("experiments", name)
     if installed.is_file():
         return installed

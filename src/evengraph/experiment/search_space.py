@@ -1,4 +1,4 @@
-"""Settings to try: for every method as many, its own first."""
+"""Candidate settings of a method, for selection on validation."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from evengraph.methods import Method
 
 
 def candidates(method: Method, budget: int) -> list[Method]:
-    """Fresh methods to choose from on validation: the given one, then others drawn by chance.
+    """The given method, then others with parameters drawn at random from its search space.
 
-    The same each time. Fields that differ from their defaults were chosen by somebody and stay.
+    The draw is the same each time. Parameters that differ from their defaults stay as they are.
     """
     if budget < 1:
         raise ValueError(f"budget must be at least 1, got {budget}.")
-    own = asdict(method)
+    params = asdict(method)
     space = _space(method)
     rest = [
         dict(zip(space, values, strict=True))
         for values in product(*space.values())
-        if any(own[name] != value for name, value in zip(space, values, strict=True))
+        if any(params[name] != value for name, value in zip(space, values, strict=True))
     ]
     if budget - 1 > len(rest):
         raise ValueError(
             f"{method.title} has {len(rest) + 1} settings to try, budget={budget} is too large."
         )
     drawn = random.Random(0).sample(rest, budget - 1)
-    return [type(method)(**{**own, **changed}) for changed in ({}, *drawn)]
+    return [type(method)(**{**params, **changed}) for changed in ({}, *drawn)]
 
 
 def _space(method: Method) -> dict[str, Sequence[Any]]:
-    """Values of each field that may vary, its own among them."""
+    """Values per parameter that may vary, its own included."""
     known = {**method.shared_search_space, **method.search_space}
     free: dict[str, Sequence[Any]] = {}
     for item in fields(method):

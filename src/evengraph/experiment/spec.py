@@ -1,4 +1,4 @@
-"""Spec: an experiment as its TOML file says it, and one line for every mistake in it."""
+"""Spec: an experiment read from a TOML file; every mistake in it gets one line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from evengraph.splits import SPLITS
 
 EXPERIMENTS = ("table1", "table2", "table3", "figure2")
 BEYOND = ("newer", "publicstep", "publicraw", "unreal", "natural")
-"""Experiments that the paper does not have; `all` leaves them out."""
+"""Experiments beyond the paper; `all` leaves them out."""
 
 DRAWS = ("comparison", "ablation", "sensitivity")
 
@@ -28,7 +28,7 @@ Fields = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """A graph and a protocol, with all fields of the protocol."""
+    """A setting: a data set with its split protocol and all parameters of the protocol."""
 
     dataset: str
     imbalance: str
@@ -36,7 +36,7 @@ class Setup:
 
     @property
     def name(self) -> str:
-        """Such as cora-step-3-0.1: what --setups looks for."""
+        """Such as cora-step-3-0.1."""
         varied = (self.fields.get(name) for name in ("minority", "ratio", "train"))
         words = [self.dataset, self.imbalance, *(str(v) for v in varied if v is not None)]
         return "-".join(words)
@@ -44,20 +44,20 @@ class Setup:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A method of an experiment, and how its settings come about.
+    """A method of an experiment, and where its parameters come from.
 
     Args:
-        label: What it is called in tables.
+        label: Name in tables.
         method: Name of the method.
-        shared: Settings of all methods of the experiment, where nothing else is said.
-        fields: Settings that stay as they are.
-        grid: Values to try, every combination; validation chooses.
-        search: A range for each field to search in, and `trials`; validation chooses.
-        vary: A field and its values, each of which is run and shown.
-        like: Start from what was chosen for another entry, by its label.
-        presets: Start from the settings kept for a set-up.
-        more_seeds: Seeds beyond those of the choice.
-        note: What others say of it, for the report.
+        shared: Parameters of all methods of the experiment, unless replaced below.
+        fields: Fixed parameters.
+        grid: Values per parameter; every combination is run, and one selected on validation.
+        search: A range per parameter, and `trials`; one trial is selected on validation.
+        vary: A parameter and its values; every value is run and shown.
+        like: Start from what was selected for another entry, by its label.
+        presets: Start from the preset of the setting.
+        more_seeds: Seeds beyond those of the selection.
+        note: What the literature says of it, for the report.
     """
 
     label: str
@@ -75,16 +75,16 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """What to run and how to draw it.
+    """An experiment: what to run and how to draw it.
 
     Args:
-        name: Of the file.
-        title: Of the tables.
-        draws: What kind of tables and figures.
-        seeds: Of every run; settings are chosen on them.
-        setups: Graphs and protocols.
-        entries: Methods.
-        map: Label of the method whose embeddings are drawn, in the first set-up.
+        name: Name of the file.
+        title: Title of the tables.
+        draws: Kind of tables and figures.
+        seeds: Seeds of every run; parameters are selected on them.
+        setups: The settings.
+        entries: The methods.
+        map: Label of the method whose embeddings are drawn, in the first setting.
     """
 
     name: str
@@ -102,11 +102,11 @@ class Spec:
         methods: Sequence[str] = (),
         setups: Sequence[str] = (),
     ) -> Spec:
-        """A part of the experiment; an entry that others start from stays."""
-        kept = [s for s in self.setups if not setups or any(word in s.name for word in setups)]
-        if not kept:
+        """Select a part of the experiment; entries that others start from stay."""
+        matching = [s for s in self.setups if not setups or any(part in s.name for part in setups)]
+        if not matching:
             allowed = ", ".join(setup.name for setup in self.setups)
-            raise ValueError(f"No set-up of {self.name} is like {', '.join(setups)}: {allowed}.")
+            raise ValueError(f"No setting of {self.name} matches {', '.join(setups)}: {allowed}.")
         wanted = [e for e in self.entries if not methods or e.method in methods]
         bases = {entry.like for entry in wanted}
         entries = [e for e in self.entries if e in wanted or e.label in bases]
@@ -115,41 +115,49 @@ class Spec:
             raise ValueError(f"{self.name} has none of {', '.join(methods)}; it has {allowed}.")
         if seeds:
             entries = [replace(entry, more_seeds=()) for entry in entries]
-        return replace(self, setups=kept, entries=entries, seeds=seeds or self.seeds)
+        return replace(self, setups=matching, entries=entries, seeds=seeds or self.seeds)
 
 
-def read_spec(what: str, *, quick: bool = False) -> Spec:
-    """An experiment by its name or by the path of its file."""
-    source = _source(what)
+def read_specs(names: Sequence[str], *, quick: bool = False, **part: Any) -> list[Spec]:
+    """Read experiments and select the same part of each; `all` is every experiment of the paper."""
+    expanded = [one for name in names for one in (EXPERIMENTS if name == "all" else (name,))]
+    specs = [read_spec(name, quick=quick) for name in dict.fromkeys(expanded)]
+    return [spec.narrowed(**part) for spec in specs]
+
+
+def read_spec(name: str, *, quick: bool = False) -> Spec:
+    """Read an experiment by its name or the path of its file."""
+    source = _source(name)
     text = source.read_text(encoding="utf-8")
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        words, _, place = str(error).partition(" (at line ")
-        line = int(place.partition(",")[0]) if place[:1].isdigit() else len(text.splitlines())
-        raise ValueError(f"{source}, line {max(line, 1)}: {words}.") from None
+        message, _, position = str(error).partition(" (at line ")
+        known = position[:1].isdigit()
+        line = int(position.partition(",")[0]) if known else len(text.splitlines())
+        raise ValueError(f"{source}, line {max(line, 1)}: {message}.") from None
     return _Reader(str(source), text, content).spec(Path(source.name).stem, quick)
 
 
-def _source(what: str) -> Traversable:
-    if what.endswith(".toml"):
-        path = Path(what)
+def _source(name: str) -> Traversable:
+    if name.endswith(".toml"):
+        path = Path(name)
         if not path.is_file():
-            raise ValueError(f"There is no file {what}.")
+            raise ValueError(f"There is no file {name}.")
         return path
-    if what not in (*EXPERIMENTS, *BEYOND):
-        raise ValueError(unknown("experiment", what, [*EXPERIMENTS, *BEYOND, "all", "FILE.toml"]))
-    return packaged(f"{what}.toml")
+    if name not in (*EXPERIMENTS, *BEYOND):
+        raise ValueError(unknown("experiment", name, [*EXPERIMENTS, *BEYOND, "all", "FILE.toml"]))
+    return packaged(f"{name}.toml")
 
 
 def _three(values: Sequence[Any]) -> list[Any]:
-    """Some values from the first two thirds of a curve, where they cost least."""
-    places = (0, len(values) // 3, 2 * len(values) // 3)
-    return list(dict.fromkeys(values[place] for place in places))
+    """Three values from the first two thirds of a curve, which are the cheapest."""
+    indices = (0, len(values) // 3, 2 * len(values) // 3)
+    return list(dict.fromkeys(values[index] for index in indices))
 
 
 class _Reader:
-    """Checks everything in a file, and knows where in it a mistake is."""
+    """Reads and validates a file; error messages name the line."""
 
     def __init__(self, path: str, text: str, content: dict[str, Any]) -> None:
         self.path, self.content = path, content
@@ -169,14 +177,14 @@ class _Reader:
             elif not all(isinstance(part, dict) for part in parts):
                 self._refuse(f"{table} must be written as [[{table}]]", (table,))
         seeds = self._seeds(content.get("seeds", "5-7"), ("seeds",))
-        setups = [self._setup(part, place) for place, part in enumerate(content["setup"])]
-        entries = [self._entry(part, place) for place, part in enumerate(content["method"])]
+        setups = [self._setup(part, index) for index, part in enumerate(content["setup"])]
+        entries = [self._entry(part, index) for index, part in enumerate(content["method"])]
         self._check_labels(entries)
         drawn = str(content.get("map", ""))
         labels = [entry.label for entry in entries]
         if drawn and drawn not in labels:
             self._refuse(unknown("label", drawn, labels), ("map",))
-        found = Spec(
+        spec = Spec(
             name=name,
             title=str(content.get("title", name)),
             draws=draws,
@@ -185,41 +193,40 @@ class _Reader:
             entries=entries,
             map=drawn,
         )
-        return self._quick(found) if quick else found
+        return self._quick(spec) if quick else spec
 
-    def _setup(self, part: Any, place: int) -> Setup:
-        where = ("setup", place)
+    def _setup(self, part: Any, index: int) -> Setup:
+        where = ("setup", index)
         dataset, imbalance = (
-            self._word(part, name, where, given)
-            for name, given in (("dataset", None), ("imbalance", "step"))
+            self._name(part, name, where, default)
+            for name, default in (("dataset", None), ("imbalance", "step"))
         )
         self._try(lambda: lookup(dataset), (*where, "dataset"))
         if imbalance not in SPLITS:
             self._refuse(unknown("imbalance", imbalance, SPLITS), (*where, "imbalance"))
         kind = SPLITS[imbalance]
-        given = {
-            name: value for name, value in part.items() if name not in ("dataset", "imbalance")
-        }
-        self._known(given, [item.name for item in fields(kind)], f"field of {imbalance}", where)
+        params = {name: part[name] for name in part if name not in ("dataset", "imbalance")}
+        names = [item.name for item in fields(kind)]
+        self._known(params, names, f"parameter of {imbalance}", where)
         try:
-            protocol: Any = kind(**given)
+            protocol: Any = kind(**params)
         except (ValueError, TypeError) as problem:
-            for name, value in given.items():  # which of them is it?
+            for name, value in params.items():  # find the line of the one that is wrong
                 self._try(lambda name=name, value=value: kind(**{name: value}), (*where, name))
             self._refuse(str(problem), where)
         return Setup(dataset=dataset, imbalance=imbalance, fields=asdict(protocol))
 
-    def _entry(self, part: Any, place: int) -> Entry:
-        where = ("method", place)
+    def _entry(self, part: Any, index: int) -> Entry:
+        where = ("method", index)
         hidden = ("method", "shared")
         allowed = ("name", *(item.name for item in fields(Entry) if item.name not in hidden))
         self._known(part, allowed, "key of [[method]]", where)
         method = self._try(
-            lambda: known_method(self._word(part, "name", where, None)), (*where, "name")
+            lambda: known_method(self._name(part, "name", where, None)), (*where, "name")
         )
-        chosen = [name for name in ("grid", "search", "vary") if part.get(name)]
-        if len(chosen) > 1:
-            self._refuse(f"{chosen[0]} and {chosen[1]} exclude each other", (*where, chosen[1]))
+        used = [name for name in ("grid", "search", "vary") if part.get(name)]
+        if len(used) > 1:
+            self._refuse(f"{used[0]} and {used[1]} exclude each other", (*where, used[1]))
         for table in ("fields", "grid", "search", "vary"):
             self._check_table(method, part.get(table, {}), table, where)
         shared = self.content.get("fields", {})
@@ -239,44 +246,44 @@ class _Reader:
         )
 
     def _check_table(self, method: str, table: Any, name: str, where: tuple[Any, ...]) -> None:
-        """Every field exists, and takes every value."""
+        """Check that every parameter exists and takes every value."""
         if not isinstance(table, dict):
             self._refuse(f"{name} must be a table such as {{ alpha = 2 }}", (*where, name))
         if name == "vary" and len(table) > 1:
-            self._refuse("vary takes one field; give each its own [[method]]", (*where, name))
+            self._refuse("vary takes one parameter; use a [[method]] for each", (*where, name))
         if name == "search" and table and "trials" not in table:
             self._refuse("search needs trials, a whole number", (*where, name))
         for key, value in table.items():
-            place = (*where, name, key)
+            path = (*where, name, key)
             if name == "search" and key == "trials":
                 if type(value) is not int or value < 1:
-                    self._refuse("trials must be a whole number of at least 1", place)
+                    self._refuse("trials must be a whole number of at least 1", path)
                 continue
-            self._try(lambda key=key: check_field(METHODS[method], key), place)
+            self._try(lambda key=key: check_field(METHODS[method], key), path)
             if name != "fields" and (not isinstance(value, list) or not value):
-                self._refuse(f"{key} must be a list of values", place)
+                self._refuse(f"{key} must be a list of values", path)
             values = value if name != "fields" else [value]
             if name == "search" and value[-1] == "log":
                 values = value[:-1]
                 if len(values) != 2:
-                    self._refuse(f"{key} must be two ends and log", place)
-            for one in values:
-                self._try(lambda key=key, one=one: METHODS[method](**{key: one}), place)
+                    self._refuse(f"{key} must be two numbers and log", path)
+            for option in values:
+                self._try(lambda key=key, option=option: METHODS[method](**{key: option}), path)
             if name == "search" and is_range(values) and values[0] >= values[1]:
-                self._refuse(f"{key} must run upwards, got {values[0]} to {values[1]}", place)
+                self._refuse(f"{key} must run upwards, got {values[0]} to {values[1]}", path)
 
     def _check_labels(self, entries: Sequence[Entry]) -> None:
         seen: dict[str, Entry] = {}
-        for place, entry in enumerate(entries):
-            where = ("method", place)
+        for index, entry in enumerate(entries):
+            where = ("method", index)
             if entry.label in seen:
                 message = f"two methods are called {entry.label!r}; give a label"
                 self._refuse(message, (*where, "label"))
             if entry.like and entry.like not in seen:
-                message = unknown("label", entry.like, seen) + " It must stand above"
+                message = unknown("label", entry.like, seen) + " It must be defined above"
                 self._refuse(message, (*where, "like"))
             base = seen.get(entry.like)
-            while base is not None:  # what it starts from must fit
+            while base is not None:  # the method must have the parameters it starts from
                 for name in {*base.fields, *base.grid, *base.search} - {"trials"}:
                     kind = METHODS[entry.method]
                     self._try(
@@ -286,7 +293,7 @@ class _Reader:
             seen[entry.label] = entry
 
     def _quick(self, spec: Spec) -> Spec:
-        """The small part: settings that are kept instead of a search, three values of a curve."""
+        """The small part: presets instead of a search, three values of a curve."""
         part = self.content.get("quick", {})
         self._known(part, ("seeds", "setups", "methods"), "key of [quick]", ("quick",))
         entries = [
@@ -303,11 +310,11 @@ class _Reader:
         small = replace(spec, entries=entries)
         seeds = self._seeds(part.get("seeds", [spec.seeds[0]]), ("quick", "seeds"))
         for name in ("setups", "methods"):
-            given = part.get(name, [])
-            if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+            names = part.get(name, [])
+            if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
                 self._refuse(f"{name} must be a list of names", ("quick", name))
             small = self._try(
-                lambda name=name, given=given, small=small: small.narrowed(**{name: given}),
+                lambda name=name, names=names, small=small: small.narrowed(**{name: names}),
                 ("quick", name),
             )
         return small.narrowed(seeds=seeds)
@@ -315,13 +322,13 @@ class _Reader:
     # Small checks.
 
     def _seeds(self, value: Any, where: tuple[Any, ...], *, none: bool = False) -> list[int]:
-        able = isinstance(value, list) and (bool(value) or none)
-        if able and all(type(one) is int and 0 <= one < 2**32 for one in value):
+        is_list = isinstance(value, list) and (bool(value) or none)
+        if is_list and all(type(seed) is int and 0 <= seed < 2**32 for seed in value):
             return list(dict.fromkeys(value))
         if not isinstance(value, str):
             self._refuse('seeds must be "5-7" or [5, 6, 7], below 2^32', where)
-        found: list[int] = self._try(lambda: parse_seeds(value), where)
-        return found
+        seeds: list[int] = self._try(lambda: parse_seeds(value), where)
+        return seeds
 
     def _flag(self, part: Any, name: str, where: tuple[Any, ...]) -> bool:
         value = part.get(name, False)
@@ -329,7 +336,7 @@ class _Reader:
             self._refuse(f"{name} must be true or false", (*where, name))
         return bool(value)
 
-    def _word(self, part: Any, name: str, where: tuple[Any, ...], default: str | None) -> str:
+    def _name(self, part: Any, name: str, where: tuple[Any, ...], default: str | None) -> str:
         value = part.get(name, default)
         if not isinstance(value, str):
             self._refuse(f"{name} is needed, a name in quotes", (*where, name))
@@ -355,5 +362,5 @@ class _Reader:
 
 
 def is_range(values: Sequence[Any]) -> bool:
-    """Whether a field is searched between two numbers, and not among several values."""
-    return len(values) == 2 and not any(isinstance(one, bool | str) for one in values)
+    """Whether a parameter is searched between two numbers, not among several values."""
+    return len(values) == 2 and not any(isinstance(value, bool | str) for value in values)

@@ -8,10 +8,10 @@ import pytest
 from made_up import FEW, STEP, save_cell, save_experiment, spread
 
 from evengraph.cli import main
-from evengraph.cli.reproducing import write_report
 from evengraph.core.store import Store
 from evengraph.report.store.experiment_results import load_experiments
 from evengraph.report.store.figures import figures
+from evengraph.report.store.files import write_report
 from evengraph.report.store.overview import render_overview
 from evengraph.report.store.tables import latex, markdown, table_csv
 

@@ -1,0 +1,57 @@
+"""Files made from a store: exported runs, and a report of its experiments."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from evengraph.core.files import csv_text, write_atomic
+from evengraph.core.store import Row, Store
+from evengraph.report.store.experiment_results import load_experiments
+from evengraph.report.store.overview import write_overview
+from evengraph.report.store.tables import latex, markdown, table_csv
+
+
+def export_runs(rows: Sequence[Row], path: Path) -> None:
+    """Write runs as CSV, JSON or Parquet, by the suffix of the path."""
+    flat = [row.flat() for row in rows]
+    names = list(dict.fromkeys(name for row in flat for name in row))
+    if path.suffix == ".csv":
+        write_atomic(csv_text(flat, names).encode(), path)
+    elif path.suffix == ".json":
+        content = [row.flat() | {"outcome": row.outcome} for row in rows]
+        write_atomic((json.dumps(content, indent=1) + "\n").encode(), path)
+    elif path.suffix == ".parquet":
+        try:
+            import pandas
+
+            parquet = pandas.DataFrame(flat, columns=names).to_parquet(index=False)
+        except ImportError:
+            message = "Parquet needs pandas and pyarrow; try: pip install 'evengraph[parquet]'."
+            raise ValueError(message) from None
+        write_atomic(parquet, path)
+    else:
+        raise ValueError(f"path must end in .csv, .json or .parquet, got {path}.")
+
+
+def write_report(store: Store, folder: Path) -> list[Path]:
+    """Write every table and figure of a store; returns the paths."""
+    from evengraph.report.store.figures import figures, save  # needs matplotlib
+
+    experiments = [results for results in load_experiments(store) if results.cells]
+    if not experiments:
+        raise ValueError(f"{store.path} holds no finished experiment.")
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for results in experiments:
+        names = []
+        for name, figure in figures(results):
+            written += save(figure, folder / name)
+            names.append(name)
+        for kind, text in (("md", markdown(results, names)), ("tex", latex(results))):
+            write_atomic(text.encode(), folder / f"{results.name}.{kind}")
+            written.append(folder / f"{results.name}.{kind}")
+    write_atomic(table_csv(experiments).encode(), folder / "tables.csv")
+    write_overview(experiments, folder / "index.html")
+    return [*written, folder / "tables.csv", folder / "index.html"]

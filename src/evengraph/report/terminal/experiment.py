@@ -1,0 +1,80 @@
+"""Stored runs and experiments as tables for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from rich.markup import escape
+from rich.table import Table
+
+from evengraph.core.store import Row
+from evengraph.metrics import HEADLINE
+from evengraph.report.store.experiment_results import Cell, ExperimentResults
+
+
+def experiment_table(results: ExperimentResults) -> Table:
+    """Mean and deviation over seeds of every cell, with the published mean beside it."""
+    table = Table(title=results.title, title_justify="left", box=None, padding=(0, 2, 0, 0))
+    table.add_column("method", no_wrap=True)
+    for name in ("seeds", "bAcc", "paper", "F1", "G-mean"):
+        table.add_column(name, justify="right", no_wrap=True)
+    by_setting: dict[str, list[Cell]] = {}
+    for cell in results.cells:
+        by_setting.setdefault(cell.setting, []).append(cell)
+    for setting, cells in by_setting.items():
+        table.add_row(f"[bold]{setting}[/]")
+        best = max(cell.mean(HEADLINE[0]) for cell in cells)
+        for cell in cells:
+            first, *rest = (_value(cell, metric) for metric in HEADLINE)
+            first = f"[bold]{first}[/]" if cell.mean(HEADLINE[0]) == best else first
+            label = cell.label if cell.value is None else f"{cell.label} = {cell.value}"
+            published = cell.published(HEADLINE[0])
+            paper = "" if published is None else f"{published:.1f}"
+            table.add_row(f"  {escape(label)}", str(len(cell.rows)), first, paper, *rest)
+    return table
+
+
+def _value(cell: Cell, metric: str) -> str:
+    mean = f"{cell.mean(metric):.1f}"
+    return mean if len(cell.rows) == 1 else f"{mean} ({cell.deviation(metric):.1f})"
+
+
+def selected_params(results: ExperimentResults) -> list[str]:
+    """One line per cell whose parameters were selected on validation."""
+    return [
+        f"{cell.setting}: {cell.label} with "
+        + ", ".join(f"{name}={value}" for name, value in cell.selected.items())
+        for cell in results.cells
+        if cell.selected
+    ]
+
+
+def setting_of(row: Row) -> tuple[str, str]:
+    """Data set and split protocol of a run, such as `cora` and `step 3 0.1`."""
+    job = row.job
+    varied = (job.imbalance_fields.get(name) for name in ("minority", "ratio"))
+    return job.dataset, " ".join([job.imbalance, *(str(v) for v in varied if v is not None)])
+
+
+def runs_table(rows: Sequence[Row]) -> Table:
+    """Means of runs, one line per setting and method."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for name in ("graph", "imbalance", "method"):
+        table.add_column(name, no_wrap=True)
+    for name in ("runs", "failed", "bAcc", "F1", "G-mean", "val F1", "seconds"):
+        table.add_column(name, justify="right", no_wrap=True)
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((*setting_of(row), row.job.method), []).append(row)
+    for names, group in groups.items():
+        done = [row for row in group if row.done]
+        columns = [[row.outcome["metrics"][name] for row in done] for name in HEADLINE]
+        columns += [[row.outcome[name] for row in done] for name in ("validation", "seconds")]
+        table.add_row(
+            *names,
+            str(len(group)),
+            str(len(group) - len(done)),
+            *(f"{fmean(values):.1f}" if values else "" for values in columns),
+        )
+    return table

@@ -1,0 +1,61 @@
+"""Tables of stored runs; tests/cli/test_reproduce.py has them in full."""
+
+from evengraph.report.store.experiment_results import Cell, ExperimentResults
+from evengraph.report.terminal.experiment import (
+    experiment_table,
+    runs_table,
+    selected_params,
+    setting_of,
+)
+from tiny_experiments import ended, failed, toy_job
+
+PAPER = {name: {"mean": 61.25, "std": 1.0} for name in ("balanced_accuracy", "macro_f1", "g_mean")}
+
+
+def cell(label, *tests, **changes):
+    rows = [ended(toy_job(max_epochs=2, seed=seed), test=test) for seed, test in enumerate(tests)]
+    plain = {
+        "setting": "toy-step-3-0.1",
+        "dataset": "toy",
+        "label": label,
+        "varies": None,
+        "value": None,
+        "selected": {},
+        "paper": None,
+        "rows": rows,
+    }
+    return Cell(**plain | changes)
+
+
+def results(*cells):
+    return ExperimentResults(name="tiny", title="Tiny", kind="comparison", seeds=[5], cells=cells)
+
+
+def columns(table):
+    return {column.header: list(column.cells) for column in table.columns}
+
+
+def test_the_table_has_means_deviations_and_the_papers_values():
+    settings = {"hidden": 8, "learning_rate": 0.02}
+    shown = results(
+        cell("GCN", 40.0, 50.0, selected=settings, paper=PAPER),
+        cell("alpha", 30.0, varies="alpha", value=2),
+    )
+    found = columns(experiment_table(shown))
+    assert found["method"] == ["[bold]toy-step-3-0.1[/]", "  GCN", "  alpha = 2"]
+    assert found["seeds"] == ["", "2", "1"]
+    assert found["bAcc"] == ["", "[bold]45.0 (5.0)[/]", "30.0"]
+    assert found["F1"] == ["", "45.0 (5.0)", "30.0"]
+    assert found["paper"] == ["", "61.2", ""]
+    assert selected_params(shown) == ["toy-step-3-0.1: GCN with hidden=8, learning_rate=0.02"]
+
+
+def test_runs_are_summed_up_by_setting_and_method():
+    rows = [ended(toy_job(max_epochs=2, seed=seed), test=test) for seed, test in ((5, 40), (6, 50))]
+    rows.append(failed(toy_job("mlp", max_epochs=2)))
+    assert setting_of(rows[0]) == ("toy", "step 3 0.1")
+    found = columns(runs_table(rows))
+    assert found["method"] == ["gcn", "mlp"]
+    assert found["runs"] == ["2", "1"]
+    assert found["failed"] == ["0", "1"]
+    assert found["bAcc"] == ["45.0", ""]
