@@ -55,7 +55,7 @@ def test_a_figure_of_different_devices_says_so(comparison):
     first, *others = comparison.cells
     rows = [replace(row, environment={"device": "cuda (a GPU)"}) for row in first.rows]
     results = replace(comparison, cells=[Cell(**{**vars(first), "rows": rows}), *others])
-    assert shown(cost_figure(results))[0].get_xlabel().endswith(" (some on a CPU, some on a GPU)")
+    assert shown(cost_figure(results))[0].get_xlabel().endswith(" (some on CPU, some on GPU)")
 
 
 def test_of_many_methods_the_front_is_named():

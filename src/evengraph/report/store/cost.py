@@ -68,7 +68,7 @@ def _device_note(results: ExperimentResults) -> str:
     """Warn about runs on different kinds of device, whose seconds cannot be compared."""
     rows = [row for cell in results.cells for row in cell.rows]
     devices = {str(row.environment.get("device", "")).partition(" ")[0] for row in rows}
-    return " (some on a CPU, some on a GPU)" if len(devices) > 1 else ""
+    return " (some on CPU, some on GPU)" if len(devices) > 1 else ""
 
 
 def _hide_overlapping(figure: Figure, names: Sequence[Annotation]) -> None:
