@@ -6,7 +6,7 @@ from evengraph.core.store import Store
 from evengraph.experiment import reproduce as module
 from evengraph.experiment.executor import Executor
 from evengraph.experiment.plan import Plan
-from evengraph.experiment.reproduce import board, check, missing, reproduce
+from evengraph.experiment.reproduce import check, experiment_content, missing, reproduce
 from evengraph.experiment.stored import run_stored
 from tiny_experiments import ended, entry, failed, figures, spec_of, toy_job, toy_setup
 
@@ -146,11 +146,11 @@ def test_a_real_experiment_chooses_and_is_the_same_again(tmp_path):
     assert plan.choice(toy_setup(), one) == {"max_epochs": max(means, key=means.get)}
 
 
-def test_a_stored_board_tells_the_role_of_each_method(store):
+def test_a_stored_experiment_holds_the_role_of_each_method(store):
     spec = spec_of(entry(), entry("mine", "unignn"), entry("SMOTE", "smote"))
     for job in missing([spec], store):
         store.add(ended(job))
-    cells = board(spec, store)["cells"]
+    cells = experiment_content(spec, store)["cells"]
     assert [(cell["label"], cell["role"]) for cell in cells] == [
         ("GCN", "baseline"),
         ("mine", "highlight"),

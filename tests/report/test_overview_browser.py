@@ -54,7 +54,7 @@ def page(browser, folder):
 
 def column(page, place):
     """The values of a column from top to bottom; none where there is no number."""
-    found = f"{ROWS}.tsne((row) => row.cells[{place}].dataset.value ?? null)"
+    found = f"{ROWS}.map((row) => row.cells[{place}].dataset.value ?? null)"
     return [None if value is None else float(value) for value in page.value(found)]
 
 
@@ -64,7 +64,7 @@ def click(page, place):
 
 def names(page):
     """Experiment, graph and method of the rows that one sees."""
-    found = f"{SHOWN}.tsne((row) => Object.values(row.dataset))"
+    found = f"{SHOWN}.map((row) => Object.values(row.dataset))"
     return [tuple(row) for row in page.value(found)]
 
 
@@ -106,11 +106,11 @@ def test_two_clicks_sort_numbers_both_ways_with_empty_cells_last(page, place):
     click(page, place)
     assert column(page, place) == sorted(known) + empty
     states = 'document.querySelectorAll("#all th[aria-sort]")'
-    assert page.value(f"[...{states}].tsne((one) => one.ariaSort)") == ["ascending"]
+    assert page.value(f"[...{states}].map((one) => one.ariaSort)") == ["ascending"]
 
 
 def test_words_are_sorted_from_a_to_z_first(page):
-    words = f"{ROWS}.tsne((row) => row.cells[1].textContent)"
+    words = f"{ROWS}.map((row) => row.cells[1].textContent)"
     before = page.value(words)
     click(page, 1)
     wanted = page.value(f'{words}.sort((a, b) => a.localeCompare(b, "en", {{ numeric: true }}))')
@@ -167,12 +167,12 @@ def test_a_narrowed_table_can_be_sorted(page):
     before = names(page)
     click(page, 2)
     assert sorted(names(page)) == sorted(before)
-    values = f"{SHOWN}.tsne((row) => Number(row.cells[2].dataset.value))"
+    values = f"{SHOWN}.map((row) => Number(row.cells[2].dataset.value))"
     assert page.value(values) == sorted(page.value(values), reverse=True)
 
 
 def test_pointing_at_a_method_marks_it_everywhere(page, experiments):
-    marked = '[...document.querySelectorAll(".marked")].tsne((one) => one.dataset.method)'
+    marked = '[...document.querySelectorAll(".marked")].map((one) => one.dataset.method)'
     assert page.value(marked) == []
     page.point('document.querySelector("[data-method=GCN]")')
     assert page.value(marked) == ["GCN"] * 3
@@ -185,13 +185,13 @@ def test_pointing_at_a_method_marks_it_everywhere(page, experiments):
 
 
 def test_a_button_colours_the_map_by_cluster(page):
-    dots = 'document.querySelectorAll(".tsne circle")'
-    fill = f"[...{dots}].tsne((dot) => getComputedStyle(dot).fill)"
+    dots = 'document.querySelectorAll(".map circle")'
+    fill = f"[...{dots}].map((dot) => getComputedStyle(dot).fill)"
     by_class = page.value(fill)
     assert len(set(by_class)) == 7
     page.point("document.querySelectorAll('.switch button')[1]", click=True)
     assert len(set(page.value(fill))) == 10
-    pressed = "[...document.querySelectorAll('.switch button')].tsne((one) => one.ariaPressed)"
+    pressed = "[...document.querySelectorAll('.switch button')].map((one) => one.ariaPressed)"
     assert page.value(pressed) == ["false", "true"]
     page.point("document.querySelectorAll('.switch button')[0]", click=True)
     assert page.value(fill) == by_class
@@ -237,7 +237,7 @@ def test_on_paper_everything_is_there_and_light(browser, folder):
     assert browser.value("document.querySelector('.filters').offsetHeight") == 0
     box = "document.querySelector('.tall')"
     assert browser.value(f"{box}.scrollHeight === {box}.clientHeight")
-    folded = "[...document.querySelectorAll('details table')].tsne((one) => one.offsetHeight > 0)"
+    folded = "[...document.querySelectorAll('details table')].map((one) => one.offsetHeight > 0)"
     assert set(browser.value(folded)) == {True}
     pages = browser.paper()
     assert pages.startswith(b"%PDF")
@@ -248,14 +248,14 @@ def test_nothing_is_cut_off_on_paper(browser, folder):
     browser.open(folder / "index.html", width=688)  # A4 between its margins
     browser.look(medium="print")
     boxes = "[document.documentElement, ...document.querySelectorAll('.scroll')]"
-    assert set(browser.value(f"{boxes}.tsne((one) => one.scrollWidth - one.clientWidth)")) == {0}
+    assert set(browser.value(f"{boxes}.map((one) => one.scrollWidth - one.clientWidth)")) == {0}
 
 
 def test_without_its_script_everything_can_be_read(browser, folder):
     browser.send("Emulation.setScriptExecutionDisabled", value=True)
     try:
         browser.open(folder / "index.html")
-        assert len(browser.value(f"{SHOWN}.tsne((row) => row.textContent)")) == 25
+        assert len(browser.value(f"{SHOWN}.map((row) => row.textContent)")) == 25
         assert browser.complaints == []
     finally:
         browser.send("Emulation.setScriptExecutionDisabled", value=False)
@@ -275,7 +275,7 @@ def test_no_barrier_is_found(browser, folder, width, dark):
     faults = browser.value(
         """axe.run(document, { resultTypes: ["violations"] }).then((found) => found.violations
           .filter((one) => ["serious", "critical"].includes(one.impact))
-          .tsne((one) => [one.id, one.nodes.length, one.nodes[0].html]))"""
+          .map((one) => [one.id, one.nodes.length, one.nodes[0].html]))"""
     )
     assert faults == []
     assert browser.value("axe.run(document).then((found) => found.passes.length)") > 10

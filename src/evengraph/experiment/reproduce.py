@@ -56,7 +56,7 @@ def reproduce(
                 store.save_tsne(job.key, positions)
     finally:
         for spec in specs:  # so that results so far can be drawn, also after Ctrl-C
-            store.save_experiment(spec.name, board(spec, store))
+            store.save_experiment(spec.name, experiment_content(spec, store))
 
 
 def check(specs: Sequence[Spec], root: Path | None = None) -> None:
@@ -70,7 +70,7 @@ def check(specs: Sequence[Spec], root: Path | None = None) -> None:
             raise ValueError(f"{setup.name} cannot be set up: {error}") from None
 
 
-def board(spec: Spec, store: Store) -> dict[str, Any]:
+def experiment_content(spec: Spec, store: Store) -> dict[str, Any]:
     """The cells of an experiment, in a form that can be drawn without loading any method."""
     plan = Plan(spec, store.rows())
     job = plan.embedded_run()
@@ -79,11 +79,11 @@ def board(spec: Spec, store: Store) -> dict[str, Any]:
         "draws": spec.draws,
         "seeds": list(spec.seeds),
         "map": None if job is None or store.tsne(job.key) is None else job.key,
-        "cells": [_board_cell(cell, spec.draws) for cell in plan.cells()],
+        "cells": [_cell_content(cell, spec.draws) for cell in plan.cells()],
     }
 
 
-def _board_cell(cell: Cell, draws: str) -> dict[str, Any]:
+def _cell_content(cell: Cell, draws: str) -> dict[str, Any]:
     setup, entry = cell.setup, cell.entry
     names = [name for name in (entry.grid or entry.search or entry.vary) if name != "trials"]
     where = setup.dataset, setup.imbalance, setup.fields

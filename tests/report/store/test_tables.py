@@ -9,7 +9,7 @@ from made_up import PUBMED, STEP, TAIL, make_results, published, spread
 from evengraph.metrics import HEADLINE
 from evengraph.report.store.claims import check_claims, compare_with_paper
 from evengraph.report.store.comparisons import compare_with_others, rank_methods
-from evengraph.report.store.tables import TITLES, latex, markdown, signed, table_csv
+from evengraph.report.store.tables import TITLES, difference_text, latex, markdown, table_csv
 
 LOUD = "a_b|c <i>&amp;</i> **d** `e`"
 
@@ -212,12 +212,12 @@ def test_an_ablation_says_which_differences_hold(experiments):
     assert [(row[0], row[1], row[-1]) for row in rows] == [
         (one.comparison.setting, one.comparison.label, one.verdict) for one in found
     ]
-    assert [row[3] for row in rows] == [signed(one.comparison.difference) for one in found]
+    assert [row[3] for row in rows] == [difference_text(one.comparison.difference) for one in found]
 
 
 @pytest.mark.parametrize(("value", "words"), [(-0.04, "+0.0"), (0.0, "+0.0"), (-0.06, "-0.1")])
 def test_zero_has_no_minus(value, words):
-    assert signed(value) == words
+    assert difference_text(value) == words
 
 
 def test_a_note_stands_above_its_curve(experiments):

@@ -25,7 +25,7 @@ class Cell:
         paper: Published mean and standard deviation of each metric, if any.
         rows: Runs, one per seed.
         note: What the literature says about the parameter that varies.
-        role: "baseline", "highlight" or "", as the method declares it.
+        role: "baseline", "highlight" or "", as the method declares it; its variants may share it.
     """
 
     setting: str
@@ -109,12 +109,12 @@ class ExperimentResults:
 
     @property
     def baseline(self) -> str:
-        """Method with the role of the baseline, or else the first."""
+        """First method with the role of the baseline, or else the first of all."""
         return next(iter(self._with_role("baseline") or self.labels), "")
 
     @property
     def highlight(self) -> str:
-        """Method that figures draw in the strongest colour, or else the first one tuned."""
+        """Method to draw in the strongest colour: the first with that role, or the first tuned."""
         tuned = [cell.label for cell in self.cells if cell.selected]
         return next(iter(self._with_role("highlight") or tuned), "")
 

@@ -19,13 +19,13 @@ from evengraph.report.store.tables import (
     Table,
     claims_table,
     count_reached,
+    difference_text,
     interval_text,
     mean_text,
     paper_table,
     ranks_table,
     ranks_title,
     selected_text,
-    signed,
     significance_table,
 )
 from evengraph.report.svg.markup import Markup, tag
@@ -42,6 +42,19 @@ LEGENDS = {
     "the mean.",
 }
 
+GLOSSARY = {
+    "95% interval": "Percentile bootstrap over seeds.",
+    "p, corrected": "Paired t-test over at least five common seeds, with Holm's correction for "
+    "all rows of the table.",
+    "Chance": "How often the mean of as many seeds as the paper has, drawn from all of ours, "
+    "reaches the published mean.",
+    "Holds, likely, not significant": "Corrected p below 0.05; the interval excludes zero; the "
+    "interval includes zero.",
+    "Selection": "Hyperparameters are selected by mean Macro-F1 on validation nodes only.",
+    "Paper": "Published by Alchihabi, Yan and Guo, 2024, over seeds 5, 6 and 7; on the public "
+    "split by the papers of other methods, over their own splits.",
+}
+
 
 def write_overview(experiments: Sequence[ExperimentResults], path: Path) -> None:
     """Write the page atomically."""
@@ -51,7 +64,9 @@ def write_overview(experiments: Sequence[ExperimentResults], path: Path) -> None
 def render_overview(experiments: Sequence[ExperimentResults]) -> str:
     """Render experiments as HTML."""
     sections = [_section(results) for results in experiments]
-    main = tag("main", *sections, _table(experiments), _notes())
+    main = tag(
+        "main", *sections, _table(experiments), page.glossary("How to read this page", GLOSSARY)
+    )
     days = sorted(row.created[:10] for r in experiments for c in r.cells for row in c.rows)
     footer = page.footer(None, *([" to ".join(dict.fromkeys((days[0], days[-1])))] if days else []))
     title = " · ".join(results.title for results in experiments)
@@ -136,7 +151,7 @@ def _row(results: ExperimentResults, cell: Cell) -> Markup:
         _number(mean, tag("b", text) if mean == best else text),
         _number(interval[0] if interval else None, interval_text(interval)),
         _number(paper, "" if paper is None else f"{paper:.1f}"),
-        _number(gap, "" if gap is None else signed(gap), side),
+        _number(gap, "" if gap is None else difference_text(gap), side),
         *(_number(cell.mean(m), f"{cell.mean(m):.1f}") for m in HEADLINE[1:]),
         _number(len(cell.rows), str(len(cell.rows))),
         tag("td", results.title),
@@ -211,19 +226,3 @@ def _details(title: str, table: Table, experiment: str) -> Markup:
     ]
     content = tag("table", head, tag("tbody", *body), class_="figures")
     return tag("details", tag("summary", title), page.scroll(content, f"{title}, {experiment}"))
-
-
-def _notes() -> Markup:
-    notes = {
-        "95% interval": "Percentile bootstrap over seeds.",
-        "p, corrected": "Paired t-test over at least five common seeds, with Holm's correction for "
-        "all rows of the table.",
-        "Chance": "How often the mean of as many seeds as the paper has, drawn from all of ours, "
-        "reaches the published mean.",
-        "Holds, likely, not significant": "Corrected p below 0.05; the interval excludes zero; the "
-        "interval includes zero.",
-        "Selection": "Hyperparameters are selected by mean Macro-F1 on validation nodes only.",
-        "Paper": "Published by Alchihabi, Yan and Guo, 2024, over seeds 5, 6 and 7; on the public "
-        "split by the papers of other methods, over their own splits.",
-    }
-    return page.glossary("How to read this page", notes)

@@ -14,7 +14,7 @@ from evengraph.metrics.significance import bootstrap_interval
 from evengraph.report.store.canvas import MANY
 from evengraph.report.store.comparisons import paired_gaps, published_gap
 from evengraph.report.store.experiment_results import Cell, ExperimentResults
-from evengraph.report.store.tables import interval_text, signed
+from evengraph.report.store.tables import difference_text, interval_text
 from evengraph.report.svg.charts import percent, ticks
 from evengraph.report.svg.markup import Markup, join, tag
 
@@ -76,7 +76,7 @@ class _Row(NamedTuple):
 def _line(row: _Row, limits: Interval, *, strong: bool, gaps: bool = False) -> Markup:
     """Draw a row: single seeds or a line at zero, the published mean, the interval, the mean."""
     mean, interval, scale = fmean(row.values), row.interval, _scale(limits)
-    number = signed if gaps else "{:.1f}".format
+    number = difference_text if gaps else "{:.1f}".format
     text = f"{row.label}: {number(mean)}{' points' if gaps else ''}"
     if gaps:
         marks = [tag("line", x1=scale(0), x2=scale(0), y2="100%", class_="axis")]

@@ -153,19 +153,18 @@ def _triple(cell: Cell, metric: str, best: float, bold: str) -> list[str]:
     mean, paper = cell.mean(metric), cell.published(metric)
     text = mean_text(cell, metric)
     text = bold.format(text) if mean == best else text
-    return [text, *(["", ""] if paper is None else [f"{paper:.1f}", signed(mean - paper)])]
+    return [text, *(["", ""] if paper is None else [f"{paper:.1f}", difference_text(mean - paper)])]
 
 
-def signed(value: float) -> str:
+def difference_text(value: float) -> str:
     """Format a difference with its sign; zero is never negative."""
     return f"{round(value, 1) + 0.0:+.1f}"
 
 
 def interval_text(interval: tuple[float, float] | None, *, sign: bool = False) -> str:
     """Format an interval; empty if there is none."""
-    return (
-        "" if interval is None else " to ".join(signed(v) if sign else f"{v:.1f}" for v in interval)
-    )
+    number = difference_text if sign else "{:.1f}".format
+    return " to ".join(map(number, interval or ()))
 
 
 def mean_text(cell: Cell, metric: str) -> str:
@@ -242,7 +241,7 @@ def paper_table(results: ExperimentResults) -> Table:
             TITLES[mean.metric],
             f"{mean.same_seeds:.1f}",
             f"{mean.paper:.1f}",
-            signed(mean.same_seeds - mean.paper),
+            difference_text(mean.same_seeds - mean.paper),
             f"{mean.cell.mean(mean.metric):.1f} ({len(mean.cell.rows)})",
             interval_text(mean.cell.interval(mean.metric)),
             f"{100 * mean.chance:.0f}%",
@@ -267,8 +266,8 @@ def claims_table(results: ExperimentResults) -> Table:
         [
             claim.comparison.setting,
             claim.comparison.label,
-            "" if claim.paper is None else signed(claim.paper),
-            signed(claim.comparison.difference),
+            "" if claim.paper is None else difference_text(claim.paper),
+            difference_text(claim.comparison.difference),
             interval_text((claim.comparison.low, claim.comparison.high), sign=True),
             f"{claim.comparison.corrected:.2g}",
             claim.verdict,
@@ -287,7 +286,7 @@ def significance_table(results: ExperimentResults) -> Table:
             comparison.setting,
             comparison.against,
             str(comparison.seeds),
-            signed(comparison.difference),
+            difference_text(comparison.difference),
             interval_text((comparison.low, comparison.high), sign=True),
             f"{comparison.p:.2g}",
             f"{comparison.corrected:.2g}",
