@@ -1,4 +1,4 @@
-"""Measures of the code's structure, read from the syntax tree of any checkout.
+"""Measures of the code's structure, for any checkout, mostly from its syntax tree.
 
     python tests/house.py [path/to/src/evengraph]
 
@@ -6,8 +6,11 @@ tests/test_architecture.py holds some of them to a limit.
 """
 
 import ast
+import os
 import re
+import subprocess
 import sys
+import tempfile
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -196,6 +199,35 @@ def largest_signature(source):
     return max(counts.items(), key=lambda item: item[1])
 
 
+HOPS = """
+import traceback
+from evengraph.cli import main
+from evengraph.methods import Method
+
+def fit(*_, **__):
+    frames = [f for f in traceback.extract_stack() if "evengraph" in f.filename]
+    start = max(i for i, f in enumerate(frames) if "/cli/" in f.filename and f.name == "run")
+    print(*(f"{f.filename.rpartition('evengraph/')[2]}:{f.name}" for f in frames[start:]))
+    raise SystemExit
+
+Method.fit = fit
+main("run toy --imbalance natural --method gcn --seeds 1 --out FOLDER".split())
+"""
+
+
+def hops(source):
+    """Calls from the function of `evengraph run` to `Method.fit`, by running it."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", HOPS.replace("FOLDER", folder)],
+            env=os.environ | {"PYTHONPATH": str(source.parent)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    return done.stdout.splitlines()[-1].split() if done.stdout else [done.stderr[-200:]]
+
+
 def main(source):
     """Print every measure."""
     table = rooms(source)
@@ -218,6 +250,8 @@ def main(source):
     for thing, pattern in EXAMPLES.items():
         touched = to_touch(source, pattern)
         print(f"  {thing} ({pattern}): {len(touched)}: {', '.join(touched)}")
+    calls = hops(source)
+    print(f"calls from the command to Method.fit: {len(calls)}: {', '.join(calls)}")
     private = private_uses(source)
     print(f"private names used across modules: {len(private)}")
     for use in private:
