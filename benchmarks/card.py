@@ -22,9 +22,9 @@ from benchmarks.timing import table  # noqa: E402
 from evengraph.core.task import Task  # noqa: E402
 from evengraph.datasets import load, toy  # noqa: E402
 from evengraph.methods import GCN, UniGNN  # noqa: E402
-from evengraph.methods.bases.method import Fit  # noqa: E402
-from evengraph.methods.bases.supervised import LabelledReplicas  # noqa: E402
-from evengraph.methods.bases.unified_batch import UnifiedReplicas  # noqa: E402
+from evengraph.methods.bases.batching import Fit  # noqa: E402
+from evengraph.methods.bases.supervised_batch import SupervisedReplicas  # noqa: E402
+from evengraph.methods.bases.unified import UnifiedReplicas  # noqa: E402
 from evengraph.splits import Natural, Step  # noqa: E402
 from evengraph.training.batch.replicas import Replicas  # noqa: E402
 
@@ -67,25 +67,25 @@ def unified(task: Task, count: int, alpha: int = 2) -> UnifiedReplicas:
     inputs = models[0]._inputs(task.graph)
     runs = [m._run(Fit(_begun(m, task), task, seed), inputs) for seed, m in enumerate(models)]
     kind = models[0].pseudo_labels
-    engine = UnifiedReplicas(inputs, runs, count, kind, **models[0]._training())
+    engine = UnifiedReplicas(inputs, runs, count, kind, **models[0]._training_params())
     for _ in engine.steps(runs):
         pass
     return engine
 
 
-def plain(task: Task, count: int) -> LabelledReplicas:
+def plain(task: Task, count: int) -> SupervisedReplicas:
     """So many runs of GCN, after some epochs."""
     models = [GCN(max_epochs=20) for _ in range(count)]
     runs = [m._run(Fit(_begun(m, task), task, seed)) for seed, m in enumerate(models)]
     inputs = models[0]._inputs(task.graph)
-    engine = LabelledReplicas(inputs, runs, count, 64, **models[0]._training())
+    engine = SupervisedReplicas(inputs, runs, count, 64, **models[0]._training_params())
     for _ in engine.steps(runs):
         pass
     return engine
 
 
 def _begun(model: Any, task: Task) -> Any:
-    model._begin(task)
+    model.reset(task)
     return model
 
 

@@ -152,8 +152,9 @@ def test_metrics():
 def network_and_inputs(graph, device, **settings):
     method = UniGNN(hidden=16, clusters_per_class=4, **settings)
     graph = graph.to(device)
+    method.num_features_, method.num_classes_, method.device_ = graph.num_features, 3, CPU
     with seeded(0):
-        net = method._network(graph.to(CPU), 3)
+        net = method._network(graph)
     net.clusters_0.copy_(torch.arange(150) % 12)
     net.clusters_1.copy_(torch.arange(150) % 7)
     return net.to(device), method._inputs(graph.to(device))

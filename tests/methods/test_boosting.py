@@ -96,5 +96,5 @@ def test_predicting_needs_no_scikit_learn(tmp_path, monkeypatch):
     ("field", "value", "least"), [("leaves", 1, 2), ("smallest_leaf", 0, 1), ("leaves", 2.5, "")]
 )
 def test_bad_fields_are_refused(field, value, least):
-    with pytest.raises(ValueError, match=f"{field} must be (at least {least}|a whole number), got"):
+    with pytest.raises(ValueError, match=f"{field} must be (at least {least}|an integer), got"):
         Boosting(**{field: value})

@@ -12,7 +12,7 @@ def probabilities(method, task):
 
 
 def test_weights_by_hand():
-    weights = ClassBalanced(beta=0.5)._weights(torch.tensor([3, 2, 1]))
+    weights = ClassBalanced(beta=0.5)._class_terms(torch.tensor([3, 2, 1])).weights
     assert weights.tolist() == pytest.approx([1 / 1.75, 1 / 1.5, 1])
 
 

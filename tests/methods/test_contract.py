@@ -9,16 +9,15 @@ import pytest
 import evengraph.methods
 from evengraph.methods import METHODS, Method
 from evengraph.methods.bases.margin import MarginMethod
-from evengraph.methods.bases.network import BackboneMethod, FreeMethod, NetworkMethod
-from evengraph.methods.bases.self_training import DoublyBalanced
+from evengraph.methods.bases.network import NetworkMethod
 from evengraph.testing import METHOD_CHECKS, check_method
-from small_graphs import QUICK
+from small_graphs import QUICK, small_task
 
 pytestmark = pytest.mark.parametrize("name", METHODS)
 
 DETERMINISTIC = {"labelpropagation", "boosting"}
 TRAIN_ACCURACY = {"mlp": 0.7}  # features alone say little on the generated graph
-SHARED = (Method, NetworkMethod, BackboneMethod, FreeMethod, MarginMethod, DoublyBalanced)
+SHARED = (Method, NetworkMethod, MarginMethod)
 
 
 @pytest.mark.parametrize("rule", METHOD_CHECKS)
@@ -53,6 +52,16 @@ def test_it_is_documented(name):
         if issubclass(method, base)
         for field in dataclasses.fields(base)
     }
+    if issubclass(method, NetworkMethod):
+        shared |= {"backbone", "network"}  # NetworkMethod documents them
     own = [field.name for field in dataclasses.fields(method) if field.name not in shared]
     arguments = (text.split("\nArgs:\n")[1].split("\n\n")[0]) if own else ""
     assert re.findall(r"^    (\w+):", arguments, flags=re.MULTILINE) == own
+
+
+def test_what_it_declares_is_about_its_parameters(name):
+    method = METHODS[name]
+    params = {field.name for field in dataclasses.fields(method)}
+    assert set(method.search_space) <= params
+    assert method.tuned_params <= params
+    assert set(method.graph_defaults(small_task().graph)) <= params

@@ -71,7 +71,7 @@ def test_filled_up_every_class_has_equal_say():
     method, loss = first_loss(EmbedSMOTE(copies=0), task)
     nodes, labels = labelled(task)
     logits = dense_linear(method.embedder_.linear, dense_embed(method.embedder_, task))[nodes]
-    weight = Reweight(balance=True)._weights(task.class_counts).double()
+    weight = Reweight(balance=True)._class_terms(task.class_counts).weights.double()
     assert loss == pytest.approx(cross_entropy(logits, labels, weight).item(), rel=1e-5)
 
 

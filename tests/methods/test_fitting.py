@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from evengraph.methods import GCN, Method, UniGNN
-from evengraph.methods.fitting import _in_turns, fit_many
+from evengraph.methods.fitting import fit_many, train_groups
 from small_graphs import small_task
 
 
@@ -42,7 +42,7 @@ def test_runs_of_a_kind_are_fitted_together(as_on_a_card):
         alone = dataclasses.replace(method).fit(task, seed=seed)
         found, expected = (one.predict_proba(task.graph) for one in (method, alone))
         torch.testing.assert_close(found, expected, rtol=0, atol=0.02)
-        assert not hasattr(method, "_callbacks")
+        assert not method._callbacks
 
 
 @pytest.mark.parametrize("network", ["comparison", "plain"])
@@ -83,7 +83,7 @@ def test_a_failing_caller_leaves_nothing_behind(as_on_a_card):
     methods = runs(2)
     with pytest.raises(OSError, match="disk full"):
         fit_many(methods, [small_task()] * 2, seeds=range(2), on_fit=fail)
-    assert not any(hasattr(method, "_callbacks") for method in methods)
+    assert not any(method._callbacks for method in methods)
 
 
 def test_an_object_keeps_one_fit_only():
@@ -101,14 +101,14 @@ def test_groups_take_turns_and_end_as_they_would_alone(as_on_a_card):
     task, order = small_task(), []
     first, second, third = runs(3), runs(4, hidden=8), runs(2, alpha=1)
     methods = [*first, *second, *third]
-    on_epoch = Method._tell
+    on_epoch = Method._report_epoch
 
     def tell(self, history):
         order.append(next(n for n, group in enumerate((first, second, third)) if self in group))
         on_epoch(self, history)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Method, "_tell", tell)
+        patch.setattr(Method, "_report_epoch", tell)
         fit_many(methods, [task] * 9, seeds=range(9))
     changes = [one for one, other in pairwise(order) if one != other]
     assert changes[:4] == [1, 2, 1, 2]  # two at a time, the heaviest beside the lightest
@@ -125,7 +125,7 @@ def test_a_lost_run_of_one_group_does_not_stop_the_others(as_on_a_card, monkeypa
     with pytest.raises(FloatingPointError, match="learning_rate"):
         fit_many([*bad, *good], [task] * 4, seeds=range(4))
     assert [method.is_fitted for method in (*bad, *good)] == [False, False, True, True]
-    assert not any(hasattr(method, "_callbacks") for method in (*bad, *good))
+    assert not any(method._callbacks for method in (*bad, *good))
 
 
 def test_a_group_that_cannot_begin_does_not_stop_the_others(as_on_a_card):
@@ -157,7 +157,7 @@ class FakeGroup:
 def test_ctrl_c_is_heard_where_a_run_was_lost():
     groups = [FakeGroup(FloatingPointError()), FakeGroup()]
     with pytest.raises(KeyboardInterrupt):
-        _in_turns(groups, lambda: False)
+        train_groups(groups, lambda: False)
     assert all(group.closed for group in groups)
 
 
@@ -166,7 +166,7 @@ def test_ctrl_c_ends_every_group_that_has_begun(as_on_a_card):
     groups = runs(2, max_epochs=100), runs(2, alpha=1), runs(2, hidden=8, max_epochs=100)
     methods = [method for group in groups for method in group]
     seen = []
-    on_epoch = Method._tell
+    on_epoch = Method._report_epoch
 
     def stop(self, history):
         on_epoch(self, history)
@@ -175,7 +175,7 @@ def test_ctrl_c_ends_every_group_that_has_begun(as_on_a_card):
             raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Method, "_tell", stop)
+        patch.setattr(Method, "_report_epoch", stop)
         with pytest.raises(KeyboardInterrupt):
             fit_many(methods, [task] * 6, seeds=range(6))
     assert [method.is_fitted for method in methods] == [True, True, False, False, True, True]

@@ -304,7 +304,7 @@ def test_both_variants_and_soundness_change_the_outcome():
         ("copies", -1, "be at least 0"),
         ("minority", -1, "be at least 0"),
         ("pretrain_epochs", -1, "be at least 0"),
-        ("pretrain_epochs", 0.5, "be a whole number"),
+        ("pretrain_epochs", 0.5, "be an integer"),
         ("reconstruction_weight", -1e-6, "be at least 0"),
         ("dropout", 1, r"lie in \[0, 1\)"),
     ],

@@ -378,11 +378,11 @@ def test_nothing_to_choose_by_on_one_side():
         ("focal_alpha", -0.1, "be at least 0"),
         ("head_tenths", 0, "be at least 1"),
         ("head_tenths", 10, "be at most 9"),
-        ("head_tenths", 7.5, "be a whole number"),
+        ("head_tenths", 7.5, "be an integer"),
         ("high_degree", -1, "be at least 0"),
         ("pretrain_epochs", -1, "be at least 0"),
         ("expert_epochs", -1, "be at least 0"),
-        ("student_epochs", 0.5, "be a whole number"),
+        ("student_epochs", 0.5, "be an integer"),
         ("hidden", 0, "be at least 1"),
     ],
 )

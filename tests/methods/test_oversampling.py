@@ -28,7 +28,9 @@ def test_copies_by_hand():
     x = torch.tensor([[1.0, 2], [3, 4], [5, 6], [7, 8], [9, 10]])
     graph = graph_of(x, [(1, 2), (2, 3)], [0, 0, 1, 0, 1])
     method = Oversampling(max_epochs=0).fit(task_of(graph, [0, 1, 2], [3, 4]), seed=0)
-    assert torch.equal(method.enlarged_.x, torch.cat([x, x[2:3]]))
+    repeated = method.enlarged_.repeated(method._propagation(graph))
+    inputs = method.enlarged_.with_copies(graph, repeated)
+    assert torch.equal(inputs.x, torch.cat([x, x[2:3]]))
     a, b = 1 / 2, 1 / 3
     expected = [
         [1, 0, 0, 0, 0, 0],
@@ -38,7 +40,7 @@ def test_copies_by_hand():
         [0, 0, 0, 0, 1, 0],
         [0, b, b, b, 0, b],
     ]
-    torch.testing.assert_close(as_dense(method.enlarged_.propagation), torch.tensor(expected))
+    torch.testing.assert_close(as_dense(inputs.propagation), torch.tensor(expected))
 
 
 def surprises(method, task, matrix):
@@ -84,7 +86,7 @@ def test_without_links_a_sound_copy_only_doubles_a_node():
     ("field", "value", "rule"),
     [
         ("copies", -1, "be at least 0"),
-        ("minority", True, "be a whole number"),
+        ("minority", True, "be an integer"),
         ("dropout", -0.1, r"lie in \[0, 1\)"),
     ],
 )

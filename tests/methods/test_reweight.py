@@ -24,7 +24,7 @@ def probabilities(method, task):
     ],
 )
 def test_weights(fields, counts, expected):
-    weights = Reweight(**fields)._weights(torch.tensor(counts))
+    weights = Reweight(**fields)._class_terms(torch.tensor(counts)).weights
     torch.testing.assert_close(weights, torch.tensor(expected, dtype=torch.float32))
 
 
@@ -90,7 +90,7 @@ def test_too_many_rare_classes_are_refused():
         ("scale", -0.5, "be at least 0"),
         ("scale", float("nan"), "be at least 0"),
         ("minority", -1, "be at least 0"),
-        ("minority", 1.5, "be a whole number"),
+        ("minority", 1.5, "be an integer"),
         ("dropout", 1, r"lie in \[0, 1\)"),
     ],
 )

@@ -4,7 +4,9 @@ import pytest
 import torch
 from oracles import as_dense, labelled, task_with
 
+from evengraph.core.rng import seeded
 from evengraph.methods import GCN, SMOTE, Oversampling
+from evengraph.methods.bases.enlarged_graph import EnlargedGraph
 from small_graphs import graph_of, normal, task_of
 
 
@@ -18,9 +20,14 @@ def dense_features(task):
     return task
 
 
+def enlarged(task, kind=SMOTE, seed=3, **fields):
+    method = kind(**fields)
+    with seeded(seed):
+        return EnlargedGraph.of(task, method.copies, method.minority, method._new_features)
+
+
 def new_nodes(task, seed=3, **fields):
-    method = SMOTE(max_epochs=0, **fields).fit(task, seed=seed)
-    return method.enlarged_.x[task.graph.num_nodes :]
+    return enlarged(task, seed=seed, **fields).new
 
 
 @pytest.mark.parametrize("fields", [{}, {"copies": 2}, {"sound": True}, {"copies": 0}])
@@ -108,13 +115,10 @@ def test_the_nearest_of_the_class_is_what_it_goes_towards():
 @pytest.mark.parametrize("sound", [False, True])
 def test_links_are_those_of_the_seed(sound):
     task = dense_features(task_with(6, 6, 2))
-    ours, copied = (
-        method(max_epochs=0, sound=sound, copies=2).fit(task, seed=0)
-        for method in (SMOTE, Oversampling)
-    )
-    one, other = (as_dense(method.enlarged_.propagation) for method in (ours, copied))
+    ours, copied = (enlarged(task, kind, sound=sound, copies=2) for kind in (SMOTE, Oversampling))
+    one, other = (as_dense(copies.normalised(task.graph, "row")) for copies in (ours, copied))
     assert torch.equal(one, other)
-    assert not torch.equal(ours.enlarged_.x, copied.enlarged_.x)
+    assert not torch.equal(ours.new, copied.new)
 
 
 def test_the_network_starts_as_that_of_gcn():
@@ -128,7 +132,7 @@ def test_the_network_starts_as_that_of_gcn():
     ("field", "value", "rule"),
     [
         ("copies", -1, "be at least 0"),
-        ("minority", 0.5, "be a whole number"),
+        ("minority", 0.5, "be an integer"),
         ("normalisation", "both", "be one of row, symmetric"),
     ],
 )

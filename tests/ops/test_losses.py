@@ -10,13 +10,16 @@ from torch.nn.functional import cross_entropy
 
 from evengraph.ops import (
     balanced_softmax,
-    class_balanced,
-    compensated,
     effective_number_weights,
     focal_cross_entropy,
     inverse_class_weights,
     log_sizes,
-    logit_adjusted,
+)
+from evengraph.ops.losses import (
+    ClassTerms,
+    class_cross_entropy,
+    prior_offsets,
+    weighted_cross_entropy,
 )
 from small_graphs import normal
 
@@ -117,6 +120,19 @@ def same_value_and_gradient(ours, theirs, logits):
     )
 
 
+def logit_adjusted(logits, labels, counts, tau):
+    offsets = tau * log_sizes(counts, logits.dtype) if tau else None
+    return class_cross_entropy(logits, labels, offsets=offsets)
+
+
+def class_balanced(logits, labels, counts, beta):
+    return class_cross_entropy(logits, labels, effective_number_weights(counts, beta, logits.dtype))
+
+
+def compensated(logits, counts):
+    return ClassTerms(predict_offsets=prior_offsets(counts, logits.dtype)).predict(logits)
+
+
 @given(st.integers(1, 9), st.integers(0, 99), st.sampled_from([0.0, 0.5, 1.0, 2.0]))
 def test_adjusted_logits_by_hand(size, seed, tau):
     """p(y) = n_y ** tau e ** z_y / sum over c of n_c ** tau e ** z_c."""
@@ -125,8 +141,8 @@ def test_adjusted_logits_by_hand(size, seed, tau):
     for row, label in zip(logits.tolist(), labels.tolist(), strict=True):
         parts = [int(n) ** tau * math.exp(z) for n, z in zip(COUNTS, row, strict=True)]
         each.append(-math.log(parts[label] / sum(parts)))
-    found = logit_adjusted(logits, labels, COUNTS, tau, reduction="none")
-    assert found.tolist() == pytest.approx(each)
+    found = [logit_adjusted(logits[[i]], labels[[i]], COUNTS, tau).item() for i in range(size)]
+    assert found == pytest.approx(each)
     mean = logit_adjusted(logits, labels, COUNTS, tau)
     assert float(mean) == pytest.approx(sum(each) / size)
     if tau == 1:
@@ -205,3 +221,32 @@ def test_class_balanced_lies_between_plain_and_inverse_weights():
     inverse = cross_entropy(logits, labels, inverse_class_weights(COUNTS, torch.float64))
     nearly = class_balanced(logits, labels, COUNTS, 1 - 1e-9)
     torch.testing.assert_close(nearly, inverse, rtol=1e-5, atol=1e-8)
+
+
+@given(st.integers(1, 4), st.integers(2, 9), st.integers(0, 99))
+def test_a_batch_of_runs_is_each_run(runs, size, seed):
+    """A weight per node, 0 for unlabelled ones, gives value and gradient of each run alone."""
+    stream = torch.Generator().manual_seed(seed)
+    logits = normal(runs * size, 3, seed=seed).view(runs, size, 3).requires_grad_()
+    labels = torch.randint(3, (runs, size), generator=stream)
+    labelled = torch.rand(runs, size, generator=stream) < 0.6
+    labelled[:, 0] = True
+    offsets = normal(runs, 3, seed=seed + 1)
+    weights = torch.where(labelled, WEIGHTS[labels], 0.0)
+    shares = weights / weights.sum(1, keepdim=True)
+    together = class_cross_entropy(logits, labels, shares, offsets.unsqueeze(1))
+    alone = [
+        class_cross_entropy(logits[run][nodes], labels[run][nodes], WEIGHTS, offsets[run])
+        for run, nodes in enumerate(labelled)
+    ]
+    torch.testing.assert_close(together, torch.stack(alone), rtol=1e-12, atol=1e-12)
+    ours, theirs = (torch.autograd.grad(value, logits)[0] for value in (together.sum(), sum(alone)))
+    torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
+
+
+def test_a_weighted_sum_by_hand():
+    logits, labels = rows_of(7)
+    weights = torch.arange(7.0, dtype=torch.float64)
+    losses = cross_entropy(logits, labels, reduction="none")
+    expected = sum(float(w * v) for w, v in zip(weights, losses, strict=True))
+    assert weighted_cross_entropy(logits, labels, weights).item() == pytest.approx(expected)

@@ -61,10 +61,10 @@ def test_the_weights_of_renode_are_those_of_its_defaults():
     torch.testing.assert_close(loss.weights, by_rank * sizes)
 
 
-@pytest.mark.parametrize("raised", [None, torch.tensor([0.5, -1.0, 2.0])])
-def test_margins_are_added(raised):
+@pytest.mark.parametrize("offsets", [None, torch.tensor([0.5, -1.0, 2.0])])
+def test_margins_are_added(offsets):
     logits, margins = normal(6, 3), normal(6, 3, seed=1)
-    loss = LabelledLoss(LABELS, raised=raised)
+    loss = LabelledLoss(LABELS, offsets=offsets)
     torch.testing.assert_close(loss(logits, margins), loss(logits + margins))
     assert loss(logits, torch.zeros(())) == loss(logits)
 

@@ -29,7 +29,7 @@ def labels_of(task):
     return torch.where(task.train, task.graph.y, -1)
 
 
-UNEXPLAINED = {"labelpropagation": "nothing from features", "boosting": "no gradient"}
+UNEXPLAINED = {"labelpropagation": "does not use features", "boosting": "no gradient"}
 
 
 @pytest.mark.parametrize("name", UNEXPLAINED)

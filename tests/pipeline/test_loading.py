@@ -115,7 +115,7 @@ def test_new_nodes_far_away_leave_the_others_alone(name):
 
 def seen_clusters(method, graph):
     """Clusters and inputs of every layer while a graph is predicted."""
-    inputs, find = method._ready(method._bare(graph))
+    inputs, find = method._inputs_and_clusters(method.model_input(graph))
     seen = []
 
     def watched(layer, embeddings):
@@ -210,7 +210,7 @@ def test_class_names_and_labelled_nodes_are_kept(tmp_path):
 def test_neither_features_nor_edges_are_kept(tmp_path):
     for name in METHODS:
         fitted(name).save(tmp_path / name)
-        tensors = load_model(tmp_path / name)._kept()
+        tensors = load_model(tmp_path / name)._state()
         assert all(value.shape != GRAPH.x.shape for value in tensors.values()), name
         assert all(value.shape != GRAPH.edge_index.shape for value in tensors.values()), name
 

@@ -61,13 +61,13 @@ def run(
     from evengraph.cli.running import folder_name, plan_runs, run_plans
     from evengraph.experiment.parsing import parse_seeds, pick_device
     from evengraph.methods import DEFAULT_METHOD
-    from evengraph.methods.bases.model_folder import check_place
+    from evengraph.methods.bases.model_folder import check_model_folder
 
     names = parse_methods(method or DEFAULT_METHOD)
     if save is not None:
         if len(names) > 1:
             raise ValueError("--save saves one model; name one --method.")
-        check_place(save)
+        check_model_folder(save)
         check_folder(save.parent)
     options = {"minority": minority, "ratio": ratio, "train": train, "val": val}
     source, plans = plan_runs(

@@ -25,7 +25,7 @@ from evengraph.experiment.jobs import Failure, Job, Result, failure_of
 from evengraph.experiment.memory import PeakMemory, processes_on_gpu
 from evengraph.experiment.scoring import score
 from evengraph.methods import Method, fit_many
-from evengraph.methods.fitting import AT_ONCE, SLOTS
+from evengraph.methods.fitting import ACTIVE_GROUPS, SLOTS
 from evengraph.training import Callback, History
 from evengraph.training.batch.replicas import can_replicate
 
@@ -195,7 +195,7 @@ class Executor:
     def _batchable(self, jobs: Sequence[Job]) -> list[Job]:
         if not can_replicate(torch.device(self.device)):
             return []
-        return [job for job in jobs if job.method._together_with(job.method)]
+        return [job for job in jobs if job.method.batching() is not None]
 
     def _run_batch(self, jobs: Sequence[Job], on_end: OnEnd) -> None:
         try:
@@ -236,7 +236,7 @@ class Executor:
             if any(history.interrupted for history in method.history_):
                 interrupted = True
                 return
-            record = score(job, task, method, together=min(len(fits), SLOTS * AT_ONCE))
+            record = score(job, task, method, together=min(len(fits), SLOTS * ACTIVE_GROUPS))
             ended.add(index)
             end(job, record)
 

@@ -1,4 +1,4 @@
-"""Balanced softmax: class sizes are part of the softmax in training, and not of the answer."""
+"""Balanced softmax: class sizes are part of the softmax in training, but not of the prediction."""
 
 from __future__ import annotations
 
@@ -7,29 +7,31 @@ from dataclasses import dataclass
 from typing import final
 
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from evengraph.core.task import Task
+from evengraph.methods.bases.batching import Batching
 from evengraph.methods.bases.margin import MarginMethod
-from evengraph.methods.bases.supervised import LabelledMethod
-from evengraph.ops import log_sizes
+from evengraph.methods.bases.network import NetworkKind, NetworkMethod
+from evengraph.nn import Backbone
+from evengraph.ops import class_loss, log_sizes
+from evengraph.ops.losses import ClassTerms
 
 
 @final
 @dataclass(kw_only=True)
-class BalancedSoftmax(LabelledMethod, MarginMethod):
-    """Tell the softmax in training how frequent classes are, so that the network need not learn it.
+class BalancedSoftmax(NetworkMethod, MarginMethod):
+    """Multiply each class by its size in the training softmax, so the network need not learn it.
 
-    The loss is cross-entropy of a softmax in which a class of n labelled nodes counts n times; the
-    answer is the plain softmax. It is logit adjustment of strength 1. `margin="tam"` is TAM upon
-    it, as its paper reports first.
+    The loss is cross-entropy of a softmax in which a class with n labelled nodes counts n times;
+    predictions use the plain softmax. It equals logit adjustment with strength 1. `margin="tam"`
+    adds TAM, the first combination that its paper reports.
 
     Shapes:
         task.graph.x: (N, F)
         predict_proba: (N, C)
 
     Cost:
-        O(E h + nnz(X) h) an epoch, as GCN.
+        O(E h + nnz(X) h) per epoch, as GCN.
 
     Reference:
         Ren, Yu, Sheng, Ma, Zhao, Yi and Li, "Balanced Meta-Softmax for Long-Tailed Visual
@@ -39,15 +41,21 @@ class BalancedSoftmax(LabelledMethod, MarginMethod):
     title = "Balanced softmax"
     search_space = {"margin": ("none", "tam")}
     suits_heterophily = True
+    batchable = True
 
-    def _raised(self, class_counts: Tensor) -> Tensor:
-        return log_sizes(class_counts)
+    backbone: Backbone = "gcn"
+    network: NetworkKind = "comparison"
+
+    def _class_terms(self, class_counts: Tensor) -> ClassTerms:
+        return ClassTerms(train_offsets=log_sizes(class_counts))
 
     def _loss(self, task: Task) -> Callable[[Tensor], Tensor]:
-        nodes, raised = task.train_nodes, self._raised(task.class_counts)
-        labels, margins = task.graph.y[nodes], self._margins(task)
-        return lambda logits: cross_entropy(logits[nodes] + raised + margins(logits), labels)
+        if self.margin == "none":
+            return super()._loss(task)
+        nodes, margins = task.train_nodes, self._margins(task)
+        loss = class_loss("balanced_softmax", task.graph.y[nodes], task.class_counts)
+        return lambda logits: loss(logits[nodes], margins(logits))
 
-    @property
-    def _batches(self) -> bool:
-        return super()._batches and self.margin == "none"
+    def batching(self) -> Batching | None:
+        """As for other supervised methods; margins have no batch axis."""
+        return super().batching() if self.margin == "none" else None

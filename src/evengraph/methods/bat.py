@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.method import one_of
-from evengraph.methods.bases.network import FreeMethod
+from evengraph.methods.bases.checks import check_choice
+from evengraph.methods.bases.network import NetworkKind, NetworkMethod
 from evengraph.metrics import validation_score
+from evengraph.nn import Backbone
 from evengraph.ops import labelled_loss, undirected_adjacency
 from evengraph.ops.attach import StackedFeatures
 from evengraph.ops.named_losses import NAMED_LOSSES, NamedLoss
@@ -20,7 +21,7 @@ from evengraph.ops.virtual import Variant, VirtualNodes
 
 @final
 @dataclass(kw_only=True)
-class BAT(FreeMethod):
+class BAT(NetworkMethod):
     """Link nodes whose predictions are at risk to a virtual node of what they may be instead.
 
     Rare classes suffer because labels are far away or the neighbours are of other classes, not
@@ -58,13 +59,15 @@ class BAT(FreeMethod):
     title = "BAT"
     search_space = {"variant": ("BAT0", "BAT1"), "loss": ("cross_entropy", "reweight")}
 
+    backbone: Backbone = "gcn"
+    network: NetworkKind = "comparison"
     variant: Variant = "BAT1"
     loss: NamedLoss = "cross_entropy"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of("variant", self.variant, ("BAT0", "BAT1"))
-        one_of("loss", self.loss, NAMED_LOSSES)
+        check_choice("variant", self.variant, ("BAT0", "BAT1"))
+        check_choice("loss", self.loss, NAMED_LOSSES)
 
     def _fit(self, task: Task) -> None:
         graph, nodes = task.graph, task.train_nodes
@@ -73,9 +76,10 @@ class BAT(FreeMethod):
         rows = torch.cat([nodes, graph.num_nodes + classes])
         inputs = self._inputs(graph)
         matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
-        virtual = VirtualNodes(matrix, inputs.x, nodes, labels, counts, self.variant, self._how)
+        how = self._normalisation
+        virtual = VirtualNodes(matrix, inputs.x, nodes, labels, counts, self.variant, how)
         loss = labelled_loss(self.loss, matrix, nodes, labels, counts, added=classes)
-        self.net_ = net = self._network(task)
+        self.net_ = net = self._new_network()
 
         def epoch() -> tuple[Tensor, Tensor]:
             with torch.no_grad():

@@ -13,7 +13,8 @@ from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.method import Method, whole
+from evengraph.methods.bases.checks import check_integer
+from evengraph.methods.bases.method import Method
 from evengraph.metrics import validation_score
 from evengraph.nn.tracing import Contributions
 from evengraph.ops import Sparse, inverse_class_weights, undirected_adjacency
@@ -76,13 +77,13 @@ class Boosting(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("leaves", self.leaves, 2)
-        whole("smallest_leaf", self.smallest_leaf, 1)
+        check_integer("leaves", self.leaves, 2)
+        check_integer("smallest_leaf", self.smallest_leaf, 1)
 
     def _fit(self, task: Task) -> None:
         self.trees_ = trees_from_sklearn([], task.graph.x.device)
         self.baseline_ = torch.zeros(self._outputs, dtype=torch.float64, device=self.device_)
-        history = self._follow(self._rounds(task))
+        history = self._train_in_steps(self._rounds(task))
         self.trees_ = self.trees_.first(history.best_epoch * self._outputs)
 
     def _rounds(self, task: Task) -> Iterator[tuple[Tensor, Tensor]]:
@@ -159,14 +160,15 @@ class Boosting(Method):
         mantissa, exponent = torch.frexp(torch.cat(parts, dim=1))
         return torch.ldexp((mantissa * 2**DIGITS).round(), exponent - DIGITS)
 
-    def _contributions(self, graph: Data, node: int, direction: Tensor) -> Contributions:
-        raise ValueError("Boosting has no gradient: explain cannot take its answer apart.")
+    def contributions(self, graph: Data, node: int, direction: Tensor) -> Contributions:
+        """Not possible: trees have no gradient."""
+        raise ValueError("Boosting cannot be explained: trees have no gradient.")
 
-    def _kept(self) -> dict[str, Tensor]:
+    def _state(self) -> dict[str, Tensor]:
         trees = {f"trees.{name}": part for name, part in self.trees_._asdict().items()}
         return trees | {"baseline": self.baseline_}
 
-    def _put_back(self, kept: Mapping[str, Tensor]) -> None:
+    def _load_state(self, kept: Mapping[str, Tensor]) -> None:
         self.trees_ = Trees(*(kept[f"trees.{name}"] for name in Trees._fields))
         self.baseline_ = kept["baseline"]
 

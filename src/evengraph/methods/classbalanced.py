@@ -7,28 +7,30 @@ from typing import final
 
 from torch import Tensor
 
-from evengraph.methods.bases.method import fraction
-from evengraph.methods.bases.supervised import LabelledMethod
+from evengraph.methods.bases.checks import check_fraction
+from evengraph.methods.bases.network import NetworkKind, NetworkMethod
+from evengraph.nn import Backbone
 from evengraph.ops import effective_number_weights
+from evengraph.ops.losses import ClassTerms
 
 
 @final
 @dataclass(kw_only=True)
-class ClassBalanced(LabelledMethod):
-    """Weigh classes by one over their effective size, which grows more slowly than their size.
+class ClassBalanced(NetworkMethod):
+    """Weight classes by one over their effective size, which grows more slowly than their size.
 
-    The more nodes a class has, the more a further one repeats what the others said: n nodes count
-    as (1 - beta^n) / (1 - beta). The loss is the weighted mean of cross-entropy.
+    The more nodes a class has, the less a further one adds: n nodes count as
+    (1 - beta^n) / (1 - beta). The loss is the weighted mean of cross-entropy.
 
     Args:
-        beta: 0 is the plain loss, near 1 a class weighs one over its size.
+        beta: 0 is the plain loss, near 1 a class is weighted by one over its size.
 
     Shapes:
         task.graph.x: (N, F)
         predict_proba: (N, C)
 
     Cost:
-        O(E h + nnz(X) h) an epoch, as GCN.
+        O(E h + nnz(X) h) per epoch, as GCN.
 
     Reference:
         Cui, Jia, Lin, Song and Belongie, "Class-Balanced Loss Based on Effective Number of
@@ -36,12 +38,15 @@ class ClassBalanced(LabelledMethod):
     """
 
     title = "Class-balanced"
+    batchable = True
 
+    backbone: Backbone = "gcn"
+    network: NetworkKind = "comparison"
     beta: float = 0.9999
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        fraction("beta", self.beta)
+        check_fraction("beta", self.beta)
 
-    def _weights(self, class_counts: Tensor) -> Tensor:
-        return effective_number_weights(class_counts, self.beta)
+    def _class_terms(self, class_counts: Tensor) -> ClassTerms:
+        return ClassTerms(weights=effective_number_weights(class_counts, self.beta))

@@ -12,11 +12,11 @@ from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.method import whole
-from evengraph.methods.bases.model_folder import packed, unpack
-from evengraph.methods.bases.network import BackboneMethod, Inputs
+from evengraph.methods.bases.checks import check_integer
+from evengraph.methods.bases.model_folder import pack, unpack
+from evengraph.methods.bases.network import NetworkMethod
 from evengraph.metrics import validation_score
-from evengraph.nn import CONVS
+from evengraph.nn import CONVS, Backbone, Inputs
 from evengraph.ops import (
     Sparse,
     interpolate,
@@ -29,7 +29,7 @@ from evengraph.ops import (
 
 @final
 @dataclass(kw_only=True)
-class EmbedSMOTE(BackboneMethod):
+class EmbedSMOTE(NetworkMethod):
     """Add points between the embeddings of rare labelled nodes, anew in every epoch.
 
     A graph convolution embeds the nodes. A new point lies on the way from the embedding of a
@@ -66,15 +66,16 @@ class EmbedSMOTE(BackboneMethod):
 
     title = "Embed-SMOTE"
 
+    backbone: Backbone = "gcn"
     copies: int = 1
     minority: int = 0
     layers: int = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("copies", self.copies, 0)
-        whole("minority", self.minority, 0)
-        whole("layers", self.layers, 1)
+        check_integer("copies", self.copies, 0)
+        check_integer("minority", self.minority, 0)
+        check_integer("layers", self.layers, 1)
 
     def _fit(self, task: Task) -> None:
         graph, nodes = task.graph, task.train_nodes
@@ -102,10 +103,10 @@ class EmbedSMOTE(BackboneMethod):
         widths = self.num_features_, self.hidden, self.num_classes_
         return _Network(*widths, self.layers, self.dropout, CONVS[self.backbone])
 
-    def _kept(self) -> dict[str, Tensor]:
-        return packed("embedder", self.embedder_)
+    def _state(self) -> dict[str, Tensor]:
+        return pack("embedder", self.embedder_)
 
-    def _put_back(self, kept: Mapping[str, Tensor]) -> None:
+    def _load_state(self, kept: Mapping[str, Tensor]) -> None:
         self.embedder_ = self._embedder().to(self.device_)
         unpack("embedder", self.embedder_, kept)
 

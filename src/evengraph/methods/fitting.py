@@ -1,4 +1,4 @@
-"""fit_many(): many fits, those that can share a card side by side."""
+"""fit_many(): many fits, batched on a GPU where they can be."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from typing import Any
 import torch
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.method import Fit, Method, check_task, same_graph
+from evengraph.methods.bases.batching import Fit, fit_batch, share_batch
+from evengraph.methods.bases.checks import check_task, same_graph
+from evengraph.methods.bases.method import Method
 from evengraph.training.batch.replicas import can_replicate
 from evengraph.training.progress import count_bar
 
 Steps = Generator[None, None, None]
 END = object()
 SLOTS = 64  # fits of a group that are trained at a time
-AT_ONCE = 2  # groups that take turns on a card: while one finds its clusters, the other has it
+ACTIVE_GROUPS = 2  # that share a GPU: while one finds its clusters, the other trains
 
 
 def fit_many(
@@ -30,58 +32,53 @@ def fit_many(
     on_fit: Callable[[int], None] = lambda index: None,
     progress: bool | None = None,
 ) -> None:
-    """Fit each method to its task: what calling `fit` on each gives, up to rounding.
+    """Fit each method to its task, as calling `fit` on each would, up to rounding.
 
-    On a graphics card, methods of one kind on one graph are trained side by side, which takes
-    little longer than training one of them. Ctrl-C ends those under way with their best weights so
-    far, and is passed on if others had not begun.
+    On a GPU, methods of one class on one graph are trained as a batch, which takes little longer
+    than training one of them. Ctrl-C ends active fits with their best weights so far, and is raised
+    again if others had not started.
 
     Args:
         methods: What to fit; no object twice.
-        tasks: What each is to learn.
-        seeds: Each method's seed.
-        slots: How many are trained at a time, at most.
-        on_fit: Called with a method's place in the list when it is fitted; on a card, on a
-            stream of its own.
+        tasks: The task of each.
+        seeds: The seed of each.
+        slots: Maximum number of fits that are trained at a time.
+        on_fit: Called with the index of a method when it is fitted; on a GPU, on another stream.
         progress: Show how many are fitted; by default on a terminal only.
     """
     if len({id(method) for method in methods}) < len(methods):
-        raise ValueError("methods must be different objects: each keeps what it learns.")
+        raise ValueError("methods must be different objects: each holds its own fit.")
     if slots < 1:
         raise ValueError(f"slots must be at least 1, got {slots}.")
     fits = [Fit(*parts) for parts in zip(methods, tasks, seeds, strict=True)]
     for task in tasks:
         check_task(task)  # before any of them is trained
     for fit in fits:
-        fit.method._begin(fit.task)  # nothing of an earlier fit is taken for one of this call
-    ended: set[int] = set()
+        fit.method.reset(fit.task)  # no earlier fit is mistaken for one of this call
+    fitted: set[int] = set()
     with count_bar("fitting", len(fits), progress) as count:
 
-        def ready(place: int) -> None:
-            ended.add(place)
+        def on_fitted(index: int) -> None:
+            fitted.add(index)
             count()
-            on_fit(place)
+            on_fit(index)
 
-        try:
-            groups = [_Group(places, fits, slots, ready) for places in _groups(fits)]
-            _in_turns(groups, lambda: len(ended) == len(fits))
-        finally:
-            for fit in fits:
-                vars(fit.method).pop("_callbacks", None)
+        groups = [_Group(members, fits, slots, on_fitted) for members in _groups(fits)]
+        train_groups(groups, lambda: len(fitted) == len(fits))
 
 
-def _in_turns(groups: Sequence[_Group], all_ended: Callable[[], bool]) -> None:
-    """Go through the steps of groups; on a card of a few at a time, heavy beside light.
+def train_groups(groups: Sequence[_Group], all_fitted: Callable[[], bool]) -> None:
+    """Train groups in turns; on a GPU a large one alternates with a small one.
 
-    A large graph keeps the card busy and a small one the host: both have work then. A group that
-    lost a run does not stop the others; whatever else goes wrong does.
+    A large graph keeps the GPU busy and a small one the host. A failed fit does not stop the other
+    groups; any other error does.
     """
-    shared = any(len(group.methods) > 1 for group in groups)
-    waiting = deque(sorted(groups, key=lambda group: -group.work) if shared else groups)
-    turns, lost, heavy = deque[_Group](), [], None
+    batched = any(len(group.methods) > 1 for group in groups)
+    waiting = deque(sorted(groups, key=lambda group: -group.work) if batched else groups)
+    turns, errors, heavy = deque[_Group](), [], None
     try:
         while waiting or turns:
-            while waiting and len(turns) < (AT_ONCE if shared else 1):
+            while waiting and len(turns) < (ACTIVE_GROUPS if batched else 1):
                 if heavy in turns:
                     turns.append(waiting.pop())
                 else:
@@ -95,49 +92,48 @@ def _in_turns(groups: Sequence[_Group], all_ended: Callable[[], bool]) -> None:
                 if group.interrupted:
                     raise KeyboardInterrupt
             except (FloatingPointError, ValueError) as error:
-                lost.append(error)
+                errors.append(error)
                 if group.interrupted:
                     raise KeyboardInterrupt from None
             turns.remove(group)
     except KeyboardInterrupt:
-        for group in turns:  # these, too, end with their best weights so far
+        for group in turns:  # these also end with their best weights so far
             with suppress(KeyboardInterrupt, FloatingPointError, ValueError):
                 group.interrupt()
-        if not all_ended():
+        if not all_fitted():
             raise
     finally:
         for group in turns:
             group.close()
-    if lost:
-        raise lost[0]
+    if errors:
+        raise errors[0]
 
 
 class _Group:
-    """Methods that are fitted side by side, or one alone, on a stream of their own.
+    """Methods that are fitted as one batch, or a single one, on their own stream.
 
     Args:
-        places: Of its methods among all.
-        fits: All there are.
+        members: Indices of its methods among all fits.
+        fits: All fits.
         slots: How many are trained at a time.
-        on_fit: Called with a method's place when it is fitted.
+        on_fit: Called with the index of a method when it is fitted.
     """
 
     def __init__(
         self,
-        places: Sequence[int],
+        members: Sequence[int],
         fits: Sequence[Fit],
         slots: int,
         on_fit: Callable[[int], None],
     ) -> None:
-        self.methods = [fits[place].method for place in places]
-        graph = fits[places[0]].task.graph
+        self.methods: list[Method] = [fits[index].method for index in members]
+        graph = fits[members[0]].task.graph
         self.device = graph.x.device
-        self.work = len(places) * (graph.num_nodes + graph.num_edges)
-        alone = len(places) == 1
+        self.work = len(members) * (graph.num_nodes + graph.num_edges)
         self.steps = (
-            _alone(places[0], fits[places[0]], on_fit)
-            if alone
-            else _together(places, fits, slots, on_fit)
+            _fit_single(members[0], fits[members[0]], on_fit)
+            if len(members) == 1
+            else _fit_group(members, fits, slots, on_fit)
         )
         self.stream: Any = None
 
@@ -147,66 +143,67 @@ class _Group:
         return any(history.interrupted for method in self.methods for history in method.history_)
 
     def step(self) -> bool:
-        """Go on to the next stop; whether there was one."""
-        with self._here():
+        """Continue to the next yield; whether there was one."""
+        with self._on_stream():
             return next(self.steps, END) is not END
 
     def interrupt(self) -> None:
-        """End what is under way, as Ctrl-C does."""
-        with self._here(), suppress(StopIteration):
+        """End active fits, as Ctrl-C does."""
+        with self._on_stream(), suppress(StopIteration):
             self.steps.throw(KeyboardInterrupt)
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release everything."""
         self.steps.close()
         if self.stream is not None:
             torch.cuda.synchronize(self.device)
 
-    def _here(self) -> Any:
-        """On the group's stream, which begins where the caller's stands."""
+    def _on_stream(self) -> Any:
+        """The group's stream, which starts after the caller's work."""
         if self.device.type != "cuda":
             return nullcontext()
         if self.stream is None:
             self.stream = torch.cuda.Stream(self.device)
             self.stream.wait_stream(torch.cuda.current_stream(self.device))
-        return torch.cuda.stream(self.stream)  # its device is then the current one
+        return torch.cuda.stream(self.stream)  # also sets the current device
 
 
-def _alone(place: int, fit: Fit, on_fit: Callable[[int], None]) -> Steps:
+def _fit_single(index: int, fit: Fit, on_fit: Callable[[int], None]) -> Steps:
     fit.method.fit(fit.task, seed=fit.seed, progress=False)
-    on_fit(place)
+    on_fit(index)
     return
     yield
 
 
-def _together(
-    places: Sequence[int], fits: Sequence[Fit], slots: int, on_fit: Callable[[int], None]
+def _fit_group(
+    members: Sequence[int], fits: Sequence[Fit], slots: int, on_fit: Callable[[int], None]
 ) -> Steps:
-    """Each is told of as soon as it is fitted."""
+    """Fit a batch; each method is reported as soon as it is fitted."""
 
-    def ready(method: Method, place: int) -> None:
-        method.fitted_ = True
-        on_fit(place)
+    def on_fitted(index: int) -> None:
+        fits[index].method.fitted_ = True
+        on_fit(index)
 
-    own = [(place, fits[place]) for place in places]
-    together = [
-        fit._replace(task=fit.task.hide_test_labels(), done=partial(ready, fit.method, place))
-        for place, fit in own
+    batch = [
+        fits[index]._replace(
+            task=fits[index].task.hide_test_labels(), on_fitted=partial(on_fitted, index)
+        )
+        for index in members
     ]
-    yield from together[0].method._fit_together(together, slots)
+    yield from fit_batch(batch, slots)
 
 
 def _groups(fits: Sequence[Fit]) -> list[list[int]]:
-    """Places in the list of what can be trained together."""
+    """Indices of the fits that can be trained together."""
     groups: list[list[int]] = []
     for index, fit in enumerate(fits):
         for group in groups:
-            leader = fits[group[0]]
+            first = fits[group[0]]
             if (
                 can_replicate(fit.task.graph.x.device)
-                and leader.method._together_with(fit.method)
-                and leader.task.num_classes == fit.task.num_classes
-                and same_graph(leader.task.graph, fit.task.graph)
+                and share_batch(first.method, fit.method)
+                and first.task.num_classes == fit.task.num_classes
+                and same_graph(first.task.graph, fit.task.graph)
             ):
                 group.append(index)
                 break

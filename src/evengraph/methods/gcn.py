@@ -5,21 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+from torch_geometric.data import Data
+
+from evengraph.core.task import Task
 from evengraph.methods.bases.method import BACKBONE_TITLES
-from evengraph.methods.bases.supervised import LabelledMethod
+from evengraph.methods.bases.network import NetworkKind, NetworkMethod
+from evengraph.nn import Backbone
 
 
 @final
 @dataclass(kw_only=True)
-class GCN(LabelledMethod):
-    """Two graph convolutions and a linear layer, with nothing done about unequal classes.
+class GCN(NetworkMethod):
+    """Two graph convolutions and a linear layer, with no treatment of class imbalance.
 
     Shapes:
         task.graph.x: (N, F)
         predict_proba: (N, C)
 
     Cost:
-        O(E h + nnz(X) h) an epoch.
+        O(E h + nnz(X) h) per epoch.
 
     Departs:
         The network is by default that of the comparison, with means over neighbours and a linear
@@ -35,8 +41,25 @@ class GCN(LabelledMethod):
     role = "baseline"
     compared_by_default = True
     suits_heterophily = True
+    batchable = True
+
+    backbone: Backbone = "gcn"
+    network: NetworkKind = "comparison"
 
     @property
     def full_title(self) -> str:
-        """That of the backbone, of which there is nothing else."""
+        """The title of the backbone: the method is nothing else."""
         return BACKBONE_TITLES.get(self.backbone, self.title)
+
+    def _fit(self, task: Task) -> None:
+        nodes, labels = task.train_nodes, task.graph.y[task.train_nodes]
+        self._fit_network(
+            task,
+            self._inputs(task.graph),
+            lambda logits: cross_entropy(logits[nodes], labels),
+        )
+
+    def _logits(self, graph: Data) -> Tensor:
+        # convolution, ReLU, convolution, ReLU, linear layer: see GraphNetwork in evengraph.nn
+        logits: Tensor = self.net_(*self._inputs(graph))
+        return logits

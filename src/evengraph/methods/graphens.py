@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
@@ -12,9 +11,8 @@ from torch.nn.functional import cross_entropy, dropout, log_softmax
 from torch_geometric.data import Data
 
 from evengraph.core.task import Task
+from evengraph.methods.bases.checks import check_choice, check_fraction, check_integer
 from evengraph.methods.bases.margin import WARMUP, MarginMethod
-from evengraph.methods.bases.method import fraction, one_of, whole
-from evengraph.methods.bases.model_folder import packed, unpack
 from evengraph.metrics import validation_score
 from evengraph.nn import BACKBONES, PYG_CONVS, Backbone
 from evengraph.ops import (
@@ -94,15 +92,15 @@ class GraphENS(MarginMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("layers", self.layers, 1)
-        whole("hidden", self.hidden, 1)
-        whole("warmup", self.warmup, 0)
-        fraction("dropout", self.dropout)
-        fraction("masked", self.masked)
-        one_of("links", self.links, ("none", "BAT0", "BAT1"))
+        check_integer("layers", self.layers, 1)
+        check_integer("hidden", self.hidden, 1)
+        check_integer("warmup", self.warmup, 0)
+        check_fraction("dropout", self.dropout)
+        check_fraction("masked", self.masked)
+        check_choice("links", self.links, ("none", "BAT0", "BAT1"))
         if not self.temperature > 0:
             raise ValueError(f"temperature must be above 0, got {self.temperature}.")
-        one_of("backbone", self.backbone, BACKBONES)
+        check_choice("backbone", self.backbone, BACKBONES)
 
     def _fit(self, task: Task) -> None:
         graph, nodes = task.graph, task.train_nodes
@@ -115,7 +113,7 @@ class GraphENS(MarginMethod):
         if self.links != "none":
             sizes = task.class_counts
             virtual = VirtualNodes(matrix, inputs, nodes, labels, sizes, self.links)
-        self.net_ = net = self._fresh_network().to(x.device)
+        self.net_ = net = self._new_network()
         last = _Last(nodes)
 
         def epoch() -> tuple[Tensor, Tensor]:
@@ -159,14 +157,7 @@ class GraphENS(MarginMethod):
         logits: Tensor = self.net_(*self._inputs(graph))
         return logits
 
-    def _kept(self) -> dict[str, Tensor]:
-        return packed("net", self.net_)
-
-    def _put_back(self, kept: Mapping[str, Tensor]) -> None:
-        self.net_ = self._fresh_network().to(self.device_)
-        unpack("net", self.net_, kept)
-
-    def _fresh_network(self) -> _Network:
+    def _build_network(self) -> nn.Module:
         widths = self.num_features_, self.hidden, self.num_classes_
         return _Network(*widths, self.layers, self.backbone)
 

@@ -13,9 +13,10 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.method import at_least, fraction, whole
-from evengraph.methods.bases.network import FreeMethod
+from evengraph.methods.bases.checks import check_fraction, check_integer, check_minimum
+from evengraph.methods.bases.network import NetworkKind, NetworkMethod
 from evengraph.metrics import validation_score
+from evengraph.nn import Backbone
 from evengraph.ops import (
     AttachedGraph,
     propagation_matrix,
@@ -31,7 +32,7 @@ from evengraph.ops.sparse import from_scipy
 
 @final
 @dataclass(kw_only=True)
-class GraphSHA(FreeMethod):
+class GraphSHA(NetworkMethod):
     """Make rare classes larger with hard examples: features of a neighbour class, own neighbours.
 
     In every epoch a new node of a rare class starts from an anchor, a labelled node of the class
@@ -73,6 +74,8 @@ class GraphSHA(FreeMethod):
     title = "GraphSHA"
     search_space = {"fill": (False, True)}
 
+    backbone: Backbone = "gcn"
+    network: NetworkKind = "comparison"
     warmup: int = 5
     temperature: float = 2.0
     beta: float = 100.0
@@ -82,10 +85,10 @@ class GraphSHA(FreeMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("warmup", self.warmup, 0)
-        whole("reach", self.reach, 1)
-        at_least("beta", self.beta, 0)
-        fraction("teleport", self.teleport)
+        check_integer("warmup", self.warmup, 0)
+        check_integer("reach", self.reach, 1)
+        check_minimum("beta", self.beta, 0)
+        check_fraction("teleport", self.teleport)
         for name in ("temperature", "teleport", "beta"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0, got {getattr(self, name)}.")
@@ -96,9 +99,9 @@ class GraphSHA(FreeMethod):
         inputs, make = self._inputs(graph), self._maker(task)
         joined = with_self_loops(undirected_adjacency(graph.edge_index, num_nodes), device)
         sums = (joined @ torch.ones(num_nodes, 1, device=device)).squeeze(1)
-        how = self._how
+        how = self._normalisation
         attach = partial(AttachedGraph, joined, sums, both_ways=False, loop=1.0, how=how)
-        self.net_ = net = self._network(task)
+        self.net_ = net = self._new_network()
         last: Tensor | None = None  # logits of the labelled nodes in the epoch before
 
         def epoch() -> tuple[Tensor, Tensor]:

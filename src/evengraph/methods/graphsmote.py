@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.method import at_least, one_of, whole
-from evengraph.methods.bases.network import BackboneMethod
+from evengraph.methods.bases.checks import check_choice, check_integer, check_minimum
+from evengraph.methods.bases.network import NetworkMethod
 from evengraph.metrics import validation_score
-from evengraph.nn import EdgeDecoder, Reconstruction
+from evengraph.nn import Backbone, EdgeDecoder, Reconstruction
 from evengraph.ops import (
     AttachedGraph,
     interpolate,
@@ -29,7 +29,7 @@ from evengraph.ops.sparse import row_entries, take
 
 @final
 @dataclass(kw_only=True)
-class GraphSMOTE(BackboneMethod):
+class GraphSMOTE(NetworkMethod):
     """Make new rare nodes between embeddings and let a learnt scorer decide whom they know.
 
     An encoder embeds the nodes, and a decoder learns from the graph which pairs are joined: alone
@@ -75,6 +75,7 @@ class GraphSMOTE(BackboneMethod):
     title = "GraphSMOTE"
     tuned_params = frozenset({"variant"})
 
+    backbone: Backbone = "gcn"
     variant: Literal["T", "O"] = "T"
     copies: int = 1
     minority: int = 0
@@ -84,10 +85,10 @@ class GraphSMOTE(BackboneMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of("variant", self.variant, ("T", "O"))
+        check_choice("variant", self.variant, ("T", "O"))
         for name in ("copies", "minority", "pretrain_epochs"):
-            whole(name, getattr(self, name), 0)
-        at_least("reconstruction_weight", self.reconstruction_weight, 0)
+            check_integer(name, getattr(self, name), 0)
+        check_minimum("reconstruction_weight", self.reconstruction_weight, 0)
 
     def _fit(self, task: Task) -> None:
         graph, nodes = task.graph, task.train_nodes
@@ -107,10 +108,10 @@ class GraphSMOTE(BackboneMethod):
             (frame @ torch.ones(graph.num_nodes, 1, device=device)).squeeze(1),
             num_new=seeds.numel(),
             loop=float(self.sound),
-            how=self._how,
+            how=self._normalisation,
         )
         reconstruction = Reconstruction(matrix, device)
-        self.net_ = net = self._network(task)
+        self.net_ = net = self._new_network()
         decoder = EdgeDecoder(self.hidden).to(device)
 
         def epoch() -> tuple[Tensor, Tensor]:

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.method import at_least, whole
-from evengraph.methods.bases.network import BackboneMethod
+from evengraph.methods.bases.checks import check_integer, check_minimum
+from evengraph.methods.bases.network import NetworkMethod
 from evengraph.metrics import validation_score
-from evengraph.nn import CONVS, GraphClassifier, GraphNetwork
+from evengraph.nn import CONVS, Backbone, GraphClassifier, GraphNetwork
 from evengraph.ops import AttachedGraph, Sparse, rare_classes, undirected_adjacency, with_self_loops
 from evengraph.ops.attach import StackedFeatures
 
@@ -26,7 +26,7 @@ REAL, FAKE = 0, 1
 
 @final
 @dataclass(kw_only=True)
-class ImGAGN(BackboneMethod):
+class ImGAGN(NetworkMethod):
     """Fill rare classes up with generated nodes that are hard to tell from real ones.
 
     Each rare class has a generator. From noise it gives every new node weights over the labelled
@@ -65,6 +65,7 @@ class ImGAGN(BackboneMethod):
 
     title = "ImGAGN"
 
+    backbone: Backbone = "gcn"
     ratio: float = 1.0
     minority: int = 0
     generate_every: int = 100
@@ -72,18 +73,18 @@ class ImGAGN(BackboneMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least("ratio", self.ratio, 0)
-        whole("minority", self.minority, 0)
-        whole("generate_every", self.generate_every, 1)
-        whole("noise", self.noise, 1)
+        check_minimum("ratio", self.ratio, 0)
+        check_integer("minority", self.minority, 0)
+        check_integer("generate_every", self.generate_every, 1)
+        check_integer("noise", self.noise, 1)
 
     def _fit(self, task: Task) -> None:
         graph, nodes, device = task.graph, task.train_nodes, task.graph.x.device
         labels, inputs = graph.y[nodes], self._inputs(graph)
         joined = with_self_loops(undirected_adjacency(graph.edge_index, graph.num_nodes), device)
         degrees = (joined @ torch.ones(graph.num_nodes, 1, device=device)).squeeze(1)
-        attach = partial(AttachedGraph, joined, degrees, loop=1.0, how=self._how)
-        self.net_ = net = self._network(task)
+        attach = partial(AttachedGraph, joined, degrees, loop=1.0, how=self._normalisation)
+        self.net_ = net = self._new_network()
         critic = GraphClassifier(self.hidden, self.hidden, 2, self.dropout, CONVS[self.backbone])
         judges = _Judges(net, critic.to(device), attach, inputs.x, nodes)
         generators = self._generators(graph.x.float(), nodes, labels, task.class_counts)

@@ -71,7 +71,7 @@ class LabelPropagation(Method):
             raise ValueError(f"restart must lie in (0, 1], got {self.restart}.")
 
     def _fit(self, task: Task) -> None:
-        history = self._follow(self._rounds(task))
+        history = self._train_in_steps(self._rounds(task))
         self.steps_ = torch.tensor(history.best_epoch)
 
     def _rounds(self, task: Task) -> Iterator[tuple[Tensor, Tensor]]:
@@ -110,13 +110,14 @@ class LabelPropagation(Method):
         start = torch.zeros(graph.num_nodes, self.num_classes_, device=graph.x.device)
         return start.index_copy(0, nodes[here], known[here])
 
-    def _contributions(self, graph: Data, node: int, direction: Tensor) -> Contributions:
-        raise ValueError("Label propagation takes nothing from features: nothing can be explained.")
+    def contributions(self, graph: Data, node: int, direction: Tensor) -> Contributions:
+        """Not possible: features are not used."""
+        raise ValueError("Label propagation cannot be explained: it does not use features.")
 
-    def _kept(self) -> dict[str, Tensor]:
+    def _state(self) -> dict[str, Tensor]:
         return {"steps": self.steps_}
 
-    def _put_back(self, kept: Mapping[str, Tensor]) -> None:
+    def _load_state(self, kept: Mapping[str, Tensor]) -> None:
         self.steps_ = kept["steps"]
 
 

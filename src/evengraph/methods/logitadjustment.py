@@ -1,4 +1,4 @@
-"""Logit adjustment: frequent classes start with an advantage that the network need not learn."""
+"""Logit adjustment: the logits of frequent classes are raised in training."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from typing import final
 
 from torch import Tensor
 
-from evengraph.methods.bases.method import at_least
-from evengraph.methods.bases.supervised import LabelledMethod
+from evengraph.methods.bases.checks import check_minimum
+from evengraph.methods.bases.network import NetworkKind, NetworkMethod
+from evengraph.nn import Backbone
 from evengraph.ops import log_sizes
+from evengraph.ops.losses import ClassTerms
 
 
 @final
 @dataclass(kw_only=True)
-class LogitAdjustment(LabelledMethod):
+class LogitAdjustment(NetworkMethod):
     """Raise the logits of frequent classes in training, by the logarithm of their sizes.
 
-    The loss is cross-entropy of the logits plus `tau` log(n) for a class of n labelled nodes; the
-    answer takes the logits as they are. A rare class must then win by a margin in training.
+    The loss is cross-entropy of the logits plus `tau` log(n) for a class of n labelled nodes;
+    predictions use the plain logits. A rare class must then win by a margin in training.
 
     Args:
         tau: Strength; 0 is the plain loss, 1 is balanced softmax.
@@ -28,7 +30,7 @@ class LogitAdjustment(LabelledMethod):
         predict_proba: (N, C)
 
     Cost:
-        O(E h + nnz(X) h) an epoch, as GCN.
+        O(E h + nnz(X) h) per epoch, as GCN.
 
     Reference:
         Menon, Jayasumana, Rawat, Jain, Veit and Kumar, "Long-Tail Learning via Logit Adjustment",
@@ -37,12 +39,15 @@ class LogitAdjustment(LabelledMethod):
 
     title = "Logit adjustment"
     search_space = {"tau": (0.5, 1.0, 1.5)}
+    batchable = True
 
+    backbone: Backbone = "gcn"
+    network: NetworkKind = "comparison"
     tau: float = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least("tau", self.tau, 0)
+        check_minimum("tau", self.tau, 0)
 
-    def _raised(self, class_counts: Tensor) -> Tensor | None:
-        return self.tau * log_sizes(class_counts) if self.tau else None
+    def _class_terms(self, class_counts: Tensor) -> ClassTerms:
+        return ClassTerms(train_offsets=self.tau * log_sizes(class_counts) if self.tau else None)

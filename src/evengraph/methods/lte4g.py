@@ -14,11 +14,11 @@ from torch.nn.functional import cross_entropy, kl_div, log_softmax, normalize
 from torch_geometric.data import Data
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.method import at_least, whole
-from evengraph.methods.bases.model_folder import packed, unpack
-from evengraph.methods.bases.network import Inputs, NetworkMethod
+from evengraph.methods.bases.checks import check_integer, check_minimum
+from evengraph.methods.bases.model_folder import pack, unpack
+from evengraph.methods.bases.network import NetworkMethod
 from evengraph.metrics import macro_f1_score, validation_score
-from evengraph.nn import EdgeDecoder, GraphClassifier, Reconstruction
+from evengraph.nn import EdgeDecoder, GraphClassifier, Inputs, Reconstruction
 from evengraph.ops import (
     class_prototypes,
     focal_cross_entropy,
@@ -107,10 +107,10 @@ class LTE4G(NetworkMethod):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("focal_gamma", "focal_alpha"):
-            at_least(name, getattr(self, name), 0)
+            check_minimum(name, getattr(self, name), 0)
         for name in ("high_degree", "pretrain_epochs", "expert_epochs", "student_epochs"):
-            whole(name, getattr(self, name), 0)
-        whole("head_tenths", self.head_tenths, 1)
+            check_integer(name, getattr(self, name), 0)
+        check_integer("head_tenths", self.head_tenths, 1)
         if self.head_tenths > 9:
             raise ValueError(f"head_tenths must be at most 9, got {self.head_tenths}.")
 
@@ -155,7 +155,7 @@ class LTE4G(NetworkMethod):
         propagated = inputs.propagation @ embeddings
         likeness = normalize(embeddings, dim=1) @ normalize(self.prototypes_, dim=1).t()
         to_head = self.head_[likeness.argmax(1)]
-        logits = embeddings.new_full((graph.num_nodes, self.head_.numel()), OTHER_SIDE)
+        logits: Tensor = embeddings.new_full((graph.num_nodes, self.head_.numel()), OTHER_SIDE)
         for side, classes in self._sides().items():
             routed = (to_head == side).nonzero()
             student = self.students_[side]
@@ -163,14 +163,14 @@ class LTE4G(NetworkMethod):
             logits[routed, classes] = answers
         return logits
 
-    def _kept(self) -> dict[str, Tensor]:
-        kept = super()._kept() | {"head": self.head_, "prototypes": self.prototypes_}
+    def _state(self) -> dict[str, Tensor]:
+        kept = super()._state() | {"head": self.head_, "prototypes": self.prototypes_}
         for side, student in self.students_.items():
-            kept |= packed(SIDES[side], student)
+            kept |= pack(SIDES[side], student)
         return kept
 
-    def _put_back(self, kept: Mapping[str, Tensor]) -> None:
-        super()._put_back(kept)
+    def _load_state(self, kept: Mapping[str, Tensor]) -> None:
+        super()._load_state(kept)
         self.head_, self.prototypes_ = kept["head"], kept["prototypes"]
         self.students_ = {}
         for side, classes in self._sides().items():
@@ -188,7 +188,7 @@ class LTE4G(NetworkMethod):
         self, task: Task, inputs: Inputs, reconstruction: Reconstruction | None
     ) -> None:
         """Stage 1."""
-        self.net_ = net = self._network(task)
+        self.net_ = net = self._new_network()
         labels = task.graph.y[task.train_nodes]
         weights = inverse_class_weights(task.class_counts) if self.class_weights else None
         factor = 1.0 if self.class_weights else self.focal_alpha

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 from torch import Tensor
+from torch_geometric.data import Data
 
-from evengraph.methods.bases.oversampled import EnlargedGraph
+from evengraph.core.task import Task
+from evengraph.methods.bases.checks import check_integer
+from evengraph.methods.bases.enlarged_graph import EnlargedGraph
+from evengraph.methods.bases.network import NetworkKind, NetworkMethod
+from evengraph.nn import Backbone
 from evengraph.ops import Copies
 
 
 @final
 @dataclass(kw_only=True)
-class Oversampling(EnlargedGraph):
-    """Copy the labelled nodes of rare classes, features, links and label.
+class Oversampling(NetworkMethod):
+    """Copy the labelled nodes of rare classes, with features, links and label.
 
     A copy has the neighbours of its original, and the original itself through its self-loop.
     The copies join the training nodes of a GCN.
 
     Args:
         copies: Copies of each labelled node of a rare class; 0 fills every class up to the largest.
-        minority: How many of the smallest classes are rare; 0: those that are nearer in size, by
+        minority: How many of the smallest classes are rare; 0: those whose size is closer, by
             ratio, to the smallest class than to the largest.
         sound: Normalise the enlarged graph, and validate and predict on the original one.
 
@@ -30,16 +35,16 @@ class Oversampling(EnlargedGraph):
         predict_proba: (N, C)
 
     Cost:
-        O(E h + nnz(X) h) an epoch, as GCN.
+        O(E h + nnz(X) h) per epoch, as GCN.
 
     Departs:
         As in the comparison's public code, and so in the published row, a rare class is merely
         doubled; the copies' links are taken from the matrix that is already normalised, so that
         rows of copies and of their neighbours sum to more than one; and the training graph is
         predicted with the copies in it, any other, and that with new nodes, without. `copies=0`
-        and `sound` mend that. The public code fills
+        and `sound` fix that. The public code fills
         classes up to the mean size by whole rounds; here every class reaches the largest. On
-        CiteSeer's long tail this gives 49.8 (five starts of the weights on each of three splits)
+        CiteSeer's long tail this gives 49.8 (five initialisations on each of three splits)
         where 51.7 is published.
 
     Reference:
@@ -49,6 +54,26 @@ class Oversampling(EnlargedGraph):
     """
 
     title = "Over-sampling"
+
+    backbone: Backbone = "gcn"
+    network: NetworkKind = "comparison"
+    copies: int = 1
+    minority: int = 0
+    sound: bool = False
+
+    @classmethod
+    def graph_defaults(cls, graph: Data) -> dict[str, Any]:
+        """Predict without copies: later graphs have none."""
+        return {**super().graph_defaults(graph), "sound": True}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_integer("copies", self.copies, 0)
+        check_integer("minority", self.minority, 0)
+
+    def _fit(self, task: Task) -> None:
+        enlarged = EnlargedGraph.of(task, self.copies, self.minority, self._new_features)
+        self._fit_enlarged(task, enlarged, sound=self.sound)
 
     def _new_features(self, x: Tensor, labels: Tensor, copies: Copies) -> Tensor:
         return x[copies.positions]

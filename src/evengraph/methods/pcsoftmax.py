@@ -1,4 +1,4 @@
-"""PC-softmax: the plain network, its answer compensated for class sizes afterwards."""
+"""PC-softmax: the plain network, its predictions corrected for class sizes afterwards."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ from typing import final
 
 from torch import Tensor
 
-from evengraph.methods.bases.supervised import LabelledMethod
-from evengraph.ops import log_sizes
+from evengraph.methods.bases.network import NetworkKind, NetworkMethod
+from evengraph.nn import Backbone
+from evengraph.ops.losses import ClassTerms, prior_offsets
 
 
 @final
 @dataclass(kw_only=True)
-class PCSoftmax(LabelledMethod):
-    """Train as if nothing were wrong, then divide each class's probability by its size.
+class PCSoftmax(NetworkMethod):
+    """Train with the plain loss, then divide each class's probability by its size.
 
-    A network that learnt from unequal classes predicts frequent ones more often than features
-    alone would have it. The logarithm of the number of labelled nodes is taken off each logit in
-    the answer, and where the best epoch is chosen.
+    A network trained on unequal classes predicts frequent ones too often. The logarithm of the
+    number of labelled nodes is subtracted from each logit, for predictions and for the validation
+    score.
 
     Shapes:
         task.graph.x: (N, F)
         predict_proba: (N, C)
 
     Cost:
-        O(E h + nnz(X) h) an epoch, as GCN.
+        O(E h + nnz(X) h) per epoch, as GCN.
 
     Reference:
         Hong, Han, Choi, Seo, Kim and Chang, "Disentangling Label Distribution for Long-Tailed
@@ -33,6 +34,10 @@ class PCSoftmax(LabelledMethod):
     """
 
     title = "PC-softmax"
+    batchable = True
 
-    def _lowered(self, class_counts: Tensor) -> Tensor:
-        return log_sizes(class_counts)
+    backbone: Backbone = "gcn"
+    network: NetworkKind = "comparison"
+
+    def _class_terms(self, class_counts: Tensor) -> ClassTerms:
+        return ClassTerms(predict_offsets=prior_offsets(class_counts))

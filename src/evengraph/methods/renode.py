@@ -9,27 +9,28 @@ from typing import final
 from torch import Tensor
 
 from evengraph.core.task import Task
+from evengraph.methods.bases.checks import check_choice, check_minimum
 from evengraph.methods.bases.margin import MarginMethod
-from evengraph.methods.bases.method import at_least, one_of
-from evengraph.methods.bases.supervised import LabelledMethod
+from evengraph.methods.bases.network import NetworkKind, NetworkMethod
+from evengraph.nn import Backbone
 from evengraph.ops import class_loss, conflict_weights, undirected_adjacency
 from evengraph.ops.named_losses import CLASS_LOSSES, ClassLoss
 
 
 @final
 @dataclass(kw_only=True)
-class ReNode(LabelledMethod, MarginMethod):
-    """Trust labelled nodes in the middle of their class more than those between classes.
+class ReNode(NetworkMethod, MarginMethod):
+    """Give labelled nodes in the middle of their class more weight than those between classes.
 
-    What a labelled node says spreads over the graph as personalised PageRank. Where that meets
-    what other classes say, there is a conflict. Labelled nodes are ranked by how much of it they
-    meet, and weigh from `most` (no conflict) down to `least`, along half a cosine. A loss that
-    minds class sizes goes with it; `margin="tam"` is TAM upon it.
+    A label spreads over the graph as personalised PageRank. Where it meets labels of other classes,
+    there is a conflict. Labelled nodes are ranked by conflict, and weighted from `most` (no
+    conflict) down to `least`, along half a cosine. The loss may also depend on class sizes;
+    `margin="tam"` adds TAM.
 
     Args:
         least: Weight of the node with most conflict.
         most: Weight of the node with least.
-        loss: What is weighed: `cross_entropy`, `reweight` (times mean class size over class size)
+        loss: What is weighted: `cross_entropy`, `reweight` (times mean class size over class size)
             or `balanced_softmax`.
 
     Shapes:
@@ -37,8 +38,8 @@ class ReNode(LabelledMethod, MarginMethod):
         predict_proba: (N, C)
 
     Cost:
-        O(E h + nnz(X) h) an epoch, as GCN, and once some 200 products of the graph with C columns;
-        the original's inverse of an N x N matrix is never built.
+        O(E h + nnz(X) h) per epoch, as GCN, and once about 200 products of the graph with C
+        columns; the original's inverse of an N x N matrix is never built.
 
     Departs:
         Network and training are by default those of the comparison; the original has half its
@@ -53,15 +54,17 @@ class ReNode(LabelledMethod, MarginMethod):
     title = "ReNode"
     search_space = {"loss": ("cross_entropy", "reweight", "balanced_softmax")}
 
+    backbone: Backbone = "gcn"
+    network: NetworkKind = "comparison"
     least: float = 0.5
     most: float = 1.5
     loss: ClassLoss = "reweight"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least("least", self.least, 0)
-        at_least("most", self.most, self.least)
-        one_of("loss", self.loss, CLASS_LOSSES)
+        check_minimum("least", self.least, 0)
+        check_minimum("most", self.most, self.least)
+        check_choice("loss", self.loss, CLASS_LOSSES)
 
     def _loss(self, task: Task) -> Callable[[Tensor], Tensor]:
         graph, counts, margins = task.graph, task.class_counts, self._margins(task)
@@ -70,7 +73,3 @@ class ReNode(LabelledMethod, MarginMethod):
         weights = conflict_weights(matrix, nodes, labels, counts, self.least, self.most)
         loss = class_loss(self.loss, labels, counts, weights)
         return lambda logits: loss(logits[nodes], margins(logits))
-
-    @property
-    def _batches(self) -> bool:
-        return False  # weights of nodes, not of classes

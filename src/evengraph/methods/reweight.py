@@ -9,23 +9,25 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from evengraph.methods.bases.method import at_least, whole
-from evengraph.methods.bases.supervised import LabelledMethod
+from evengraph.methods.bases.checks import check_integer, check_minimum
+from evengraph.methods.bases.network import NetworkKind, NetworkMethod
+from evengraph.nn import Backbone
 from evengraph.ops import inverse_class_weights, rare_classes
+from evengraph.ops.losses import ClassTerms
 
 
 @final
 @dataclass(kw_only=True)
-class Reweight(LabelledMethod):
-    """Let rare classes speak louder in the loss of a GCN.
+class Reweight(NetworkMethod):
+    """Give rare classes a larger weight in the loss of a GCN.
 
-    A node of a rare class weighs 1 + scale, any other 1, and the loss is the weighted mean. With
-    `balance` a node weighs one over the size of its class, so that all classes have equal say.
+    A node of a rare class has weight 1 + scale, any other 1, and the loss is the weighted mean.
+    With `balance` the weight is one over the size of the class, so that all classes count equally.
 
     Args:
-        scale: How much more a rare class weighs; zero is the plain loss.
-        balance: Weigh by inverse class size instead.
-        minority: How many of the smallest classes are rare; 0: those that are nearer in size, by
+        scale: Additional weight of a rare class; 0 is the plain loss.
+        balance: Weight by inverse class size instead.
+        minority: How many of the smallest classes are rare; 0: those whose size is closer, by
             ratio, to the smallest class than to the largest.
 
     Shapes:
@@ -33,7 +35,7 @@ class Reweight(LabelledMethod):
         predict_proba: (N, C)
 
     Cost:
-        O(E h + nnz(X) h) an epoch, as GCN.
+        O(E h + nnz(X) h) per epoch, as GCN.
 
     Departs:
         The comparison's public code, and so the published row, merely doubles the weight of the
@@ -48,7 +50,10 @@ class Reweight(LabelledMethod):
     title = "Re-weight"
     search_space = {"balance": (False, True)}
     compared_by_default = True
+    batchable = True
 
+    backbone: Backbone = "gcn"
+    network: NetworkKind = "comparison"
     scale: float = 1.0
     balance: bool = False
     minority: int = 0
@@ -60,17 +65,16 @@ class Reweight(LabelledMethod):
 
     def describe_defaults(self) -> str:
         """A sentence about `balance`."""
-        weights = "Re-weight weights each class by one over its size (balance=true)."
-        return weights if self.balance else ""
+        sentence = "Re-weight weights each class by one over its size (balance=true)."
+        return sentence if self.balance else ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least("scale", self.scale, 0)
-        whole("minority", self.minority, 0)
+        check_minimum("scale", self.scale, 0)
+        check_integer("minority", self.minority, 0)
 
-    def _weights(self, class_counts: Tensor) -> Tensor:
-        """Of each class, (C,)."""
+    def _class_terms(self, class_counts: Tensor) -> ClassTerms:
         if self.balance:
-            return inverse_class_weights(class_counts)
+            return ClassTerms(weights=inverse_class_weights(class_counts))
         rare = rare_classes(class_counts, self.minority)
-        return torch.where(rare, 1 + self.scale, 1.0)
+        return ClassTerms(weights=torch.where(rare, 1 + self.scale, 1.0))

@@ -2,59 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Literal, cast, final
+from typing import Any, Literal, final
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
 from evengraph.core.rng import seeded
 from evengraph.core.task import Task
-from evengraph.methods.bases.method import (
-    Fit,
-    Method,
-    at_least,
-    fraction,
-    one_of,
+from evengraph.methods.bases.batching import Batching, Fit
+from evengraph.methods.bases.checks import (
+    check_choice,
+    check_fraction,
+    check_integer,
+    check_minimum,
     same_graph,
-    whole,
 )
-from evengraph.methods.bases.model_folder import packed, unpack
-from evengraph.methods.bases.unified_batch import UnifiedReplicas, UnifiedRun
+from evengraph.methods.bases.method import Method
+from evengraph.methods.bases.unified import (
+    Examples,
+    UnifiedReplicas,
+    UnifiedRun,
+    labelled_weights,
+    unified_epoch,
+)
 from evengraph.metrics import validation_score
 from evengraph.nn import Connectivity, UnifiedNetwork
 from evengraph.nn.tracing import Contributions, trace_unified
 from evengraph.nn.unified import FindClusters
 from evengraph.ops import (
     Clusters,
-    PseudoLabels,
     Sparse,
     adjacency,
-    balanced_pseudo_labels,
-    confident_pseudo_labels,
-    inverse_class_weights,
     matching_signatures,
     node_signatures,
     propagation_matrix,
     sparsify,
     structural_adjacency,
 )
+from evengraph.ops.pseudo import Selection, select_pseudo_labels
 from evengraph.ops.sparse import to_scipy
 from evengraph.training import History
 
-MAY_DIFFER = {
-    "clusters_per_class",
-    "threshold",
-    "recluster_every",
-    "pseudo_weight",
-    "class_weights",
-}
-"""Parameters in which runs that share a GPU may differ."""
+MAY_DIFFER = frozenset(
+    {"clusters_per_class", "threshold", "recluster_every", "pseudo_weight", "class_weights"}
+)
+"""Parameters in which the runs of a batch may differ."""
 
 MAX_TWO_STEP_PATHS = 25
 """Two-step paths per edge above which `alpha` defaults to 1."""
@@ -63,36 +60,36 @@ MAX_TWO_STEP_PATHS = 25
 @final
 @dataclass(kw_only=True)
 class UniGNN(Method):
-    """Let labels reach beyond neighbours: along short paths, and among nodes that look alike.
+    """Propagate labels beyond neighbours: along short paths, and between similar nodes.
 
-    Two encoders run side by side. The structural one propagates between nodes at most alpha
+    Two encoders run in parallel. The structural one propagates between nodes at most alpha
     steps apart, weighted by one over their distance; the semantic one propagates within
-    fine-grained k-means clusters of the embeddings, found anew as training goes on. Each layer
-    of both takes what both gave before. A classifier on the two is trained with every class
-    weighing the same, and with the most confident unlabelled nodes as further examples of the
-    classes that have few.
+    fine-grained k-means clusters of the embeddings, which are updated during training. Each layer
+    of both takes the outputs of both from the layer before. A classifier on the two is trained
+    with equal weight for every class, and with the most confident unlabelled nodes as further
+    examples of the classes that have few.
 
-    Another graph, or this one with new nodes, is predicted without training: a node that is known
-    again keeps its clusters, any other joins those whose means, kept for each layer, are nearest.
+    Another graph, or this one with new nodes, is predicted without training: a node that is
+    recognised keeps its clusters, any other joins those with the nearest saved means.
 
-    The paper's ablations are fields too: `share_embeddings=False`, `pseudo_labels="none"`,
+    The paper's ablations are parameters: `share_embeddings=False`, `pseudo_labels="none"`,
     `alpha=1`, `encoders="semantic"`, `encoders="structural"`, `pseudo_labels="all"`,
     `recluster_every=0` and `class_weights=False`, in its order.
 
     Args:
-        alpha: Longest distance that still connects two nodes.
-        clusters_per_class: Clusters of a semantic layer, for each class.
+        alpha: Maximum distance at which two nodes are connected.
+        clusters_per_class: Clusters of a semantic layer, per class.
         threshold: Confidence that a pseudo-label must exceed.
         recluster_every: Epochs between two clusterings of the embeddings; 0: only at the start.
         pseudo_weight: Weight of the loss on pseudo-labels.
         pseudo_labels: `balanced` fills rare classes up, `all` takes every confident node,
-            `none` goes without.
-        class_weights: Weigh labelled nodes by one over the size of their class.
+            `none` uses none.
+        class_weights: Weight labelled nodes by one over the size of their class.
         encoders: Which of the encoders to use.
-        share_embeddings: Let each encoder see what both gave in the layer before.
+        share_embeddings: Each layer takes the embeddings of both encoders.
         layers: Layers of each encoder.
         hidden: Width of every layer.
-        dropout: Share of activations dropped after each layer.
+        dropout: Dropout rate after each layer.
         memory_limit: Bytes that the structural adjacency may take; fitting needs about four times.
 
     Shapes:
@@ -100,21 +97,21 @@ class UniGNN(Method):
         predict_proba: (N, C)
 
     Cost:
-        O((E_alpha + N) h + nnz(X) h) an epoch, with E_alpha pairs at most alpha steps apart;
-        k-means every few epochs, O(N K h) a round.
+        O((E_alpha + N) h + nnz(X) h) per epoch, with E_alpha pairs at most alpha steps apart;
+        k-means every few epochs, O(N K h) per round.
 
     Departs:
         Points that the paper leaves open. Pseudo-labels come from a pass without dropout, and
         so do the embeddings that are clustered; validation and test nodes, without their
         labels, may get one. The first layer's clusters come from the features, once; later
-        clusterings start from the clusters before, which costs a fraction and scores no less.
+        clusterings start from the previous clusters, which is faster and scores no less.
         A_sem has ones on its diagonal before the identity is added. The classifier propagates
         over the input graph. Features are taken as they come, without dropout on them.
         Encoders have no bias, as in the equations, and Xavier weights; the classifier starts
         like that of the comparison methods. Of epochs with equal validation score, patience
         counts from the first and the model is the latest. Edges are read in both directions.
-        On the CPU the dropout rate is met to 1/256. Which of the paper's figures are reached, and
-        why others are not: docs/reproduction.md.
+        On the CPU the dropout rate is met to 1/256. Which of the paper's results are reproduced,
+        and why others are not: docs/reproduction.md.
 
     Reference:
         Alchihabi, Yan and Guo, "Overcoming Class SplitProtocol: Unified GNN Learning with
@@ -138,7 +135,7 @@ class UniGNN(Method):
     threshold: float = 0.5
     recluster_every: int = 50
     pseudo_weight: float = 1.0
-    pseudo_labels: Literal["balanced", "all", "none"] = "balanced"
+    pseudo_labels: Selection = "balanced"
     class_weights: bool = True
     encoders: Literal["both", "structural", "semantic"] = "both"
     share_embeddings: bool = True
@@ -161,70 +158,78 @@ class UniGNN(Method):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("alpha", "clusters_per_class", "layers", "hidden"):
-            whole(name, getattr(self, name), 1)
-        whole("recluster_every", self.recluster_every, 0)
-        at_least("pseudo_weight", self.pseudo_weight, 0)
-        at_least("memory_limit", self.memory_limit, 0)
+            check_integer(name, getattr(self, name), 1)
+        check_integer("recluster_every", self.recluster_every, 0)
+        check_minimum("pseudo_weight", self.pseudo_weight, 0)
+        check_minimum("memory_limit", self.memory_limit, 0)
         for name in ("threshold", "dropout"):
-            fraction(name, getattr(self, name))
-        one_of("pseudo_labels", self.pseudo_labels, ("balanced", "all", "none"))
-        one_of("encoders", self.encoders, ("both", "structural", "semantic"))
+            check_fraction(name, getattr(self, name))
+        check_choice("pseudo_labels", self.pseudo_labels, ("balanced", "all", "none"))
+        check_choice("encoders", self.encoders, ("both", "structural", "semantic"))
 
     def _fit(self, task: Task) -> None:
-        if not self._fit_on_card(task):
-            self._fit_alone(task)
-
-    def _fit_alone(self, task: Task) -> None:
-        graph, train, every = task.graph, task.train, self.recluster_every
-        labelled = train.nonzero().squeeze(1)
-        labels, counts = graph.y[labelled], task.class_counts
-        weights = inverse_class_weights(counts) if self.class_weights else torch.ones_like(counts)
+        graph, every = task.graph, self.recluster_every
         inputs = self._inputs(graph)
-        net = self._network(graph, task.num_classes)
+        net = self._network(graph)
         net.init_clusters(inputs)
-        numbers = count()
+        select, numbers = self._selection(task), count()
 
         def epoch() -> tuple[Tensor, Tensor]:
             number = next(numbers)
             due = number == 0 or (every > 0 and number % every == 0)
-            first = net.first_layer(inputs, net.stored)
-            with torch.no_grad():
-                clean = net.logits(first, inputs, net.recluster if due else net.stored)
-            probabilities = clean.t().softmax(0).t()  # torch vectorises over nodes, not classes
-            chosen = self._choose(probabilities, counts, ~train)
-            nodes = torch.cat([labelled, chosen.nodes])
-            logits = net.logits(first, inputs, net.stored, dropout=True, nodes=nodes)
-            logits, pseudo_logits = logits.tensor_split([labelled.numel()])
-            losses = cross_entropy(logits, labels, reduction="none")
-            loss = (weights[labels] * losses).sum()  # Eq. 8
-            if chosen.nodes.numel():
-                pseudo_loss = cross_entropy(pseudo_logits, chosen.labels)  # Eq. 13
-                loss = loss + self.pseudo_weight * pseudo_loss  # Eq. 14
-            return loss, validation_score(clean, task)
+            return unified_epoch(
+                net,
+                inputs,
+                net.stored,
+                select=select,
+                score=lambda logits: validation_score(logits, task),
+                recluster=net.recluster if due else None,
+            )
 
         self._train(net, epoch)
         net.clear_cache()
-        self._settle(net, graph, inputs)
+        self._set_fitted(net, graph, inputs)
 
-    def _together_with(self, other: Method) -> bool:
-        return self._alike(other, except_in=MAY_DIFFER)
+    def _selection(self, task: Task) -> Callable[[Tensor], Examples]:
+        """The examples of an epoch, labelled nodes first, from logits without dropout."""
+        labelled, counts, unlabelled = task.train_nodes, task.class_counts, ~task.train
+        labels = task.graph.y[labelled]
+        weights = labelled_weights(counts, self.class_weights)[labels]
 
-    def _fit_together(self, fits: Sequence[Fit], slots: int) -> Iterator[None]:
+        def select(logits: Tensor) -> Examples:
+            probabilities = logits.t().softmax(0).t()  # torch vectorises over nodes, not classes
+            chosen = select_pseudo_labels(
+                self.pseudo_labels, probabilities, counts, unlabelled, self.threshold
+            )
+            return Examples(
+                targets=torch.cat([labels, chosen.labels]),
+                weights=weights,
+                nodes=torch.cat([labelled, chosen.nodes]),
+                pseudo_weight=self.pseudo_weight,
+            )
+
+        return select
+
+    def batching(self) -> Batching:
+        """Runs with the same network, up to the number of clusters."""
+        return Batching(self._train_batch, may_differ=MAY_DIFFER)
+
+    def _train_batch(self, fits: Sequence[Fit], slots: int) -> Iterator[None]:
         inputs = self._inputs(fits[0].task.graph)
-        runs = [cast(UniGNN, fit.method)._run(fit, inputs) for fit in fits]
-        replicas = UnifiedReplicas(inputs, runs, slots, self.pseudo_labels, **self._training())
-        yield from replicas.steps(runs)
+        runs = [fit.method._run(fit, inputs) for fit in fits]
+        params = self._training_params()
+        yield from UnifiedReplicas(inputs, runs, slots, self.pseudo_labels, **params).steps(runs)
 
     def _run(self, fit: Fit, inputs: Connectivity) -> UnifiedRun:
-        """A run for `UnifiedReplicas`, which ends in this method being fitted."""
+        """A run of `UnifiedReplicas` that fits this method."""
         with seeded(fit.seed):
-            net = self._network(fit.task.graph, fit.task.num_classes)
+            net = self._network(fit.task.graph)
             *cluster_seeds, noise_seed = torch.randint(2**31, (self.layers + 1,)).tolist()
 
-        def done(history: History) -> None:
+        def on_end(history: History) -> None:
             self.history_.append(history)
-            self._settle(net, fit.task.graph, inputs)
-            fit.done()
+            self._set_fitted(net, fit.task.graph, inputs)
+            fit.on_fitted()
 
         return UnifiedRun(
             task=fit.task,
@@ -235,41 +240,43 @@ class UniGNN(Method):
             pseudo_weight=self.pseudo_weight,
             class_weights=self.class_weights,
             recluster_every=self.recluster_every,
-            tell=self._tell,
-            done=done,
+            on_epoch=self._report_epoch,
+            on_end=on_end,
         )
 
-    def _settle(self, net: UnifiedNetwork, graph: Data, inputs: Connectivity) -> None:
-        """Keep what was fitted."""
+    def _set_fitted(self, net: UnifiedNetwork, graph: Data, inputs: Connectivity) -> None:
         self.net_ = net
         self.graph_: Data | None = graph
         self.inputs_: Connectivity | None = inputs
-        self.signatures_: Tensor | None = None  # found when another graph asks for them
+        self.signatures_: Tensor | None = None  # computed when another graph needs them
 
     def _logits(self, graph: Data) -> Tensor:
-        inputs, clusters = self._ready(graph)
-        return self.net_.forward(inputs, clusters)
+        inputs, clusters = self._inputs_and_clusters(graph)
+        logits: Tensor = self.net_(inputs, clusters)
+        return logits
 
-    def _ready(self, graph: Data) -> tuple[Connectivity, FindClusters]:
-        """What the network takes of a graph, and where the clusters of its nodes come from.
+    def _inputs_and_clusters(self, graph: Data) -> tuple[Connectivity, FindClusters]:
+        """What the network takes of a graph, and the source of its clusters.
 
-        A node that stands where it stood in training, with the features and the neighbours that
-        it had, keeps its clusters; any other joins those whose means are nearest. The graph of
-        training is therefore known again, by its nodes alone.
+        A node with the row, features and neighbours that it had in training keeps its clusters;
+        any other joins those with the nearest means. The training graph is recognised by its nodes.
         """
         if self.graph_ is not None and self.inputs_ is not None and same_graph(graph, self.graph_):
             return self.inputs_, self.net_.stored
         inputs = self._inputs(graph)
         if "semantic" not in self.net_.encoders:
             return inputs, self.net_.stored
-        known = matching_signatures(node_signatures(graph.x, graph.edge_index), self._remembered())
+        known = matching_signatures(
+            node_signatures(graph.x, graph.edge_index), self._training_signatures()
+        )
         return inputs, self.net_.stored_or_nearest(known)
 
-    def _contributions(self, graph: Data, node: int, direction: Tensor) -> Contributions:
-        return trace_unified(self.net_, *self._ready(graph), node, direction)
+    def contributions(self, graph: Data, node: int, direction: Tensor) -> Contributions:
+        """Exact parts of the logits, with the clusters held fixed."""
+        return trace_unified(self.net_, *self._inputs_and_clusters(graph), node, direction)
 
-    def _remembered(self) -> Tensor:
-        """Signatures of the nodes of training, along with the means of their clusters."""
+    def _training_signatures(self) -> Tensor:
+        """Signatures of the training nodes; also computes the means of their clusters."""
         if self.signatures_ is None:
             assert self.graph_ is not None
             assert self.inputs_ is not None
@@ -277,44 +284,44 @@ class UniGNN(Method):
             self.signatures_ = node_signatures(self.graph_.x, self.graph_.edge_index)
         return self.signatures_
 
-    def _kept(self) -> dict[str, Tensor]:
-        kept = packed("net", self.net_)
+    def _state(self) -> dict[str, Tensor]:
+        state = super()._state()
         if "semantic" in self.net_.encoders:
-            kept["signatures"] = self._remembered()
-            kept |= {f"means.{layer}": value for layer, value in self.net_.means().items()}
-        return kept
+            state["signatures"] = self._training_signatures()
+            state |= {f"means.{layer}": value for layer, value in self.net_.means().items()}
+        return state
 
-    def _put_back(self, kept: Mapping[str, Tensor]) -> None:
+    def _load_state(self, state: Mapping[str, Tensor]) -> None:
         self.graph_ = self.inputs_ = None
-        self.signatures_ = kept.get("signatures")
-        num_nodes = 0 if self.signatures_ is None else self.signatures_.shape[0]
-        self.net_ = self._shaped(self.num_features_, self.num_classes_, num_nodes).to(self.device_)
-        unpack("net", self.net_, kept)
+        self.signatures_ = state.get("signatures")
+        self.num_nodes_ = 0 if self.signatures_ is None else self.signatures_.shape[0]
+        super()._load_state(state)
         if self.signatures_ is not None:
-            self.net_.set_means({str(n): kept[f"means.{n}"] for n in range(self.layers)})
+            self.net_.set_means({str(n): state[f"means.{n}"] for n in range(self.layers)})
 
     @torch.no_grad()
     def embeddings(self, graph: Data | None = None) -> tuple[Tensor, Tensor | None]:
-        """What both encoders end in, and the nodes' last clusters.
+        """Embeddings of both encoders side by side, and the clusters of the last layer.
 
         Args:
-            graph: Whose nodes; by default of what it was fitted to, unless it was loaded.
+            graph: By default the training graph, which a loaded model does not hold.
 
         Shapes:
             returns: (N, width), and int64, (N,)
         """
         if graph is None and self.graph_ is None:
             raise ValueError("A loaded model does not hold its graph: call embeddings(graph).")
-        inputs, clusters = self._ready(self.graph_ if graph is None else self._bare(graph))
-        seen: list[Tensor] = []
+        graph = self.graph_ if graph is None else self.model_input(graph)
+        inputs, find_clusters = self._inputs_and_clusters(graph)
+        assignments: list[Tensor] = []
 
-        def watched(layer: int, embeddings: Tensor | Sparse) -> Clusters:
-            found = clusters(layer, embeddings)
-            seen.append(found.assignment)
-            return found
+        def recorded(layer: int, embeddings: Tensor | Sparse) -> Clusters:
+            clusters = find_clusters(layer, embeddings)
+            assignments.append(clusters.assignment)
+            return clusters
 
-        found = self.net_.embed(inputs, watched)
-        return found, seen[-1] if seen else None
+        embeddings = self.net_.embed(inputs, recorded)
+        return embeddings, assignments[-1] if assignments else None
 
     def _inputs(self, graph: Data) -> Connectivity:
         edges = to_undirected(graph.edge_index, num_nodes=graph.num_nodes)
@@ -328,37 +335,31 @@ class UniGNN(Method):
             along_paths=structural @ x if isinstance(x, Tensor) else None,
         )
 
-    def _network(self, graph: Data, num_classes: int) -> UnifiedNetwork:
-        num_clusters = self.clusters_per_class * num_classes
+    def _network(self, graph: Data) -> UnifiedNetwork:
+        """A network for a training graph."""
+        num_clusters = self.clusters_per_class * self.num_classes_
         if num_clusters > graph.num_nodes:
             raise ValueError(
                 f"clusters_per_class={self.clusters_per_class} makes {num_clusters} clusters of "
                 f"{graph.num_nodes} nodes; use a smaller one."
             )
-        net = self._shaped(graph.num_features, num_classes, graph.num_nodes)
-        return net.to(graph.x.device)
+        self.num_nodes_ = graph.num_nodes
+        net: UnifiedNetwork = self._new_network()
+        return net
 
-    def _shaped(self, num_features: int, num_classes: int, num_nodes: int) -> UnifiedNetwork:
+    def _build_network(self) -> UnifiedNetwork:
         both = ("structural", "semantic")
         return UnifiedNetwork(
-            num_features,
-            num_classes,
-            num_nodes,
-            num_clusters=self.clusters_per_class * num_classes,
+            self.num_features_,
+            self.num_classes_,
+            self.num_nodes_,
+            num_clusters=self.clusters_per_class * self.num_classes_,
             encoders=both if self.encoders == "both" else (self.encoders,),
             share=self.share_embeddings,
             layers=self.layers,
             hidden=self.hidden,
             dropout=self.dropout,
         )
-
-    def _choose(self, probabilities: Tensor, counts: Tensor, unlabelled: Tensor) -> PseudoLabels:
-        if self.pseudo_labels == "balanced":
-            return balanced_pseudo_labels(probabilities, counts, unlabelled, self.threshold)
-        if self.pseudo_labels == "all":
-            return confident_pseudo_labels(probabilities, unlabelled, self.threshold)
-        nothing = counts.new_empty(0)
-        return PseudoLabels(nothing, nothing)
 
 
 def two_step_paths(graph: Data) -> float:

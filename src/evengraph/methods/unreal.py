@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
@@ -12,11 +11,15 @@ from torch.nn.functional import cross_entropy, normalize
 from torch_geometric.data import Data
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.method import Method, at_least, fraction, one_of, whole
-from evengraph.methods.bases.model_folder import packed, unpack
-from evengraph.methods.bases.network import Inputs
+from evengraph.methods.bases.checks import (
+    check_choice,
+    check_fraction,
+    check_integer,
+    check_minimum,
+)
+from evengraph.methods.bases.method import Method
 from evengraph.metrics import validation_score
-from evengraph.nn import BACKBONES, CONVS, Backbone
+from evengraph.nn import BACKBONES, CONVS, Backbone, Inputs
 from evengraph.ops import (
     PseudoLabels,
     Sparse,
@@ -91,22 +94,22 @@ class UNREAL(Method):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("rounds", "round_epochs", "quota"):
-            whole(name, getattr(self, name), 0)
+            check_integer(name, getattr(self, name), 0)
         for name in ("clusters", "hidden"):
-            whole(name, getattr(self, name), 1)
-        fraction("persistence", self.persistence)
-        at_least("margin", self.margin, 0)
-        one_of("backbone", self.backbone, BACKBONES)
+            check_integer(name, getattr(self, name), 1)
+        check_fraction("persistence", self.persistence)
+        check_minimum("margin", self.margin, 0)
+        check_choice("backbone", self.backbone, BACKBONES)
 
     def _fit(self, task: Task) -> None:
         graph, inputs = task.graph, self._inputs(task.graph)
         labels = torch.where(task.train, graph.y, -1)  # and pseudo-labels, as they come
-        self.net_ = self._fresh_network().to(graph.x.device)
+        self.net_ = self._new_network()
         for number in range(self.rounds):
             if (labels >= 0).all() or not self.quota:
                 break
             if number:
-                self.net_ = self._fresh_network().to(graph.x.device)
+                self.net_ = self._new_network()
             self._learn(task, inputs, labels, self.round_epochs)
             if self.history_[-1].interrupted:
                 break
@@ -145,15 +148,9 @@ class UNREAL(Method):
             sparsify(graph.x.float()), propagation_matrix(matrix, graph.x.device, how=how)
         )
 
-    def _kept(self) -> dict[str, Tensor]:
-        return packed("net", self.net_)
-
-    def _put_back(self, kept: Mapping[str, Tensor]) -> None:
-        self.net_ = self._fresh_network().to(self.device_).eval()
-        unpack("net", self.net_, kept)
-
-    def _fresh_network(self) -> _Network:
-        return _Network(self.num_features_, self.hidden, self.num_classes_, self.backbone)
+    def _build_network(self) -> nn.Module:
+        widths = self.num_features_, self.hidden, self.num_classes_
+        return _Network(*widths, self.backbone).eval()
 
     def _retrieve(self, embeddings: Tensor, probabilities: Tensor, labels: Tensor) -> PseudoLabels:
         """The pseudo-labels of a round."""

@@ -12,7 +12,7 @@ from evengraph.nn.backbones import (
 from evengraph.nn.connectivity import SemanticLayer, StructuralLayer, structural_connectivity
 from evengraph.nn.decoders import EdgeDecoder, Reconstruction
 from evengraph.nn.layers import Convolution, GraphClassifier, GraphConv
-from evengraph.nn.networks import GraphNetwork, PlainNetwork
+from evengraph.nn.networks import GraphNetwork, Inputs, PlainNetwork
 from evengraph.nn.unified import Connectivity, UnifiedNetwork
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "GraphClassifier",
     "GraphConv",
     "GraphNetwork",
+    "Inputs",
     "PlainNetwork",
     "Reconstruction",
     "SageConv",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import NamedTuple
 
 from torch import Tensor, nn
 
@@ -12,6 +13,18 @@ from evengraph.nn.layers import GraphClassifier
 from evengraph.ops.attach import Propagation
 from evengraph.ops.dropout import Noise, relu_dropout
 from evengraph.ops.sparse import Sparse
+
+
+class Inputs(NamedTuple):
+    """What a network takes of a graph.
+
+    Shapes:
+        x: (N, F)
+        propagation: (N, N), already normalised
+    """
+
+    x: Tensor | Sparse
+    propagation: Propagation
 
 
 class _Network(nn.Module, ABC):

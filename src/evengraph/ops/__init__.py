@@ -8,13 +8,10 @@ from evengraph.ops.dropout import Noise, relu_dropout
 from evengraph.ops.kmeans import cluster_means, kmeans, nearest_mean
 from evengraph.ops.losses import (
     balanced_softmax,
-    class_balanced,
-    compensated,
     effective_number_weights,
     focal_cross_entropy,
     inverse_class_weights,
     log_sizes,
-    logit_adjusted,
 )
 from evengraph.ops.margins import soft_labels, topology_margins
 from evengraph.ops.named_losses import class_loss, labelled_loss
@@ -56,11 +53,9 @@ __all__ = [
     "balanced_pseudo_labels",
     "balanced_softmax",
     "batched_kmeans",
-    "class_balanced",
     "class_loss",
     "class_prototypes",
     "cluster_means",
-    "compensated",
     "confident_pseudo_labels",
     "conflict_weights",
     "effective_number_weights",
@@ -72,7 +67,6 @@ __all__ = [
     "labelled_loss",
     "list_edges",
     "log_sizes",
-    "logit_adjusted",
     "matching_signatures",
     "nearest_in_class",
     "nearest_mean",

@@ -1,8 +1,8 @@
-"""Losses that know about class sizes."""
+"""Losses that take class sizes into account."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,8 +11,61 @@ from torch.nn.functional import cross_entropy
 Reduction = Literal["mean", "none"]
 
 
+class ClassTerms(NamedTuple):
+    """What a loss does differently per class; None: nothing.
+
+    Shapes:
+        weights: (C,), weight of a labelled node in the mean
+        train_offsets: (C,), added to the logits in training
+        predict_offsets: (C,), subtracted from the logits when predicting
+    """
+
+    weights: Tensor | None = None
+    train_offsets: Tensor | None = None
+    predict_offsets: Tensor | None = None
+
+    def predict(self, logits: Tensor) -> Tensor:
+        """Logits to predict with, from those of the network."""
+        return logits if self.predict_offsets is None else logits - self.predict_offsets
+
+
+def class_cross_entropy(
+    logits: Tensor, labels: Tensor, weights: Tensor | None = None, offsets: Tensor | None = None
+) -> Tensor:
+    """Weighted mean of the cross-entropy of logits plus offsets, of one run or of each of R.
+
+    Runs in a batch differ in which nodes are labelled. They have all nodes, with a weight per node
+    that is 0 for unlabelled ones and sums to 1.
+
+    Shapes:
+        logits: (n, C), or (R, N, C)
+        labels: (n,), or (R, N)
+        weights: per class, (C,), or per node, (R, N)
+        offsets: (C,), or (R, 1, C)
+        returns: (), or (R,)
+    """
+    if offsets is not None:
+        logits = logits + offsets
+    if logits.dim() == 2:
+        return cross_entropy(logits, labels, weights)
+    assert weights is not None
+    return weighted_cross_entropy(logits, labels, weights)
+
+
+def weighted_cross_entropy(logits: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+    """Sum over nodes of weight times cross-entropy, of one run or of each of R.
+
+    Shapes:
+        logits: (n, C), or (R, n, C)
+        labels, weights: (n,), or (R, n)
+        returns: (), or (R,)
+    """
+    losses = cross_entropy(logits.flatten(0, -2), labels.flatten(), reduction="none")
+    return (weights * losses.view_as(weights)).sum(-1)
+
+
 def inverse_class_weights(class_counts: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """One over the number of labelled nodes of each class (Eq. 9); 0 for a class without any.
+    """One over the number of labelled nodes of each class (Eq. 9); 0 for an empty class.
 
     Shapes:
         class_counts: (C,)
@@ -22,40 +75,26 @@ def inverse_class_weights(class_counts: Tensor, dtype: torch.dtype = torch.float
     return torch.where(counts > 0, 1 / counts.clamp(min=1), torch.zeros_like(counts))
 
 
-def focal_cross_entropy(
-    logits: Tensor,
-    labels: Tensor,
-    gamma: float,
-    weights: Tensor | None = None,
-    *,
-    on_mean: bool = False,
+def effective_number_weights(
+    class_counts: Tensor, beta: float, dtype: torch.dtype = torch.float32
 ) -> Tensor:
-    """Cross-entropy times (1 - p) ** gamma: what is already learnt counts for less.
+    """One over the effective number of nodes of each class, (1 - beta ** n) / (1 - beta).
 
-    Args:
-        logits: Of the labelled nodes.
-        labels: Their classes.
-        gamma: Zero is the plain loss.
-        weights: Of the classes; the mean is then a weighted one.
-        on_mean: Take p from the mean loss, one factor for all nodes, instead of each node's own.
+    Of n nodes the k-th adds beta ** (k - 1): with `beta` 0 every class counts as one node, near 1
+    as n nodes. An empty class has weight 0.
 
     Shapes:
-        logits: (n, C)
-        labels: (n,)
-        weights: (C,)
+        class_counts, returns: (C,)
     """
-    losses = cross_entropy(logits, labels, reduction="none")
-    surprise = -torch.expm1(-(losses.mean() if on_mean else losses))  # 1 - p
-    # below 1 the power has no gradient at zero: a loss of nothing stays just above it
-    factor = surprise.clamp(min=torch.finfo(losses.dtype).tiny) ** gamma
-    if weights is None:
-        return (factor * losses).mean()
-    each = weights[labels]
-    return (factor * each * losses).sum() / each.sum()
+    counts = class_counts.to(torch.float64)  # beta ** n is close to one
+    effective = (1 - beta**counts) / (1 - beta)
+    return torch.where(counts > 0, 1 / effective, 0.0).to(dtype)
 
 
 def log_sizes(class_counts: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """The logarithm of the size of each class; minus infinity, no chance, for an empty one.
+    """The logarithm of the size of each class; minus infinity for an empty one.
+
+    Added to logits in training, an empty class has probability 0.
 
     Shapes:
         class_counts, returns: (C,)
@@ -63,12 +102,24 @@ def log_sizes(class_counts: Tensor, dtype: torch.dtype = torch.float32) -> Tenso
     return class_counts.to(dtype).log()
 
 
+def prior_offsets(class_counts: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+    """The logarithm of the size of each class; infinity for an empty one.
+
+    Subtracted from the logits of a network trained with unequal classes, they become those of
+    equal classes, and an empty class has probability 0.
+
+    Shapes:
+        class_counts, returns: (C,)
+    """
+    return torch.where(class_counts > 0, log_sizes(class_counts, dtype), torch.inf)
+
+
 def balanced_softmax(
     logits: Tensor, labels: Tensor, class_counts: Tensor, *, reduction: Reduction = "mean"
 ) -> Tensor:
-    """Cross-entropy of a softmax in which every class counts as often as it has labelled nodes.
+    """Cross-entropy of a softmax in which each class is multiplied by its number of nodes.
 
-    The network then need not learn how frequent classes are: its own logits treat all alike.
+    The network then need not learn how frequent classes are.
 
     Args:
         logits: Of the labelled nodes.
@@ -87,56 +138,33 @@ def balanced_softmax(
     )
 
 
-def logit_adjusted(
+def focal_cross_entropy(
     logits: Tensor,
     labels: Tensor,
-    class_counts: Tensor,
-    tau: float,
+    gamma: float,
+    weights: Tensor | None = None,
     *,
-    reduction: Reduction = "mean",
+    on_mean: bool = False,
 ) -> Tensor:
-    """Cross-entropy of logits raised by `tau` times the logarithm of their class's share.
+    """Cross-entropy times (1 - p) ** gamma, which reduces the loss of well-classified nodes.
 
-    With `tau` 1 it is balanced softmax, with 0 cross-entropy. Arguments are as there.
-    """
-    raised = logits + tau * log_sizes(class_counts, logits.dtype) if tau else logits
-    return cross_entropy(raised, labels, reduction=reduction)
-
-
-def compensated(logits: Tensor, class_counts: Tensor) -> Tensor:
-    """Logits of a network that learnt with unequal classes, as if they had been equal.
-
-    The logarithm of a class's size is taken off; an empty class, which nothing was learnt of, is
-    left with no chance.
+    Args:
+        logits: Of the labelled nodes.
+        labels: Their classes.
+        gamma: 0 is the plain loss.
+        weights: Of the classes; the mean is then a weighted one.
+        on_mean: Take p from the mean loss, one factor for all nodes, instead of per node.
 
     Shapes:
-        logits, returns: (N, C)
-        class_counts: (C,)
+        logits: (n, C)
+        labels: (n,)
+        weights: (C,)
     """
-    sizes = log_sizes(class_counts, logits.dtype)
-    return torch.where(class_counts > 0, logits - sizes, -torch.inf)
-
-
-def effective_number_weights(
-    class_counts: Tensor, beta: float, dtype: torch.dtype = torch.float32
-) -> Tensor:
-    """One over the effective number of nodes of each class, (1 - beta ** n) / (1 - beta).
-
-    Of n nodes the k-th adds beta ** (k - 1): with `beta` 0 a class counts as one node, however
-    many it has, near 1 as n. A class without any weighs 0.
-
-    Shapes:
-        class_counts, returns: (C,)
-    """
-    counts = class_counts.to(torch.float64)  # beta ** n is close to one
-    effective = (1 - beta**counts) / (1 - beta)
-    return torch.where(counts > 0, 1 / effective, 0.0).to(dtype)
-
-
-def class_balanced(logits: Tensor, labels: Tensor, class_counts: Tensor, beta: float) -> Tensor:
-    """Cross-entropy, the mean weighted by one over the effective number of nodes of a class.
-
-    With `beta` 0 it is the plain mean, near 1 that with inverse class weights. Arguments and
-    shapes are those of `balanced_softmax`.
-    """
-    return cross_entropy(logits, labels, effective_number_weights(class_counts, beta, logits.dtype))
+    losses = cross_entropy(logits, labels, reduction="none")
+    surprise = -torch.expm1(-(losses.mean() if on_mean else losses))  # 1 - p
+    # below 1 the power has no gradient at zero: keep the base just above it
+    factor = surprise.clamp(min=torch.finfo(losses.dtype).tiny) ** gamma
+    if weights is None:
+        return (factor * losses).mean()
+    node_weights = weights[labels]
+    return (factor * node_weights * losses).sum() / node_weights.sum()

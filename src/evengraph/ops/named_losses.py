@@ -1,4 +1,4 @@
-"""The loss of labelled nodes by its name, which other parts of a method are put upon."""
+"""Losses of labelled nodes by name, for methods that can be combined with several."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ NAMED_LOSSES: tuple[str, ...] = get_args(NamedLoss)
 
 @dataclass(frozen=True, eq=False)
 class LabelledLoss:
-    """Mean cross-entropy of labelled nodes, for use as `loss(logits)`.
+    """Mean over labelled nodes of weight times cross-entropy, called as `loss(logits)`.
 
     Args:
         labels: Their classes.
-        weights: What each node counts; None: all one.
-        raised: What the logit of each class is raised by; None: nothing.
+        weights: Weight of each node; None: all one.
+        offsets: Added to the logit of each class; None: nothing.
 
     Shapes:
         labels, weights: (n,)
-        raised: (C,)
+        offsets: (C,)
     """
 
     labels: Tensor
     weights: Tensor | None = None
-    raised: Tensor | None = None
+    offsets: Tensor | None = None
 
     def __call__(self, logits: Tensor, margins: Tensor | None = None) -> Tensor:
-        """The loss of logits of the labelled nodes, with something added to each of them.
+        """The loss of logits of the labelled nodes, with margins added to them.
 
         Shapes:
             logits: (n, C)
             margins: (n, C) or ()
         """
-        for added in (self.raised, margins):
-            if added is not None:
-                logits = logits + added
+        for term in (self.offsets, margins):
+            if term is not None:
+                logits = logits + term
         if self.weights is None:
             return cross_entropy(logits, self.labels)
         return (self.weights * cross_entropy(logits, self.labels, reduction="none")).mean()
@@ -56,24 +56,24 @@ class LabelledLoss:
 def class_loss(
     name: ClassLoss, labels: Tensor, class_counts: Tensor, weights: Tensor | None = None
 ) -> LabelledLoss:
-    """A loss that knows classes by their sizes alone.
+    """A loss that depends on class sizes alone.
 
     Args:
         name: `cross_entropy`, `reweight` (times mean class size over class size) or
             `balanced_softmax`.
         labels: Classes of the labelled nodes.
         class_counts: Sizes of the classes.
-        weights: What each node counts besides; None: all one.
+        weights: A further weight of each node; None: all one.
 
     Shapes:
         labels, weights: (n,)
         class_counts: (C,)
     """
     if name == "reweight":
-        each = (class_counts.float().mean() * inverse_class_weights(class_counts))[labels]
-        weights = each if weights is None else weights * each
-    raised = log_sizes(class_counts) if name == "balanced_softmax" else None
-    return LabelledLoss(labels, weights, raised)
+        by_class = (class_counts.float().mean() * inverse_class_weights(class_counts))[labels]
+        weights = by_class if weights is None else weights * by_class
+    offsets = log_sizes(class_counts) if name == "balanced_softmax" else None
+    return LabelledLoss(labels, weights, offsets)
 
 
 def labelled_loss(
@@ -84,17 +84,17 @@ def labelled_loss(
     class_counts: Tensor,
     added: Tensor | None = None,
 ) -> LabelledLoss:
-    """A loss that may know where in the graph the labelled nodes are.
+    """A loss that may depend on where in the graph the labelled nodes are.
 
     Args:
-        name: One of `class_loss`, or `renode`: `reweight`, with nodes weighed by how little of
-            other classes they meet.
+        name: One of `class_loss`, or `renode`: `reweight`, with a lower weight for nodes near
+            other classes.
         adjacency: Of the graph, undirected and without self-loops.
         nodes: Those with labels.
         labels: Their classes.
         class_counts: Labelled nodes of each class.
-        added: Classes of nodes beyond the graph, whose logits follow. They are counted in the
-            sizes of their classes, and no conflict changes what they weigh.
+        added: Classes of nodes outside the graph, whose logits follow. They count in the class
+            sizes, and `renode` leaves their weight at one.
 
     Shapes:
         adjacency: (N, N)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
+
+Selection = Literal["balanced", "all", "none"]
+"""Which confident nodes get a pseudo-label: those that rare classes lack, all, or none."""
 
 
 class PseudoLabels(NamedTuple):
@@ -18,6 +21,49 @@ class PseudoLabels(NamedTuple):
 
     nodes: Tensor
     labels: Tensor
+
+
+def select_pseudo_labels(
+    selection: Selection,
+    probabilities: Tensor,
+    class_counts: Tensor,
+    unlabelled: Tensor,
+    threshold: float,
+) -> PseudoLabels:
+    """Pseudo-labels of one run; arguments are those of `balanced_pseudo_labels`."""
+    if selection == "balanced":
+        return balanced_pseudo_labels(probabilities, class_counts, unlabelled, threshold)
+    if selection == "all":
+        return confident_pseudo_labels(probabilities, unlabelled, threshold)
+    empty = class_counts.new_empty(0)
+    return PseudoLabels(empty, empty)
+
+
+def select_pseudo_mask(
+    selection: Selection,
+    probabilities: Tensor,
+    wanted: Tensor,
+    unlabelled: Tensor,
+    threshold: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """The same for several runs; arguments and results are those of `balanced_pseudo_mask`."""
+    if selection == "balanced":
+        return balanced_pseudo_mask(probabilities, wanted, unlabelled, threshold)
+    eligible, labels, _ = confident(probabilities, unlabelled, threshold)
+    return (eligible if selection == "all" else torch.zeros_like(eligible)), labels
+
+
+def confident(
+    probabilities: Tensor, unlabelled: Tensor, threshold: float | Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Which unlabelled nodes exceed the threshold (Eq. 11), and class and confidence of all.
+
+    Shapes:
+        probabilities: (N, C), or (R, N, C)
+        unlabelled, returns: (N,), or (R, N)
+    """
+    confidence, labels = probabilities.max(dim=-1)
+    return unlabelled & (confidence > threshold), labels, confidence
 
 
 def balanced_pseudo_labels(
@@ -40,8 +86,9 @@ def balanced_pseudo_labels(
         class_counts: (C,)
         unlabelled: bool, (N,)
     """
-    nodes, labels, confidence = _confident(probabilities, unlabelled, threshold)
-    keys = _keys(confidence)
+    eligible, labels, confidence = confident(probabilities, unlabelled, threshold)
+    nodes = eligible.nonzero().squeeze(1)
+    labels, keys = labels[nodes], _keys(confidence[nodes])
     best = [keys.new_empty(0)]
     for label, wanted in enumerate((class_counts.max() - class_counts).tolist()):
         if wanted:
@@ -83,8 +130,7 @@ def balanced_pseudo_mask(
         threshold: (R, 1)
         returns: the selected nodes, bool, (R, N), and the class of every node, (R, N)
     """
-    confidence, labels = probabilities.max(dim=2)
-    eligible = unlabelled & (confidence > threshold)
+    eligible, labels, confidence = confident(probabilities, unlabelled, threshold)
     # By class, then by confidence, then by id, as the sort is stable.
     key = torch.where(eligible, labels.double() * 2 - confidence.double(), torch.inf)
     order = torch.argsort(key, dim=1, stable=True)
@@ -101,14 +147,6 @@ def confident_pseudo_labels(
     probabilities: Tensor, unlabelled: Tensor, threshold: float
 ) -> PseudoLabels:
     """All confident unlabelled nodes, whatever their class: the paper's ablation of balance."""
-    nodes, labels, _ = _confident(probabilities, unlabelled, threshold)
-    return PseudoLabels(nodes, labels)
-
-
-def _confident(
-    probabilities: Tensor, unlabelled: Tensor, threshold: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Nodes, classes and confidences of the confident unlabelled nodes (Eq. 11)."""
-    confidence, labels = probabilities.max(dim=1)
-    nodes = (unlabelled & (confidence > threshold)).nonzero().squeeze(1)
-    return nodes, labels[nodes], confidence[nodes]
+    eligible, labels, _ = confident(probabilities, unlabelled, threshold)
+    nodes = eligible.nonzero().squeeze(1)
+    return PseudoLabels(nodes, labels[nodes])

@@ -152,22 +152,21 @@ def explain(
     Shapes:
         labels: int64, (N,)
     """
-    bare = model._bare(graph)
+    bare = model.model_input(graph)
     num_nodes = graph.num_nodes
     if isinstance(node, bool) or not isinstance(node, int) or not 0 <= node < num_nodes:
         raise ValueError(f"node must lie between 0 and {num_nodes - 1}, got {node!r}.")
     if top < 0:
         raise ValueError(f"top must be at least 0, got {top}.")
     known = _labels(model, bare, task, labels).cpu()
-    with torch.no_grad():
-        predicted = model._logits(bare).softmax(1).cpu()
+    predicted = model.predict_proba(graph).cpu()
     order = predicted[node].argsort(descending=True, stable=True)[:2].tolist()
     direction = torch.zeros(model.num_classes_, device=bare.x.device)
     direction[order[0]] = 1
     runner_up = order[1] if len(order) > 1 and predicted[node, order[1]] > 0 else None
     if runner_up is not None:
         direction[runner_up] = -1
-    parts = _on_cpu(model._contributions(bare, node, direction))
+    parts = _on_cpu(model.contributions(bare, node, direction))
     around = Surroundings(bare.edge_index, num_nodes, node)
     others = known.clone()
     others[node] = HIDDEN_LABEL

@@ -32,7 +32,7 @@ def load_model(folder: str | Path, *, device: str | torch.device = "cpu") -> Met
     method = _made(about, folder)
     try:
         with seeded(0):  # networks are made with random weights before theirs are put in
-            method._restore(about, tensors, place)
+            method.restore(about, tensors, place)
     except (KeyError, TypeError) as error:
         raise ValueError(f"{folder} is damaged: {_in_short(error)}.") from error
     except RuntimeError as error:

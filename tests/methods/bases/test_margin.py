@@ -5,6 +5,7 @@ import torch
 from oracles import task_with
 
 from evengraph.methods import BalancedSoftmax, GraphENS, ReNode
+from evengraph.methods.bases.batching import share_batch
 from evengraph.methods.bases.margin import WARMUP
 from evengraph.ops import propagation_matrix, soft_labels, topology_margins, undirected_adjacency
 from evengraph.training.loop import RECORD_AFTER
@@ -60,9 +61,8 @@ def test_margins_are_those_of_the_formula():
 
 
 def test_a_margin_is_trained_alone():
-    assert BalancedSoftmax()._together_with(BalancedSoftmax())
-    one = BalancedSoftmax(margin="tam")
-    assert not one._together_with(BalancedSoftmax(margin="tam"))
+    assert share_batch(BalancedSoftmax(), BalancedSoftmax())
+    assert not share_batch(BalancedSoftmax(margin="tam"), BalancedSoftmax(margin="tam"))
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,11 @@ from oracles import check_chosen, dense_logits, dense_propagation
 from torch.nn.functional import cross_entropy
 
 from evengraph.methods import GraphSMOTE
-from evengraph.methods.bases.network import Inputs, NetworkMethod
+from evengraph.methods.bases.network import NetworkMethod
 from evengraph.metrics import validation_score
-from evengraph.nn import EdgeDecoder, Reconstruction
+from evengraph.nn import EdgeDecoder, Inputs, Reconstruction
 from evengraph.ops import undirected_adjacency
+from evengraph.ops.losses import ClassTerms
 from small_graphs import small_task
 
 
@@ -40,7 +41,7 @@ class Pretrained(NetworkMethod):
 
     def _fit(self, task):
         graph = task.graph
-        self.net_ = self._network(task)
+        self.net_ = self._new_network()
         self.decoder_ = EdgeDecoder(self.hidden)
         self.start_ = copy.deepcopy([self.net_, self.decoder_])
         matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
@@ -48,9 +49,21 @@ class Pretrained(NetworkMethod):
         self._pretrain(self._inputs(graph), self.decoder_, loss, self.epochs)
 
 
-def test_it_is_no_method_by_itself():
-    with pytest.raises(TypeError, match="abstract"):
-        NetworkMethod()
+def test_class_terms_reach_loss_and_prediction():
+    @dataclass(kw_only=True)
+    class Adjusted(NetworkMethod):
+        def _class_terms(self, class_counts):
+            return ClassTerms(torch.tensor([1.0, 2, 3]), class_counts.log(), class_counts.float())
+
+    task = small_task()
+    method = Adjusted(max_epochs=0, dropout=0).fit(task, seed=0)
+    logits = dense_logits(method.net_, task.graph.x, dense_propagation(task.graph)).detach()
+    counts, nodes = task.class_counts.double(), task.train
+    weights = torch.tensor([1.0, 2, 3], dtype=torch.float64)
+    expected = cross_entropy(logits[nodes] + counts.log(), task.graph.y[nodes], weights)
+    assert method.history_[0].loss[0] == pytest.approx(float(expected), rel=1e-5)
+    values = method.predict_proba(task.graph).double()
+    torch.testing.assert_close(values, (logits - counts).softmax(1), rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("how", ["row", "symmetric"])
@@ -134,7 +147,7 @@ def test_pretraining_learns_which_nodes_are_joined():
     ("field", "value", "rule"),
     [
         ("hidden", 0, "be at least 1"),
-        ("hidden", 2.5, "be a whole number"),
+        ("hidden", 2.5, "be an integer"),
         ("dropout", 1, r"lie in \[0, 1\)"),
         ("dropout", float("nan"), r"lie in \[0, 1\)"),
         ("normalisation", "both", "be one of row, symmetric"),

@@ -7,26 +7,26 @@ from torch.nn.functional import cross_entropy
 
 from evengraph.core.rng import generator
 from evengraph.methods import DoubleBalancing, IceBerg
-from evengraph.methods.bases.self_training import doubly_balanced, trusted
+from evengraph.methods.bases.self_training import above_mean, pseudo_label_loss
 from evengraph.ops.named_losses import NAMED_LOSSES
 from small_graphs import small_task
 
 
 def test_trusted_are_those_above_the_mean():
     confidence = torch.tensor([0.9, 0.6, 0.75, 0.5])  # their mean is 0.6875
-    assert trusted(confidence).tolist() == [True, False, True, False]
+    assert above_mean(confidence).tolist() == [True, False, True, False]
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.1, 1 / 3, 0.7])
 def test_equally_sure_nodes_are_all_trusted(confidence):
-    assert trusted(torch.full((1001,), confidence)).all()
+    assert above_mean(torch.full((1001,), confidence)).all()
 
 
 def test_those_that_do_not_count_change_nothing():
     logits = torch.randn(6, 3, generator=generator(0)).requires_grad_()
     predicted = torch.tensor([0, 1, 2, 0, 1, 1])
     counted = torch.tensor([True, True, False, True, False, True])  # nobody of class 2
-    loss = doubly_balanced(logits, predicted, counted)
+    loss = pseudo_label_loss(logits, predicted, counted)
     shifted = logits[counted][:, :2] + torch.tensor([2.0, 2.0]).log()
     torch.testing.assert_close(loss, cross_entropy(shifted, predicted[counted]))
     (gradient,) = torch.autograd.grad(loss, logits)

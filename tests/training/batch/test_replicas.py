@@ -17,9 +17,9 @@ from evengraph.methods import (
     Reweight,
     UniGNN,
 )
-from evengraph.methods.bases.method import Fit
-from evengraph.methods.bases.supervised import LabelledReplicas
-from evengraph.methods.bases.unified_batch import UnifiedReplicas
+from evengraph.methods.bases.batching import Fit, fit_batch, share_batch
+from evengraph.methods.bases.supervised_batch import SupervisedReplicas
+from evengraph.methods.bases.unified import UnifiedReplicas
 from evengraph.metrics import validation_score
 from evengraph.training.batch import replicas
 from evengraph.training.batch.replicas import can_replicate, stacked
@@ -43,10 +43,10 @@ def exhaust(steps):
 
 def side_by_side(methods, tasks, seeds, slots):
     for method, task in zip(methods, tasks, strict=True):
-        method._begin(task)
+        method.reset(task)
     hidden = [task.hide_test_labels() for task in tasks]
     fits = [Fit(*parts) for parts in zip(methods, hidden, seeds, strict=True)]
-    exhaust(methods[0]._fit_together(fits, slots))
+    exhaust(fit_batch(fits, slots))
     for method in methods:
         method.fitted_ = True
 
@@ -72,8 +72,8 @@ def test_settings_and_seeds_side_by_side(slots):
 
 
 def test_free_slots_are_given_up(monkeypatch):
-    monkeypatch.setattr(replicas, "FEWEST", 1)
-    monkeypatch.setattr(replicas, "LOOK_EVERY", 3)
+    monkeypatch.setattr(replicas, "MIN_SLOTS", 1)
+    monkeypatch.setattr(replicas, "SYNC_EVERY", 3)
     left = []
     shrink = UnifiedReplicas._shrink
     monkeypatch.setattr(
@@ -89,7 +89,7 @@ def test_free_slots_are_given_up(monkeypatch):
 
 
 def test_ctrl_c_waits_until_runs_have_moved(monkeypatch):
-    whole = UnifiedReplicas.moved
+    whole = UnifiedReplicas.on_shrink
 
     def interrupted(self, slots):
         os.kill(os.getpid(), signal.SIGINT)
@@ -97,9 +97,9 @@ def test_ctrl_c_waits_until_runs_have_moved(monkeypatch):
             pass
         whole(self, slots)
 
-    monkeypatch.setattr(replicas, "FEWEST", 1)
-    monkeypatch.setattr(replicas, "LOOK_EVERY", 3)
-    monkeypatch.setattr(UnifiedReplicas, "moved", interrupted)
+    monkeypatch.setattr(replicas, "MIN_SLOTS", 1)
+    monkeypatch.setattr(replicas, "SYNC_EVERY", 3)
+    monkeypatch.setattr(UnifiedReplicas, "on_shrink", interrupted)
     common = COMMON | {"max_epochs": 90, "patience": 5}
     methods = [UniGNN(**common, **settings) for settings in SETTINGS]
     task = small_task()
@@ -150,9 +150,9 @@ def test_splits_and_ablations(kind, encoders):
 
 def test_callbacks_hear_of_every_epoch():
     method, task, heard = UniGNN(**COMMON, **SETTINGS[0]), small_task(), []
-    method._begin(task)
+    method.reset(task)
     method._callbacks = [lambda history: heard.append(history.epochs)]
-    exhaust(method._fit_together([Fit(method, task.hide_test_labels(), 3)], 1))
+    exhaust(fit_batch([Fit(method, task.hide_test_labels(), 3)], 1))
     assert heard == list(range(len(heard)))
     assert heard[-1] == method.history_[0].epochs
 
@@ -178,9 +178,9 @@ def test_ctrl_c_keeps_the_best_weights_so_far():
         if history.epochs == 15:
             raise KeyboardInterrupt
 
-    method._begin(task)
+    method.reset(task)
     method._callbacks = [stop]
-    exhaust(method._fit_together([Fit(method, task.hide_test_labels(), 3)], 1))
+    exhaust(fit_batch([Fit(method, task.hide_test_labels(), 3)], 1))
     method.fitted_ = True
     history = method.history_[0]
     assert history.interrupted
@@ -193,11 +193,11 @@ def test_an_interrupt_before_the_first_epoch_is_passed_on(monkeypatch):
     def stop(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("evengraph.methods.bases.unified_batch.kmeans", stop)
+    monkeypatch.setattr("evengraph.methods.bases.unified.kmeans", stop)
     method, task = UniGNN(**COMMON, **SETTINGS[0]), small_task()
-    method._begin(task)
+    method.reset(task)
     with pytest.raises(KeyboardInterrupt):
-        exhaust(method._fit_together([Fit(method, task.hide_test_labels(), 3)], 1))
+        exhaust(fit_batch([Fit(method, task.hide_test_labels(), 3)], 1))
 
 
 @pytest.mark.parametrize("every", [1, 7, 1_000_000])
@@ -275,12 +275,12 @@ def test_methods_of_labelled_nodes(name, slots):
 
 @pytest.mark.parametrize("features", ["dense", "sparse"])
 def test_methods_of_labelled_nodes_that_stop_apart(monkeypatch, features):
-    monkeypatch.setattr(replicas, "FEWEST", 1)
-    monkeypatch.setattr(replicas, "LOOK_EVERY", 1)
+    monkeypatch.setattr(replicas, "MIN_SLOTS", 1)
+    monkeypatch.setattr(replicas, "SYNC_EVERY", 1)
     left = []
-    shrink = LabelledReplicas._shrink
+    shrink = SupervisedReplicas._shrink
     monkeypatch.setattr(
-        LabelledReplicas,
+        SupervisedReplicas,
         "_shrink",
         lambda self, held: left.append(list(held)) or shrink(self, held),
     )
@@ -297,19 +297,10 @@ def test_methods_of_labelled_nodes_that_stop_apart(monkeypatch, features):
     check_equal(methods, tasks, seeds)
 
 
-def test_weights_of_a_run_add_up_to_one():
-    task = small_task()
-    for name in LABELLED:
-        method = LABELLED[name]()
-        method._begin(task)
-        run = method._run(Fit(method, task, 0))
-        assert (run.weights * task.class_counts).sum().item() == pytest.approx(1)
-
-
 def test_only_equal_settings_go_together():
     method = Reweight(**COMMON)
-    assert method._together_with(Reweight(**COMMON))
-    assert GCN(**COMMON)._together_with(GCN(**COMMON))
+    assert share_batch(method, Reweight(**COMMON))
+    assert share_batch(GCN(**COMMON), GCN(**COMMON))
     others = [
         Reweight(**COMMON, balance=True),
         Reweight(**COMMON, scale=2.0),
@@ -317,5 +308,5 @@ def test_only_equal_settings_go_together():
         GCN(**COMMON),
     ]
     for other in others:
-        assert not method._together_with(other)
-        assert not other._together_with(method)
+        assert not share_batch(method, other)
+        assert not share_batch(other, method)

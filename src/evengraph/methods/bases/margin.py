@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.method import Method, at_least, one_of
+from evengraph.methods.bases.checks import check_choice, check_minimum
+from evengraph.methods.bases.method import Method
 from evengraph.ops import propagation_matrix, soft_labels, topology_margins, undirected_adjacency
 
 WARMUP = 5
@@ -45,9 +46,9 @@ class MarginMethod(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of("margin", self.margin, ("none", "tam"))
-        at_least("tam_connectivity", self.tam_connectivity, 0)
-        at_least("tam_distribution", self.tam_distribution, 0)
+        check_choice("margin", self.margin, ("none", "tam"))
+        check_minimum("tam_connectivity", self.tam_connectivity, 0)
+        check_minimum("tam_distribution", self.tam_distribution, 0)
         if not self.tam_temperature > 0:
             raise ValueError(f"tam_temperature must be above 0, got {self.tam_temperature}.")
 

@@ -38,7 +38,7 @@ def write_model(
     beside its place and moved there.
     """
     folder = Path(folder)
-    check_place(folder)
+    check_model_folder(folder)
     content = _encoded(tensors)
     digest = hashlib.sha256(content).hexdigest()
     name = f"tensors-{digest[:12]}.safetensors"
@@ -60,7 +60,7 @@ def write_model(
         raise
 
 
-def check_place(folder: Path) -> None:
+def check_model_folder(folder: Path) -> None:
     """Refuse a place that holds something other than a model."""
     if folder.is_dir():
         if any(folder.iterdir()) and not _is_model(folder):
@@ -98,7 +98,7 @@ def seal(about: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
 
 
-def packed(name: str, module: nn.Module) -> dict[str, Tensor]:
+def pack(name: str, module: nn.Module) -> dict[str, Tensor]:
     """The tensors of a module, with a name before each."""
     return {f"{name}.{key}": value for key, value in module.state_dict().items()}
 

@@ -1,18 +1,22 @@
-"""What the methods on the comparison's network share: its fields, its inputs, one training run."""
+"""NetworkMethod: a method on a network of two graph convolutions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import ClassVar, Literal, cast, get_args
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from evengraph.core.rng import seeded
 from evengraph.core.task import Task
-from evengraph.methods.bases.method import Method, fraction, one_of, whole
-from evengraph.methods.bases.model_folder import packed, unpack
+from evengraph.methods.bases.batching import Batching, Fit
+from evengraph.methods.bases.checks import check_choice, check_fraction, check_integer
+from evengraph.methods.bases.enlarged_graph import EnlargedGraph
+from evengraph.methods.bases.method import Method
+from evengraph.methods.bases.supervised_batch import SupervisedReplicas, SupervisedRun
 from evengraph.metrics import validation_score
 from evengraph.nn import (
     BACKBONES,
@@ -21,83 +25,115 @@ from evengraph.nn import (
     Backbone,
     EdgeDecoder,
     GraphNetwork,
+    Inputs,
     PlainNetwork,
     Reconstruction,
 )
 from evengraph.ops import Sparse, propagation_matrix, sparsify, undirected_adjacency
-from evengraph.ops.attach import Propagation
+from evengraph.ops.losses import ClassTerms, class_cross_entropy
 from evengraph.ops.propagate import Normalisation
+from evengraph.ops.sparse import scatter_sum
+from evengraph.training import History
 
-
-class Inputs(NamedTuple):
-    """What the network takes of a graph.
-
-    Shapes:
-        x: (N, F)
-        propagation: (N, N)
-    """
-
-    x: Tensor | Sparse
-    propagation: Propagation
+NetworkKind = Literal["comparison", "plain"]
+KINDS: tuple[str, ...] = get_args(NetworkKind)
+DEFAULT_BACKBONE: Backbone = "gcn"
+COMPARISON: NetworkKind = "comparison"
+PLAIN: NetworkKind = "plain"
 
 
 @dataclass(kw_only=True)
 class NetworkMethod(Method):
-    """A method on the network of the comparison: two convolutions and a linear layer.
+    """A method that trains a network of two graph convolutions.
+
+    By default it is trained on the labelled nodes with the terms of `_class_terms`. A method whose
+    users may choose the backbone or the network declares it as a parameter:
+
+        backbone: `gcn`, `sage` (GraphSAGE with means, whatever the normalisation: a node's own
+            features have separate weights) or `gat` (attention, in up to eight heads).
+        network: `comparison` has a linear layer after the convolutions; `plain` has none, uses
+            PyG's initial weights and exempts the second convolution from weight decay, as in the
+            papers on public splits.
 
     Args:
         hidden: Width of both convolutions.
-        dropout: Share of activations dropped after each.
-        normalisation: `row` averages over a node and its neighbours, as the comparison's public
-            code does; `symmetric` is Kipf and Welling's.
+        dropout: Dropout rate after each.
+        normalisation: `row` averages over a node and its neighbours, as in the comparison's public
+            code; `symmetric` is Kipf and Welling's.
     """
 
     hidden: int = 64
     dropout: float = 0.5
     normalisation: Normalisation = "row"
 
+    backbone = DEFAULT_BACKBONE
+    network = COMPARISON
+    enlarged_ = cast(EnlargedGraph | None, None)
+    batchable: ClassVar[bool] = False
+    """Whether several fits can be one batch: trained by `_class_terms` alone."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("hidden", self.hidden, 1)
-        fraction("dropout", self.dropout)
-        one_of("normalisation", self.normalisation, ("row", "symmetric"))
+        check_integer("hidden", self.hidden, 1)
+        check_fraction("dropout", self.dropout)
+        check_choice("normalisation", self.normalisation, ("row", "symmetric"))
+        check_choice("backbone", self.backbone, BACKBONES)
+        check_choice("network", self.network, KINDS)
+
+    def _fit(self, task: Task) -> None:
+        self._fit_network(task, self._inputs(task.graph), self._loss(task))
+
+    def _loss(self, task: Task) -> Callable[[Tensor], Tensor]:
+        """The training loss as a function of the logits of all nodes."""
+        labels = task.graph.y[task.train_nodes]
+        weights, offsets, _ = self._class_terms(task.class_counts)
+        return lambda logits: class_cross_entropy(
+            logits[task.train_nodes], labels, weights, offsets
+        )
+
+    def _class_terms(self, class_counts: Tensor) -> ClassTerms:
+        """What the loss does per class, given the number of labelled nodes of each."""
+        return ClassTerms()
 
     def _logits(self, graph: Data) -> Tensor:
-        return self._answer(self.net_(*self._inputs(graph)))
-
-    def _answer(self, logits: Tensor) -> Tensor:
-        """Logits to predict by, from those of the network."""
-        return logits
+        if self.enlarged_ is not None and self.enlarged_.is_training_graph(graph):
+            repeated = self.enlarged_.repeated(self._propagation(graph))
+            inputs = self.enlarged_.with_copies(graph, repeated)
+        else:
+            inputs = self._inputs(graph)
+        labels = self.labelled_.labels
+        counts = scatter_sum(torch.ones_like(labels), labels, self.num_classes_)
+        logits: Tensor = self.net_(*inputs)
+        return self._class_terms(counts).predict(logits[: graph.num_nodes])
 
     def _inputs(self, graph: Data) -> Inputs:
         return Inputs(sparsify(graph.x.float()), self._propagation(graph))
 
     def _propagation(self, graph: Data) -> Sparse:
         matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
-        return propagation_matrix(matrix, graph.x.device, how=self._how)
+        return propagation_matrix(matrix, graph.x.device, how=self._normalisation)
 
     @property
-    def _how(self) -> Normalisation:
-        """How the graph is normalised: GraphSAGE takes means in any case."""
-        return "row" if self._backbone() == "sage" else self.normalisation
+    def _normalisation(self) -> Normalisation:
+        """How the adjacency matrix is normalised; GraphSAGE always takes means."""
+        return "row" if self.backbone == "sage" else self.normalisation
 
-    def _network(self, task: Task) -> GraphNetwork:
-        return self._fresh_network().to(task.graph.x.device)
-
-    def _kept(self) -> dict[str, Tensor]:
-        return packed("net", self.net_)
-
-    def _put_back(self, kept: Mapping[str, Tensor]) -> None:
-        self.net_ = self._fresh_network().to(self.device_)
-        unpack("net", self.net_, kept)
-
-    def _fresh_network(self) -> GraphNetwork:
+    def _build_network(self) -> nn.Module:
         widths = self.num_features_, self.hidden, self.num_classes_
-        return GraphNetwork(*widths, self.dropout, self._backbone())
+        if self.network == "plain":
+            layers = PYG_CONVS[self.backbone], LAST_CONVS[self.backbone]
+            return PlainNetwork(*layers, *widths, self.dropout)
+        return GraphNetwork(*widths, self.dropout, self.backbone)
 
-    def _backbone(self) -> Backbone:
-        """GCN, where a method does not leave the choice."""
-        return "gcn"
+    def _state(self) -> dict[str, Tensor]:
+        enlarged = {} if self.enlarged_ is None else self.enlarged_.state()
+        return super()._state() | enlarged
+
+    def _load_state(self, state: Mapping[str, Tensor]) -> None:
+        super()._load_state(state)
+        self.enlarged_ = EnlargedGraph.from_state(state)
+
+    # Training
 
     def _fit_network(
         self,
@@ -106,7 +142,7 @@ class NetworkMethod(Method):
         loss: Callable[[Tensor], Tensor],
         validation: Inputs | None = None,
     ) -> None:
-        """Train a fresh network.
+        """Train a new network.
 
         Args:
             task: What to learn; its nodes are the first of the inputs.
@@ -114,8 +150,8 @@ class NetworkMethod(Method):
             loss: Of the logits of all nodes.
             validation: What to validate on, if not on the inputs.
         """
-        self.net_ = net = self._network(task)
-        num_nodes = task.graph.num_nodes
+        self.net_ = net = self._new_network()
+        num_nodes, terms = task.graph.num_nodes, self._class_terms(task.class_counts)
 
         def epoch() -> tuple[Tensor, Tensor]:
             first = net.encoder(*inputs)  # no dropout before it: both passes share it
@@ -123,75 +159,75 @@ class NetworkMethod(Method):
                 clean = (
                     net.classify(first, inputs.propagation) if not validation else net(*validation)
                 )
-                score = validation_score(self._answer(clean[:num_nodes]), task)
+                score = validation_score(terms.predict(clean[:num_nodes]), task)
             return loss(net.classify(first, inputs.propagation, dropout=True)), score
 
-        # attention over copies lists its links anew in every pass
-        listed = self._backbone() == "gat" and not isinstance(inputs.propagation, Sparse)
+        # attention over copies lists its links again in every pass
+        listed = self.backbone == "gat" and not isinstance(inputs.propagation, Sparse)
         self._train(net, epoch, recordable=not listed)
+
+    def _fit_enlarged(self, task: Task, enlarged: EnlargedGraph, *, sound: bool) -> None:
+        """Train on the graph with copies; unless `sound`, it is also predicted with them."""
+        graph = task.graph
+        rows, labels = enlarged.examples(task)
+        if sound:
+            propagation = enlarged.normalised(graph, self._normalisation)
+        else:
+            propagation = enlarged.repeated(self._propagation(graph))
+        self._fit_network(
+            task,
+            enlarged.with_copies(graph, propagation),
+            lambda logits: class_cross_entropy(logits[rows], labels),
+            validation=self._inputs(graph) if sound else None,
+        )
+        self.enlarged_ = None if sound else enlarged
 
     def _pretrain(
         self, inputs: Inputs, decoder: EdgeDecoder, loss: Reconstruction, epochs: int
     ) -> None:
-        """Let the encoder and an edge decoder learn for some epochs which nodes are joined."""
+        """Train the encoder and an edge decoder to reconstruct the graph for some epochs."""
         net = self.net_
 
         def epoch() -> tuple[Tensor, Tensor]:
             embeddings = net.embed(net.encoder(*inputs), dropout=True)
             value = loss(decoder, embeddings)
-            return value, torch.zeros_like(value)  # nothing to choose: the last stays
+            return value, torch.zeros_like(value)  # nothing to select: the last weights are kept
 
         if epochs:
             both = nn.ModuleList([net.encoder, decoder])
             limits = {"max_epochs": epochs, "patience": epochs}
             history = self._train(both, epoch, **limits, main=False, recordable=True)
-            if history.interrupted:  # nothing has been learnt about classes yet
+            if history.interrupted:  # no classes have been learnt yet
                 raise KeyboardInterrupt
 
+    # Batches
 
-@dataclass(kw_only=True)
-class BackboneMethod(NetworkMethod):
-    """A method that any kind of graph convolution will do for.
+    def batching(self) -> Batching | None:
+        """One batch of supervised runs; only GCN's layers have a batch axis."""
+        possible = self.batchable and self.backbone == "gcn"
+        return Batching(self._train_batch) if possible else None
 
-    Args:
-        backbone: Kind of both convolutions: `gcn`, `sage` (GraphSAGE with means, whatever the
-            normalisation: a node's own features have weights of their own) or `gat` (attention,
-            in up to eight heads).
-    """
+    def _train_batch(self, fits: Sequence[Fit], slots: int) -> Iterator[None]:
+        inputs = self._inputs(fits[0].task.graph)
+        runs = [fit.method._run(fit) for fit in fits]
+        params = self._training_params()
+        yield from SupervisedReplicas(inputs, runs, slots, self.hidden, **params).steps(runs)
 
-    backbone: Backbone = "gcn"
+    def _run(self, fit: Fit) -> SupervisedRun:
+        """A run of `SupervisedReplicas` that fits this method."""
+        with seeded(fit.seed):
+            self.net_ = self._new_network()
+            noise_seed = int(torch.randint(2**31, ()))
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        one_of("backbone", self.backbone, BACKBONES)
+        def on_end(history: History) -> None:
+            self.history_.append(history)
+            fit.on_fitted()
 
-    def _backbone(self) -> Backbone:
-        return self.backbone
-
-    def _plain_network(self) -> PlainNetwork:
-        """Two convolutions and nothing after them."""
-        layers = PYG_CONVS[self.backbone], LAST_CONVS[self.backbone]
-        return PlainNetwork(
-            *layers, self.num_features_, self.hidden, self.num_classes_, self.dropout
+        return SupervisedRun(
+            task=fit.task,
+            net=self.net_,
+            noise_seed=noise_seed,
+            terms=self._class_terms(fit.task.class_counts),
+            on_epoch=self._report_epoch,
+            on_end=on_end,
         )
-
-
-@dataclass(kw_only=True)
-class FreeMethod(BackboneMethod):
-    """A method that any network of two convolutions will do for.
-
-    Args:
-        network: `comparison` has a linear layer after the convolutions; `plain` has nothing after
-            them, starts as PyG's layers do and lets the second keep its weights undecayed, as the
-            papers on public splits have it.
-    """
-
-    network: Literal["comparison", "plain"] = "comparison"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        one_of("network", self.network, ("comparison", "plain"))
-
-    def _fresh_network(self) -> Any:
-        plain = self.network == "plain"
-        return self._plain_network() if plain else super()._fresh_network()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
@@ -40,7 +39,7 @@ class NearestMean(Method):
 
     def _fit(self, task: Task) -> None:
         x, labels = _averaged(task.graph), task.graph.y[task.train]
-        self.net_ = self._network().to(x.device)
+        self.net_ = self._new_network()
         nn.init.normal_(self.net_.weight, std=self.spread)
 
         def epoch() -> tuple[Tensor, Tensor]:
@@ -53,14 +52,7 @@ class NearestMean(Method):
     def _logits(self, graph: Data) -> Tensor:
         return self.net_(_averaged(graph))
 
-    def _kept(self) -> dict[str, Tensor]:
-        return dict(self.net_.state_dict())
-
-    def _put_back(self, kept: Mapping[str, Tensor]) -> None:
-        self.net_ = self._network().to(self.device_)
-        self.net_.load_state_dict({name: kept[name] for name in ("weight", "bias")})
-
-    def _network(self) -> nn.Linear:
+    def _build_network(self) -> nn.Linear:
         return nn.Linear(self.num_features_, self.num_classes_)
 
 

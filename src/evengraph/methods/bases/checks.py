@@ -1,0 +1,82 @@
+"""Validation of tasks, graphs and parameters."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch_geometric.data import Data
+
+from evengraph.core.task import Task
+
+
+def check_task(task: Task) -> None:
+    """Raise ValueError for a task that nothing can be learnt from."""
+    check_graph(task.graph)
+    counts = task.class_counts
+    if counts.min() < 1:
+        empty = int(counts.argmin())
+        name = f" ({task.class_names[empty]})" if task.class_names else ""
+        raise ValueError(f"Class {empty}{name} has no training node; every class needs one.")
+    for name in ("train", "val"):
+        mask = getattr(task, name)
+        if not mask.any():
+            raise ValueError(f"The {name} set is empty.")
+        if (task.graph.y[mask] < 0).any():
+            raise ValueError(f"Some {name} nodes have no label.")
+
+
+def check_graph(graph: Data) -> None:
+    """Raise ValueError for a graph without usable features and edges."""
+    x, edges = graph.x, graph.edge_index
+    if x is None or x.dim() != 2 or not x.is_floating_point():
+        raise ValueError("graph.x must hold a row of floating-point features per node.")
+    if not torch.isfinite(x).all():
+        row = int((~torch.isfinite(x)).any(dim=1).nonzero()[0])
+        raise ValueError(f"graph.x must be finite; node {row} has a NaN or an infinity.")
+    if edges is None or edges.dim() != 2 or edges.shape[0] != 2 or edges.is_floating_point():
+        raise ValueError("graph.edge_index must hold the edges as integers, shape (2, E).")
+
+
+def check_integer(name: str, value: int, minimum: int) -> None:
+    """Raise ValueError for a parameter that is no integer, or below its minimum."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{name} must be an integer, got {value!r}.")
+    check_minimum(name, value, minimum)
+
+
+def check_minimum(name: str, value: float, minimum: float) -> None:
+    """Raise ValueError for a parameter that is below its minimum, or infinite."""
+    if not value >= minimum:
+        raise ValueError(f"{name} must be at least {minimum}, got {value}.")
+    if value == math.inf:
+        raise ValueError(f"{name} must be finite, got {value}.")
+
+
+def check_positive(name: str, value: float) -> None:
+    """Raise ValueError for a parameter that is not above 0."""
+    if not value > 0:
+        raise ValueError(f"{name} must be above 0, got {value}.")
+
+
+def check_fraction(name: str, value: float) -> None:
+    """Raise ValueError for a parameter outside [0, 1)."""
+    if not 0 <= value < 1:
+        raise ValueError(f"{name} must lie in [0, 1), got {value}.")
+
+
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Raise ValueError for a parameter that is not among its choices."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}.")
+
+
+def same_graph(one: Data, other: Data) -> bool:
+    """Whether two graphs have the same features and edges; labels do not matter."""
+    return (
+        one.x.shape == other.x.shape
+        and one.edge_index.shape == other.edge_index.shape
+        and one.x.device == other.x.device
+        and (one.x is other.x or torch.equal(one.x, other.x))
+        and (one.edge_index is other.edge_index or torch.equal(one.edge_index, other.edge_index))
+    )

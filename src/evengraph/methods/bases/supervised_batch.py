@@ -1,0 +1,66 @@
+"""Runs that are trained on labelled nodes alone, as one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from evengraph.nn import GraphNetwork, Inputs
+from evengraph.ops.losses import ClassTerms, class_cross_entropy
+from evengraph.training.batch.tasks import TaskReplicas, TaskRun
+
+
+@dataclass(kw_only=True)
+class SupervisedRun(TaskRun):
+    """One run, and what its loss does per class."""
+
+    terms: ClassTerms
+
+
+class SupervisedReplicas(TaskReplicas[SupervisedRun]):
+    """Cross-entropy with class terms, for several runs on one graph.
+
+    Args:
+        inputs: What the network takes.
+        runs: All runs to train.
+        slots: How many to train at a time.
+        width: Width of a node's embedding.
+        training: Parameters of `Replicas`.
+    """
+
+    def __init__(
+        self, inputs: Inputs, runs: Sequence[SupervisedRun], slots: int, width: int, **training: Any
+    ) -> None:
+        super().__init__(runs, slots, width, **training)
+        self.inputs = inputs
+        self.train_offsets = self.weight.new_zeros(self.slots, 1, self.num_classes)
+        self.predict_offsets = torch.zeros_like(self.train_offsets)
+
+    def load(self, slot: int, run: SupervisedRun) -> None:
+        """Copy labels, weights and offsets into a slot."""
+        super().load(slot, run)
+        for offsets, values in (
+            (self.train_offsets, run.terms.train_offsets),
+            (self.predict_offsets, run.terms.predict_offsets),
+        ):
+            offsets[slot, 0] = 0 if values is None else values
+
+    def class_weights(self, run: SupervisedRun) -> Tensor:
+        """The run's class weights, scaled so that those of all labelled nodes sum to one."""
+        counts, weights = run.task.class_counts, run.terms.weights
+        weights = torch.ones_like(counts, dtype=torch.float) if weights is None else weights
+        return weights / (weights * counts).sum()
+
+    def epoch(self) -> tuple[Tensor, Tensor]:
+        """A pass for the score and one with dropout for the loss."""
+        net: GraphNetwork = self.net  # type: ignore[assignment]
+        first = net.encoder(*self.inputs)  # no dropout before it: both passes share it
+        with torch.no_grad():
+            terms = ClassTerms(predict_offsets=self.predict_offsets)
+            score = self.score(terms.predict(net.classify(first, self.inputs.propagation)))
+        logits = net.classify(first, self.inputs.propagation, dropout=True)
+        return class_cross_entropy(logits, self.labels, self.weight, self.train_offsets), score

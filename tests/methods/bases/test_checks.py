@@ -1,0 +1,76 @@
+"""Validation of parameters and graphs."""
+
+import pytest
+import torch
+
+from evengraph.methods.bases.checks import (
+    check_choice,
+    check_fraction,
+    check_graph,
+    check_integer,
+    check_minimum,
+    check_positive,
+    same_graph,
+)
+from small_graphs import small_task
+
+
+@pytest.mark.parametrize("value", [2.5, "3", True])
+def test_check_integer(value):
+    check_integer("width", 3, 1)
+    with pytest.raises(ValueError, match="width must be an integer, got"):
+        check_integer("width", value, 1)
+
+
+def test_check_positive():
+    check_positive("rate", 0.1)
+    for value in (0, -1, float("nan")):
+        with pytest.raises(ValueError, match=f"rate must be above 0, got {value}"):
+            check_positive("rate", value)
+
+
+def test_a_graph_without_numbers_is_refused():
+    graph = small_task().graph
+    check_graph(graph)
+    graph.x = torch.full_like(graph.x, torch.nan)
+    with pytest.raises(ValueError, match="node 0 has a NaN"):
+        check_graph(graph)
+
+
+def test_check_minimum():
+    check_minimum("width", 1, 1)
+    for value in (0, float("nan")):
+        with pytest.raises(ValueError, match=f"width must be at least 1, got {value}"):
+            check_minimum("width", value, 1)
+
+
+def test_check_fraction():
+    check_fraction("rate", 0)
+    check_fraction("rate", 0.99)
+    for value in (-0.1, 1, float("nan")):
+        with pytest.raises(ValueError, match=rf"rate must lie in \[0, 1\), got {value}"):
+            check_fraction("rate", value)
+
+
+def test_check_choice():
+    check_choice("how", "b", ("a", "b"))
+    with pytest.raises(ValueError, match="how must be one of a, b, got 'c'"):
+        check_choice("how", "c", ("a", "b"))
+
+
+def test_same_graph():
+    graph = small_task().graph
+    assert same_graph(graph, graph)
+    assert same_graph(graph, graph.clone())
+    labels = graph.clone()
+    labels.y = -labels.y
+    assert same_graph(graph, labels)  # labels do not matter
+    for change in (
+        {"x": graph.x + 1},
+        {"x": graph.x[:, 1:]},
+        {"edge_index": graph.edge_index[:, 1:]},
+        {"edge_index": graph.edge_index.flip(0)},
+    ):
+        other = graph.clone()
+        other.update(change)
+        assert not same_graph(graph, other)
