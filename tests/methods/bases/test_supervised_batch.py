@@ -78,8 +78,8 @@ def test_a_batch_has_the_losses_and_gradients_of_single_runs(name):
         ):
             torch.testing.assert_close(ours[slot], theirs, rtol=1e-5, atol=1e-6)
         history = dataclasses.replace(method).fit(task, seed=slot).history_[0]
-        assert float(losses[slot]) == pytest.approx(history.loss[0], rel=1e-6)
-        assert float(scores[slot]) == pytest.approx(history.score[0], abs=1e-6)
+        assert losses[slot].item() == pytest.approx(history.loss[0], rel=1e-6)
+        assert scores[slot].item() == pytest.approx(history.score[0], abs=1e-6)
 
 
 @pytest.mark.parametrize("name", METHODS)
