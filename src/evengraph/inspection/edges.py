@@ -12,6 +12,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from evengraph.core.arrays import sorted_unique
+
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
@@ -113,7 +115,7 @@ def read_edges(edge_index: Ints, num_nodes: int) -> tuple[Neighbours, Edges]:
         raise ValueError(
             f"graph.edge_index must hold node ids from 0 to {num_nodes - 1}, got {bad}."
         )
-    arcs = _distinct(source * num_nodes + target)
+    arcs = sorted_unique(source * num_nodes + target)
     first, second = np.divmod(arcs, num_nodes)
     different = first != second
     first, second = first[different], second[different]
@@ -191,13 +193,4 @@ def count_components(component: Ints, labelled: Bools) -> Components:
 def _pairs(source: Ints, target: Ints, num_nodes: int) -> Ints:
     """One key per pair of joined nodes, sorted."""
     small, large = np.minimum(source, target), np.maximum(source, target)
-    return _distinct(small * num_nodes + large)
-
-
-def _distinct(keys: Ints) -> Ints:
-    """Sorted and without repeats; for millions of integers several times faster than np.unique."""
-    keys = np.sort(keys)
-    new = np.ones(len(keys), dtype=np.bool_)
-    new[1:] = keys[1:] != keys[:-1]
-    distinct: Ints = keys[new]
-    return distinct
+    return sorted_unique(small * num_nodes + large)

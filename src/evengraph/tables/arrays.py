@@ -23,7 +23,7 @@ from evengraph.tables.table_graph import TableGraph, make_graph
 PARTS = ("train", "val", "test")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class NodeArrays:
     """What is known of every node, as arrays; see `from_matrix`."""
 
@@ -67,14 +67,7 @@ def from_matrix(
     """
     notes = Notes()
     ends = matrix_edges(matrix, name, notes)
-    arrays = NodeArrays(
-        features=features,
-        labels=labels,
-        ids=ids,
-        class_names=class_names,
-        masks=masks or {},
-        times=times,
-    )
+    arrays = NodeArrays(features, labels, ids, class_names, masks or {}, times)
     return from_edge_array(ends, np.shape(matrix)[0], arrays, name=name, notes=notes)
 
 

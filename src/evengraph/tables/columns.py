@@ -22,18 +22,7 @@ END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
 
 @dataclass(frozen=True)
 class TableColumns:
-    """Column names by role; None where there is no such column, or none was named.
-
-    Args:
-        id: Column of the nodes table with the ids.
-        label: Column of the nodes table with the classes.
-        split: Column of the nodes table with train, val or test.
-        time: Column of the nodes table with dates or numbers.
-        source: Column of the edges table with one end.
-        target: Column of the edges table with the other end.
-        weight: Column of the edges table with weights.
-        features: Columns of the nodes table that features are made from.
-    """
+    """Column names by role, as in `from_frames`; None for a role without a column."""
 
     id: str | None = None
     label: str | None = None

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from evengraph.core.arrays import sorted_unique
 from evengraph.tables.cells import Bools, Ints, location, plural, to_numbers
 from evengraph.tables.notes import NoteKind, Notes
 
@@ -24,12 +25,12 @@ def undirected_edges(source: Ints, target: Ints, num_nodes: int, notes: Notes) -
     if loops:
         notes.add(NoteKind.DROPPED_EDGES, f"Dropped {plural(loops, 'self-loop')}.")
     source, target = source[between], target[between]
-    directed = _sorted_unique(source * num_nodes + target)
+    directed = sorted_unique(source * num_nodes + target)
     repeated = len(source) - len(directed)
     if repeated:
         notes.add(NoteKind.MERGED_EDGES, f"Merged {plural(repeated, 'repeated edge')}.")
     source, target = directed // num_nodes, directed % num_nodes
-    both = _sorted_unique(np.concatenate([directed, target * num_nodes + source]))
+    both = sorted_unique(np.concatenate([directed, target * num_nodes + source]))
     mutual = (2 * len(directed) - len(both)) // 2
     if mutual:
         text = f"Merged {plural(mutual, 'edge')} given in both directions."
@@ -37,12 +38,6 @@ def undirected_edges(source: Ints, target: Ints, num_nodes: int, notes: Notes) -
     if mutual * 2 < len(directed):
         notes.add(NoteKind.UNDIRECTED, "Edges are treated as undirected.")
     return torch.from_numpy(np.stack([both // num_nodes, both % num_nodes]))
-
-
-def _sorted_unique(codes: Ints) -> Ints:
-    """The distinct values, ascending; sorting is much faster here than numpy's hashing."""
-    codes = np.sort(codes)
-    return codes[np.diff(codes, prepend=-1) > 0]
 
 
 def positive_weights(weights: Any, table: str, notes: Notes) -> Bools:

@@ -34,15 +34,12 @@ def from_networkx(
     features: Sequence[str] | None = None,
     name: str = "the graph",
 ) -> TableGraph:
-    """Build a graph from a NetworkX graph; node attributes are columns as in `from_frames`.
+    """Build a graph from a NetworkX graph; its attributes are columns as in `from_frames`.
 
     Args:
         network: Any kind of NetworkX graph; directions and keys of edges are not used.
-        label: Attribute of nodes with the classes. Default: one called label or class.
-        weight: Attribute of edges with weights.
-        split: Attribute of nodes with train, val or test.
-        time: Attribute of nodes with dates or numbers.
-        features: Attributes of nodes to make features from. Default: all without another role.
+        label: Attribute of nodes, as are `split`, `time` and `features`.
+        weight: Attribute of edges.
         name: Name of the graph in error messages.
     """
     if not hasattr(network, "nodes") or not hasattr(network, "edges"):
