@@ -1,4 +1,4 @@
-"""Layers and networks that methods are built from."""
+"""Layers and networks of the methods."""
 
 from evengraph.nn.backbones import (
     BACKBONES,

@@ -1,7 +1,4 @@
-"""Backbones: kinds of graph convolution behind one signature, `conv(x, propagation)`.
-
-They are made of two widths, and differ in what they make of the graph.
-"""
+"""Backbones: graph convolutions with one signature, built from two widths."""
 
 from __future__ import annotations
 
@@ -29,22 +26,22 @@ from evengraph.ops.sparse import take
 Backbone = Literal["gcn", "sage", "gat"]
 BACKBONES: tuple[str, ...] = get_args(Backbone)
 
-HEADS = 8  # of attention, as in its paper; fewer where they do not divide the width
-SLOPE = 0.2
+HEADS = 8  # as in the paper; fewer if they do not divide the width
+SLOPE = 0.2  # of the leaky ReLU
 
 
 class SageConv(Convolution):
-    """GraphSAGE with means: P x W + x W' + b, so that a node hears itself apart from the others.
+    """GraphSAGE with means: P x W + x W' + b, so a node is weighted apart from its neighbours.
 
-    The product of the features, for others and for the node itself, is (N, 2 outputs).
+    The projection, for neighbours and for the node itself, is (N, 2 outputs).
 
     Args:
         inputs: Width of x.
-        outputs: Width of what is returned.
+        outputs: Width of the result.
         init: Initialisation of weight and bias.
 
     Departs:
-        The mean is that of the propagation matrix, of a node and its neighbours.
+        The mean is over a node and its neighbours, as in the propagation matrix.
 
     Reference:
         Hamilton, Ying and Leskovec, "Inductive Representation Learning on Large Graphs",
@@ -58,25 +55,24 @@ class SageConv(Convolution):
         init(self.weight, self.bias)
 
     def propagate(self, projected: Tensor, propagation: Propagation) -> Tensor:
-        """The mean of the others' part, and the node's own."""
-        others, own = projected.chunk(2, dim=-1)
-        return propagation @ others.contiguous() + own + self.bias
+        """The mean over neighbours plus the node's own part."""
+        neighbours, own = projected.chunk(2, dim=-1)
+        return propagation @ neighbours.contiguous() + own + self.bias
 
 
 class AttentionConv(Convolution):
-    """GAT: a mean over a node and its neighbours, weighted by learnt attention, in several heads.
+    """GAT: a mean over a node and its neighbours, weighted by learnt attention in several heads.
 
-    Of the propagation matrix only the links count. Weights start as Glorot's, biases at zero.
+    Only the edges of the propagation matrix count, not its values. Glorot weights, zero biases.
+    The outputs of the heads are concatenated.
 
     Args:
         inputs: Width of x.
-        outputs: Width of what is returned.
-        heads: At most so many; as many as divide the outputs evenly.
-
-    Heads stand side by side in what is returned.
+        outputs: Width of the result.
+        heads: Maximum number of heads; the largest divisor in common with `outputs` is used.
 
     Departs:
-        Attention itself is not dropped out.
+        No dropout on attention.
 
     Reference:
         Velickovic, Cucurull, Casanova, Romero, Lio and Bengio, "Graph Attention Networks",
@@ -92,11 +88,11 @@ class AttentionConv(Convolution):
         self.bias = nn.Parameter(torch.zeros(outputs))
 
     def propagate(self, projected: Tensor, propagation: Propagation) -> Tensor:
-        """The weighted mean over links."""
+        """The weighted mean over edges."""
         edges = list_edges(propagation)
         values = projected.unflatten(1, (self.heads, -1))  # (N, H, d)
-        hearing, heard = (values * self.attention.unsqueeze(1)).sum(-1)  # (N, H) each
-        scores = take(hearing, edges.targets) + take(heard, edges.sources)
+        as_target, as_source = (values * self.attention.unsqueeze(1)).sum(-1)  # (N, H) each
+        scores = take(as_target, edges.targets) + take(as_source, edges.sources)
         return attend(edges, leaky_relu(scores, SLOPE), values).flatten(1) + self.bias
 
 
@@ -109,7 +105,7 @@ PYG_CONVS: dict[str, MakeConv] = {
     "sage": partial(SageConv, init=uniform_by_inputs),
     "gat": AttentionConv,
 }
-"""The same, each with the start that PyG gives it."""
+"""The same with PyG's default initialisation."""
 
 LAST_CONVS: dict[str, MakeConv] = {**PYG_CONVS, "gat": partial(AttentionConv, heads=1)}
-"""Those for logits, which all heads of attention have to share."""
+"""The same for a last layer: attention has one head, as logits are not concatenated."""

@@ -1,4 +1,4 @@
-"""Both of Uni-GNN's connectivities as layers for anybody's network."""
+"""Uni-GNN's two connectivities as layers for other networks."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from evengraph.ops.sparse import to_scipy
 def structural_connectivity(
     edge_index: Tensor, num_nodes: int, alpha: int = 2, *, memory_limit: float = 4 * 2**30
 ) -> Sparse:
-    """D^-1/2 (A_struct + I) D^-1/2, ready for `StructuralLayer`; edges are read both ways.
+    """D^-1/2 (A_struct + I) D^-1/2 for `StructuralLayer`; edges are read in both directions.
 
     Args:
         edge_index: The edges.
-        num_nodes: How many nodes there are, isolated ones included.
-        alpha: Longest distance that still connects two nodes.
-        memory_limit: Bytes that the matrix may take; a larger one is refused before it is built.
+        num_nodes: Number of nodes, isolated ones included.
+        alpha: Largest distance to connect.
+        memory_limit: Largest size of the matrix in bytes; checked before it is built.
 
     Shapes:
         edge_index: (2, E)
@@ -37,7 +37,7 @@ def structural_connectivity(
 
 
 class _Layer(nn.Module):
-    """Holds the weights, Xavier and without bias as in the paper."""
+    """Xavier weights without bias, as in the paper."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -61,11 +61,11 @@ class StructuralLayer(_Layer):
 class SemanticLayer(_Layer):
     """Propagation within clusters, before any activation, in time linear in N (Eq. 6).
 
-    Clusters are found by `evengraph.ops.kmeans` of what the layer takes, anew from time to time.
+    Clusters come from `evengraph.ops.kmeans` of the layer's input, updated from time to time.
 
     Shapes:
         x: (N, inputs), dense or sparse
-        clusters: int64, (N,), or those made ready by `evengraph.ops.prepare_clusters`
+        clusters: int64, (N,), or the result of `evengraph.ops.prepare_clusters`
         returns: (N, outputs)
     """
 

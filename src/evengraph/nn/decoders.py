@@ -1,4 +1,4 @@
-"""Edge scorers: how likely two embeddings are to be joined, and learning that from a graph."""
+"""Edge decoders: scores of pairs of embeddings, and a loss to learn them from a graph."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from evengraph.ops.sparse import take
 
 
 class EdgeDecoder(nn.Module):
-    """Scores pairs of embeddings: sigmoid(h W (h' W)^T).
-
-    Weights start uniform in +- 1 / sqrt(width).
-    """
+    """Scores pairs of embeddings: sigmoid(h W (h' W)^T); W starts uniform in +- 1 / sqrt(width)."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -37,29 +34,29 @@ class EdgeDecoder(nn.Module):
             sources, targets: (K,)
             returns: (K,)
         """
-        turned = embeddings @ self.weight
-        return (take(turned, sources) * take(turned, targets)).sum(1).sigmoid()
+        projected = embeddings @ self.weight
+        return (take(projected, sources) * take(projected, targets)).sum(1).sigmoid()
 
 
 class Reconstruction:
-    """How badly a decoder tells the edges of a graph from its other pairs of nodes.
+    """Loss of a decoder that separates the edges of a graph from other pairs of nodes.
 
     The loss over all N^2 pairs is |E| (mean over edges of (1 - s)^2 + mean over other pairs of
-    s^2), every node being joined to itself. Here the second mean is over pairs drawn anew at
-    each call, as many as there are edges, which is right on average (unless nearly all pairs are
-    edges and none but those is drawn); a graph with more edges than `limit` draws its edges, too.
+    s^2), self-loops included. Here the second mean is over as many random pairs as edges, drawn
+    at each call, which is unbiased unless only edges are drawn. A graph with more edges than
+    `limit` samples its edges as well.
 
     Args:
         adjacency: The graph, binary and symmetric, without self-loops.
-        device: Where the embeddings will be.
-        limit: Most pairs of either kind at a time.
+        device: Device of the embeddings.
+        limit: Maximum number of pairs of either kind.
     """
 
     def __init__(self, adjacency: sp.spmatrix, device: torch.device, limit: int = 2**17) -> None:
         self.num_nodes, self.limit = adjacency.shape[0], limit
-        closed = (adjacency + sp.identity(self.num_nodes, format="csr")).tocoo()
-        rows, columns = (torch.from_numpy(part).long() for part in (closed.row, closed.col))
-        self.edges = (rows * self.num_nodes + columns).sort().values.to(device)  # as one number
+        looped = (adjacency + sp.identity(self.num_nodes, format="csr")).tocoo()
+        rows, columns = (torch.from_numpy(part).long() for part in (looped.row, looped.col))
+        self.edges = (rows * self.num_nodes + columns).sort().values.to(device)  # one key per edge
 
     def __call__(self, decoder: EdgeDecoder, embeddings: Tensor) -> Tensor:
         """The loss for these embeddings, with gradients."""
@@ -73,11 +70,11 @@ class Reconstruction:
         return loss
 
     def _draw(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Edges, random pairs, and which of those are no edges."""
+        """Edges, random pairs, and a mask of the pairs that are not edges."""
         size, device = self.edges.numel(), self.edges.device
         edges = self.edges
         if size > self.limit:
             edges = edges[torch.randint(size, (self.limit,), device=device)]
         others = torch.randint(self.num_nodes**2, (edges.numel(),), device=device)
-        place = torch.searchsorted(self.edges, others).clamp(max=size - 1)
-        return edges, others, self.edges[place] != others
+        index = torch.searchsorted(self.edges, others).clamp(max=size - 1)
+        return edges, others, self.edges[index] != others

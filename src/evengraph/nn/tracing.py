@@ -1,4 +1,4 @@
-"""What a network's answer for one node is made of: a part from the features of every node."""
+"""Contributions of every node's features to the logits of one node."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from evengraph.ops import Clusters, Sparse, semantic_propagate
 
 
 class Contributions(NamedTuple):
-    """How much of a sum of one node's logits came from the features of each node.
+    """Contribution of each node's features to a weighted sum of one node's logits.
 
-    A network of ReLUs is linear around its input, so gradient times input takes its output apart
-    without a rest: the parts and what the biases give sum to it.
+    A ReLU network is locally linear, so gradient times input decomposes its output exactly: the
+    contributions and those of the biases sum to it.
 
     Shapes:
         value: (), the sum of logits
         total: (N,)
-        along_paths: (N,), of the total, what went over A_struct alone
-        within_clusters: (N,), of the total, what went through shared clusters alone
-        clusters: int64, (N,), of each layer
+        along_paths: (N,), the part of the total that went over A_struct only
+        within_clusters: (N,), the part of the total that went through shared clusters only
+        clusters: int64, (N,) per layer
     """
 
     value: Tensor
@@ -36,13 +36,13 @@ class Contributions(NamedTuple):
 def gradient_times_input(
     logits_of: Callable[[Tensor], Tensor], x: Tensor, node: int, direction: Tensor
 ) -> Contributions:
-    """The parts of any network.
+    """Contributions in any network.
 
     Args:
         logits_of: Logits of all nodes from features.
         x: The features.
-        node: Whose logits to take apart.
-        direction: What each of its logits counts in the sum.
+        node: Node to explain.
+        direction: Weight of each of its logits.
 
     Shapes:
         x: (N, F)
@@ -58,69 +58,69 @@ def gradient_times_input(
 def trace_unified(
     net: UnifiedNetwork, inputs: Connectivity, find: FindClusters, node: int, direction: Tensor
 ) -> Contributions:
-    """The parts of Uni-GNN's network, by the way they went, with the clusters held as they are.
+    """Contributions in Uni-GNN's network by path, with clusters held fixed.
 
-    What took one way in one layer and the other in the next is in the total alone. All of it goes
-    through the classifier, which averages over the node and its neighbours.
+    What passed one encoder in one layer and the other in the next is in the total only. All of it
+    passes the classifier, which averages over the node and its neighbours.
     """
-    found: list[Clusters] = []
+    clusters: list[Clusters] = []
 
-    def watched(layer: int, embeddings: Tensor | Sparse) -> Clusters:
-        found.append(find(layer, embeddings))
-        return found[-1]
+    def recorded(layer: int, embeddings: Tensor | Sparse) -> Clusters:
+        clusters.append(find(layer, embeddings))
+        return clusters[-1]
 
     with torch.no_grad():
-        value = net(inputs, watched)[node] @ direction
-    total = _parts(net, inputs, found, node, direction, closed=None)
-    ways: dict[str, Tensor] = {}
-    for way, other in (("structural", "semantic"), ("semantic", "structural")):
-        if way in net.encoders:
-            closed = other if other in net.encoders else None
-            ways[way] = _parts(net, inputs, found, node, direction, closed=closed)
+        value = net(inputs, recorded)[node] @ direction
+    total = _contributions(net, inputs, clusters, node, direction, blocked=None)
+    paths: dict[str, Tensor] = {}
+    for path, other in (("structural", "semantic"), ("semantic", "structural")):
+        if path in net.encoders:
+            blocked = other if other in net.encoders else None
+            paths[path] = _contributions(net, inputs, clusters, node, direction, blocked=blocked)
     return Contributions(
         value,
         total,
-        ways.get("structural"),
-        ways.get("semantic"),
-        tuple(clusters.assignment for clusters in found),
+        paths.get("structural"),
+        paths.get("semantic"),
+        tuple(groups.assignment for groups in clusters),
     )
 
 
 @torch.enable_grad()
-def _parts(
+def _contributions(
     net: UnifiedNetwork,
     inputs: Connectivity,
-    found: list[Clusters],
+    clusters: list[Clusters],
     node: int,
     direction: Tensor,
-    closed: str | None,
+    blocked: str | None,
 ) -> Tensor:
-    """Parts of all nodes, (N,), without what passes an encoder that is closed in any layer.
+    """Contributions of all nodes, (N,), except through a blocked encoder in any layer.
 
-    The gradient of x is taken at x W, where it is narrow: both give the same product with it.
+    The gradient is taken at x W, which is narrower than x and gives the same product.
     """
     weights = net.weights[0]
     products = [(inputs.x @ weights[name]).detach().requires_grad_() for name in net.encoders]  # type: ignore[index]
     outputs = [
-        semantic_propagate(one, found[0]) if name == "semantic" else inputs.structural @ one
-        for name, one in zip(net.encoders, products, strict=True)
+        semantic_propagate(xw, clusters[0]) if name == "semantic" else inputs.structural @ xw
+        for name, xw in zip(net.encoders, products, strict=True)
     ]
     for layer in range(1, len(net.weights)):
-        joint = _joined(net, outputs, closed)
-        raw = net.layer(layer, joint, inputs, lambda layer, _: found[layer])
+        joint = _join(net, outputs, blocked)
+        raw = net.layer(layer, joint, inputs, lambda layer, _: clusters[layer])
         outputs = list(raw.chunk(len(net.encoders), dim=-1))
-    logits = net.classifier(_joined(net, outputs, closed), inputs.adjacency, dropout=False)
+    logits = net.classifier(_join(net, outputs, blocked), inputs.adjacency, dropout=False)
     gradients = torch.autograd.grad(logits[node] @ direction, products, allow_unused=True)
     total = torch.zeros_like(products[0][:, 0])
-    for gradient, one in zip(gradients, products, strict=True):
+    for gradient, xw in zip(gradients, products, strict=True):
         if gradient is not None:
-            total = total + (gradient * one.detach()).sum(1)
+            total = total + (gradient * xw.detach()).sum(1)
     return total.detach()
 
 
-def _joined(net: UnifiedNetwork, outputs: list[Tensor], closed: str | None) -> Tensor:
+def _join(net: UnifiedNetwork, outputs: list[Tensor], blocked: str | None) -> Tensor:
     parts = [
-        output.detach() if name == closed else output
+        output.detach() if name == blocked else output
         for name, output in zip(net.encoders, outputs, strict=True)
     ]
     return torch.cat(parts, dim=-1).relu()

@@ -1,4 +1,4 @@
-"""Structural and semantic connectivity as transforms of PyTorch Geometric."""
+"""Structural and semantic connectivity as PyTorch Geometric transforms."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from torch_geometric.utils import to_undirected
 
 from evengraph.ops import kmeans, sparsify, structural_adjacency
 
-BYTES_PER_EDGE = 20  # two 64-bit node numbers and a 32-bit weight
+BYTES_PER_EDGE = 20  # two 64-bit node ids and a 32-bit weight
 
 
 class StructuralConnectivity(BaseTransform):  # type: ignore[misc]
-    """Add an edge between every two nodes at most alpha steps apart, of weight one over distance.
+    """Add edges between all nodes at most alpha steps apart, with weight 1 / distance.
 
-    Edges are read in both directions. The transform copies its input and leaves `edge_index` as
-    it is.
+    Edges are read in both directions. The transform copies its input and keeps `edge_index`.
 
     Args:
-        alpha: Longest distance that still connects two nodes.
-        memory_limit: Bytes that the matrix may take; a larger one is refused before it is built.
+        alpha: Largest distance to connect.
+        memory_limit: Largest size of the matrix in bytes; checked before it is built.
 
     Shapes:
         structural_edge_index: int64, (2, E_alpha), both directions, sorted, no self-loops
@@ -34,7 +33,7 @@ class StructuralConnectivity(BaseTransform):  # type: ignore[misc]
         self.alpha, self.memory_limit = alpha, memory_limit
 
     def forward(self, data: Data) -> Data:
-        """Add the edges to a copy that `__call__` made."""
+        """Add the edges to the copy made by `__call__`."""
         if data.edge_index is None:
             raise ValueError("StructuralConnectivity needs edge_index.")
         num_nodes = data.num_nodes
@@ -51,18 +50,18 @@ class StructuralConnectivity(BaseTransform):  # type: ignore[misc]
 
 
 class SemanticConnectivity(BaseTransform):  # type: ignore[misc]
-    """Add the cluster of each node, found by k-means of its features.
+    """Add the cluster of each node, from k-means of its features.
 
-    Semantic connectivity joins all nodes of a cluster: about N^2 / K edges, which few graphs have
-    room for. The cluster numbers say the same in N numbers, and `evengraph.ops.semantic_propagate`
-    and `evengraph.nn.SemanticLayer` take them; the edges are added only where they are asked for.
+    Semantic connectivity joins all nodes of a cluster: about N^2 / K edges, too many for most
+    graphs. The N cluster ids hold the same information, for `evengraph.ops.semantic_propagate`
+    and `evengraph.nn.SemanticLayer`; edges are added only on request.
 
     Args:
         num_clusters: K, at most the number of nodes.
-        seed: Of k-means.
-        attribute: Which rows are clustered: features, or embeddings that the graph carries.
-        edges: Add the edges, too.
-        memory_limit: Bytes that the edges may take; more are refused before they are made.
+        seed: Seed of k-means.
+        attribute: Attribute to cluster: features, or embeddings stored in the graph.
+        edges: Whether to add the edges.
+        memory_limit: Largest size of the edges in bytes; checked before they are made.
 
     Shapes:
         semantic_cluster: int64, (N,), from 0 to K - 1
@@ -87,12 +86,12 @@ class SemanticConnectivity(BaseTransform):  # type: ignore[misc]
         self.edges, self.memory_limit = edges, memory_limit
 
     def forward(self, data: Data) -> Data:
-        """Add the clusters to a copy that `__call__` made."""
+        """Add the clusters to the copy made by `__call__`."""
         rows = data.get(self.attribute)
         if not isinstance(rows, Tensor) or rows.dim() != 2:
-            raise ValueError(f"SemanticConnectivity needs {self.attribute}, a row for each node.")
+            raise ValueError(f"SemanticConnectivity needs {self.attribute}, one row per node.")
         if not torch.isfinite(rows).all():
-            raise ValueError(f"{self.attribute} must be finite; it holds a NaN or an infinity.")
+            raise ValueError(f"{self.attribute} must be finite, got NaN or infinite entries.")
         clusters = kmeans(sparsify(rows.detach().float()), self.num_clusters, self.seed)
         data.semantic_cluster = clusters
         if self.edges:
@@ -103,7 +102,7 @@ class SemanticConnectivity(BaseTransform):  # type: ignore[misc]
         return data
 
     def _edges(self, clusters: Tensor) -> Tensor:
-        """Every two nodes of a cluster, (2, E)."""
+        """All pairs of nodes of a cluster, (2, E)."""
         sizes = torch.bincount(clusters)
         number = int((sizes * (sizes - 1)).sum())
         if number * BYTES_PER_EDGE > self.memory_limit:
@@ -114,9 +113,9 @@ class SemanticConnectivity(BaseTransform):  # type: ignore[misc]
             )
         order = clusters.argsort(stable=True)
         first = sizes.cumsum(0) - sizes
-        mates = sizes[clusters[order]]  # nodes that each node, in that order, is joined to
-        source = torch.repeat_interleave(mates)
-        start = mates.cumsum(0) - mates
+        counts = sizes[clusters[order]]  # cluster size of each node, in that order
+        source = torch.repeat_interleave(counts)
+        start = counts.cumsum(0) - counts
         within = torch.arange(source.numel(), device=clusters.device) - start[source]
         target = first[clusters[order[source]]] + within
         pairs = torch.stack([order[source], order[target]])
