@@ -1,1 +1,1 @@
-"""Seconds and memory, never accuracy. `make bench` prints every figure as a ratio of two."""
+"""Benchmarks of time and memory, mostly as ratios. Run them with `make bench`."""

@@ -1,4 +1,4 @@
-"""One training epoch of Uni-GNN: against a plain GCN of PyG, against its floor, and in parts."""
+"""One training epoch of Uni-GNN: against a PyG GCN step, against its floor, and profiled."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ from evengraph.splits import LongTail, Natural, SplitProtocol, Step
 from evengraph.training import History
 
 
-class Setup(NamedTuple):
-    """What to train, and how many epochs: before the first is timed, and then."""
+class Setting(NamedTuple):
+    """A graph with its split protocol, and the numbers of warm-up and timed epochs."""
 
     name: str
     graph: Callable[[], Data]
     protocol: SplitProtocol
     alpha: int
     target: str = "none"
-    before: int = 100  # until many nodes are confident
+    before: int = 100  # untimed epochs, until many nodes are confident
     timed: int = 60
 
 
-SETUPS = [
-    Setup("cora", lambda: load("cora"), Step(minority=3), 2, "0.7"),
-    Setup("citeseer", lambda: load("citeseer"), Step(minority=3), 2, "0.7"),
-    Setup("pubmed", lambda: load("pubmed"), Step(minority=1), 2, "1.0"),
-    # hundreds of labels: no rows to leave out
-    Setup("cora tail", lambda: load("cora"), LongTail(), 2),
+SETTINGS = [
+    Setting("cora", lambda: load("cora"), Step(minority=3), 2, "0.7"),
+    Setting("citeseer", lambda: load("citeseer"), Step(minority=3), 2, "0.7"),
+    Setting("pubmed", lambda: load("pubmed"), Step(minority=1), 2, "1.0"),
+    # hundreds of labels: all rows are computed
+    Setting("cora tail", lambda: load("cora"), LongTail(), 2),
 ]
 LARGE = [
-    Setup("physics", lambda: load("physics"), Natural(), 2, before=6, timed=5),
-    Setup("toy 169k", lambda: toy(169_000, 2_300_000, 64), Natural(), 1, before=3, timed=3),
-    Setup("toy 1M", lambda: toy(1_000_000, 10_000_000, 64), Natural(), 1, before=0, timed=2),
+    Setting("physics", lambda: load("physics"), Natural(), 2, before=6, timed=5),
+    Setting("toy 169k", lambda: toy(169_000, 2_300_000, 64), Natural(), 1, before=3, timed=3),
+    Setting("toy 1M", lambda: toy(1_000_000, 10_000_000, 64), Natural(), 1, before=0, timed=2),
 ]
 OUTSIDE = "outside torch"
-DEAREST = 5  # operations of each set-up that the profile names
+SLOWEST = 5  # operations per setting to list
 
 
 class PlainGCN(torch.nn.Module):
@@ -65,7 +65,7 @@ class PlainGCN(torch.nn.Module):
 
 
 def gcn_step(task: Task) -> Callable[[], None]:
-    """One training step, as a tutorial writes it."""
+    """One training step, as in a tutorial."""
     graph, nodes = task.graph, task.train.nonzero().squeeze(1)
     net = PlainGCN(graph.num_features, task.num_classes).to(graph.x.device)
     optimizer = torch.optim.Adam(net.parameters(), lr=0.01, weight_decay=5e-4)
@@ -79,7 +79,7 @@ def gcn_step(task: Task) -> Callable[[], None]:
 
 
 class Measured(NamedTuple):
-    """Milliseconds of a GCN step, of a Uni-GNN epoch and of its floor; percent by operation."""
+    """Milliseconds of a GCN step, of a Uni-GNN epoch and of its floor; percent per operation."""
 
     plain: float
     ours: float
@@ -87,23 +87,23 @@ class Measured(NamedTuple):
     shares: dict[str, float]
 
 
-def measure(setup: Setup, task: Task) -> Measured:
-    """Train, and take GCN steps in turns with the epochs that are timed."""
+def measure(setting: Setting, task: Task) -> Measured:
+    """Train Uni-GNN, alternating timed epochs with GCN steps."""
     step = gcn_step(task)
     step()
     plain: list[float] = []
     ours: list[float] = []
     profiler = profile(activities=[ProfilerActivity.CPU])
-    left_out = setup.timed // 6  # the first epochs beside a step
-    last = setup.before + setup.timed
-    end = last + max(left_out, 1)  # as many are profiled
+    skipped = setting.timed // 6  # first alternating epochs
+    last = setting.before + setting.timed
+    end = last + max(skipped, 1)  # the rest is profiled
     profiled = 0.0
     resumed = perf_counter()
 
     def on_epoch(history: History) -> None:
         nonlocal resumed, profiled
         stopped = perf_counter()
-        if setup.before < history.epochs <= last:
+        if setting.before < history.epochs <= last:
             ours.append(stopped - resumed)
             step()
             plain.append(perf_counter() - stopped)
@@ -115,69 +115,69 @@ def measure(setup: Setup, task: Task) -> Measured:
             profiler.stop()
         resumed = perf_counter()
 
-    model = UniGNN(alpha=setup.alpha, recluster_every=0, max_epochs=end)
+    model = UniGNN(alpha=setting.alpha, recluster_every=0, max_epochs=end)
     few = _few_examples(lambda: model.fit(task, seed=5, on_epoch=on_epoch, progress=False))
     work = floor.steps(model.inputs_, task.num_classes, model.hidden, few=few)
     least = floor.milliseconds(work, torch.device("cpu"))
-    times = (1000 * median(spent[left_out:]) for spent in (plain, ours))
+    times = (1000 * median(spent[skipped:]) for spent in (plain, ours))
     return Measured(*times, least, _shares(profiler, profiled))
 
 
 def _few_examples(fit: Callable[[], object]) -> bool:
-    """Whether the last epoch of a fit computed the loss of its examples alone."""
-    asked: list[bool] = []
-    few = UnifiedNetwork.selects
+    """Whether the last epoch of a fit computed the logits of its examples only."""
+    answers: list[bool] = []
+    selects = UnifiedNetwork.selects
 
-    def noted(*arguments: object) -> bool:
-        asked.append(few(*arguments))  # type: ignore[arg-type]
-        return asked[-1]
+    def recorded(*arguments: object) -> bool:
+        answers.append(selects(*arguments))  # type: ignore[arg-type]
+        return answers[-1]
 
-    UnifiedNetwork.selects = noted  # type: ignore[method-assign]
+    UnifiedNetwork.selects = recorded  # type: ignore[method-assign]
     try:
         fit()
     finally:
-        UnifiedNetwork.selects = few  # type: ignore[method-assign]
-    return asked[-1]
+        UnifiedNetwork.selects = selects  # type: ignore[method-assign]
+    return answers[-1]
 
 
 def _shares(profiler: profile, seconds: float) -> dict[str, float]:
-    """Percent of the time that each operation took by itself, and what no operation took."""
-    found: dict[str, float] = {}
+    """Percent of the time per operation, and outside operations."""
+    shares: dict[str, float] = {}
     for event in profiler.key_averages():
         name = event.key.removeprefix("aten::").strip("_").removesuffix("_forward_only")
-        found[name] = found.get(name, 0.0) + event.self_cpu_time_total / 1e4 / seconds
-    return found | {OUTSIDE: 100 - sum(found.values())}
+        shares[name] = shares.get(name, 0.0) + event.self_cpu_time_total / 1e4 / seconds
+    return shares | {OUTSIDE: 100 - sum(shares.values())}
 
 
-def profiles(found: dict[str, Measured]) -> None:
-    """The dearest operations of each set-up, in one table."""
-    dearest: dict[str, float] = {}
-    for measured in found.values():
-        first = sorted(measured.shares, key=measured.shares.__getitem__, reverse=True)[:DEAREST]
+def profiles(results: dict[str, Measured]) -> None:
+    """Print the slowest operations of all settings in one table."""
+    slowest: dict[str, float] = {}
+    for measured in results.values():
+        first = sorted(measured.shares, key=measured.shares.__getitem__, reverse=True)[:SLOWEST]
         for name in first:
-            dearest[name] = dearest.get(name, 0.0) + measured.shares[name]
+            slowest[name] = slowest.get(name, 0.0) + measured.shares[name]
     rows: list[list[object]] = [
-        [name, *(f"{measured.shares.get(name, 0.0):.0f}" for measured in found.values())]
-        for name in sorted(dearest, key=dearest.__getitem__, reverse=True)
+        [name, *(f"{measured.shares.get(name, 0.0):.0f}" for measured in results.values())]
+        for name in sorted(slowest, key=slowest.__getitem__, reverse=True)
     ]
     table(
-        f"where an epoch of Uni-GNN goes, percent of its time, the {DEAREST} dearest operations of "
-        "each task\n(embedding_bag: sparse products, mm: dense products)",
-        ["operation", *found],
+        f"profile of a Uni-GNN epoch in percent, the {SLOWEST} slowest operations per setting\n"
+        "(embedding_bag: sparse products, mm: dense products)",
+        ["operation", *results],
         rows,
     )
 
 
 def clustering(task: Task, alpha: int) -> tuple[float, list[float]]:
-    """Seconds of training with re-clustering, and of each clustering in it."""
+    """Seconds of training with re-clustering, and of each clustering."""
     spent: list[float] = []
     kmeans = unified.kmeans
 
     def timed(*arguments: object, **options: object) -> Tensor:
         start = perf_counter()
-        found = kmeans(*arguments, **options)  # type: ignore[arg-type]
+        clusters = kmeans(*arguments, **options)  # type: ignore[arg-type]
         spent.append(perf_counter() - start)
-        return found
+        return clusters
 
     unified.kmeans = timed
     try:
@@ -189,25 +189,27 @@ def clustering(task: Task, alpha: int) -> tuple[float, list[float]]:
 
 
 def main() -> None:
-    found: dict[str, Measured] = {}
+    results: dict[str, Measured] = {}
     rows: list[list[object]] = []
     more: list[list[object]] = []
-    for setup in (*SETUPS, *LARGE):
-        task = setup.protocol(setup.graph(), seed=5)
-        found[setup.name] = measured = measure(setup, task)
+    for setting in (*SETTINGS, *LARGE):
+        task = setting.protocol(setting.graph(), seed=5)
+        results[setting.name] = measured = measure(setting, task)
         plain, ours, least, _ = measured
-        ratios = [ours / plain, setup.target, least, ours / least]
-        rows.append([setup.name, setup.alpha, plain, ours, *ratios])
-        if setup in SETUPS:
-            total, (features, first, *later) = clustering(task, setup.alpha)
-            more.append([setup.name, total, sum(later), 100 * sum(later) / total, features, first])
+        ratios = [ours / plain, setting.target, least, ours / least]
+        rows.append([setting.name, setting.alpha, plain, ours, *ratios])
+        if setting in SETTINGS:
+            total, (features, first, *later) = clustering(task, setting.alpha)
+            more.append(
+                [setting.name, total, sum(later), 100 * sum(later) / total, features, first]
+            )
     table(
-        "one training epoch, milliseconds, in turns: a plain PyG GCN's step with default Adam;\n"
-        "Uni-GNN's epoch with pseudo-labels, validation and fused Adam",
+        "one training epoch in milliseconds, alternating: a PyG GCN step with default Adam;\n"
+        "a Uni-GNN epoch with pseudo-labels, validation and fused Adam",
         ["task", "alpha", "PyG GCN", "Uni-GNN", "ratio", "target", "floor", "times the floor"],
         rows,
     )
-    profiles(found)
+    profiles(results)
     table(
         "re-clustering every 50 of 300 epochs, seconds (target: at most 10 percent)",
         ["task", "training", "re-clustering", "percent", "once: features", "once: first layer"],

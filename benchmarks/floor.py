@@ -1,8 +1,7 @@
-"""The least time that an epoch of Uni-GNN can take: what must be moved and multiplied.
+"""A lower bound of the time of a Uni-GNN epoch, from memory traffic and arithmetic.
 
-The work of each step is counted; bandwidth and arithmetic are measured on the machine at hand, on
-arrays of about the same size as those that the step moves. A step takes at least the longer of
-moving and multiplying, and steps follow one another.
+The work of each step is counted; bandwidth and arithmetic throughput are measured on this machine,
+on arrays of similar size. A step takes at least the longer of the two, and steps run in sequence.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ ENTRY = 8  # bytes of an entry of a sparse matrix: column and value
 
 @dataclass(frozen=True)
 class Step:
-    """Bytes moved, the size of what they are moved from, and floating-point operations."""
+    """Bytes moved, the size of the arrays they are moved from, and floating-point operations."""
 
     name: str
     moved: float
@@ -34,32 +33,32 @@ class Step:
 def steps(
     inputs: Connectivity, num_classes: int, hidden: int, replicas: int = 1, *, few: bool
 ) -> list[Step]:
-    """Everything that one epoch has to do, two layers, both encoders.
+    """All steps of one epoch with two layers and both encoders.
 
     Args:
         inputs: The graph.
-        num_classes: Of the task.
+        num_classes: Number of classes.
         hidden: Width of an encoder.
-        replicas: Runs side by side.
-        few: Whether the loss is of so few nodes that the last layer's share of it vanishes.
+        replicas: Runs in one batch.
+        few: Whether the loss covers so few nodes that its last layer is negligible.
     """
     nodes, features = inputs.x.shape
     width = 2 * hidden
-    found: list[Step] = []
+    work: list[Step] = []
 
     def dense(name: str, rows: int, inner: int, outer: int, shared: bool = False) -> None:
         read = rows * inner * (1 if shared else replicas) + replicas * inner * outer
         moved = FLOAT * (read + replicas * rows * outer)
-        found.append(Step(name, moved, moved, 2.0 * replicas * rows * inner * outer))
+        work.append(Step(name, moved, moved, 2.0 * replicas * rows * inner * outer))
 
     def sparse(name: str, entries: int, rows: int, inner: int, columns: int) -> None:
         gathered = FLOAT * replicas * entries * columns
         moved = ENTRY * entries + gathered + FLOAT * replicas * rows * columns
-        found.append(Step(name, moved, FLOAT * inner * columns))
+        work.append(Step(name, moved, FLOAT * inner * columns))
 
     def plain(name: str, *passes: float) -> None:
         moved = FLOAT * replicas * nodes * sum(passes)
-        found.append(Step(name, moved, moved))
+        work.append(Step(name, moved, moved))
 
     x, paths, adjacency = inputs.x, inputs.structural.matrix, inputs.adjacency.matrix
     edges, pairs = adjacency.values().numel(), paths.values().numel()
@@ -73,7 +72,7 @@ def steps(
         if inputs.along_paths is None:
             sparse(f"paths, first layer {way}", pairs, nodes, nodes, hidden)
         plain(f"clusters, first layer {way}", 3 * hidden)
-    times = 1 if few else 4  # without dropout; with it, and its gradients by input and by weight
+    times = 1 if few else 4  # without dropout, with it, and gradients by input and by weight
     for _ in range(times):
         dense("second layer", nodes, width, width)
         dense("classifier", nodes, width, hidden)
@@ -86,12 +85,12 @@ def steps(
     plain("dropout and its gradient", 2 * width, 3 * width, *([] if few else [5 * width]))
     plain("softmax and choice", 3 * num_classes)
     weights = features * width + width * width + width * hidden + hidden * num_classes
-    found.append(Step("Adam", FLOAT * 7 * replicas * weights, FLOAT * 7 * replicas * weights))
-    return found
+    work.append(Step("Adam", FLOAT * 7 * replicas * weights, FLOAT * 7 * replicas * weights))
+    return work
 
 
 def milliseconds(work: list[Step], device: torch.device) -> float:
-    """The least time of the steps on a device."""
+    """Lower bound of the time of the steps on a device."""
     rate = arithmetic(device)
     return 1000 * sum(
         max(step.moved / bandwidth(device, _size(step.held)), step.operations / rate)
@@ -100,16 +99,15 @@ def milliseconds(work: list[Step], device: torch.device) -> float:
 
 
 def _size(held: float) -> int:
-    """The next power of two, within what is worth telling apart."""
+    """The next power of two, within a useful range."""
     return min(max(1 << int(held).bit_length(), 2**20), 2**28)
 
 
 @cache
 def bandwidth(device: torch.device, held: int) -> float:
-    """Bytes a second, read from and written to arrays of so many bytes together.
+    """Bytes per second read from and written to arrays of `held` bytes in total.
 
-    On a card small arrays are read again and again: what matters there is how fast they come out
-    of its caches, however short the copy.
+    On a GPU small arrays are read repeatedly, so the bandwidth of its caches matters.
     """
     if device.type == "cuda" and held <= torch.cuda.get_device_properties(device).L2_cache_size:
         again = 64
@@ -129,14 +127,14 @@ def bandwidth(device: torch.device, held: int) -> float:
 
 @cache
 def arithmetic(device: torch.device) -> float:
-    """Floating-point operations a second of a large product."""
+    """Floating-point operations per second of a large product."""
     size = 1024 if device.type == "cpu" else 8192
     one = torch.ones(size, size, device=device)
     return 2 * size**3 / _seconds(lambda: one @ one, device)
 
 
 def _seconds(task: Callable[[], object], device: torch.device) -> float:
-    """The shortest of several times: others were held up."""
+    """The shortest of several measurements."""
     spent = []
     if device.type == "cuda":
         task()

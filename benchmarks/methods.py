@@ -1,7 +1,7 @@
-"""Seconds an epoch and peak memory of every method, beside plain GCN.
+"""Time per epoch and peak memory of every method, relative to GCN.
 
-Each method runs in a process of its own, a few epochs of every stage. The memory is what fitting
-added at its peak to what the process held before, graph and libraries included.
+Each method runs a few epochs of every stage in its own process. Memory is the peak that fitting
+adds to what the process held before.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from typing import Any
 from benchmarks.timing import table
 
 EPOCHS = {"cora": 30, "pubmed": 8, "toy 169k": 4}  # of the main stage
-LARGEST = ("gcn", "graphsmote", "graphens", "unignn")  # the methods to take to the largest graph
+LARGEST = ("gcn", "graphsmote", "graphens", "unignn")  # methods for the largest graph
 STAGES = {"pretrain_epochs": 3, "expert_epochs": 3, "student_epochs": 3}
-WARM_UP = 2  # first epochs pay for memory that later ones reuse
+WARM_UP = 2  # the first epochs allocate memory that later ones reuse
 
 
 def measure(graph: str, method: str) -> dict[str, Any]:
-    """Run one method in a process of its own."""
+    """Run one method in its own process."""
     call = [sys.executable, "-W", "ignore", "-m", "benchmarks.methods", graph, method]
     done = subprocess.run(call, capture_output=True, text=True, check=True)
-    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return figures
+    values: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return values
 
 
 def _child(graph: str, method: str) -> None:
@@ -40,19 +40,19 @@ def _child(graph: str, method: str) -> None:
     torch.set_num_threads(2)
     data = toy(169_000, 2_300_000, 128, 10) if graph == "toy 169k" else load(graph)
     task = Step(minority=1 if graph == "pubmed" else 3)(data, seed=5)
-    fields: dict[str, Any] = {"max_epochs": EPOCHS[graph]}
+    params: dict[str, Any] = {"max_epochs": EPOCHS[graph]}
     names = METHODS[method].__dataclass_fields__
-    fields |= {name: value for name, value in STAGES.items() if name in names}
+    params |= {name: value for name, value in STAGES.items() if name in names}
     if "reconstruct" in names:
-        fields["reconstruct"] = True  # the dearer way
+        params["reconstruct"] = True  # the more expensive option
     held = _gibibytes("VmRSS")
     spent: list[float] = []
-    model = METHODS[method](**fields).fit(
+    model = METHODS[method](**params).fit(
         task, seed=5, progress=False, on_epoch=lambda history: spent.append(perf_counter())
     )
     peak = _gibibytes("VmHWM")
     lengths = [len(history.loss) for history in model.history_]
-    (main,) = (place for place, history in enumerate(model.history_) if history.main)
+    (main,) = (index for index, history in enumerate(model.history_) if history.main)
     start = sum(lengths[:main])
     ticks = spent[start + WARM_UP : start + lengths[main]]
     print(
@@ -67,7 +67,7 @@ def _child(graph: str, method: str) -> None:
 
 
 def _gibibytes(what: str) -> float:
-    """What this process holds now (VmRSS), or held at most (VmHWM)."""
+    """Current (VmRSS) or peak (VmHWM) memory of this process."""
     with open("/proc/self/status") as status:
         line = next(line for line in status if line.startswith(what))
     return int(line.split()[1]) / 2**20
@@ -78,22 +78,22 @@ def main() -> None:
 
     for graph in EPOCHS:
         names = LARGEST if graph == "toy 169k" else METHODS
-        found = {name: measure(graph, name) for name in names}
-        plain = found["gcn"]
+        results = {name: measure(graph, name) for name in names}
+        baseline = results["gcn"]
         rows = [
             [
                 name,
-                figures["stages"],
-                1000 * figures["epoch"],
-                figures["epoch"] / plain["epoch"],
-                figures["memory"],
+                values["stages"],
+                1000 * values["epoch"],
+                values["epoch"] / baseline["epoch"],
+                values["memory"],
             ]
-            for name, figures in found.items()
+            for name, values in results.items()
         ]
         limit = {"pubmed": ", target under 2", "toy 169k": ", target under 10"}.get(graph, "")
         table(
-            f"methods on {graph}: milliseconds an epoch of the main stage, validation included;\n"
-            f"memory that fitting added at its peak, GiB{limit}",
+            f"methods on {graph}: milliseconds per epoch of the main stage, including validation;\n"
+            f"peak memory added by fitting, GiB{limit}",
             ["method", "stages", "ms", "times GCN", "GiB"],
             rows,
         )

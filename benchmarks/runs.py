@@ -1,4 +1,4 @@
-"""Whole runs of Uni-GNN on Cora, from the split to the last epoch of patience."""
+"""Complete runs of Uni-GNN on Cora, from the split to early stopping."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def main() -> None:
         model = UniGNN().fit(Step(minority=3, ratio=0.1)(graph, seed=seed), seed=seed)
         rows.append([seed, model.history_[0].epochs, perf_counter() - start])
     table(
-        "a whole run of Uni-GNN on Cora, 3 minority classes, 10%, defaults (target: at most 20 s)",
+        "complete runs of Uni-GNN on Cora, 3 minority classes, 10%, defaults (target: 20 s)",
         ["seed", "epochs", "seconds"],
         rows,
     )

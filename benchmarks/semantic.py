@@ -1,4 +1,4 @@
-"""Propagation over clusters: ours against the product with the materialised A_sem."""
+"""Propagation over clusters against the product with the materialised A_sem."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WIDTH = 64
 
 
 def materialised(clusters: Tensor) -> Sparse:
-    """The normalised A_sem + I as a sparse matrix, every edge of it."""
+    """The normalised A_sem + I as a sparse matrix."""
     nodes = np.arange(clusters.numel())
     member = sp.csr_matrix((np.ones(nodes.size, dtype=np.float32), (nodes, clusters.numpy())))
     return propagation_matrix(member @ member.T, torch.device("cpu"))
@@ -52,8 +52,8 @@ def main() -> None:
             times = full / bare, full / ready
             rows.append([name, k, f"{entries:,}", what, full, bare, ready, *times])
     table(
-        "semantic_propagate, 64 wide, K = 10C, milliseconds and how many times faster than the\n"
-        "sparse product with A_sem, torch's and ours (target on PubMed against torch's: 100)",
+        "semantic_propagate, width 64, K = 10C: milliseconds, and speed-up over the sparse\n"
+        "product with A_sem, torch's and ours (target on PubMed against torch's: 100)",
         [
             "graph",
             "K",
@@ -62,8 +62,8 @@ def main() -> None:
             "A_sem @ x",
             "clusters",
             "prepared",
-            "times",
-            "times prepared",
+            "speed-up",
+            "prepared speed-up",
         ],
         rows,
     )
@@ -72,7 +72,7 @@ def main() -> None:
         clusters = torch.randint(100, (nodes,), generator=torch.Generator().manual_seed(0))
         rows.append([f"{nodes:,}", allocated(clusters) / nodes])
     table(
-        "memory of one call, bytes a node (linear: the same in every row)", ["N", "bytes / N"], rows
+        "memory of one call, bytes per node (linear: constant over rows)", ["N", "bytes / N"], rows
     )
     toy_rows = []
     for nodes in (100_000, 200_000, 400_000):
@@ -81,4 +81,4 @@ def main() -> None:
         clusters = prepare_clusters(torch.arange(nodes) % 100, 100, x.dtype)
         (spent,) = milliseconds(lambda x=x, c=clusters: semantic_propagate(x, c), rounds=10)
         toy_rows.append([f"{nodes:,}", spent, 1e6 * spent / nodes])
-    table("time against size", ["N", "ms", "ns a node"], toy_rows)
+    table("time by size", ["N", "ms", "ns per node"], toy_rows)

@@ -1,4 +1,4 @@
-"""Time two things side by side, so that a noisy machine disturbs both alike."""
+"""Time tasks in alternation, so that a noisy machine affects all alike."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ WARM_UP = 5
 
 
 def milliseconds(*tasks: Callable[[], object], rounds: int = 30) -> list[float]:
-    """Median time of each task, taken in turns."""
+    """Median time of each task, measured in alternation."""
     for task in tasks:
-        for _ in range(WARM_UP):  # first runs pay for memory that later ones reuse
+        for _ in range(WARM_UP):  # the first runs allocate memory that later ones reuse
             task()
     times: list[list[float]] = [[] for _ in tasks]
     for _ in range(rounds):

@@ -1,7 +1,7 @@
-"""On a graphics card: epochs of Uni-GNN and GCN, alone and side by side, beside a plain GCN step.
+"""Epochs of Uni-GNN and GCN on a GPU, single and batched, against a step of PyG's GCN.
 
-`python -m benchmarks.card` prints milliseconds an epoch, evaluation and pseudo-labels included, and
-the floor of `benchmarks.floor` beside each.
+`python -m benchmarks.gpu` prints milliseconds per epoch, including evaluation and pseudo-labels,
+and the floor of `benchmarks.floor`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-warnings.simplefilter("ignore")  # PyG's and torch's own, about each other
+warnings.simplefilter("ignore")  # from PyG and torch, about each other
 
 from benchmarks import floor  # noqa: E402
 from benchmarks.epoch import gcn_step  # noqa: E402
@@ -29,17 +29,17 @@ from evengraph.splits import Natural, Step  # noqa: E402
 from evengraph.training.batch.replicas import Replicas  # noqa: E402
 
 TOGETHER = 64
-REPLAYS = 40  # at a time: a record of epochs holds 50
+REPLAYS = 40  # per measurement: the record holds 50 epochs
 
 
 def gcn_milliseconds(task: Task) -> float:
-    """One training step of a plain two-layer GCN of PyG, hidden 64, dense features."""
+    """One training step of a two-layer PyG GCN, hidden 64, dense features."""
     step = gcn_step(task)
     return _milliseconds(lambda: [step() for _ in range(REPLAYS)]) / REPLAYS
 
 
 def epoch_milliseconds(engine: Replicas[Any]) -> float:
-    """One epoch of all runs of an engine that has been recorded."""
+    """One epoch of all runs of an engine whose epoch has been recorded."""
 
     def replay() -> None:
         engine.row.zero_()
@@ -62,10 +62,10 @@ def _milliseconds(task: Callable[[], object]) -> float:
 
 
 def unified(task: Task, count: int, alpha: int = 2) -> UnifiedReplicas:
-    """So many runs of Uni-GNN, after some epochs."""
+    """An engine with `count` runs of Uni-GNN, after some epochs."""
     models = [UniGNN(alpha=alpha, max_epochs=20, memory_limit=2**36) for _ in range(count)]
     inputs = models[0]._inputs(task.graph)
-    runs = [m._run(Fit(_begun(m, task), task, seed), inputs) for seed, m in enumerate(models)]
+    runs = [m._run(Fit(_reset(m, task), task, seed), inputs) for seed, m in enumerate(models)]
     kind = models[0].pseudo_labels
     engine = UnifiedReplicas(inputs, runs, count, kind, **models[0]._training_params())
     for _ in engine.steps(runs):
@@ -74,9 +74,9 @@ def unified(task: Task, count: int, alpha: int = 2) -> UnifiedReplicas:
 
 
 def plain(task: Task, count: int) -> SupervisedReplicas:
-    """So many runs of GCN, after some epochs."""
+    """An engine with `count` runs of GCN, after some epochs."""
     models = [GCN(max_epochs=20) for _ in range(count)]
-    runs = [m._run(Fit(_begun(m, task), task, seed)) for seed, m in enumerate(models)]
+    runs = [m._run(Fit(_reset(m, task), task, seed)) for seed, m in enumerate(models)]
     inputs = models[0]._inputs(task.graph)
     engine = SupervisedReplicas(inputs, runs, count, 64, **models[0]._training_params())
     for _ in engine.steps(runs):
@@ -84,13 +84,13 @@ def plain(task: Task, count: int) -> SupervisedReplicas:
     return engine
 
 
-def _begun(model: Any, task: Task) -> Any:
+def _reset(model: Any, task: Task) -> Any:
     model.reset(task)
     return model
 
 
 def floor_milliseconds(engine: UnifiedReplicas) -> float:
-    """The least time of an epoch."""
+    """Lower bound of the time of an epoch."""
     work = floor.steps(engine.inputs, engine.num_classes, 64, engine.slots, few=engine.few)
     return floor.milliseconds(work, engine.alive.device)
 
@@ -113,13 +113,13 @@ def small() -> None:
         one, all_ = (epoch_milliseconds(plain(task, count)) for count in (1, TOGETHER))
         many.append([name, "GCN", one, all_, TOGETHER * one / all_, "", ""])
     table(
-        "one run, milliseconds an epoch (target: at most 1.5 times the step of a plain PyG GCN)",
+        "one run, milliseconds per epoch (target: at most 1.5 times a PyG GCN step)",
         ["graph", "alpha", "PyG GCN step", "Uni-GNN", "ratio", "floor", "times the floor"],
         rows,
     )
     table(
-        f"{TOGETHER} runs side by side, milliseconds an epoch of all",
-        ["graph", "method", "one run", "all", "times the rate", "floor", "times the floor"],
+        f"{TOGETHER} runs in one batch, milliseconds per epoch of all",
+        ["graph", "method", "one run", "all", "speed-up", "floor", "times the floor"],
         many,
     )
 
@@ -144,7 +144,7 @@ def large() -> None:
         del engine, task
         torch.cuda.empty_cache()
     table(
-        "one run on larger graphs, milliseconds an epoch (target at 1M: within 2 times the floor)",
+        "one run on larger graphs, milliseconds per epoch (target at 1M: within 2 times the floor)",
         [
             "graph",
             "alpha",
@@ -163,9 +163,9 @@ def large() -> None:
 def main() -> None:
     device = torch.device("cuda")
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
-    for what, size in (("its caches", 2**20), ("its memory", 2**28)):
-        print(f"from {what} {floor.bandwidth(device, size) / 1e12:.1f} TB/s")
-    print(f"products in single precision {floor.arithmetic(device) / 1e12:.1f} TFLOP/s")
+    for name, size in (("cache", 2**20), ("memory", 2**28)):
+        print(f"{name} bandwidth {floor.bandwidth(device, size) / 1e12:.1f} TB/s")
+    print(f"single-precision products {floor.arithmetic(device) / 1e12:.1f} TFLOP/s")
     small()
     large()
 

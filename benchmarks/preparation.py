@@ -1,4 +1,4 @@
-"""The pieces that are built once: clusters, short paths, a generated graph."""
+"""One-off costs: clustering, structural adjacency, graph generation."""
 
 from __future__ import annotations
 
