@@ -1,4 +1,4 @@
-"""What a finished run looks like: one self-contained HTML page."""
+"""Pages, tables and figures of results."""
 
 from evengraph.report.run.page import render_page, write_page
 

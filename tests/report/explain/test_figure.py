@@ -4,7 +4,7 @@ import pytest
 
 from evengraph.report.explain.figure import (
     COLOURS,
-    NAMED,
+    MAX_NAMES,
     SIZE,
     draw_explanation,
     write_explanation,
@@ -119,7 +119,7 @@ def test_names_stand_on_nothing(length):
     ids = [f"{place:02d}" + "x" * (length - 2) for place in range(many)]
     found = tree.fromstring(draw_explanation(made_up(**crowd) | {"node": 0}, ids))
     boxes = list(named(found).values())
-    assert 4 <= len(boxes) <= NAMED
+    assert 4 <= len(boxes) <= MAX_NAMES
     for dot in dots(found):
         x, y, r = (float(dot.get(name)) for name in ("cx", "cy", "r"))
         boxes.append((x - r, y - r, x + r, y + r))

@@ -45,7 +45,7 @@ def test_the_table_has_means_deviations_and_the_papers_values():
     assert found["method"] == ["[bold]toy-step-3-0.1[/]", "  GCN", "  alpha = 2"]
     assert found["seeds"] == ["", "2", "1"]
     assert found["bAcc"] == ["", "[bold]45.0 (5.0)[/]", "30.0"]
-    assert found["F1"] == ["", "45.0 (5.0)", "30.0"]
+    assert found["Macro-F1"] == ["", "45.0 (5.0)", "30.0"]
     assert found["paper"] == ["", "61.2", ""]
     assert selected_params(shown) == ["toy-step-3-0.1: GCN with hidden=8, learning_rate=0.02"]
 

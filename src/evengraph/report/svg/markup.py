@@ -32,7 +32,7 @@ def tag(name: str, *children: str, **attributes: Attribute) -> Markup:
 
 
 def join(parts: Iterable[str], between: str = "") -> Markup:
-    """Put pieces one after another, escaping those that are not `Markup`."""
+    """Concatenate parts, escaping those that are not `Markup`."""
     return Markup(_safe(between).join(_safe(part) for part in parts))
 
 

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from evengraph.metrics import METRICS, Metric, abbreviations
 from evengraph.metrics.significance import format_p
+from evengraph.report.formatting import decimals
 
 HEAD = 20  # characters; longer heads are wrapped, so that no table is wider than 80
 STRENGTH = {"clear": "significant", "here": "on these nodes", "noise": "not significant"}
@@ -68,7 +69,7 @@ def _metrics_table(
     for method in comparison["methods"]:
         values = [method["figures"][metric.name]["mean"] for metric in metrics]
         values += [method["seconds"]] if seconds else []
-        table.add_row(escape(method["title"]), *(_number(value) for value in values))
+        table.add_row(escape(method["title"]), *map(decimals, values))
     return table
 
 
@@ -147,9 +148,5 @@ def _table() -> Table:
     return table
 
 
-def _number(value: float | None) -> str:
-    return "–" if value is None or value != value else f"{value:.1f}"
-
-
 def _with_interval(mean: float, low: float, high: float) -> str:
-    return _number(mean) if low != low else f"{mean:.1f} ({low:.1f} to {high:.1f})"
+    return decimals(mean) if low != low else f"{mean:.1f} ({low:.1f} to {high:.1f})"

@@ -11,13 +11,15 @@ from rich.table import Table
 from evengraph.core.store import Row
 from evengraph.metrics import HEADLINE
 from evengraph.report.store.experiment_results import Cell, ExperimentResults
+from evengraph.report.store.tables import TITLES, mean_text
 
 
 def experiment_table(results: ExperimentResults) -> Table:
     """Mean and deviation over seeds of every cell, with the published mean beside it."""
     table = Table(title=results.title, title_justify="left", box=None, padding=(0, 2, 0, 0))
     table.add_column("method", no_wrap=True)
-    for name in ("seeds", "bAcc", "paper", "F1", "G-mean"):
+    main, *others = TITLES.values()
+    for name in ("seeds", main, "paper", *others):
         table.add_column(name, justify="right", no_wrap=True)
     by_setting: dict[str, list[Cell]] = {}
     for cell in results.cells:
@@ -26,18 +28,13 @@ def experiment_table(results: ExperimentResults) -> Table:
         table.add_row(f"[bold]{setting}[/]")
         best = max(cell.mean(HEADLINE[0]) for cell in cells)
         for cell in cells:
-            first, *rest = (_value(cell, metric) for metric in HEADLINE)
+            first, *rest = (mean_text(cell, metric) for metric in HEADLINE)
             first = f"[bold]{first}[/]" if cell.mean(HEADLINE[0]) == best else first
             label = cell.label if cell.value is None else f"{cell.label} = {cell.value}"
             published = cell.published(HEADLINE[0])
             paper = "" if published is None else f"{published:.1f}"
             table.add_row(f"  {escape(label)}", str(len(cell.rows)), first, paper, *rest)
     return table
-
-
-def _value(cell: Cell, metric: str) -> str:
-    mean = f"{cell.mean(metric):.1f}"
-    return mean if len(cell.rows) == 1 else f"{mean} ({cell.deviation(metric):.1f})"
 
 
 def selected_params(results: ExperimentResults) -> list[str]:
@@ -62,7 +59,7 @@ def runs_table(rows: Sequence[Row]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for name in ("graph", "imbalance", "method"):
         table.add_column(name, no_wrap=True)
-    for name in ("runs", "failed", "bAcc", "F1", "G-mean", "val F1", "seconds"):
+    for name in ("runs", "failed", *TITLES.values(), "val F1", "seconds"):
         table.add_column(name, justify="right", no_wrap=True)
     groups: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
