@@ -51,7 +51,7 @@ def test_the_parts_sum_to_the_margin(name, node):
         best = values.double().sort(descending=True).values
         margin = float(best[0].log() - best[1].log())
         assert found.margin == pytest.approx(margin, abs=1e-3, rel=1e-3)
-    total = found.own + found.from_labelled + found.from_unlabelled + found.bias
+    total = found.from_itself + found.from_labelled + found.from_unlabelled + found.bias
     assert total == pytest.approx(found.margin, abs=1e-6)
     assert sum(found.by_class) == pytest.approx(found.from_labelled, abs=1e-6)
 
@@ -160,7 +160,7 @@ def test_an_isolated_node_and_names():
     assert found.labelled == ()
     assert found.class_names == names
     assert found.neighbourhood.node_id.tolist() == [7]
-    assert found.own + found.bias == pytest.approx(found.margin, abs=1e-6)
+    assert found.from_itself + found.bias == pytest.approx(found.margin, abs=1e-6)
 
 
 def test_the_picture_has_what_it_needs():
@@ -192,9 +192,9 @@ def test_nothing_is_changed(random_state):
         ({"node": -1}, "node must lie between 0 and 149, got -1"),
         ({"node": "a"}, "node must lie between 0 and 149, got 'a'"),
         ({"top": -1}, "top must be at least 0"),
-        ({"labels": torch.zeros(3)}, "labels must hold a whole number for each of 150 nodes"),
+        ({"labels": torch.zeros(3)}, "labels must hold one integer for each of the 150 nodes"),
         ({"labels": torch.full((150,), 3)}, "labels must lie between -1 and 2"),
-        ({"labels": labels_of(TASK), "task": TASK}, "Give a task or labels, not both"),
+        ({"labels": labels_of(TASK), "task": TASK}, "task and labels exclude each other, got both"),
         ({"task": small_task(num_nodes=200)}, "has 200 nodes, more than the 150"),
     ],
 )
@@ -205,7 +205,7 @@ def test_what_is_refused(arguments, message):
 
 def test_another_graph_needs_labels():
     other = small_task(seed=5)
-    with pytest.raises(ValueError, match="No node that the model learnt from is in this graph"):
+    with pytest.raises(ValueError, match="labels must be given: no training node"):
         explain(fitted("gcn"), other.graph, 0)
     assert explain(fitted("gcn"), other.graph, 0, task=other).node == 0
     with pytest.raises(RuntimeError, match="not fitted"):

@@ -80,7 +80,7 @@ def show_explanation(explanation: Explanation) -> None:
         + (f"; next is {escape(names[runner_up])}." if runner_up is not None else ".")
     )
     parts = {
-        "its own features": explanation.own,
+        "its own features": explanation.from_itself,
         "features of labelled nodes": explanation.from_labelled,
         "features of other nodes": explanation.from_unlabelled,
     }

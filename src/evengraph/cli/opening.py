@@ -8,7 +8,7 @@ from typing import Any
 from rich.markup import escape
 
 from evengraph.cli.console import err, out
-from evengraph.cli.options import Columns
+from evengraph.cli.options import FLAGS, Columns
 from evengraph.datasets import DATASETS
 from evengraph.pipeline.graph_source import GraphSource, open_dataset, open_tables
 
@@ -17,9 +17,10 @@ def open_data(data: str, root: Path | None, columns: Columns) -> GraphSource:
     """Open a data set by its name, or a user's files, and print the notes."""
     if data in DATASETS:
         if columns:
+            flag = FLAGS.get(next(iter(columns)), f"--{next(iter(columns))}")
             raise ValueError(
-                f"--{next(iter(columns))} is for files of your own, and {data} is a data set of "
-                f"evengraph; write ./{data} for a folder of that name."
+                f"{flag} is for files of your own, and {data} is a data set of evengraph; write "
+                f"./{data} for a folder of that name."
             )
         with err.status(f"loading {escape(data)}"):
             return open_dataset(data, root=root)

@@ -1,4 +1,4 @@
-"""The surroundings of one node: how far others are, and a small graph to draw."""
+"""The ego graph of one node: distances to all others, and a small subgraph to draw."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from torch_geometric.data import Data
 
 from evengraph.ops import undirected_adjacency
 
-MOST = 40  # nodes of a picture that is still readable
-LONGEST = 4  # steps of a path that is still drawn
+MAX_NODES = 40  # more make a picture unreadable
+MAX_PATH = 4  # edges of the longest path that is drawn
 
 
-class Surroundings:
-    """Distances from a node, edges read in both directions.
+class Distances:
+    """Distances from one node to all others, with edges read in both directions.
 
     Args:
         edge_index: The edges.
-        num_nodes: How many nodes there are.
-        node: From where.
+        num_nodes: The number of nodes.
+        node: Where distances start.
     """
 
     def __init__(self, edge_index: Tensor, num_nodes: int, node: int) -> None:
@@ -29,58 +29,62 @@ class Surroundings:
         self.matrix = undirected_adjacency(edge_index, num_nodes)
         self.steps = np.full(num_nodes, -1)  # -1: no path
         self.steps[node] = 0
-        edge = np.array([node])
-        while edge.size:
-            reached = np.unique(self.matrix[edge].indices)
-            further = reached[self.steps[reached] < 0]
-            self.steps[further] = self.steps[edge[0]] + 1
-            edge = further
+        frontier = np.array([node])
+        while frontier.size:
+            neighbours = np.unique(self.matrix[frontier].indices)
+            unvisited = neighbours[self.steps[neighbours] < 0]
+            self.steps[unvisited] = self.steps[frontier[0]] + 1
+            frontier = unvisited
 
-    def distance(self, other: int) -> int | None:
-        """Steps to another node; none if no path leads there."""
+    def to(self, other: int) -> int | None:
+        """The distance to another node; None without a path."""
         return int(self.steps[other]) if self.steps[other] >= 0 else None
 
     def path(self, other: int) -> list[int]:
-        """The nodes of a shortest path to another node, that one first."""
-        found = [other]
-        while self.steps[found[-1]] > 0:
-            around = self.matrix[[found[-1]]].indices
-            found.append(int(around[self.steps[around] < self.steps[found[-1]]].min()))
-        return found
+        """The nodes of a shortest path from another node, which comes first."""
+        nodes = [other]
+        while self.steps[nodes[-1]] > 0:
+            neighbours = self.matrix[[nodes[-1]]].indices
+            closer = neighbours[self.steps[neighbours] < self.steps[nodes[-1]]]
+            nodes.append(int(closer.min()))
+        return nodes
 
 
-def picture_of(
-    around: Surroundings, listed: Sequence[int], weight: Tensor, **values: Tensor
+def ego_graph(
+    distances: Distances, required: Sequence[int], weight: Tensor, **values: Tensor
 ) -> Data:
-    """A node, some others with the ways to them, and the weightiest nodes within two steps.
+    """The subgraph of a node, of required nodes with the paths to them, and of near nodes.
+
+    Near nodes lie within two steps; those with the largest absolute weight come first.
 
     Args:
-        around: The node and its surroundings.
-        listed: Nodes that must be in it.
-        weight: Of every node; its size counts.
-        values: Of every node, to be told of those in the picture.
+        distances: The node and its distances.
+        required: Nodes to include, whatever their distance.
+        weight: The weight of every node.
+        values: Node values to carry over to the subgraph.
 
     Shapes:
         weight: (N,)
         values: (N,)
     """
-    chosen = dict.fromkeys([around.node])
-    for other in listed:
-        near = 0 <= around.steps[other] <= LONGEST
-        chosen |= dict.fromkeys(reversed(around.path(other)) if near else [other])
-    close = np.flatnonzero((around.steps >= 0) & (around.steps <= 2))
+    steps = distances.steps
+    selected = dict.fromkeys([distances.node])  # a set in order
+    for other in required:
+        draw_path = 0 <= steps[other] <= MAX_PATH
+        selected |= dict.fromkeys(reversed(distances.path(other)) if draw_path else [other])
+    close = np.flatnonzero((steps >= 0) & (steps <= 2))
     by_weight = np.argsort(-weight.abs().numpy()[close], kind="stable")
     for other in close[by_weight].tolist():
-        if len(chosen) >= MOST:
+        if len(selected) >= MAX_NODES:
             break
-        chosen[other] = None
-    nodes = torch.tensor(list(chosen))
-    part = around.matrix[nodes.numpy()][:, nodes.numpy()].tocoo()
+        selected[other] = None
+    nodes = torch.tensor(list(selected))
+    part = distances.matrix[nodes.numpy()][:, nodes.numpy()].tocoo()
     edges = np.stack([part.row, part.col]).astype(np.int64)
     return Data(
         node_id=nodes,
         edge_index=torch.from_numpy(edges),
         num_nodes=nodes.numel(),
-        distance=torch.from_numpy(around.steps)[nodes],
+        distance=torch.from_numpy(steps)[nodes],
         **{name: value[nodes] for name, value in values.items()},
     )

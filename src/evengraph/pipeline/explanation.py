@@ -1,4 +1,4 @@
-"""explain(): the labelled nodes and the clusters that a prediction came from."""
+"""explain(): attribute a prediction to labelled nodes and clusters."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from evengraph.core.task import HIDDEN_LABEL, Task
 from evengraph.methods import Method
 from evengraph.nn.tracing import Contributions
 from evengraph.ops.signature import feature_signatures, matching_signatures
-from evengraph.pipeline.ego_graph import Surroundings, picture_of
+from evengraph.pipeline.ego_graph import Distances, ego_graph
 
 
 @dataclass(frozen=True, kw_only=True)
 class Influence:
-    """What one labelled node gave to a prediction.
+    """The contribution of one labelled node to a prediction.
 
     Args:
-        node: Its number.
+        node: The index of the labelled node.
         label: Its class.
-        distance: Steps from the node that is explained; none if no path leads there.
-        shared_clusters: Layers, counted from 1, in which both are in one cluster.
-        contribution: Its part of the margin; above zero it speaks for the predicted class.
-        along_paths: Of that, what came over structural connectivity alone.
-        within_clusters: Of that, what came through shared clusters alone.
+        distance: Edges between it and the explained node; None without a path.
+        shared_clusters: The layers, counted from 1, in which both are in one cluster.
+        contribution: Its part of the margin; positive values support the predicted class.
+        along_paths: The part of it that came over structural connectivity alone.
+        within_clusters: The part of it that came through shared clusters alone.
     """
 
     node: int
@@ -40,15 +40,15 @@ class Influence:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnCluster:
-    """A cluster that the node is in.
+class Cluster:
+    """A cluster that holds the explained node.
 
     Args:
-        layer: Counted from 1.
-        cluster: Its number.
-        size: How many nodes are in it.
-        labelled: Of those, how many are labelled, for each class.
-        contribution: What its other nodes gave through clusters alone, in any layer.
+        layer: The layer, counted from 1.
+        cluster: The index of the cluster.
+        size: The number of its nodes.
+        labelled: The number of its labelled nodes per class.
+        contribution: What its other nodes contributed through clusters alone, in any layer.
     """
 
     layer: int
@@ -60,32 +60,33 @@ class OwnCluster:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Explanation:
-    """Where a prediction came from.
+    """The parts that a prediction is the sum of.
 
-    The margin, the logit of the predicted class less that of the runner-up, is the sum of what
-    the features of nodes gave (`own`, `from_labelled`, `from_unlabelled`) and of `bias`, up to
-    rounding. Where no other class is possible it is the logit itself, and there is no runner-up.
+    The margin, the logit of the predicted class minus that of the runner-up, is the sum of the
+    contributions of node features (`from_itself`, `from_labelled`, `from_unlabelled`) and of
+    `bias`, up to rounding. If no other class is possible, it is the logit itself, and there is no
+    runner-up.
 
     Args:
-        node: Which node.
-        predicted: Its class.
-        runner_up: The class that came next.
-        probability: Of the predicted class.
-        probabilities: Of every class.
-        label: The node's own label, if it is one that was learnt from.
-        margin: What is taken apart.
-        own: What the node's own features gave.
-        from_labelled: What the other labelled nodes gave, all of them.
-        from_unlabelled: What all other nodes gave.
+        node: The index of the explained node.
+        predicted: Its predicted class.
+        runner_up: The second most probable class.
+        probability: The probability of the predicted class.
+        probabilities: The probability of every class.
+        label: The label of the node, if it is a training node.
+        margin: The value that is explained.
+        from_itself: The contribution of the features of the node.
+        from_labelled: The contribution of all other labelled nodes.
+        from_unlabelled: The contribution of all unlabelled nodes.
         bias: What does not depend on any features.
-        by_class: What the labelled nodes of each class gave.
-        labelled: The labelled nodes that gave most, for or against.
-        clusters: The clusters that the node is in, one for each layer.
-        class_names: Names of the classes, if they have some.
-        ids: The id of every node of the graph, if they have some; not part of `as_dict`.
-        neighbourhood: A small graph around the node, for a picture: `node_id`, `edge_index`, `y`
-            (-1: not labelled), `predicted`, `contribution`, `distance` (-1: no path) and, with
-            clusters, `cluster` of the last layer; its first node is the node itself.
+        by_class: The contribution of the labelled nodes per class.
+        labelled: The labelled nodes with the largest contributions, for or against.
+        clusters: The clusters that hold the node, one per layer.
+        class_names: The names of the classes; may be empty.
+        ids: The id of every node of the graph; may be empty. Not part of `as_dict`.
+        neighbourhood: A small graph around the node, to draw: `node_id`, `edge_index`, `y` (-1:
+            unlabelled), `predicted`, `contribution`, `distance` (-1: no path) and, with clusters,
+            `cluster` of the last layer; its first node is the explained node.
     """
 
     node: int
@@ -95,23 +96,23 @@ class Explanation:
     probabilities: tuple[float, ...]
     label: int | None
     margin: float
-    own: float
+    from_itself: float
     from_labelled: float
     from_unlabelled: float
     bias: float
     by_class: tuple[float, ...]
     labelled: tuple[Influence, ...]
-    clusters: tuple[OwnCluster, ...]
+    clusters: tuple[Cluster, ...]
     class_names: tuple[str, ...]
     ids: tuple[str, ...]
     neighbourhood: Data
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything as JSON can hold it."""
+        """All fields but `ids` as JSON can hold them."""
         plain = {item.name: getattr(self, item.name) for item in fields(self)}
         del plain["ids"]
         for name in ("labelled", "clusters"):
-            plain[name] = [asdict(one) for one in plain[name]]
+            plain[name] = [asdict(part) for part in plain[name]]
         plain["neighbourhood"] = {
             name: value.tolist() if isinstance(value, Tensor) else value
             for name, value in self.neighbourhood.to_dict().items()
@@ -129,25 +130,25 @@ def explain(
     ids: tuple[str, ...] = (),
     top: int = 10,
 ) -> Explanation:
-    """Which labelled nodes, and which clusters, the prediction for a node came from.
+    """Attribute the prediction for a node to labelled nodes and clusters.
 
-    Gradient times input, summed over the features of each node: for the networks here, linear
-    between their kinks, that is an exact account of the margin between the two likeliest classes.
-    Uni-GNN's parts are told apart by their way, over structural connectivity or through shared
-    clusters, with the clusters held as they are. It costs a few predictions of the graph.
+    Computes gradient times input, summed over the features of each node. The networks here are
+    piecewise linear, so this decomposes the margin between the two most probable classes exactly.
+    Uni-GNN's contributions are split by whether they came over structural connectivity or through
+    shared clusters, with the clusters held fixed. The cost is that of a few predictions.
 
-    What a label did in training, through the weights, is in no node's part: an account is given
-    of what the fitted network takes from the features of nodes.
+    The influence of labels on the weights during training is not part of it: it explains what the
+    fitted network takes from the features of nodes.
 
     Args:
-        model: A fitted method, or a loaded one.
+        model: A fitted method.
         graph: A graph that it can predict.
-        node: Whose prediction is explained.
-        task: Says which nodes are labelled; they come first in the graph.
-        labels: Says it instead, -1 for nodes without label. By default labelled are those that
-            were so in training, where they stand in the same place with the same features.
+        node: The index of the node to explain.
+        task: The task whose training nodes are the labelled nodes; they come first in the graph.
+        labels: The labels instead of a task, -1 for unlabelled nodes. By default the training
+            nodes of the model, if they have the same index and features in this graph.
         ids: The id of every node, to be part of the explanation.
-        top: How many labelled nodes to list.
+        top: The number of labelled nodes to list.
 
     Shapes:
         labels: int64, (N,)
@@ -167,13 +168,12 @@ def explain(
     if runner_up is not None:
         direction[runner_up] = -1
     parts = _on_cpu(model.contributions(bare, node, direction))
-    around = Surroundings(bare.edge_index, num_nodes, node)
+    distances = Distances(bare.edge_index, num_nodes, node)
     others = known.clone()
     others[node] = HIDDEN_LABEL
     listed = _strongest(parts.total, others, top)
-    is_labelled = others >= 0
-    own, from_labelled = float(parts.total[node]), float(parts.total[is_labelled].sum())
-    everything = float(parts.total.sum())
+    from_itself, total = float(parts.total[node]), float(parts.total.sum())
+    from_labelled = float(parts.total[others >= 0].sum())
     return Explanation(
         node=node,
         predicted=order[0],
@@ -182,17 +182,17 @@ def explain(
         probabilities=tuple(predicted[node].tolist()),
         label=int(known[node]) if known[node] >= 0 else None,
         margin=float(parts.value),
-        own=own,
+        from_itself=from_itself,
         from_labelled=from_labelled,
-        from_unlabelled=everything - own - from_labelled,
-        bias=float(parts.value) - everything,
+        from_unlabelled=total - from_itself - from_labelled,
+        bias=float(parts.value) - total,
         by_class=tuple(float(parts.total[others == c].sum()) for c in range(model.num_classes_)),
-        labelled=tuple(_influence(parts, around, node, one, int(known[one])) for one in listed),
+        labelled=tuple(_influence(parts, distances, other, int(known[other])) for other in listed),
         clusters=_clusters(parts, known, node, model.num_classes_),
         class_names=model.class_names_,
         ids=ids,
-        neighbourhood=picture_of(
-            around,
+        neighbourhood=ego_graph(
+            distances,
             listed,
             parts.total,
             y=known,
@@ -204,31 +204,31 @@ def explain(
 
 
 def _labels(model: Method, graph: Data, task: Task | None, labels: Tensor | None) -> Tensor:
-    """Labels that were learnt from, -1 for all other nodes, (N,)."""
+    """The labels of training nodes, -1 for all other nodes, (N,)."""
     num_nodes = graph.num_nodes
-    found = torch.full((num_nodes,), HIDDEN_LABEL, device=graph.x.device)
+    result = torch.full((num_nodes,), HIDDEN_LABEL, device=graph.x.device)
     if task is not None and labels is not None:
-        raise ValueError("Give a task or labels, not both.")
+        raise ValueError("task and labels exclude each other, got both.")
     if labels is not None:
         if labels.shape != (num_nodes,) or labels.is_floating_point():
-            raise ValueError(f"labels must hold a whole number for each of {num_nodes} nodes.")
+            raise ValueError(f"labels must hold one integer for each of the {num_nodes} nodes.")
         if labels.numel() and not -1 <= int(labels.min()) <= int(labels.max()) < model.num_classes_:
             raise ValueError(f"labels must lie between -1 and {model.num_classes_ - 1}.")
-        return labels.to(found)
+        return labels.to(result)
     if task is not None:
         size = task.graph.num_nodes
         if size > num_nodes:
             raise ValueError(f"The task has {size} nodes, more than the {num_nodes} of the graph.")
-        found[:size] = torch.where(task.train, task.graph.y, HIDDEN_LABEL).to(found)
-        return found
+        result[:size] = torch.where(task.train, task.graph.y, HIDDEN_LABEL).to(result)
+        return result
     nodes, classes, signatures = model.labelled_
-    here = nodes < num_nodes
-    nodes, classes, signatures = nodes[here], classes[here], signatures[here]
+    inside = nodes < num_nodes
+    nodes, classes, signatures = nodes[inside], classes[inside], signatures[inside]
     same = matching_signatures(feature_signatures(graph.x[nodes]), signatures)
     if not same.any():
-        raise ValueError("No node that the model learnt from is in this graph: give labels.")
-    found[nodes[same]] = classes[same]
-    return found
+        raise ValueError("labels must be given: no training node of the model is in this graph.")
+    result[nodes[same]] = classes[same]
+    return result
 
 
 def _on_cpu(parts: Contributions) -> Contributions:
@@ -238,28 +238,26 @@ def _on_cpu(parts: Contributions) -> Contributions:
         total.cpu().double(),
         None if paths is None else paths.cpu().double(),
         None if within is None else within.cpu().double(),
-        tuple(one.cpu() for one in clusters),
+        tuple(assignment.cpu() for assignment in clusters),
     )
 
 
 def _strongest(total: Tensor, labels: Tensor, top: int) -> list[int]:
-    """Labelled nodes by the size of their part, those that gave nothing left out."""
+    """Labelled nodes by the size of their contribution, without those that contributed nothing."""
     nodes = ((labels >= 0) & (total != 0)).nonzero().squeeze(1)
     order = total[nodes].abs().argsort(descending=True, stable=True)
     strongest: list[int] = nodes[order[:top]].tolist()
     return strongest
 
 
-def _influence(
-    parts: Contributions, around: Surroundings, node: int, other: int, label: int
-) -> Influence:
-    shared = [layer for layer, one in enumerate(parts.clusters, 1) if one[node] == one[other]]
-    paths, within = parts.along_paths, parts.within_clusters
+def _influence(parts: Contributions, distances: Distances, other: int, label: int) -> Influence:
+    node, paths, within = distances.node, parts.along_paths, parts.within_clusters
+    layers = enumerate(parts.clusters, 1)
     return Influence(
         node=other,
         label=label,
-        distance=around.distance(other),
-        shared_clusters=tuple(shared),
+        distance=distances.to(other),
+        shared_clusters=tuple(i for i, cluster in layers if cluster[node] == cluster[other]),
         contribution=float(parts.total[other]),
         along_paths=None if paths is None else float(paths[other]),
         within_clusters=None if within is None else float(within[other]),
@@ -268,15 +266,15 @@ def _influence(
 
 def _clusters(
     parts: Contributions, labels: Tensor, node: int, num_classes: int
-) -> tuple[OwnCluster, ...]:
-    found = []
+) -> tuple[Cluster, ...]:
+    clusters = []
     for layer, assignment in enumerate(parts.clusters, 1):
         members = assignment == assignment[node]
         known = labels[members]
         within = parts.within_clusters
         assert within is not None
-        found.append(
-            OwnCluster(
+        clusters.append(
+            Cluster(
                 layer=layer,
                 cluster=int(assignment[node]),
                 size=int(members.sum()),
@@ -284,4 +282,4 @@ def _clusters(
                 contribution=float(within[members].sum() - within[node]),
             )
         )
-    return tuple(found)
+    return tuple(clusters)
