@@ -259,7 +259,10 @@ def test_a_model_trained_on_a_card_loads_without_one(tmp_path):
     ("changes", "message"),
     [
         ({"method": "gnc"}, "holds the method 'gnc' of evengraph 0.0.7.*; it has gcn, "),
-        ({"fields": {"hiden": 3}}, "evengraph 0.0.7 with hiden, which GCN does not have in this version"),
+        (
+            {"fields": {"hiden": 3}},
+            "evengraph 0.0.7 with hiden, which GCN does not have in this version",
+        ),
         ({"fields": {"hidden": -3}}, "is damaged: hidden must be at least 1, got -3"),
         ({"fields": {"hidden": 3}}, "its tensors do not fit GCN of this version"),
         ({"method": "lte4g", "fields": {}}, "is damaged: 'head' is missing"),
