@@ -112,8 +112,8 @@ def test_a_column_that_is_half_numbers_is_told(shop, capsys):
         row["income"] = ("1.0", "2.0", "low")[place % 3]
     write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
     line = (
-        "Column 'income': 40 of 120 values are not numbers (first: 'low' in row 3), so it is "
-        "treated as categories."
+        "Column 'income': 40 of 120 cells are not numbers (first: 'low' in row 3, 'low' in row 6, "
+        "'low' in row 9), so it is treated as categories."
     )
     short = ["--methods", "gcn", "--splits", "1", "--set", "max_epochs=2"]
     for words in (["inspect"], ["run", *FAST], ["compare", *short]):
@@ -176,6 +176,8 @@ def test_an_error_names_the_option_that_fixes_it(shop, capsys):
     write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
     assert call("run", "shop", *COLUMNS) == 2
     assert capsys.readouterr().err.endswith("drop the column. Option: --drop 'spent a month'\n")
+    assert call("run", "shop", *COLUMNS, "--drop", "spent a month", "--imbalance", "given") == 2
+    assert capsys.readouterr().err.endswith("Option: --split-column\n")
 
 
 def test_columns_can_be_left_out(shop, capsys):

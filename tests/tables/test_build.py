@@ -150,23 +150,23 @@ def test_notes_say_that_a_column_is_half_numbers():
     own = from_frames(nodes, ties(), label="kind")
     told = [note for note in own.notes if note.kind is NoteKind.MIXED_COLUMN]
     assert told == [
-        "Column 'income': 2 of 5 values are not numbers (first: 'low' in row 3), so it is "
+        "Column 'income': 2 of 5 cells are not numbers ('low' in row 3, 'low' in row 6), so it is "
         "treated as categories.",
-        "Column 'text': 2 of 5 values are not numbers (first: 'a b c d e f g h' in row 4), so it "
-        "is not treated as numbers.",
-        "Column 'mail': 2 of 6 values are not numbers (first: 'low' in row 4), so it is not "
-        "treated as numbers.",
+        "Column 'text': 2 of 5 cells are not numbers ('a b c d e f g h' in row 4, "
+        "'a b c d e f g h i j k l' in row 6), so it is not treated as numbers.",
+        "Column 'mail': 2 of 6 cells are not numbers ('low' in row 4, 'high' in row 6), so it is "
+        "not treated as numbers.",
     ]
     assert "'low'" not in str(own.encoder.as_dict()["notes"])  # cells are not kept with a model
     one = people(income=["1", "2", "x", "1", None, None])
-    assert any("1 of 4 values is not a number" in n for n in from_frames(one, ties()).notes)
+    assert any("1 of 4 cells is not a number" in n for n in from_frames(one, ties()).notes)
 
 
 def test_notes_say_that_a_column_is_half_dates():
     since = ["2024-01-01", "2024-01-02", "22.12.2016", "2024-01-03", None, "soon"]
     told = from_frames(people(since=since), ties(), label="kind").notes
-    expected = "2 of 5 values are not dates (first: '22.12.2016' in row 3), so it is not treated as"
-    assert f"Column 'since': {expected} dates." in told
+    expected = "2 of 5 cells are not dates ('22.12.2016' in row 3, 'soon' in row 6), so it is not"
+    assert f"Column 'since': {expected} treated as dates." in told
 
 
 def test_notes_count_what_was_merged():

@@ -13,7 +13,7 @@ from evengraph.tables.cells import (
     canonical_name,
     canonical_names,
     column_kind,
-    find_mismatch,
+    describe_mismatch,
     is_empty,
     to_numbers,
 )
@@ -86,15 +86,17 @@ def test_odd_cells_by_hand(what, good, data):
     total = len(words) + sum(cell in known for cell in cells)
     expected = None
     if words and 2 * len(words) <= total:
-        row, cell = words[0]
-        expected = what, len(words), total, f"{cell!r} in row {row + 1}"
-    assert find_mismatch(pd.Series(cells, name="c", dtype=object)) == expected
+        are = f"is not a {what}" if len(words) == 1 else f"are not {what}s"
+        shown = ", ".join(f"{cell!r} in row {row + 1}" for row, cell in words[:3])
+        first = "first: " if len(words) > 3 else ""
+        expected = what, f"{len(words)} of {total} cells {are} ({first}{shown})"
+    assert describe_mismatch(pd.Series(cells, name="c", dtype=object)) == expected
 
 
 @pytest.mark.parametrize("cells", [[True, False], [1, 2.5], ["007", "12"], [pd.Timestamp(0)], []])
 def test_no_odd_cells_among_other_kinds(cells):
-    assert find_mismatch(pd.Series(cells, dtype=object)) is None
-    assert find_mismatch(pd.Series(cells)) is None
+    assert describe_mismatch(pd.Series(cells, dtype=object)) is None
+    assert describe_mismatch(pd.Series(cells)) is None
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(allow_nan=False, allow_infinity=False))))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,15 +28,6 @@ EMPTY_NUMBERS = EMPTY_LABELS | {"none", "nat"}
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?")
 _MOSTLY = 0.8  # from this share of numbers or dates on, the other cells are errors
 _SHOWN_CELLS = 3
-
-
-class Mismatch(NamedTuple):
-    """Cells that differ from the kind that at least half of a column has."""
-
-    kind: str
-    num_wrong: int
-    num_cells: int
-    first: str
 
 
 def import_pandas() -> Any:
@@ -165,17 +156,16 @@ def column_kind(values: Any, table: str, *, required: bool = False) -> ColumnKin
     )
 
 
-def find_mismatch(values: Any) -> Mismatch | None:
-    """Cells of a text column that are no numbers, or no dates, where at least half are."""
+def describe_mismatch(values: Any) -> tuple[str, str] | None:
+    """The kind of at least half of a column, number or date, and the cells of another kind."""
     rows = np.flatnonzero(~is_empty(values, EMPTY_NUMBERS))
     if not len(rows) or not _may_hold_text(values):
         return None
     for kind, wrong in _mismatches(values, rows).items():
-        count = int(wrong.sum())
-        if not count:
+        if not wrong.any():
             return None
-        if count <= len(rows) / 2:
-            return Mismatch(kind, count, len(rows), _cell(values, rows[wrong.argmax()]))
+        if wrong.sum() <= len(rows) / 2:
+            return kind, _describe_cells(values, rows[wrong], len(rows), kind)
     return None
 
 
@@ -250,7 +240,8 @@ def _kind_of_text(values: Any, rows: Ints, table: str, required: bool) -> Column
     for kind, wrong in mismatches.items():
         if (~wrong).mean() >= _MOSTLY:
             fix = f"fix or empty {'it' if wrong.sum() == 1 else 'them'}"
-            cells = _describe_cells(values, table, rows[wrong], len(rows), kind)
+            cells = f"{location(table, values.name)}: "
+            cells += _describe_cells(values, rows[wrong], len(rows), kind)
             if required:
                 raise ValueError(f"{cells}: mixed types; {fix}.")
             raise ArgumentError(
@@ -285,20 +276,17 @@ def _check_parsed(
     if len(rows) == 1:
         cells = f"{location(table, values.name, rows[0])} holds {_short_repr(values.iloc[rows[0]])}"
     else:
-        cells = _describe_cells(values, table, rows, int((~empty).sum()), kind)
+        cells = f"{location(table, values.name)}: "
+        cells += _describe_cells(values, rows, int((~empty).sum()), kind)
     raise ValueError(f"{cells}; expected a {kind}{examples} or an empty cell.")
 
 
-def _describe_cells(values: Any, table: str, rows: Ints, total: int, kind: str) -> str:
+def _describe_cells(values: Any, rows: Ints, total: int, kind: str) -> str:
     """How many cells are not of a kind, and the first of them."""
     are = f"is not a {kind}" if len(rows) == 1 else f"are not {kind}s"
-    cells = ", ".join(_cell(values, row) for row in rows[:_SHOWN_CELLS])
+    shown = [f"{_short_repr(values.iloc[row])} in row {row + 1}" for row in rows[:_SHOWN_CELLS]]
     first = "first: " if len(rows) > _SHOWN_CELLS else ""
-    return f"{location(table, values.name)}: {len(rows)} of {total} cells {are} ({first}{cells})"
-
-
-def _cell(values: Any, row: int) -> str:
-    return f"{_short_repr(values.iloc[row])} in row {row + 1}"
+    return f"{len(rows)} of {total} cells {are} ({first}{', '.join(shown)})"
 
 
 def _first_mixed_cell(values: Any, rows: Ints) -> tuple[int, Any]:

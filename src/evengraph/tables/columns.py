@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from evengraph.core.errors import ArgumentError
-from evengraph.tables.cells import check_columns, find_mismatch, is_unnamed, table_name
+from evengraph.tables.cells import check_columns, describe_mismatch, is_unnamed, table_name
 from evengraph.tables.column_encoders import Category
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.ids import are_row_numbers
@@ -155,14 +155,11 @@ def note_mixed_columns(
     """
     categories = {item.column for item in encoder.columns if isinstance(item, Category)}
     for column in columns:
-        mismatch = find_mismatch(nodes[column])
-        if mismatch is None:
-            continue
-        kind, count, total, first = mismatch
-        are = f"is not a {kind}" if count == 1 else f"are not {kind}s"
-        treated = "treated as categories" if column in categories else f"not treated as {kind}s"
-        text = f"{count} of {total} values {are} (first: {first}), so it is {treated}."
-        notes.add(NoteKind.MIXED_COLUMN, f"Column {column!r}: {text}")
+        mismatch = describe_mismatch(nodes[column])
+        if mismatch is not None:
+            kind, cells = mismatch
+            treated = "treated as categories" if column in categories else f"not treated as {kind}s"
+            notes.add(NoteKind.MIXED_COLUMN, f"Column {column!r}: {cells}, so it is {treated}.")
 
 
 def _match(columns: Sequence[str], names: Sequence[str]) -> tuple[str | None, ...]:
