@@ -105,15 +105,7 @@ def class_section(
     columns: tuple[str, str],
     rows: Sequence[Markup],
 ) -> Markup:
-    """One row per class, with a bar for its size and a share on an axis from 0 to 100.
-
-    Args:
-        heading: Heading of the section.
-        intro: Sentence below it.
-        marks: Legend.
-        columns: What bar and axis show.
-        rows: One `class_row` per class.
-    """
+    """List the classes, one `class_row` each; `columns` name what bar and axis show."""
     head = tag(
         "li",
         tag("span", class_="name"),
@@ -134,7 +126,7 @@ def class_section(
 
 
 def class_row(name: str, size: str, bar: Markup, axis: Markup, value: str, rare: bool) -> Markup:
-    """One row of `class_section`."""
+    """One row of a `class_section`: a bar for the size, an axis from 0 to 100 for the value."""
     return tag(
         "li",
         tag("span", name, class_="name", title=name),

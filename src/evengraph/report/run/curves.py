@@ -59,13 +59,7 @@ def curves(result: Mapping[str, Any], key: str) -> list[Curve]:
 
 
 def panel(lines: Sequence[Curve], title: str, digits: int) -> Markup:
-    """Draw one panel.
-
-    Args:
-        lines: One curve per seed.
-        title: Heading of the panel.
-        digits: Decimals in the tooltips.
-    """
+    """Draw one panel; tooltips have so many digits."""
     points = [thin(line.values) for line in lines]
     known = [value for series in points for _, value in series]
     low, high = _padded(min(known), max(known))

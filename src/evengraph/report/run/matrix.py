@@ -10,12 +10,7 @@ from evengraph.report.svg.markup import Markup, join, tag
 
 
 def matrix(result: Mapping[str, Any], rows: Sequence[ClassRow]) -> Markup:
-    """Draw the matrix summed over seeds: true classes down, predicted classes across.
-
-    Args:
-        result: The result.
-        rows: The classes in the order of the page.
-    """
+    """Draw the matrix summed over seeds: true classes down, predicted classes across."""
     counts = confusion(result, rows)
     if not counts:
         return tag("p", "This result has no confusion matrix.", class_="quiet")

@@ -88,12 +88,7 @@ def classes(result: Mapping[str, Any], rows: list[ClassRow]) -> Markup:
 
 
 def recall_row(row: ClassRow, reference: float | None) -> Markup:
-    """Draw the recall of one class: one dot per seed, their range and their mean.
-
-    Args:
-        row: The class.
-        reference: Balanced accuracy, the mean over classes.
-    """
+    """Draw the recall of one class: one dot per seed, their range and their mean."""
     values = [value for value in row.recalls if value is not None]
     if not values:
         return dot_row(f"{row.name}: recall undefined", None, reference=reference)

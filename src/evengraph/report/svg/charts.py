@@ -49,14 +49,7 @@ def thin(values: Sequence[float | None], limit: int = 400) -> list[tuple[int, fl
 
 
 def bar(label: str, value: float, largest: float, *, total: float = 0.0) -> Markup:
-    """Draw a horizontal bar.
-
-    Args:
-        label: Tooltip, and what a screen reader says.
-        value: Length of the bar.
-        largest: The value that fills the width.
-        total: Length of a paler bar behind it.
-    """
+    """Draw a horizontal bar, and a paler one of length `total` behind it."""
     shape: dict[str, Attribute] = {"y": "22%", "height": "56%", "rx": 2}
     bars = [tag("line", y2="100%", class_="axis")]
     for length, kind in ((total, "hidden"), (value, "bar")):
@@ -76,14 +69,10 @@ def dot_row(
     points: Sequence[float] = (),
     reference: float | None = None,
 ) -> Markup:
-    """Draw a value on an axis from 0 to 100.
+    """Draw values on an axis from 0 to 100.
 
-    Args:
-        label: Tooltip, and what a screen reader says.
-        mean: The large dot.
-        span: Ends of a line behind it.
-        points: Small dots.
-        reference: A dashed line across.
+    The mean is a large dot on a line over `span`, points are small dots, the reference is a dashed
+    line across.
     """
 
     def x(value: float) -> str:
@@ -115,14 +104,7 @@ def strip(
     paper: tuple[float | None, float | None],
     label: str,
 ) -> Markup:
-    """Draw the values of one metric along a line, with the published value behind them.
-
-    Args:
-        values: One value per seed.
-        mean: Their mean.
-        paper: Published mean and standard deviation, `None` where unknown.
-        label: What a screen reader says.
-    """
+    """Draw one value per seed along a line, with the paper's mean and deviation behind them."""
     seeds = [value for value in values if value is not None]
     middle, width = paper[0], paper[1] or 0.0
     ends = [] if middle is None else [middle - width, middle + width]
@@ -179,8 +161,8 @@ def line_plot(
         label: What a screen reader says.
         lines: From `curve`.
         marks: What keeps its shape when the plot is stretched, such as dots.
-        rows: Position from the top in percent and text of each grid line.
-        columns: Position from the left in percent and text of each tick.
+        rows: Distance from the top in percent and text of each grid line.
+        columns: Distance from the left in percent and text of each tick.
         axis: Name of the horizontal axis.
         kind: CSS class.
     """
