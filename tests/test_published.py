@@ -7,8 +7,10 @@ from statistics import fmean
 import pytest
 
 from evengraph.core.store import Store
-from evengraph.experiment import plan_run, run
+from evengraph.experiment import RunPlan, run
+from evengraph.methods import METHODS
 from evengraph.report.store.experiment_results import load_experiments
+from evengraph.splits import Step
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 
@@ -24,8 +26,15 @@ def test_a_stored_result_comes_out_again(label, real_graph, tmp_path):
     )
     cell = results.with_paper_seeds().find("cora-step-3-0.1", label)
     job = cell.rows[0].job
-    graph = real_graph("cora")
-    plan = plan_run("cora", graph, method=job.method, method_fields=job.method_fields)
+    plan = RunPlan(
+        dataset="cora",
+        graph=real_graph("cora"),
+        imbalance="step",
+        protocol=Step(),
+        name=job.method,
+        method=METHODS[job.method](**job.method_fields),
+        seeds=(5, 6, 7),
+    )
     (again,) = run([plan]).results
     for metric in ("balanced_accuracy", "macro_f1", "g_mean"):
         assert again["mean"][metric] == pytest.approx(fmean(cell.values(metric)), abs=6)

@@ -256,9 +256,8 @@ def batched(monkeypatch):
 
 
 def resolved(specs):
-    """Jobs of one protocol, as `run_stored` makes them."""
-    protocols = {}
-    return [resolve(spec, None, protocols) for spec in specs]
+    """Jobs, as `run_stored` makes them."""
+    return [resolve(spec) for spec in specs]
 
 
 def results_of(executor, specs):

@@ -30,8 +30,7 @@ def journal(tmp_path):
 
 
 def test_a_resolved_job_holds_its_objects():
-    protocols = {}
-    first, second = (resolve(toy_job(max_epochs=2, seed=s), None, protocols) for s in (5, 6))
+    first, second = (resolve(toy_job(max_epochs=2, seed=s)) for s in (5, 6))
     assert first.protocol is second.protocol
     assert first.method.max_epochs == 2
     assert first.graph == second.graph == NamedGraph("toy")

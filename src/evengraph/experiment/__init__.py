@@ -2,6 +2,6 @@
 
 from evengraph.experiment.paper import paper_cell
 from evengraph.experiment.presets import preset_for
-from evengraph.experiment.run import RunPlan, plan_run, run
+from evengraph.experiment.run import RunPlan, run
 
-__all__ = ["RunPlan", "paper_cell", "plan_run", "preset_for", "run"]
+__all__ = ["RunPlan", "paper_cell", "preset_for", "run"]

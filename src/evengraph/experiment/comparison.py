@@ -82,20 +82,15 @@ class Comparison:
     def as_dict(self) -> dict[str, Any]:
         """The comparison as JSON can hold it."""
         names = list(self.best.records[0].all_metrics)
+        plain = ("metric", "protocol", "seeds", "overlap", "budget", "classes", "class_counts")
         return {
             "schema": 1,
             "kind": "comparison",
             "evengraph": evengraph.__version__,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "metric": self.metric,
-            "protocol": dict(self.protocol),
-            "seeds": list(self.seeds),
+            **{name: getattr(self, name) for name in (*plain, "failed", "environment")},
             "complete": len(self.seeds) == self.wanted and not self.failed,
             "conclusive": len(self.seeds) >= FEWEST_SPLITS and not self.fixed,
-            "overlap": self.overlap,
-            "budget": self.budget,
-            "classes": list(self.classes),
-            "class_counts": list(self.class_counts),
             "positive": None if self.positive is None else self.classes[self.positive],
             "verdict": asdict(self.verdict),
             "methods": [
@@ -110,8 +105,6 @@ class Comparison:
                 for standing in self.standings
             ],
             "pairs": [asdict(pair) for pair in self.pairs],
-            "failed": dict(self.failed),
-            "environment": dict(self.environment),
         }
 
 
@@ -167,7 +160,11 @@ def compare(
     entries = _entries(methods, graph)
     seeds = list(dict.fromkeys(seeds))
     _check(seeds, time_limit, metric, jobs)
-    counts = _class_counts(graph)
+    if graph.y is None or not (graph.y >= 0).any():
+        raise ValueError("graph.y must hold labels; this graph has none.")
+    counts = torch.bincount(graph.y[graph.y >= 0])
+    if len(counts) < 2:
+        raise ValueError("There must be at least two classes, got one.")
     if len(counts) == 2 and positive is None:
         positive = positive_class(counts)
     _check_binary(metric, positive, k, len(counts))
@@ -236,16 +233,6 @@ def _check(seeds: Sequence[int], time_limit: float | None, metric: str, jobs: in
         raise ValueError(unknown("metric", metric, comparable_metrics()))
     if jobs < 1:
         raise ValueError(f"jobs must be at least 1, got {jobs}.")
-
-
-def _class_counts(graph: Data) -> torch.Tensor:
-    """Labelled nodes per class, (C,)."""
-    if graph.y is None or not (graph.y >= 0).any():
-        raise ValueError("graph.y must hold labels; this graph has none.")
-    counts = torch.bincount(graph.y[graph.y >= 0])
-    if len(counts) < 2:
-        raise ValueError("There must be at least two classes, got one.")
-    return counts
 
 
 def _check_binary(metric: str, positive: int | None, k: int | None, num_classes: int) -> None:
@@ -342,7 +329,7 @@ def _gather(
         )
         for label in labels
     ]
-    return best_first(standings, metric), failed, common
+    return _best_first(standings, metric), failed, common
 
 
 def _title(entries: Mapping[str, Method], label: str) -> str:
@@ -351,8 +338,7 @@ def _title(entries: Mapping[str, Method], label: str) -> str:
     return label if sum(one.full_title == title for one in entries.values()) > 1 else title
 
 
-def best_first(standings: Sequence[Standing], metric: str) -> list[Standing]:
-    """Sort by the mean of a metric."""
+def _best_first(standings: Sequence[Standing], metric: str) -> list[Standing]:
     return sorted(standings, key=lambda standing: -fmean(standing.values(metric)))
 
 
@@ -365,7 +351,7 @@ def rank(
     """Sort methods that ran on splits of one graph, the best first, and compare every two."""
     seeds = sorted({record.seed for standing in standings for record in standing.records})
     overlap = split_overlap(graph, protocol, seeds)
-    return best_first(standings, metric), rank_pairs(standings, protocol, overlap, metric)
+    return _best_first(standings, metric), rank_pairs(standings, protocol, overlap, metric)
 
 
 def rank_pairs(

@@ -30,6 +30,8 @@ from evengraph.training import Callback, History
 from evengraph.training.batch.replicas import can_replicate
 
 OnEnd = Callable[[Job, Result], None]
+OnStart = Callable[[Job], Callback | None]
+OnFit = Callable[[Job, Method, Task, Record], None]
 DIED = "The worker process died twice while running this job, most likely out of memory."
 
 
@@ -52,15 +54,6 @@ class Journal:
     def recover(self, job: Job) -> Result | None:
         """Return the result that a worker saved before it died, if there is one."""
         return None
-
-
-def no_callback(job: Job) -> Callback | None:
-    """Return no callback for the epochs of a job."""
-    return None
-
-
-def ignore_fit(job: Job, method: Method, task: Task, record: Record) -> None:
-    """Do nothing with a fitted method."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,8 +82,8 @@ class Executor:
     deadline: float | None = None
     keep_interrupted: bool = False
     journal: Journal = field(default_factory=Journal)
-    on_start: Callable[[Job], Callback | None] = no_callback
-    on_fit: Callable[[Job, Method, Task, Record], None] = ignore_fit
+    on_start: OnStart | None = None
+    on_fit: OnFit | None = None
     sharing: int = 1
 
     def execute(self, jobs: Sequence[Job], on_end: OnEnd) -> bool:
@@ -149,7 +142,7 @@ class Executor:
     def _fit(self, job: Job, task: Task) -> Result | None:
         """Fit and score; None if the deadline passed meanwhile."""
         method = replace(job.method)
-        on_epoch = self._on_epoch(self.on_start(job))
+        on_epoch = self._on_epoch(self.on_start(job) if self.on_start else None)
         started = perf_counter()
         try:
             with PeakMemory(torch.device(self.device)) as memory:
@@ -165,7 +158,8 @@ class Executor:
                 raise
             return None
         record = replace(record, memory=memory.gib)
-        self.on_fit(job, method, task, record)
+        if self.on_fit:
+            self.on_fit(job, method, task, record)
         return record
 
     def _on_epoch(self, show: Callback | None) -> Callback | None:

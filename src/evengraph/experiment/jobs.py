@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy
 import torch
@@ -17,14 +17,6 @@ from evengraph.core.task import Task
 from evengraph.datasets import load
 from evengraph.methods import Method
 from evengraph.splits import SplitProtocol
-
-
-class GraphHandle(Protocol):
-    """Gives a graph, also in a worker process to which it was sent."""
-
-    def load(self) -> Data:
-        """Return the graph."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -93,7 +85,7 @@ class Job:
     """
 
     label: str
-    graph: GraphHandle
+    graph: NamedGraph | LoadedGraph
     protocol: SplitProtocol
     method: Method
     seed: int

@@ -15,14 +15,13 @@ import evengraph
 from evengraph.core.records import Record, mean_and_deviation
 from evengraph.core.task import Task
 from evengraph.experiment.environment import describe
-from evengraph.experiment.executor import Executor, ignore_fit, no_callback
+from evengraph.experiment.executor import Executor, OnFit, OnStart
 from evengraph.experiment.jobs import Failure, Job, LoadedGraph, Result
 from evengraph.experiment.paper import paper_cell
 from evengraph.experiment.standing import Standing
 from evengraph.inspection.edges import count_edges
-from evengraph.methods import DEFAULT_METHOD, METHODS, Method
-from evengraph.splits import SPLITS, SplitProtocol
-from evengraph.training import Callback
+from evengraph.methods import Method
+from evengraph.splits import SplitProtocol
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,49 +53,24 @@ class RunPlan:
 
 @dataclass
 class RunResults:
-    """What `run` returns.
+    """The methods that ran, and why the others did not, by name."""
 
-    Args:
-        results: One dictionary per method that ran, as `result.json` holds it.
-        standings: The same methods with their records, for a comparison.
-        failed: Why the other methods did not run, by name.
-    """
-
-    results: list[dict[str, Any]] = field(default_factory=list)
     standings: list[Standing] = field(default_factory=list)
     failed: dict[str, Failure] = field(default_factory=dict)
 
-
-def plan_run(
-    dataset: str,
-    graph: Data,
-    *,
-    imbalance: str = "step",
-    imbalance_fields: Mapping[str, Any] | None = None,
-    method: str = DEFAULT_METHOD,
-    method_fields: Mapping[str, Any] | None = None,
-    seeds: Sequence[int] = (5, 6, 7),
-) -> RunPlan:
-    """Look up a method and a split protocol by name."""
-    return RunPlan(
-        dataset=dataset,
-        graph=graph,
-        imbalance=imbalance,
-        imbalance_fields=imbalance_fields or {},
-        protocol=SPLITS[imbalance](**(imbalance_fields or {})),
-        name=method,
-        method=METHODS[method](**(method_fields or {})),
-        seeds=seeds,
-    )
+    @property
+    def results(self) -> list[dict[str, Any]]:
+        """One dictionary per method that ran, as `result.json` holds it."""
+        return [standing.result for standing in self.standings]
 
 
 def run(
     plans: Sequence[RunPlan],
     device: torch.device | str = "cpu",
     *,
-    on_start: Callable[[Job], Callback | None] = no_callback,
+    on_start: OnStart = lambda job: None,
     on_record: Callable[[Record], None] = lambda record: None,
-    on_fit: Callable[[Job, Method, Task, Record], None] = ignore_fit,
+    on_fit: OnFit = lambda job, method, task, record: None,
     on_result: Callable[[RunPlan, dict[str, Any]], None] = lambda plan, result: None,
 ) -> RunResults:
     """Run every method with every seed.
@@ -119,8 +93,7 @@ def run(
 
     def finish(plan: RunPlan) -> None:
         found.standings.append(_standing(plan, records[plan.name], tasks.pop(plan.name), device))
-        found.results.append(found.standings[-1].result)
-        on_result(plan, found.results[-1])
+        on_result(plan, found.standings[-1].result)
 
     def keep_task(job: Job, method: Method, task: Task, record: Record) -> None:
         tasks[job.label] = task

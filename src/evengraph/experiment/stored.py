@@ -40,11 +40,10 @@ def run_stored(
         root: Folder of graphs.
     """
     journal = StoreJournal(store, executor.device)
-    protocols: dict[str, SplitProtocol] = {}
     jobs = []
     for spec in specs:
         try:
-            jobs.append(resolve(spec, root, protocols))
+            jobs.append(resolve(spec, root))
         except Exception as error:
             reason = f"{type(error).__name__}: {error}".splitlines()[0]
             if Store(store).claim([spec]):
@@ -58,18 +57,12 @@ def run_stored(
     replace(executor, journal=journal).execute(jobs, on_end)
 
 
-def resolve(
-    spec: JobSpec, root: Path | None = None, protocols: dict[str, SplitProtocol] | None = None
-) -> Job:
-    """Look up what a spec names; `protocols` holds those made before, which jobs share."""
-    protocols = {} if protocols is None else protocols
-    key = repr((spec.imbalance, spec.imbalance_fields))
-    if key not in protocols:
-        protocols[key] = SPLITS[spec.imbalance](**spec.imbalance_fields)
+def resolve(spec: JobSpec, root: Path | None = None) -> Job:
+    """Look up what a spec names; equal protocols are one object, so that jobs share splits."""
     return Job(
         label=spec.key,
         graph=NamedGraph(spec.dataset, root),
-        protocol=protocols[key],
+        protocol=_protocol(spec.imbalance, tuple(spec.imbalance_fields.items())),
         method=METHODS[spec.method](**spec.method_fields),
         seed=spec.seed,
         spec=spec,
@@ -117,6 +110,12 @@ class StoreJournal(Journal):
         outcome = {n: value for n, value in result.as_dict().items() if n not in NOT_STORED}
         outcome["memory"] = result.memory
         return Row(job=spec, outcome=outcome, environment=environment)
+
+
+@cache
+def _protocol(name: str, params: tuple[tuple[str, Any], ...]) -> SplitProtocol:
+    protocol: SplitProtocol = SPLITS[name](**dict(params))
+    return protocol
 
 
 def _spec(job: Job) -> JobSpec:

@@ -1,7 +1,6 @@
 from rich.console import Console
 
 from evengraph.report.terminal.run import (
-    comparison_rows,
     comparison_table,
     method_card,
     notes,
@@ -90,15 +89,6 @@ def test_the_best_of_the_whole_runs_stands_out():
     assert "\x1b[1m99.0" not in text
     assert "LTE4G (stopped)" in text
     assert "paper" not in text
-
-
-def test_rows_for_a_file():
-    cell = {"mean": 72.5, "std": 0.4}
-    first = of_method("GCN", paper=dict.fromkeys(HEADLINE, cell))
-    one, other = comparison_rows([first, of_method("SMOTE")])
-    assert (one["balanced_accuracy"], one["balanced_accuracy_paper"]) == (70.0, 72.5)
-    assert (other["macro_f1_std"], other["macro_f1_paper"]) == (1.5, None)
-    assert list(one) == list(other)
 
 
 def test_notes_say_why_the_papers_figures_are_missing():

@@ -81,20 +81,6 @@ def comparison_table(results: Sequence[Mapping[str, Any]]) -> Table:
     return table
 
 
-def comparison_rows(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The same values as plain rows, for a file."""
-    rows = []
-    for result in results:
-        row: dict[str, Any] = {"method": result["method"]["name"], "seeds": len(result["runs"])}
-        for name in HEADLINE:
-            mean, std = _mean_and_std(result, name)
-            paper = result["paper"][name] if result["paper"] else {}
-            row |= {name: mean, f"{name}_std": std}
-            row |= {f"{name}_paper": paper.get("mean"), f"{name}_paper_std": paper.get("std")}
-        rows.append(row | {"complete": result["complete"]})
-    return rows
-
-
 def notes(results: Sequence[Mapping[str, Any]]) -> list[str]:
     """Footnotes of the tables, one line each."""
     lines = [
