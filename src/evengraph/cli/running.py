@@ -126,7 +126,15 @@ def run_plans(
         write_json(result, paths[0])
         write_page(result, paths[1])
 
-    found = _run(plans, device, keep_best, write)
+    with _Display(plans, device) as display:
+        found = run(
+            plans,
+            device,
+            on_start=display.on_start,
+            on_record=display.on_record,
+            on_fit=keep_best,
+            on_result=write,
+        )
     if not several:
         for failure in found.failed.values():
             raise failure.error or ValueError(failure.reason)
@@ -141,40 +149,27 @@ def run_plans(
     _exit_status(plans, found)
 
 
-def _run(
-    plans: Sequence[RunPlan],
-    device: torch.device,
-    on_fit: Callable[[Job, Method, Task, Record], None],
-    on_result: Callable[[RunPlan, dict[str, Any]], None],
-) -> RunResults:
-    """Run with a bar per fit on a terminal, and a line per seed elsewhere."""
-    announced: set[str] = set()
-    by_name = {plan.name: plan for plan in plans}
-    with ExitStack() as bars:
+class _Display(ExitStack):
+    """Announces each method, and shows a bar per fit on a terminal or a line per seed elsewhere."""
 
-        def on_start(job: Job) -> Callback | None:
-            bars.close()
-            if job.label not in announced:
-                announced.add(job.label)
-                _announce(by_name[job.label], device)
-            return bars.enter_context(epoch_bar(f"seed {job.seed}"))
+    def __init__(self, plans: Sequence[RunPlan], device: torch.device) -> None:
+        super().__init__()
+        self.plans = {plan.name: plan for plan in plans}  # those not announced yet
+        self.device = device
 
-        def on_record(record: Record) -> None:
-            bars.close()
-            value = record.metrics["balanced_accuracy"]
-            stage = f" (of the main one of {record.stages} stages)" if record.stages > 1 else ""
-            err.print(
-                f"seed {record.seed}: bAcc {value:.1f}, best epoch {record.best_epoch} of "
-                f"{record.epochs}{stage}, {record.seconds:.0f} s"
-            )
+    def on_start(self, job: Job) -> Callback | None:
+        self.close()
+        if plan := self.plans.pop(job.label, None):
+            _announce(plan, self.device)
+        return self.enter_context(epoch_bar(f"seed {job.seed}"))
 
-        return run(
-            plans,
-            device,
-            on_start=on_start,
-            on_record=on_record,
-            on_fit=on_fit,
-            on_result=on_result,
+    def on_record(self, record: Record) -> None:
+        self.close()
+        value = record.metrics["balanced_accuracy"]
+        stage = f" (of the main one of {record.stages} stages)" if record.stages > 1 else ""
+        err.print(
+            f"seed {record.seed}: bAcc {value:.1f}, best epoch {record.best_epoch} of "
+            f"{record.epochs}{stage}, {record.seconds:.0f} s"
         )
 
 

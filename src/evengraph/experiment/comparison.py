@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from statistics import fmean
 from time import time
 from typing import Any
@@ -160,34 +161,38 @@ def compare(
     entries = _entries(methods, graph)
     seeds = list(dict.fromkeys(seeds))
     _check(seeds, time_limit, metric, jobs)
-    if graph.y is None or not (graph.y >= 0).any():
-        raise ValueError("graph.y must hold labels; this graph has none.")
-    counts = torch.bincount(graph.y[graph.y >= 0])
-    if len(counts) < 2:
-        raise ValueError("There must be at least two classes, got one.")
+    counts = _class_counts(graph)
     if len(counts) == 2 and positive is None:
         positive = positive_class(counts)
     _check_binary(metric, positive, k, len(counts))
     overlap = split_overlap(graph, protocol, seeds)
-    source = LoadedGraph(graph)
     tried = {label: candidates(method, budget) for label, method in entries.items()}
+    job = partial(Job, graph=LoadedGraph(graph), protocol=protocol, positive=positive, k=k)
     to_run = [
-        Job(
-            label=label,
-            graph=source,
-            protocol=protocol,
-            method=method,
-            seed=seed,
-            candidate=index,
-            positive=positive,
-            k=k,
-            calibrate=True,
-        )
+        job(label=label, method=method, seed=seed, candidate=index, calibrate=True)
         for seed in seeds  # split by split, so that whole splits are done when time runs out
         for label in entries
         for index, method in enumerate(tried[label])
     ]
-    ended, stopped = _execute(to_run, str(device), jobs, time_limit, on_end)
+    ended: list[tuple[Job, Result]] = []
+
+    def keep(job: Job, result: Result) -> None:
+        ended.append((job, result))
+        on_end(job, result)
+
+    executor = Executor(
+        device=str(device),
+        backend="processes" if torch.device(device).type == "cpu" else "here",
+        workers=jobs,
+        batch=time_limit is None,
+        deadline=time() + time_limit if time_limit is not None else None,
+    )
+    stopped = True
+    try:
+        stopped = not executor.execute(to_run, keep)
+    except KeyboardInterrupt:  # results so far count
+        if not ended:
+            raise
     standings, failed, common = _gather(entries, ended, seeds, budget, metric)
     pairs = rank_pairs(standings, protocol, overlap, metric)
     return Comparison(
@@ -235,6 +240,16 @@ def _check(seeds: Sequence[int], time_limit: float | None, metric: str, jobs: in
         raise ValueError(f"jobs must be at least 1, got {jobs}.")
 
 
+def _class_counts(graph: Data) -> torch.Tensor:
+    """Labelled nodes per class, (C,)."""
+    if graph.y is None or not (graph.y >= 0).any():
+        raise ValueError("graph.y must hold labels; this graph has none.")
+    counts = torch.bincount(graph.y[graph.y >= 0])
+    if len(counts) < 2:
+        raise ValueError("There must be at least two classes, got one.")
+    return counts
+
+
 def _check_binary(metric: str, positive: int | None, k: int | None, num_classes: int) -> None:
     """Validate what has a meaning for two classes only."""
     if num_classes == 2:
@@ -256,33 +271,6 @@ def split_overlap(graph: Data, protocol: SplitProtocol, seeds: Sequence[int]) ->
         task = protocol(graph, seed=seed)
         ratios.append(float(task.test.sum() / (task.train.sum() + task.val.sum())))
     return fmean(ratios)
-
-
-def _execute(
-    jobs: Sequence[Job], device: str, workers: int, time_limit: float | None, on_end: OnEnd
-) -> tuple[list[tuple[Job, Result]], bool]:
-    """Run jobs; returns the results, and whether time or Ctrl-C left some jobs out."""
-    ended: list[tuple[Job, Result]] = []
-
-    def keep(job: Job, result: Result) -> None:
-        ended.append((job, result))
-        on_end(job, result)
-
-    on_cpu = torch.device(device).type == "cpu"
-    executor = Executor(
-        device=device,
-        backend="processes" if on_cpu else "here",
-        workers=workers,
-        batch=time_limit is None,
-        deadline=time() + time_limit if time_limit is not None else None,
-    )
-    in_time = False
-    try:
-        in_time = executor.execute(jobs, keep)
-    except KeyboardInterrupt:  # results so far count
-        if not ended:
-            raise
-    return ended, not in_time
 
 
 def _gather(
