@@ -52,18 +52,13 @@ def _kernel(  # type: ignore[no-untyped-def]
 def fused_adam_step(
     weight: Tensor,
     gradient: Tensor,
-    mean: Tensor,
-    square: Tensor,
-    best_weight: Tensor,
-    is_best: Tensor,
-    rate: Tensor,
-    root: Tensor,
-    *,
+    *state: Tensor,
     weight_decay: float,
     betas: tuple[float, float],
     epsilon: float,
 ) -> None:
-    """`evengraph.ops.adam.adam_step` as one kernel."""
+    """`evengraph.ops.adam.adam_step` as one kernel; `state` holds its other tensors."""
+    mean, square, best_weight, is_best, rate, root = state
     size = weight[0].numel()
     with torch.cuda.device_of(weight):
         _kernel[(triton.cdiv(size, BLOCK), weight.shape[0])](

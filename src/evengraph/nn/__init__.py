@@ -1,39 +1,22 @@
 """Layers and networks of the methods."""
 
-from evengraph.nn.backbones import (
-    BACKBONES,
-    CONVS,
-    LAST_CONVS,
-    PYG_CONVS,
-    AttentionConv,
-    Backbone,
-    SageConv,
-)
-from evengraph.nn.connectivity import SemanticLayer, StructuralLayer, structural_connectivity
-from evengraph.nn.decoders import EdgeDecoder, Reconstruction
-from evengraph.nn.layers import Convolution, GraphClassifier, GraphConv
-from evengraph.nn.networks import GraphNetwork, Inputs, PlainNetwork
-from evengraph.nn.unified import Connectivity, UnifiedNetwork
-
-__all__ = [
-    "BACKBONES",
-    "CONVS",
-    "LAST_CONVS",
-    "PYG_CONVS",
-    "AttentionConv",
-    "Backbone",
-    "Connectivity",
-    "Convolution",
-    "EdgeDecoder",
-    "GraphClassifier",
-    "GraphConv",
-    "GraphNetwork",
-    "Inputs",
-    "PlainNetwork",
-    "Reconstruction",
-    "SageConv",
-    "SemanticLayer",
-    "StructuralLayer",
-    "UnifiedNetwork",
-    "structural_connectivity",
-]
+from evengraph.nn.backbones import BACKBONES as BACKBONES
+from evengraph.nn.backbones import CONVS as CONVS
+from evengraph.nn.backbones import LAST_CONVS as LAST_CONVS
+from evengraph.nn.backbones import PYG_CONVS as PYG_CONVS
+from evengraph.nn.backbones import AttentionConv as AttentionConv
+from evengraph.nn.backbones import Backbone as Backbone
+from evengraph.nn.backbones import SageConv as SageConv
+from evengraph.nn.connectivity import SemanticLayer as SemanticLayer
+from evengraph.nn.connectivity import StructuralLayer as StructuralLayer
+from evengraph.nn.connectivity import structural_connectivity as structural_connectivity
+from evengraph.nn.decoders import EdgeDecoder as EdgeDecoder
+from evengraph.nn.decoders import Reconstruction as Reconstruction
+from evengraph.nn.layers import Convolution as Convolution
+from evengraph.nn.layers import GraphClassifier as GraphClassifier
+from evengraph.nn.layers import GraphConv as GraphConv
+from evengraph.nn.networks import GraphNetwork as GraphNetwork
+from evengraph.nn.networks import Inputs as Inputs
+from evengraph.nn.networks import PlainNetwork as PlainNetwork
+from evengraph.nn.unified import Connectivity as Connectivity
+from evengraph.nn.unified import UnifiedNetwork as UnifiedNetwork

@@ -1,90 +1,49 @@
 """Pure functions on tensors: the building blocks of methods."""
 
-from evengraph.kernels.kmeans_batch import batched_kmeans, flatten_clusters
-from evengraph.ops.attach import AttachedGraph, GraphWithCopies
-from evengraph.ops.attention import EdgeList, attend, list_edges
-from evengraph.ops.conflict import conflict_weights
-from evengraph.ops.dropout import Noise, relu_dropout
-from evengraph.ops.kmeans import cluster_means, kmeans, nearest_mean
-from evengraph.ops.losses import (
-    balanced_softmax,
-    effective_number_weights,
-    focal_cross_entropy,
-    inverse_class_weights,
-    log_sizes,
-)
-from evengraph.ops.margins import soft_labels, topology_margins
-from evengraph.ops.named_losses import class_loss, labelled_loss
-from evengraph.ops.pagerank import personalised_pagerank
-from evengraph.ops.propagate import (
-    adjacency,
-    normalise,
-    propagation_matrix,
-    undirected_adjacency,
-    with_self_loops,
-)
-from evengraph.ops.prototypes import class_prototypes
-from evengraph.ops.pseudo import PseudoLabels, balanced_pseudo_labels, confident_pseudo_labels
-from evengraph.ops.sampling import (
-    Copies,
-    interpolate,
-    nearest_in_class,
-    plan_copies,
-    random_shares,
-    rare_classes,
-    sample_neighbours,
-)
-from evengraph.ops.semantic import Clusters, prepare_clusters, semantic_propagate
-from evengraph.ops.signature import matching_signatures, node_signatures
-from evengraph.ops.sparse import Sparse, sparsify
-from evengraph.ops.structural import structural_adjacency
-
-__all__ = [
-    "AttachedGraph",
-    "Clusters",
-    "Copies",
-    "EdgeList",
-    "GraphWithCopies",
-    "Noise",
-    "PseudoLabels",
-    "Sparse",
-    "adjacency",
-    "attend",
-    "balanced_pseudo_labels",
-    "balanced_softmax",
-    "batched_kmeans",
-    "class_loss",
-    "class_prototypes",
-    "cluster_means",
-    "confident_pseudo_labels",
-    "conflict_weights",
-    "effective_number_weights",
-    "flatten_clusters",
-    "focal_cross_entropy",
-    "interpolate",
-    "inverse_class_weights",
-    "kmeans",
-    "labelled_loss",
-    "list_edges",
-    "log_sizes",
-    "matching_signatures",
-    "nearest_in_class",
-    "nearest_mean",
-    "node_signatures",
-    "normalise",
-    "personalised_pagerank",
-    "plan_copies",
-    "prepare_clusters",
-    "propagation_matrix",
-    "random_shares",
-    "rare_classes",
-    "relu_dropout",
-    "sample_neighbours",
-    "semantic_propagate",
-    "soft_labels",
-    "sparsify",
-    "structural_adjacency",
-    "topology_margins",
-    "undirected_adjacency",
-    "with_self_loops",
-]
+from evengraph.kernels.kmeans_batch import batched_kmeans as batched_kmeans
+from evengraph.kernels.kmeans_batch import flatten_clusters as flatten_clusters
+from evengraph.ops.attach import AttachedGraph as AttachedGraph
+from evengraph.ops.attach import GraphWithCopies as GraphWithCopies
+from evengraph.ops.attention import EdgeList as EdgeList
+from evengraph.ops.attention import attend as attend
+from evengraph.ops.attention import list_edges as list_edges
+from evengraph.ops.conflict import conflict_weights as conflict_weights
+from evengraph.ops.dropout import Noise as Noise
+from evengraph.ops.dropout import relu_dropout as relu_dropout
+from evengraph.ops.kmeans import cluster_means as cluster_means
+from evengraph.ops.kmeans import kmeans as kmeans
+from evengraph.ops.kmeans import nearest_mean as nearest_mean
+from evengraph.ops.losses import balanced_softmax as balanced_softmax
+from evengraph.ops.losses import effective_number_weights as effective_number_weights
+from evengraph.ops.losses import focal_cross_entropy as focal_cross_entropy
+from evengraph.ops.losses import inverse_class_weights as inverse_class_weights
+from evengraph.ops.losses import log_sizes as log_sizes
+from evengraph.ops.margins import soft_labels as soft_labels
+from evengraph.ops.margins import topology_margins as topology_margins
+from evengraph.ops.named_losses import class_loss as class_loss
+from evengraph.ops.named_losses import labelled_loss as labelled_loss
+from evengraph.ops.pagerank import personalised_pagerank as personalised_pagerank
+from evengraph.ops.propagate import adjacency as adjacency
+from evengraph.ops.propagate import normalise as normalise
+from evengraph.ops.propagate import propagation_matrix as propagation_matrix
+from evengraph.ops.propagate import undirected_adjacency as undirected_adjacency
+from evengraph.ops.propagate import with_self_loops as with_self_loops
+from evengraph.ops.prototypes import class_prototypes as class_prototypes
+from evengraph.ops.pseudo import PseudoLabels as PseudoLabels
+from evengraph.ops.pseudo import balanced_pseudo_labels as balanced_pseudo_labels
+from evengraph.ops.pseudo import confident_pseudo_labels as confident_pseudo_labels
+from evengraph.ops.sampling import Copies as Copies
+from evengraph.ops.sampling import interpolate as interpolate
+from evengraph.ops.sampling import nearest_in_class as nearest_in_class
+from evengraph.ops.sampling import plan_copies as plan_copies
+from evengraph.ops.sampling import random_shares as random_shares
+from evengraph.ops.sampling import rare_classes as rare_classes
+from evengraph.ops.sampling import sample_neighbours as sample_neighbours
+from evengraph.ops.semantic import Clusters as Clusters
+from evengraph.ops.semantic import prepare_clusters as prepare_clusters
+from evengraph.ops.semantic import semantic_propagate as semantic_propagate
+from evengraph.ops.signature import matching_signatures as matching_signatures
+from evengraph.ops.signature import node_signatures as node_signatures
+from evengraph.ops.sparse import Sparse as Sparse
+from evengraph.ops.sparse import sparsify as sparsify
+from evengraph.ops.structural import structural_adjacency as structural_adjacency

@@ -61,12 +61,7 @@ def count_bar(title: str, total: int, visible: bool | None = None) -> Iterator[C
     if not _is_visible(visible):
         yield lambda: None
         return
-    from rich.progress import (
-        MofNCompleteColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     left = TextColumn("[dim]left"), TimeRemainingColumn()
     with _progress((MofNCompleteColumn(), TimeElapsedColumn(), *left), 4) as progress:
