@@ -118,17 +118,17 @@ def _plus_plus(x: Tensor | Sparse, norms: Tensor, k: int, seed: int) -> Tensor:
     trials = 2 + int(math.log(k))
     draws = torch.rand((k, trials), generator=generator(seed), dtype=torch.float64)
     first = (draws[0, :1] * num_rows).long().to(device)
-    chosen = [first]
+    selected = [first]
     closest = _distances(x, norms, first).squeeze(1)
     for step in range(1, k):
-        mass = closest.double().cpu().cumsum(0)  # on a card, sums come out in any order
+        mass = closest.double().cpu().cumsum(0)  # not deterministic on a GPU
         tried = torch.searchsorted(mass, draws[step] * mass[-1]).clamp_(max=num_rows - 1)
         tried = tried.to(device)
         candidates = torch.minimum(_distances(x, norms, tried), closest.unsqueeze(1))
         best = candidates.sum(0).argmin().unsqueeze(0)
         closest = candidates.index_select(1, best).squeeze(1)
-        chosen.append(tried.index_select(0, best))
-    return _rows(x, torch.cat(chosen))
+        selected.append(tried.index_select(0, best))
+    return _rows(x, torch.cat(selected))
 
 
 def _distances(x: Tensor | Sparse, norms: Tensor, rows: Tensor) -> Tensor:
@@ -142,22 +142,20 @@ def _distances(x: Tensor | Sparse, norms: Tensor, rows: Tensor) -> Tensor:
 def _rows(x: Tensor | Sparse, rows: Tensor) -> Tensor:
     if isinstance(x, Tensor):
         return x.index_select(0, rows)
-    owner, places = row_entries(x.matrix, rows)
-    chosen = torch.zeros((rows.numel(), x.shape[1]), dtype=x.matrix.dtype, device=rows.device)
-    chosen[owner, x.matrix.col_indices()[places].long()] = x.matrix.values()[places]
-    return chosen
+    owner, positions = row_entries(x.matrix, rows)
+    dense = torch.zeros((rows.numel(), x.shape[1]), dtype=x.matrix.dtype, device=rows.device)
+    dense[owner, x.matrix.col_indices()[positions].long()] = x.matrix.values()[positions]
+    return dense
 
 
 def _square_norms(x: Tensor | Sparse) -> Tensor:
     if isinstance(x, Tensor):
         return x.square().sum(1)
-    ones = torch.ones((x.shape[1], 1), dtype=x.matrix.dtype, device=x.matrix.device)
-    return product(_squared(x.matrix), ones, x.chunks).squeeze(1)
-
-
-def _squared(matrix: Tensor) -> Tensor:
-    shape = (matrix.shape[0], matrix.shape[1])
-    return csr(matrix.crow_indices(), matrix.col_indices(), matrix.values().square(), shape)
+    matrix = x.matrix
+    squares = matrix.values().square()
+    squared = csr(matrix.crow_indices(), matrix.col_indices(), squares, x.shape)
+    ones = torch.ones((x.shape[1], 1), dtype=matrix.dtype, device=matrix.device)
+    return product(squared, ones, x.chunks).squeeze(1)
 
 
 def _variance(x: Tensor | Sparse, norms: Tensor) -> float:
