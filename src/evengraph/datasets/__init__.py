@@ -1,22 +1,14 @@
 """Named graphs: list, fetch, verify, load, and a generated toy graph."""
 
-from evengraph.datasets.loading import Listing, available, fetch, load
-from evengraph.datasets.registry import DATASETS, Counts, Dataset
-from evengraph.datasets.sources import DataNotFound, cache_folder, data_folder
-from evengraph.datasets.toy import toy
-from evengraph.datasets.verify import DataMismatch
-
-__all__ = [
-    "DATASETS",
-    "Counts",
-    "DataMismatch",
-    "DataNotFound",
-    "Dataset",
-    "Listing",
-    "available",
-    "cache_folder",
-    "data_folder",
-    "fetch",
-    "load",
-    "toy",
-]
+from evengraph.datasets.loading import Listing as Listing
+from evengraph.datasets.loading import available as available
+from evengraph.datasets.loading import fetch as fetch
+from evengraph.datasets.loading import load as load
+from evengraph.datasets.registry import DATASETS as DATASETS
+from evengraph.datasets.registry import Counts as Counts
+from evengraph.datasets.registry import Dataset as Dataset
+from evengraph.datasets.sources import DataNotFound as DataNotFound
+from evengraph.datasets.sources import cache_folder as cache_folder
+from evengraph.datasets.sources import data_folder as data_folder
+from evengraph.datasets.toy import toy as toy
+from evengraph.datasets.verify import DataMismatch as DataMismatch

@@ -1,50 +1,23 @@
 """Metrics for imbalanced classes."""
 
-from evengraph.metrics.evaluation import evaluate, reported
-from evengraph.metrics.multiclass import (
-    accuracy,
-    auroc,
-    average_precision,
-    balanced_accuracy,
-    batched_macro_f1,
-    confusion_matrix,
-    f1_scores,
-    g_mean,
-    macro_f1,
-    macro_f1_score,
-    recalls,
-    specificities,
-    validation_score,
-)
-from evengraph.metrics.registry import (
-    HEADLINE,
-    METRICS,
-    Metric,
-    Predictions,
-    abbreviations,
-    comparable_metrics,
-)
-
-__all__ = [
-    "HEADLINE",
-    "METRICS",
-    "Metric",
-    "Predictions",
-    "abbreviations",
-    "accuracy",
-    "auroc",
-    "average_precision",
-    "balanced_accuracy",
-    "batched_macro_f1",
-    "comparable_metrics",
-    "confusion_matrix",
-    "evaluate",
-    "f1_scores",
-    "g_mean",
-    "macro_f1",
-    "macro_f1_score",
-    "recalls",
-    "reported",
-    "specificities",
-    "validation_score",
-]
+from evengraph.metrics.evaluation import evaluate as evaluate
+from evengraph.metrics.evaluation import reported as reported
+from evengraph.metrics.multiclass import accuracy as accuracy
+from evengraph.metrics.multiclass import auroc as auroc
+from evengraph.metrics.multiclass import average_precision as average_precision
+from evengraph.metrics.multiclass import balanced_accuracy as balanced_accuracy
+from evengraph.metrics.multiclass import batched_macro_f1 as batched_macro_f1
+from evengraph.metrics.multiclass import confusion_matrix as confusion_matrix
+from evengraph.metrics.multiclass import f1_scores as f1_scores
+from evengraph.metrics.multiclass import g_mean as g_mean
+from evengraph.metrics.multiclass import macro_f1 as macro_f1
+from evengraph.metrics.multiclass import macro_f1_score as macro_f1_score
+from evengraph.metrics.multiclass import recalls as recalls
+from evengraph.metrics.multiclass import specificities as specificities
+from evengraph.metrics.multiclass import validation_score as validation_score
+from evengraph.metrics.registry import HEADLINE as HEADLINE
+from evengraph.metrics.registry import METRICS as METRICS
+from evengraph.metrics.registry import Metric as Metric
+from evengraph.metrics.registry import Predictions as Predictions
+from evengraph.metrics.registry import abbreviations as abbreviations
+from evengraph.metrics.registry import comparable_metrics as comparable_metrics

@@ -1,13 +1,13 @@
 """Split protocols: each turns a graph and a seed into a task."""
 
-from evengraph.splits.base import SplitProtocol
-from evengraph.splits.bytime import ByTime
-from evengraph.splits.folds import Folds
-from evengraph.splits.given import Given
-from evengraph.splits.longtail import LongTail
-from evengraph.splits.natural import Natural
-from evengraph.splits.publicstep import PublicStep
-from evengraph.splits.step import Step
+from evengraph.splits.base import SplitProtocol as SplitProtocol
+from evengraph.splits.bytime import ByTime as ByTime
+from evengraph.splits.folds import Folds as Folds
+from evengraph.splits.given import Given as Given
+from evengraph.splits.longtail import LongTail as LongTail
+from evengraph.splits.natural import Natural as Natural
+from evengraph.splits.publicstep import PublicStep as PublicStep
+from evengraph.splits.step import Step as Step
 
 SPLITS = {
     "step": Step,
@@ -18,15 +18,3 @@ SPLITS = {
     "given": Given,
     "bytime": ByTime,
 }
-
-__all__ = [
-    "SPLITS",
-    "ByTime",
-    "Folds",
-    "Given",
-    "LongTail",
-    "Natural",
-    "PublicStep",
-    "SplitProtocol",
-    "Step",
-]
