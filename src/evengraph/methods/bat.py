@@ -9,13 +9,12 @@ import torch
 from torch import Tensor
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.checks import check_choice
 from evengraph.methods.bases.network import NetworkKind, NetworkMethod
 from evengraph.metrics import validation_score
 from evengraph.nn import Backbone
 from evengraph.ops import labelled_loss, undirected_adjacency
 from evengraph.ops.attach import StackedFeatures
-from evengraph.ops.named_losses import NAMED_LOSSES, NamedLoss
+from evengraph.ops.named_losses import NamedLoss
 from evengraph.ops.virtual import Variant, VirtualNodes
 
 
@@ -34,7 +33,7 @@ class BAT(NetworkMethod):
         variant: What a node may be instead: `BAT0` asks its own prediction, `BAT1` what its
             neighbours are predicted to be.
         loss: What it is put upon: `cross_entropy`, `reweight` (times mean class size over class
-            size), `balanced_softmax` or `renode` (`reweight`, with labelled nodes weighed by rank
+            size), `balanced_softmax` or `renode` (`reweight`, with labelled nodes weighted by rank
             of conflict, as ReNode does by default). A virtual node is one more node of its class,
             in class sizes, too, and has no conflict: it weighs one.
 
@@ -43,7 +42,7 @@ class BAT(NetworkMethod):
         predict_proba: (N, C)
 
     Cost:
-        O(E (h + C) + nnz(X) h) an epoch, about twice GCN.
+        O(E (h + C) + nnz(X) h) per epoch, about twice GCN.
 
     Departs:
         The network, its depth and width, and the rule of selection are by default those of the
@@ -63,11 +62,6 @@ class BAT(NetworkMethod):
     network: NetworkKind = "comparison"
     variant: Variant = "BAT1"
     loss: NamedLoss = "cross_entropy"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice("variant", self.variant, ("BAT0", "BAT1"))
-        check_choice("loss", self.loss, NAMED_LOSSES)
 
     def _fit(self, task: Task) -> None:
         graph, nodes = task.graph, task.train_nodes

@@ -13,7 +13,6 @@ from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.checks import check_integer
 from evengraph.methods.bases.method import Method
 from evengraph.metrics import validation_score
 from evengraph.nn.tracing import Contributions
@@ -28,11 +27,11 @@ DIGITS = 16  # binary ones of a feature that count: sums in another order end in
 @final
 @dataclass(kw_only=True)
 class Boosting(Method):
-    """What a practitioner would try first: gradient-boosted trees on a table of the nodes.
+    """Gradient-boosted trees on a table of the nodes, a common first choice in practice.
 
     A node's row holds its features and the mean of its neighbours' features. Each round adds a
     tree for every class; the number of rounds is chosen on the validation nodes, as epochs are.
-    Trees are kept as plain numbers, so that a saved model holds no pickle and predicts without
+    Trees are stored as plain numbers, so that a saved model holds no pickle and predicts without
     scikit-learn, which only fitting needs.
 
     Args:
@@ -50,7 +49,7 @@ class Boosting(Method):
 
     Departs:
         An epoch is a round, `learning_rate` the shrinkage and `weight_decay` the penalty on leaves.
-        Nothing is random, so seeds change nothing; `explain` has nothing to tell, as trees have no
+        Nothing is random, so seeds change nothing; `explain` is not possible, as trees have no
         gradient.
 
     Reference:
@@ -66,6 +65,7 @@ class Boosting(Method):
         "balance": (False, True),
     }
     suits_heterophily = True
+    limits = {"leaves": 2, "smallest_leaf": 1}
 
     learning_rate: float = 0.1
     max_epochs: int = 200
@@ -74,11 +74,6 @@ class Boosting(Method):
     smallest_leaf: int = 1
     neighbours: bool = True
     balance: bool = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_integer("leaves", self.leaves, 2)
-        check_integer("smallest_leaf", self.smallest_leaf, 1)
 
     def _fit(self, task: Task) -> None:
         self.trees_ = trees_from_sklearn([], task.graph.x.device)

@@ -7,7 +7,6 @@ from typing import final
 
 from torch import Tensor
 
-from evengraph.methods.bases.checks import check_fraction
 from evengraph.methods.bases.network import NetworkKind, NetworkMethod
 from evengraph.nn import Backbone
 from evengraph.ops import effective_number_weights
@@ -39,14 +38,11 @@ class ClassBalanced(NetworkMethod):
 
     title = "Class-balanced"
     batchable = True
+    limits = {"beta": "fraction"}
 
     backbone: Backbone = "gcn"
     network: NetworkKind = "comparison"
     beta: float = 0.9999
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_fraction("beta", self.beta)
 
     def _class_terms(self, class_counts: Tensor) -> ClassTerms:
         return ClassTerms(weights=effective_number_weights(class_counts, self.beta))

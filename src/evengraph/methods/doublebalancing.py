@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import final
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.checks import check_choice, check_minimum
 from evengraph.methods.bases.network import PLAIN, NetworkMethod
 from evengraph.methods.bases.self_training import double_balancing_epoch
 from evengraph.nn import Backbone
-from evengraph.ops.named_losses import NAMED_LOSSES, NamedLoss
+from evengraph.ops.named_losses import NamedLoss
 from evengraph.ops.propagate import Normalisation
 
 
@@ -55,17 +54,13 @@ class DoubleBalancing(NetworkMethod):
     compared_by_default = True
     suits_heterophily = True
     network = PLAIN
+    limits = {"pseudo_weight": 0}
 
     hidden: int = 128
     normalisation: Normalisation = "symmetric"
     backbone: Backbone = "gcn"
     loss: NamedLoss = "balanced_softmax"
     pseudo_weight: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice("loss", self.loss, NAMED_LOSSES)
-        check_minimum("pseudo_weight", self.pseudo_weight, 0)
 
     def _fit(self, task: Task) -> None:
         self.net_ = self._new_network()

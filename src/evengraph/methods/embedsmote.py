@@ -12,7 +12,6 @@ from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.checks import check_integer
 from evengraph.methods.bases.model_folder import pack, unpack
 from evengraph.methods.bases.network import NetworkMethod
 from evengraph.metrics import validation_score
@@ -30,7 +29,7 @@ from evengraph.ops import (
 @final
 @dataclass(kw_only=True)
 class EmbedSMOTE(NetworkMethod):
-    """Add points between the embeddings of rare labelled nodes, anew in every epoch.
+    """Add points between the embeddings of rare labelled nodes, in every epoch.
 
     A graph convolution embeds the nodes. A new point lies on the way from the embedding of a
     rare labelled node to the nearest of its class; it has no links, only a label, and joins the
@@ -40,7 +39,7 @@ class EmbedSMOTE(NetworkMethod):
     Args:
         copies: New points for each labelled node of a rare class; 0 fills every class up to the
             largest.
-        minority: How many of the smallest classes are rare; 0: those that are nearer in size, by
+        minority: How many of the smallest classes are rare; 0: those whose size is closer, by
             ratio, to the smallest class than to the largest.
         layers: Convolutions before the classifier.
 
@@ -49,14 +48,14 @@ class EmbedSMOTE(NetworkMethod):
         predict_proba: (N, C)
 
     Cost:
-        O(E h + nnz(X) h) an epoch, half of GCN, and the distances within each rare class.
+        O(E h + nnz(X) h) per epoch, half of GCN, and the distances within each rare class.
 
     Departs:
         As in the comparison's public code, and so in the published row, there is one convolution,
         one less than in every other method, and a rare class is merely doubled; `layers=2` and
-        `copies=0` mend that. There, asking for more copies has no effect; here it has. One place
+        `copies=0` fix that. There, asking for more copies has no effect; here it has. One place
         on the way is drawn for each class, round of copies and epoch. On PubMed with two classes
-        cut to 10% this gives 34.9 (five starts of the weights on each of three splits), hardly
+        cut to 10% this gives 34.9 (five initialisations on each of three splits), hardly
         above chance, where 38.6 is published without settings.
 
     Reference:
@@ -65,17 +64,12 @@ class EmbedSMOTE(NetworkMethod):
     """
 
     title = "Embed-SMOTE"
+    limits = {"copies": 0, "minority": 0, "layers": 1}
 
     backbone: Backbone = "gcn"
     copies: int = 1
     minority: int = 0
     layers: int = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_integer("copies", self.copies, 0)
-        check_integer("minority", self.minority, 0)
-        check_integer("layers", self.layers, 1)
 
     def _fit(self, task: Task) -> None:
         graph, nodes = task.graph, task.train_nodes

@@ -9,7 +9,6 @@ from typing import final
 from torch import Tensor
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.checks import check_minimum
 from evengraph.methods.bases.network import NetworkKind, NetworkMethod
 from evengraph.nn import Backbone
 from evengraph.ops import focal_cross_entropy, inverse_class_weights
@@ -43,15 +42,12 @@ class Focal(NetworkMethod):
 
     title = "Focal"
     search_space = {"gamma": (1.0, 2.0), "balance": (False, True)}
+    limits = {"gamma": 0}
 
     backbone: Backbone = "gcn"
     network: NetworkKind = "comparison"
     gamma: float = 2.0
     balance: bool = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_minimum("gamma", self.gamma, 0)
 
     def _loss(self, task: Task) -> Callable[[Tensor], Tensor]:
         nodes = task.train_nodes

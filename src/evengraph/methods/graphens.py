@@ -11,10 +11,9 @@ from torch.nn.functional import cross_entropy, dropout, log_softmax
 from torch_geometric.data import Data
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.checks import check_choice, check_fraction, check_integer
 from evengraph.methods.bases.margin import WARMUP, MarginMethod
 from evengraph.metrics import validation_score
-from evengraph.nn import BACKBONES, PYG_CONVS, Backbone
+from evengraph.nn import PYG_CONVS, Backbone
 from evengraph.ops import (
     AttachedGraph,
     Sparse,
@@ -61,7 +60,7 @@ class GraphENS(MarginMethod):
         predict_proba: (N, C)
 
     Cost:
-        O(E h + nnz(X) h) an epoch, and O(M (F + degree)) for the M new nodes; the original's N x N
+        O(E h + nnz(X) h) per epoch, and O(M (F + degree)) for the M new nodes; the original's N x N
         law of neighbours is never built.
 
     Departs:
@@ -69,7 +68,7 @@ class GraphENS(MarginMethod):
         a chance of 1e-12. The paper's own settings are those of another protocol, where the linear
         layer does not decay; here training and selection are those of the comparison. Its row
         in that comparison, mostly below GCN, was published without a configuration; the defaults
-        here score above it on every set-up, by 2 to 25 points (docs/results/table1.md). If every
+        here score above it in every setting, by 2 to 25 points (docs/results/table1.md). If every
         class has one labelled node, nothing is added, where the original divides by zero.
 
     Reference:
@@ -80,6 +79,14 @@ class GraphENS(MarginMethod):
     title = "GraphENS"
     search_space = {"masked": (0.01, 0.05), "temperature": (1.0, 2.0), "links": ("none", "BAT1")}
     tuned_params = frozenset({"layers", "hidden", "temperature", "masked"})
+    limits = {
+        "layers": 1,
+        "hidden": 1,
+        "warmup": 0,
+        "dropout": "fraction",
+        "masked": "fraction",
+        "temperature": "positive",
+    }
 
     layers: int = 2
     hidden: int = 256
@@ -89,18 +96,6 @@ class GraphENS(MarginMethod):
     masked: float = 0.01
     backbone: Backbone = "gcn"
     links: Literal["none", "BAT0", "BAT1"] = "none"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_integer("layers", self.layers, 1)
-        check_integer("hidden", self.hidden, 1)
-        check_integer("warmup", self.warmup, 0)
-        check_fraction("dropout", self.dropout)
-        check_fraction("masked", self.masked)
-        check_choice("links", self.links, ("none", "BAT0", "BAT1"))
-        if not self.temperature > 0:
-            raise ValueError(f"temperature must be above 0, got {self.temperature}.")
-        check_choice("backbone", self.backbone, BACKBONES)
 
     def _fit(self, task: Task) -> None:
         graph, nodes = task.graph, task.train_nodes

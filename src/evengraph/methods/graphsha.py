@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.checks import check_fraction, check_integer, check_minimum
+from evengraph.methods.bases.checks import check_positive
 from evengraph.methods.bases.network import NetworkKind, NetworkMethod
 from evengraph.metrics import validation_score
 from evengraph.nn import Backbone
@@ -56,7 +56,7 @@ class GraphSHA(NetworkMethod):
         predict_proba: (N, C)
 
     Cost:
-        O(E h + nnz(X) h) an epoch, and O(M (F + reach)) for the M new nodes; once O(E n) a step
+        O(E h + nnz(X) h) per epoch, and O(M (F + reach)) for the M new nodes; once O(E n) a step
         of PageRank for the n labelled nodes of rare classes, where the original inverts an N x N
         matrix.
 
@@ -73,6 +73,7 @@ class GraphSHA(NetworkMethod):
 
     title = "GraphSHA"
     search_space = {"fill": (False, True)}
+    limits = {"warmup": 0, "reach": 1, "teleport": "fraction", "temperature": "positive", "beta": 0}
 
     backbone: Backbone = "gcn"
     network: NetworkKind = "comparison"
@@ -85,13 +86,8 @@ class GraphSHA(NetworkMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_integer("warmup", self.warmup, 0)
-        check_integer("reach", self.reach, 1)
-        check_minimum("beta", self.beta, 0)
-        check_fraction("teleport", self.teleport)
-        for name in ("temperature", "teleport", "beta"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be above 0, got {getattr(self, name)}.")
+        check_positive("teleport", self.teleport)
+        check_positive("beta", self.beta)
 
     def _fit(self, task: Task) -> None:
         graph, nodes, device = task.graph, task.train_nodes, task.graph.x.device

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.checks import check_choice, check_integer, check_minimum
 from evengraph.methods.bases.network import NetworkMethod
 from evengraph.metrics import validation_score
 from evengraph.nn import Backbone, EdgeDecoder, Reconstruction
@@ -43,7 +42,7 @@ class GraphSMOTE(NetworkMethod):
             candidates, weighted by their scores.
         copies: New nodes for each labelled node of a rare class; 0 fills every class up to the
             largest.
-        minority: How many of the smallest classes are rare; 0: those that are nearer in size, by
+        minority: How many of the smallest classes are rare; 0: those whose size is closer, by
             ratio, to the smallest class than to the largest.
         pretrain_epochs: Epochs of the encoder and the decoder alone.
         reconstruction_weight: Weight of the decoder's loss afterwards.
@@ -55,7 +54,7 @@ class GraphSMOTE(NetworkMethod):
         predict_proba: (N, C)
 
     Cost:
-        O(E h + nnz(X) h) an epoch, a few times GCN, and the distances within each rare class; the
+        O(E h + nnz(X) h) per epoch, a few times GCN, and the distances within each rare class; the
         original's N^2 pairs are never listed.
 
     Departs:
@@ -63,7 +62,7 @@ class GraphSMOTE(NetworkMethod):
         as many random pairs in place of all N^2 pairs, which is right on average; Adam starts
         afresh after the first stage. As in the comparison's public code, and so presumably in the
         published row, new nodes have no self-loop, a rare class is merely doubled, and the scores
-        of O are detached; `sound` and `copies=0` mend that. There, asking for more copies has no
+        of O are detached; `sound` and `copies=0` fix that. There, asking for more copies has no
         effect; here it has. O weighs scores against links already normalised, and normalises
         once more; with attention (`gat`) it weighs them against links of one.
 
@@ -74,6 +73,7 @@ class GraphSMOTE(NetworkMethod):
 
     title = "GraphSMOTE"
     tuned_params = frozenset({"variant"})
+    limits = {"copies": 0, "minority": 0, "pretrain_epochs": 0, "reconstruction_weight": 0}
 
     backbone: Backbone = "gcn"
     variant: Literal["T", "O"] = "T"
@@ -82,13 +82,6 @@ class GraphSMOTE(NetworkMethod):
     pretrain_epochs: int = 50
     reconstruction_weight: float = 1e-6
     sound: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice("variant", self.variant, ("T", "O"))
-        for name in ("copies", "minority", "pretrain_epochs"):
-            check_integer(name, getattr(self, name), 0)
-        check_minimum("reconstruction_weight", self.reconstruction_weight, 0)
 
     def _fit(self, task: Task) -> None:
         graph, nodes = task.graph, task.train_nodes

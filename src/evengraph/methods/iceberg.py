@@ -9,17 +9,11 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.checks import (
-    check_choice,
-    check_fraction,
-    check_integer,
-    check_minimum,
-)
 from evengraph.methods.bases.network import NetworkMethod
 from evengraph.methods.bases.self_training import double_balancing_epoch
 from evengraph.nn import Inputs, PlainNetwork
 from evengraph.ops.attach import Propagation
-from evengraph.ops.named_losses import NAMED_LOSSES, NamedLoss
+from evengraph.ops.named_losses import NamedLoss
 from evengraph.ops.propagate import Normalisation
 
 
@@ -71,6 +65,7 @@ class IceBerg(NetworkMethod):
         "loss": ("balanced_softmax", "reweight"),
     }
     compared_by_default = True
+    limits = {"pseudo_weight": 0, "steps": 0, "teleport": "fraction"}
 
     weight_decay: float = 5e-3
     hidden: int = 128
@@ -79,13 +74,6 @@ class IceBerg(NetworkMethod):
     pseudo_weight: float = 1.0
     steps: int = 20
     teleport: float = 0.1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice("loss", self.loss, NAMED_LOSSES)
-        check_minimum("pseudo_weight", self.pseudo_weight, 0)
-        check_integer("steps", self.steps, 0)
-        check_fraction("teleport", self.teleport)
 
     def _fit(self, task: Task) -> None:
         self.net_ = self._new_network()

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.checks import check_integer, check_minimum
 from evengraph.methods.bases.network import NetworkMethod
 from evengraph.metrics import validation_score
 from evengraph.nn import CONVS, Backbone, GraphClassifier, GraphNetwork
@@ -37,7 +36,7 @@ class ImGAGN(NetworkMethod):
 
     Args:
         ratio: Size of a rare class, with its new nodes, over that of the largest.
-        minority: How many of the smallest classes are rare; 0: those that are nearer in size, by
+        minority: How many of the smallest classes are rare; 0: those whose size is closer, by
             ratio, to the smallest class than to the largest.
         generate_every: Epochs of the network for each step of the generators.
         noise: Numbers that a new node is made from.
@@ -47,7 +46,7 @@ class ImGAGN(NetworkMethod):
         predict_proba: (N, C)
 
     Cost:
-        O(E h + nnz(X) h) an epoch, about three times GCN; a step of the generators O(M n F) for M
+        O(E h + nnz(X) h) per epoch, about three times GCN; a step of the generators O(M n F) for M
         new nodes of classes with n labelled ones.
 
     Departs:
@@ -64,19 +63,13 @@ class ImGAGN(NetworkMethod):
     """
 
     title = "ImGAGN"
+    limits = {"ratio": 0, "minority": 0, "generate_every": 1, "noise": 1}
 
     backbone: Backbone = "gcn"
     ratio: float = 1.0
     minority: int = 0
     generate_every: int = 100
     noise: int = 100
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_minimum("ratio", self.ratio, 0)
-        check_integer("minority", self.minority, 0)
-        check_integer("generate_every", self.generate_every, 1)
-        check_integer("noise", self.noise, 1)
 
     def _fit(self, task: Task) -> None:
         graph, nodes, device = task.graph, task.train_nodes, task.graph.x.device

@@ -24,7 +24,7 @@ LEAST = 1e-30  # of a class that did not reach a node: its logarithm is finite
 @final
 @dataclass(kw_only=True)
 class LabelPropagation(Method):
-    """Let labels spread to neighbours, to theirs and so on; features are not looked at.
+    """Spread labels over the graph step by step; features are not used.
 
     Every labelled node starts with its class. In each step a node takes the mean of its
     neighbours and keeps some of its start. How many steps, is chosen on the validation nodes,
@@ -43,9 +43,9 @@ class LabelPropagation(Method):
         O(E C) a step.
 
     Departs:
-        Nodes hear themselves, too, and neighbours are averaged instead of divided by roots of
+        Nodes also receive their own class, and neighbours are averaged instead of divided by roots of
         degrees; the paper runs until nothing changes. `learning_rate` and `weight_decay` have no
-        meaning here, seeds change nothing, and `explain` has nothing to tell.
+        meaning here, seeds change nothing, and `explain` is not possible.
 
     Reference:
         Zhou, Bousquet, Lal, Weston and Schoelkopf, "Learning with Local and Global Consistency",

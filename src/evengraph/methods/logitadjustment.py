@@ -7,7 +7,6 @@ from typing import final
 
 from torch import Tensor
 
-from evengraph.methods.bases.checks import check_minimum
 from evengraph.methods.bases.network import NetworkKind, NetworkMethod
 from evengraph.nn import Backbone
 from evengraph.ops import log_sizes
@@ -40,14 +39,11 @@ class LogitAdjustment(NetworkMethod):
     title = "Logit adjustment"
     search_space = {"tau": (0.5, 1.0, 1.5)}
     batchable = True
+    limits = {"tau": 0}
 
     backbone: Backbone = "gcn"
     network: NetworkKind = "comparison"
     tau: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_minimum("tau", self.tau, 0)
 
     def _class_terms(self, class_counts: Tensor) -> ClassTerms:
         return ClassTerms(train_offsets=self.tau * log_sizes(class_counts) if self.tau else None)

@@ -14,7 +14,6 @@ from torch.nn.functional import cross_entropy, kl_div, log_softmax, normalize
 from torch_geometric.data import Data
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.checks import check_integer, check_minimum
 from evengraph.methods.bases.model_folder import pack, unpack
 from evengraph.methods.bases.network import NetworkMethod
 from evengraph.metrics import macro_f1_score, validation_score
@@ -59,14 +58,14 @@ class LTE4G(NetworkMethod):
         pretrain_epochs: Epochs of reconstruction alone.
         expert_epochs: Most epochs of an expert, `max_epochs` permitting; its patience is 300.
         student_epochs: Epochs of a student, `max_epochs` permitting.
-        sound: Do without slips of the public code, listed below.
+        sound: Do without errors of the public code, listed below.
 
     Shapes:
         task.graph.x: (N, F)
         predict_proba: (N, C)
 
     Cost:
-        O(E h + nnz(X) h) an epoch of stage 1, as GCN, a few times that with `reconstruct`; later
+        O(E h + nnz(X) h) per epoch of stage 1, as GCN, a few times that with `reconstruct`; later
         epochs O(n h^2) for n labelled nodes, as embeddings no longer change; once O(N F) for each
         labelled node of a small class.
 
@@ -75,7 +74,7 @@ class LTE4G(NetworkMethod):
         prototypes are filled only while the list is shorter than what was missing, leave out the
         most similar node of each and may hold nodes labelled for another class, or one twice;
         distillation is averaged over classes as well as nodes;
-        a side with one labelled node calls its degree high or low by a coin. `sound` mends these.
+        a side with one labelled node calls its degree high or low by a coin. `sound` fixes these.
         Unlike there, a set without nodes has no expert (its loss is left out, and a low-degree
         expert then starts afresh), the loss on all N^2 pairs takes random ones, of which and of the
         edges at most 131,072, Adam starts afresh after the first epochs of reconstruction, and in
@@ -92,6 +91,12 @@ class LTE4G(NetworkMethod):
     tuned_params = frozenset(
         {"reconstruct", "class_weights", "focal_gamma", "focal_alpha", "head_tenths"}
     )
+    limits = {
+        "focal_gamma": 0,
+        "focal_alpha": 0,
+        "head_tenths": 1,
+        **dict.fromkeys(("high_degree", "pretrain_epochs", "expert_epochs", "student_epochs"), 0),
+    }
 
     reconstruct: bool = False
     class_weights: bool = True
@@ -106,11 +111,6 @@ class LTE4G(NetworkMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("focal_gamma", "focal_alpha"):
-            check_minimum(name, getattr(self, name), 0)
-        for name in ("high_degree", "pretrain_epochs", "expert_epochs", "student_epochs"):
-            check_integer(name, getattr(self, name), 0)
-        check_integer("head_tenths", self.head_tenths, 1)
         if self.head_tenths > 9:
             raise ValueError(f"head_tenths must be at most 9, got {self.head_tenths}.")
 

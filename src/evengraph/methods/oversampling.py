@@ -9,7 +9,6 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.checks import check_integer
 from evengraph.methods.bases.enlarged_graph import EnlargedGraph
 from evengraph.methods.bases.network import NetworkKind, NetworkMethod
 from evengraph.nn import Backbone
@@ -54,6 +53,7 @@ class Oversampling(NetworkMethod):
     """
 
     title = "Over-sampling"
+    limits = {"copies": 0, "minority": 0}
 
     backbone: Backbone = "gcn"
     network: NetworkKind = "comparison"
@@ -65,11 +65,6 @@ class Oversampling(NetworkMethod):
     def graph_defaults(cls, graph: Data) -> dict[str, Any]:
         """Predict without copies: later graphs have none."""
         return {**super().graph_defaults(graph), "sound": True}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_integer("copies", self.copies, 0)
-        check_integer("minority", self.minority, 0)
 
     def _fit(self, task: Task) -> None:
         enlarged = EnlargedGraph.of(task, self.copies, self.minority, self._new_features)

@@ -9,12 +9,12 @@ from typing import final
 from torch import Tensor
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.checks import check_choice, check_minimum
+from evengraph.methods.bases.checks import check_minimum
 from evengraph.methods.bases.margin import MarginMethod
 from evengraph.methods.bases.network import NetworkKind, NetworkMethod
 from evengraph.nn import Backbone
 from evengraph.ops import class_loss, conflict_weights, undirected_adjacency
-from evengraph.ops.named_losses import CLASS_LOSSES, ClassLoss
+from evengraph.ops.named_losses import ClassLoss
 
 
 @final
@@ -53,6 +53,7 @@ class ReNode(NetworkMethod, MarginMethod):
 
     title = "ReNode"
     search_space = {"loss": ("cross_entropy", "reweight", "balanced_softmax")}
+    limits = {"least": 0}
 
     backbone: Backbone = "gcn"
     network: NetworkKind = "comparison"
@@ -62,9 +63,7 @@ class ReNode(NetworkMethod, MarginMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_minimum("least", self.least, 0)
         check_minimum("most", self.most, self.least)
-        check_choice("loss", self.loss, CLASS_LOSSES)
 
     def _loss(self, task: Task) -> Callable[[Tensor], Tensor]:
         graph, counts, margins = task.graph, task.class_counts, self._margins(task)

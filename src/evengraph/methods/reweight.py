@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from evengraph.methods.bases.checks import check_integer, check_minimum
 from evengraph.methods.bases.network import NetworkKind, NetworkMethod
 from evengraph.nn import Backbone
 from evengraph.ops import inverse_class_weights, rare_classes
@@ -51,6 +50,7 @@ class Reweight(NetworkMethod):
     search_space = {"balance": (False, True)}
     compared_by_default = True
     batchable = True
+    limits = {"scale": 0, "minority": 0}
 
     backbone: Backbone = "gcn"
     network: NetworkKind = "comparison"
@@ -67,11 +67,6 @@ class Reweight(NetworkMethod):
         """A sentence about `balance`."""
         sentence = "Re-weight weights each class by one over its size (balance=true)."
         return sentence if self.balance else ""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_minimum("scale", self.scale, 0)
-        check_integer("minority", self.minority, 0)
 
     def _class_terms(self, class_counts: Tensor) -> ClassTerms:
         if self.balance:

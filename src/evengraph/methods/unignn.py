@@ -15,13 +15,7 @@ from torch_geometric.utils import to_undirected
 from evengraph.core.rng import seeded
 from evengraph.core.task import Task
 from evengraph.methods.bases.batching import Batching, Fit
-from evengraph.methods.bases.checks import (
-    check_choice,
-    check_fraction,
-    check_integer,
-    check_minimum,
-    same_graph,
-)
+from evengraph.methods.bases.checks import same_graph
 from evengraph.methods.bases.method import Method
 from evengraph.methods.bases.unified import (
     Examples,
@@ -129,6 +123,11 @@ class UniGNN(Method):
     tuned_params = frozenset({"alpha", "clusters_per_class", "threshold", "recluster_every"})
     compared_by_default = True
     suits_heterophily = True
+    limits = {
+        **dict.fromkeys(("alpha", "clusters_per_class", "layers", "hidden"), 1),
+        **dict.fromkeys(("recluster_every", "pseudo_weight", "memory_limit"), 0),
+        **dict.fromkeys(("threshold", "dropout"), "fraction"),
+    }
 
     alpha: int = 2
     clusters_per_class: int = 10
@@ -154,18 +153,6 @@ class UniGNN(Method):
         """A sentence about `alpha`."""
         direct = "Uni-GNN connects direct neighbours only (alpha=1): the graph has many paths."
         return direct if self.alpha == 1 else ""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("alpha", "clusters_per_class", "layers", "hidden"):
-            check_integer(name, getattr(self, name), 1)
-        check_integer("recluster_every", self.recluster_every, 0)
-        check_minimum("pseudo_weight", self.pseudo_weight, 0)
-        check_minimum("memory_limit", self.memory_limit, 0)
-        for name in ("threshold", "dropout"):
-            check_fraction(name, getattr(self, name))
-        check_choice("pseudo_labels", self.pseudo_labels, ("balanced", "all", "none"))
-        check_choice("encoders", self.encoders, ("both", "structural", "semantic"))
 
     def _fit(self, task: Task) -> None:
         graph, every = task.graph, self.recluster_every

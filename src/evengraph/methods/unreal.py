@@ -11,15 +11,9 @@ from torch.nn.functional import cross_entropy, normalize
 from torch_geometric.data import Data
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.checks import (
-    check_choice,
-    check_fraction,
-    check_integer,
-    check_minimum,
-)
 from evengraph.methods.bases.method import Method
 from evengraph.metrics import validation_score
-from evengraph.nn import BACKBONES, CONVS, Backbone, Inputs
+from evengraph.nn import CONVS, Backbone, Inputs
 from evengraph.ops import (
     PseudoLabels,
     Sparse,
@@ -64,7 +58,7 @@ class UNREAL(Method):
         predict_proba: (N, C)
 
     Cost:
-        O(E h + nnz(X) h) an epoch, of which there are rounds times round_epochs before the last
+        O(E h + nnz(X) h) per epoch, of which there are rounds times round_epochs before the last
         stage; k-means, O(N K h) a step, once in each round. It is slow: it trains rounds + 1
         networks, 41 by default, where GCN trains one; fewer rounds are faster in proportion.
 
@@ -80,6 +74,11 @@ class UNREAL(Method):
 
     title = "UNREAL"
     search_space = {"rounds": (10, 40), "quota": (4, 16, 64), "clusters": (100, 200)}
+    limits = {
+        **dict.fromkeys(("rounds", "round_epochs", "quota", "margin"), 0),
+        **dict.fromkeys(("clusters", "hidden"), 1),
+        "persistence": "fraction",
+    }
 
     learning_rate: float = 0.005
     rounds: int = 40
@@ -90,16 +89,6 @@ class UNREAL(Method):
     margin: float = 0.25
     hidden: int = 128
     backbone: Backbone = "gcn"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("rounds", "round_epochs", "quota"):
-            check_integer(name, getattr(self, name), 0)
-        for name in ("clusters", "hidden"):
-            check_integer(name, getattr(self, name), 1)
-        check_fraction("persistence", self.persistence)
-        check_minimum("margin", self.margin, 0)
-        check_choice("backbone", self.backbone, BACKBONES)
 
     def _fit(self, task: Task) -> None:
         graph, inputs = task.graph, self._inputs(task.graph)

@@ -1,5 +1,8 @@
 """Validation of parameters and graphs."""
 
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
 import pytest
 import torch
 
@@ -9,6 +12,7 @@ from evengraph.methods.bases.checks import (
     check_graph,
     check_integer,
     check_minimum,
+    check_params,
     check_positive,
     same_graph,
 )
@@ -74,3 +78,40 @@ def test_same_graph():
         other = graph.clone()
         other.update(change)
         assert not same_graph(graph, other)
+
+
+@dataclass(kw_only=True)
+class Params:
+    limits: ClassVar = {"width": 1, "rate": "positive", "share": "fraction", "weight": 0}
+    width: int = 3
+    rate: float = 0.1
+    share: float = 0.5
+    weight: float = 1.0
+    kind: Literal["a", "b"] = "a"
+    deep: bool = False
+    free: float = 0.0
+
+
+@dataclass(kw_only=True)
+class More(Params):
+    limits: ClassVar = {"depth": 2}
+    depth: int = 2
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "rule"),
+    [
+        ("width", 0, "be at least 1, got 0"),
+        ("width", 1.5, "be an integer, got 1.5"),
+        ("rate", 0, "be above 0"),
+        ("share", 1, r"lie in \[0, 1\)"),
+        ("weight", -1, "be at least 0, got -1"),
+        ("kind", "c", "be one of a, b, got 'c'"),
+        ("deep", 1, "be True or False"),
+        ("depth", 1, "be at least 2"),
+    ],
+)
+def test_check_params(name, value, rule):
+    check_params(More(free=-5.0))
+    with pytest.raises(ValueError, match=f"{name} must {rule}"):
+        check_params(More(**{name: value}))

@@ -150,7 +150,7 @@ def test_pretraining_learns_which_nodes_are_joined():
         ("hidden", 2.5, "be an integer"),
         ("dropout", 1, r"lie in \[0, 1\)"),
         ("dropout", float("nan"), r"lie in \[0, 1\)"),
-        ("normalisation", "both", "be one of row, symmetric"),
+        ("normalisation", "both", "be one of symmetric, row"),
     ],
 )
 def test_bad_fields_are_refused(field, value, rule):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import torch
 from torch_geometric.data import Data
@@ -36,6 +38,41 @@ def check_graph(graph: Data) -> None:
         raise ValueError(f"graph.x must be finite; node {row} has a NaN or an infinity.")
     if edges is None or edges.dim() != 2 or edges.shape[0] != 2 or edges.is_floating_point():
         raise ValueError("graph.edge_index must hold the edges as integers, shape (2, E).")
+
+
+Limit = float | Literal["fraction", "positive"]
+"""What a number must be: at least this, in [0, 1), or above 0."""
+
+
+def check_params(method: Any) -> None:
+    """Validate parameters by their annotations, and numbers by the `limits` of their classes."""
+    limits, hints = _rules(type(method))
+    for item in fields(method):
+        name, value = item.name, getattr(method, item.name)
+        limit, hint = limits.get(name), hints.get(name)
+        if isinstance(item.default, bool) and not isinstance(value, bool):
+            raise ValueError(f"{name} must be True or False, got {value!r}.")
+        if get_origin(hint) is Literal:
+            check_choice(name, value, get_args(hint))
+        elif limit == "fraction":
+            check_fraction(name, value)
+        elif limit == "positive":
+            check_positive(name, value)
+        elif limit is not None and hint is int:
+            check_integer(name, value, int(limit))
+        elif isinstance(limit, float | int):
+            check_minimum(name, value, limit)
+
+
+def _rules(kind: type) -> tuple[dict[str, Limit], dict[str, Any]]:
+    """Limits and types of all parameters of a class."""
+    limits: dict[str, Limit] = {}
+    for base in reversed(kind.__mro__):
+        limits |= vars(base).get("limits", {})
+    try:
+        return limits, get_type_hints(kind)
+    except NameError:  # a type that is imported for type checkers only
+        return limits, {}
 
 
 def check_integer(name: str, value: int, minimum: int) -> None:

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.checks import check_choice, check_minimum
 from evengraph.methods.bases.method import Method
 from evengraph.ops import propagation_matrix, soft_labels, topology_margins, undirected_adjacency
 
@@ -24,9 +23,8 @@ class MarginMethod(Method):
 
     TAM (topology-aware margins) looks at the classes around each labelled node, known or
     predicted. A node with more of another class around it than is usual in its own is a poor
-    example against that class: in training it need not be told from it by as much. Otherwise
-    what favours rare classes makes them claim too many nodes of others. Predictions take the
-    logits as they are.
+    example against that class: its margin against it is reduced in training. Otherwise methods that favour
+    rare classes predict them too often. Predictions use the plain logits.
 
     Args:
         margin: `tam`, or `none` for the method alone.
@@ -39,18 +37,12 @@ class MarginMethod(Method):
         Classification", ICML 2022.
     """
 
+    limits = {"tam_connectivity": 0, "tam_distribution": 0, "tam_temperature": "positive"}
+
     margin: Literal["none", "tam"] = "none"
     tam_connectivity: float = 2.5
     tam_distribution: float = 0.5
     tam_temperature: float = 1.2
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice("margin", self.margin, ("none", "tam"))
-        check_minimum("tam_connectivity", self.tam_connectivity, 0)
-        check_minimum("tam_distribution", self.tam_distribution, 0)
-        if not self.tam_temperature > 0:
-            raise ValueError(f"tam_temperature must be above 0, got {self.tam_temperature}.")
 
     def _margins(self, task: Task) -> Callable[[Tensor], Tensor]:
         """What to add to the logits of the labelled nodes, (n, C), from those of all nodes."""

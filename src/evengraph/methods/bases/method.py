@@ -15,13 +15,7 @@ from torch_geometric.data import Data
 from evengraph.core.rng import seeded
 from evengraph.core.task import Task
 from evengraph.methods.bases.batching import Batching, fit_as_batch
-from evengraph.methods.bases.checks import (
-    check_graph,
-    check_integer,
-    check_minimum,
-    check_positive,
-    check_task,
-)
+from evengraph.methods.bases.checks import Limit, check_graph, check_params, check_task
 from evengraph.methods.bases.model_folder import pack, unpack
 from evengraph.methods.bases.saving import Labelled, restore_description, save_method
 from evengraph.metrics import balanced_accuracy, confusion_matrix
@@ -67,6 +61,13 @@ class Method(ABC):
         "hidden": (64, 128),
         "network": ("comparison", "plain"),
     }
+    limits: ClassVar[Mapping[str, Limit]] = {
+        "learning_rate": "positive",
+        "weight_decay": 0,
+        "max_epochs": 0,
+        "patience": 0,
+    }
+    """Limits of numeric parameters, beside those of the base classes."""
     tuned_params: ClassVar[frozenset[str]] = frozenset()
     """Parameters that the paper set per graph; changing any other makes it a different method."""
     untuned_patience: ClassVar[int] = 100
@@ -96,14 +97,7 @@ class Method(ABC):
         return self.title if backbone is None else f"{self.title}, {backbone}"
 
     def __post_init__(self) -> None:
-        for item in fields(self):
-            value = getattr(self, item.name)
-            if isinstance(item.default, bool) and not isinstance(value, bool):
-                raise ValueError(f"{item.name} must be True or False, got {value!r}.")
-        check_integer("max_epochs", self.max_epochs, 0)
-        check_integer("patience", self.patience, 0)
-        check_minimum("weight_decay", self.weight_decay, 0)
-        check_positive("learning_rate", self.learning_rate)
+        check_params(self)
 
     # Parameters
 

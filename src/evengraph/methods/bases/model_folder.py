@@ -1,4 +1,4 @@
-"""A model's folder: what it is in JSON, its tensors in safetensors, whole or not at all."""
+"""A model folder: a description in JSON and tensors in safetensors, written atomically."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def write_model(
 
 
 def check_model_folder(folder: Path) -> None:
-    """Refuse a place that holds something other than a model."""
+    """Raise ValueError for a folder that holds something other than a model."""
     if folder.is_dir():
         if any(folder.iterdir()) and not _is_model(folder):
             raise ValueError(f"{folder} holds other files and no model: choose another folder.")
@@ -76,7 +76,7 @@ def read_model(folder: str | Path) -> Saved:
         raise ValueError(f"{folder} does not exist: give the folder that a model was saved in.")
     main = folder / MAIN
     if not main.is_file():
-        raise ValueError(f"{folder} is not a model: there is no {MAIN} in it.")
+        raise ValueError(f"{folder} is not a model: it has no {MAIN}.")
     try:
         about = json.loads(main.read_text(encoding="utf-8"))
     except ValueError as error:  # no JSON, or no text

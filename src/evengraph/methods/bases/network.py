@@ -13,13 +13,11 @@ from torch_geometric.data import Data
 from evengraph.core.rng import seeded
 from evengraph.core.task import Task
 from evengraph.methods.bases.batching import Batching, Fit
-from evengraph.methods.bases.checks import check_choice, check_fraction, check_integer
 from evengraph.methods.bases.enlarged_graph import EnlargedGraph
 from evengraph.methods.bases.method import Method
 from evengraph.methods.bases.supervised_batch import SupervisedReplicas, SupervisedRun
 from evengraph.metrics import validation_score
 from evengraph.nn import (
-    BACKBONES,
     LAST_CONVS,
     PYG_CONVS,
     Backbone,
@@ -62,6 +60,8 @@ class NetworkMethod(Method):
             code; `symmetric` is Kipf and Welling's.
     """
 
+    limits = {"hidden": 1, "dropout": "fraction"}
+
     hidden: int = 64
     dropout: float = 0.5
     normalisation: Normalisation = "row"
@@ -71,14 +71,6 @@ class NetworkMethod(Method):
     enlarged_ = cast(EnlargedGraph | None, None)
     batchable: ClassVar[bool] = False
     """Whether several fits can be one batch: trained by `_class_terms` alone."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_integer("hidden", self.hidden, 1)
-        check_fraction("dropout", self.dropout)
-        check_choice("normalisation", self.normalisation, ("row", "symmetric"))
-        check_choice("backbone", self.backbone, BACKBONES)
-        check_choice("network", self.network, KINDS)
 
     def _fit(self, task: Task) -> None:
         self._fit_network(task, self._inputs(task.graph), self._loss(task))
