@@ -43,8 +43,8 @@ class LabelPropagation(Method):
         O(E C) a step.
 
     Departs:
-        Nodes also receive their own class, and neighbours are averaged instead of divided by roots of
-        degrees; the paper runs until nothing changes. `learning_rate` and `weight_decay` have no
+        Nodes also receive their own class, and neighbours are averaged instead of divided by
+        roots of degrees; the paper runs until nothing changes. `learning_rate` and `weight_decay` have no
         meaning here, seeds change nothing, and `explain` is not possible.
 
     Reference:

@@ -183,7 +183,7 @@ def changed(**changes):
         (damage_json, "model.json is damaged: it cannot be read as JSON"),
         (damage_encoding, "model.json is damaged: it cannot be read as JSON"),
         (somebody_elses, "is not a model: model.json was not written by evengraph"),
-        (no_json, "is not a model: there is no model.json in it"),
+        (no_json, "is not a model: it has no model.json"),
         (no_tensors, "is damaged: tensors-.* is missing"),
         (truncated, "is damaged: it is not what was saved"),
         (flipped, "is damaged: it is not what was saved"),

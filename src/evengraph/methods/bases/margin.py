@@ -23,8 +23,8 @@ class MarginMethod(Method):
 
     TAM (topology-aware margins) looks at the classes around each labelled node, known or
     predicted. A node with more of another class around it than is usual in its own is a poor
-    example against that class: its margin against it is reduced in training. Otherwise methods that favour
-    rare classes predict them too often. Predictions use the plain logits.
+    example against that class: its margin against it is reduced in training. Otherwise methods
+    that favour rare classes predict them too often. Predictions use the plain logits.
 
     Args:
         margin: `tam`, or `none` for the method alone.
