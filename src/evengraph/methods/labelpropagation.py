@@ -44,8 +44,8 @@ class LabelPropagation(Method):
 
     Departs:
         Nodes also receive their own class, and neighbours are averaged instead of divided by
-        roots of degrees; the paper runs until nothing changes. `learning_rate` and `weight_decay` have no
-        meaning here, seeds change nothing, and `explain` is not possible.
+        roots of degrees; the paper runs until nothing changes. `learning_rate` and `weight_decay`
+        have no meaning here, seeds change nothing, and `explain` is not possible.
 
     Reference:
         Zhou, Bousquet, Lal, Weston and Schoelkopf, "Learning with Local and Global Consistency",
