@@ -127,9 +127,14 @@ def namers(source):
 
 
 def to_touch(source, pattern):
-    """Modules that name an example of something: those that a new one is added to."""
+    """Modules and TOML files that name an example of something: a new one is added to them."""
     expression = re.compile(rf"(?i)\b(?:{pattern})\b")
-    return [
+    tables = [
+        path.relative_to(source).as_posix()
+        for path in sorted(source.rglob("*.toml"))
+        if expression.search(path.read_text(encoding="utf-8"))
+    ]
+    return tables + [
         name
         for name, path in modules(source).items()
         if any(len(word) < 80 and expression.search(word) for word in words(path))
@@ -177,7 +182,7 @@ def _is_self(node):
 
 
 def largest_signature(source):
-    """The method with the most constructor parameters, inherited ones included, and how many."""
+    """The method with the most parameters besides the four of training, and how many."""
     fields, bases = {}, {}
     for path in modules(source).values():
         for node in ast.walk(tree(path)):
@@ -195,7 +200,8 @@ def largest_signature(source):
     def parameters(name):
         return fields.get(name, set()).union(*(parameters(base) for base in bases.get(name, [])))
 
-    counts = {name: len(parameters(name)) for name in method_table(source).values()}
+    training = fields["Method"]
+    counts = {name: len(parameters(name) - training) for name in method_table(source).values()}
     return max(counts.items(), key=lambda item: item[1])
 
 
@@ -239,9 +245,8 @@ def main(source):
     )
     name, chain = max(chains(source).items(), key=lambda item: len(item[1]))
     print(f"\nclasses between Method and a final method: {len(chain)} at most ({name}: {chain})")
-    print(
-        "constructor parameters of a method: {1} at most ({0})".format(*largest_signature(source))
-    )
+    cls, count = largest_signature(source)
+    print(f"constructor parameters of a method, besides those of Method: {count} at most ({cls})")
     outside = namers(source)
     print(f"modules outside methods that name a method: {len(outside)}")
     for module, named in outside.items():

@@ -204,7 +204,6 @@ OTHER_MEANINGS = {
     "nn/backbones.py": {"gcn"},
     "nn/networks.py": {"gcn"},
     "ops/named_losses.py": {"renode", "reweight"},
-    "experiment/tsne.py": {"UniGNN"},
 }
 
 
@@ -219,9 +218,9 @@ def test_a_method_stands_on_few_classes(name):
     assert len(chain) <= 1, f"between Method and {name}: {chain}"
 
 
-def test_no_method_has_too_many_parameters():
+def test_no_method_has_more_than_fifteen_parameters():
     name, count = house.largest_signature(SOURCE)
-    assert count <= 17, f"{name} has {count}"
+    assert count <= 15, f"{name} has {count}"
 
 
 def test_private_names_stay_in_their_module():
@@ -234,5 +233,4 @@ def test_what_a_new_one_touches():
         "methods/__init__.py",
         "methods/graphens.py",
     ]
-    assert house.to_touch(SOURCE, house.EXAMPLES["data set"]) == []  # datasets.toml alone
-    assert "[photo]" in (SOURCE / "datasets" / "datasets.toml").read_text()
+    assert house.to_touch(SOURCE, house.EXAMPLES["data set"]) == ["datasets/datasets.toml"]

@@ -184,7 +184,7 @@ MISTAKES = {
         "grid.clusters_per_class = [3, 0]  # here",
         ["clusters_per_class", "at least 1"],
     ),
-    "value that varies": (VARY, "vary = { alpha = [1, 2.5] }  # here", ["whole number", "2.5"]),
+    "value that varies": (VARY, "vary = { alpha = [1, 2.5] }  # here", ["an integer", "2.5"]),
     "grid without a list": (GRID, "grid.threshold = 0.5  # here", ["threshold", "list of values"]),
     "grid of nothing": (GRID, "grid.threshold = []  # here", ["threshold", "list of values"]),
     "fields in a list": (
