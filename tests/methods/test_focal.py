@@ -34,7 +34,7 @@ def test_without_focus_it_is_a_weighted_mean(balance, same):
 
 
 def test_it_is_trained_alone():
-    assert not Focal()._together_with(Focal())
+    assert Focal().batching() is None
 
 
 def test_bad_focus_is_refused():

@@ -133,7 +133,7 @@ def test_the_network_starts_as_that_of_gcn():
     [
         ("copies", -1, "be at least 0"),
         ("minority", 0.5, "be an integer"),
-        ("normalisation", "both", "be one of row, symmetric"),
+        ("normalisation", "both", "be one of symmetric, row"),
     ],
 )
 def test_bad_fields_are_refused(field, value, rule):
