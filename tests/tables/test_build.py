@@ -222,10 +222,10 @@ def test_a_label_and_a_split_are_guessed_by_name():
     own = from_frames(nodes.rename(columns={"kind": "Label"}), ties())
     assert own.columns.label == "Label"
     assert own.encoder.input_columns == ("age", "city")
-    assert own.masks["train"].tolist() == [True, True, False, False, False, False]
+    assert own.graph.train_mask.tolist() == [True, True, False, False, False, False]
     assert own.graph.val_mask.nonzero().tolist() == [[3]]
     other = from_frames(people(split=list("abcabc")), ties(), label="kind")
-    assert other.masks == {}
+    assert not any(f"{part}_mask" in other.graph for part in ("train", "val", "test"))
     assert "split" in other.encoder.input_columns
 
 
@@ -270,7 +270,7 @@ def test_a_split_column_is_used_by_given():
 def test_a_time_column_is_used_by_bytime():
     days = ["2024-01-01", "2024-01-02", "2024-01-01", "2024-01-03", "2024-01-05", None]
     own = from_frames(people(day=days), ties(), label="kind", time="day")
-    assert own.times[1] - own.times[0] == 24 * 3600
+    assert own.graph.time[1] - own.graph.time[0] == 24 * 3600
     assert "Nodes without a time: 1 of 6." in own.notes
     assert "day" not in own.encoder.input_columns
     task = ByTime(train=0.4, val=0.2)(own.graph, seed=0)

@@ -82,7 +82,7 @@ def test_matrices(kind):
     assert own.graph.x.tolist() == [[1, 2], [3, 4], [5, 6]]
     assert own.graph.y.tolist() == [0, 1, -1]
     assert own.class_names == ("0", "1")
-    assert own.masks["train"].tolist() == [True, False, False]
+    assert own.graph.train_mask.tolist() == [True, False, False]
     assert own.encoder.input_columns == ("x0", "x1")
 
 
@@ -188,7 +188,7 @@ def test_pyg(tmp_path, form):
     own = read_pyg(tmp_path / "g.pt")
     assert own.graph.x.flatten().tolist() == [1, 2, 3, 4, 5]
     assert own.class_names == ("ant", "bee")
-    assert own.masks["train"].tolist() == [True, True, True, False, False]
+    assert own.graph.train_mask.tolist() == [True, True, True, False, False]
     assert "train_mask holds several splits: using the first." in own.notes
     assert Given()(own.graph, seed=0).test.tolist() == [False] * 3 + [True] * 2
 

@@ -46,7 +46,7 @@ class GraphSource:
         """The name in `SPLITS` of the protocol to use unless the user names another."""
         if self.is_dataset:
             return "step"
-        timed = self.tables is not None and self.tables.times is not None
+        timed = self.tables is not None and "time" in self.graph
         if timed and "split" not in self.columns:
             return "bytime"  # a time column that was named beats a split column that was guessed
         masks = [f"{part}_mask" in self.graph for part in ("train", "val", "test")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,22 +17,9 @@ from evengraph.tables.edges import positive_weights, undirected_edges
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.ids import id_index
 from evengraph.tables.notes import NoteKind, Notes
-from evengraph.tables.roles import NodeRoles, encode_labels, read_times
-from evengraph.tables.table_graph import TableGraph, make_graph
+from evengraph.tables.table_graph import TableGraph, assemble
 
 PARTS = ("train", "val", "test")
-
-
-@dataclass(frozen=True, eq=False)
-class NodeArrays:
-    """What is known of every node, as arrays; see `from_matrix`."""
-
-    features: Any = None
-    labels: Any = None
-    ids: Any = None
-    class_names: Any = None
-    masks: Mapping[str, ArrayLike] = field(default_factory=dict)
-    times: Any = None
 
 
 def from_matrix(
@@ -66,9 +53,18 @@ def from_matrix(
         matrix: (N, N); features: (N, F); labels, ids, times, masks: (N,)
     """
     notes = Notes()
-    ends = matrix_edges(matrix, name, notes)
-    arrays = NodeArrays(features, labels, ids, class_names, masks or {}, times)
-    return from_edge_array(ends, np.shape(matrix)[0], arrays, name=name, notes=notes)
+    return from_edge_array(
+        matrix_edges(matrix, name, notes),
+        np.shape(matrix)[0],
+        features=features,
+        labels=labels,
+        ids=ids,
+        class_names=class_names,
+        masks=masks or {},
+        times=times,
+        name=name,
+        notes=notes,
+    )
 
 
 def matrix_edges(matrix: Any, name: str, notes: Notes) -> Ints:
@@ -85,9 +81,19 @@ def matrix_edges(matrix: Any, name: str, notes: Notes) -> Ints:
 
 
 def from_edge_array(
-    ends: Ints, num_nodes: int, arrays: NodeArrays, *, name: str, notes: Notes
+    ends: Ints,
+    num_nodes: int,
+    *,
+    features: Any,
+    labels: Any,
+    ids: Any,
+    class_names: Any,
+    masks: Mapping[str, ArrayLike],
+    times: Any,
+    name: str,
+    notes: Notes,
 ) -> TableGraph:
-    """Build a graph from row numbers of both ends of every edge, (2, M), and arrays."""
+    """Build a graph like `from_matrix`, from row numbers of both ends of every edge, (2, M)."""
     if num_nodes < 1:
         raise ValueError(f"{name} holds no nodes.")
     outside = ((ends < 0) | (ends >= num_nodes)).any(axis=0)
@@ -98,30 +104,24 @@ def from_edge_array(
             f"to {num_nodes - 1}; edges with an unknown node: {int(outside.sum())}."
         )
     edge_index = undirected_edges(ends[0], ends[1], num_nodes, notes)
-    ids = np.arange(num_nodes)
-    if arrays.ids is not None:
-        ids = _per_node(arrays.ids, num_nodes, "ids", name)
+    ids = np.arange(num_nodes) if ids is None else _per_node(ids, num_nodes, "ids", name)
     id_index(import_pandas().Series(ids, name="ids"), name)
-    nodes, encoder = _encode_features(arrays.features, num_nodes, edge_index, name)
+    nodes, encoder = _encode_features(features, num_nodes, edge_index, name)
     notes += encoder.notes
-    roles = _read_roles(arrays, num_nodes, name, notes)
-    columns = TableColumns(features=list(encoder.input_columns))
-    return make_graph(nodes, edge_index, ids, encoder, columns, roles, notes)
-
-
-def _read_roles(arrays: NodeArrays, num_nodes: int, name: str, notes: Notes) -> NodeRoles:
-    roles = NodeRoles(
-        masks={part: _mask(mask, num_nodes, part, name) for part, mask in arrays.masks.items()}
-    )
-    if arrays.labels is None:
+    columns = TableColumns()
+    if labels is None:
         notes.add(NoteKind.NO_LABEL, "No labels: every node is unlabelled.")
     else:
-        labels, class_names = _read_labels(arrays, num_nodes, name, notes)
-        roles = replace(roles, labels=labels, class_names=class_names)
-    if arrays.times is not None:
-        times = _per_node(arrays.times, num_nodes, "time", name)
-        roles = replace(roles, times=read_times(import_pandas().Series(times, name="time"), name))
-    return roles
+        nodes["labels"] = _label_values(labels, num_nodes, name)
+        columns = replace(columns, label="labels")
+    if times is not None:
+        nodes["time"] = _per_node(times, num_nodes, "time", name)
+        columns = replace(columns, time="time")
+    bools = {part: _mask(mask, num_nodes, part, name) for part, mask in masks.items()}
+    result = assemble(nodes, edge_index, columns, encoder, notes, ids=ids, masks=bools)
+    if columns.label is not None and class_names is not None and nodes["labels"].dtype.kind in "if":
+        result.graph.class_names = _class_names(result.class_names, class_names, name)
+    return replace(result, columns=replace(result.columns, label=None, time=None))
 
 
 def _encode_features(
@@ -144,27 +144,24 @@ def _encode_features(
     return nodes, FeatureEncoder.passthrough(names, dense)
 
 
-def _read_labels(
-    arrays: NodeArrays, num_nodes: int, name: str, notes: Notes
-) -> tuple[Ints, tuple[str, ...]]:
-    """Class indices, -1 for unlabelled, and the names of the classes."""
-    labels = np.asarray(arrays.labels)
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    labels = _per_node(labels, num_nodes, "labels", name)
-    values = import_pandas().Series(labels, name="labels")
-    numeric = labels.dtype.kind in "if"
-    codes, names = encode_labels(values.where(labels != -1) if numeric else values, name, notes)
-    if arrays.class_names is not None and numeric:
-        class_names = [str(word) for word in arrays.class_names]
-        numbers = [int(number) for number in names]
-        if min(numbers) < 0 or max(numbers) >= len(class_names):
-            raise ValueError(
-                f"{name}: class_names must hold a name for each class up to {max(numbers)}, got "
-                f"{len(class_names)}."
-            )
-        names = tuple(class_names[number] for number in numbers)
-    return codes, names
+def _label_values(labels: Any, num_nodes: int, name: str) -> Any:
+    """The labels as a column; -1 is unlabelled."""
+    array = np.asarray(labels)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    values = import_pandas().Series(_per_node(array, num_nodes, "labels", name))
+    return values.where(array != -1) if array.dtype.kind in "if" else values
+
+
+def _class_names(labels: Sequence[str], class_names: Any, name: str) -> list[str]:
+    """Names of the classes that occur, from the names of the classes 0, 1, ..."""
+    numbers = [int(label) for label in labels]
+    if min(numbers) < 0 or max(numbers) >= len(class_names):
+        raise ValueError(
+            f"{name}: class_names must hold a name for each class up to {max(numbers)}, got "
+            f"{len(class_names)}."
+        )
+    return [str(class_names[number]) for number in numbers]
 
 
 def _per_node(values: Any, num_nodes: int, what: str, name: str) -> NDArray[Any]:

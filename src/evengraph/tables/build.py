@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
@@ -20,15 +19,8 @@ from evengraph.tables.edges import positive_weights, undirected_edges
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.ids import edge_rows, id_index
 from evengraph.tables.notes import NoteKind, Notes
-from evengraph.tables.roles import (
-    NodeRoles,
-    NoLabelError,
-    encode_labels,
-    label_candidates,
-    read_split,
-    read_times,
-)
-from evengraph.tables.table_graph import TableGraph, make_graph
+from evengraph.tables.roles import NoLabelError, label_candidates
+from evengraph.tables.table_graph import TableGraph, assemble
 
 
 def from_frames(
@@ -98,14 +90,13 @@ def build_graph(
         note_mixed_columns(nodes, features, encoder, notes)
     if columns.label is None:
         notes.add(NoteKind.NO_LABEL, str(NoLabelError(candidates)))
-    return make_graph(
+    return assemble(
         nodes,
         edge_index,
-        ids.to_numpy(),
+        columns,
         encoder,
-        replace(columns, features=list(encoder.input_columns)),
-        _read_roles(nodes, columns, notes),
         notes,
+        ids=ids.to_numpy(),
         label_candidates=candidates,
     )
 
@@ -119,17 +110,3 @@ def _edge_index(ids: Any, nodes: Any, edges: Any, columns: TableColumns, notes: 
         positive = positive_weights(edges[columns.weight], table, notes)
         source, target = source[positive], target[positive]
     return undirected_edges(source, target, len(nodes), notes)
-
-
-def _read_roles(nodes: Any, columns: TableColumns, notes: Notes) -> NodeRoles:
-    """Labels, masks and times, from the columns that there are."""
-    table = table_name(nodes, "nodes")
-    roles = NodeRoles()
-    if columns.label is not None:
-        labels, class_names = encode_labels(nodes[columns.label], table, notes)
-        roles = replace(roles, labels=labels, class_names=class_names)
-    if columns.split is not None:
-        roles = replace(roles, masks=read_split(nodes[columns.split], table))
-    if columns.time is not None:
-        roles = replace(roles, times=read_times(nodes[columns.time], table))
-    return roles

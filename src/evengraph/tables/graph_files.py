@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from evengraph.tables.arrays import PARTS, NodeArrays, from_edge_array, matrix_edges
+from evengraph.tables.arrays import PARTS, from_edge_array, matrix_edges
 from evengraph.tables.build import build_graph
 from evengraph.tables.cells import import_pandas
 from evengraph.tables.columns import TableColumns
@@ -150,21 +150,28 @@ def _from_named_arrays(named: dict[str, Any], name: str) -> TableGraph:
                 notes.add(NoteKind.SPLIT, f"{part}_mask holds several splits: using the first.")
                 mask = mask[:, 0]
             masks[part] = mask
-    arrays = NodeArrays(
-        features=named.get("x", _csr_matrix(named, "attr")),
-        labels=named.get("y", named.get("labels")),
-        ids=named.get("ids"),
-        class_names=named.get("class_names"),
-        masks=masks,
-        times=named.get("time"),
-    )
+    arrays = {
+        "ids": named.get("ids"),
+        "labels": named.get("y", named.get("labels")),
+        "features": named.get("x", _csr_matrix(named, "attr")),
+    }
     adjacency = _csr_matrix(named, "adj")
     if adjacency is not None:
         ends, num_nodes = matrix_edges(adjacency, name, notes), adjacency.shape[0]
     else:
         ends = _edge_array(named, name)
-        num_nodes = _count_nodes(named, arrays, ends)
-    return from_edge_array(ends, num_nodes, arrays, name=name, notes=notes)
+        default = int(named.get("num_nodes", ends.max(initial=-1) + 1))
+        num_nodes = next((np.shape(v)[0] for v in arrays.values() if v is not None), default)
+    return from_edge_array(
+        ends,
+        num_nodes,
+        **arrays,
+        class_names=named.get("class_names"),
+        masks=masks,
+        times=named.get("time"),
+        name=name,
+        notes=notes,
+    )
 
 
 def _edge_array(named: dict[str, Any], name: str) -> Any:
@@ -183,15 +190,6 @@ def _edge_array(named: dict[str, Any], name: str) -> Any:
             f"{ends.shape}."
         )
     return ends.astype(np.int64)
-
-
-def _count_nodes(named: dict[str, Any], arrays: NodeArrays, ends: Any) -> int:
-    for values in (arrays.ids, arrays.labels):
-        if values is not None:
-            return len(values)
-    if arrays.features is not None:
-        return int(arrays.features.shape[0])
-    return int(named.get("num_nodes", ends.max(initial=-1) + 1))
 
 
 def _csr_matrix(named: dict[str, Any], prefix: str) -> Any:

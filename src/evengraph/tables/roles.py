@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -52,20 +51,6 @@ class NoLabelError(ArgumentError):
             message += f"; set label to the column with the classes, perhaps {choice}"
         super().__init__(f"{message}.", argument="label")
         self.candidates = tuple(candidates)
-
-
-@dataclass(frozen=True, kw_only=True)
-class NodeRoles:
-    """Classes, split and times of the nodes, where they are known.
-
-    Shapes:
-        labels: (N,), -1 for unlabelled; masks: (N,) each; times: (N,), NaN for unknown
-    """
-
-    labels: Ints | None = None
-    class_names: tuple[str, ...] = ()
-    masks: dict[str, Bools] = field(default_factory=dict)
-    times: Floats | None = None
 
 
 def encode_labels(values: Any, table: str, notes: Notes) -> tuple[Ints, tuple[str, ...]]:
