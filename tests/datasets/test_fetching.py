@@ -188,12 +188,15 @@ def test_a_killed_process_leaves_no_graph_behind(cache, tiny, monkeypatch):
             raise KeyboardInterrupt
         replace(source, target)
 
-    monkeypatch.setattr(os, "replace", die_at_the_third)
-    with pytest.raises(KeyboardInterrupt):
-        store(cache, form, tiny)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", die_at_the_third)
+        with pytest.raises(KeyboardInterrupt):
+            store(cache, form, tiny)
     assert set((cache / form.folder).iterdir()) == set(replaced[:2])
     with pytest.raises(DataNotFound):
         load("citeseer")
+    store(cache, form, tiny)  # what was left does not block a later fetch
+    assert load("citeseer").num_nodes == DATASETS["citeseer"].counts.nodes
 
 
 def test_a_hard_kill_leaves_only_a_scrap_that_nobody_reads(cache, tiny):
@@ -204,6 +207,8 @@ def test_a_hard_kill_leaves_only_a_scrap_that_nobody_reads(cache, tiny):
     last.rename(last.with_name(f".{last.name}.abc"))
     with pytest.raises(DataNotFound):
         load("citeseer")
+    store(cache, form, tiny)
+    assert load("citeseer").num_nodes == DATASETS["citeseer"].counts.nodes
 
 
 @pytest.mark.slow

@@ -6,9 +6,9 @@ from evengraph.datasets.loading import fetch as fetch
 from evengraph.datasets.loading import load as load
 from evengraph.datasets.registry import DATASETS as DATASETS
 from evengraph.datasets.registry import Counts as Counts
+from evengraph.datasets.registry import DataMismatch as DataMismatch
 from evengraph.datasets.registry import Dataset as Dataset
 from evengraph.datasets.sources import DataNotFound as DataNotFound
 from evengraph.datasets.sources import cache_folder as cache_folder
 from evengraph.datasets.sources import data_folder as data_folder
 from evengraph.datasets.toy import toy as toy
-from evengraph.datasets.verify import DataMismatch as DataMismatch

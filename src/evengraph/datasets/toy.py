@@ -50,7 +50,28 @@ def toy(
         edge_index: (2, E), sorted, both directions, no self-loops, no repeats
         y: (N,)
     """
-    _check(num_nodes, num_edges, num_features, num_classes, seed, homophily, size_ratio)
+    most = num_nodes * (num_nodes - 1)
+    for valid, message in (
+        (num_classes >= 2, f"num_classes must be at least 2, got {num_classes}."),
+        (
+            num_nodes >= num_classes,
+            f"num_nodes must be at least num_classes, which is {num_classes}, got {num_nodes}.",
+        ),
+        (num_features >= 1, f"num_features must be at least 1, got {num_features}."),
+        (
+            0 <= num_edges <= most,
+            f"num_edges must lie in [0, {most}] for {num_nodes} nodes, got {num_edges}.",
+        ),
+        (
+            num_edges % 2 == 0,
+            f"num_edges must be even, since both directions of an edge count, got {num_edges}.",
+        ),
+        (seed >= 0, f"seed must not be negative, got {seed}."),
+        (0 <= homophily <= 1, f"homophily must lie in [0, 1], got {homophily}."),
+        (0 < size_ratio <= 1, f"size_ratio must lie in (0, 1], got {size_ratio}."),
+    ):
+        if not valid:
+            raise ValueError(message)
     rng = np.random.default_rng(seed)
     sizes = _class_sizes(num_nodes, num_classes, size_ratio)
     labels = np.repeat(np.arange(num_classes), sizes)
@@ -63,40 +84,6 @@ def toy(
         y=torch.from_numpy(labels),
         name="toy",
     )
-
-
-def _check(
-    num_nodes: int,
-    num_edges: int,
-    num_features: int,
-    num_classes: int,
-    seed: int,
-    homophily: float,
-    size_ratio: float,
-) -> None:
-    if num_classes < 2:
-        raise ValueError(f"num_classes must be at least 2, got {num_classes}.")
-    if num_nodes < num_classes:
-        raise ValueError(
-            f"num_nodes must be at least num_classes, which is {num_classes}, got {num_nodes}."
-        )
-    if num_features < 1:
-        raise ValueError(f"num_features must be at least 1, got {num_features}.")
-    most = num_nodes * (num_nodes - 1)
-    if not 0 <= num_edges <= most:
-        raise ValueError(
-            f"num_edges must lie in [0, {most}] for {num_nodes} nodes, got {num_edges}."
-        )
-    if num_edges % 2:
-        raise ValueError(
-            f"num_edges must be even, since both directions of an edge count, got {num_edges}."
-        )
-    if seed < 0:
-        raise ValueError(f"seed must not be negative, got {seed}.")
-    if not 0 <= homophily <= 1:
-        raise ValueError(f"homophily must lie in [0, 1], got {homophily}.")
-    if not 0 < size_ratio <= 1:
-        raise ValueError(f"size_ratio must lie in (0, 1], got {size_ratio}.")
 
 
 def _class_sizes(num_nodes: int, num_classes: int, size_ratio: float) -> Ints:
