@@ -3,7 +3,7 @@ import re
 import pytest
 
 from evengraph.experiment.method_docs import describe_method, training_fields
-from evengraph.methods import METHODS
+from evengraph.methods import METHODS, Method
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -39,3 +39,12 @@ def test_sections_are_joined_to_one_line():
 def test_a_method_may_have_its_own_settings_of_training():
     assert describe_method("unreal").fields["learning_rate"] == 0.005
     assert describe_method("gcn").fields["learning_rate"] == 0.01
+
+
+def test_a_plugin_without_a_docstring_can_be_described(monkeypatch):
+    class Bare(Method):
+        _fit = _logits = None
+
+    monkeypatch.setitem(METHODS, "bare", Bare)
+    words = describe_method("bare")
+    assert (words.title, words.idea, words.cost, words.reference) == ("Bare", "", "", "")

@@ -44,7 +44,8 @@ def describe_method(name: str) -> Description:
     meanings: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         if issubclass(base, Method):
-            meanings |= _meanings(_sections(base).get("Args", ""))
+            parts = _sections(base)  # parameters that a base only describes precede its Args
+            meanings |= _meanings(parts[""]) | _meanings(parts.get("Args", ""))
     defaults = {item.name: item.default for item in fields(cls)}
     shared = {name: defaults[name] for name in training_fields()}
     own = {name: default for name, default in defaults.items() if name not in shared}
@@ -53,10 +54,10 @@ def describe_method(name: str) -> Description:
         name=name,
         title=cls.title,
         idea=sections[""].partition("\n")[0],
-        cost=_joined(sections["Cost"]),
-        reference=_joined(sections["Reference"]),
+        cost=_joined(sections.get("Cost", "")),
+        reference=_joined(sections.get("Reference", "")),
         fields=own | shared,
-        meanings=meanings,
+        meanings={name: meanings[name] for name in own | shared if name in meanings},
         text="\n\n".join([sections[""].strip(), *departs]),
     )
 
