@@ -1,7 +1,6 @@
 import pytest
-import torch
 
-from evengraph.experiment.parsing import known_method, parse_seeds, pick_device
+from evengraph.experiment.parsing import known_method, parse_seeds
 
 
 def test_a_method_is_known_by_its_name_and_its_title():
@@ -18,11 +17,3 @@ def test_seeds():
     for text in ("", "a", "7-5", "5,", "-1", "1.5"):
         with pytest.raises(ValueError, match="seeds"):
             parse_seeds(text)
-
-
-def test_devices():
-    assert pick_device("cpu") == torch.device("cpu")
-    assert pick_device("auto").type in ("cpu", "cuda")
-    for name in ("gpu", "mps", "cuda:99"):
-        with pytest.raises(ValueError, match="cuda"):
-            pick_device(name)

@@ -146,14 +146,16 @@ def test_a_real_experiment_chooses_and_is_the_same_again(tmp_path):
     assert plan.choice(toy_setup(), one) == {"max_epochs": max(means, key=means.get)}
 
 
-def test_a_stored_experiment_holds_the_role_of_each_method(store):
-    spec = spec_of(entry(), entry("mine", "unignn"), entry("SMOTE", "smote"))
+def test_a_stored_experiment_holds_the_role_of_each_method_but_of_no_variant(store):
+    entries = entry(), entry("Uni-GNN", "unignn"), entry("mine", "unignn"), entry("SMOTE", "smote")
+    spec = spec_of(*entries)
     for job in missing([spec], store):
         store.add(ended(job))
     cells = experiment_content(spec, store)["cells"]
     assert [(cell["label"], cell["role"]) for cell in cells] == [
         ("GCN", "baseline"),
-        ("mine", "highlight"),
+        ("Uni-GNN", "highlight"),
+        ("mine", ""),
         ("SMOTE", ""),
     ]
 

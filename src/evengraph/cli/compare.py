@@ -55,7 +55,7 @@ def compare(
     from evengraph.cli.arguments import parse_seconds
     from evengraph.cli.comparing import plan_splits, run_comparison
     from evengraph.cli.opening import open_data
-    from evengraph.experiment.parsing import pick_device
+    from evengraph.core.devices import pick_device
 
     opened = open_data(data, data_root, columns)
     protocol, count = plan_splits(opened, splits=splits, folds=folds, train=train, val=val)

@@ -40,8 +40,9 @@ def reproduce(
     """Run the paper's tables and figures, or your own experiments; resumes if interrupted."""
     from evengraph.cli.arguments import parse_methods
     from evengraph.cli.reproducing import run_experiments
+    from evengraph.core.devices import pick_device
     from evengraph.experiment.executor import choose_executor
-    from evengraph.experiment.parsing import parse_seeds, pick_device
+    from evengraph.experiment.parsing import parse_seeds
     from evengraph.experiment.spec import read_specs
 
     if jobs is not None and jobs < 1:

@@ -59,7 +59,8 @@ def run(
     from evengraph.cli.arguments import parse_methods
     from evengraph.cli.files import check_folder
     from evengraph.cli.running import folder_name, plan_runs, run_plans
-    from evengraph.experiment.parsing import parse_seeds, pick_device
+    from evengraph.core.devices import pick_device
+    from evengraph.experiment.parsing import parse_seeds
     from evengraph.methods import DEFAULT_METHOD
     from evengraph.methods.bases.model_folder import check_model_folder
 

@@ -1,10 +1,8 @@
-"""Names, seeds and devices from text."""
+"""Names and seeds from text."""
 
 from __future__ import annotations
 
 import re
-
-import torch
 
 from evengraph.experiment.fields import unknown
 from evengraph.methods import METHODS
@@ -35,19 +33,3 @@ def parse_seeds(text: str) -> list[int]:
             raise ValueError(f"seeds must be {limits}, got {part.strip()!r}.")
         seeds += range(first, last + 1)
     return list(dict.fromkeys(seeds))
-
-
-def pick_device(name: str) -> torch.device:
-    """A device by name; `auto` is the first GPU if there is one."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        device = torch.device("meta")
-    if device.type not in ("cpu", "cuda"):
-        raise ValueError(f"device must be auto, cpu, cuda or cuda:N, got {name!r}.")
-    count = torch.cuda.device_count()
-    if device.type == "cuda" and (device.index or 0) >= count:
-        raise ValueError(f"There is no device {name}: torch sees {count} GPU(s).")
-    return device

@@ -87,10 +87,11 @@ def _cell_content(cell: Cell, draws: str) -> dict[str, Any]:
     setup, entry = cell.setup, cell.entry
     names = [name for name in (entry.grid or entry.search or entry.vary) if name != "trials"]
     where = setup.dataset, setup.imbalance, setup.fields
+    is_variant = entry.label != METHODS[entry.method].title
     published = None
     if draws == "ablation":
         published = ablation_cell(*where, entry.label)
-    elif entry.label == METHODS[entry.method].title:  # variants are not in the paper's tables
+    elif not is_variant:  # which the paper's tables do not have
         published = paper_cell(*where, entry.method)
     if draws == "comparison":
         published = published or published_cell(*where, entry.label)
@@ -101,7 +102,7 @@ def _cell_content(cell: Cell, draws: str) -> dict[str, Any]:
         "imbalance_fields": dict(setup.fields),
         "label": entry.label,
         "method": entry.method,
-        "role": METHODS[entry.method].role,
+        "role": "" if is_variant else METHODS[entry.method].role,
         "varies": next(iter(entry.vary), None),
         "value": cell.value,
         "note": entry.note,

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
+from evengraph.core.devices import pick_device
 from evengraph.core.errors import ArgumentError
 from evengraph.core.task import Task
 from evengraph.methods import DEFAULT_METHOD, METHODS, Method
@@ -73,38 +74,28 @@ class TableModel:
         nodes: Any,
         edges: Any = None,
         *,
-        label: str | None = None,
-        id: str | None = None,
-        source: str | None = None,
-        target: str | None = None,
-        weight: str | None = None,
-        split: str | None = None,
-        time: str | None = None,
-        features: Sequence[str] | None = None,
-        drop: Sequence[str] = (),
         seed: int | Sequence[int] = 0,
         device: str | torch.device = "cpu",
         progress: bool | None = None,
+        **columns: Any,
     ) -> Self:
         """Train on labelled tables.
 
         Args:
             nodes: A DataFrame or a path, as in `open_graph`, or a PyG graph.
             edges: The edges table, where `nodes` is a nodes table.
-            label: As in `from_frames`, and so are the columns that follow.
-            drop: Columns of the nodes table to leave out.
             seed: Decides the split and everything random in training. With several seeds, one
                 model is trained per seed and the best on validation is kept.
             device: Where to train.
             progress: Show a live bar; by default on a terminal only.
+            columns: The column arguments of `open_graph`: label, id, source, target, weight,
+                split, time, features and drop.
         """
-        columns = {"label": label, "id": id, "source": source, "target": target, "weight": weight}
-        columns |= {"split": split, "time": time}
-        data = open_tables(nodes, edges, **columns, features=features, drop=drop)
+        data = open_tables(nodes, edges, **columns)
         protocol = self.protocol or data.make_split()
         best: tuple[float, Method, Task] | None = None
         for each in [seed] if isinstance(seed, int) else seed:
-            task = protocol(data.graph, seed=each).to(device)
+            task = protocol(data.graph, seed=each).to(pick_device(device))
             self._positive(task)  # fails before training, not after
             method = self._new_method(data.graph).fit(task, seed=each, progress=progress)
             score = float(validation_score(method.predict_proba(task.graph), task))

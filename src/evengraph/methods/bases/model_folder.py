@@ -21,6 +21,10 @@ FORMAT = 1
 MAIN = "model.json"
 
 
+class TensorMismatchError(ValueError):
+    """Saved tensors whose names or shapes are not those of the module."""
+
+
 class Saved(NamedTuple):
     """What a model's folder holds."""
 
@@ -105,9 +109,12 @@ def pack(name: str, module: nn.Module) -> dict[str, Tensor]:
 
 def unpack(name: str, module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     """Put tensors back into a module of the same shape."""
-    start = f"{name}."
-    own = {key[len(start) :]: value for key, value in tensors.items() if key.startswith(start)}
-    module.load_state_dict(own)
+    prefix = f"{name}."
+    state = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+    try:
+        module.load_state_dict(state)
+    except RuntimeError as error:
+        raise TensorMismatchError(f"The tensors do not fit {name}.") from error
 
 
 def _write(folder: Path, name: str, content: bytes, text: bytes) -> None:
