@@ -27,6 +27,17 @@ MANY_CUT_OFF = 0.05  # share of nodes without neighbours, or in components witho
 MANY_DUPLICATES = 0.01  # share of nodes with the features of another
 FEW_DISTINCT = 0.5  # share of duplicates from which the features are simply few
 MOST_LISTED = 5  # findings of one kind; further ones are summarised
+LEAK_TEXTS = {
+    "copy": ("warning", "{0} is a copy of the label: remove it."),
+    "label": ("warning", "{0} alone almost determines the label: remove it."),
+    "class": (
+        "warning",
+        "{0} alone almost determines {1}: remove it unless it will be known for new nodes as well.",
+    ),
+    "id": ("note", "{0} has a different value in every row, like an id: remove it."),
+}
+
+Sentences = Iterator[tuple[str, str]]  # level and text
 
 HIGHLIGHT = next(kind.title for kind in METHODS.values() if kind.role == "highlight")
 
@@ -59,14 +70,21 @@ def find(
 ) -> tuple[Finding, ...]:
     """All findings, warnings first."""
     num_nodes = labels.num_labelled + labels.num_unlabelled
+    topics = {
+        "leaks": _about_leaks(leaks, features),
+        "classes": _about_classes(labels),
+        "labels": _about_labels(labels),
+        "neighbours": _about_neighbours(homophily, labels),
+        "reach": _about_reach(reach, labels),
+        "parts": _about_components(degrees, components, num_nodes),
+        "edges": _about_edges(edges),
+        "features": _about_features(features),
+        "duplicates": _about_duplicates(features, num_nodes),
+    }
     findings = [
-        *_about_leaks(leaks, features),
-        *_about_classes(labels),
-        *_about_neighbours(homophily, labels),
-        *_about_reach(reach, labels),
-        *_about_components(degrees, components, num_nodes),
-        *_about_edges(edges),
-        *_about_features(features, num_nodes),
+        Finding(level=level, topic=topic, text=capitalise(text))
+        for topic, sentences in topics.items()
+        for level, text in sentences
     ]
     return tuple(sorted(findings, key=lambda finding: LEVELS.index(finding.level)))
 
@@ -80,184 +98,165 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f}%"
 
 
-def _about_leaks(leaks: Sequence[Leak], features: Features) -> Iterator[Finding]:
-    if not leaks:
-        if features.count:
-            yield _finding("good", "leaks", "No single feature reveals the label.")
-        return
-    texts = {
-        "copy": "{0} is a copy of the label: remove it.",
-        "label": "{0} alone almost determines the label: remove it.",
-        "class": "{0} alone almost determines {1}: remove it unless it will be known for new "
-        "nodes as well.",
-        "id": "{0} has a different value in every row, like an id: remove it.",
-    }
-    for kind, text in texts.items():
+def _about_leaks(leaks: Sequence[Leak], features: Features) -> Sentences:
+    if features.count and not leaks:
+        yield "good", "No single feature reveals the label."
+    for kind, (level, text) in LEAK_TEXTS.items():
         columns = [leak for leak in leaks if leak.kind == kind]
-        level = "note" if kind == "id" else "warning"
         for leak in columns[:MOST_LISTED]:
-            sentence = text.format(_column(leak.column), _class(leak.class_name or ""))
-            yield _finding(level, "leaks", sentence)
-        if len(columns) > MOST_LISTED:
-            names = join_names([leak.column for leak in columns[MOST_LISTED:]])
-            sentence = f"The same holds for {len(columns) - MOST_LISTED} more: {names}."
-            yield _finding(level, "leaks", sentence)
+            yield level, text.format(_column(leak.column), _class(leak.class_name or ""))
+        if more := [leak.column for leak in columns[MOST_LISTED:]]:
+            yield level, f"The same holds for {len(more)} more: {join_names(more)}."
 
 
-def _about_classes(labels: Labels) -> Iterator[Finding]:
+def _about_classes(labels: Labels) -> Sentences:
     counts = dict(zip(labels.names, labels.labelled, strict=True))
     missing = [name for name, count in counts.items() if count == 0]
-    few = {name: count for name, count in counts.items() if 0 < count < FEW_LABELS}
     if missing:
-        text = f"No node of {join_names(missing)} is labelled: no method can learn it."
-        yield _finding("warning", "classes", text)
-    if few:
+        yield "warning", f"No node of {join_names(missing)} is labelled: no method can learn it."
+    if few := {name: count for name, count in counts.items() if 0 < count < FEW_LABELS}:
         low, high = min(few.values()), max(few.values())
+        number = _count(high, "labelled node") if low == high else f"{low} to {high} labelled nodes"
         has = "has" if len(few) == 1 else "have"
-        number = f"{low}" if low == high else f"{low} to {high}"
-        text = f"{join_names(list(few))} {has} only {number} labelled {_nodes(high)}: "
-        text += "scores of so few vary widely between runs."
-        yield _finding("warning", "classes", text)
+        text = f"{join_names(list(few))} {has} only {number}: scores of so few vary widely between"
+        yield "warning", f"{text} runs."
     present = {name: count for name, count in counts.items() if count > 0}
     if len(present) < 2:
-        text = f"All labelled nodes are of {join_names(list(present))}."
-        yield _finding("warning", "classes", text)
-        return
-    if labels.ratio is not None:
-        low, high = min(present.values()), max(present.values())
+        yield "warning", f"All labelled nodes are of {join_names(list(present))}."
+    elif labels.ratio is not None:
+        smallest, largest = (
+            min(present, key=counts.__getitem__),
+            max(present, key=counts.__getitem__),
+        )
+        low, high = counts[smallest], counts[largest]
         if labels.ratio <= BALANCED:
-            text = f"The classes are balanced: {low:,} to {high:,} labelled nodes."
-            yield _finding("good", "classes", text)
-        else:
-            names = {count: name for name, count in reversed(present.items())}  # first of equals
-            ratio = f"{labels.ratio:.0f}" if labels.ratio >= 10 else f"{labels.ratio:.1f}"
-            text = f"The smallest, {_class(names[low])}, has {low:,} labelled {_nodes(low)}, the "
-            text += f"largest, {_class(names[high])}, has {high:,}: "
-            text += f"{ratio.removesuffix('.0')} times as many."
-            level = "warning" if labels.ratio >= VERY_IMBALANCED else "note"
-            yield _finding(level, "classes", text)
-    if labels.num_unlabelled:
+            yield "good", f"The classes are balanced: {low:,} to {high:,} labelled nodes."
+            return
+        ratio = f"{labels.ratio:.0f}" if labels.ratio >= 10 else f"{labels.ratio:.1f}"
+        yield (
+            "warning" if labels.ratio >= VERY_IMBALANCED else "note",
+            f"The smallest, {_class(smallest)}, has {_count(low, 'labelled node')}, the largest, "
+            f"{_class(largest)}, has {high:,}: {ratio.removesuffix('.0')} times as many.",
+        )
+
+
+def _about_labels(labels: Labels) -> Sentences:
+    if labels.num_unlabelled and sum(count > 0 for count in labels.labelled) > 1:
         total = labels.num_labelled + labels.num_unlabelled
-        text = f"{labels.num_labelled:,} of {total:,} nodes are labelled"
-        text += f" ({percent(labels.labelled_share)})."
-        yield _finding("note", "labels", text)
+        share = percent(labels.labelled_share)
+        yield "note", f"{labels.num_labelled:,} of {total:,} nodes are labelled ({share})."
 
 
-def _about_neighbours(homophily: Homophily, labels: Labels) -> Iterator[Finding]:
-    topic = "neighbours"
+def _about_neighbours(homophily: Homophily, labels: Labels) -> Sentences:
     if homophily.edges < FEW_EDGES or homophily.edge is None:
         edges = "edge joins" if homophily.edges == 1 else "edges join"
         text = f"Only {homophily.edges} {edges} two labelled nodes: too few to tell whether "
-        yield _finding("note", topic, f"{text}neighbours share a class.")
+        yield "note", f"{text}neighbours share a class."
         return
     if homophily.adjusted is None or homophily.by_chance is None:
-        text = "All edges between labelled nodes join nodes of one class."
-        yield _finding("note", topic, text)
+        yield "note", "All edges between labelled nodes join nodes of one class."
         return
     text = f"Neighbours share a class on {percent(homophily.edge)} of edges "
     text += f"({percent(homophily.by_chance)} expected by chance): "
     if homophily.adjusted < MISLEADING:
         text += "a method that relies on neighbours may mislead; compare with GraphSAGE."
-        yield _finding("warning", topic, text)
+        yield "warning", text
         return
     if homophily.adjusted >= HELPFUL:
-        yield _finding("good", topic, f"{text}the graph can help.")
+        yield "good", f"{text}the graph can help."
     else:
         text += "the graph may help a little; compare with a model that ignores edges."
-        yield _finding("note", topic, text)
+        yield "note", text
+    classes = zip(homophily.per_class, labels.names, homophily.neighbours, strict=True)
     low = [
         (share, name)
-        for share, name, count in zip(
-            homophily.per_class, labels.names, homophily.neighbours, strict=True
-        )
+        for share, name, count in classes
         if share is not None and share < LOW_CLASS_HOMOPHILY and count >= FEW_EDGES
     ]
     for share, name in sorted(low)[:MOST_LISTED]:
         text = f"Only {percent(share)} of the neighbours of {_class(name)} are of that class: "
-        yield _finding("note", topic, f"{text}features must tell it apart.")
+        yield "note", f"{text}features must tell it apart."
 
 
-def _about_reach(reach: Reach, labels: Labels) -> Iterator[Finding]:
+def _about_reach(reach: Reach, labels: Labels) -> Sentences:
     if not reach.nodes:
         return
-    near = _hops(min(NEAR_HOPS, reach.hops))
+    near = _count(min(NEAR_HOPS, reach.hops), "hop")
     shares = zip(far_shares(reach), labels.names, labels.labelled, strict=True)
     worst, name = max(((share, name) for share, name, count in shares if count), key=lambda p: p[0])
     if worst >= OUT_OF_REACH:
         text = f"{percent(worst)} of the unlabelled nodes are more than {near} from any labelled "
-        text += f"node of {_class(name)}: {HIGHLIGHT} is designed for that."
-        yield _finding("note", "reach", text)
+        yield "note", f"{text}node of {_class(name)}: {HIGHLIGHT} is designed for that."
     else:
         text = f"At least {percent(1 - worst)} of the unlabelled nodes are within {near} of a "
-        yield _finding("good", "reach", f"{text}labelled node of every class.")
+        yield "good", f"{text}labelled node of every class."
     if reach.beyond:
         text = f"{percent(reach.beyond / reach.nodes)} of the unlabelled nodes ({reach.beyond:,}) "
-        text += f"are more than {_hops(reach.hops)} from every labelled node: "
-        yield _finding("note", "reach", f"{text}edges hardly help there.")
+        text += f"are more than {_count(reach.hops, 'hop')} from every labelled node: "
+        yield "note", f"{text}edges hardly help there."
 
 
-def _about_components(
-    degrees: Degrees, components: Components, num_nodes: int
-) -> Iterator[Finding]:
+def _about_components(degrees: Degrees, components: Components, num_nodes: int) -> Sentences:
     if degrees.isolated:
         share = degrees.isolated_share
         text = f"{percent(share)} of the nodes ({degrees.isolated:,}) have no neighbours: the "
         level = "warning" if share >= MANY_CUT_OFF else "note"
-        yield _finding(level, "parts", f"{text}graph does not help there.")
+        yield level, f"{text}graph does not help there."
     elif components.count == 1:
-        yield _finding("good", "parts", "The graph is connected.")
+        yield "good", "The graph is connected."
     if components.unlabelled:
         share = components.unlabelled_nodes / num_nodes
         text = f"{components.unlabelled:,} of {components.count:,} components hold no labelled node"
-        text += f" ({percent(share)} of all nodes): no path leads there from a label."
         level = "warning" if share >= MANY_CUT_OFF else "note"
-        yield _finding(level, "parts", text)
+        yield level, f"{text} ({percent(share)} of all nodes): no path leads there from a label."
 
 
-def _about_edges(edges: Edges) -> Iterator[Finding]:
+def _about_edges(edges: Edges) -> Sentences:
     if not edges.pairs:
         text = "There are no edges between different nodes: use a model that ignores edges."
-        yield _finding("warning", "edges", text)
+        yield "warning", text
     if edges.repeated:
-        text = f"{edges.repeated:,} edges are listed more than once; repeats are ignored."
-        yield _finding("note", "edges", text)
+        yield "note", f"{edges.repeated:,} edges are listed more than once; repeats are ignored."
     if edges.to_itself:
-        text = f"{edges.to_itself:,} self-loop{'s' if edges.to_itself > 1 else ''} ignored."
-        yield _finding("note", "edges", text)
+        yield "note", f"{_count(edges.to_itself, 'self-loop')} ignored."
     if edges.directed:
-        text = f"{percent(edges.one_way / edges.pairs)} of the edges are listed in one direction "
-        text += "only; this inspection reads them in both."
-        yield _finding("note", "edges", text)
+        share = percent(edges.one_way / edges.pairs)
+        text = f"{share} of the edges are listed in one direction only; this inspection reads them "
+        yield "note", f"{text}in both."
 
 
-def _about_features(features: Features, num_nodes: int) -> Iterator[Finding]:
+def _about_features(features: Features) -> Sentences:
     if not features.count:
-        text = "There are no features: only edges can tell nodes apart."
-        yield _finding("warning", "features", text)
+        yield "warning", "There are no features: only edges can tell nodes apart."
         return
     if features.missing:
         text = f"{features.missing:,} feature values are missing or infinite: fill them in first."
-        yield _finding("warning", "features", text)
+        yield "warning", text
     if features.constant:
-        text = f"{features.constant:,} of {features.count - features.hashed:,} features"
-        text += " that are not hashed text" if features.hashed else ""
-        text += " has" if features.constant == 1 else " have"
-        yield _finding("note", "features", f"{text} the same value for every node.")
+        kind = " that are not hashed text" if features.hashed else ""
+        has = "has" if features.constant == 1 else "have"
+        text = (
+            f"{features.constant:,} of {features.count - features.hashed:,} features{kind} {has} "
+        )
+        yield "note", f"{text}the same value for every node."
     if features.empty_nodes:
         has = "has" if features.empty_nodes == 1 else "have"
-        text = f"{features.empty_nodes:,} {_nodes(features.empty_nodes)} {has} only zero features."
-        yield _finding("note", "features", text)
+        yield "note", f"{_count(features.empty_nodes, 'node')} {has} only zero features."
+
+
+def _about_duplicates(features: Features, num_nodes: int) -> Sentences:
     share = features.duplicate_nodes / num_nodes
+    if not features.count:
+        return
     if share >= FEW_DISTINCT:
         distinct = num_nodes - features.duplicate_nodes - max(features.empty_nodes - 1, 0)
-        text = f"Features alone distinguish only {distinct:,} kinds of nodes."
-        yield _finding("note", "duplicates", text)
+        yield "note", f"Features alone distinguish only {distinct:,} kinds of nodes."
     elif share >= MANY_DUPLICATES:
         text = f"{percent(share)} of the nodes have the same features as another: check that no "
-        yield _finding("note", "duplicates", f"{text}node is listed twice.")
+        yield "note", f"{text}node is listed twice."
     if features.conflicting_nodes:
         text = f"{features.conflicting_nodes:,} labelled nodes have the same features as a node of "
-        yield _finding("note", "duplicates", f"{text}another class.")
+        yield "note", f"{text}another class."
 
 
 def far_shares(reach: Reach) -> list[float]:
@@ -283,16 +282,8 @@ def join_names(names: Sequence[str]) -> str:
     return " and ".join([", ".join(quoted[:-1]), quoted[-1]] if len(quoted) > 1 else quoted)
 
 
-def _nodes(count: int) -> str:
-    return "node" if count == 1 else "nodes"
-
-
-def _hops(count: int) -> str:
-    return f"{count} hop{'' if count == 1 else 's'}"
-
-
-def _finding(level: str, topic: str, text: str) -> Finding:
-    return Finding(level=level, topic=topic, text=capitalise(text))
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def capitalise(text: str) -> str:
