@@ -191,7 +191,7 @@ def gap(name: str, label: str, other: str) -> str:
     """Mean difference of two methods on the same splits over all settings, and wins."""
     results = other_experiments()[name]
     cells = [(_find(results, s, label), _find(results, s, other)) for s in results.settings]
-    gaps = [gap for pair in cells for gap in paired_gaps(*pair, METRIC)]
+    gaps = [gap for pair in cells for gap in paired_gaps(*pair, METRIC).values]
     wins = sum(gap > 0 for gap in gaps)
     return f"{fmean(gaps):.1f} points on average, in {wins} of {len(gaps)} runs on the same split"
 
@@ -203,7 +203,7 @@ def patient() -> str:
     for setting in results.settings:
         cell = _find(results, setting, "IceBerg")
         other = _paper_cell(setting, "Uni-GNN", equal_seeds=True)
-        gaps += paired_gaps(cell, other, METRIC)
+        gaps += paired_gaps(cell, other, METRIC).values
         means.append(other.mean(METRIC))
         wins += cell.mean(METRIC) > other.mean(METRIC)
     runs = f"{sum(gap > 0 for gap in gaps)} of {len(gaps)} runs"

@@ -1,19 +1,23 @@
+from dataclasses import replace
 from statistics import fmean
 
 import pytest
 from made_up import FEW, STEP, TAIL, make_results, spread
 from scipy.stats import ttest_rel
 
+from evengraph.core.store import JobSpec, Row
 from evengraph.experiment.ranking import compare_pairs
 from evengraph.metrics.significance import bootstrap_interval, holm
 from evengraph.report.store.comparisons import (
     MIN_SEEDS,
     best_first,
+    compare_variants,
     compare_with_others,
+    compare_with_paper,
     paired_gaps,
-    published_gap,
     rank_methods,
 )
+from evengraph.report.store.experiment_results import Cell, Estimate, ExperimentResults
 from evengraph.report.store.tables import significance_table
 
 METRIC = "balanced_accuracy"
@@ -37,12 +41,14 @@ def test_comparisons_are_positive_where_the_first_is_better():
     better, worse = spread(75.0, range(10), "better"), spread(65.0, range(10), "worse")
     results = make_results({("a", "ours"): better, ("a", "theirs"): worse})
     (found,) = compare_with_others(results, "ours", METRIC)
-    assert (found.setting, found.label, found.against, found.seeds) == ("a", "ours", "theirs", 10)
-    assert found.difference == pytest.approx(fmean(better.values()) - fmean(worse.values()))
-    assert 0 < found.low < found.difference < found.high
+    assert (found.setting, found.gaps.label, found.against) == ("a", "ours", "theirs")
+    assert len(found.gaps.values) == 10
+    assert found.gaps.mean == pytest.approx(fmean(better.values()) - fmean(worse.values()))
+    low, high = found.gaps.interval
+    assert 0 < low < found.gaps.mean < high
     (other,) = compare_with_others(results, "theirs", METRIC)
-    assert other.difference == pytest.approx(-found.difference)
-    assert other.high < 0
+    assert other.gaps.mean == pytest.approx(-found.gaps.mean)
+    assert other.gaps.interval == pytest.approx((-high, -low))
     assert other.p == pytest.approx(found.p)
 
 
@@ -50,12 +56,12 @@ def test_only_common_seeds_are_compared():
     one, two = spread(70.0, range(10), "one"), spread(69.0, range(4, 30), "two")
     results = make_results({("a", "ours"): one, ("a", "theirs"): two})
     (found,) = compare_with_others(results, "ours", METRIC)
-    assert found.seeds == 6
+    assert len(found.gaps.values) == 6
     ours, theirs = ([values[seed] for seed in range(4, 10)] for values in (one, two))
-    assert found.difference == pytest.approx(fmean(ours) - fmean(theirs))
+    assert found.gaps.mean == pytest.approx(fmean(ours) - fmean(theirs))
     assert found.p == pytest.approx(float(ttest_rel(ours, theirs).pvalue))
     gaps = [a - b for a, b in zip(ours, theirs, strict=True)]
-    assert (found.low, found.high) == bootstrap_interval(gaps)
+    assert found.gaps.interval == bootstrap_interval(gaps)
 
 
 @pytest.mark.parametrize(("common", "lines"), [(MIN_SEEDS, 1), (MIN_SEEDS - 1, 0), (0, 0)])
@@ -92,7 +98,7 @@ def test_equal_differences_have_the_p_value_of_the_sign_test(shift):
     (found,) = compare_with_others(results, "x", METRIC)
     p = 2**-7 if shift else 1.0
     assert (found.p, found.corrected) == (p, p)
-    assert (found.difference, found.low, found.high) == pytest.approx((shift,) * 3)
+    assert (found.gaps.mean, *found.gaps.interval) == pytest.approx((shift,) * 3)
 
 
 @pytest.mark.parametrize(
@@ -116,9 +122,8 @@ def test_reports_and_compare_give_the_same_p_value(gaps):
 def test_gaps_are_paired_by_seed():
     values = {("a", "x"): {7: 3.0, 5: 1.0, 6: 2.0}, ("a", "y"): {5: 0.5, 7: 1.0, 9: 0.0}}
     x, y = make_results(values, paper={METRIC: {"mean": 60.0, "std": None}}).cells
-    assert paired_gaps(x, y, METRIC) == [0.5, 2.0]
-    assert published_gap(x, y, METRIC) == 0.0
-    assert published_gap(*make_results(values).cells, METRIC) is None
+    assert paired_gaps(x, y, METRIC) == Estimate("x", [0.5, 2.0], 0.0)
+    assert paired_gaps(*make_results(values).cells, METRIC).paper is None
 
 
 def test_methods_are_ordered_by_their_mean_rank():
@@ -138,3 +143,114 @@ def test_a_method_counts_where_it_has_been_run():
     }
     results = make_results(values)
     assert best_first(results, METRIC) == ["b", "a"]  # always the first; the first once in two
+
+
+# Published means and differences.
+
+
+def cell(label, values, paper=None, setup="toy", chosen=None):
+    """A cell with one run per seed, from 5 on."""
+    rows = [
+        Row(
+            job=JobSpec(
+                dataset="toy",
+                imbalance="step",
+                imbalance_fields={},
+                method="gcn",
+                method_fields={"label": label},
+                seed=seed,
+            ),
+            outcome={"metrics": {METRIC: value}},
+        )
+        for seed, value in enumerate(values, start=5)
+    ]
+    return Cell(
+        setting=setup,
+        dataset="toy",
+        label=label,
+        varies=None,
+        value=None,
+        selected=chosen or {},
+        paper=None if paper is None else {METRIC: {"mean": paper, "std": 1.0}},
+        rows=rows,
+    )
+
+
+def results_of(*cells, draws="comparison"):
+    return ExperimentResults(name="made", title="Made", kind=draws, seeds=[5, 6, 7], cells=cells)
+
+
+@pytest.mark.parametrize(
+    ("paper", "verdict"),
+    [
+        (70.0, "reached"),
+        (69.9, "reached"),
+        (70.1, "below, within chance"),  # other seeds lie above
+        (73.1, "below"),  # beyond what any three seeds could give
+    ],
+)
+def test_a_figure_of_the_paper_is_reached_on_its_own_seeds_or_not(paper, verdict):
+    ours = cell("Ours", [69.0, 70.0, 71.0, 73.0, 73.0, 72.0, 71.0], paper, chosen={"alpha": 1})
+    (found,) = compare_with_paper(results_of(ours), "Ours", [METRIC])
+    assert found.verdict == verdict
+    assert found.same_seeds == pytest.approx(70.0)
+    assert found.cell is ours
+
+
+def test_a_mean_is_compared_as_the_paper_prints_it():
+    (found,) = compare_with_paper(results_of(cell("Ours", [69.96] * 3, 70.0)), "Ours", [METRIC])
+    assert found.verdict == "reached"
+
+
+def test_the_chance_is_that_of_as_few_seeds_as_the_paper_has():
+    half = cell("Ours", [0.0, 0.0, 0.0, 100.0, 100.0, 100.0], 100.0)
+    (found,) = compare_with_paper(results_of(half), "Ours", [METRIC])
+    assert found.chance == pytest.approx(1 / 8, abs=0.02)  # all three from the better half
+
+
+def test_only_what_the_paper_has_and_the_method_asked_for_is_told():
+    cells = cell("Ours", [1.0, 2.0], None), cell("GCN", [1.0, 2.0], 3.0)
+    assert compare_with_paper(results_of(*cells), "Ours", [METRIC]) == []
+
+
+WHOLE = [70.0, 71.0, 72.0, 73.0, 74.0, 75.0]
+
+
+@pytest.mark.parametrize(
+    ("gaps", "paper", "verdict"),
+    [
+        ([-5.0, -5.1, -4.9, -5.2, -4.8, -5.0], -3.0, "holds"),
+        ([-5.0, -5.1, -4.9, -5.2, -4.8, -5.0], +3.0, "opposite sign"),
+        ([-5.0, -5.1, -4.9, -5.2, -4.8, -5.0], None, "differs"),
+        ([5.0, -5.0, 4.0, -4.0, 1.0, -1.0], -3.0, "not significant"),
+        ([0.0] * 6, -3.0, "identical"),
+        ([-3.0, -0.1, -2.0, -0.1, -0.2, 0.1], -3.0, "likely"),
+    ],
+)
+def test_a_claim_holds_or_is_not_significant(gaps, paper, verdict):
+    other = [a + b for a, b in zip(WHOLE, gaps, strict=True)]
+    theirs = None if paper is None else 76.0 + paper
+    cells = (
+        cell("Whole", WHOLE, 76.0, chosen={"alpha": 1}),
+        cell("Without", other, theirs),
+    )
+    (found,) = compare_variants(results_of(*cells, draws="ablation"), METRIC)
+    assert found.verdict == verdict
+    assert found.gaps.mean == pytest.approx(sum(gaps) / 6)
+    low, high = found.gaps.interval
+    assert low <= found.gaps.mean + 1e-9
+    assert found.gaps.mean <= high + 1e-9
+    assert (found.gaps.label, found.against) == ("Without", "Whole")
+    assert found.gaps.paper == (None if paper is None else pytest.approx(paper))
+
+
+def test_with_few_seeds_nothing_is_claimed():
+    cells = cell("Whole", WHOLE[:4], chosen={"alpha": 1}), cell("Without", WHOLE[:4])
+    assert compare_variants(results_of(*cells), METRIC) == []
+
+
+def test_means_are_compared_over_equally_many_seeds():
+    uneven = results_of(cell("Ours", WHOLE), cell("GCN", WHOLE[:3]))
+    assert [len(one.rows) for one in uneven.with_equal_seeds().cells] == [3, 3]
+    level = replace(uneven, cells=[cell("Ours", WHOLE), cell("GCN", WHOLE)])
+    assert level.with_equal_seeds() is level

@@ -7,8 +7,12 @@ import pytest
 from made_up import PUBMED, STEP, TAIL, make_results, published, spread
 
 from evengraph.metrics import HEADLINE
-from evengraph.report.store.claims import check_claims, compare_with_paper
-from evengraph.report.store.comparisons import compare_with_others, rank_methods
+from evengraph.report.store.comparisons import (
+    compare_variants,
+    compare_with_others,
+    compare_with_paper,
+    rank_methods,
+)
 from evengraph.report.store.tables import TITLES, difference_text, latex, markdown, table_csv
 
 LOUD = "a_b|c <i>&amp;</i> **d** `e`"
@@ -186,8 +190,8 @@ def test_choices_and_tests_are_listed(comparison):
     found = compare_with_others(comparison, "Uni-GNN", "balanced_accuracy")
     assert header[-2:] == ["p", "p, corrected"]
     for row, one in zip(rows, found, strict=True):
-        assert row[:4] == [one.setting, one.against, "20", f"{one.difference:+.1f}"]
-        assert row[4] == f"{one.low:+.1f} to {one.high:+.1f}"
+        assert row[:4] == [one.setting, one.against, "20", f"{one.gaps.mean:+.1f}"]
+        assert row[4] == "{:+.1f} to {:+.1f}".format(*one.gaps.interval)
         assert [float(p) for p in row[5:]] == pytest.approx([one.p, one.corrected], rel=0.05)
 
 
@@ -208,11 +212,11 @@ def test_the_searched_method_stands_beside_the_paper(comparison):
 
 def test_an_ablation_says_which_differences_hold(experiments):
     ((_, *rows),) = read_tables(markdown(experiments[1]))["Which published differences hold"]
-    found = check_claims(experiments[1], HEADLINE[0])
+    found = compare_variants(experiments[1], HEADLINE[0])
     assert [(row[0], row[1], row[-1]) for row in rows] == [
-        (one.comparison.setting, one.comparison.label, one.verdict) for one in found
+        (one.setting, one.gaps.label, one.verdict) for one in found
     ]
-    assert [row[3] for row in rows] == [difference_text(one.comparison.difference) for one in found]
+    assert [row[3] for row in rows] == [difference_text(one.gaps.mean) for one in found]
 
 
 @pytest.mark.parametrize(("value", "words"), [(-0.04, "+0.0"), (0.0, "+0.0"), (-0.06, "-0.1")])

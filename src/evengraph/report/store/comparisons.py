@@ -1,97 +1,141 @@
-"""Methods of an experiment compared on the same seeds and settings."""
+"""Methods of an experiment compared with one another and with published results."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
 from statistics import fmean
+from typing import NamedTuple
 
-from evengraph.metrics.significance import bootstrap_interval, holm, mean_ranks, t_test
-from evengraph.report.store.experiment_results import Cell, ExperimentResults
+import numpy as np
 
+from evengraph.metrics.significance import RESAMPLES, holm, mean_ranks, t_test
+from evengraph.report.store.experiment_results import Cell, Estimate, ExperimentResults
+
+ALPHA = 0.05
 MIN_SEEDS = 5  # common to both methods; fewer are not tested
 
 
-@dataclass(frozen=True, kw_only=True)
-class Comparison:
+class Comparison(NamedTuple):
     """One method compared with another on the same seeds.
 
     Args:
         setting: Name of the setting.
-        label: The method.
         against: The method that it is compared with.
-        seeds: Number of common seeds.
-        difference: Mean of the differences, in points; positive if `label` is better.
-        low: Lower end of its 95% bootstrap interval.
-        high: Upper end.
+        gaps: Differences in points, one per common seed; positive if the method is better.
         p: p value of the paired t-test.
         corrected: The same after Holm's correction for all comparisons.
     """
 
     setting: str
-    label: str
     against: str
-    seeds: int
-    difference: float
-    low: float
-    high: float
+    gaps: Estimate
     p: float
     corrected: float
 
-    def swapped(self) -> Comparison:
-        """The same comparison seen from the other method."""
-        return replace(
-            self,
-            label=self.against,
-            against=self.label,
-            difference=-self.difference,
-            low=-self.high,
-            high=-self.low,
-        )
+    @property
+    def verdict(self) -> str:
+        """Whether the runs confirm the published difference."""
+        (low, high), paper = self.gaps.band, self.gaps.paper
+        if low == high == 0:
+            return "identical"
+        if low <= 0 <= high:
+            return "not significant"
+        if paper is None:
+            return "differs"
+        if paper * self.gaps.mean < 0:
+            return "opposite sign"
+        return "holds" if self.corrected < ALPHA else "likely"
 
 
 def compare_with_others(results: ExperimentResults, label: str, metric: str) -> list[Comparison]:
     """Compare one method with every other in every setting that has enough common seeds."""
-    comparisons = []
+    return _compare(_pairs(results, label), metric)
+
+
+def compare_variants(results: ExperimentResults, metric: str) -> list[Comparison]:
+    """Compare each variant with the full method, where there are enough common seeds."""
+    pairs = _pairs(results, results.reference)
+    return _compare([(variant, full) for full, variant in pairs], metric)
+
+
+def _pairs(results: ExperimentResults, label: str) -> list[tuple[Cell, Cell]]:
+    """The cell of a method with that of every other method, for each setting."""
+    pairs = []
     for setting in results.settings:
         cell = results.find(setting, label)
-        for against in results.labels:
-            other = results.find(setting, against)
-            if cell is None or other is None or against == label:
-                continue
-            gaps = paired_gaps(cell, other, metric)
-            if len(gaps) >= MIN_SEEDS:
-                comparisons.append(_compare(setting, label, against, gaps))
-    corrected = holm([comparison.p for comparison in comparisons])
-    return [replace(c, corrected=p) for c, p in zip(comparisons, corrected, strict=True)]
+        others = [results.find(setting, other) for other in results.labels if other != label]
+        pairs += [(cell, other) for other in others if cell is not None and other is not None]
+    return pairs
 
 
-def _compare(setting: str, label: str, against: str, gaps: Sequence[float]) -> Comparison:
-    low, high = bootstrap_interval(gaps) or (math.nan, math.nan)
-    names = {"setting": setting, "label": label, "against": against}
-    test = t_test(gaps)
-    return Comparison(
-        **names,
-        seeds=len(gaps),
-        difference=test.mean,
-        low=low,
-        high=high,
-        p=test.p,
-        corrected=test.p,
-    )
+def _compare(pairs: Iterable[tuple[Cell, Cell]], metric: str) -> list[Comparison]:
+    gaps = [(other, paired_gaps(cell, other, metric)) for cell, other in pairs]
+    tested = [(o.setting, o.label, gap) for o, gap in gaps if len(gap.values) >= MIN_SEEDS]
+    p_values = [t_test(gap.values).p for _, _, gap in tested]
+    tests = zip(tested, p_values, holm(p_values), strict=True)
+    return [Comparison(*names, p, corrected) for names, p, corrected in tests]
 
 
-def paired_gaps(cell: Cell, other: Cell, metric: str) -> list[float]:
+def paired_gaps(cell: Cell, other: Cell, metric: str) -> Estimate:
     """Difference of two cells for each common seed, in the order of the seeds."""
     values, others = cell.by_seed(metric), other.by_seed(metric)
-    return [values[seed] - others[seed] for seed in sorted(values.keys() & others.keys())]
+    gaps = [values[seed] - others[seed] for seed in sorted(values.keys() & others.keys())]
+    paper, reference = cell.published(metric), other.published(metric)
+    published = None if paper is None or reference is None else paper - reference
+    return Estimate(cell.label, gaps, published)
 
 
-def published_gap(cell: Cell, other: Cell, metric: str) -> float | None:
-    """Difference of the published means, if both were published."""
-    mean, reference = cell.published(metric), other.published(metric)
-    return None if mean is None or reference is None else mean - reference
+def variant_gaps(results: ExperimentResults, setting: str, metric: str) -> list[Estimate]:
+    """Differences of the variants from the full method in a setting, for the figures."""
+    full = results.find(setting, results.reference)
+    variants = [cell for cell in results.table_cells(setting) if cell is not full]
+    gaps = [paired_gaps(cell, full, metric) for cell in variants if full is not None]
+    return [gap for gap in gaps if gap.values]
+
+
+class PublishedMean(NamedTuple):
+    """A published mean and our runs.
+
+    Args:
+        cell: All our runs.
+        metric: Name of the metric.
+        paper: The published mean.
+        same_seeds: Our mean over the seeds of the paper.
+        chance: Probability that the mean of as many seeds as the paper has, drawn from ours,
+            reaches the published mean.
+    """
+
+    cell: Cell
+    metric: str
+    paper: float
+    same_seeds: float
+    chance: float
+
+    @property
+    def verdict(self) -> str:
+        """Whether our mean, rounded as published, reaches the paper's."""
+        if round(self.same_seeds, 1) >= self.paper:
+            return "reached"
+        return "below" if self.chance < ALPHA else "below, within chance"
+
+
+def compare_with_paper(
+    results: ExperimentResults, label: str, metrics: Sequence[str]
+) -> list[PublishedMean]:
+    """Compare every published mean of a method with our runs."""
+    means = []
+    for cell in results.cells:
+        same = cell.with_seeds(results.seeds)
+        if cell.label != label or cell.varies is not None or not same.rows:
+            continue
+        for metric in metrics:
+            paper = cell.published(metric)
+            if paper is not None:
+                values, size = np.asarray(cell.values(metric)), (RESAMPLES, len(same.rows))
+                drawn = np.random.default_rng(0).choice(values, size=size)
+                chance = float((drawn.mean(axis=1).round(1) >= paper).mean())
+                means.append(PublishedMean(cell, metric, paper, same.mean(metric), chance))
+    return means
 
 
 def rank_methods(results: ExperimentResults, metric: str) -> dict[str, float]:
@@ -107,7 +151,7 @@ def best_first(results: ExperimentResults, metric: str) -> list[str]:
     """Names of the methods by relative rank over the settings in which each was run."""
     ranks: dict[str, list[float]] = {label: [] for label in results.labels}
     for setting in results.settings:
-        cells = [c for c in results.cells if c.setting == setting and c.varies is None]
-        for rank, cell in enumerate(sorted(cells, key=lambda c: -c.mean(metric))):
+        cells = sorted(results.table_cells(setting), key=lambda cell: -cell.mean(metric))
+        for rank, cell in enumerate(cells):
             ranks[cell.label].append(rank / len(cells))
     return sorted(ranks, key=lambda label: fmean(ranks[label]) if ranks[label] else 1.0)

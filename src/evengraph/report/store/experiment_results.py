@@ -5,10 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, pstdev
-from typing import Any
+from typing import Any, NamedTuple
 
 from evengraph.core.store import Row, Store
 from evengraph.metrics.significance import bootstrap_interval
+
+
+class Estimate(NamedTuple):
+    """Values of a method or differences between two, one per seed, and the published mean."""
+
+    label: str
+    values: Sequence[float]
+    paper: float | None
+
+    @property
+    def mean(self) -> float:
+        """Mean over seeds."""
+        return fmean(self.values)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """95% bootstrap interval of the mean; None for a single seed."""
+        return bootstrap_interval(self.values)
+
+    @property
+    def band(self) -> tuple[float, float]:
+        """The interval, or the value of a single seed twice."""
+        return self.interval or (self.mean, self.mean)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +81,10 @@ class Cell:
     def interval(self, metric: str) -> tuple[float, float] | None:
         """95% bootstrap interval of the mean; None for a single seed."""
         return bootstrap_interval(self.values(metric))
+
+    def estimate(self, metric: str) -> Estimate:
+        """Values of the metric with the published mean."""
+        return Estimate(self.label, self.values(metric), self.published(metric))
 
     def published(self, metric: str) -> float | None:
         """Published mean, if there is one."""
@@ -125,10 +152,13 @@ class ExperimentResults:
         """Settings in which every method was run."""
         return [s for s in self.settings if all(self.find(s, label) for label in self.labels)]
 
+    def table_cells(self, setting: str) -> list[Cell]:
+        """Cells of a setting that belong to no curve."""
+        return [cell for cell in self.cells if cell.setting == setting and cell.varies is None]
+
     def find(self, setting: str, label: str) -> Cell | None:
         """Cell of a table; None if nothing was run."""
-        key = setting, label, None
-        return next((c for c in self.cells if (c.setting, c.label, c.varies) == key), None)
+        return next((cell for cell in self.table_cells(setting) if cell.label == label), None)
 
     def curves(self) -> dict[str, list[Cell]]:
         """Points of each curve by its name, which includes the setting if there are several."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evengraph.metrics.significance import bootstrap_interval
 from evengraph.report.store.canvas import (
     COLOURS,
     HIGHLIGHT,
@@ -20,7 +19,7 @@ from evengraph.report.store.canvas import (
     pyplot,
     setting_panels,
 )
-from evengraph.report.store.comparisons import best_first, paired_gaps, published_gap
+from evengraph.report.store.comparisons import best_first, variant_gaps
 from evengraph.report.store.cost import cost_figure
 from evengraph.report.store.experiment_results import Cell, ExperimentResults
 
@@ -120,21 +119,14 @@ def ablation_figure(results: ExperimentResults) -> Figure | None:
     labels = [label for label in results.labels if label != results.reference]
     figure, panels = setting_panels(results, height=3.0)
     for axes, setting in panels:
-        full = results.find(setting, results.reference)
-        for position, label in enumerate(labels):
-            cell = results.find(setting, label)
-            if cell is None or full is None:
-                continue
-            gaps = paired_gaps(cell, full, METRIC)
-            if not gaps:
-                continue
-            low, high = bootstrap_interval(gaps) or (gaps[0], gaps[0])
-            colour = COLOURS[0] if high > 0 else HIGHLIGHT
-            axes.barh(position, float(np.mean(gaps)), color=colour, height=0.7)
-            axes.plot([low, high], [position, position], color="black", lw=1)
-            paper = published_gap(cell, full, METRIC)
-            if paper is not None:
-                axes.plot([paper] * 2, [position - 0.35, position + 0.35], color="black", lw=2)
+        for gaps in variant_gaps(results, setting, METRIC):
+            position = labels.index(gaps.label)
+            colour = COLOURS[0] if gaps.band[1] > 0 else HIGHLIGHT
+            axes.barh(position, gaps.mean, color=colour, height=0.7)
+            axes.plot(gaps.band, [position, position], color="black", lw=1)
+            if gaps.paper is not None:
+                ends = [position - 0.35, position + 0.35]
+                axes.plot([gaps.paper] * 2, ends, color="black", lw=2)
         axes.axvline(0, color="black", lw=0.8)
         _label_rows(axes, labels)
         axes.invert_yaxis()
@@ -153,10 +145,10 @@ def curves_figure(results: ExperimentResults) -> Figure | None:
         return None
     figure, panels = panel_grid(len(curves), width=2.6, height=2.4)
     for axes, (name, cells) in zip(panels, curves.items(), strict=True):
-        means = [cell.mean(METRIC) for cell in cells]
-        intervals = [c.interval(METRIC) or (m, m) for c, m in zip(cells, means, strict=True)]
-        low, high = zip(*intervals, strict=True)
+        points = [cell.estimate(METRIC) for cell in cells]
+        low, high = zip(*(point.band for point in points), strict=True)
         axes.fill_between(range(len(cells)), low, high, color=HIGHLIGHT, alpha=0.2)
+        means = [point.mean for point in points]
         axes.plot(range(len(cells)), means, color=HIGHLIGHT, marker="o", ms=4)
         axes.set_xticks(range(len(cells)), [str(cell.value) for cell in cells], fontsize=7)
         axes.set_xlabel(name)

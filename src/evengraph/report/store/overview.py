@@ -205,8 +205,8 @@ def _panels(results: ExperimentResults) -> list[Markup]:
     if results.kind == "ablation":
         return [gaps_panel(results, setting, METRIC) for setting in results.settings]
     curves = results.curves()
-    cells = [cell for curve in curves.values() for cell in curve]
-    ends = [end for c in cells for end in c.interval(METRIC) or (c.mean(METRIC),)] or [0.0, 100.0]
+    points = [cell.estimate(METRIC) for curve in curves.values() for cell in curve]
+    ends = [end for point in points for end in point.band] or [0.0, 100.0]
     limits = min(ends), max(ends)
     return [curve_panel(name, curve, METRIC, limits) for name, curve in curves.items()]
 

@@ -6,14 +6,12 @@ size.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from statistics import fmean
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
-from evengraph.metrics.significance import bootstrap_interval
 from evengraph.report.store.canvas import MANY
-from evengraph.report.store.comparisons import paired_gaps, published_gap
-from evengraph.report.store.experiment_results import Cell, ExperimentResults
+from evengraph.report.store.comparisons import variant_gaps
+from evengraph.report.store.experiment_results import Cell, Estimate, ExperimentResults
 from evengraph.report.store.tables import difference_text, interval_text
 from evengraph.report.svg.charts import percent, ticks
 from evengraph.report.svg.markup import Markup, join, tag
@@ -28,54 +26,27 @@ def dots_panel(results: ExperimentResults, setting: str, metric: str) -> Markup:
 
     Many methods are sorted, the best first.
     """
-    cells = [cell for cell in results.cells if cell.setting == setting and cell.varies is None]
-    if len(cells) > MANY:
-        cells.sort(key=lambda cell: -cell.mean(metric))
-    best = max(cell.mean(metric) for cell in cells)
-    rows = [_Row(c.label, c.values(metric), c.published(metric)) for c in cells]
-    limits = _padded([value for row in rows for value in (*row.values, *row.known_paper)])
-    lines = [_line(row, limits, strong=fmean(row.values) == best) for row in rows]
+    rows = [cell.estimate(metric) for cell in results.table_cells(setting)]
+    if len(rows) > MANY:
+        rows.sort(key=lambda row: -row.mean)
+    best = max(row.mean for row in rows)
+    limits = _padded(value for row in rows for value in (*row.values, row.paper))
+    lines = [_line(row, limits, strong=row.mean == best) for row in rows]
     return _panel(setting, lines, limits)
 
 
 def gaps_panel(results: ExperimentResults, setting: str, metric: str) -> Markup:
     """Draw the differences of the variants from the full method in a setting, one per row."""
-    full = results.find(setting, results.reference)
-    rows = []
-    for cell in results.cells:
-        if full is None or cell is full or cell.setting != setting or cell.varies is not None:
-            continue
-        gaps = paired_gaps(cell, full, metric)
-        if gaps:
-            rows.append(_Row(cell.label, gaps, published_gap(cell, full, metric)))
-    ends = [end for row in rows for end in (*(row.interval or row.values), *row.known_paper)]
-    limits = _padded([0.0, *ends])
-    lines = []
-    for row in rows:
-        worse = row.interval is not None and row.interval[1] < 0
-        lines.append(_line(row, limits, strong=worse, gaps=True))
+    rows = variant_gaps(results, setting, metric)
+    limits = _padded([0.0, *(value for row in rows for value in (*row.band, row.paper))])
+    worse = [row.interval is not None and row.interval[1] < 0 for row in rows]
+    lines = [_line(row, limits, strong=w, gaps=True) for row, w in zip(rows, worse, strict=True)]
     return _panel(setting, lines, limits)
 
 
-class _Row(NamedTuple):
-    """One row of a panel: values or differences over seeds, and the published one."""
-
-    label: str
-    values: Sequence[float]
-    paper: float | None
-
-    @property
-    def interval(self) -> Interval | None:
-        return bootstrap_interval(self.values)
-
-    @property
-    def known_paper(self) -> list[float]:
-        return [] if self.paper is None else [self.paper]
-
-
-def _line(row: _Row, limits: Interval, *, strong: bool, gaps: bool = False) -> Markup:
+def _line(row: Estimate, limits: Interval, *, strong: bool, gaps: bool = False) -> Markup:
     """Draw a row: single seeds or a line at zero, the published mean, the interval, the mean."""
-    mean, interval, scale = fmean(row.values), row.interval, _scale(limits)
+    mean, interval, scale = row.mean, row.interval, _scale(limits)
     number = difference_text if gaps else "{:.1f}".format
     text = f"{row.label}: {number(mean)}{' points' if gaps else ''}"
     if gaps:
@@ -111,7 +82,7 @@ def curve_panel(name: str, cells: Sequence[Cell], metric: str, limits: Interval)
         return 100 * (high - value) / (high - low)
 
     means = [cell.mean(metric) for cell in cells]
-    ends = [cell.interval(metric) or (cell.mean(metric),) * 2 for cell in cells]
+    ends = [cell.estimate(metric).band for cell in cells]
     xs = [100 * (n + 0.5) / len(cells) for n in range(len(cells))]
 
     def points(values: Sequence[float]) -> list[str]:
@@ -186,9 +157,10 @@ def _panel(title: str, rows: Sequence[Markup], limits: Interval) -> Markup:
     return tag("figure", caption, tag("ul", *rows, axis, class_="dots"))
 
 
-def _padded(values: Sequence[float]) -> Interval:
-    """Range of the values with a margin on both sides."""
-    low, high = min(values), max(values)
+def _padded(values: Iterable[float | None]) -> Interval:
+    """Range of the known values with a margin on both sides."""
+    known = [value for value in values if value is not None]
+    low, high = min(known), max(known)
     margin = max((high - low) * 0.06, 0.5)
     return low - margin, high + margin
 

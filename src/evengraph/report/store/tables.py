@@ -8,8 +8,13 @@ from typing import Any, NamedTuple
 from evengraph.core.files import csv_text
 from evengraph.metrics import HEADLINE, METRICS
 from evengraph.report.store.canvas import MANY, METRIC
-from evengraph.report.store.claims import check_claims, compare_with_paper
-from evengraph.report.store.comparisons import best_first, compare_with_others, rank_methods
+from evengraph.report.store.comparisons import (
+    best_first,
+    compare_variants,
+    compare_with_others,
+    compare_with_paper,
+    rank_methods,
+)
 from evengraph.report.store.experiment_results import Cell, ExperimentResults
 
 LONG = 50  # tables with more rows are folded
@@ -134,7 +139,7 @@ def _grid(results: ExperimentResults, page: _Page, *, bold: str) -> Table:
     for title in page.settings.values():
         table[0] += [title, "paper", "difference"]
     best = {
-        setting: max(c.mean(metric) for c in results.cells if c.setting == setting and not c.varies)
+        setting: max(cell.mean(metric) for cell in results.table_cells(setting))
         for setting in page.settings
     }
     for label in labels if len(labels) <= MANY else best_first(results, METRIC):
@@ -264,15 +269,15 @@ def claims_table(results: ExperimentResults) -> Table:
     """Published difference of each variant and ours."""
     rows = [
         [
-            claim.comparison.setting,
-            claim.comparison.label,
-            "" if claim.paper is None else difference_text(claim.paper),
-            difference_text(claim.comparison.difference),
-            interval_text((claim.comparison.low, claim.comparison.high), sign=True),
-            f"{claim.comparison.corrected:.2g}",
-            claim.verdict,
+            comparison.setting,
+            comparison.gaps.label,
+            "" if comparison.gaps.paper is None else difference_text(comparison.gaps.paper),
+            difference_text(comparison.gaps.mean),
+            interval_text(comparison.gaps.band, sign=True),
+            f"{comparison.corrected:.2g}",
+            comparison.verdict,
         ]
-        for claim in check_claims(results, METRIC)
+        for comparison in compare_variants(results, METRIC)
     ]
     header = ["setting", "variant", "paper", "ours", "95% interval", "p, corrected", "verdict"]
     return [header, *rows] if rows else []
@@ -285,9 +290,9 @@ def significance_table(results: ExperimentResults) -> Table:
         [
             comparison.setting,
             comparison.against,
-            str(comparison.seeds),
-            difference_text(comparison.difference),
-            interval_text((comparison.low, comparison.high), sign=True),
+            str(len(comparison.gaps.values)),
+            difference_text(comparison.gaps.mean),
+            interval_text(comparison.gaps.band, sign=True),
             f"{comparison.p:.2g}",
             f"{comparison.corrected:.2g}",
         ]
