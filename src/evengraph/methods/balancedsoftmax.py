@@ -26,10 +26,6 @@ class BalancedSoftmax(NetworkMethod, MarginMethod):
     predictions use the plain softmax. It equals logit adjustment with strength 1. `margin="tam"`
     adds TAM, the first combination that its paper reports.
 
-    Shapes:
-        task.graph.x: (N, F)
-        predict_proba: (N, C)
-
     Cost:
         O(E h + nnz(X) h) per epoch, as GCN.
 

@@ -37,10 +37,6 @@ class BAT(NetworkMethod):
             of conflict, as ReNode does by default). A virtual node is one more node of its class,
             in class sizes, too, and has no conflict: it weighs one.
 
-    Shapes:
-        task.graph.x: (N, F)
-        predict_proba: (N, C)
-
     Cost:
         O(E (h + C) + nnz(X) h) per epoch, about twice GCN.
 

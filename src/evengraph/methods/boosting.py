@@ -40,10 +40,6 @@ class Boosting(Method):
         neighbours: Whether a row holds the mean of the neighbours' features, too.
         balance: Weigh nodes by one over the size of their class.
 
-    Shapes:
-        task.graph.x: (N, F)
-        predict_proba: (N, C)
-
     Cost:
         O(n F C) a round for n labelled nodes; O(E F) for the means.
 

@@ -24,10 +24,6 @@ class ClassBalanced(NetworkMethod):
     Args:
         beta: 0 is the plain loss, near 1 a class is weighted by one over its size.
 
-    Shapes:
-        task.graph.x: (N, F)
-        predict_proba: (N, C)
-
     Cost:
         O(E h + nnz(X) h) per epoch, as GCN.
 

@@ -30,10 +30,6 @@ class DoubleBalancing(NetworkMethod):
             conflict, as ReNode does by default). That of pseudo-labels stays balanced softmax.
         pseudo_weight: Weight of the loss on pseudo-labels.
 
-    Shapes:
-        task.graph.x: (N, F)
-        predict_proba: (N, C)
-
     Cost:
         O(E h + nnz(X) h) per epoch, as GCN.
 

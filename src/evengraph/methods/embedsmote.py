@@ -43,10 +43,6 @@ class EmbedSMOTE(NetworkMethod):
             ratio, to the smallest class than to the largest.
         layers: Convolutions before the classifier.
 
-    Shapes:
-        task.graph.x: (N, F)
-        predict_proba: (N, C)
-
     Cost:
         O(E h + nnz(X) h) per epoch, half of GCN, and the distances within each rare class.
 

@@ -26,10 +26,6 @@ class Focal(NetworkMethod):
         gamma: How much less well-classified nodes count; 0 is cross-entropy.
         balance: Also weight nodes by one over the size of their class, as the paper's alpha may.
 
-    Shapes:
-        task.graph.x: (N, F)
-        predict_proba: (N, C)
-
     Cost:
         O(E h + nnz(X) h) per epoch, as GCN.
 

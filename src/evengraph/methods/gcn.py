@@ -20,10 +20,6 @@ from evengraph.nn import Backbone
 class GCN(NetworkMethod):
     """Two graph convolutions and a linear layer, with no treatment of class imbalance.
 
-    Shapes:
-        task.graph.x: (N, F)
-        predict_proba: (N, C)
-
     Cost:
         O(E h + nnz(X) h) per epoch.
 

@@ -55,10 +55,6 @@ class GraphENS(MarginMethod):
             every epoch to nodes at risk, as that variant of BAT does. New nodes are neither mixed
             of virtual ones nor linked to them. `none`: no virtual nodes.
 
-    Shapes:
-        task.graph.x: (N, F)
-        predict_proba: (N, C)
-
     Cost:
         O(E h + nnz(X) h) per epoch, and O(M (F + degree)) for the M new nodes; the original's N x N
         law of neighbours is never built.

@@ -51,10 +51,6 @@ class GraphSHA(NetworkMethod):
         teleport: Chance of the walk to come home to the anchor.
         reach: Nodes that a walk is remembered by.
 
-    Shapes:
-        task.graph.x: (N, F)
-        predict_proba: (N, C)
-
     Cost:
         O(E h + nnz(X) h) per epoch, and O(M (F + reach)) for the M new nodes; once O(E n) a step
         of PageRank for the n labelled nodes of rare classes, where the original inverts an N x N

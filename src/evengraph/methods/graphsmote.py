@@ -49,10 +49,6 @@ class GraphSMOTE(NetworkMethod):
         sound: Give new nodes a self-loop, so that they are classified by their own embedding, too,
             and let the classification loss train the decoder (variant O).
 
-    Shapes:
-        task.graph.x: (N, F)
-        predict_proba: (N, C)
-
     Cost:
         O(E h + nnz(X) h) per epoch, a few times GCN, and the distances within each rare class; the
         original's N^2 pairs are never listed.

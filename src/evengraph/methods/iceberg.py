@@ -37,10 +37,6 @@ class IceBerg(NetworkMethod):
         steps: Steps of the propagation.
         teleport: Share of a node's own features that each step adds again.
 
-    Shapes:
-        task.graph.x: (N, F)
-        predict_proba: (N, C)
-
     Cost:
         O(N F h) per epoch and O(E F) per step of propagation, once. Propagated features are dense:
         they take N F numbers.

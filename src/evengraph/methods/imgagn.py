@@ -41,10 +41,6 @@ class ImGAGN(NetworkMethod):
         generate_every: Epochs of the network for each step of the generators.
         noise: Numbers that a new node is made from.
 
-    Shapes:
-        task.graph.x: (N, F)
-        predict_proba: (N, C)
-
     Cost:
         O(E h + nnz(X) h) per epoch, about three times GCN; a step of the generators O(M n F) for M
         new nodes of classes with n labelled ones.

@@ -35,10 +35,6 @@ class LabelPropagation(Method):
         restart: Share of a node's start in each step.
         balance: Start classes with the same weight in all, however many nodes they have.
 
-    Shapes:
-        task.graph.x: (N, F)
-        predict_proba: (N, C)
-
     Cost:
         O(E C) a step.
 

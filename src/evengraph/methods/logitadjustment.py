@@ -24,10 +24,6 @@ class LogitAdjustment(NetworkMethod):
     Args:
         tau: Strength; 0 is the plain loss, 1 is balanced softmax.
 
-    Shapes:
-        task.graph.x: (N, F)
-        predict_proba: (N, C)
-
     Cost:
         O(E h + nnz(X) h) per epoch, as GCN.
 

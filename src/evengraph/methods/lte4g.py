@@ -60,10 +60,6 @@ class LTE4G(NetworkMethod):
         student_epochs: Epochs of a student, `max_epochs` permitting.
         sound: Do without errors of the public code, listed below.
 
-    Shapes:
-        task.graph.x: (N, F)
-        predict_proba: (N, C)
-
     Cost:
         O(E h + nnz(X) h) per epoch of stage 1, as GCN, a few times that with `reconstruct`; later
         epochs O(n h^2) for n labelled nodes, as embeddings no longer change; once O(N F) for each

@@ -20,10 +20,6 @@ class MLP(NetworkMethod):
     It is the comparison's network with every convolution replaced by a plain layer, which is GCN
     on a graph without edges. Where it scores as well as GCN, the graph does not help.
 
-    Shapes:
-        task.graph.x: (N, F)
-        predict_proba: (N, C)
-
     Cost:
         O(N h^2 + nnz(X) h) per epoch.
 

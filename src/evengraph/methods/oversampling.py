@@ -29,10 +29,6 @@ class Oversampling(NetworkMethod):
             ratio, to the smallest class than to the largest.
         sound: Normalise the enlarged graph, and validate and predict on the original one.
 
-    Shapes:
-        task.graph.x: (N, F)
-        predict_proba: (N, C)
-
     Cost:
         O(E h + nnz(X) h) per epoch, as GCN.
 

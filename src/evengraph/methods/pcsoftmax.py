@@ -21,10 +21,6 @@ class PCSoftmax(NetworkMethod):
     number of labelled nodes is subtracted from each logit, for predictions and for the validation
     score.
 
-    Shapes:
-        task.graph.x: (N, F)
-        predict_proba: (N, C)
-
     Cost:
         O(E h + nnz(X) h) per epoch, as GCN.
 

@@ -33,10 +33,6 @@ class ReNode(NetworkMethod, MarginMethod):
         loss: What is weighted: `cross_entropy`, `reweight` (times mean class size over class size)
             or `balanced_softmax`.
 
-    Shapes:
-        task.graph.x: (N, F)
-        predict_proba: (N, C)
-
     Cost:
         O(E h + nnz(X) h) per epoch, as GCN, and once about 200 products of the graph with C
         columns; the original's inverse of an N x N matrix is never built.

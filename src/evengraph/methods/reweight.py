@@ -29,10 +29,6 @@ class Reweight(NetworkMethod):
         minority: How many of the smallest classes are rare; 0: those whose size is closer, by
             ratio, to the smallest class than to the largest.
 
-    Shapes:
-        task.graph.x: (N, F)
-        predict_proba: (N, C)
-
     Cost:
         O(E h + nnz(X) h) per epoch, as GCN.
 

@@ -34,10 +34,6 @@ class SMOTE(NetworkMethod):
         sound: Interpolate every new node at a point of its own instead of one per class, normalise
             the enlarged graph, and validate and predict on the original one.
 
-    Shapes:
-        task.graph.x: (N, F)
-        predict_proba: (N, C)
-
     Cost:
         O(E h + nnz(X) h) per epoch, as GCN; once, the distances within each rare class.
 

@@ -86,10 +86,6 @@ class UniGNN(Method):
         dropout: Dropout rate after each layer.
         memory_limit: Bytes that the structural adjacency may take; fitting needs about four times.
 
-    Shapes:
-        task.graph.x: (N, F)
-        predict_proba: (N, C)
-
     Cost:
         O((E_alpha + N) h + nnz(X) h) per epoch, with E_alpha pairs at most alpha steps apart;
         k-means every few epochs, O(N K h) per round.

@@ -53,10 +53,6 @@ class UNREAL(Method):
         backbone: Their kind: `gcn` (symmetric), `sage` (GraphSAGE with means: a node's own
             features have weights of their own) or `gat` (attention, in eight heads).
 
-    Shapes:
-        task.graph.x: (N, F)
-        predict_proba: (N, C)
-
     Cost:
         O(E h + nnz(X) h) per epoch, of which there are rounds times round_epochs before the last
         stage; k-means, O(N K h) a step, once in each round. It is slow: it trains rounds + 1

@@ -42,6 +42,10 @@ class Method(ABC):
         weight_decay: Weight decay, except for layers that a network exempts.
         max_epochs: Maximum number of training steps, in each stage of a method with several.
         patience: Epochs without a better validation score before training stops.
+
+    Shapes:
+        task.graph.x: (N, F)
+        predict_proba: (N, C)
     """
 
     title: ClassVar[str]
