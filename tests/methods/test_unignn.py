@@ -225,7 +225,7 @@ def test_a_new_graph_takes_the_nearest_trained_cluster():
     net, x = method.net_, task.graph.x
     means = torch.stack([x[net.clusters_0 == k].mean(0) for k in range(net.num_clusters)])
     net.store_means(method.inputs_)
-    torch.testing.assert_close(net._means[0], means)
+    torch.testing.assert_close(net.means[0], means)
     shifted = x[torch.randperm(150, generator=torch.Generator().manual_seed(0))][:80]
     found = net.nearest(0, shifted).assignment
     distance = torch.cdist(shifted.double(), means.double())

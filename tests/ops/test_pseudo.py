@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evengraph.ops import balanced_pseudo_labels, confident_pseudo_labels
-from evengraph.ops.pseudo import balanced_pseudo_mask
+from evengraph.ops.pseudo import select_pseudo_mask
 
 
 @st.composite
@@ -102,7 +102,7 @@ def test_masks_of_several_replicas_choose_the_same(num_nodes, num_classes, seed,
     unlabelled = torch.rand(replicas, num_nodes, generator=stream) < 0.7
     thresholds = torch.tensor([0.3, 0.4, 0.5])[:replicas].unsqueeze(1)
     wanted = counts.max(1, keepdim=True).values - counts
-    chosen, labels = balanced_pseudo_mask(probabilities, wanted, unlabelled, thresholds)
+    chosen, labels = select_pseudo_mask("balanced", probabilities, wanted, unlabelled, thresholds)
     for replica in range(replicas):
         nodes, classes = balanced_pseudo_labels(
             probabilities[replica],

@@ -56,20 +56,11 @@ def gather_cluster_sums(
 ) -> Tensor:
     """Write (sum of a row's cluster + the row) * the cluster's share, for every row.
 
-    Args:
-        x: The rows, or selected ones.
-        sums: Sum of each cluster.
-        assignment: Cluster of each row.
-        share: Factor of each cluster.
-        output: Where to write.
-        positions: The index in x of each row, -1 for a row of zeros.
-
     Shapes:
         x, output: (N, d), any row stride; with positions, x has fewer rows
-        sums: (K, d)
+        sums: (K, d), share: (K, 1)
         assignment: int64, (N,)
-        share: (K, 1)
-        positions: int32, (N,)
+        positions: int32, (N,), the index in x of each row, -1 for a row of zeros
     """
     num_rows, width = output.shape
     block = min(WIDEST, triton.next_power_of_2(width))

@@ -70,13 +70,7 @@ def replica_dropout(
 ) -> Tensor:
     """ReLU, then dropout; random numbers depend on a replica's seed and call count only.
 
-    Args:
-        x: Values.
-        rate: Share of values to drop.
-        seeds: Seed of each replica.
-        calls: Calls so far of each replica.
-        nodes: The node of each row, if x holds a subset of the nodes: a node draws the same
-            numbers in a subset as among all nodes.
+    With `nodes`, x holds a subset of the nodes: a node draws the same numbers as among all nodes.
 
     Shapes:
         x: (R, ...), with nodes (R, M, d)

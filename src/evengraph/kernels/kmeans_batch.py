@@ -27,13 +27,9 @@ def batched_kmeans(
     """Cluster R sets of rows like `kmeans`, each into its own number of clusters.
 
     Args:
-        x: The rows of each set.
-        ks: Number of clusters of each.
+        ks: Number of clusters of each set.
         seeds: Seeds of k-means++; required without `start`.
         start: Clusters to start from.
-        max_iterations: Maximum number of Lloyd's iterations.
-        tolerance: Stop a set when the squared movement of its means is below this share of the
-            variance.
 
     Shapes:
         x: (R, N, d)

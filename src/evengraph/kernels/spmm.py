@@ -147,18 +147,11 @@ def _rows_kernel(  # type: ignore[no-untyped-def]
 def product_rows(matrix: Tensor, x: Tensor, rows: Tensor, positions: Tensor | None) -> Tensor:
     """Selected rows of the product, different ones per replica.
 
-    Args:
-        matrix: The sparse matrix.
-        x: The dense factor, or selected rows of it.
-        rows: Rows to compute; -1 gives zeros.
-        positions: The index in x of each row of the dense factor, -1 for a row of zeros; None if
-            x is the complete factor.
-
     Shapes:
         matrix: sparse CSR, (L, N)
         x: (R, N, d), or (R, M, d) with positions
-        rows: int64, (R, E)
-        positions: int32, (R, N)
+        rows: int64, (R, E); -1 gives zeros
+        positions: int32, (R, N), as in `deterministic_product`
         returns: (R, E, d)
     """
     x = x if x.stride(-1) == 1 else x.contiguous()
@@ -188,11 +181,9 @@ def deterministic_product(
     """Sparse CSR times dense; a leading axis of x stands for several products.
 
     Args:
-        matrix: The sparse matrix.
-        x: The dense factor, or selected rows of it.
-        chunks: The chunked rows of the matrix.
         output: Where to write, such as columns of a wider matrix.
-        positions: The index in x of each row of the dense factor, -1 for a row of zeros.
+        positions: The index in x of each row of the dense factor, -1 for a row of zeros; None if
+            x is the complete factor.
 
     Shapes:
         matrix: sparse CSR, (M, N)

@@ -271,7 +271,7 @@ class UniGNN(Method):
         state = super()._state()
         if "semantic" in self.net_.encoders:
             state["signatures"] = self._training_signatures()
-            state |= {f"means.{layer}": value for layer, value in self.net_.means().items()}
+            state |= {f"means.{layer}": value for layer, value in self.net_.means.items()}
         return state
 
     def _load_state(self, state: Mapping[str, Tensor]) -> None:
@@ -280,7 +280,7 @@ class UniGNN(Method):
         self.num_nodes_ = 0 if self.signatures_ is None else self.signatures_.shape[0]
         super()._load_state(state)
         if self.signatures_ is not None:
-            self.net_.set_means({str(n): state[f"means.{n}"] for n in range(self.layers)})
+            self.net_.means = {n: state[f"means.{n}"] for n in range(self.layers)}
 
     @torch.no_grad()
     def embeddings(self, graph: Data | None = None) -> tuple[Tensor, Tensor | None]:

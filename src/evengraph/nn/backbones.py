@@ -35,11 +35,6 @@ class SageConv(Convolution):
 
     The projection, for neighbours and for the node itself, is (N, 2 outputs).
 
-    Args:
-        inputs: Width of x.
-        outputs: Width of the result.
-        init: Initialisation of weight and bias.
-
     Departs:
         The mean is over a node and its neighbours, as in the propagation matrix.
 
@@ -67,8 +62,6 @@ class AttentionConv(Convolution):
     The outputs of the heads are concatenated.
 
     Args:
-        inputs: Width of x.
-        outputs: Width of the result.
         heads: Maximum number of heads; the largest divisor in common with `outputs` is used.
 
     Departs:

@@ -21,11 +21,7 @@ def structural_connectivity(
 ) -> Sparse:
     """D^-1/2 (A_struct + I) D^-1/2 for `StructuralLayer`; edges are read in both directions.
 
-    Args:
-        edge_index: The edges.
-        num_nodes: Number of nodes, isolated ones included.
-        alpha: Largest distance to connect.
-        memory_limit: Largest size of the matrix in bytes; checked before it is built.
+    The arguments are those of `evengraph.ops.structural_adjacency`.
 
     Shapes:
         edge_index: (2, E)

@@ -63,13 +63,7 @@ class Convolution(nn.Module, ABC):
 
 
 class GraphConv(Convolution):
-    """GCN's convolution, P x W + b: transform, then propagate the narrower product.
-
-    Args:
-        inputs: Width of x.
-        outputs: Width of the result.
-        init: Initialisation of weight and bias.
-    """
+    """GCN's convolution, P x W + b: transform, then propagate the narrower product."""
 
     def __init__(self, inputs: int, outputs: int, init: Init = uniform_by_outputs) -> None:
         super().__init__()

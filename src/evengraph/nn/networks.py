@@ -28,13 +28,7 @@ class Inputs(NamedTuple):
 
 
 class _Network(nn.Module, ABC):
-    """An encoder and what follows it.
-
-    Shapes:
-        x: (N, F)
-        propagation: (N, N), already normalised
-        returns: (N, C)
-    """
+    """An encoder and what follows it: `Inputs` to logits, (N, C)."""
 
     def __init__(self, encoder: nn.Module, dropout: float) -> None:
         super().__init__()
@@ -58,16 +52,9 @@ class _Network(nn.Module, ABC):
 
 
 class GraphNetwork(_Network):
-    """The network of the paper's comparison: two convolutions and a linear layer.
+    """The network of the paper's comparison.
 
     Convolution, ReLU, dropout; convolution, ReLU, dropout, linear layer.
-
-    Args:
-        num_features: F.
-        hidden: Width of both convolutions.
-        num_classes: C.
-        dropout: Share of activations dropped after each.
-        backbone: Kind of both convolutions.
     """
 
     def __init__(
@@ -92,13 +79,7 @@ class GraphNetwork(_Network):
 class PlainNetwork(_Network):
     """The network of papers on public splits: two layers, with weight decay on the first only.
 
-    Args:
-        first: Builds a convolution, or another layer of the same signature, from two widths.
-        last: Builds the second layer.
-        num_features: F.
-        hidden: Width between the layers.
-        num_classes: C.
-        dropout: Share of activations dropped between them.
+    `first` and `last` build a convolution, or another layer of its signature, from two widths.
     """
 
     def __init__(

@@ -36,17 +36,11 @@ class Contributions(NamedTuple):
 def gradient_times_input(
     logits_of: Callable[[Tensor], Tensor], x: Tensor, node: int, direction: Tensor
 ) -> Contributions:
-    """Contributions in any network.
-
-    Args:
-        logits_of: Logits of all nodes from features.
-        x: The features.
-        node: Node to explain.
-        direction: Weight of each of its logits.
+    """Contributions in any network, given as a function from features to logits.
 
     Shapes:
         x: (N, F)
-        direction: (C,)
+        direction: (C,), weight of each of the node's logits
     """
     with torch.enable_grad():
         leaf = x.detach().float().requires_grad_()
@@ -72,18 +66,13 @@ def trace_unified(
     with torch.no_grad():
         value = net(inputs, recorded)[node] @ direction
     total = _contributions(net, inputs, clusters, node, direction, blocked=None)
-    paths: dict[str, Tensor] = {}
-    for path, other in (("structural", "semantic"), ("semantic", "structural")):
-        if path in net.encoders:
-            blocked = other if other in net.encoders else None
-            paths[path] = _contributions(net, inputs, clusters, node, direction, blocked=blocked)
-    return Contributions(
-        value,
-        total,
-        paths.get("structural"),
-        paths.get("semantic"),
-        tuple(groups.assignment for groups in clusters),
-    )
+    paths = {
+        path: _contributions(net, inputs, clusters, node, direction, blocked=other)
+        for path, other in (("structural", "semantic"), ("semantic", "structural"))
+        if path in net.encoders
+    }
+    assignments = tuple(groups.assignment for groups in clusters)
+    return Contributions(value, total, paths.get("structural"), paths.get("semantic"), assignments)
 
 
 @torch.enable_grad()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -79,7 +79,7 @@ class UnifiedNetwork(nn.Module):
                 self.register_buffer(f"clusters_{layer}", torch.zeros(num_nodes, dtype=torch.long))
         self.classifier = GraphClassifier(width, hidden, num_classes, dropout)
         self._prepared: dict[int, Clusters] = {}
-        self._means: dict[int, Tensor] = {}
+        self.means: dict[int, Tensor] = {}  # of the clusters of each layer, see `store_means`
 
     def forward(self, inputs: Connectivity, clusters: FindClusters) -> Tensor:
         """Logits of all nodes, without dropout."""
@@ -180,17 +180,15 @@ class UnifiedNetwork(nn.Module):
             return propagate_halves(joint @ both, groups, inputs.structural)
         outputs = []
         for index, name in enumerate(self.encoders):
+            if name == "structural" and along_paths is not None:
+                outputs.append(along_paths @ weights[name])
+                continue
             x = joint
             if separate:
                 assert isinstance(joint, Tensor)
                 x = joint.chunk(len(self.encoders), dim=-1)[index]
-            if name == "semantic":
-                assert groups is not None
-                outputs.append(_semantic(x, weights[name], groups, nodes))
-            elif along_paths is not None:
-                outputs.append(along_paths @ weights[name])
-            else:
-                outputs.append(_structural(x, weights[name], inputs.structural, nodes))
+            over = groups if name == "semantic" else inputs.structural
+            outputs.append(_encode(x, weights[name], over, nodes))
         return torch.cat(outputs, dim=-1)
 
     # Sources of clusters, each a `FindClusters`.
@@ -212,7 +210,7 @@ class UnifiedNetwork(nn.Module):
 
     def nearest(self, layer: int, embeddings: Tensor | Sparse) -> Clusters:
         """For another graph: the trained cluster with the nearest mean."""
-        return self._prepare(nearest_mean(embeddings, self._means[layer]))
+        return self._prepare(nearest_mean(embeddings, self.means[layer]))
 
     def stored_or_nearest(self, known: Tensor) -> FindClusters:
         """For a changed training graph: `stored` for known nodes, `nearest` for others.
@@ -226,7 +224,7 @@ class UnifiedNetwork(nn.Module):
             stored = self.get_buffer(f"clusters_{layer}")
             if nodes.numel() == known.numel() == stored.numel():
                 return self.stored(layer, embeddings)
-            assignment = nearest_mean(embeddings, self._means[layer])
+            assignment = nearest_mean(embeddings, self.means[layer])
             assignment[nodes] = stored[nodes]
             return self._prepare(assignment)
 
@@ -234,14 +232,6 @@ class UnifiedNetwork(nn.Module):
 
     def _prepare(self, assignment: Tensor) -> Clusters:
         return prepare_clusters(assignment, self.num_clusters, torch.float32)
-
-    def means(self) -> dict[str, Tensor]:
-        """The mean of each cluster, by layer; available after `store_means`."""
-        return {str(layer): means for layer, means in self._means.items()}
-
-    def set_means(self, means: Mapping[str, Tensor]) -> None:
-        """Load the result of `means`, instead of calling `store_means`."""
-        self._means = {int(layer): value for layer, value in means.items()}
 
     def init_clusters(self, inputs: Connectivity) -> None:
         """Cluster the features for the first layer."""
@@ -251,34 +241,30 @@ class UnifiedNetwork(nn.Module):
     def clear_cache(self) -> None:
         """Drop what was derived from clusters that the best weights may have replaced."""
         self._prepared.clear()
-        self._means.clear()
+        self.means.clear()
 
     def store_means(self, inputs: Connectivity) -> None:
         """Store the cluster means of the training graph, for `nearest`."""
 
         def clusters(layer: int, embeddings: Tensor | Sparse) -> Clusters:
             assignment = self.get_buffer(f"clusters_{layer}")
-            self._means[layer] = cluster_means(embeddings, assignment, self.num_clusters)
+            self.means[layer] = cluster_means(embeddings, assignment, self.num_clusters)
             return self.stored(layer, embeddings)
 
-        if "semantic" in self.encoders and not self._means:
+        if "semantic" in self.encoders and not self.means:
             with torch.no_grad():
                 self.forward(inputs, clusters)
 
 
-def _structural(x: Tensor | Sparse, weight: Tensor, paths: Sparse, nodes: Tensor | None) -> Tensor:
-    """Eq. 2. For all nodes, propagate the narrow product; for a few, propagate their rows first."""
-    if nodes is None:
-        return paths @ (x @ weight)
-    assert isinstance(x, Tensor)
-    return (paths.rows(nodes) @ x) @ weight
-
-
-def _semantic(
-    x: Tensor | Sparse, weight: Tensor, clusters: Clusters, nodes: Tensor | None
+def _encode(
+    x: Tensor | Sparse, weight: Tensor, over: Sparse | Clusters | None, nodes: Tensor | None
 ) -> Tensor:
-    """Eq. 6, in the same two orders."""
+    """Eq. 2 over a matrix, Eq. 6 over clusters; a few nodes propagate before the product."""
+    assert over is not None
     if nodes is None:
-        return semantic_propagate(x @ weight, clusters)
+        narrow = x @ weight
+        return over @ narrow if isinstance(over, Sparse) else semantic_propagate(narrow, over)
     assert isinstance(x, Tensor)
-    return semantic_propagate(x, clusters, nodes) @ weight
+    if isinstance(over, Sparse):
+        return (over.rows(nodes) @ x) @ weight
+    return semantic_propagate(x, over, nodes) @ weight

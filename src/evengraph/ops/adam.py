@@ -27,20 +27,15 @@ def adam_step(
     """Save the weights of replicas at their best epoch, then take a step, both in place.
 
     Args:
-        weight: Weights to update.
-        gradient: Gradient of the loss.
         mean: Running mean of the gradients.
         square: Running mean of the squared gradients.
-        best_weight: Weights of the best epoch.
         is_best: Which replicas are at their best epoch.
-        rate: Learning rate divided by the first bias correction, per replica.
-        root: Square root of the second bias correction, per replica.
-        weight_decay: Weight decay.
+        rate: Learning rate divided by the first bias correction.
+        root: Square root of the second bias correction.
 
     Shapes:
         weight, gradient, mean, square, best_weight: (R, ...)
-        is_best: bool, (R,)
-        rate, root: (R,)
+        is_best, rate, root: (R,)
     """
     if has_kernels(weight.device):
         from evengraph.kernels.adam import fused_adam_step

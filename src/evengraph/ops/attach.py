@@ -26,11 +26,8 @@ class AttachedGraph:
         known_sums: Their row sums.
         nodes: The known node of each new edge.
         new: Its new node, from 0 to M - 1.
-        weights: Its weight.
-        num_new: M.
         both_ways: Whether known nodes also receive from new ones.
         loop: Weight of a new node's self-loop.
-        how: Kind of normalisation.
 
     Shapes:
         known: (N, N), known_sums: (N,)
@@ -108,16 +105,10 @@ class GraphWithCopies:
     copies, itself included, is connected to each of them. The matrix is never built: a node sends
     for its copies, and they receive what it receives.
 
-    Args:
-        matrix: The graph's propagation matrix.
-        seeds: The original of each copy.
-        scale: Factor of each row, and with `both_sides` of each column.
-        both_sides: Whether to scale columns as well.
-
     Shapes:
-        matrix: (N, N)
-        seeds: (M,)
-        scale: (N,)
+        matrix: (N, N), the graph's propagation matrix
+        seeds: (M,), the original of each copy
+        scale: (N,), factor of each row, and with `both_sides` of each column
         x: (N + M, d)
     """
 

@@ -27,16 +27,12 @@ def conflict_weights(
     """Weight of each labelled node: the more influence of other classes reaches it, the lower.
 
     Args:
-        adjacency: An undirected graph without self-loops.
-        nodes: The labelled nodes.
-        labels: Their classes.
-        class_counts: Labelled nodes per class.
+        adjacency: An undirected graph without self-loops, (N, N).
         least: Weight of the node with the largest conflict.
         most: Weight of the node with the smallest.
 
     Shapes:
-        adjacency: (N, N)
-        nodes, labels, returns: (n,)
+        nodes, labels, returns: (n,), labelled nodes
         class_counts: (C,)
     """
     propagation = propagation_matrix(adjacency, nodes.device, how="symmetric")
@@ -65,11 +61,7 @@ def conflict(propagation: Sparse, nodes: Tensor, labels: Tensor, class_counts: T
 
 
 def cosine_weights(conflicts: Tensor, least: float, most: float) -> Tensor:
-    """Weights by rank, along half a cosine from `most` (smallest conflict) to `least`.
-
-    Shapes:
-        conflicts, returns: (n,)
-    """
+    """Weights by rank, (n,), along half a cosine from `most` (smallest conflict) to `least`."""
     ranks = conflicts.argsort(stable=True).argsort()
     angle = math.pi * ranks / max(ranks.numel() - 1, 1)
     return least + (most - least) * (1 + angle.cos()) / 2

@@ -36,9 +36,7 @@ def relu_dropout(
     met to 1/256, and the surviving values are scaled to match.
 
     Args:
-        x: Values.
         rate: Share of values to drop.
-        training: Whether to apply dropout.
         noise: Streams to draw from, on a GPU.
         nodes: The node of each row, if x holds a subset of the nodes; only with noise.
 

@@ -35,11 +35,7 @@ def kmeans(
     Random numbers depend on the seed only, not on the device.
 
     Args:
-        x: Rows to cluster.
-        k: Number of clusters, at most the number of rows.
-        seed: Seed of the initial means.
         start: Clusters of an earlier call to start from, instead of k-means++.
-        max_iterations: Maximum number of Lloyd's iterations.
         tolerance: Stop when the squared movement of the means is below this share of the variance.
 
     Shapes:
@@ -55,7 +51,8 @@ def kmeans(
         x = x - x.mean(0)
     norms = _square_norms(x)
     means = _plus_plus(x, norms, k, seed) if start is None else cluster_means(x, start, k)
-    smallest_move = tolerance * _variance(x, norms)
+    centre = cluster_means(x, torch.zeros_like(norms, dtype=torch.long), 1)
+    variance = float((norms.mean() - centre.square().sum()).clamp(min=0) / x.shape[1])
     assignment, distance = _nearest(x, norms, means)
     for _ in range(max_iterations):
         fill_empty(assignment, distance, k)
@@ -63,7 +60,7 @@ def kmeans(
         move = (moved - means).square().sum()
         means, before = moved, assignment
         assignment, distance = _nearest(x, norms, means)
-        if move <= smallest_move or torch.equal(before, assignment):
+        if move <= tolerance * variance or torch.equal(before, assignment):
             break
     fill_empty(assignment, distance, k)
     return assignment
@@ -156,10 +153,3 @@ def _square_norms(x: Tensor | Sparse) -> Tensor:
     squared = csr(matrix.crow_indices(), matrix.col_indices(), squares, x.shape)
     ones = torch.ones((x.shape[1], 1), dtype=matrix.dtype, device=matrix.device)
     return product(squared, ones, x.chunks).squeeze(1)
-
-
-def _variance(x: Tensor | Sparse, norms: Tensor) -> float:
-    """Mean variance of the columns."""
-    everything = torch.zeros(x.shape[0], dtype=torch.long, device=norms.device)
-    mean = cluster_means(x, everything, 1)
-    return float((norms.mean() - mean.square().sum()).clamp(min=0) / x.shape[1])

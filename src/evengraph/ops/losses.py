@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
-
-Reduction = Literal["mean", "none"]
 
 
 class ClassTerms(NamedTuple):
@@ -65,12 +63,7 @@ def weighted_cross_entropy(logits: Tensor, labels: Tensor, weights: Tensor) -> T
 
 
 def inverse_class_weights(class_counts: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """One over the number of labelled nodes of each class (Eq. 9); 0 for an empty class.
-
-    Shapes:
-        class_counts: (C,)
-        returns: (C,)
-    """
+    """One over the number of labelled nodes of each class (Eq. 9), (C,); 0 for an empty class."""
     counts = class_counts.to(dtype)
     return torch.where(counts > 0, 1 / counts.clamp(min=1), torch.zeros_like(counts))
 
@@ -82,9 +75,6 @@ def effective_number_weights(
 
     Of n nodes the k-th adds beta ** (k - 1): with `beta` 0 every class counts as one node, near 1
     as n nodes. An empty class has weight 0.
-
-    Shapes:
-        class_counts, returns: (C,)
     """
     counts = class_counts.to(torch.float64)  # beta ** n is close to one
     effective = (1 - beta**counts) / (1 - beta)
@@ -92,40 +82,27 @@ def effective_number_weights(
 
 
 def log_sizes(class_counts: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """The logarithm of the size of each class; minus infinity for an empty one.
+    """The logarithm of the size of each class, (C,), to add to logits in training.
 
-    Added to logits in training, an empty class has probability 0.
-
-    Shapes:
-        class_counts, returns: (C,)
+    It is minus infinity for an empty class, which then has probability 0.
     """
     return class_counts.to(dtype).log()
 
 
 def prior_offsets(class_counts: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """The logarithm of the size of each class; infinity for an empty one.
+    """`log_sizes`, but infinity for an empty class, to subtract from logits when predicting.
 
-    Subtracted from the logits of a network trained with unequal classes, they become those of
-    equal classes, and an empty class has probability 0.
-
-    Shapes:
-        class_counts, returns: (C,)
+    The logits of a network trained with unequal classes become those of equal classes.
     """
     return torch.where(class_counts > 0, log_sizes(class_counts, dtype), torch.inf)
 
 
 def balanced_softmax(
-    logits: Tensor, labels: Tensor, class_counts: Tensor, *, reduction: Reduction = "mean"
+    logits: Tensor, labels: Tensor, class_counts: Tensor, *, reduction: str = "mean"
 ) -> Tensor:
     """Cross-entropy of a softmax in which each class is multiplied by its number of nodes.
 
     The network then need not learn how frequent classes are.
-
-    Args:
-        logits: Of the labelled nodes.
-        labels: Their classes.
-        class_counts: Labelled nodes, or pseudo-labels, of each class.
-        reduction: The mean, or the loss of each node.
 
     Shapes:
         logits: (n, C)
@@ -149,8 +126,6 @@ def focal_cross_entropy(
     """Cross-entropy times (1 - p) ** gamma, which reduces the loss of well-classified nodes.
 
     Args:
-        logits: Of the labelled nodes.
-        labels: Their classes.
         gamma: 0 is the plain loss.
         weights: Of the classes; the mean is then a weighted one.
         on_mean: Take p from the mean loss, one factor for all nodes, instead of per node.

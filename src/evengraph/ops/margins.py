@@ -17,15 +17,11 @@ def soft_labels(
     """One-hot labels of labelled nodes, and predictions of others, smoother for rare classes.
 
     Args:
-        logits: Logits of all nodes.
-        nodes: The labelled nodes.
-        labels: Their classes.
-        class_counts: Labelled nodes per class.
         temperature: Factor of the logits of the largest class.
 
     Shapes:
         logits: (N, C)
-        nodes, labels: (n,)
+        nodes, labels: (n,), labelled nodes
         returns: (N, C), rows sum to one
     """
     share = class_counts / class_counts.sum()
@@ -45,14 +41,12 @@ def topology_margins(
     (ADM) grows as the node's neighbourhood moves from its own class towards the other.
 
     Args:
-        around: Class shares around each labelled node, itself included.
-        labels: Classes of the nodes; every class occurs.
         connectivity: Weight of the first margin.
         distribution: Weight of the second.
 
     Shapes:
-        around: (n, C)
-        labels: (n,)
+        around: (n, C), class shares around each labelled node, itself included
+        labels: (n,); every class occurs
         returns: (n, C), zero for a node's own class
     """
     num_classes = around.shape[1]

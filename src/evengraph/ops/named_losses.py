@@ -24,14 +24,9 @@ NAMED_LOSSES: tuple[str, ...] = get_args(NamedLoss)
 class LabelledLoss:
     """Mean over labelled nodes of weight times cross-entropy, called as `loss(logits)`.
 
-    Args:
-        labels: Their classes.
-        weights: Weight of each node; None: all one.
-        offsets: Added to the logit of each class; None: nothing.
-
     Shapes:
         labels, weights: (n,)
-        offsets: (C,)
+        offsets: (C,), added to the logits
     """
 
     labels: Tensor
@@ -39,12 +34,7 @@ class LabelledLoss:
     offsets: Tensor | None = None
 
     def __call__(self, logits: Tensor, margins: Tensor | None = None) -> Tensor:
-        """The loss of logits of the labelled nodes, with margins added to them.
-
-        Shapes:
-            logits: (n, C)
-            margins: (n, C) or ()
-        """
+        """The loss of logits of the labelled nodes, (n, C), with margins added to them."""
         for term in (self.offsets, margins):
             if term is not None:
                 logits = logits + term
@@ -61,9 +51,7 @@ def class_loss(
     Args:
         name: `cross_entropy`, `reweight` (times mean class size over class size) or
             `balanced_softmax`.
-        labels: Classes of the labelled nodes.
-        class_counts: Sizes of the classes.
-        weights: A further weight of each node; None: all one.
+        weights: A further weight of each node.
 
     Shapes:
         labels, weights: (n,)
@@ -89,16 +77,12 @@ def labelled_loss(
     Args:
         name: One of `class_loss`, or `renode`: `reweight`, with a lower weight for nodes near
             other classes.
-        adjacency: Of the graph, undirected and without self-loops.
-        nodes: Those with labels.
-        labels: Their classes.
-        class_counts: Labelled nodes of each class.
+        adjacency: Of the graph, undirected and without self-loops, (N, N).
         added: Classes of nodes outside the graph, whose logits follow. They count in the class
             sizes, and `renode` leaves their weight at one.
 
     Shapes:
-        adjacency: (N, N)
-        nodes, labels: (n,)
+        nodes, labels: (n,), labelled nodes
         class_counts: (C,)
         added: (m,)
     """

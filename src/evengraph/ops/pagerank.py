@@ -18,13 +18,8 @@ def personalised_pagerank(propagation: Sparse, x: Tensor, teleport: float) -> Te
 
     A walk restarts with probability `teleport` at every step, so a few dozen steps suffice.
 
-    Args:
-        propagation: P, with a spectral radius of at most one.
-        x: The matrix.
-        teleport: Restart probability in (0, 1].
-
     Shapes:
-        propagation: (N, N)
+        propagation: P, with a spectral radius of at most one, (N, N)
         x, returns: (N, d)
     """
     steps = math.ceil(math.log(TOLERANCE) / math.log1p(-teleport)) if teleport < 1 else 0
@@ -38,17 +33,12 @@ def personalised_pagerank(propagation: Sparse, x: Tensor, teleport: float) -> Te
 def pagerank_rows(propagation: Sparse, nodes: Tensor, *, teleport: float, keep: int) -> Tensor:
     """The largest entries of selected rows of teleport (I - (1 - teleport) P)^-1, P symmetric.
 
-    Only the selected rows are computed, a block at a time.
-
-    Args:
-        propagation: P, symmetric.
-        nodes: Rows to compute.
-        teleport: Restart probability in (0, 1].
-        keep: Largest entries to keep per row; zeros are dropped.
+    Only the selected rows are computed, a block at a time. Each keeps its `keep` largest entries,
+    without zeros.
 
     Shapes:
         propagation: (N, N)
-        nodes: (n,)
+        nodes: (n,), rows to compute
         returns: sparse CSR, (n, N)
     """
     num_nodes = propagation.shape[0]

@@ -53,14 +53,9 @@ def draw_members(weights: Tensor, groups: Tensor, draws: Tensor) -> Tensor:
     Members of a group whose weights are all zero are drawn uniformly. Linear in memory: members
     are sorted by group, and a uniform number is looked up in their running sum.
 
-    Args:
-        weights: Weight of each member, not negative.
-        groups: Group of each member.
-        draws: Groups to draw from, repeats allowed; each has a member.
-
     Shapes:
-        weights, groups: (n,)
-        draws: (M,)
+        weights, groups: (n,), of each member; weights are not negative
+        draws: (M,), groups, repeats allowed; each has a member
         returns: int64, (M,), indices of members
     """
     order = torch.argsort(groups, stable=True)

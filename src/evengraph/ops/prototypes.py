@@ -29,12 +29,7 @@ def class_prototypes(
     resemble a labelled one's.
 
     Args:
-        embeddings: Embeddings of all nodes.
-        probabilities: Predicted class probabilities of all nodes.
         x: Features, for similarities.
-        adjacency: The graph, a sparse CSR matrix.
-        nodes: The labelled nodes.
-        labels: Their classes; every class occurs.
         target: Number of nodes per prototype.
         sound: Fill up to the target with the most similar nodes, without nodes that are labelled
             and none twice. Otherwise as in LTE4G's public code: similar nodes are added only while
@@ -45,7 +40,7 @@ def class_prototypes(
     Shapes:
         embeddings: (N, h), probabilities: (N, C), x: (N, F)
         adjacency: sparse CSR, (N, N)
-        nodes, labels: (n,)
+        nodes, labels: (n,), labelled nodes; every class occurs
         returns: (C, h)
     """
     means = []

@@ -33,27 +33,11 @@ def select_pseudo_labels(
     """Pseudo-labels of one run; arguments are those of `balanced_pseudo_labels`."""
     if selection == "balanced":
         return balanced_pseudo_labels(probabilities, class_counts, unlabelled, threshold)
-    if selection == "all":
-        return confident_pseudo_labels(probabilities, unlabelled, threshold)
-    empty = class_counts.new_empty(0)
-    return PseudoLabels(empty, empty)
+    eligible = unlabelled if selection == "all" else torch.zeros_like(unlabelled)
+    return confident_pseudo_labels(probabilities, eligible, threshold)
 
 
-def select_pseudo_mask(
-    selection: Selection,
-    probabilities: Tensor,
-    wanted: Tensor,
-    unlabelled: Tensor,
-    threshold: Tensor,
-) -> tuple[Tensor, Tensor]:
-    """The same for several runs; arguments and results are those of `balanced_pseudo_mask`."""
-    if selection == "balanced":
-        return balanced_pseudo_mask(probabilities, wanted, unlabelled, threshold)
-    eligible, labels, _ = confident(probabilities, unlabelled, threshold)
-    return (eligible if selection == "all" else torch.zeros_like(eligible)), labels
-
-
-def confident(
+def _confident(
     probabilities: Tensor, unlabelled: Tensor, threshold: float | Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Which unlabelled nodes exceed the threshold (Eq. 11), and class and confidence of all.
@@ -75,18 +59,12 @@ def balanced_pseudo_labels(
     Class c takes its max(counts) - counts[c] most confident candidates, or all of them; nodes of
     equal confidence, in single precision, are taken in the order of their ids.
 
-    Args:
-        probabilities: Predicted class probabilities of all nodes.
-        class_counts: Labelled nodes per class.
-        unlabelled: Nodes that may get a pseudo-label.
-        threshold: Confidence that a node must exceed.
-
     Shapes:
         probabilities: (N, C)
-        class_counts: (C,)
-        unlabelled: bool, (N,)
+        class_counts: (C,), labelled nodes
+        unlabelled: bool, (N,), nodes that may get a pseudo-label
     """
-    eligible, labels, confidence = confident(probabilities, unlabelled, threshold)
+    eligible, labels, confidence = _confident(probabilities, unlabelled, threshold)
     nodes = eligible.nonzero().squeeze(1)
     labels, keys = labels[nodes], _keys(confidence[nodes])
     best = [keys.new_empty(0)]
@@ -112,25 +90,25 @@ def _keys(confidence: Tensor) -> Tensor:
     return (bits << 32) + (LOW_BITS - index)
 
 
-def balanced_pseudo_mask(
-    probabilities: Tensor, wanted: Tensor, unlabelled: Tensor, threshold: Tensor
+def select_pseudo_mask(
+    selection: Selection,
+    probabilities: Tensor,
+    wanted: Tensor,
+    unlabelled: Tensor,
+    threshold: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """`balanced_pseudo_labels` of several replicas, as masks: shapes do not depend on values.
-
-    Args:
-        probabilities: Predicted class probabilities of all nodes.
-        wanted: Nodes that each class lacks.
-        unlabelled: Nodes that may get a pseudo-label.
-        threshold: Confidence that a node must exceed.
+    """`select_pseudo_labels` of several replicas, as masks: shapes do not depend on values.
 
     Shapes:
         probabilities: (R, N, C)
-        wanted: int64, (R, C)
+        wanted: int64, (R, C), nodes that each class lacks
         unlabelled: bool, (R, N)
         threshold: (R, 1)
         returns: the selected nodes, bool, (R, N), and the class of every node, (R, N)
     """
-    eligible, labels, confidence = confident(probabilities, unlabelled, threshold)
+    eligible, labels, confidence = _confident(probabilities, unlabelled, threshold)
+    if selection != "balanced":
+        return (eligible if selection == "all" else torch.zeros_like(eligible)), labels
     # By class, then by confidence, then by id, as the sort is stable.
     key = torch.where(eligible, labels.double() * 2 - confidence.double(), torch.inf)
     order = torch.argsort(key, dim=1, stable=True)
@@ -147,6 +125,6 @@ def confident_pseudo_labels(
     probabilities: Tensor, unlabelled: Tensor, threshold: float
 ) -> PseudoLabels:
     """All confident unlabelled nodes, whatever their class: the paper's ablation of balance."""
-    eligible, labels, _ = confident(probabilities, unlabelled, threshold)
+    eligible, labels, _ = _confident(probabilities, unlabelled, threshold)
     nodes = eligible.nonzero().squeeze(1)
     return PseudoLabels(nodes, labels[nodes])

@@ -42,12 +42,10 @@ def rare_classes(class_counts: Tensor, minority: int = 0) -> Tensor:
     tails give their last three classes.
 
     Args:
-        class_counts: Labelled nodes per class.
         minority: Number of the smallest classes, the last among equals; 0: decide by counts.
 
     Shapes:
-        class_counts: (C,)
-        returns: bool, (C,)
+        class_counts, returns: (C,)
     """
     if minority:
         num_classes = class_counts.numel()
@@ -64,12 +62,10 @@ def plan_copies(labels: Tensor, rare: Tensor, copies: int) -> Copies:
     """Copy every labelled node of the rare classes, or fill every class up to the largest.
 
     Args:
-        labels: Classes of the labelled nodes.
-        rare: Mask of the rare classes.
         copies: Copies per node; 0 fills all classes up, cycling through their nodes.
 
     Shapes:
-        labels: (n,)
+        labels: (n,), of labelled nodes
         rare: bool, (C,)
     """
     counts = torch.bincount(labels, minlength=rare.numel())
@@ -121,16 +117,11 @@ def nearest_in_class(x: Tensor, labels: Tensor) -> Tensor:
 def interpolate(x: Tensor, labels: Tensor, copies: Copies, share: Tensor) -> tuple[Tensor, Tensor]:
     """For each copy a point between its original and the nearest node of its class.
 
-    Args:
-        x: Rows of the labelled nodes; gradients flow through both ends.
-        labels: Their classes.
-        copies: Copies to make.
-        share: Position of each copy: 0 at the original, 1 at the nearest node.
+    Gradients flow through both.
 
     Shapes:
-        x: (n, d)
-        labels: (n,)
-        share: (M,)
+        x, labels: (n, d) and (n,), of the labelled nodes
+        share: (M,), position of each copy: 0 at the original, 1 at the nearest node
         returns: the points, (M, d), and the nearest nodes as indices into the labelled ones, (M,)
     """
     members = take(x, copies.members)
@@ -159,16 +150,9 @@ def sample_neighbours(
     deg(target), one of both the sum. Entries other than one are relative weights. The largest
     log-probabilities plus Gumbel noise are such a draw, and only the neighbours are listed.
 
-    Args:
-        adjacency: The graph, a sparse CSR matrix without negative entries.
-        sources: Source of each new node, a row of the matrix.
-        targets: Target of each new node.
-        source_share: The source's share of the mixture.
-        degrees: Number of neighbours of each new node.
-
     Shapes:
-        adjacency: sparse CSR, (n, N)
-        sources, targets, source_share, degrees: (M,)
+        adjacency: sparse CSR, (n, N), without negative entries
+        sources, targets, source_share, degrees: (M,), of each new node; the first two are rows
         returns: two int64 tensors of equal length: the new node and the neighbour of each edge
     """
     num_nodes = adjacency.shape[1]

@@ -225,8 +225,6 @@ def product(
     Deterministic on the CPU, and on CUDA with Triton; cuSPARSE adds in no fixed order.
 
     Args:
-        matrix: The sparse matrix.
-        x: The dense factor.
         chunks: The row chunks of the matrix, if it is used more than once on a GPU.
         output: Where to write.
 

@@ -26,9 +26,7 @@ def structural_adjacency(
     ignored.
 
     Args:
-        edge_index: Edges as (source, target) columns.
         num_nodes: Number of nodes, isolated ones included.
-        alpha: Largest distance to connect.
         memory_limit: Largest size of the matrix in bytes; checked before it is built.
 
     Shapes:

@@ -41,10 +41,6 @@ def coarsen(x: Tensor, most: int) -> Tensor:
 
     A tree grown on the result, with thresholds halfway between, gives the same values for both.
 
-    Args:
-        x: The columns.
-        most: Maximum number of distinct values per column.
-
     Shapes:
         x, returns: (n, F)
     """

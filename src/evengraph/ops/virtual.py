@@ -24,19 +24,13 @@ class VirtualNodes:
     """A graph to which `link` adds one virtual node per class, with new links at every call.
 
     Args:
-        adjacency: The graph, undirected and without self-loops.
-        x: Features of its nodes.
-        nodes: The labelled nodes.
-        labels: Their classes.
-        class_counts: Labelled nodes per class.
+        adjacency: The graph, undirected and without self-loops, (N, N).
         variant: Source of a node's alternative classes: its own prediction (`BAT0`) or the
             predictions of its neighbours (`BAT1`).
-        how: Kind of normalisation of the larger graph.
 
     Shapes:
-        adjacency: (N, N)
         x: (N, F)
-        nodes, labels: (n,)
+        nodes, labels: (n,), labelled nodes
         class_counts: (C,)
     """
 

@@ -48,10 +48,7 @@ class History:
     main: bool = True
 
     def append(self, loss: float, score: float) -> bool:
-        """Add an epoch and return whether it is the best so far.
-
-        Among equal scores, patience counts from the first and the last is the best epoch.
-        """
+        """Add an epoch and return whether it is the best so far, or equal to it."""
         index = len(self.loss)
         self.loss.append(loss)
         self.score.append(score)
@@ -93,10 +90,7 @@ def train(
     Args:
         module: Module to train; its best weights and buffers are restored at the end.
         epoch: Returns the loss, with gradients, and the score; larger scores are better.
-        learning_rate: Learning rate of Adam.
         weight_decay: Weight decay, except for modules with `decays = False`.
-        max_epochs: Maximum number of steps.
-        patience: Epochs without improvement before stopping.
         on_epoch: Called after every epoch, on the CUDA stream of training.
         main: Stored in the history.
         recordable: Whether all epochs but the first few run the same operations on tensors of the
@@ -165,11 +159,7 @@ def train_stepwise(
 ) -> History:
     """Early stopping for estimators that are not trained by gradient descent, such as trees.
 
-    Args:
-        steps: Loss and score before the first step, after it, after the second and so on.
-        max_epochs: Maximum number of steps.
-        patience: Steps without improvement before stopping.
-        on_epoch: Called after every step.
+    `steps` yields loss and score before the first step, after it, after the second and so on.
     """
     history = History(max_epochs=max_epochs, patience=patience)
     started = perf_counter()
@@ -195,14 +185,12 @@ class _Step:
         self.epoch, self.optimizer = epoch, optimizer
 
     def evaluate(self) -> list[float]:
-        """Loss and score."""
         self.optimizer.zero_grad()
         self.loss, score = self.epoch()
         values: list[float] = torch.stack([self.loss.detach(), score.to(self.loss)]).tolist()
         return values
 
     def update(self) -> None:
-        """Change the weights."""
         self.loss.backward()
         del self.loss  # frees the autograd graph
         self.optimizer.step()
@@ -228,13 +216,11 @@ class _RecordedStep:
             weight.grad = gradient  # overwritten by every replay
 
     def evaluate(self) -> list[float]:
-        """Loss and score."""
         self.graph.replay()
         values: list[float] = self.values.tolist()
         return values
 
     def update(self) -> None:
-        """Change the weights."""
         self.optimizer.step()
 
 

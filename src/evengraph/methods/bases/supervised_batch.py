@@ -11,11 +11,12 @@ from torch import Tensor
 
 from evengraph.nn import GraphNetwork, Inputs
 from evengraph.ops.losses import ClassTerms, class_cross_entropy
-from evengraph.training.batch.tasks import TaskReplicas, TaskRun
+from evengraph.training.batch.replicas import Run
+from evengraph.training.batch.tasks import TaskReplicas
 
 
 @dataclass(kw_only=True)
-class SupervisedRun(TaskRun):
+class SupervisedRun(Run):
     """One run, and what its loss does per class."""
 
     terms: ClassTerms

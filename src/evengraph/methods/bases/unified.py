@@ -25,8 +25,8 @@ from evengraph.ops.losses import weighted_cross_entropy
 from evengraph.ops.pseudo import Selection, select_pseudo_mask
 from evengraph.ops.subset_products import Subset, make_subset, neighbour_mask
 from evengraph.training import History
-from evengraph.training.batch.replicas import SYNC_EVERY
-from evengraph.training.batch.tasks import TaskReplicas, TaskRun
+from evengraph.training.batch.replicas import SYNC_EVERY, Run
+from evengraph.training.batch.tasks import TaskReplicas
 
 
 class Examples(NamedTuple):
@@ -104,7 +104,7 @@ def labelled_weights(class_counts: Tensor, balance: bool) -> Tensor:
 
 
 @dataclass(kw_only=True)
-class UnifiedRun(TaskRun):
+class UnifiedRun(Run):
     """One run of Uni-GNN, with the parameters that may differ within a batch."""
 
     net: UnifiedNetwork

@@ -11,13 +11,15 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
 
+from evengraph.core.task import Task
 from evengraph.ops.adam import adam_step, bias_corrections, keep_where
 from evengraph.ops.dropout import Noise
 from evengraph.ops.sparse import has_kernels
@@ -26,7 +28,19 @@ from evengraph.training.loop import History, deferred_interrupts, weight_decays
 SYNC_EVERY = 50  # epochs at most between two reads from the device
 MIN_SLOTS = 4  # fewer are not worth recording another graph
 
-R = TypeVar("R")
+
+@dataclass(kw_only=True)
+class Run:
+    """One run: its task, its network with initial weights, and callbacks."""
+
+    task: Task
+    net: nn.Module
+    noise_seed: int  # of dropout
+    on_epoch: Callable[[History], None]  # called for every epoch, some time after it
+    on_end: Callable[[History], None]
+
+
+R = TypeVar("R", bound=Run)
 Active = dict[int, tuple[R, History, float]]
 """The run in each slot, its history and its start time."""
 
@@ -52,15 +66,11 @@ def stacked(networks: Sequence[nn.Module]) -> nn.Module:
 
 
 class Replicas(ABC, Generic[R]):
-    """Runs of one method as a batch; subclasses define what a run is and what an epoch does.
+    """Runs of one method as a batch, trained as by `train`; subclasses define an epoch.
 
     Args:
-        net: The stacked network.
+        net: Network of the shape of every run's.
         slots: How many runs are trained at a time.
-        learning_rate: Adam's learning rate.
-        weight_decay: As in `train`.
-        max_epochs: Maximum number of steps.
-        patience: Epochs without improvement before a run stops.
     """
 
     def __init__(
@@ -73,7 +83,9 @@ class Replicas(ABC, Generic[R]):
         max_epochs: int,
         patience: int,
     ) -> None:
-        self.net, self.slots = net, slots
+        self.net = net = stacked([net] * slots)
+        self.slots = slots
+        self.runs: list[R | None] = [None] * slots
         self.learning_rate, self.decays = learning_rate, weight_decays(net, weight_decay)
         self.max_epochs, self.patience = max_epochs, patience
         self.weights = list(net.parameters())
@@ -104,47 +116,39 @@ class Replicas(ABC, Generic[R]):
         """Loss, with gradients, and score of each run, (R,) and (R,)."""
 
     @abstractmethod
-    def network(self, run: R) -> nn.Module:
-        """A network with initial weights for a run."""
-
-    @abstractmethod
-    def noise_seed(self, run: R) -> int:
-        """Seed of a run's dropout."""
-
-    @abstractmethod
     def load(self, slot: int, run: R) -> None:
-        """Copy everything else of a run into its slot."""
+        """Copy a run's data into its slot; weights and buffers are there already."""
 
-    @abstractmethod
     def pause(self, epochs: Mapping[int, int]) -> None:
         """Do what is due before the next epoch, given the epoch of the run in each slot."""
 
-    @abstractmethod
     def epochs_until_pause(self, epochs: Mapping[int, int]) -> int:
         """Epochs until something is due again."""
+        return SYNC_EVERY
 
-    def on_epoch(self, run: R, history: History) -> None:
-        """Called for every epoch of a run, some time after it."""
-
-    @abstractmethod
     def on_shrink(self, slots: Sequence[int]) -> None:
         """Called when only these slots are left, in this order.
 
         Attributes that are tensors have been indexed already, by their first axis.
         """
+        self.runs = [self.runs[slot] for slot in slots]
 
-    @abstractmethod
+    @torch.no_grad()
     def finish(self, slot: int, run: R, history: History) -> None:
-        """Remove a run, whose best weights and buffers are in `best`."""
+        """Copy the best weights and buffers into the run's network, and free the slot."""
+        tensors = [*run.net.parameters(), *run.net.buffers()]
+        for best, tensor in zip(self.best, tensors, strict=True):
+            tensor.copy_(best[slot])
+        self.runs[slot] = None
+        run.on_end(history)
 
     # The engine
 
     def steps(self, runs: Sequence[R]) -> Iterator[None]:
         """Train all runs, as many at a time as there are slots.
 
-        It yields where the device has work and the host has none. Another engine can then run on a
-        stream of its own: while one finds clusters, step by step from the host, the other uses the
-        device.
+        It yields while the GPU is busy and the host is idle. A second batch can then run on its
+        own stream: while the host steps through k-means for one, the other keeps the GPU busy.
 
         Ctrl-C ends active runs with their best weights so far; it is raised again if others had
         not started. A run whose loss is not finite is dropped, and reported by a
@@ -159,7 +163,8 @@ class Replicas(ABC, Generic[R]):
                 for slot in range(self.slots):
                     if slot not in active and waiting:
                         self._start(slot, waiting[-1])
-                        active[slot] = waiting.pop(), self._history(), perf_counter()
+                        history = History(max_epochs=self.max_epochs, patience=self.patience)
+                        active[slot] = waiting.pop(), history, perf_counter()
                 all_epochs = self.epochs.tolist()
                 epochs = {slot: all_epochs[slot] for slot in active}
                 self.pause(epochs)
@@ -171,9 +176,8 @@ class Replicas(ABC, Generic[R]):
                     with deferred_interrupts():
                         active = self._shrink(active)
         except KeyboardInterrupt:
-            unfinished -= self._collect(
-                active, failed, quiet=True
-            )  # what the device did before that
+            # the GPU may be some epochs ahead of the host
+            unfinished -= self._collect(active, failed, quiet=True)
             for slot, (run, history, _) in list(active.items()):
                 if history.loss:
                     history.interrupted = True
@@ -202,7 +206,7 @@ class Replicas(ABC, Generic[R]):
                     history.append(loss, score)
                     try:
                         if not quiet and interrupt is None:
-                            self.on_epoch(run, history)
+                            run.on_epoch(history)
                     except KeyboardInterrupt as error:
                         interrupt = error
         if interrupt is not None:
@@ -244,20 +248,18 @@ class Replicas(ABC, Generic[R]):
         self.on_shrink(slots)
         return {new: active[old] for new, old in enumerate(slots)}
 
-    def _history(self) -> History:
-        return History(max_epochs=self.max_epochs, patience=self.patience)
-
     @torch.no_grad()
-    def _start(self, slot: int, run: Any) -> None:
+    def _start(self, slot: int, run: R) -> None:
         """Start a run in a slot."""
-        fresh = self.network(run)
-        for live, initial in zip(self.live, [*fresh.parameters(), *fresh.buffers()], strict=True):
+        tensors = [*run.net.parameters(), *run.net.buffers()]
+        for live, initial in zip(self.live, tensors, strict=True):
             live[slot].copy_(initial)
         for tensor in (*self.mean, *self.square, self.epochs, self.first_best):
             tensor[slot] = 0
         self.best_score[slot] = -math.inf
         self.alive[slot] = True
-        self.noise.seeds[slot], self.noise.calls[slot] = self.noise_seed(run), 0
+        self.noise.seeds[slot], self.noise.calls[slot] = run.noise_seed, 0
+        self.runs[slot] = run
         self.load(slot, run)
 
     def _advance(self, epochs: int) -> None:
@@ -275,7 +277,8 @@ class Replicas(ABC, Generic[R]):
 
     def _capture(self) -> None:
         """Record an epoch; what the warm-up changes is restored."""
-        state = self._changing_tensors()
+        state = [*self.live, *self.best, *self.mean, *self.square, self.noise.calls]
+        state += [self.epochs, self.first_best, self.best_score, self.alive, self.row]
         before = [tensor.detach().clone() for tensor in state]
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
@@ -291,21 +294,6 @@ class Replicas(ABC, Generic[R]):
         with torch.no_grad():
             for tensor, value in zip(state, before, strict=True):
                 tensor.copy_(value)
-
-    def _changing_tensors(self) -> list[Tensor]:
-        """All tensors that an epoch changes."""
-        return [
-            *self.live,
-            *self.best,
-            *self.mean,
-            *self.square,
-            self.epochs,
-            self.first_best,
-            self.best_score,
-            self.alive,
-            self.row,
-            self.noise.calls,
-        ]
 
     def _step(self) -> None:
         """One epoch of every run: score, keep the best weights, step."""
