@@ -44,7 +44,6 @@ TESTED_ELSEWHERE = {
     "tables/ids.py": "through tests/tables/test_build.py",
     "tables/table_graph.py": "through tests/tables/test_build.py and test_graph_files.py",
     "datasets/loading.py": "through tests/datasets/test_registry.py and test_sources.py",
-    "report/run/curves.py": "through charts and page, in tests/report",
 }
 
 

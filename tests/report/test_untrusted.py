@@ -25,7 +25,7 @@ def test_present_parts():
     assert part({"key": {"a": 1}}, "key") == {"a": 1}
     assert items({"key": [1, 2]}, "key") == [1, 2]
     assert entry([1, 2], 1) == 2
-    assert entry([1, 2], 2) is None
+    assert entry([1, 2], 2) is entry([1, 2], -1) is None
 
 
 def test_average_of_what_is_defined():

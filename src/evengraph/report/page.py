@@ -29,11 +29,7 @@ FLIP = 0.7
 def html_page(title: str, *body: Markup, style: str = "", script: str = "") -> str:
     """Write a page that needs nothing from outside.
 
-    Args:
-        title: Title of the document.
-        body: Content of its body.
-        style: CSS in addition to the shared stylesheet.
-        script: The only script that the browser may run.
+    `style` is added to the shared stylesheet. `script` is all that the browser may run.
     """
     # the browser itself then refuses any outside request, whatever a result contains
     policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
@@ -63,6 +59,11 @@ def write_html(text: str, path: Path) -> None:
     write_atomic(text.encode("utf-8", errors="xmlcharrefreplace"), Path(path))
 
 
+def section(heading: str, *parts: Markup, kind: str | None = None) -> Markup:
+    """A part of a page under its heading."""
+    return tag("section", tag("h2", heading), *parts, class_=kind)
+
+
 def facts(pairs: Iterable[tuple[str, str]]) -> Markup:
     """List a few numbers under the title, each with its noun."""
     lines = (tag("li", *((tag("b", n), " ") if n else ()), noun) for n, noun in pairs)
@@ -90,12 +91,19 @@ def definitions(values: Mapping[str, str]) -> Markup:
 def glossary(heading: str, meanings: Mapping[str, str]) -> Markup:
     """Explain terms at the end of a page."""
     entries = (tag("div", tag("dt", n), tag("dd", text)) for n, text in meanings.items())
-    return tag("section", tag("h2", heading), tag("dl", *entries, class_="words"))
+    return section(heading, tag("dl", *entries, class_="words"))
 
 
 def scroll(table: Markup, label: str, kind: str = "scroll") -> Markup:
     """Let a wide table scroll inside the page."""
     return tag("div", table, class_=kind, tabindex="0", role="region", aria_label=label)
+
+
+def table(caption: str, heads: Iterable[Markup], rows: Iterable[Markup], kind: str) -> Markup:
+    """A table that scrolls inside the page; only screen readers get its caption."""
+    unseen = tag("caption", caption, class_="unseen")
+    head, body = tag("thead", tag("tr", *heads)), tag("tbody", *rows)
+    return scroll(tag("table", unseen, head, body, class_=kind), caption)
 
 
 def class_section(
@@ -106,23 +114,12 @@ def class_section(
     rows: Sequence[Markup],
 ) -> Markup:
     """List the classes, one `class_row` each; `columns` name what bar and axis show."""
-    head = tag(
-        "li",
-        tag("span", class_="name"),
-        tag("span", columns[0], class_="counts"),
-        tag("span", columns[1]),
-        class_="head",
-    )
+    counts = tag("span", columns[0], class_="counts")
+    head = tag("li", tag("span", class_="name"), counts, tag("span", columns[1]), class_="head")
     scale = tag("li", scale_row(), class_="axis-row", aria_hidden="true")
     dense = len(rows) > DENSE
-    return tag(
-        "section",
-        tag("h2", heading),
-        tag("p", intro),
-        legend(marks),
-        tag("ul", head, *rows, scale, class_="ladder dense" if dense else "ladder"),
-        class_="long" if dense else None,
-    )
+    lines = tag("ul", head, *rows, scale, class_="ladder dense" if dense else "ladder")
+    return section(heading, tag("p", intro), legend(marks), lines, kind="long" if dense else None)
 
 
 def class_row(name: str, size: str, bar: Markup, axis: Markup, value: str, rare: bool) -> Markup:

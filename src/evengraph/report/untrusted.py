@@ -31,8 +31,8 @@ def items(mapping: object, key: str) -> Sequence[Any]:
 
 
 def entry(values: Sequence[Any], index: int) -> Any:
-    """Return an entry of a list, `None` if it is too short."""
-    return values[index] if index < len(values) else None
+    """Return an entry of a list, `None` outside of it."""
+    return values[index] if 0 <= index < len(values) else None
 
 
 def average(values: Iterable[float | None]) -> float | None:

@@ -9,57 +9,63 @@ from evengraph.report.formatting import decimals, integer
 from evengraph.report.run.result_reader import runs
 from evengraph.report.svg.charts import COLOURS, curve, line_plot, percent, swatch, thin, ticks
 from evengraph.report.svg.markup import Markup, tag
-from evengraph.report.untrusted import items, number, part
+from evengraph.report.untrusted import entry, items, number, part
 
 
 @dataclass(frozen=True, kw_only=True)
-class Curve:
-    """History of one quantity for one seed.
-
-    Args:
-        seed: Name of the line.
-        values: One entry per epoch.
-        best: Epoch whose weights were restored.
-        colour: Number of the CSS colour.
-    """
+class _Curve:
+    """History of one quantity for one seed."""
 
     seed: str
-    values: list[float | None]
-    best: int | None
-    colour: int
-
-    @property
-    def best_value(self) -> float | None:
-        """Value at the best epoch."""
-        inside = self.best is not None and 0 <= self.best < len(self.values)
-        return self.values[self.best] if inside and self.best is not None else None
+    values: list[float | None]  # one per epoch
+    best: tuple[int, float] | None  # epoch whose weights were restored, and its value
+    colour: str  # CSS class
 
     def best_caption(self, digits: int) -> str:
         """State the best epoch; empty if it is unknown."""
-        if self.best_value is None:
+        if self.best is None:
             return ""
-        return f" best {decimals(self.best_value, digits)} at epoch {integer(self.best)}"
+        return f" best {decimals(self.best[1], digits)} at epoch {integer(self.best[0])}"
 
 
-def curves(result: Mapping[str, Any], key: str) -> list[Curve]:
-    """Return the histories of `key` that have anything to draw."""
+def curves_section(result: Mapping[str, Any]) -> Markup:
+    """Validation score and training loss of each seed."""
+    score, loss = _curves(result, "score"), _curves(result, "loss")
+    if not score and not loss:
+        text = "This result has no training history."
+        return page.section("Learning curves", tag("p", text, class_="quiet"))
+    panels = [_panel(score, "Validation Macro-F1, %", 1)] if score else []
+    panels += [_panel(loss, "Training loss", 3)] if loss else []
+    text = "One line per seed. The ring marks the epoch whose weights were restored and evaluated."
+    stages = max((number(run.get("stages")) or 1 for run in runs(result)), default=1)
+    if stages > 1:
+        text = (
+            f"One line per seed, for the main stage of the method’s {stages:.0f}. The ring marks "
+            "the epoch whose weights were restored; the metrics are those of the complete method."
+        )
+    legend = _legend(score or loss, 1 if score else 3)
+    drawn = tag("div", *panels, class_="panels")
+    return page.section("Learning curves", tag("p", text), legend, drawn)
+
+
+def _curves(result: Mapping[str, Any], key: str) -> list[_Curve]:
+    """The histories of `key` that have anything to draw."""
     finished = runs(result)
     lines = []
     for index, run in enumerate(finished):
-        best = number(run.get("best_epoch"))  # from zero, as the history
-        lines.append(
-            Curve(
-                seed=str(run.get("seed", index)),
-                values=[number(value) for value in items(part(run, "history"), key)],
-                best=None if best is None else int(best),
-                colour=index if len(finished) <= COLOURS else 0,
-            )
-        )
-    return [line for line in lines if any(value is not None for value in line.values)]
+        values = [number(value) for value in items(part(run, "history"), key)]
+        epoch = number(run.get("best_epoch"))  # from zero, as the history
+        value = None if epoch is None else entry(values, int(epoch))
+        best = None if epoch is None or value is None else (int(epoch), value)
+        colour = f"colour-{index if len(finished) <= COLOURS else 0}"
+        if any(value is not None for value in values):
+            seed = str(run.get("seed", index))
+            lines.append(_Curve(seed=seed, values=values, best=best, colour=colour))
+    return lines
 
 
-def panel(lines: Sequence[Curve], title: str, digits: int) -> Markup:
-    """Draw one panel; tooltips have so many digits."""
+def _panel(lines: Sequence[_Curve], title: str, digits: int) -> Markup:
+    """One plot, with tooltips of so many digits."""
     points = [thin(line.values) for line in lines]
     known = [value for series in points for _, value in series]
     low, high = _padded(min(known), max(known))
@@ -73,15 +79,16 @@ def panel(lines: Sequence[Curve], title: str, digits: int) -> Markup:
 
     paths, marks = [], []
     for line, series in zip(lines, points, strict=True):
-        caption, colour = line.best_caption(digits), f"colour-{line.colour}"
+        caption = line.best_caption(digits)
         end = f"epoch {integer(series[-1][0])}: {decimals(series[-1][1], digits)}"
         tooltip = f"seed {line.seed},{caption or ' no best epoch'}; {end}"
-        paths.append(curve([(x(e), y(v)) for e, v in series], tooltip, f"curve {colour}"))
-        if line.best is not None and line.best_value is not None:
-            at, height = percent(x(line.best)), percent(y(line.best_value))
+        paths.append(curve([(x(e), y(v)) for e, v in series], tooltip, f"curve {line.colour}"))
+        if line.best is not None:
+            left, top = percent(x(line.best[0])), percent(y(line.best[1]))
+            drop = {"x1": left, "x2": left, "y1": top, "y2": "100%"}
             ring = tag("title", f"seed {line.seed},{caption}")
-            marks.append(tag("line", x1=at, x2=at, y1=height, y2="100%", class_=f"drop {colour}"))
-            marks.append(tag("circle", ring, cx=at, cy=height, r=5, class_=f"best {colour}"))
+            marks.append(tag("line", **drop, class_=f"drop {line.colour}"))
+            marks.append(tag("circle", ring, cx=left, cy=top, r=5, class_=f"best {line.colour}"))
     plot = line_plot(
         f"{title} against epoch for {', '.join('seed ' + line.seed for line in lines)}",
         paths,
@@ -95,19 +102,15 @@ def panel(lines: Sequence[Curve], title: str, digits: int) -> Markup:
     return tag("figure", tag("figcaption", tag("h3", title)), plot)
 
 
-def legend(lines: Sequence[Curve], digits: int) -> Markup:
-    """Name each line with its best epoch."""
+def _legend(lines: Sequence[_Curve], digits: int) -> Markup:
+    """Name each line with its best epoch; of many lines only their number."""
+    names = [(tag("b", f"seed {one.seed}"), one.best_caption(digits), one.colour) for one in lines]
     if len(lines) > COLOURS:
         text = f"{len(lines)} seeds, one line each; the ring marks the best epoch"
-        return page.legend([tag("li", swatch("curve best"), text, class_="colour-0")])
+        names = [(Markup(""), text, "colour-0")]
     return page.legend(
-        tag(
-            "li",
-            swatch("curve best"),
-            tag("span", tag("b", f"seed {line.seed}"), line.best_caption(digits)),
-            class_=f"colour-{line.colour}",
-        )
-        for line in lines
+        tag("li", swatch("curve best"), tag("span", name, text), class_=colour)
+        for name, text, colour in names
     )
 
 

@@ -4,10 +4,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evengraph.report.page import footer, html_page, write_html
-from evengraph.report.run import captions, sections
-from evengraph.report.run.result_reader import class_rows
+from evengraph.metrics import HEADLINE, METRICS
+from evengraph.report import page
+from evengraph.report.formatting import DASH, decimals, integer, plus_minus, signed
+from evengraph.report.run import captions
+from evengraph.report.run.classes import confusion_section, recall_section
+from evengraph.report.run.curves import curves_section
+from evengraph.report.run.result_reader import class_rows, runs
+from evengraph.report.svg.charts import strip, swatch
 from evengraph.report.svg.markup import Markup, tag
+from evengraph.report.untrusted import items, number, part
 
 
 def render_page(result: Mapping[str, Any]) -> str:
@@ -20,18 +26,23 @@ def render_page(result: Mapping[str, Any]) -> str:
         result: Content of a result.json.
     """
     rows = class_rows(result)
+    metrics = [METRICS[key] for key in captions.metric_names(result) if key in METRICS]
     main = tag(
         "main",
-        sections.headline(result),
-        sections.classes(result, rows),
-        sections.learning_curves(result),
-        sections.confusion_matrix(result, rows),
-        sections.seeds(result),
-        sections.settings(result),
-        sections.metric_glossary(result),
+        _headline(result),
+        recall_section(result, rows),
+        curves_section(result),
+        confusion_section(result, rows),
+        _seeds(result),
+        _settings(result),
+        page.glossary("What the metrics mean", {m.heading: m.meaning for m in metrics}),
     )
+    created = result.get("created")
+    moment = captions.timestamp(created)
+    dated = [] if moment is None else [tag("time", moment, datetime=str(created))]
+    footer = page.footer(result.get("evengraph"), *dated)
     title = f"{captions.title(result)}, {captions.imbalance(result)}"
-    return html_page(title, sections.header(result), main, _footer(result))
+    return page.html_page(title, _header(result), main, footer)
 
 
 def write_page(result: Mapping[str, Any], path: Path) -> None:
@@ -41,11 +52,106 @@ def write_page(result: Mapping[str, Any], path: Path) -> None:
         result: Content of a result.json.
         path: Where the page goes; an older page there is replaced.
     """
-    write_html(render_page(result), path)
+    page.write_html(render_page(result), path)
 
 
-def _footer(result: Mapping[str, Any]) -> Markup:
-    created = result.get("created")
-    moment = captions.timestamp(created)
-    dated = [] if moment is None else [tag("time", moment, datetime=str(created))]
-    return footer(result.get("evengraph"), *dated)
+def _header(result: Mapping[str, Any]) -> Markup:
+    """Title, summary of the method and size of the graph."""
+    summary = part(result, "method").get("summary")
+    stopped = [str(run.get("seed", "?")) for run in runs(result) if run.get("interrupted") is True]
+    caption = tag("span", captions.imbalance(result))
+    parts = [
+        tag("h1", captions.title(result), tag("span", ", ", class_="unseen"), caption),
+        tag("p", summary, class_="lead") if isinstance(summary, str) and summary else "",
+        page.facts([*captions.facts(result), ("", captions.seeds(result))]),
+    ]
+    if stopped:
+        text = f"Training was interrupted for seed {', '.join(stopped)}: results are preliminary."
+        parts.append(tag("p", text, class_="notice"))
+    if not runs(result):
+        parts.append(tag("p", "This result has no finished run.", class_="notice"))
+    return tag("header", *parts)
+
+
+def _headline(result: Mapping[str, Any]) -> Markup:
+    """Cards with mean and standard deviation of the paper's metrics."""
+    heading = tag("h2", "Headline metrics in percent", class_="unseen")
+    marks = [("seed", "one seed"), ("tick", "mean")] if len(runs(result)) > 1 else []
+    if part(result, "paper"):
+        marks.append(("band paper", "mean and standard deviation in the paper"))
+    entries = page.legend(tag("li", swatch(kind), text) for kind, text in marks)
+    cards = (_card(result, key) for key in HEADLINE)
+    return tag("section", heading, *cards, entries, class_="cards")
+
+
+def _card(result: Mapping[str, Any], key: str) -> Markup:
+    seeds = [number(part(run, "metrics").get(key)) for run in runs(result)]
+    mean, std = number(part(result, "mean").get(key)), number(part(result, "std").get(key))
+    published = part(part(result, "paper"), key)
+    paper = number(published.get("mean")), number(published.get("std"))
+    # one seed has no deviation, and ± 0.0 would claim certainty
+    unit = f"± {decimals(std)}" if len(seeds) > 1 and std is not None and mean is not None else ""
+    title = METRICS[key].heading
+    label = f"{title}: seeds {', '.join(decimals(value) for value in seeds)}"
+    against: list[str] = []
+    if paper[0] is not None:
+        label += f"; paper {plus_minus(*paper)}"
+        against.append(tag("span", "paper ", tag("b", plus_minus(*paper))))
+        if mean is not None:
+            difference = signed(mean - paper[0])
+            text = "equal" if difference == "0.0" else f"{difference} points"
+            against.append(tag("span", tag("b", text)))
+    elif part(result, "paper"):
+        against.append("not in the paper")
+    below = tag("p", *against, class_="against") if against else Markup("")
+    return page.card(title, decimals(mean), unit, strip(seeds, mean, paper, label), below)
+
+
+def _seeds(result: Mapping[str, Any]) -> Markup:
+    """Metrics of every seed; of two classes only the headline and binary ones."""
+    names, omitted = captions.seed_metrics(result)
+    extra = () if omitted else ("best epoch", "epochs", "seconds")
+    lines = []
+    for run in runs(result):
+        cells = [decimals(part(run, "metrics").get(name), 2) for name in names]
+        if extra:
+            cells += [integer(run.get(key)) for key in ("best_epoch", "epochs")]
+            cells.append(decimals(run.get("seconds")))
+        stopped = " (interrupted)" if run.get("interrupted") is True else ""
+        lines.append((f"{run.get('seed', '?')}{stopped}", cells))
+    lines += [
+        (key, [decimals(part(result, key).get(name), 2) for name in names])
+        for key in ("mean", "std")[: len(runs(result))]  # one seed has no deviation
+    ]
+    if paper := part(result, "paper"):
+        cells = [plus_minus(part(paper, k).get("mean"), part(paper, k).get("std")) for k in names]
+        lines.append(("paper", cells))
+    heads = [tag("th", text, scope="col") for text in ("seed", *names.values(), *extra)]
+    rows = []
+    for name, cells in lines:
+        blank = [""] * (len(heads) - 1 - len(cells))
+        values = (tag("td", cell) for cell in [*cells, *blank])
+        kind = "sum" if name == "mean" else None
+        rows.append(tag("tr", tag("th", name, scope="row"), *values, class_=kind))
+    more = f" Not shown, but in result.json: {', '.join(omitted)}." if omitted else ""
+    text = f"In percent. {DASH} stands for undefined or not published.{more}"
+    table = page.table("Results per seed", heads, rows, "figures")
+    return page.section("Results per seed", tag("p", text), table)
+
+
+def _settings(result: Mapping[str, Any]) -> Markup:
+    """What is needed to run it again, folded."""
+    method = part(result, "method")
+    configuration = {
+        "method": method.get("name"),
+        **part(method, "fields"),
+        "dataset": part(result, "dataset").get("name"),
+        **{f"imbalance {key}": value for key, value in part(result, "imbalance").items()},
+        "seeds": ", ".join(str(seed) for seed in items(result, "seeds")),
+    }
+    environment = {"evengraph": result.get("evengraph"), **part(result, "environment")}
+    folded = []
+    for title, values in (("Configuration", configuration), ("Environment", environment)):
+        shown = {str(key): DASH if v is None else str(v) for key, v in values.items()}
+        folded.append(tag("details", tag("summary", title), page.definitions(shown)))
+    return page.section("Settings", *folded)
