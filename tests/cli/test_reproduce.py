@@ -346,9 +346,10 @@ def test_results_lists_what_there_is(filled, capsys):
     assert call("results", filled.path) == 0
     out = capsys.readouterr().out
     lines = [" ".join(line.split()) for line in out.splitlines()]
-    assert lines[1] == "toy step 3 0.1 gcn 2 0 45.0 45.0 45.0 50.0 0.5"
-    assert lines[2] == "toy step 3 0.1 reweight 1 0 61.5 61.5 61.5 30.0 0.5"
-    assert lines[3] == "toy step 3 0.1 unignn 1 1"
+    assert lines[1] == "toy, step 3 0.1"
+    assert lines[2] == "gcn 2 0 45.0 45.0 45.0 50.0 0.5"
+    assert lines[3] == "reweight 1 0 61.5 61.5 61.5 30.0 0.5"
+    assert lines[4] == "unignn 1 1"
     assert "failed: unignn on toy, seed 5: ValueError: [too] many, clusters" in out
 
 

@@ -16,14 +16,10 @@ data_app = typer.Typer(no_args_is_help=True, help="List and fetch data sets.")
 @data_app.command("list")
 def data_list(data_root: DataRoot = None) -> None:
     """List every data set with its size and source."""
-    from rich.table import Table
-
     from evengraph.datasets import available
+    from evengraph.report.terminal.table import plain_table
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("name", no_wrap=True)
-    for title in ("nodes", "edges", "features", "classes"):
-        table.add_column(title, justify="right", no_wrap=True)
+    table = plain_table(["name"], ["nodes", "edges", "features", "classes"])
     for title in ("source", "description"):
         table.add_column(title)
     for item in available(data_root):

@@ -104,11 +104,9 @@ def show_explanation(explanation: Explanation) -> None:
 
 
 def _influences(explanation: Explanation, names: tuple[str, ...]) -> Table:
-    from rich.table import Table
+    from evengraph.report.terminal.table import plain_table
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for title in ("labelled node", "class", "steps away", "shared clusters", "evidence"):
-        table.add_column(title, no_wrap=True)
+    table = plain_table(("labelled node", "class", "steps away", "shared clusters", "evidence"))
     strongest = max(abs(influence.contribution) for influence in explanation.labelled) or 1
     for influence in explanation.labelled:
         bar = "█" * max(round(10 * abs(influence.contribution) / strongest), 1)

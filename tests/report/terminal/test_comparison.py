@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from rich.console import Console
 
 from evengraph.metrics import METRICS
 from evengraph.report.terminal.comparison import comparison_notes, comparison_tables
@@ -79,6 +80,21 @@ def test_the_other_tables_have_other_metrics_calibration_and_cost():
     assert "bAcc" not in [column.header for column in others.columns]  # the first table has it
     assert cells(calibration, "ECE") == ["–", "65.0"]
     assert cells(calibration, "seconds") == ["2.0", "2.0"]
+
+
+def test_long_names_fit():
+    names = [f"A [graph] method of a third party, {number}" for number in (1, 2)]
+    content = comparison(*(method(name, 100.0) for name in names), strength="noise")
+    for metric in ("balanced_accuracy", "average_precision"):
+        console = Console(width=80)
+        with console.capture() as capture:
+            for table in comparison_tables(content | {"metric": metric}):
+                console.print(table)
+        assert max(map(len, capture.get().splitlines())) <= 80
+        assert capture.get().count("100.0 (99.0 to 101.0)") == 2
+        assert capture.get().count("not significant") == 1
+        assert "[graph]" in capture.get()
+        assert "…" not in capture.get()
 
 
 def test_notes_name_the_tests_behind_the_verdict():

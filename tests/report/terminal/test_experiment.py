@@ -1,5 +1,7 @@
 """Tables of stored runs; tests/cli/test_reproduce.py has them in full."""
 
+from rich.console import Console
+
 from evengraph.report.store.experiment_results import Cell, ExperimentResults
 from evengraph.report.terminal.experiment import (
     experiment_table,
@@ -7,7 +9,7 @@ from evengraph.report.terminal.experiment import (
     selected_params,
     setting_of,
 )
-from tiny_experiments import ended, failed, toy_job
+from tiny_experiments import ended, failed, make_job, toy_job
 
 PAPER = {name: {"mean": 61.25, "std": 1.0} for name in ("balanced_accuracy", "macro_f1", "g_mean")}
 
@@ -29,6 +31,14 @@ def cell(label, *tests, **changes):
 
 def results(*cells):
     return ExperimentResults(name="tiny", title="Tiny", kind="comparison", seeds=[5], cells=cells)
+
+
+def drawn(table):
+    console = Console(width=80)
+    with console.capture() as capture:
+        console.print(table)
+    assert max(map(len, capture.get().splitlines())) <= 80
+    return capture.get()
 
 
 def columns(table):
@@ -55,7 +65,28 @@ def test_runs_are_summed_up_by_setting_and_method():
     rows.append(failed(toy_job("mlp", max_epochs=2)))
     assert setting_of(rows[0]) == ("toy", "step 3 0.1")
     found = columns(runs_table(rows))
-    assert found["method"] == ["gcn", "mlp"]
-    assert found["runs"] == ["2", "1"]
-    assert found["failed"] == ["0", "1"]
-    assert found["bAcc"] == ["45.0", ""]
+    assert found["method"] == ["[bold]toy, step 3 0.1[/]", "  gcn", "  mlp"]
+    assert found["runs"] == ["", "2", "1"]
+    assert found["failed"] == ["", "0", "1"]
+    assert found["bAcc"] == ["", "45.0", ""]
+
+
+def test_long_names_fit():
+    job = make_job(
+        dataset="a_data_set_of_a_third_party",
+        imbalance="publicstep",
+        method="a_[new]_method",
+    )
+    row = ended(job, test=100.0)
+    row.outcome["seconds"] = 12345.6
+    text = drawn(runs_table([row]))
+    assert text.count("100.0") == 3
+    assert "12345.6" in text
+    assert "a_[new]_method" in text
+    assert "Macro-F1" in text
+    assert "…" not in text
+    long = cell("A [graph] method of a third party with a long name", 100.0, 90.0, paper=PAPER)
+    text = drawn(experiment_table(results(long)))
+    assert text.count("95.0 (5.0)") == 3
+    assert "[graph]" in text
+    assert "…" not in text

@@ -13,7 +13,7 @@ HEADLINE = ("balanced_accuracy", "macro_f1", "g_mean")
 
 
 def drawn(table, **options) -> str:
-    console = Console(width=100, **options)
+    console = Console(width=80, **options)
     with console.capture() as capture:
         console.print(table)
     return capture.get()
@@ -45,8 +45,10 @@ def test_mean_paper_and_difference():
     cell = {"mean": 72.5, "std": None}
     text = shown(example(dict.fromkeys(HEADLINE, cell)))
     assert "70.0 ± 1.5" in text
-    assert "-2.5" in text
+    assert "−2.5" in text
     assert "+7.5" in text
+    undefined = shown(example(dict.fromkeys(HEADLINE, cell), value=float("nan")))
+    assert undefined.splitlines()[-1].split() == ["difference", "–", "−3.5", "+7.5"]
 
 
 def test_without_the_paper():
@@ -74,6 +76,21 @@ def test_comparison_has_ours_beside_the_papers():
     assert lines[2].split()[:3] == ["Re-weight", "71.0±1.5", "–"]
     assert all(line.rstrip().endswith(" 2.5") for line in lines[1:])  # seconds of both runs
     assert max(map(len, lines)) <= 80
+
+
+def test_long_names_and_large_values_fit():
+    cell = {"mean": 100.0, "std": 10.25}
+    long = of_method("A [new] method of a third party", paper=dict.fromkeys(HEADLINE, cell))
+    long |= {"mean": dict.fromkeys(HEADLINE, 100.0), "std": dict.fromkeys(HEADLINE, 10.25)}
+    text = drawn(comparison_table([long]))
+    assert max(map(len, text.splitlines())) <= 80
+    assert text.count("100.0±10.2") == 6
+    assert "[new]" in text
+    assert "…" not in text
+    text = drawn(result_table(long))
+    assert max(map(len, text.splitlines())) <= 80
+    assert text.count("100.0 ± 10.2") == 6
+    assert "best epoch" in text
 
 
 def test_the_best_of_the_whole_runs_stands_out():

@@ -14,7 +14,8 @@ from rich.table import Table
 
 from evengraph.metrics import METRICS, Metric, abbreviations
 from evengraph.metrics.significance import format_p
-from evengraph.report.formatting import decimals
+from evengraph.report.formatting import decimals, plural
+from evengraph.report.terminal.table import plain_table
 
 HEAD = 20  # characters; longer heads are wrapped, so that no table is wider than 80
 STRENGTH = {"clear": "significant", "here": "on these nodes", "noise": "not significant"}
@@ -42,9 +43,8 @@ def comparison_tables(comparison: Comparison) -> list[Table]:
 
 def _main_table(comparison: Comparison) -> Table:
     """Mean and interval of each method, and how far it is behind the best."""
-    table = _table()
-    for title in (METRICS[comparison["metric"]].title, "behind the best"):
-        table.add_column(fill(title, HEAD), justify="right", no_wrap=True)
+    heads = (METRICS[comparison["metric"]].title, "behind the best")
+    table = plain_table(["method"], [fill(title, HEAD) for title in heads])
     table.add_column("verdict", no_wrap=True)
     for method in comparison["methods"]:
         summary = method["figures"][comparison["metric"]]
@@ -52,8 +52,8 @@ def _main_table(comparison: Comparison) -> Table:
         if (pair := _behind_best(comparison, method["label"])) is not None:
             low, high = ("low", "high") if pair["strength"] == "here" else ("wide_low", "wide_high")
             cells[1] = _with_interval(pair["difference"], pair[low], pair[high])
-            told = comparison["conclusive"]
-            cells[2] = STRENGTH[pair["strength"]] if told else "cannot tell"
+            verdict = STRENGTH[pair["strength"]]
+            cells[2] = verdict if comparison["conclusive"] else "cannot tell"
         table.add_row(escape(method["title"]), *cells)
     return table
 
@@ -61,11 +61,8 @@ def _main_table(comparison: Comparison) -> Table:
 def _metrics_table(
     comparison: Comparison, metrics: Sequence[Metric], *, seconds: bool = False
 ) -> Table:
-    table = _table()
-    for metric in metrics:
-        table.add_column(metric.short, justify="right", no_wrap=True)
-    if seconds:
-        table.add_column("seconds", justify="right", style="dim", no_wrap=True)
+    heads = [*(metric.short for metric in metrics), *(["seconds"] if seconds else [])]
+    table = plain_table(["method"], heads, dim={"seconds"})
     for method in comparison["methods"]:
         values = [method["figures"][metric.name]["mean"] for metric in metrics]
         values += [method["seconds"]] if seconds else []
@@ -75,11 +72,10 @@ def _metrics_table(
 
 def comparison_notes(comparison: Comparison) -> list[str]:
     """What a reader of the tables should know, one line each."""
-    splits, budget = len(comparison["seeds"]), comparison["budget"]
     lines = [
-        f"In percent, means over {splits} {'split' if splits == 1 else 'splits'} with 95% "
-        f"intervals; the same splits for all methods, and {budget} "
-        f"{'setting' if budget == 1 else 'settings'} of each, selected on validation.",
+        f"In percent, means over {plural(len(comparison['seeds']), 'split')} with 95% intervals; "
+        f"the same splits for all methods, and {plural(comparison['budget'], 'setting')} of each, "
+        "selected on validation."
     ]
     pairs, methods = comparison["pairs"], comparison["methods"]
     pair = _behind_best(comparison, methods[1]["label"]) if len(methods) > 1 else None
@@ -140,12 +136,6 @@ def _behind_best(comparison: Comparison, label: str) -> Mapping[str, Any] | None
     both = {label, comparison["methods"][0]["label"]}
     pairs = (pair for pair in comparison["pairs"] if {pair["ahead"], pair["behind"]} == both)
     return next(pairs, None)
-
-
-def _table() -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("method", no_wrap=True)
-    return table
 
 
 def _with_interval(mean: float, low: float, high: float) -> str:

@@ -12,20 +12,19 @@ from evengraph.core.store import Row
 from evengraph.metrics import HEADLINE
 from evengraph.report.store.experiment_results import Cell, ExperimentResults
 from evengraph.report.store.tables import TITLES, mean_text
+from evengraph.report.terminal.table import plain_table
 
 
 def experiment_table(results: ExperimentResults) -> Table:
     """Mean and deviation over seeds of every cell, with the published mean beside it."""
-    table = Table(title=results.title, title_justify="left", box=None, padding=(0, 2, 0, 0))
-    table.add_column("method", no_wrap=True)
     main, *others = TITLES.values()
-    for name in ("seeds", main, "paper", *others):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = plain_table(["method"], ["seeds", main, "paper", *others])
+    table.title, table.title_justify = escape(results.title), "left"
     by_setting: dict[str, list[Cell]] = {}
     for cell in results.cells:
         by_setting.setdefault(cell.setting, []).append(cell)
     for setting, cells in by_setting.items():
-        table.add_row(f"[bold]{setting}[/]")
+        table.add_row(f"[bold]{escape(setting)}[/]")
         best = max(cell.mean(HEADLINE[0]) for cell in cells)
         for cell in cells:
             first, *rest = (mean_text(cell, metric) for metric in HEADLINE)
@@ -55,23 +54,20 @@ def setting_of(row: Row) -> tuple[str, str]:
 
 
 def runs_table(rows: Sequence[Row]) -> Table:
-    """Means of runs, one line per setting and method."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for name in ("graph", "imbalance", "method"):
-        table.add_column(name, no_wrap=True)
-    for name in ("runs", "failed", *TITLES.values(), "val F1", "seconds"):
-        table.add_column(name, justify="right", no_wrap=True)
-    groups: dict[tuple[str, str, str], list[Row]] = {}
+    """Means of runs, one line per method under its setting."""
+    values = ("runs", "failed", *TITLES.values(), "val F1", "seconds")
+    table = plain_table(["method"], values)
+    groups: dict[str, dict[str, list[Row]]] = {}
     for row in rows:
-        groups.setdefault((*setting_of(row), row.job.method), []).append(row)
-    for names, group in groups.items():
-        done = [row for row in group if row.done]
-        columns = [[row.outcome["metrics"][name] for row in done] for name in HEADLINE]
-        columns += [[row.outcome[name] for row in done] for name in ("validation", "seconds")]
-        table.add_row(
-            *names,
-            str(len(group)),
-            str(len(group) - len(done)),
-            *(f"{fmean(values):.1f}" if values else "" for values in columns),
-        )
+        methods = groups.setdefault(", ".join(setting_of(row)), {})
+        methods.setdefault(row.job.method, []).append(row)
+    for setting, methods in groups.items():
+        table.add_row(f"[bold]{escape(setting)}[/]")
+        for method, group in methods.items():
+            done = [row for row in group if row.done]
+            columns = [[row.outcome["metrics"][name] for row in done] for name in HEADLINE]
+            columns += [[row.outcome[name] for row in done] for name in ("validation", "seconds")]
+            counts = (str(len(group)), str(len(group) - len(done)))
+            means = (f"{fmean(values):.1f}" if values else "" for values in columns)
+            table.add_row(f"  {escape(method)}", *counts, *means)
     return table

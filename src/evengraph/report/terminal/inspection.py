@@ -7,10 +7,11 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from evengraph.report.formatting import integer, percentage, plural
+from evengraph.report.terminal.table import plain_table
 from evengraph.report.untrusted import entry, items, number, part
 
 MAX_CLASSES = 20
@@ -65,7 +66,7 @@ def _classes(inspection: Mapping[str, Any]) -> Table:
     counts = [number(value) or 0.0 for value in items(labels, "labelled")]
     nodes = number(reach.get("nodes")) or 0.0
     hops = int(number(reach.get("hops")) or 0) if nodes else 0
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table = plain_table(())
     table.add_column("class", overflow="ellipsis", max_width=24, no_wrap=True)
     for title in ("labelled", "", "same", *(f"≤{hop + 1}" for hop in range(hops))):
         table.add_column(title, justify="right" if title else "left", no_wrap=True)
@@ -109,9 +110,7 @@ def _coloured(fraction: float) -> Text:
 
 
 def _findings(inspection: Mapping[str, Any]) -> Table:
-    table = Table.grid(padding=(0, 1, 0, 0))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
+    table = Table.grid(Column(no_wrap=True), Column(overflow="fold"), padding=(0, 1, 0, 0))
     for finding in items(inspection, "findings"):
         mark, style = MARKS.get(str(finding.get("level")), MARKS["note"])
         table.add_row(Text(mark, style=style), Text(str(finding["text"])))

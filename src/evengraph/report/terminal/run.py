@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from evengraph.metrics import HEADLINE, METRICS, abbreviations
-from evengraph.report.formatting import DASH, plus_minus
+from evengraph.report.formatting import DASH, plus_minus, signed
+from evengraph.report.terminal.table import plain_table
 from evengraph.report.untrusted import number
 
 PAPER_GRAPHS = ("cora", "citeseer", "pubmed")
@@ -17,23 +18,20 @@ PAPER_GRAPHS = ("cora", "citeseer", "pubmed")
 
 def result_table(result: Mapping[str, Any]) -> Table:
     """One row per seed, then mean and standard deviation, then the paper's values."""
-    table = _table(padding=3)
-    table.add_column("seed")
-    for name in HEADLINE:
-        table.add_column(METRICS[name].short, justify="right")
-    for title in ("best epoch", "epochs", "seconds"):
-        table.add_column(title, justify="right", style="dim")
+    effort = ("best epoch", "epochs", "seconds")
+    heads = [METRICS[name].short for name in HEADLINE]
+    table = plain_table(["seed"], [*heads, *effort], dim=effort)
     for run in result["runs"]:
         scores = (plus_minus(run["metrics"][name], None) for name in HEADLINE)
-        effort = (str(run["best_epoch"]), str(run["epochs"]), f"{run['seconds']:.1f}")
-        table.add_row(str(run["seed"]), *scores, *effort)
+        epochs = (str(run["best_epoch"]), str(run["epochs"]))
+        table.add_row(str(run["seed"]), *scores, *epochs, f"{run['seconds']:.1f}")
     table.add_row()
     cells = [plus_minus(*_mean_and_std(result, name)) for name in HEADLINE]
     table.add_row("mean", *cells, style="bold")
     if paper := result["paper"]:
         cells = [plus_minus(paper[name]["mean"], paper[name]["std"]) for name in HEADLINE]
         table.add_row("paper", *cells)
-        gaps = [f"{result['mean'][name] - paper[name]['mean']:+.1f}" for name in HEADLINE]
+        gaps = [signed(result["mean"][name] - paper[name]["mean"]) for name in HEADLINE]
         table.add_row("difference", *gaps)
     return table
 
@@ -43,24 +41,17 @@ def two_class_table(result: Mapping[str, Any]) -> Table | None:
     metrics = [m for m in METRICS.values() if m.binary and m.name in result["mean"]]
     if not metrics:
         return None
-    table = _table(padding=2)
-    table.add_column("rarer class", no_wrap=True)
-    for metric in metrics:
-        table.add_column(metric.short, justify="right", no_wrap=True)
+    table = plain_table(["rarer class"], [metric.short for metric in metrics])
     table.add_row("mean", *(_tight(*_mean_and_std(result, metric.name)) for metric in metrics))
     return table
 
 
 def comparison_table(results: Sequence[Mapping[str, Any]]) -> Table:
     """One row per method beside the paper's values, the best mean in bold."""
-    table = _table(padding=1)
-    table.add_column("method", no_wrap=True)
     published = any(result["paper"] for result in results)
-    for name in HEADLINE:
-        table.add_column(METRICS[name].short, justify="right", no_wrap=True)
-        if published:
-            table.add_column("paper", justify="right", style="dim", no_wrap=True)
-    table.add_column("seconds", justify="right", style="dim", no_wrap=True)
+    beside = ["paper"] if published else []
+    heads = [head for name in HEADLINE for head in (METRICS[name].short, *beside)]
+    table = plain_table(["method"], [*heads, "seconds"], dim={"paper", "seconds"}, gap=1)
     complete = [result["mean"] for result in results if result["complete"]]
     best = {
         name: max((number(mean[name]) or 0.0 for mean in complete), default=None)
@@ -77,7 +68,7 @@ def comparison_table(results: Sequence[Mapping[str, Any]]) -> Table:
                 cells.append(_tight(paper[name]["mean"], paper[name]["std"]) if paper else DASH)
         seconds = sum(run["seconds"] for run in result["runs"])
         cells.append(f"{seconds:.0f}" if seconds >= 10 else f"{seconds:.1f}")
-        table.add_row(_title(result), *cells)
+        table.add_row(escape(_title(result)), *cells)
     return table
 
 
@@ -145,12 +136,6 @@ def _tight(mean: float, std: float | None) -> str:
     return plus_minus(mean, std).replace(" ", "")
 
 
-def _table(padding: int) -> Table:
-    return Table(box=None, pad_edge=False, padding=(0, padding, 0, 0), header_style="bold")
-
-
 def _two_columns() -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    return table
+    left, right = Column(style="dim", no_wrap=True), Column(overflow="fold")
+    return Table.grid(left, right, padding=(0, 2, 0, 0))

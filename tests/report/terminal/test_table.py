@@ -1,0 +1,31 @@
+from rich.console import Console
+
+from evengraph.report.terminal.table import plain_table
+
+
+def drawn(table, width):
+    console = Console(width=width)
+    with console.capture() as capture:
+        console.print(table)
+    return [line.rstrip() for line in capture.get().splitlines()]
+
+
+def test_names_wrap_and_values_do_not():
+    table = plain_table(["name"], ["first", "second"], dim={"second"})
+    table.add_row("a long name", "1,234.5", "6")
+    assert drawn(table, 80) == [
+        "name           first  second",
+        "a long name  1,234.5       6",
+    ]
+    assert drawn(table, 23) == [
+        "name      first  second",
+        "a long  1,234.5       6",
+        "name",
+    ]
+    assert [column.style for column in table.columns[1:]] == ["", "dim"]
+
+
+def test_the_gap():
+    table = plain_table("ab", "c", gap=1)
+    table.add_row("1", "2", "3")
+    assert drawn(table, 80) == ["a b c", "1 2 3"]
