@@ -6,10 +6,12 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 from hypothesis import given
@@ -334,6 +336,18 @@ def children_of(count, code, *arguments):
         for child in children:
             child.kill()
             child.communicate()
+
+
+def test_a_store_can_be_created_by_several_at_once(tmp_path):
+    def create(path, barrier):
+        barrier.wait()
+        return Store(path).rows()
+
+    with ThreadPoolExecutor(8) as pool:
+        for number in range(30):
+            path, barrier = tmp_path / f"{number}.sqlite", Barrier(8)
+            started = [pool.submit(create, path, barrier) for _ in range(8)]
+            assert [one.result() for one in started] == [[]] * 8
 
 
 def test_two_processes_write_at_once_and_lose_nothing(tmp_path):

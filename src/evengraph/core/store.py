@@ -127,8 +127,10 @@ class Store:
             raise ValueError(f"Cannot open {self.path}: {error.strerror}.") from None
         with self._open(check=True) as base:
             if base.execute("PRAGMA user_version").fetchone() == (0,):  # reading does not write
-                base.executescript(TABLES)
-                base.execute(f"PRAGMA user_version = {SCHEMA}")
+                # in one transaction: other processes see all of it or nothing
+                base.executescript(
+                    f"BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {SCHEMA}; COMMIT;"
+                )
 
     @contextmanager
     def _open(self, *, check: bool = False) -> Iterator[sqlite3.Connection]:
@@ -151,8 +153,9 @@ class Store:
 
     def _check_version(self, base: sqlite3.Connection) -> None:
         """Raise if the file is not a store, or one of another version."""
-        (version,) = base.execute("PRAGMA user_version").fetchone()
+        # tables first: another process may be creating them together with the version
         (tables,) = base.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        (version,) = base.execute("PRAGMA user_version").fetchone()
         if version == 0 and tables:
             raise ValueError(f"{self.path} is not an evengraph store but another SQLite file.")
         if version not in (0, SCHEMA):
