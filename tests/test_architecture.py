@@ -41,8 +41,6 @@ TESTED_ELSEWHERE = {
     "tables/columns.py": "through tests/tables/test_build.py",
     "tables/edges.py": "through tests/tables/test_build.py",
     "tables/column_encoders.py": "through tests/tables/test_feature_encoder.py",
-    "tables/ids.py": "through tests/tables/test_build.py",
-    "tables/table_graph.py": "through tests/tables/test_build.py and test_graph_files.py",
     "datasets/loading.py": "through tests/datasets/test_registry.py and test_sources.py",
 }
 

@@ -18,7 +18,7 @@ from evengraph.tables import (
 )
 from evengraph.tables.cells import check_columns, table_name
 from evengraph.tables.columns import edge_ends
-from evengraph.tables.ids import edge_rows, id_index
+from evengraph.tables.edges import edge_rows, id_index
 from evengraph.tables.notes import Notes
 
 Tables = tuple[Any, Any]

@@ -11,13 +11,12 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from evengraph.tables.build import TableGraph, assemble
 from evengraph.tables.cells import Bools, Ints, import_pandas
 from evengraph.tables.columns import TableColumns
-from evengraph.tables.edges import positive_weights, undirected_edges
+from evengraph.tables.edges import id_index, positive_weights, undirected_edges
 from evengraph.tables.feature_encoder import FeatureEncoder
-from evengraph.tables.ids import id_index
 from evengraph.tables.notes import NoteKind, Notes
-from evengraph.tables.table_graph import TableGraph, assemble
 
 PARTS = ("train", "val", "test")
 

@@ -26,6 +26,11 @@ ColumnKind = Literal["empty", "boolean", "number", "date", "text"]
 EMPTY_LABELS = frozenset({"", "nan", "na", "n/a", "#n/a", "<na>", "null"})
 EMPTY_NUMBERS = EMPTY_LABELS | {"none", "nat"}
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?")
+_KINDS: dict[str, ColumnKind] = {
+    "boolean": "boolean",
+    **dict.fromkeys(("integer", "floating", "mixed-integer-float", "decimal"), "number"),
+    **dict.fromkeys(("date", "datetime", "datetime64"), "date"),
+}
 _MOSTLY = 0.8  # from this share of numbers or dates on, the other cells are errors
 _SHOWN_CELLS = 3
 
@@ -125,23 +130,16 @@ def column_kind(values: Any, table: str, *, required: bool = False) -> ColumnKin
         table: Name of its table, for errors.
         required: Whether the column cannot be dropped, as a feature can.
     """
-    types = import_pandas().api.types
     rows = np.flatnonzero(~is_empty(values, EMPTY_NUMBERS))
     cells = values.iloc[rows]
     if not len(cells):
         # a column of nothing but words for missing values is text
         return "empty" if is_empty(values).all() else "text"
-    if types.is_datetime64_any_dtype(cells.dtype):
-        return "date"
-    if types.is_timedelta64_dtype(cells.dtype):
-        return "number"
-    inferred = types.infer_dtype(cells.astype(object), skipna=True)
-    if inferred == "boolean":
-        return "boolean"
-    if inferred in ("integer", "floating", "mixed-integer-float", "decimal"):
-        return "number"
-    if inferred in ("date", "datetime", "datetime64"):
-        return "date"
+    if cells.dtype.kind in "mM":
+        return "date" if cells.dtype.kind == "M" else "number"
+    inferred = import_pandas().api.types.infer_dtype(cells.astype(object), skipna=True)
+    if inferred in _KINDS:
+        return _KINDS[inferred]
     if inferred == "string":
         return _kind_of_text(values, rows, table, required)
     row, value = _first_mixed_cell(values, rows)
@@ -172,7 +170,7 @@ def describe_mismatch(values: Any) -> tuple[str, str] | None:
 def to_numbers(values: Any, table: str) -> Floats:
     """A column as numbers, NaN where empty, (N,); infinity and text raise an error."""
     pandas = import_pandas()
-    if pandas.api.types.is_timedelta64_dtype(values.dtype):
+    if values.dtype.kind == "m":
         return np.asarray(values.dt.total_seconds(), dtype=np.float64)
     empty = is_empty(values, EMPTY_NUMBERS)
     cells = values.astype(object).where(~empty, None)
@@ -219,13 +217,7 @@ def to_signs(values: Any, table: str) -> Floats:
 
 
 def _may_hold_text(values: Any) -> bool:
-    types = import_pandas().api.types
-    return not (
-        types.is_bool_dtype(values.dtype)
-        or types.is_numeric_dtype(values.dtype)
-        or types.is_datetime64_any_dtype(values.dtype)
-        or types.is_timedelta64_dtype(values.dtype)
-    )
+    return values.dtype.kind not in "biufcmM"
 
 
 def _kind_of_text(values: Any, rows: Ints, table: str, required: bool) -> ColumnKind:

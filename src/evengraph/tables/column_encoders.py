@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from evengraph.tables.cells import (
     Floats,
     canonical_names,
+    column_kind,
     is_empty,
     to_numbers,
     to_seconds,
@@ -39,6 +40,7 @@ class UselessColumnError(ValueError):
 class Number:
     """Numbers: empty cells get the median, then mean 0 and standard deviation 1."""
 
+    parse = staticmethod(to_numbers)
     column: str
     median: float
     mean: float
@@ -47,12 +49,24 @@ class Number:
     @classmethod
     def fit(cls, values: Any, table: str) -> Self:
         """Compute median, mean and standard deviation."""
-        return cls(column=str(values.name), **_statistics(cls.read(values, table)))
+        return cls.fit_numbers(str(values.name), cls.parse(values, table))
 
-    @staticmethod
-    def read(values: Any, table: str) -> Floats:
-        """Parse the cells as numbers."""
-        return to_numbers(values, table)
+    @classmethod
+    def fit_numbers(cls, column: str, numbers: Floats) -> Self:
+        """Fit to numbers, (N,), that need not be a column of a table."""
+        from sklearn.impute import SimpleImputer
+        from sklearn.preprocessing import StandardScaler
+
+        _check_varies(numbers[~np.isnan(numbers)])
+        largest = float(np.nanmax(np.abs(numbers)))  # squares of very large numbers would overflow
+        imputer = SimpleImputer(strategy="median").fit(numbers[:, None] / largest)
+        scaler = StandardScaler().fit(imputer.transform(numbers[:, None] / largest))
+        return cls(
+            column=column,
+            median=float(imputer.statistics_[0]) * largest,
+            mean=float(scaler.mean_[0]) * largest,
+            scale=float(scaler.scale_[0]) * largest,
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -61,7 +75,7 @@ class Number:
 
     def transform(self, values: Any, table: str) -> Floats:
         """The feature of every row, (N, 1)."""
-        numbers = self.read(values, table)
+        numbers = self.parse(values, table)
         numbers = np.where(np.isnan(numbers), self.median, numbers)
         with np.errstate(over="ignore"):
             scaled = numbers / self.scale - self.mean / self.scale
@@ -73,10 +87,7 @@ class Number:
 class Date(Number):
     """Dates: seconds since 1970, treated as numbers."""
 
-    @staticmethod
-    def read(values: Any, table: str) -> Floats:
-        """Parse the cells as seconds."""
-        return to_seconds(values, table)
+    parse = staticmethod(to_seconds)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,19 +198,13 @@ class Text:
 
 ColumnEncoder = Number | Date | Boolean | Category | Text
 KINDS: dict[str, type[ColumnEncoder]] = {
-    "number": Number,
-    "date": Date,
-    "boolean": Boolean,
-    "category": Category,
-    "text": Text,
+    kind.__name__.lower(): kind for kind in (Number, Date, Boolean, Category, Text)
 }
 
 
 def as_dict(encoder: ColumnEncoder) -> dict[str, Any]:
     """The encoder as a dict that JSON can hold."""
-    kind = next(name for name, known in KINDS.items() if known is type(encoder))
-    fields = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(encoder).items()}
-    return {"kind": kind, **fields}
+    return {"kind": type(encoder).__name__.lower(), **asdict(encoder)}
 
 
 def from_dict(stored: dict[str, Any]) -> ColumnEncoder:
@@ -216,30 +221,15 @@ def from_dict(stored: dict[str, Any]) -> ColumnEncoder:
         raise ValueError(f"The stored encoder of kind {kind!r} is incomplete: {error}.") from None
 
 
-def is_long(values: Any) -> bool:
-    """Whether cells have at least four words on average."""
-    cells = values[~is_empty(values)]
-    return bool(np.mean([len(str(cell).split()) for cell in cells]) >= 4)
-
-
-def fit_number(name: str, numbers: Floats) -> Number:
-    """Fit an encoder to numbers that are no column of a table."""
-    return Number(column=name, **_statistics(numbers))
-
-
-def _statistics(numbers: Floats) -> dict[str, float]:
-    from sklearn.impute import SimpleImputer
-    from sklearn.preprocessing import StandardScaler
-
-    _check_varies(numbers[~np.isnan(numbers)])
-    largest = float(np.nanmax(np.abs(numbers)))  # squares of very large numbers would overflow
-    imputer = SimpleImputer(strategy="median").fit(numbers[:, None] / largest)
-    scaler = StandardScaler().fit(imputer.transform(numbers[:, None] / largest))
-    return {
-        "median": float(imputer.statistics_[0]) * largest,
-        "mean": float(scaler.mean_[0]) * largest,
-        "scale": float(scaler.scale_[0]) * largest,
-    }
+def fit_column(values: Any, table: str) -> ColumnEncoder:
+    """Fit an encoder to a column; text of four words or more on average is long."""
+    kind: str = column_kind(values, table)
+    if kind == "empty":
+        raise UselessColumnError("it is empty")
+    if kind == "text":
+        cells = values[~is_empty(values)]
+        kind = "text" if np.mean([len(str(cell).split()) for cell in cells]) >= 4 else "category"
+    return KINDS[kind].fit(values, table)
 
 
 def _check_varies(numbers: Floats) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 from evengraph.core.errors import ArgumentError
 from evengraph.tables.cells import check_columns, describe_mismatch, is_unnamed, table_name
 from evengraph.tables.column_encoders import Category
+from evengraph.tables.edges import are_row_numbers
 from evengraph.tables.feature_encoder import FeatureEncoder
-from evengraph.tables.ids import are_row_numbers
 from evengraph.tables.notes import NoteKind, Notes
 from evengraph.tables.roles import is_split_column
 

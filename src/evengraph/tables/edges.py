@@ -1,7 +1,8 @@
-"""Edges as methods need them: undirected, each once in both directions, no self-loops."""
+"""Edges: look up their ends by id, read their weights, list each in both directions."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,97 @@ import torch
 from torch import Tensor
 
 from evengraph.core.arrays import sorted_unique
-from evengraph.tables.cells import Bools, Ints, location, plural, to_numbers
+from evengraph.tables.cells import (
+    Bools,
+    Ints,
+    canonical_name,
+    canonical_names,
+    factorize,
+    import_pandas,
+    is_empty,
+    location,
+    plural,
+    to_numbers,
+)
 from evengraph.tables.notes import NoteKind, Notes
+
+_WHOLE_NUMBER = re.compile(r"(-?\d+)\.0+")
+
+
+class UnknownNodeError(ValueError):
+    """Edges name an id that no node has.
+
+    Args:
+        message: What is wrong.
+        node: The first such id.
+        num_edges: Number of edges with such an end.
+    """
+
+    def __init__(self, message: str, *, node: str, num_edges: int) -> None:
+        super().__init__(message)
+        self.node = node
+        self.num_edges = num_edges
+
+
+def id_index(values: Any, table: str) -> Any:
+    """A pandas Index of the canonical ids; a missing or repeated id raises an error."""
+    empty = is_empty(values)
+    if empty.any():
+        raise ValueError(
+            f"{location(table, values.name, int(empty.argmax()))} is empty; every node needs an id "
+            f"(empty ids: {int(empty.sum())})."
+        )
+    ids = import_pandas().Index(canonical_names(values), dtype=object)
+    repeated = ids.duplicated()
+    if repeated.any():
+        row = int(repeated.argmax())
+        first = int(ids.get_indexer_for([ids[row]])[0])
+        raise ValueError(
+            f"{location(table, values.name, row)} repeats the id {ids[row]!r} of row {first + 1}; "
+            f"ids must be unique (repeated ids: {int(repeated.sum())})."
+        )
+    return ids
+
+
+def edge_rows(sources: Any, targets: Any, ids: Any, table: str) -> tuple[Ints, Ints]:
+    """Row numbers of both ends of every edge, (M,) each; unknown ids raise an error."""
+    source, target = _node_rows(sources, ids, table), _node_rows(targets, ids, table)
+    unknown = (source < 0) | (target < 0)
+    if unknown.any():
+        row = int(unknown.argmax())
+        end = sources if source[row] < 0 else targets
+        node, count = canonical_name(end.iloc[row]), int(unknown.sum())
+        hint = "; is the id column the right one?" if unknown.all() else "."
+        raise UnknownNodeError(
+            f"{location(table, end.name, row)} names {node!r}, which is not the id of a node; "
+            f"{count} of {len(unknown)} edges have such an end{hint}",
+            node=node,
+            num_edges=count,
+        )
+    return source, target
+
+
+def are_row_numbers(values: Any, num_nodes: int) -> bool:
+    """Whether every cell is a row number of the nodes table, counted from 0."""
+    names = {canonical_name(value) for value in import_pandas().unique(values.dropna())}
+    return all(name.isdecimal() and int(name) < num_nodes for name in names)
+
+
+def _node_rows(values: Any, ids: Any, table: str) -> Ints:
+    """Row numbers of the nodes that a column names, -1 for unknown ids, (M,)."""
+    codes, distinct = factorize(values)
+    names = [canonical_name(value) for value in distinct]
+    blank = np.array([*(not name for name in names), True])  # code -1, missing, reads the last
+    if blank[codes].any():
+        row = int(blank[codes].argmax())
+        raise ValueError(f"{location(table, values.name, row)} is empty; an edge needs both ends.")
+    rows = np.asarray(ids.get_indexer(np.array(names, dtype=object)), dtype=np.int64)
+    for index in np.flatnonzero(rows < 0):
+        # pandas turns 3 into "3.0" in a column that also holds text
+        number = _WHOLE_NUMBER.fullmatch(names[index])
+        if number is not None:
+            rows[index] = ids.get_indexer([number[1]])[0]
+    return rows[codes] if len(rows) else rows
 
 
 def undirected_edges(source: Ints, target: Ints, num_nodes: int, notes: Notes) -> Tensor:

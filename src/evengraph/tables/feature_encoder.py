@@ -11,19 +11,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evengraph.tables.cells import check_columns, column_kind, table_name, to_numbers
+from evengraph.tables.cells import check_columns, table_name, to_numbers
 from evengraph.tables.column_encoders import (
-    Boolean,
-    Category,
     ColumnEncoder,
-    Date,
     Number,
     Text,
     UselessColumnError,
     as_dict,
-    fit_number,
+    fit_column,
     from_dict,
-    is_long,
 )
 from evengraph.tables.notes import Note, NoteKind, Notes
 from evengraph.tables.structure import STRUCTURAL, structural_features
@@ -54,22 +50,17 @@ class FeatureEncoder:
 
     @classmethod
     def fit(cls, nodes: Any, columns: Sequence[str], *, edge_index: Tensor) -> Self:
-        """Fit an encoder to the rows of a table.
-
-        Args:
-            nodes: A pandas DataFrame with one row per node.
-            columns: The columns to use.
-            edge_index: Both directions of every edge, used if no column is left.
+        """Fit an encoder to columns of a nodes table, or to its edges if no column is useful.
 
         Shapes:
-            edge_index: (2, E)
+            edge_index: (2, E), both directions of every edge
         """
         check_columns(nodes, columns, "nodes")
         encoders: list[ColumnEncoder] = []
         notes = Notes()
         for column in columns:
             try:
-                encoders.append(_fit_column(nodes[column], table_name(nodes, "nodes")))
+                encoders.append(fit_column(nodes[column], table_name(nodes, "nodes")))
             except UselessColumnError as reason:
                 notes.add(NoteKind.FEATURES, f"Left out column {column!r}: {reason}.")
         if encoders:
@@ -80,7 +71,7 @@ class FeatureEncoder:
         structural = []
         for name, values in zip(STRUCTURAL, features.T, strict=True):
             try:
-                structural.append(fit_number(name, values))
+                structural.append(Number.fit_numbers(name, values))
             except UselessColumnError:  # as in a ring, where all nodes are alike: encoded as 0
                 value = float(values[0])
                 structural.append(Number(column=name, median=value, mean=value, scale=1.0))
@@ -88,14 +79,10 @@ class FeatureEncoder:
 
     @classmethod
     def passthrough(cls, names: Sequence[str], features: Any) -> Self:
-        """An encoder of numbers that are features already and are not scaled.
-
-        Args:
-            names: A name for each feature.
-            features: Array whose medians replace empty cells.
+        """An encoder of numbers that are features already: only empty cells become medians.
 
         Shapes:
-            features: (N, F)
+            names: (F,); features: (N, F)
         """
         medians = [0.0] * len(names)
         for index in np.flatnonzero(np.isnan(features).any(axis=0)):
@@ -124,14 +111,10 @@ class FeatureEncoder:
         return tuple(name for name, _ in self.plain) or tuple(e.column for e in self.columns)
 
     def transform(self, nodes: Any, *, edge_index: Tensor | None = None) -> Tensor:
-        """Encode every row.
-
-        Args:
-            nodes: A pandas DataFrame with the columns `input_columns`; others are ignored.
-            edge_index: Both directions of every edge, required by features from the edges.
+        """Encode every row of a nodes table; columns other than `input_columns` are ignored.
 
         Shapes:
-            edge_index: (2, E)
+            edge_index: (2, E), both directions of every edge; required by features from the edges
             returns: float32, (N, F)
         """
         table = table_name(nodes, "nodes")
@@ -189,14 +172,3 @@ class FeatureEncoder:
             plain=tuple((str(name), float(median)) for name, median in stored["plain"]),
             notes=tuple(Note(NoteKind.FEATURES, text) for text in stored["notes"]),
         )
-
-
-def _fit_column(values: Any, table: str) -> ColumnEncoder:
-    kind = column_kind(values, table)
-    if kind == "empty":
-        raise UselessColumnError("it is empty")
-    if kind == "text":
-        return (Text if is_long(values) else Category).fit(values, table)
-    by_kind = {"number": Number, "date": Date, "boolean": Boolean}
-    encoder: ColumnEncoder = by_kind[kind].fit(values, table)  # type: ignore[attr-defined]
-    return encoder

@@ -17,11 +17,10 @@ import scipy.sparse as sp
 import torch
 
 from evengraph.tables.arrays import PARTS, from_edge_array, matrix_edges
-from evengraph.tables.build import build_graph
+from evengraph.tables.build import TableGraph, build_graph
 from evengraph.tables.cells import import_pandas
 from evengraph.tables.columns import TableColumns
 from evengraph.tables.notes import NoteKind, Notes
-from evengraph.tables.table_graph import TableGraph
 
 
 def from_networkx(

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evengraph.tables.build import build_graph
+from evengraph.tables.build import TableGraph, build_graph
 from evengraph.tables.cells import check_columns
 from evengraph.tables.columns import TableColumns
 from evengraph.tables.graph_files import read_graphml, read_npz, read_pyg
 from evengraph.tables.read import TABLE_SUFFIXES, read_table, table_suffix
-from evengraph.tables.table_graph import TableGraph
 
 GRAPH_SUFFIXES = (".graphml", ".npz", ".pt", ".pth")
 """Suffixes of files that hold a whole graph."""
