@@ -2,6 +2,7 @@
 
 import re
 import time
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -57,7 +58,7 @@ def test_every_part_by_hand():
     assert own.encoder.names == ("age", "city=Oslo", "city=Rome")
     assert own.graph.x[:, 1].tolist() == [0, 1, 0, 1, 0, 0]
     assert own.graph.x[:, 0].mean().abs() < 1e-6
-    assert own.columns.as_dict() == {
+    assert asdict(own.columns) == {
         "id": "id",
         "label": "kind",
         "source": "source",

@@ -96,6 +96,9 @@ def test_matrices_with_names():
     assert own.graph.x.shape == (3, 3)
     named = from_matrix(path_matrix(), labels=[2, 0, 2], class_names=["zero", "one", "two"])
     assert named.class_names == ("zero", "two")
+    assert torch.equal(
+        from_matrix(path_matrix(), X.tolist(), Y).graph.x, from_matrix(path_matrix(), X, Y).graph.x
+    )
     sparse = from_matrix(path_matrix(), sp.csr_array(np.nan_to_num(X)), Y)
     assert sparse.graph.x.tolist() == np.nan_to_num(X).tolist()
 
@@ -108,7 +111,7 @@ def test_matrices_with_names():
         ({"features": np.ones((2, 2))}, r"features must be numbers of shape \(3, F\), got"),
         ({"features": np.full((3, 1), np.inf)}, "column 'x0', row 1 is infinite"),
         ({"labels": [0, 1]}, r"labels must hold one value for each of the 3 nodes, got shape \(2,"),
-        ({"labels": [0, 0, -1]}, "holds a single class, '0'"),
+        ({"labels": [0, 0, -1]}, "the graph, column 'labels' holds a single class, '0'"),
         ({"labels": [-1, -1, -1]}, "every label is empty"),
         ({"ids": ["a", "a", "b"]}, "row 2 repeats the id 'a' of row 1"),
         ({"masks": {"dev": [1, 0, 0]}}, "masks must be called train, val and test, got 'dev'"),

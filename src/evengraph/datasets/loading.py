@@ -74,18 +74,12 @@ def available(root: str | Path | None = None) -> list[Listing]:
 
 
 def fetch(
-    name: str,
-    root: str | Path | None = None,
-    progress: Callable[[str], None] | None = None,
+    name: str, root: str | Path | None = None, progress: Callable[[str], None] | None = None
 ) -> Path:
-    """Fetch a data set into the cache, unless it is on this machine already.
+    """Fetch a data set into the cache, unless it is in `root` or there already.
 
-    Args:
-        name: A name in `DATASETS`.
-        root: Folder to look into first.
-        progress: Called with one line for each step.
-
-    Returns the folder that holds the files, after checking them.
+    `progress` is called with one line for each step. Returns the folder that holds the files,
+    after checking them.
     """
     dataset = lookup(name)
     if dataset.loader is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, Self
 
 from evengraph.metrics.calibration import Calibrator
@@ -55,7 +55,7 @@ class ModelInfo:
         if self.threshold is not None:
             extra["flag"] = {"class": self.threshold.positive, "from": self.threshold.value}
         if self.encoder is not None:
-            extra |= {"columns": self.columns.as_dict(), "encoder": self.encoder.as_dict()}
+            extra |= {"columns": asdict(self.columns), "encoder": self.encoder.as_dict()}
         return extra
 
     @classmethod

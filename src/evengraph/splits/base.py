@@ -37,9 +37,7 @@ def count_classes(graph: Data) -> int:
 def class_nodes(graph: Data, label: int, among: Tensor | None = None) -> Nodes:
     """Nodes of a class, ascending, within a mask if there is one."""
     mask = graph.y == label
-    if among is not None:
-        mask = mask & among
-    nodes: Nodes = mask.nonzero().flatten().tolist()
+    nodes: Nodes = (mask if among is None else mask & among).nonzero().flatten().tolist()
     return nodes
 
 
@@ -78,8 +76,7 @@ def mask_of(nodes: Sequence[int], graph: Data) -> Tensor:
 def relabel(graph: Data, order: Sequence[int]) -> Data:
     """A copy of the graph in which class `order[i]` has label i, with class names in that order."""
     new_label = torch.full((len(order) + 1,), -1, device=graph.y.device)
-    for new, old in enumerate(order):
-        new_label[old] = new
+    new_label[list(order)] = torch.arange(len(order), device=graph.y.device)
     copy = graph.clone("y")
     copy.y = new_label[graph.y]  # -1, unlabelled, reads the last entry and stays -1
     names = class_names(graph)

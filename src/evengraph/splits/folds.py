@@ -43,7 +43,12 @@ class Folds:
         start = 0  # fold of the first node of a class; it moves on, so that folds have equal sizes
         for label in range(count_classes(graph)):
             nodes = shuffled_nodes(graph, label, stream)
-            self._check_class_size(graph, label, len(nodes))
+            least = max(self.folds, 3 if self.folds > 2 else 4)  # one to test and two others
+            if len(nodes) < least:
+                raise ValueError(
+                    f"Class {display_name(graph, label)} has {len(nodes)} nodes, {least} are "
+                    f"needed for {self.folds} folds; use fewer folds, or repeated splits."
+                )
             test = nodes[(fold - start) % self.folds :: self.folds]
             others = [node for i, node in enumerate(nodes) if (start + i) % self.folds != fold]
             start += len(nodes)
@@ -52,12 +57,3 @@ class Folds:
             count = min(max(1, round(self.val * len(nodes))), len(others) - 1)
             parts.append((others[count:], others[:count], test))
         return join_classes(graph, parts)
-
-    def _check_class_size(self, graph: Data, label: int, size: int) -> None:
-        """Every fold needs one node of each class to test and two others."""
-        least = max(self.folds, 3 if self.folds > 2 else 4)
-        if size < least:
-            raise ValueError(
-                f"Class {display_name(graph, label)} has {size} nodes, {least} are needed for "
-                f"{self.folds} folds; use fewer folds, or repeated splits."
-            )

@@ -61,15 +61,17 @@ class LongTail:
         """Split the graph."""
         num_classes = count_classes(graph)
         stream = random.Random(seed)
-        pools = _public_pools(graph) if "val_mask" in graph else self._pools(graph, stream)
-        train_pool, val_pool, test_pool = pools
+        if "val_mask" in graph:
+            val_pool, test_pool = graph.val_mask, graph.test_mask
+        else:
+            val_pool, test_pool = self._draw_pools(graph, stream)
+        train_pool = (graph.y >= 0) & ~val_pool & ~test_pool
         sizes = torch.bincount(graph.y[train_pool], minlength=num_classes)
         if sizes.min() < 1:
             name = display_name(graph, int(sizes.argmin()))
             raise ValueError(f"Class {name} has no node that may train.")
         order = torch.argsort(sizes, descending=True, stable=True).tolist()
-        val: Nodes = []
-        test: Nodes = []
+        val, test = [], []
         for label in order:
             val += _draw(graph, label, val_pool, self.val_per_class, stream)
             test += _draw(graph, label, test_pool, self.test_per_class, stream)
@@ -78,29 +80,22 @@ class LongTail:
         graph.edge_index = graph.edge_index[:, ~removed[graph.edge_index].any(dim=0)]
         return make_task(graph, train_pool & ~removed, val, test)
 
-    def _pools(self, graph: Data, stream: random.Random) -> tuple[Tensor, Tensor, Tensor]:
-        """Nodes that may train, validate and test, for a graph without public sets."""
-        labelled = graph.y >= 0
-        val: Nodes = []
-        test: Nodes = []
+    def _draw_pools(self, graph: Data, stream: random.Random) -> tuple[Tensor, Tensor]:
+        """Nodes that may validate and test, for a graph without public sets."""
+        val, test = [], []
         for label in range(count_classes(graph)):
             count = self.val_per_class + self.test_per_class
-            nodes = _draw(graph, label, labelled, count, stream)
+            nodes = _draw(graph, label, None, count, stream)
             val += nodes[: self.val_per_class]
             test += nodes[self.val_per_class :]
-        val_pool, test_pool = mask_of(val, graph), mask_of(test, graph)
-        return labelled & ~val_pool & ~test_pool, val_pool, test_pool
+        return mask_of(val, graph), mask_of(test, graph)
 
 
-def _draw(graph: Data, label: int, pool: Tensor, count: int, stream: random.Random) -> Nodes:
-    """Draw nodes of a class from a pool."""
+def _draw(graph: Data, label: int, pool: Tensor | None, count: int, stream: random.Random) -> Nodes:
+    """Draw nodes of a class, from a pool if there is one."""
     nodes = shuffled_nodes(graph, label, stream, among=pool)
     check_class_size(graph, label, nodes, count, "validation or test")
     return nodes[:count]
-
-
-def _public_pools(graph: Data) -> tuple[Tensor, Tensor, Tensor]:
-    return (graph.y >= 0) & ~graph.val_mask & ~graph.test_mask, graph.val_mask, graph.test_mask
 
 
 def _target_sizes(sizes: list[int], ratio: float) -> list[int]:

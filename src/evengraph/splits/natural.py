@@ -9,7 +9,6 @@ from torch_geometric.data import Data
 
 from evengraph.core.task import Task
 from evengraph.splits.base import (
-    Nodes,
     check_class_size,
     check_shares,
     count_classes,
@@ -38,14 +37,11 @@ class Natural:
     def __call__(self, graph: Data, *, seed: int) -> Task:
         """Split the graph."""
         stream = random.Random(seed)
-        labels = range(count_classes(graph))
-        return join_classes(graph, [self._split_class(graph, label, stream) for label in labels])
-
-    def _split_class(
-        self, graph: Data, label: int, stream: random.Random
-    ) -> tuple[Nodes, Nodes, Nodes]:
-        nodes = shuffled_nodes(graph, label, stream)
-        check_class_size(graph, label, nodes, 3, "train, validation and test")
-        first = min(max(1, round(self.train * len(nodes))), len(nodes) - 2)
-        second = min(first + max(1, round(self.val * len(nodes))), len(nodes) - 1)
-        return nodes[:first], nodes[first:second], nodes[second:]
+        parts = []
+        for label in range(count_classes(graph)):
+            nodes = shuffled_nodes(graph, label, stream)
+            check_class_size(graph, label, nodes, 3, "train, validation and test")
+            first = min(max(1, round(self.train * len(nodes))), len(nodes) - 2)
+            second = min(first + max(1, round(self.val * len(nodes))), len(nodes) - 1)
+            parts.append((nodes[:first], nodes[first:second], nodes[second:]))
+        return join_classes(graph, parts)

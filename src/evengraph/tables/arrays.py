@@ -52,57 +52,11 @@ def from_matrix(
         matrix: (N, N); features: (N, F); labels, ids, times, masks: (N,)
     """
     notes = Notes()
-    return from_edge_array(
-        matrix_edges(matrix, name, notes),
-        np.shape(matrix)[0],
-        features=features,
-        labels=labels,
-        ids=ids,
-        class_names=class_names,
-        masks=masks or {},
-        times=times,
-        name=name,
-        notes=notes,
-    )
-
-
-def matrix_edges(matrix: Any, name: str, notes: Notes) -> Ints:
-    """Row and column of every positive entry of a square matrix, (2, M)."""
-    adjacency = sp.coo_array(matrix)
-    if adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1]:
-        raise ValueError(f"{name}: the matrix must be square, got shape {adjacency.shape}.")
-    weights = import_pandas().Series(np.asarray(adjacency.data), name="matrix")
-    weight_notes = Notes()
-    positive = positive_weights(weights, name, weight_notes)
-    weighted = (adjacency.data[positive] != 1).any()
-    notes += [note for note in weight_notes if weighted or note.kind != NoteKind.UNUSED_WEIGHTS]
-    return np.stack([adjacency.row[positive], adjacency.col[positive]]).astype(np.int64)
-
-
-def from_edge_array(
-    ends: Ints,
-    num_nodes: int,
-    *,
-    features: Any,
-    labels: Any,
-    ids: Any,
-    class_names: Any,
-    masks: Mapping[str, ArrayLike],
-    times: Any,
-    name: str,
-    notes: Notes,
-) -> TableGraph:
-    """Build a graph like `from_matrix`, from row numbers of both ends of every edge, (2, M)."""
+    source, target = _matrix_edges(matrix, name, notes)
+    num_nodes = np.shape(matrix)[0]
     if num_nodes < 1:
         raise ValueError(f"{name} holds no nodes.")
-    outside = ((ends < 0) | (ends >= num_nodes)).any(axis=0)
-    if outside.any():
-        edge = int(outside.argmax())
-        raise ValueError(
-            f"{name}: edge {edge + 1} is {ends[:, edge].tolist()}, but nodes are numbered from 0 "
-            f"to {num_nodes - 1}; edges with an unknown node: {int(outside.sum())}."
-        )
-    edge_index = undirected_edges(ends[0], ends[1], num_nodes, notes)
+    edge_index = undirected_edges(source, target, num_nodes, notes)
     ids = np.arange(num_nodes) if ids is None else _per_node(ids, num_nodes, "ids", name)
     id_index(import_pandas().Series(ids, name="ids"), name)
     nodes, encoder = _encode_features(features, num_nodes, edge_index, name)
@@ -116,11 +70,24 @@ def from_edge_array(
     if times is not None:
         nodes["time"] = _per_node(times, num_nodes, "time", name)
         columns = replace(columns, time="time")
-    bools = {part: _mask(mask, num_nodes, part, name) for part, mask in masks.items()}
+    bools = {part: _mask(mask, num_nodes, part, name) for part, mask in (masks or {}).items()}
     result = assemble(nodes, edge_index, columns, encoder, notes, ids=ids, masks=bools)
     if columns.label is not None and class_names is not None and nodes["labels"].dtype.kind in "if":
         result.graph.class_names = _class_names(result.class_names, class_names, name)
     return replace(result, columns=replace(result.columns, label=None, time=None))
+
+
+def _matrix_edges(matrix: Any, name: str, notes: Notes) -> Ints:
+    """Row and column of every positive entry of a square matrix, (2, M)."""
+    adjacency = sp.coo_array(matrix)
+    if adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1]:
+        raise ValueError(f"{name}: the matrix must be square, got shape {adjacency.shape}.")
+    weights = import_pandas().Series(np.asarray(adjacency.data), name="matrix")
+    weight_notes = Notes()
+    positive = positive_weights(weights, name, weight_notes)
+    weighted = (adjacency.data[positive] != 1).any()
+    notes += [note for note in weight_notes if weighted or note.kind != NoteKind.UNUSED_WEIGHTS]
+    return np.stack([adjacency.row[positive], adjacency.col[positive]]).astype(np.int64)
 
 
 def _encode_features(
@@ -128,8 +95,9 @@ def _encode_features(
 ) -> tuple[Any, FeatureEncoder]:
     """The features as a table, and the encoder that turns it into features."""
     pandas = import_pandas()
-    if features is None or not features.shape[-1]:
+    if features is None or not np.shape(features)[-1]:
         nodes = pandas.DataFrame(index=range(num_nodes))
+        nodes.attrs["file"] = name
         return nodes, FeatureEncoder.fit(nodes, [], edge_index=edge_index)
     dense = np.asarray(features.todense() if sp.issparse(features) else features)
     if dense.dtype.kind not in "biuf" or dense.ndim != 2 or len(dense) != num_nodes:

@@ -172,13 +172,13 @@ def to_numbers(values: Any, table: str) -> Floats:
     pandas = import_pandas()
     if values.dtype.kind == "m":
         return np.asarray(values.dt.total_seconds(), dtype=np.float64)
-    empty = is_empty(values, EMPTY_NUMBERS)
-    cells = values.astype(object).where(~empty, None)
     if _may_hold_text(values):
-        cells = cells.map(_stripped)
-    numbers = np.array(pandas.to_numeric(cells, errors="coerce"), dtype=np.float64)
-    _check_parsed(values, table, np.isnan(numbers), empty, "number", "")
-    numbers[empty] = np.nan
+        empty = is_empty(values, EMPTY_NUMBERS)
+        cells = values.astype(object).where(~empty, None).map(_stripped)
+        numbers = np.array(pandas.to_numeric(cells, errors="coerce"), dtype=np.float64)
+        _check_parsed(values, table, np.isnan(numbers), empty, "number", "")
+    else:
+        numbers = values.to_numpy(np.float64, na_value=np.nan)
     infinite = np.isinf(numbers)
     if infinite.any():
         raise ValueError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evengraph.core.errors import ArgumentError
@@ -38,10 +38,6 @@ class TableColumns:
         """Role to column, for the columns of the nodes table that are not features."""
         roles = {"id": self.id, "label": self.label, "split": self.split, "time": self.time}
         return {role: column for role, column in roles.items() if column is not None}
-
-    def as_dict(self) -> dict[str, Any]:
-        """Role to column, ready for JSON."""
-        return asdict(self)
 
 
 def normalize_table(table: Any, name: str) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from evengraph.tables.arrays import PARTS, from_edge_array, matrix_edges
+from evengraph.tables.arrays import PARTS, from_matrix
 from evengraph.tables.build import TableGraph, build_graph
 from evengraph.tables.cells import import_pandas
 from evengraph.tables.columns import TableColumns
@@ -155,26 +155,18 @@ def _from_named_arrays(named: dict[str, Any], name: str) -> TableGraph:
         "features": named.get("x", _csr_matrix(named, "attr")),
     }
     adjacency = _csr_matrix(named, "adj")
-    if adjacency is not None:
-        ends, num_nodes = matrix_edges(adjacency, name, notes), adjacency.shape[0]
-    else:
-        ends = _edge_array(named, name)
-        default = int(named.get("num_nodes", ends.max(initial=-1) + 1))
-        num_nodes = next((np.shape(v)[0] for v in arrays.values() if v is not None), default)
-    return from_edge_array(
-        ends,
-        num_nodes,
-        **arrays,
-        class_names=named.get("class_names"),
-        masks=masks,
-        times=named.get("time"),
-        name=name,
-        notes=notes,
+    if adjacency is None:
+        sizes = [np.shape(values)[0] for values in arrays.values() if values is not None]
+        adjacency = _edge_matrix(named, sizes[0] if sizes else named.get("num_nodes"), name)
+    class_names, times = named.get("class_names"), named.get("time")
+    result = from_matrix(
+        adjacency, **arrays, class_names=class_names, masks=masks, times=times, name=name
     )
+    return replace(result, notes=(*notes, *result.notes))
 
 
-def _edge_array(named: dict[str, Any], name: str) -> Any:
-    """The array edge_index as int64, (2, E)."""
+def _edge_matrix(named: dict[str, Any], num_nodes: int | None, name: str) -> Any:
+    """The edges of the array edge_index as a sparse matrix of ones, (N, N)."""
     if "edge_index" not in named:
         raise ValueError(
             f"{name} has no edges: it needs edge_index, or adj_data, adj_indices, adj_indptr and "
@@ -188,7 +180,15 @@ def _edge_array(named: dict[str, Any], name: str) -> Any:
             f"{name}: edge_index must be integers of shape (2, E), got {ends.dtype} of shape "
             f"{ends.shape}."
         )
-    return ends.astype(np.int64)
+    size = int(ends.max(initial=-1) + 1 if num_nodes is None else num_nodes)
+    outside = ((ends < 0) | (ends >= size)).any(axis=0)
+    if outside.any():
+        edge = int(outside.argmax())
+        raise ValueError(
+            f"{name}: edge {edge + 1} is {ends[:, edge].tolist()}, but nodes are numbered from 0 "
+            f"to {size - 1}; edges with an unknown node: {int(outside.sum())}."
+        )
+    return sp.coo_array((np.ones(ends.shape[1]), ends.astype(np.int64)), shape=(size, size))
 
 
 def _csr_matrix(named: dict[str, Any], prefix: str) -> Any:

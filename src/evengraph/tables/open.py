@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,7 @@ def _read(table: Any) -> Any:
 
 def _open_file(path: Path, columns: TableColumns, others: dict[str, Any]) -> TableGraph:
     """Read a file that holds a whole graph, and reject arguments that it does not take."""
-    named = columns.as_dict()
+    named = asdict(columns)
     if path.suffix.lower() == ".graphml":
         ends = {role: named[role] for role in ("id", "source", "target")}
         _reject(path, others | ends, "it holds nodes and edges")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,7 +68,10 @@ def encode_labels(values: Any, table: str, notes: Notes) -> tuple[Ints, tuple[st
     elif kind == "boolean":
         to_signs(values, table)
     names = canonical_names(values[~empty])
-    classes = sorted(set(names), key=_sort_key(set(names)))
+    try:
+        classes = sorted(set(names), key=float)
+    except ValueError:  # no numbers
+        classes = sorted(set(names))
     if len(classes) < 2:
         raise ValueError(f"{where} holds a single class, {classes[0]!r}; at least two are needed.")
     if len(classes) == len(names) > MAX_DISTINCT_LABELS:
@@ -113,16 +116,6 @@ def label_candidates(nodes: Any, excluded: Collection[str]) -> tuple[str, ...]:
         if 2 <= distinct <= min(MAX_CLASSES, len(names) / 2):
             candidates.append((not empty.any(), distinct, column))
     return tuple(column for _, _, column in sorted(candidates, key=lambda item: item[:2]))
-
-
-def _sort_key(names: set[str]) -> Callable[[str], Any] | None:
-    """Sort by value if all names are numbers, else alphabetically."""
-    try:
-        for name in names:
-            float(name)
-    except ValueError:
-        return None
-    return float
 
 
 def read_split(values: Any, table: str) -> dict[str, Bools]:
