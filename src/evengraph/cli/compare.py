@@ -53,20 +53,19 @@ def compare(
 ) -> None:
     """Run several methods on the same splits and tell which is better, and how significantly."""
     from evengraph.cli.arguments import parse_seconds
-    from evengraph.cli.comparing import plan_splits, run_comparison
+    from evengraph.cli.comparing import find_class, make_methods, plan_splits, run_comparison
     from evengraph.cli.opening import open_data
     from evengraph.core.devices import pick_device
 
-    opened = open_data(data, data_root, columns)
-    protocol, count = plan_splits(opened, splits=splits, folds=folds, train=train, val=val)
+    source = open_data(data, data_root, columns)
+    protocol, seeds = plan_splits(source, splits=splits, folds=folds, train=train, val=val)
     run_comparison(
-        opened,
-        methods=methods,
-        settings=settings or [],
+        source,
+        make_methods(methods, settings or [], source.graph),
+        to,
         protocol=protocol,
-        seeds=count,
-        positive=positive,
-        folder=to,
+        seeds=seeds,
+        positive=find_class(source.graph, positive),
         metric=metric,
         budget=budget,
         k=at,

@@ -11,7 +11,7 @@ from rich.markup import escape
 from torch_geometric.data import Data
 
 from evengraph.cli.arguments import parse_methods, parse_settings
-from evengraph.cli.console import err, out, print_error
+from evengraph.cli.console import err, out, print_error, print_notes
 from evengraph.cli.files import check_folder, written
 from evengraph.core.files import write_json
 from evengraph.core.records import Record
@@ -21,9 +21,9 @@ from evengraph.experiment.jobs import Job, Result
 from evengraph.experiment.parsing import MOST_SEEDS
 from evengraph.experiment.standing import write_comparison
 from evengraph.methods import METHODS, Method
-from evengraph.pipeline.graph_source import TRAIN, VAL, GraphSource
+from evengraph.pipeline.graph_source import GraphSource
 from evengraph.report.terminal.comparison import comparison_notes, comparison_tables
-from evengraph.splits import SPLITS, Folds, Natural, SplitProtocol
+from evengraph.splits import Folds, Natural, SplitProtocol
 from evengraph.training.progress import count_bar
 
 NUM_SPLITS = 5
@@ -38,32 +38,29 @@ def plan_splits(
     val: float | None,
 ) -> tuple[SplitProtocol, list[int]]:
     """A split protocol and its seeds; a split or time column decides on the protocol."""
-    from_tables = not source.is_dataset
+    given = {name: share for name, share in (("train", train), ("val", val)) if share is not None}
+    shares = source.default_shares("natural") | given
     if folds is not None:
-        if splits is not None or train is not None:
-            other = "--splits" if splits is not None else "--train"
-            raise ValueError(f"--folds decides how many splits there are; leave {other} out.")
-        val = (VAL if from_tables else 0.1) if val is None else val
-        return Folds(folds=folds, val=val), list(range(folds))
+        for option, value in (("--splits", splits), ("--train", train)):
+            if value is not None:
+                raise ValueError(f"--folds decides how many splits there are; leave {option} out.")
+        shares.pop("train", None)
+        return Folds(folds=folds, **shares), list(range(folds))
     count = NUM_SPLITS if splits is None else splits
     if not 1 <= count <= MOST_SEEDS:
         raise ValueError(f"--splits must lie between 1 and {MOST_SEEDS}, got {count}.")
-    if source.default_split in ("given", "bytime"):
-        for name, value in (("--train", train), ("--val", val)):
-            if value is not None:
-                raise ValueError(f"the split or the time column decides; leave {name} out.")
-        return SPLITS[source.default_split](), list(range(count))
-    train = (TRAIN if from_tables else 0.1) if train is None else train
-    val = (VAL if from_tables else 0.1) if val is None else val
-    return Natural(train=train, val=val), list(range(count))
+    if source.default_split not in ("given", "bytime"):
+        return Natural(**shares), list(range(count))
+    for name in given:
+        raise ValueError(f"the split or the time column decides; leave --{name} out.")
+    return source.make_split(), list(range(count))
 
 
 def make_methods(names: str | None, settings: Sequence[str], graph: Data) -> dict[str, Method]:
     """Methods with the parameters given, and defaults that suit the graph."""
     chosen = parse_methods(names) if names else list(DEFAULT_METHODS)
     params, sentences = parse_settings(chosen, settings)
-    for sentence in sentences:
-        out.print(f"[dim]{escape(sentence)}[/]", soft_wrap=True)
+    print_notes(sentences)
     return {
         name: METHODS[name](**{**METHODS[name].graph_defaults(graph), **params[name]})
         for name in chosen
@@ -71,23 +68,14 @@ def make_methods(names: str | None, settings: Sequence[str], graph: Data) -> dic
 
 
 def run_comparison(
-    source: GraphSource,
-    *,
-    methods: str | None,
-    settings: Sequence[str],
-    protocol: SplitProtocol,
-    seeds: Sequence[int],
-    positive: str | None,
-    folder: Path | None,
-    budget: int,
-    **options: Any,
+    source: GraphSource, methods: dict[str, Method], folder: Path | None, **options: Any
 ) -> None:
-    """Compare methods on a graph, show the result, and write it if a folder is given."""
-    entries = make_methods(methods, settings, source.graph)
+    """Compare methods with the options of `compare`, show the result, and write it to a folder."""
     if folder is not None:
         check_folder(folder)
-    _announce(source.name, entries, protocol, len(seeds), options["device"].type)
-    total = len(entries) * len(seeds) * max(budget, 1)
+    seeds = options["seeds"]
+    _announce(source.name, methods, options["protocol"], len(seeds), options["device"].type)
+    total = len(methods) * len(seeds) * max(options["budget"], 1)
     with count_bar("comparing", total) as count:
 
         def on_end(job: Job, result: Result) -> None:
@@ -96,22 +84,13 @@ def run_comparison(
                 title = job.method.full_title
                 err.print(f"split {job.seed}: {title}, {result.seconds:.0f} s")
 
-        comparison = compare(
-            source.graph,
-            entries,
-            protocol,
-            seeds=seeds,
-            budget=budget,
-            positive=find_class(source.graph, positive),
-            on_end=on_end,
-            **options,
-        )
+        comparison = compare(source.graph, methods, on_end=on_end, **options)
     _show(comparison)
     if folder is not None:
         _write(comparison, source.name, folder)
     else:
-        out.print("[dim]Nothing was written; --out DIR writes CSV and JSON.[/]")
-    _exit_status(comparison, entries, options["time_limit"])
+        print_notes(["Nothing was written; --out DIR writes CSV and JSON."])
+    _exit_status(comparison, methods, options["time_limit"])
 
 
 def find_class(graph: Data, name: str | None) -> int | None:
@@ -127,9 +106,9 @@ def find_class(graph: Data, name: str | None) -> int | None:
 
 
 def _announce(
-    name: str, entries: dict[str, Method], protocol: SplitProtocol, splits: int, device: str
+    name: str, methods: dict[str, Method], protocol: SplitProtocol, splits: int, device: str
 ) -> None:
-    titles = ", ".join(method.full_title for method in entries.values())
+    titles = ", ".join(method.full_title for method in methods.values())
     how = f"{splits} {'split' if splits == 1 else 'splits'}"
     if isinstance(protocol, Natural):
         how += f" (train={protocol.train:g}, val={protocol.val:g})"
@@ -139,12 +118,12 @@ def _announce(
         how = f"the given split, {splits} random initialisations"
     out.print(f"[bold]{escape(titles)}[/] on [bold]{escape(name)}[/], {how}, on {device}")
     patience = Method.untuned_patience
-    if all(method.patience == patience for method in entries.values()):
+    if all(method.patience == patience for method in methods.values()):
         out.print(
             f"[dim]Training stops after {patience} epochs without a better validation score; the "
             f"paper uses {Method.patience} (--set patience={Method.patience}).[/]"
         )
-    for sentence in filter(None, (method.describe_defaults() for method in entries.values())):
+    for sentence in filter(None, (method.describe_defaults() for method in methods.values())):
         out.print(f"[dim]{escape(sentence)}[/]")
 
 
@@ -154,8 +133,7 @@ def _show(comparison: Comparison) -> None:
     for table in comparison_tables(content):
         out.print(table)
         out.print()
-    for line in comparison_notes(content):
-        out.print(f"[dim]{escape(line)}[/]", soft_wrap=True)
+    print_notes(comparison_notes(content))
     out.print()
     for sentence in comparison.verdict.sentences:
         out.print(f"[bold]{escape(sentence)}[/]", soft_wrap=True)
@@ -171,11 +149,11 @@ def _write(comparison: Comparison, name: str, folder: Path) -> None:
 
 
 def _exit_status(
-    comparison: Comparison, entries: dict[str, Method], time_limit: float | None
+    comparison: Comparison, methods: dict[str, Method], time_limit: float | None
 ) -> None:
     """Print what is missing; the exit status is 130 after Ctrl-C, 2 after a failure."""
     for label, reason in comparison.failed.items():
-        print_error(ValueError(reason), prefix=f"{entries[label].full_title} did not run: ")
+        print_error(ValueError(reason), prefix=f"{methods[label].full_title} did not run: ")
     if comparison.stopped:
         done = f"{len(comparison.seeds)} of {comparison.wanted} splits are counted"
         err.print(f"{'Time ran out' if time_limit else 'Stopped'}: {done}.")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -16,6 +18,18 @@ if TYPE_CHECKING:
 
 out = Console(highlight=False, emoji=False)
 err = Console(stderr=True, highlight=False, emoji=False)
+
+
+def print_notes(notes: Iterable[str], console: Console = out) -> None:
+    """Print sentences of less importance, one per line."""
+    for note in notes:
+        console.print(f"[dim]{escape(note)}[/]", soft_wrap=True)
+
+
+def print_written(*paths: Path, console: Console = out) -> None:
+    """Print the paths of files that were written."""
+    for path in paths:
+        console.print(f"wrote {escape(str(path))}", soft_wrap=True)
 
 
 def print_error(error: Exception, prefix: str = "") -> None:

@@ -23,14 +23,8 @@ def data_list(data_root: DataRoot = None) -> None:
     for title in ("source", "description"):
         table.add_column(title)
     for item in available(data_root):
-        counts = item.counts
-        sizes = (
-            (counts.nodes, counts.edges, counts.features, counts.classes)
-            if counts
-            else ("any",) * 4
-        )
-        cells = (f"{size:,}" if isinstance(size, int) else size for size in sizes)
-        table.add_row(item.name, *cells, item.status, item.title)
+        sizes = [f"{count:,}" for count in item.counts] if item.counts else ["any"] * 4
+        table.add_row(item.name, *sizes, item.status, item.title)
     out.print(table)
 
 

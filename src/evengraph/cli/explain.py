@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from evengraph.cli.console import err, out
+from evengraph.cli.console import err, out, print_written
 from evengraph.cli.options import OWN_FILES, Columns, column_options
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def explain(
     show_explanation(explanation)
     if to is not None:
         write_explanation(explanation.as_dict(), explanation.ids, to)
-        out.print(f"wrote {escape(str(to))}", soft_wrap=True)
+        print_written(to)
 
 
 def show_explanation(explanation: Explanation) -> None:

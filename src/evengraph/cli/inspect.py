@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
-from evengraph.cli.console import err, out
-from evengraph.cli.options import Columns, Data, DataRoot, column_options
+from evengraph.cli.console import err, out, print_written
+from evengraph.cli.options import Columns, Data, DataRoot, Minority, Ratio, column_options
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -29,8 +28,8 @@ def inspect(
     imbalance: Annotated[
         str | None, typer.Option(help="Or the training labels of a split: step, longtail, ...")
     ] = None,
-    minority: Annotated[int | None, typer.Option(help="Number of minority classes.")] = None,
-    ratio: Annotated[float | None, typer.Option(help="Smallest class over largest.")] = None,
+    minority: Minority = None,
+    ratio: Ratio = None,
     seed: Annotated[int, typer.Option(help="Seed that draws these labels.")] = 5,
     hops: Annotated[int, typer.Option(help="Largest distance from labelled nodes to count.")] = 4,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -61,10 +60,10 @@ def inspect(
     else:
         out.print(inspection_view(content))
     if to is not None:
-        write_json(content, to / "inspect.json")
-        write_inspection(content, to / "inspect.html")
-        for name in ("inspect.json", "inspect.html"):
-            (err if json else out).print(f"wrote {escape(str(to / name))}", soft_wrap=True)
+        paths = to / "inspect.json", to / "inspect.html"
+        write_json(content, paths[0])
+        write_inspection(content, paths[1])
+        print_written(*paths, console=err if json else out)
 
 
 def _visible_labels(

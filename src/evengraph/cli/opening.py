@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.markup import escape
 
-from evengraph.cli.console import err, out
+from evengraph.cli.console import err, print_notes
 from evengraph.cli.options import FLAGS, Columns
 from evengraph.datasets import DATASETS
 from evengraph.pipeline.graph_source import GraphSource, open_dataset, open_tables
@@ -29,8 +29,7 @@ def open_data(data: str, root: Path | None, columns: Columns) -> GraphSource:
         arguments["drop"] = [name.strip() for name in columns["drop"].split(",") if name.strip()]
     with err.status(f"reading {escape(data)}"):
         source = open_tables(data, **arguments)
-    for note in source.tables.notes if source.tables else ():
-        err.print(f"[dim]{escape(note)}[/]", soft_wrap=True)
+    print_notes(source.tables.notes if source.tables else (), err)
     return source
 
 
@@ -41,5 +40,4 @@ def show_classes(source: GraphSource) -> None:
     names = source.tables.class_names if source.tables is not None else ()
     text = ", ".join(f"{name} {count:,}" for name, count in zip(names, counts, strict=False))
     if text:
-        unlabelled = int((labels < 0).sum())
-        out.print(f"[dim]{escape(text)}; {unlabelled:,} unlabelled[/]", soft_wrap=True)
+        print_notes([f"{text}; {int((labels < 0).sum()):,} unlabelled"])

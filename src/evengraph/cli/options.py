@@ -24,6 +24,8 @@ DataRoot = Annotated[
     Path | None, typer.Option(help="Folder of data sets in PyG's layout, read-only.", metavar="DIR")
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
+Minority = Annotated[int | None, typer.Option(help="Number of minority classes.")]
+Ratio = Annotated[float | None, typer.Option(help="Smallest class over largest.")]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
@@ -52,12 +54,9 @@ FLAGS = {"split": "--split-column", "time": "--time-column"}
 
 
 def column_options(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Replace the parameter `columns` of a command by one option per column.
+    """Replace the parameter `columns` of a command by one option per column, by default all.
 
     Typer reads options from the signature, so the wrapper declares one with these options last.
-
-    Args:
-        names: Of the columns; all by default.
     """
     options = [
         inspect.Parameter(

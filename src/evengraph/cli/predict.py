@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from evengraph.cli.console import err, out
+from evengraph.cli.console import err, out, print_notes, print_written
 
 if TYPE_CHECKING:
     from evengraph.metrics.calibration import Calibrator
@@ -50,8 +50,7 @@ def predict(
             raise
         hint = "Nodes of the known graph? Name its folder with --known."
         raise ValueError(f"{error} {hint}") from None
-    for note in new.notes:
-        err.print(f"[dim]{escape(note)}[/]", soft_wrap=True)
+    print_notes(new.notes, err)
     if new.num_isolated:
         err.print(
             f"{new.num_isolated:,} of {len(new.ids):,} new nodes have no edge: their predictions "
@@ -68,7 +67,7 @@ def predict(
     threshold = table_model.threshold(calibrated=calibrated)
     if threshold is not None:
         show_flags(frame, table_model.classes_[threshold.positive], threshold.value)
-    out.print(f"wrote {escape(str(to))}", soft_wrap=True)
+    print_written(to)
 
 
 def _known_tables(known: str | None, edges: str | None) -> Any:

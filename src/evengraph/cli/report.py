@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
-from evengraph.cli.console import err, out
+from evengraph.cli.console import err, print_written
 
 
 def report(
@@ -24,6 +23,5 @@ def report(
     if not store.is_file():
         raise ValueError(f"There is no store {store}.")
     with err.status("drawing"):
-        written = write_report(Store(store), to)
-    for path in written:
-        out.print(f"wrote {escape(str(path))}", soft_wrap=True)
+        paths = write_report(Store(store), to)
+    print_written(*paths)

@@ -20,7 +20,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from evengraph.cli.console import err, out, print_failure
+from evengraph.cli.console import err, out, print_failure, print_notes
 from evengraph.core.store import Row, Store
 from evengraph.experiment.executor import Executor
 from evengraph.experiment.reproduce import check, reproduce
@@ -58,8 +58,7 @@ def run_experiments(
     for spec in specs:
         out.print()
         out.print(experiment_table(experiments[spec.name]))
-        for line in selected_params(experiments[spec.name]):
-            out.print(f"[dim]{escape(line)}[/]", soft_wrap=True)
+        print_notes(selected_params(experiments[spec.name]))
     for row in failed[:10]:
         print_failure(row, METHODS[row.job.method].title, err)
     if len(failed) > 10:

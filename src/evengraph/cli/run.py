@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-from rich.markup import escape
 
-from evengraph.cli.console import out
-from evengraph.cli.options import Columns, Data, DataRoot, Device, Settings, column_options
-
-if TYPE_CHECKING:
-    from evengraph.core.records import Record
-    from evengraph.core.task import Task
-    from evengraph.methods import Method
-    from evengraph.pipeline.graph_source import GraphSource
+from evengraph.cli.options import (
+    Columns,
+    Data,
+    DataRoot,
+    Device,
+    Minority,
+    Ratio,
+    Settings,
+    column_options,
+)
 
 
 @column_options()
@@ -36,8 +36,8 @@ def run(
             "default step, for your own files what their columns allow."
         ),
     ] = None,
-    minority: Annotated[int | None, typer.Option(help="Number of minority classes.")] = None,
-    ratio: Annotated[float | None, typer.Option(help="Smallest class over largest.")] = None,
+    minority: Minority = None,
+    ratio: Ratio = None,
     train: Annotated[float | None, typer.Option(help="Share to train on (natural).")] = None,
     val: Annotated[float | None, typer.Option(help="Share to validate on (natural).")] = None,
     seeds: Annotated[str, typer.Option(help="Such as 5,6,7 or 5-24.")] = "5,6,7",
@@ -84,22 +84,4 @@ def run(
     )
     words = [*(settings or []), *([] if preset else ["no-preset"]), f"seeds={seeds}"]
     folder = to or Path("runs") / folder_name(plans, words)
-    save_model = None if save is None else partial(_save_model, folder=save, source=source)
-    run_plans(plans, pick_device(device), folder, save_model)
-
-
-def _save_model(
-    method: Method, task: Task, record: Record, *, folder: Path, source: GraphSource
-) -> None:
-    """Save the best model of a run for predict and explain."""
-    from evengraph.methods.bases.model_folder import MAIN
-    from evengraph.pipeline.table_model import TableModel
-
-    replaced = (folder / MAIN).exists()
-    TableModel.from_fitted(method, task, source).save(folder)
-    out.print(
-        f"{'replaced the model in' if replaced else 'wrote'} {escape(str(folder))}: the model of "
-        f"seed {record.seed}, the best on validation; balanced accuracy "
-        f"{record.metrics['balanced_accuracy']:.1f} on its test nodes; see: evengraph predict",
-        soft_wrap=True,
-    )
+    run_plans(plans, source, pick_device(device), folder, save)

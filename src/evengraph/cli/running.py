@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +13,7 @@ import typer
 from rich.markup import escape
 
 from evengraph.cli.arguments import make_protocol, parse_settings
-from evengraph.cli.console import err, out, print_error
+from evengraph.cli.console import err, out, print_error, print_notes
 from evengraph.cli.files import check_folder, written
 from evengraph.cli.opening import open_data, show_classes
 from evengraph.cli.options import Columns
@@ -27,18 +27,13 @@ from evengraph.experiment.presets import preset_for
 from evengraph.experiment.run import RunPlan, RunResults, run
 from evengraph.experiment.standing import write_comparison
 from evengraph.methods import METHODS, Method
+from evengraph.methods.bases.model_folder import MAIN
 from evengraph.pipeline.graph_source import GraphSource
+from evengraph.pipeline.table_model import TableModel
 from evengraph.report import write_page
-from evengraph.report.terminal.run import (
-    comparison_table,
-    notes,
-    result_table,
-    two_class_table,
-)
+from evengraph.report.terminal.run import comparison_table, notes, result_table, two_class_table
 from evengraph.training import Callback
 from evengraph.training.progress import epoch_bar
-
-Save = Callable[[Method, Task, Record], None]
 
 
 def plan_runs(
@@ -72,8 +67,7 @@ def plan_runs(
     else:
         show_classes(source)
     protocol(source.graph, seed=seeds[0])  # raises if the graph cannot be split so
-    for sentence in sentences:
-        out.print(f"[dim]{escape(sentence)}[/]", soft_wrap=True)
+    print_notes(sentences)
     return source, [
         RunPlan(
             dataset=source.name,
@@ -99,16 +93,13 @@ def folder_name(plans: Sequence[RunPlan], words: Sequence[str]) -> str:
 
 
 def run_plans(
-    plans: Sequence[RunPlan], device: torch.device, folder: Path, save: Save | None = None
+    plans: Sequence[RunPlan],
+    source: GraphSource,
+    device: torch.device,
+    folder: Path,
+    model_folder: Path | None,
 ) -> None:
-    """Run methods on the same splits, show the results and write them.
-
-    Args:
-        plans: One per method.
-        device: Where to train.
-        folder: Folder for the files; several methods have a folder each inside it.
-        save: Called with the fitted method that has the best validation score.
-    """
+    """Run methods on the same splits, show the results, write them, and save the best model."""
     several = len(plans) > 1
     folders = {plan.name: folder / plan.name if several else folder for plan in plans}
     for path in folders.values():
@@ -117,7 +108,7 @@ def run_plans(
     lines: list[str] = []
 
     def keep_best(job: Job, method: Method, task: Task, record: Record) -> None:
-        if save is not None and (not best or record.validation > best[0][2].validation):
+        if model_folder and (not best or record.validation > best[0][2].validation):
             best[:] = [(method, task, record)]
 
     def write(plan: RunPlan, result: dict[str, Any]) -> None:
@@ -127,7 +118,7 @@ def run_plans(
         write_page(result, paths[1])
 
     with _Display(plans, device) as display:
-        found = run(
+        outcome = run(
             plans,
             device,
             on_start=display.on_start,
@@ -136,17 +127,17 @@ def run_plans(
             on_result=write,
         )
     if not several:
-        for failure in found.failed.values():
+        for failure in outcome.failed.values():
             raise failure.error or ValueError(failure.reason)
-    if found.results:
-        _show(found.results, several)
+    if outcome.results:
+        _show(outcome.results, several)
         if several:
-            lines = [_write_comparison(plans[0], found, folder)]
+            lines = [_write_comparison(plans[0], outcome, folder)]
         for line in lines:
             out.print(line, soft_wrap=True)
-    if save is not None and best:
-        save(*best[0])
-    _exit_status(plans, found)
+    if model_folder and best:
+        _save_model(*best[0], source, model_folder)
+    _exit_status(plans, outcome)
 
 
 class _Display(ExitStack):
@@ -183,7 +174,7 @@ def _announce(plan: RunPlan, device: torch.device) -> None:
     )
     if plan.preset:
         text = ", ".join(f"{name}={value}" for name, value in plan.preset.items())
-        out.print(f"[dim]preset: {text} (--no-preset for the defaults)[/]")
+        print_notes([f"preset: {text} (--no-preset for the defaults)"])
 
 
 def _show(results: Sequence[dict[str, Any]], several: bool) -> None:
@@ -196,33 +187,45 @@ def _show(results: Sequence[dict[str, Any]], several: bool) -> None:
             out.print()
             out.print(table)
     out.print()
-    for line in notes(results):
-        out.print(f"[dim]{escape(line)}[/]")
+    print_notes(notes(results))
     out.print()
 
 
-def _write_comparison(plan: RunPlan, found: RunResults, folder: Path) -> str:
+def _write_comparison(plan: RunPlan, outcome: RunResults, folder: Path) -> str:
     """Write comparison.csv; returns the line to print for all files."""
     path = folder / "comparison.csv"
     verb = written(path).partition(" ")[0]
-    write_comparison(*rank(found.standings, plan.graph, plan.protocol), path)
+    write_comparison(*rank(outcome.standings, plan.graph, plan.protocol), path)
     files = "comparison.csv, and result.json and report.html of each method"
     return f"{verb} {escape(str(folder))}: {files}"
 
 
-def _exit_status(plans: Sequence[RunPlan], found: RunResults) -> None:
+def _save_model(
+    method: Method, task: Task, record: Record, source: GraphSource, folder: Path
+) -> None:
+    replaced = (folder / MAIN).exists()
+    TableModel.from_fitted(method, task, source).save(folder)
+    out.print(
+        f"{'replaced the model in' if replaced else 'wrote'} {escape(str(folder))}: the model of "
+        f"seed {record.seed}, the best on validation; balanced accuracy "
+        f"{record.metrics['balanced_accuracy']:.1f} on its test nodes; see: evengraph predict",
+        soft_wrap=True,
+    )
+
+
+def _exit_status(plans: Sequence[RunPlan], outcome: RunResults) -> None:
     """Print what is missing; the exit status is 130 after Ctrl-C, 2 after a failure."""
     for plan in plans:
-        if plan.name in found.failed:
-            reason = ValueError(found.failed[plan.name].reason)
+        if plan.name in outcome.failed:
+            reason = ValueError(outcome.failed[plan.name].reason)
             print_error(reason, prefix=f"{plan.method.full_title} did not run: ")
-    ended = {*found.failed, *(result["method"]["name"] for result in found.results)}
+    ended = {*outcome.failed, *(result["method"]["name"] for result in outcome.results)}
     missing = [plan.method.full_title for plan in plans if plan.name not in ended]
     if missing:
         err.print(f"Not run: {', '.join(missing)}.")
-    if found.results and found.results[-1]["runs"][-1]["interrupted"]:
+    if outcome.results and outcome.results[-1]["runs"][-1]["interrupted"]:
         err.print("The last run counts with its best model so far.")
-    if missing or any(not result["complete"] for result in found.results):
+    if missing or any(not result["complete"] for result in outcome.results):
         raise typer.Exit(130)
-    if found.failed:
+    if outcome.failed:
         raise typer.Exit(2)

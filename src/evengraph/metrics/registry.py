@@ -120,11 +120,6 @@ class Metric:
         """What a value is multiplied with to be reported."""
         return 100.0 if self.percent else 1.0
 
-    @property
-    def comparable(self) -> bool:
-        """Whether methods can be ranked by it."""
-        return self.higher_is_better is True
-
 
 METRICS = {
     metric.name: metric
@@ -304,4 +299,4 @@ def abbreviations(metrics: Iterable[Metric]) -> str:
 
 def comparable_metrics() -> dict[str, Metric]:
     """Metrics that methods can be ranked by."""
-    return {name: metric for name, metric in METRICS.items() if metric.comparable}
+    return {name: metric for name, metric in METRICS.items() if metric.higher_is_better}

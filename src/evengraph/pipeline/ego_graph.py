@@ -16,13 +16,7 @@ MAX_PATH = 4  # edges of the longest path that is drawn
 
 
 class Distances:
-    """Distances from one node to all others, with edges read in both directions.
-
-    Args:
-        edge_index: The edges.
-        num_nodes: The number of nodes.
-        node: Where distances start.
-    """
+    """Distances from one node to all others, with edges read in both directions."""
 
     def __init__(self, edge_index: Tensor, num_nodes: int, node: int) -> None:
         self.node = node
@@ -58,14 +52,10 @@ def ego_graph(
     Near nodes lie within two steps; those with the largest absolute weight come first.
 
     Args:
-        distances: The node and its distances.
+        distances: From the node that the graph is drawn around.
         required: Nodes to include, whatever their distance.
-        weight: The weight of every node.
-        values: Node values to carry over to the subgraph.
-
-    Shapes:
-        weight: (N,)
-        values: (N,)
+        weight: The weight of every node, (N,).
+        values: Values of every node to carry over to the subgraph, (N,).
     """
     steps = distances.steps
     selected = dict.fromkeys([distances.node])  # a set in order

@@ -15,7 +15,6 @@ from evengraph.splits import SPLITS, SplitProtocol
 from evengraph.tables import NoLabelError, TableGraph, open_graph
 
 TRAIN, VAL = 0.6, 0.2
-"""Shares of a user's labels to train and validate on; labels are few, so most go to training."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,14 +53,14 @@ class GraphSource:
 
     def default_shares(self, split: str) -> dict[str, float]:
         """The shares to train and validate on under a protocol, where they are not its defaults."""
-        own = not self.is_dataset and split in ("natural", "bytime")
-        return {"train": TRAIN, "val": VAL} if own else {}
+        if self.is_dataset or split not in ("natural", "bytime"):
+            return {}
+        return {"train": TRAIN, "val": VAL}  # of a user's labels, which are few
 
     def make_split(self) -> SplitProtocol:
         """The default protocol."""
-        protocol: SplitProtocol = SPLITS[self.default_split](
-            **self.default_shares(self.default_split)
-        )
+        name = self.default_split
+        protocol: SplitProtocol = SPLITS[name](**self.default_shares(name))
         return protocol
 
 
@@ -97,16 +96,11 @@ def open_tables(nodes: Any, edges: Any = None, **columns: Any) -> GraphSource:
     if "drop" in given:
         given["drop"] = ",".join(given["drop"])
     if edges is not None:
-        given["edges"] = absolute(edges) if is_path else ""
+        given["edges"] = str(Path(edges).expanduser().absolute()) if is_path else ""
     return GraphSource(
         name=path.resolve().name if path.is_dir() else path.stem,
         graph=tables.graph,
         tables=tables,
-        data=absolute(path) if is_path else None,
+        data=str(path.absolute()) if is_path else None,
         columns=given,
     )
-
-
-def absolute(path: str | Path) -> str:
-    """A path that means the same in every working directory."""
-    return str(Path(path).expanduser().absolute())

@@ -8,14 +8,7 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 
-from evengraph.tables import (
-    FeatureEncoder,
-    Note,
-    NoteKind,
-    TableColumns,
-    TableGraph,
-    build_graph,
-)
+from evengraph.tables import FeatureEncoder, Note, NoteKind, TableColumns, TableGraph, build_graph
 from evengraph.tables.cells import check_columns, table_name
 from evengraph.tables.columns import edge_ends
 from evengraph.tables.edges import edge_rows, id_index
@@ -57,24 +50,13 @@ class NewNodes:
 
 
 def build_new_nodes(
-    new: Tables,
-    known: Tables | None,
-    columns: TableColumns,
-    encoder: FeatureEncoder,
+    new: Tables, known: Tables | None, columns: TableColumns, encoder: FeatureEncoder
 ) -> NewNodes:
-    """Encode new rows with a fitted encoder, below those of a known graph if there is one.
-
-    Args:
-        new: Tables of the new nodes and their edges.
-        known: Tables of the graph that they attach to.
-        columns: The columns of ids, ends of edges and weights.
-        encoder: Fitted to the known nodes.
-    """
+    """Encode new rows with a fitted encoder, below those of a known graph if there is one."""
     if known is None:
-        tables = build_graph(*new, columns, encoder)
-        return NewNodes(tables=tables, rows=slice(None))
-    name = table_name(new[0], "nodes")
+        return NewNodes(tables=build_graph(*new, columns, encoder), rows=slice(None))
     if not len(new[0]):
+        name = table_name(new[0], "nodes")
         raise ValueError(f"{name} has no rows; at least one new node is needed.")
     check_columns(new[0], encoder.input_columns, "nodes")
     encoder.check_rows(new[0])  # before concatenation, so that errors give the row of the new table

@@ -117,10 +117,6 @@ def _without_class_1(task: Task) -> Task:
     return replace(task, train=task.train & (task.graph.y != 1))
 
 
-def _without_class_1_named(task: Task) -> Task:
-    return replace(_without_class_1(task), class_names=("ants", "bees", "crabs"))
-
-
 def _feature(value: float) -> Edit:
     def edit(task: Task) -> Task:
         task.graph.x[7, 3] = value
@@ -140,7 +136,10 @@ def _unlabelled(mask: str) -> Edit:
 
 INVALID_TASKS: dict[str, tuple[str, Edit]] = {
     "no_training_node_of_a_class": ("Class 1 has no training node", _without_class_1),
-    "no_training_node_of_a_named_class": ("Class 1 (bees)", _without_class_1_named),
+    "no_training_node_of_a_named_class": (
+        "Class 1 (bees)",
+        lambda task: replace(_without_class_1(task), class_names=("ants", "bees", "crabs")),
+    ),
     "no_validation_nodes": (
         "val set is empty",
         lambda task: replace(task, val=torch.zeros_like(task.val)),
