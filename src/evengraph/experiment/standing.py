@@ -42,8 +42,8 @@ class Standing:
 
     def summary(self, metric: str) -> Evidence:
         """Mean and 95% interval over splits, clipped to the metric's range."""
-        evidence, scale = t_test(self.values(metric)), METRICS[metric].scale
-        low, high = (scale * limit for limit in METRICS[metric].range)
+        evidence = t_test(self.values(metric))
+        low, high = (100 * limit for limit in METRICS[metric].range)
         return evidence._replace(low=max(evidence.low, low), high=min(evidence.high, high))
 
 

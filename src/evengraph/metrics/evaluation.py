@@ -78,5 +78,5 @@ def evaluate(
 
 
 def reported(scores: Mapping[str, Any]) -> dict[str, float]:
-    """The metrics among what `evaluate` returned, in percent where they are reported so."""
-    return {name: METRICS[name].scale * scores[name] for name in METRICS if name in scores}
+    """The metrics among what `evaluate` returned, in percent."""
+    return {name: 100 * scores[name] for name in METRICS if name in scores}

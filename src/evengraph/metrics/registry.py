@@ -87,8 +87,7 @@ class Metric:
         meaning: Explanation in one sentence.
         function: Computes it.
         higher_is_better: None where neither direction is better.
-        range: Smallest and largest value, before scaling to percent.
-        percent: Whether it is reported in percent.
+        range: Smallest and largest value, as a fraction; results are in percent.
         binary: Whether it is for two classes only, one of them positive.
         needs_probabilities: False where the predicted classes are enough.
         calibration: Whether it needs calibrators; `evaluate` leaves it out without them.
@@ -103,7 +102,6 @@ class Metric:
     function: Callable[[Predictions], Tensor | float]
     higher_is_better: bool | None = True
     range: tuple[float, float] = (0.0, 1.0)
-    percent: bool = True
     binary: bool = False
     needs_probabilities: bool = True
     calibration: bool = False
@@ -114,11 +112,6 @@ class Metric:
     def heading(self) -> str:
         """The title with a capital letter."""
         return self.title[:1].upper() + self.title[1:]
-
-    @property
-    def scale(self) -> float:
-        """What a value is multiplied with to be reported."""
-        return 100.0 if self.percent else 1.0
 
 
 METRICS = {

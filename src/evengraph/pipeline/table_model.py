@@ -17,7 +17,7 @@ from evengraph.core.devices import pick_device
 from evengraph.core.errors import ArgumentError
 from evengraph.core.task import Task
 from evengraph.methods import DEFAULT_METHOD, METHODS, Method
-from evengraph.metrics import evaluate, validation_score
+from evengraph.metrics import evaluate, reported, validation_score
 from evengraph.metrics.binary import flagged, positive_class
 from evengraph.metrics.calibration import Calibrator
 from evengraph.pipeline.explanation import Explanation, explain
@@ -234,9 +234,8 @@ class TableModel:
         positive = self._positive(task)
         probabilities = method.predict_proba(task.graph)
         scores = evaluate(task, probabilities, positive=positive)
-        percent = {name: 100 * value for name, value in scores.items() if isinstance(value, float)}
-        known = {name: value if math.isfinite(value) else None for name, value in percent.items()}
-        tuned, data = known.get("tuned_threshold"), source.data
+        percent = {k: v if math.isfinite(v) else None for k, v in reported(scores).items()}
+        tuned, data = percent.get("tuned_threshold"), source.data
         self.info = ModelInfo(
             encoder=None if tables is None else tables.encoder,
             columns=TableColumns() if tables is None else tables.columns,
@@ -244,7 +243,7 @@ class TableModel:
             threshold=None
             if tuned is None or positive is None
             else Threshold(positive, tuned / 100),
-            test_scores=known,
+            test_scores=percent,
             trained_on=None if data is None else TrainedOn(data, dict(source.columns)),
         )
         return self

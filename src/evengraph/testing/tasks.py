@@ -65,12 +65,8 @@ def _first_only(task: Task, *labels: int) -> Task:
     return replace(task, train=train)
 
 
-def _without_val(label: int) -> Edit:
-    return lambda task: replace(task, val=task.val & (task.graph.y != label))
-
-
-def _class_counts(*counts: int) -> Edit:
-    return lambda task: task_with(*counts)
+def _without_val(task: Task, label: int) -> Task:
+    return replace(task, val=task.val & (task.graph.y != label))
 
 
 def _repeated_edges(task: Task) -> Task:
@@ -92,14 +88,14 @@ VALID_TASKS: dict[str, Edit] = {
     "rows_are_probabilities": lambda task: task,
     "one_training_node_in_a_class": lambda task: _first_only(task, 2),
     "one_training_node_in_every_class": lambda task: _first_only(task, 0, 1, 2),
-    "class_counts_9_9_2": _class_counts(9, 9, 2),
-    "class_counts_6_6_6": _class_counts(6, 6, 6),
-    "class_counts_2_2_2": _class_counts(2, 2, 2),
-    "class_counts_9_4_1": _class_counts(9, 4, 1),
-    "class_counts_1_9_9": _class_counts(1, 9, 9),
-    "class_0_missing_from_validation": _without_val(0),
-    "class_1_missing_from_validation": _without_val(1),
-    "class_2_missing_from_validation": _without_val(2),
+    "class_counts_9_9_2": lambda task: task_with(9, 9, 2),
+    "class_counts_6_6_6": lambda task: task_with(6, 6, 6),
+    "class_counts_2_2_2": lambda task: task_with(2, 2, 2),
+    "class_counts_9_4_1": lambda task: task_with(9, 4, 1),
+    "class_counts_1_9_9": lambda task: task_with(1, 9, 9),
+    "class_0_missing_from_validation": lambda task: _without_val(task, 0),
+    "class_1_missing_from_validation": lambda task: _without_val(task, 1),
+    "class_2_missing_from_validation": lambda task: _without_val(task, 2),
     "an_isolated_training_node": lambda task: _isolated(task, task.train.nonzero()[0]),
     "isolated_training_nodes_of_class_0": lambda task: _isolated(task, _train_nodes(task, 0)),
     "isolated_training_nodes_of_class_2": lambda task: _isolated(task, _train_nodes(task, 2)),
@@ -117,21 +113,16 @@ def _without_class_1(task: Task) -> Task:
     return replace(task, train=task.train & (task.graph.y != 1))
 
 
-def _feature(value: float) -> Edit:
-    def edit(task: Task) -> Task:
-        task.graph.x[7, 3] = value
-        return task
-
-    return edit
+def _with_feature(task: Task, value: float) -> Task:
+    features = task.graph.x.clone()
+    features[7, 3] = value
+    return with_graph(task, x=features)
 
 
-def _unlabelled(mask: str) -> Edit:
-    def edit(task: Task) -> Task:
-        labels = task.graph.y.clone()
-        labels[getattr(task, mask).nonzero()[0]] = -1
-        return with_graph(task, y=labels)
-
-    return edit
+def _without_first_label(task: Task, mask: Tensor) -> Task:
+    labels = task.graph.y.clone()
+    labels[mask.nonzero()[0]] = -1
+    return with_graph(task, y=labels)
 
 
 INVALID_TASKS: dict[str, tuple[str, Edit]] = {
@@ -148,12 +139,18 @@ INVALID_TASKS: dict[str, tuple[str, Edit]] = {
         "training node",
         lambda task: replace(task, train=torch.zeros_like(task.train)),
     ),
-    "a_feature_that_is_nan": ("node 7", _feature(nan)),
-    "a_feature_that_is_infinite": ("node 7", _feature(inf)),
+    "a_feature_that_is_nan": ("node 7", lambda task: _with_feature(task, nan)),
+    "a_feature_that_is_infinite": ("node 7", lambda task: _with_feature(task, inf)),
     "integer_features": ("graph.x", lambda task: with_graph(task, x=task.graph.x.long())),
     "features_of_one_axis": ("graph.x", lambda task: with_graph(task, x=task.graph.x[:, 0])),
     "no_features": ("graph.x", lambda task: with_graph(task, x=None, num_nodes=150)),
-    "unlabelled_training_nodes": ("Some train nodes have no label", _unlabelled("train")),
-    "unlabelled_validation_nodes": ("Some val nodes have no label", _unlabelled("val")),
+    "unlabelled_training_nodes": (
+        "Some train nodes have no label",
+        lambda task: _without_first_label(task, task.train),
+    ),
+    "unlabelled_validation_nodes": (
+        "Some val nodes have no label",
+        lambda task: _without_first_label(task, task.val),
+    ),
 }
 """Tasks that `fit` must reject: words of the error, and the change of `small_task()`."""
