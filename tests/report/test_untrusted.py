@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from evengraph.report.untrusted import average, entry, items, number, part
+from evengraph.report.untrusted import average, items, lookup, number, part
 
 
 @pytest.mark.parametrize("value", [None, math.nan, -math.inf, 1e101, 10**400, "1", True, [1], {}])
@@ -22,10 +22,20 @@ def test_missing_parts_are_empty(content):
 
 
 def test_present_parts():
-    assert part({"key": {"a": 1}}, "key") == {"a": 1}
-    assert items({"key": [1, 2]}, "key") == [1, 2]
-    assert entry([1, 2], 1) == 2
-    assert entry([1, 2], 2) is entry([1, 2], -1) is None
+    content = {"key": {"a": 1, "list": [1, 2]}}
+    assert part(content, "key") == content["key"]
+    assert items(content, "key", "list") == [1, 2]
+    assert lookup(content, "key", "list", 1) == 2
+
+
+@pytest.mark.parametrize(
+    "keys", [("none", 1), ("key", 0), ("key", "a", "b"), ("key", "list", 2), ("key", "list", -1)]
+)
+def test_absent_parts(keys):
+    content = {"key": {"a": 1, "list": [1, 2]}}
+    assert lookup(content, *keys) is None
+    assert part(content, *keys) == {}
+    assert items(content, *keys) == ()
 
 
 def test_average_of_what_is_defined():

@@ -18,21 +18,28 @@ def number(value: object) -> float | None:
     return result if abs(result) < 1e100 else None
 
 
-def part(mapping: object, key: str) -> Mapping[str, Any]:
-    """Return the mapping under `key`, empty if there is none."""
-    value = mapping.get(key) if isinstance(mapping, Mapping) else None
+def lookup(content: object, *keys: str | int) -> Any:
+    """Follow keys of mappings and indices of lists; `None` where there is nothing."""
+    for key in keys:
+        if isinstance(content, Mapping):
+            content = content.get(key)
+        elif isinstance(content, (list, tuple)) and isinstance(key, int):
+            content = content[key] if 0 <= key < len(content) else None
+        else:
+            return None
+    return content
+
+
+def part(content: object, *keys: str | int) -> Mapping[str, Any]:
+    """Return the mapping at `keys`, empty if there is none."""
+    value = lookup(content, *keys)
     return value if isinstance(value, Mapping) else {}
 
 
-def items(mapping: object, key: str) -> Sequence[Any]:
-    """Return the list under `key`, empty if there is none."""
-    value = mapping.get(key) if isinstance(mapping, Mapping) else None
+def items(content: object, *keys: str | int) -> Sequence[Any]:
+    """Return the list at `keys`, empty if there is none."""
+    value = lookup(content, *keys)
     return value if isinstance(value, (list, tuple)) else ()
-
-
-def entry(values: Sequence[Any], index: int) -> Any:
-    """Return an entry of a list, `None` outside of it."""
-    return values[index] if 0 <= index < len(values) else None
 
 
 def average(values: Iterable[float | None]) -> float | None:

@@ -18,7 +18,7 @@ from evengraph.report.page import DENSE, FLIP
 from evengraph.report.run import captions
 from evengraph.report.svg.charts import swatch
 from evengraph.report.svg.markup import Markup, join, tag
-from evengraph.report.untrusted import entry, items, number, part
+from evengraph.report.untrusted import items, lookup, number, part
 
 STYLE = page.read_asset(__package__, "style.css")
 MARKS = {"warning": "!", "note": "i", "good": "✓"}
@@ -73,17 +73,16 @@ def _class_summaries(inspection: Mapping[str, Any]) -> list[ClassSummary]:
     """The classes, the largest first."""
     labels, reach = part(inspection, "labels"), part(inspection, "reach")
     labelled = [number(count) or 0.0 for count in items(labels, "labelled")]
-    homophily = items(part(inspection, "homophily"), "per_class")
     nodes = number(reach.get("nodes")) or 0.0
     rows = []
     for index, (name, count) in enumerate(zip(items(labels, "names"), labelled, strict=False)):
-        share = number(entry(homophily, index))
-        within = (entry(items(reach, "per_class"), index) or ()) if nodes else ()
+        share = number(lookup(inspection, "homophily", "per_class", index))
+        within = items(reach, "per_class", index) if nodes else ()
         rows.append(
             ClassSummary(
                 name=str(name),
                 labelled=count,
-                hidden=number(entry(items(labels, "hidden"), index)) or 0.0,
+                hidden=number(lookup(labels, "hidden", index)) or 0.0,
                 rare=count < max(labelled) / 2,
                 homophily=None if share is None else 100 * share,
                 reach=[100 * (number(value) or 0.0) / nodes for value in within],

@@ -8,12 +8,12 @@ from evengraph.report.formatting import decimals, integer, percentage, plural
 from evengraph.report.run.result_reader import ClassRow, confusion, runs, shares
 from evengraph.report.svg.charts import bar, dot_row, swatch
 from evengraph.report.svg.markup import Markup, tag
-from evengraph.report.untrusted import average, number, part
+from evengraph.report.untrusted import average, lookup, number
 
 
 def recall_section(result: Mapping[str, Any], rows: Sequence[ClassRow]) -> Markup:
     """Training nodes and recall of each class."""
-    reference = number(part(result, "mean").get("balanced_accuracy"))
+    reference = number(lookup(result, "mean", "balanced_accuracy"))
     largest = max((row.count or 0.0 for row in rows), default=0.0)
     lines = []
     for row in rows:
@@ -22,7 +22,7 @@ def recall_section(result: Mapping[str, Any], rows: Sequence[ClassRow]) -> Marku
         axis = recall_row(row, reference)
         lines.append(page.class_row(row.name, size, size_bar, axis, recall, row.minority))
     text = "Classes are sorted by their number of training nodes."
-    if number(part(result, "imbalance").get("minority")) is None:
+    if number(lookup(result, "imbalance", "minority")) is None:
         text += " A minority class has fewer than half the training nodes of the largest class."
     marks = _recall_marks(rows, reference, several=len(runs(result)) > 1)
     columns = ("training nodes", "test recall, %")

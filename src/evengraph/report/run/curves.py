@@ -9,7 +9,7 @@ from evengraph.report.formatting import decimals, integer
 from evengraph.report.run.result_reader import runs
 from evengraph.report.svg.charts import COLOURS, curve, line_plot, percent, swatch, thin, ticks
 from evengraph.report.svg.markup import Markup, tag
-from evengraph.report.untrusted import entry, items, number, part
+from evengraph.report.untrusted import items, lookup, number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,9 +53,9 @@ def _curves(result: Mapping[str, Any], key: str) -> list[_Curve]:
     finished = runs(result)
     lines = []
     for index, run in enumerate(finished):
-        values = [number(value) for value in items(part(run, "history"), key)]
+        values = [number(value) for value in items(run, "history", key)]
         epoch = number(run.get("best_epoch"))  # from zero, as the history
-        value = None if epoch is None else entry(values, int(epoch))
+        value = None if epoch is None else lookup(values, int(epoch))
         best = None if epoch is None or value is None else (int(epoch), value)
         colour = f"colour-{index if len(finished) <= COLOURS else 0}"
         if any(value is not None for value in values):

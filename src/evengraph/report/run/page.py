@@ -13,7 +13,7 @@ from evengraph.report.run.curves import curves_section
 from evengraph.report.run.result_reader import class_rows, runs
 from evengraph.report.svg.charts import strip, swatch
 from evengraph.report.svg.markup import Markup, tag
-from evengraph.report.untrusted import items, number, part
+from evengraph.report.untrusted import items, lookup, number, part
 
 
 def render_page(result: Mapping[str, Any]) -> str:
@@ -85,9 +85,9 @@ def _headline(result: Mapping[str, Any]) -> Markup:
 
 
 def _card(result: Mapping[str, Any], key: str) -> Markup:
-    seeds = [number(part(run, "metrics").get(key)) for run in runs(result)]
-    mean, std = number(part(result, "mean").get(key)), number(part(result, "std").get(key))
-    published = part(part(result, "paper"), key)
+    seeds = [number(lookup(run, "metrics", key)) for run in runs(result)]
+    mean, std = (number(lookup(result, name, key)) for name in ("mean", "std"))
+    published = part(result, "paper", key)
     paper = number(published.get("mean")), number(published.get("std"))
     # one seed has no deviation, and ± 0.0 would claim certainty
     unit = f"± {decimals(std)}" if len(seeds) > 1 and std is not None and mean is not None else ""
@@ -113,18 +113,18 @@ def _seeds(result: Mapping[str, Any]) -> Markup:
     extra = () if omitted else ("best epoch", "epochs", "seconds")
     lines = []
     for run in runs(result):
-        cells = [decimals(part(run, "metrics").get(name), 2) for name in names]
+        cells = [decimals(lookup(run, "metrics", name), 2) for name in names]
         if extra:
             cells += [integer(run.get(key)) for key in ("best_epoch", "epochs")]
             cells.append(decimals(run.get("seconds")))
         stopped = " (interrupted)" if run.get("interrupted") is True else ""
         lines.append((f"{run.get('seed', '?')}{stopped}", cells))
     lines += [
-        (key, [decimals(part(result, key).get(name), 2) for name in names])
+        (key, [decimals(lookup(result, key, name), 2) for name in names])
         for key in ("mean", "std")[: len(runs(result))]  # one seed has no deviation
     ]
     if paper := part(result, "paper"):
-        cells = [plus_minus(part(paper, k).get("mean"), part(paper, k).get("std")) for k in names]
+        cells = [plus_minus(*(lookup(paper, k, name) for name in ("mean", "std"))) for k in names]
         lines.append(("paper", cells))
     heads = [tag("th", text, scope="col") for text in ("seed", *names.values(), *extra)]
     rows = []

@@ -5,25 +5,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evengraph.report.untrusted import entry, items, number, part
+from evengraph.report.untrusted import items, lookup, number
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassRow:
-    """One class as the page shows it.
+    """One class as the page shows it; recall and F1 in percent, one entry per run."""
 
-    Args:
-        index: Label of the class in the graph.
-        name: Its name.
-        count: Number of its training nodes.
-        minority: Whether it is a minority class.
-        recalls: Recall in percent, one entry per run.
-        f1s: F1 in percent, one entry per run.
-    """
-
-    index: int
+    index: int  # label in the graph
     name: str
-    count: float | None
+    count: float | None  # training nodes
     minority: bool
     recalls: list[float | None]
     f1s: list[float | None]
@@ -37,15 +28,14 @@ def runs(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def class_rows(result: Mapping[str, Any]) -> list[ClassRow]:
     """Return every class, the largest first."""
     counts = [number(count) for count in items(result, "class_counts")]
-    total = number(part(result, "dataset").get("num_classes"))
+    total = number(lookup(result, "dataset", "num_classes"))
     # a result without counts still has classes; an absurd number must not make a million rows
     counts += [None] * (min(int(total or 0), 1000) - len(counts))
-    names = items(part(result, "dataset"), "class_names")
     rare = minority(result, counts)
     rows = [
         ClassRow(
             index=index,
-            name=_name(entry(names, index), index),
+            name=_name(lookup(result, "dataset", "class_names", index), index),
             count=count,
             minority=index in rare,
             recalls=_per_class(result, "recall", index),
@@ -65,7 +55,7 @@ def minority(result: Mapping[str, Any], counts: Sequence[float | None]) -> set[i
     known = sorted((count, -index) for index, count in enumerate(counts) if count is not None)
     if not known or known[0][0] == known[-1][0]:
         return set()
-    wanted = number(part(result, "imbalance").get("minority"))
+    wanted = number(lookup(result, "imbalance", "minority"))
     if wanted is not None:
         return {-index for _, index in known[: max(int(wanted), 0)]}
     return {-index for count, index in known if count < known[-1][0] / 2}
@@ -76,10 +66,12 @@ def confusion(result: Mapping[str, Any], rows: Sequence[ClassRow]) -> list[list[
     matrices = [matrix for run in runs(result) if (matrix := items(run, "confusion_matrix"))]
     if not matrices:
         return []
-    order = [row.index for row in rows]
-    return [
-        [math.fsum(_cell(m, true, guess) for m in matrices) for guess in order] for true in order
-    ]
+
+    def count(true: int, guess: int) -> float:
+        values = (number(lookup(matrix, true, guess)) or 0.0 for matrix in matrices)
+        return math.fsum(max(value, 0.0) for value in values)
+
+    return [[count(true.index, guess.index) for guess in rows] for true in rows]
 
 
 def shares(counts: Sequence[float]) -> list[float]:
@@ -93,10 +85,4 @@ def _name(name: object, index: int) -> str:
 
 
 def _per_class(result: Mapping[str, Any], key: str, index: int) -> list[float | None]:
-    return [number(entry(items(part(run, "per_class"), key), index)) for run in runs(result)]
-
-
-def _cell(matrix: Sequence[Any], true: int, guess: int) -> float:
-    row = entry(matrix, true)
-    value = entry(row, guess) if isinstance(row, (list, tuple)) else None
-    return max(number(value) or 0.0, 0.0)
+    return [number(lookup(run, "per_class", key, index)) for run in runs(result)]

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from evengraph.report.formatting import integer, percentage, plural
 from evengraph.report.terminal.table import plain_table
-from evengraph.report.untrusted import entry, items, number, part
+from evengraph.report.untrusted import items, lookup, number, part
 
 MAX_CLASSES = 20
 BAR = 12  # characters of the longest bar
@@ -27,7 +27,7 @@ def inspection_view(inspection: Mapping[str, Any]) -> Group:
         inspection: Content of an inspect.json.
     """
     parts: list[RenderableType] = [_facts(inspection), Text(), _classes(inspection)]
-    omitted = len(items(part(inspection, "labels"), "names")) - MAX_CLASSES
+    omitted = len(items(inspection, "labels", "names")) - MAX_CLASSES
     if omitted > 0:
         text = f"and {plural(omitted, 'smaller class', 'smaller classes')}"
         parts.append(Text(text, style="dim"))
@@ -41,14 +41,14 @@ def _facts(inspection: Mapping[str, Any]) -> Text:
     line = Text.from_markup(f"[bold]{escape(str(inspection.get('name') or 'The graph'))}[/]  ")
     facts = [
         f"{integer(inspection.get('num_nodes'))} nodes",
-        f"{integer(part(inspection, 'edges').get('pairs'))} edges",
-        f"{integer(part(inspection, 'features').get('count'))} features",
+        f"{integer(lookup(inspection, 'edges', 'pairs'))} edges",
+        f"{integer(lookup(inspection, 'features', 'count'))} features",
         plural(len(items(labels, "names")), "class", "classes"),
     ]
     line.append(" · ".join(facts), style="dim")
     line.append("\n")
     median = number(degrees.get("median"))
-    components = int(number(part(inspection, "components").get("count")) or 0)
+    components = int(number(lookup(inspection, "components", "count")) or 0)
     labelled = integer(labels.get("num_labelled"))
     more = [
         f"{labelled} labelled ({percentage(labels.get('labelled_share'))})",
@@ -72,14 +72,13 @@ def _classes(inspection: Mapping[str, Any]) -> Table:
         table.add_column(title, justify="right" if title else "left", no_wrap=True)
     order = sorted(range(len(counts)), key=lambda index: (-counts[index], index))
     largest = max(counts, default=0.0)
-    homophily = items(part(inspection, "homophily"), "per_class")
     for index in order[:MAX_CLASSES]:
-        near = items(reach, "per_class")[index] if hops else ()
+        near = items(reach, "per_class", index) if hops else ()
         table.add_row(
-            escape(str(items(labels, "names")[index])),
+            escape(str(lookup(labels, "names", index))),
             integer(counts[index]),
             bar(counts[index], largest),
-            percentage(entry(homophily, index)),
+            percentage(lookup(inspection, "homophily", "per_class", index)),
             *(_coloured((number(count) or 0.0) / nodes) for count in near),
         )
     if hops:
@@ -90,7 +89,7 @@ def _classes(inspection: Mapping[str, Any]) -> Table:
 
 def _key(inspection: Mapping[str, Any]) -> Text:
     text = "same: neighbours in the same class"
-    if number(part(inspection, "reach").get("nodes")):
+    if number(lookup(inspection, "reach", "nodes")):
         text += "; ≤2: unlabelled nodes within two hops of a labelled node of the class"
     return Text(text, style="dim italic")
 
