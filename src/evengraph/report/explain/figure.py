@@ -40,19 +40,22 @@ def draw_explanation(explanation: Mapping[str, Any], ids: Sequence[str]) -> str:
     ]
     points = _positions(near["distance"])
     largest = max((abs(value) for value in near["contribution"][1:]), default=0.0) or 1.0
-    radii = [11.0] + [
-        round(4 + 7 * min(abs(value / largest), 1.0), 1) for value in near["contribution"][1:]
-    ]
+    radii = [11.0, *(round(4 + 7 * abs(value / largest), 1) for value in near["contribution"][1:])]
+    names = [ids[node] for node in near["node_id"]]
     edges = [
         tag("line", x1=points[a][0], y1=points[a][1], x2=points[b][0], y2=points[b][1])
         for a, b in zip(*near["edge_index"], strict=True)
         if a < b
     ]
-    dots = [
-        _dot(near, index, points[index], radii[index], classes, ids) for index in range(len(points))
-    ]
     labels = sorted({*near["predicted"], *(label for label in near["y"] if label >= 0)})
-    legend = [_legend_entry(row, classes[label], label) for row, label in enumerate(labels)]
+    legend = [
+        tag(
+            "g",
+            tag("circle", cx=24, cy=SIZE + 24 * row, r=6, fill=COLOURS[label % len(COLOURS)]),
+            tag("text", classes[label], x=40, y=SIZE + 24 * row + 4),
+        )
+        for row, label in enumerate(labels)
+    ]
     probability = f"{100 * explanation['probability']:.1f}%"
     title = f"{ids[explanation['node']]}: {classes[explanation['predicted']]}, {probability}"
     return str(
@@ -61,8 +64,8 @@ def draw_explanation(explanation: Mapping[str, Any], ids: Sequence[str]) -> str:
             tag("title", title),
             tag("rect", width="100%", height="100%", fill="white"),
             tag("g", *edges, stroke="#cccccc", stroke_width=1),
-            *dots,
-            tag("g", *_names(near, points, radii, ids), stroke="white", stroke_width=3),
+            *_dots(near, points, radii, classes, names),
+            tag("g", *_names(near, points, radii, names), stroke="white", stroke_width=3),
             tag("text", title, x=16, y=28, font_size=16, font_weight="bold"),
             tag("text", CAPTION, x=16, y=48, fill="#555555"),
             *legend,
@@ -93,7 +96,7 @@ def _positions(distances: Sequence[int]) -> list[Point]:
 
 
 def _names(
-    near: Mapping[str, Any], points: Sequence[Point], radii: Sequence[float], ids: Sequence[str]
+    near: Mapping[str, Any], points: Sequence[Point], radii: Sequence[float], names: Sequence[str]
 ) -> list[Markup]:
     """Ids of the centre and of the largest contributions, overlapping nothing."""
     taken = [(x - r, y - r, x + r, y + r) for (x, y), r in zip(points, radii, strict=True)]
@@ -101,7 +104,7 @@ def _names(
     others = sorted(range(1, len(points)), key=lambda index: -weights[index])
     texts = []
     for index in [0, *(index for index in others[: MAX_NAMES - 1] if weights[index] > 0)]:
-        name = ids[near["node_id"][index]]
+        name = names[index]
         name = name if len(name) <= MAX_CHARS else name[: MAX_CHARS - 1] + "…"
         boxes = _boxes(points[index], radii[index], 7.0 * len(name))
         box = next((box for box in boxes if _is_free(box, taken)), None)
@@ -127,32 +130,29 @@ def _is_free(box: Box, taken: Sequence[Box]) -> bool:
     return not any(left < r and right > a and top < b and bottom > t for a, t, r, b in taken)
 
 
-def _dot(
+def _dots(
     near: Mapping[str, Any],
-    index: int,
-    point: Point,
-    radius: float,
+    points: Sequence[Point],
+    radii: Sequence[float],
     classes: Sequence[str],
-    ids: Sequence[str],
-) -> Markup:
-    label, predicted = near["y"][index], near["predicted"][index]
-    colour = COLOURS[(label if label >= 0 else predicted) % len(COLOURS)]
-    tooltip = f"labelled {classes[label]}" if label >= 0 else f"predicted {classes[predicted]}"
-    against = index > 0 and near["contribution"][index] < 0
-    return tag(
-        "circle",
-        tag("title", f"{ids[near['node_id'][index]]}: {tooltip}"),
-        cx=point[0],
-        cy=point[1],
-        r=radius,
-        fill=colour if label >= 0 else "white",
-        stroke="black" if index == 0 else colour,
-        stroke_width=3 if index == 0 else 2,
-        stroke_dasharray="2 2" if against else None,
-    )
-
-
-def _legend_entry(row: int, name: str, label: int) -> Markup:
-    y = SIZE + 24 * row
-    dot = tag("circle", cx=24, cy=y, r=6, fill=COLOURS[label % len(COLOURS)])
-    return tag("g", dot, tag("text", name, x=40, y=y + 4))
+    names: Sequence[str],
+) -> list[Markup]:
+    dots = []
+    for index, (label, predicted) in enumerate(zip(near["y"], near["predicted"], strict=True)):
+        source, shown = ("labelled", label) if label >= 0 else ("predicted", predicted)
+        colour = COLOURS[shown % len(COLOURS)]
+        against = index > 0 and near["contribution"][index] < 0
+        dots.append(
+            tag(
+                "circle",
+                tag("title", f"{names[index]}: {source} {classes[shown]}"),
+                cx=points[index][0],
+                cy=points[index][1],
+                r=radii[index],
+                fill=colour if label >= 0 else "white",
+                stroke="black" if index == 0 else colour,
+                stroke_width=3 if index == 0 else 2,
+                stroke_dasharray="2 2" if against else None,
+            )
+        )
+    return dots

@@ -52,7 +52,7 @@ def render_inspection(inspection: Mapping[str, Any]) -> str:
     Args:
         inspection: Content of an inspect.json.
     """
-    rows = _class_summaries(inspection)
+    rows = class_summaries(inspection)
     name = inspection.get("name")
     title = f"Inspection of {captions.dataset(name) if name else 'the graph'}"
     main = tag(
@@ -69,8 +69,8 @@ def render_inspection(inspection: Mapping[str, Any]) -> str:
     return page.html_page(title, _header(inspection, rows, title), main, closing, style=STYLE)
 
 
-def _class_summaries(inspection: Mapping[str, Any]) -> list[ClassSummary]:
-    """The classes, the largest first."""
+def class_summaries(inspection: Mapping[str, Any]) -> list[ClassSummary]:
+    """Return the classes, the largest first."""
     labels, reach = part(inspection, "labels"), part(inspection, "reach")
     labelled = [number(count) or 0.0 for count in items(labels, "labelled")]
     nodes = number(reach.get("nodes")) or 0.0

@@ -7,7 +7,7 @@ from typing import Any
 from evengraph.metrics import METRICS
 from evengraph.report.formatting import integer, plural
 from evengraph.report.run.result_reader import runs
-from evengraph.report.untrusted import items, number, part
+from evengraph.report.untrusted import items, lookup, number, part
 
 _DATASETS = {
     "cora": "Cora",
@@ -49,7 +49,7 @@ def title(result: Mapping[str, Any]) -> str:
     """Name method and data set."""
     method = part(result, "method")
     name = method.get("title") or method.get("name") or "A method"
-    return f"{name} on {dataset(part(result, 'dataset').get('name'))}"
+    return f"{name} on {dataset(lookup(result, 'dataset', 'name'))}"
 
 
 def dataset(name: object) -> str:

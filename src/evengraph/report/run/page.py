@@ -17,13 +17,10 @@ from evengraph.report.untrusted import items, lookup, number, part
 
 
 def render_page(result: Mapping[str, Any]) -> str:
-    """Render a result as HTML.
+    """Render the content of a result.json as HTML.
 
     The page is self-contained and runs no script. Values that are missing, null or NaN show as a
     dash.
-
-    Args:
-        result: Content of a result.json.
     """
     rows = class_rows(result)
     metrics = [METRICS[key] for key in captions.metric_names(result) if key in METRICS]
@@ -46,12 +43,7 @@ def render_page(result: Mapping[str, Any]) -> str:
 
 
 def write_page(result: Mapping[str, Any], path: Path) -> None:
-    """Write the page of a result atomically.
-
-    Args:
-        result: Content of a result.json.
-        path: Where the page goes; an older page there is replaced.
-    """
+    """Write the page of a result.json atomically; an older page at `path` is replaced."""
     page.write_html(render_page(result), path)
 
 

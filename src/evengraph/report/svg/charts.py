@@ -78,9 +78,9 @@ def dot_row(
     def x(value: float) -> str:
         return percent(min(max(value, 0.0), 100.0))
 
-    marks = [tag("line", x1=f"{at}%", x2=f"{at}%", y2="100%", class_="grid") for at in GRID]
+    marks = [_upright(f"{at}%", "grid") for at in GRID]
     if reference is not None:
-        marks.append(tag("line", x1=x(reference), x2=x(reference), y2="100%", class_="reference"))
+        marks.append(_upright(x(reference), "reference"))
     if span is not None:
         ends = {"x1": x(span[0]), "x2": x(span[1]), "y1": "50%", "y2": "50%"}
         marks.append(tag("line", class_="whisker", **ends))
@@ -107,33 +107,32 @@ def strip(
     """Draw one value per seed along a line, with the paper's mean and deviation behind them."""
     seeds = [value for value in values if value is not None]
     middle, width = paper[0], paper[1] or 0.0
-    ends = [] if middle is None else [middle - width, middle + width]
-    every = [*seeds, *ends, *([] if mean is None else [mean])]
     # a single dot without anything to compare it with says nothing
     if len(seeds) < 2 and middle is None:
         return Markup("")
+    ends = [] if middle is None else [middle - width, middle + width]
+    every = [*seeds, *ends, *([] if mean is None else [mean])]
+    low, high = min(every), max(every)
     # at least two points wide, so that close seeds look close
-    pad = max((max(every) - min(every)) * 0.12, (2.0 - (max(every) - min(every))) / 2)
-    low, high = min(every) - pad, max(every) + pad
+    pad = max((high - low) * 0.12, (2.0 - (high - low)) / 2)
+    low, high = low - pad, high + pad
 
-    def x(value: float) -> float:
-        return 100 * (value - low) / (high - low)
-
-    def upright(value: float, kind: str) -> Markup:
-        return tag("line", x1=percent(x(value)), x2=percent(x(value)), y1=4, y2=24, class_=kind)
+    def x(value: float) -> str:
+        return percent(100 * (value - low) / (high - low))
 
     marks = [tag("line", y1=14, x2="100%", y2=14, class_="axis")]
     if middle is not None:
-        band = {"x": percent(x(middle - width)), "width": percent(200 * width / (high - low))}
+        band = {"x": x(middle - width), "width": percent(200 * width / (high - low))}
         marks.append(tag("rect", y=4, height=20, class_="band", **band))
-        marks.append(upright(middle, "paper"))
-    marks += [tag("circle", cx=percent(x(v)), cy=14, r=4, class_="seed") for v in seeds]
+        marks.append(_upright(x(middle), "paper", y1=4, y2=24))
+    marks += [tag("circle", cx=x(value), cy=14, r=4, class_="seed") for value in seeds]
     if mean is not None:
-        marks.append(upright(mean, "mean"))
+        marks.append(_upright(x(mean), "mean", y1=4, y2=24))
+    margin = 0.03 * (high - low)  # closer to an end, a label would be cut
     marks += [
-        tag("text", f"{tick:g}", x=percent(x(tick)), y=40, class_="tick", text_anchor="middle")
+        tag("text", f"{tick:g}", x=x(tick), y=40, class_="tick", text_anchor="middle")
         for tick in ticks(low, high, 3)
-        if 3 < x(tick) < 97
+        if low + margin < tick < high - margin
     ]
     return _picture(label, *marks, kind="strip")
 
@@ -155,16 +154,10 @@ def line_plot(
     axis: str,
     kind: str = "curves",
 ) -> Markup:
-    """Draw lines over labelled axes.
+    """Draw lines from `curve` over labelled axes; `axis` names the horizontal one.
 
-    Args:
-        label: What a screen reader says.
-        lines: From `curve`.
-        marks: What keeps its shape when the plot is stretched, such as dots.
-        rows: Distance from the top in percent and text of each grid line.
-        columns: Distance from the left in percent and text of each tick.
-        axis: Name of the horizontal axis.
-        kind: CSS class.
+    Marks keep their shape when the plot is stretched. Rows and columns are grid lines and ticks:
+    distance from the top or the left in percent, and text.
     """
     axes = [tag("line", x2="100%", y1="100%", y2="100%", class_="axis")]
     for y, text in rows:
@@ -187,24 +180,27 @@ def line_plot(
 def swatch(kind: str) -> Markup:
     """Draw the marks of a legend entry."""
     flat: dict[str, Attribute] = {"x1": 0, "x2": 16, "y1": 7, "y2": 7}
-    upright: dict[str, Attribute] = {"x1": 8, "x2": 8, "y1": 1, "y2": 13}
     shapes = {
         "bar": tag("rect", x=1, y=2, width=14, height=10, rx=2, class_="bar"),
         "hidden": tag("rect", x=1, y=2, width=14, height=10, rx=2, class_="hidden"),
         "mean": tag("circle", cx=8, cy=7, r=4, class_="mean"),
         "seed": tag("circle", cx=8, cy=7, r=2.5, class_="seed"),
         "whisker": tag("line", **flat, class_="whisker"),
-        "reference": tag("line", x1=8, x2=8, y2=14, class_="reference"),
+        "reference": _upright(8, "reference", y2=14),
         "curve": tag("line", **flat, class_="curve"),
         "faint": tag("line", **flat, class_="curve faint"),
         "all": tag("line", **flat, class_="curve all"),
         "best": tag("circle", cx=8, cy=7, r=4, class_="best"),
-        "tick": tag("line", **upright, class_="mean"),
-        "paper": tag("line", **upright, class_="paper"),
+        "tick": _upright(8, "mean", y1=1, y2=13),
+        "paper": _upright(8, "paper", y1=1, y2=13),
         "band": tag("rect", x=0, y=1, width=16, height=12, class_="band"),
     }
     marks = join(shapes[name] for name in kind.split())
     return tag("svg", marks, width=16, height=14, class_="swatch", aria_hidden="true")
+
+
+def _upright(x: Attribute, kind: str, *, y1: Attribute = None, y2: Attribute = "100%") -> Markup:
+    return tag("line", x1=x, x2=x, y1=y1, y2=y2, class_=kind)
 
 
 def _picture(label: str, *marks: Markup, kind: str = "row") -> Markup:

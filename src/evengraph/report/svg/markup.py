@@ -17,13 +17,10 @@ _VOID = frozenset({"meta", "link", "br", "col", "input"})
 
 
 def tag(name: str, *children: str, **attributes: Attribute) -> Markup:
-    """Write one element.
+    """Write one element; children that are not `Markup` are escaped.
 
-    Args:
-        name: Name of the element, such as `"rect"`.
-        children: Content in order; whatever is not `Markup` is escaped.
-        attributes: `class_` becomes `class` and `aria_label` becomes `aria-label`. `None` and
-            `False` leave the attribute out, `True` writes it without a value.
+    Attribute `class_` becomes `class` and `aria_label` becomes `aria-label`. `None` and `False`
+    leave an attribute out, `True` writes it without a value.
     """
     opening = name + "".join(_attribute(key, value) for key, value in attributes.items())
     if name in _VOID:

@@ -5,6 +5,7 @@ Every function takes a comparison as `comparison.json` holds it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import Any
@@ -112,12 +113,11 @@ def comparison_notes(comparison: Comparison) -> list[str]:
 
 def _uncalibrated(comparison: Comparison) -> list[str]:
     """Which methods could not be calibrated, on how many splits, and why."""
-    reasons: dict[str, dict[str, int]] = {}  # reason, method, splits
+    reasons: dict[str, Counter[str]] = {}  # splits of each method
     for method in comparison["methods"]:
         for run in method["runs"]:
             if reason := run["calibrator"]["note"]:
-                splits = reasons.setdefault(reason, {})
-                splits[method["title"]] = splits.get(method["title"], 0) + 1
+                reasons.setdefault(reason, Counter())[method["title"]] += 1
     lines = []
     total = len(comparison["seeds"])
     for reason, splits in reasons.items():

@@ -11,6 +11,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from evengraph.report.formatting import integer, percentage, plural
+from evengraph.report.inspect.page import class_summaries
 from evengraph.report.terminal.table import plain_table
 from evengraph.report.untrusted import items, lookup, number, part
 
@@ -21,11 +22,7 @@ MARKS = {"warning": ("!", "bold red"), "note": ("·", "yellow"), "good": ("✓",
 
 
 def inspection_view(inspection: Mapping[str, Any]) -> Group:
-    """Size of the graph, classes with their reach, findings and recommendation.
-
-    Args:
-        inspection: Content of an inspect.json.
-    """
+    """Show the content of an inspect.json: size, classes with their reach, findings, advice."""
     parts: list[RenderableType] = [_facts(inspection), Text(), _classes(inspection)]
     omitted = len(items(inspection, "labels", "names")) - MAX_CLASSES
     if omitted > 0:
@@ -62,28 +59,23 @@ def _facts(inspection: Mapping[str, Any]) -> Text:
 
 def _classes(inspection: Mapping[str, Any]) -> Table:
     """Classes from the largest to the smallest: labels, homophily, reach."""
-    labels, reach = part(inspection, "labels"), part(inspection, "reach")
-    counts = [number(value) or 0.0 for value in items(labels, "labelled")]
-    nodes = number(reach.get("nodes")) or 0.0
-    hops = int(number(reach.get("hops")) or 0) if nodes else 0
+    rows = class_summaries(inspection)
+    nodes = number(lookup(inspection, "reach", "nodes"))
+    within = [(number(n) or 0.0) / nodes for n in items(inspection, "reach", "any_class") if nodes]
     table = plain_table(())
     table.add_column("class", overflow="ellipsis", max_width=24, no_wrap=True)
-    for title in ("labelled", "", "same", *(f"≤{hop + 1}" for hop in range(hops))):
+    for title in ("labelled", "", "same", *(f"≤{hop + 1}" for hop in range(len(within)))):
         table.add_column(title, justify="right" if title else "left", no_wrap=True)
-    order = sorted(range(len(counts)), key=lambda index: (-counts[index], index))
-    largest = max(counts, default=0.0)
-    for index in order[:MAX_CLASSES]:
-        near = items(reach, "per_class", index) if hops else ()
+    for row in rows[:MAX_CLASSES]:
         table.add_row(
-            escape(str(lookup(labels, "names", index))),
-            integer(counts[index]),
-            bar(counts[index], largest),
-            percentage(lookup(inspection, "homophily", "per_class", index)),
-            *(_coloured((number(count) or 0.0) / nodes) for count in near),
+            escape(row.name),
+            integer(row.labelled),
+            bar(row.labelled, rows[0].labelled),
+            percentage(None if row.homophily is None else row.homophily / 100),
+            *(_coloured(value / 100) for value in row.reach),
         )
-    if hops:
-        near = [(number(count) or 0.0) / nodes for count in items(reach, "any_class")]
-        table.add_row("any class", "", "", "", *map(percentage, near), style="dim")
+    if within:
+        table.add_row("any class", "", "", "", *map(percentage, within), style="dim")
     return table
 
 

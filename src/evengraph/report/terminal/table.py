@@ -10,13 +10,9 @@ from rich.table import Table
 def plain_table(
     names: Iterable[str], values: Iterable[str] = (), *, dim: Collection[str] = (), gap: int = 2
 ) -> Table:
-    """Start a table without rules that fits the terminal.
+    """Start a table without rules: columns of names wrap where room is short, values never do.
 
-    Args:
-        names: Columns of text, which wrap where room is short.
-        values: Columns of numbers, which never do.
-        dim: Columns of numbers in a weaker colour.
-        gap: Spaces between columns.
+    `dim` are the values in a weaker colour, `gap` is the number of spaces between columns.
     """
     table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
     for name in names:
