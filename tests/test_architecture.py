@@ -36,7 +36,7 @@ TESTED_ELSEWHERE = {
     "cli/running.py": "through tests/cli/test_run.py",
     "experiment/toml_lines.py": "through mistakes in files, in tests/experiment/test_spec.py",
     "splits/base.py": "through every protocol, in tests/splits",
-    "training/batch/tasks.py": "through tests/test_replicas.py",
+    "training/batch/tasks.py": "through tests/training/batch/test_replicas.py",
     "tables/arrays.py": "through tests/tables/test_graph_files.py",
     "tables/columns.py": "through tests/tables/test_build.py",
     "tables/edges.py": "through tests/tables/test_build.py",
@@ -198,7 +198,7 @@ OTHER_MEANINGS = {
     "experiment/spec.py": {"unreal"},
     "nn/backbones.py": {"gcn"},
     "nn/networks.py": {"gcn"},
-    "ops/named_losses.py": {"renode", "reweight"},
+    "ops/losses.py": {"renode", "reweight"},
 }
 
 

@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy
 
 from evengraph.methods import BAT
 from evengraph.ops import virtual
-from evengraph.ops.named_losses import NAMED_LOSSES
+from evengraph.ops.losses import NAMED_LOSSES
 from evengraph.ops.virtual import VirtualNodes
 from small_graphs import dense_row, dense_symmetric, small_task
 

@@ -8,7 +8,7 @@ from torch.nn.functional import cross_entropy
 from evengraph.methods import GCN, BalancedSoftmax, ReNode, Reweight
 from evengraph.ops import Sparse, conflict_weights, undirected_adjacency
 from evengraph.ops.conflict import conflict, cosine_weights
-from evengraph.ops.named_losses import CLASS_LOSSES
+from evengraph.ops.losses import CLASS_LOSSES
 from small_graphs import edges, small_task
 
 

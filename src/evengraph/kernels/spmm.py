@@ -220,18 +220,11 @@ def deterministic_product(
             has_positions=positions is not None,
             num_warps=1 if together * block <= 256 else 2,
         )
-        if chunks.scratch:
-            _join(chunks, scratch, output, block)
+        if chunks.scratch:  # add up the partial sums of long rows
+            _join_kernel[(chunks.rows.numel(), replicas, blocks)](
+                *(chunks.rows, chunks.firsts, scratch, output, width),
+                *(output.stride(-2), output_replica, chunks.scratch * width),
+                block=block,
+                num_warps=1,
+            )
     return output
-
-
-def _join(chunks: RowChunks, scratch: Tensor, output: Tensor, block: int) -> None:
-    """Add up the partial sums of long rows."""
-    width, several = output.shape[-1], output.dim() == 3
-    replicas = output.shape[0] if several else 1
-    _join_kernel[(chunks.rows.numel(), replicas, triton.cdiv(width, block))](
-        *(chunks.rows, chunks.firsts, scratch, output, width, output.stride(-2)),
-        *(output.stride(0) if several else 0, chunks.scratch * width),
-        block=block,
-        num_warps=1,
-    )

@@ -14,7 +14,7 @@ from evengraph.metrics import validation_score
 from evengraph.nn import Backbone
 from evengraph.ops import labelled_loss, undirected_adjacency
 from evengraph.ops.attach import StackedFeatures
-from evengraph.ops.named_losses import NamedLoss
+from evengraph.ops.losses import NamedLoss
 from evengraph.ops.virtual import Variant, VirtualNodes
 
 

@@ -9,7 +9,7 @@ from evengraph.core.task import Task
 from evengraph.methods.bases.network import PLAIN, NetworkMethod
 from evengraph.methods.bases.self_training import double_balancing_epoch
 from evengraph.nn import Backbone
-from evengraph.ops.named_losses import NamedLoss
+from evengraph.ops.losses import NamedLoss
 from evengraph.ops.propagate import Normalisation
 
 

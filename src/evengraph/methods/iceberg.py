@@ -13,7 +13,7 @@ from evengraph.methods.bases.network import NetworkMethod
 from evengraph.methods.bases.self_training import double_balancing_epoch
 from evengraph.nn import Inputs, PlainNetwork
 from evengraph.ops.attach import Propagation
-from evengraph.ops.named_losses import NamedLoss
+from evengraph.ops.losses import NamedLoss
 from evengraph.ops.propagate import Normalisation
 
 

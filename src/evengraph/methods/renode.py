@@ -14,7 +14,7 @@ from evengraph.methods.bases.margin import MarginMethod
 from evengraph.methods.bases.network import NetworkKind, NetworkMethod
 from evengraph.nn import Backbone
 from evengraph.ops import class_loss, conflict_weights, undirected_adjacency
-from evengraph.ops.named_losses import ClassLoss
+from evengraph.ops.losses import ClassLoss
 
 
 @final

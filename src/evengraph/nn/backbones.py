@@ -51,8 +51,8 @@ class SageConv(Convolution):
 
     def propagate(self, projected: Tensor, propagation: Propagation) -> Tensor:
         """The mean over neighbours plus the node's own part."""
-        neighbours, own = projected.chunk(2, dim=-1)
-        return propagation @ neighbours.contiguous() + own + self.bias
+        neighbours, itself = projected.chunk(2, dim=-1)
+        return propagation @ neighbours.contiguous() + itself + self.bias
 
 
 class AttentionConv(Convolution):

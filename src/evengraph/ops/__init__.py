@@ -14,14 +14,14 @@ from evengraph.ops.kmeans import cluster_means as cluster_means
 from evengraph.ops.kmeans import kmeans as kmeans
 from evengraph.ops.kmeans import nearest_mean as nearest_mean
 from evengraph.ops.losses import balanced_softmax as balanced_softmax
+from evengraph.ops.losses import class_loss as class_loss
 from evengraph.ops.losses import effective_number_weights as effective_number_weights
 from evengraph.ops.losses import focal_cross_entropy as focal_cross_entropy
 from evengraph.ops.losses import inverse_class_weights as inverse_class_weights
+from evengraph.ops.losses import labelled_loss as labelled_loss
 from evengraph.ops.losses import log_sizes as log_sizes
 from evengraph.ops.margins import soft_labels as soft_labels
 from evengraph.ops.margins import topology_margins as topology_margins
-from evengraph.ops.named_losses import class_loss as class_loss
-from evengraph.ops.named_losses import labelled_loss as labelled_loss
 from evengraph.ops.pagerank import personalised_pagerank as personalised_pagerank
 from evengraph.ops.propagate import adjacency as adjacency
 from evengraph.ops.propagate import normalise as normalise

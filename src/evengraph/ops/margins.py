@@ -50,8 +50,8 @@ def topology_margins(
         returns: (n, C), zero for a node's own class
     """
     num_classes = around.shape[1]
-    own = _one_hot(labels, num_classes)
-    counts = own.sum(0).unsqueeze(1)
+    is_label = _one_hot(labels, num_classes)
+    counts = is_label.sum(0).unsqueeze(1)
     usual = scatter_sum(around, labels, num_classes) / counts.clamp(min=1)  # (C, C)
     around, usual = around.clamp(min=LEAST), usual.clamp(min=LEAST)
     expected = usual[labels]  # of the class of each node, (n, C)
@@ -62,7 +62,7 @@ def topology_margins(
     between = divergences(usual, usual).clamp(min=LEAST)[labels]  # of its class from each
     to_own = to_class.gather(1, index)
     second = (to_own**2 + between**2 - to_class**2) / (2 * between**2)
-    return (connectivity * first - distribution * second).masked_fill(own, 0.0)
+    return (connectivity * first - distribution * second).masked_fill(is_label, 0.0)
 
 
 def _one_hot(labels: Tensor, num_classes: int) -> Tensor:

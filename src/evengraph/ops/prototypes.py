@@ -45,17 +45,17 @@ def class_prototypes(
     """
     means = []
     for label in range(probabilities.shape[1]):
-        own = nodes[labels == label]
-        members, missing = own, target - own.numel()
+        labelled = nodes[labels == label]
+        members, missing = labelled, target - labelled.numel()
         if missing > 0:
             likely = probabilities[:, label]
-            _, positions = row_entries(adjacency, own)
+            _, positions = row_entries(adjacency, labelled)
             near = adjacency.col_indices()[positions].long().unique()
-            near = near[~torch.isin(near, nodes if sound else own)]
-            members = torch.cat([own, _likeliest(near, likely, missing)])
+            near = near[~torch.isin(near, nodes if sound else labelled)]
+            members = torch.cat([labelled, _likeliest(near, likely, missing)])
             wanted = (target if sound else missing) - members.numel()
             if wanted > 0:
-                alike = similar_nodes(x, adjacency, own, skip=0 if sound else 1)
+                alike = similar_nodes(x, adjacency, labelled, skip=0 if sound else 1)
                 if sound:
                     alike = alike[~torch.isin(alike, torch.cat([nodes, members]))]
                 members = torch.cat([members, _likeliest(alike, likely, wanted)])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 
 from evengraph.kernels.row_chunks import RowChunks, chunk_rows_fixed
-from evengraph.ops.sparse import Sparse, csr, has_kernels, product
+from evengraph.ops.sparse import Sparse, csr, has_kernels, linear_map, product
 
 
 class Clusters(NamedTuple):
@@ -80,25 +81,10 @@ def semantic_propagate(
         clusters = prepare_clusters(clusters, num_clusters, x.dtype)
     if not x.numel():
         return x.clone()
-    result: Tensor
     if nodes is None:
-        result = _Propagate.apply(x, clusters)  # type: ignore[no-untyped-call]
-    else:
-        result = _PropagateTo.apply(x, clusters, nodes)  # type: ignore[no-untyped-call]
-    return result
-
-
-class _Propagate(torch.autograd.Function):
-    """The matrix is symmetric: gradients propagate like values."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, clusters: Clusters) -> Tensor:
-        ctx.clusters = clusters
-        return propagate_clusters(x, clusters)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        return propagate_clusters(gradients[0], ctx.clusters), None
+        propagate = partial(propagate_clusters, clusters=clusters)
+        return linear_map(x, propagate, propagate)  # the matrix is symmetric
+    return _propagate_to(x, clusters, nodes)
 
 
 def propagate_clusters(x: Tensor, clusters: Clusters, output: Tensor | None = None) -> Tensor:
@@ -123,24 +109,22 @@ def propagate_clusters(x: Tensor, clusters: Clusters, output: Tensor | None = No
     return result if output is None else output.copy_(result)
 
 
-class _PropagateTo(torch.autograd.Function):
-    """Selected rows of the same matrix; in the backward pass, the same columns."""
+def _propagate_to(x: Tensor, clusters: Clusters, nodes: Tensor) -> Tensor:
+    """Selected rows of the same matrix."""
+    assignment, members, share, chunks = clusters
+    cluster = assignment.index_select(0, nodes)
+    node_share = share.index_select(0, cluster)
 
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, clusters: Clusters, nodes: Tensor) -> Tensor:
-        ctx.clusters, ctx.nodes = clusters, nodes
-        assignment, members, share, chunks = clusters
-        cluster = assignment.index_select(0, nodes)
+    def rows(x: Tensor) -> Tensor:
         sums = product(members, x, chunks).index_select(0, cluster)
-        return sums.add_(x.index_select(0, nodes)).mul_(share.index_select(0, cluster))
+        return sums.add_(x.index_select(0, nodes)).mul_(node_share)
 
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        assignment, _, share, _ = ctx.clusters
-        cluster = assignment.index_select(0, ctx.nodes)
-        scaled = gradients[0] * share.index_select(0, cluster)  # (M, d)
+    def columns(gradient: Tensor) -> Tensor:
+        scaled = gradient * node_share  # (M, d)
         sums = scaled.new_zeros(share.shape[0], scaled.shape[1]).index_add_(0, cluster, scaled)
-        return sums.index_select(0, assignment).index_add_(0, ctx.nodes, scaled), None, None
+        return sums.index_select(0, assignment).index_add_(0, nodes, scaled)
+
+    return linear_map(x, rows, columns)
 
 
 def propagate_halves(x: Tensor, clusters: Clusters, structural: Sparse) -> Tensor:
@@ -152,21 +136,13 @@ def propagate_halves(x: Tensor, clusters: Clusters, structural: Sparse) -> Tenso
         x, returns: (..., N, 2 d)
         structural: (N, N)
     """
-    result: Tensor = _PropagateHalves.apply(x, clusters, structural)  # type: ignore[no-untyped-call]
-    return result
 
+    def transposed(gradient: Tensor) -> Tensor:
+        matrix, chunks = structural.transpose, structural.transposed_chunks
+        return _halves(gradient.contiguous(), clusters, matrix, chunks)
 
-class _PropagateHalves(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, clusters: Clusters, structural: Sparse) -> Tensor:
-        ctx.parts = clusters, structural
-        return _halves(x, clusters, structural.matrix, structural.chunks)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        clusters, structural = ctx.parts
-        transposed = structural.transpose, structural.transposed_chunks
-        return _halves(gradients[0].contiguous(), clusters, *transposed), None, None
+    matrix, chunks = structural.matrix, structural.chunks
+    return linear_map(x, lambda x: _halves(x, clusters, matrix, chunks), transposed)
 
 
 def _halves(x: Tensor, clusters: Clusters, matrix: Tensor, chunks: RowChunks | None) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -16,6 +17,8 @@ from evengraph.kernels.row_chunks import RowChunks, chunk_rows, chunk_rows_fixed
 
 BLOCK = 2048  # rows of 64 numbers that stay in the cache of one core
 LONG = 64  # entries per row and block from which partial sums pay off
+
+LinearMap = Callable[[Tensor], Tensor]
 
 
 def csr(row_pointers: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
@@ -125,8 +128,11 @@ class Sparse:
         return occupied.long(), Sparse(matrix, csr(pointers, *parts, shape[::-1]))
 
     def __matmul__(self, x: Tensor) -> Tensor:
-        result: Tensor = _Product.apply(self, x)  # type: ignore[no-untyped-call]
-        return result
+        return linear_map(
+            x,
+            lambda x: product(self.matrix, x, self.chunks),
+            lambda gradient: self.transposed_product(gradient.contiguous()),
+        )
 
     def transposed_product(self, x: Tensor) -> Tensor:
         """The transpose times x, without gradients.
@@ -201,15 +207,21 @@ def scatter_sum(values: Tensor, index: Tensor, size: int) -> Tensor:
     return total.index_add(0, index, values)
 
 
-class _Product(torch.autograd.Function):
+def linear_map(x: Tensor, apply: LinearMap, apply_transpose: LinearMap) -> Tensor:
+    """Apply a linear map to x; gradients go through its transpose."""
+    result: Tensor = _LinearMap.apply(x, apply, apply_transpose)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _LinearMap(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, sparse: Sparse, x: Tensor) -> Tensor:
-        ctx.sparse = sparse
-        return product(sparse.matrix, x, sparse.chunks)
+    def forward(ctx: Any, x: Tensor, apply: LinearMap, apply_transpose: LinearMap) -> Tensor:
+        ctx.apply_transpose = apply_transpose
+        return apply(x)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, Tensor]:
-        return None, ctx.sparse.transposed_product(gradients[0].contiguous())
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        return ctx.apply_transpose(gradients[0]), None, None
 
 
 def has_kernels(device: torch.device) -> bool:

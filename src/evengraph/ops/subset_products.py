@@ -7,14 +7,14 @@ change from epoch to epoch; a recorded epoch needs shapes that do not.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from evengraph.kernels.row_chunks import RowChunks
 from evengraph.ops.semantic import Clusters, propagate_clusters
-from evengraph.ops.sparse import Sparse, has_kernels, product
+from evengraph.ops.sparse import Sparse, has_kernels, linear_map, product
 
 
 class Subset(NamedTuple):
@@ -74,26 +74,14 @@ class SubsetMatrix:
     columns: Subset | None = None
 
     def __matmul__(self, x: Tensor) -> Tensor:
-        parts = self.matrix, self.rows, self.columns
-        result: Tensor = _SubsetProduct.apply(x, *parts)  # type: ignore[no-untyped-call]
-        return result
-
-
-class _SubsetProduct(torch.autograd.Function):
-    """The backward pass swaps rows and columns."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, matrix: Sparse, rows: Subset, columns: Subset | None
-    ) -> Tensor:
-        ctx.parts = matrix, rows, columns
-        return _subset_product(matrix.matrix, matrix.chunks, x, rows, columns)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
-        matrix, rows, columns = ctx.parts
-        transposed = matrix.transpose, matrix.transposed_chunks
-        return _subset_product(*transposed, gradients[0], columns, rows), None, None, None
+        matrix, rows, columns = self.matrix, self.rows, self.columns
+        return linear_map(
+            x,
+            lambda x: _subset_product(matrix.matrix, matrix.chunks, x, rows, columns),
+            lambda gradient: _subset_product(
+                matrix.transpose, matrix.transposed_chunks, gradient, columns, rows
+            ),
+        )
 
 
 def _subset_product(
@@ -118,27 +106,20 @@ def semantic_propagate_subset(x: Tensor, clusters: Clusters, rows: Subset) -> Te
         x: (R, N, d), with clusters of all R * N nodes
         returns: (R, M, d)
     """
-    result: Tensor = _SemanticSubset.apply(x, clusters, rows)  # type: ignore[no-untyped-call]
-    return result
+    assignment, members, share, chunks = clusters
 
-
-class _SemanticSubset(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, clusters: Clusters, rows: Subset) -> Tensor:
-        ctx.parts = clusters, rows
-        assignment, members, share, chunks = clusters
+    def propagate(x: Tensor) -> Tensor:
         sums = product(members, x.flatten(0, 1), chunks)
         cluster = assignment.view(x.shape[:2]).gather(1, rows.padded)  # (R, M)
         return (sums[cluster] + _gather(x, rows)) * share[cluster]
 
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        clusters, rows = ctx.parts
-        gradient = gradients[0]
+    def transposed(gradient: Tensor) -> Tensor:
         if has_kernels(gradient.device):
-            return _semantic_backward(gradient.contiguous(), clusters, rows), None, None
+            return _semantic_backward(gradient.contiguous(), clusters, rows)
         full = _scatter(gradient, rows)
-        return propagate_clusters(full.flatten(0, 1), clusters).view_as(full), None, None
+        return propagate_clusters(full.flatten(0, 1), clusters).view_as(full)
+
+    return linear_map(x, propagate, transposed)
 
 
 def _semantic_backward(gradient: Tensor, clusters: Clusters, rows: Subset) -> Tensor:

@@ -9,7 +9,7 @@ from evengraph.core.task import Task
 from evengraph.metrics import validation_score
 from evengraph.nn import GraphNetwork, Inputs, PlainNetwork
 from evengraph.ops import balanced_softmax, labelled_loss, undirected_adjacency
-from evengraph.ops.named_losses import NamedLoss
+from evengraph.ops.losses import NamedLoss
 from evengraph.training import Epoch
 
 
