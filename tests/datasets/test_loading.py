@@ -15,7 +15,7 @@ from evengraph.datasets import (
     fetch,
     fetching,
     load,
-    sources,
+    loading,
 )
 
 
@@ -126,7 +126,7 @@ def routes(monkeypatch, **fetchers):
                 raise outcome
             return outcome
 
-        monkeypatch.setattr(sources, f"from_{label}", fake)
+        monkeypatch.setattr(loading, f"from_{label}", fake)
     return calls
 
 
