@@ -224,7 +224,7 @@ class Store:
     # Claims: which process works on which job, so that none is run twice.
 
     def claim(self, jobs: Iterable[JobSpec]) -> list[JobSpec]:
-        """Claim jobs for this process; returns those not done or claimed by a living process."""
+        """Claim the jobs that have no row and no other living process; returns them."""
         me, now = (socket.gethostname(), os.getpid()), time()
         claimed = []
         with self._open() as base:

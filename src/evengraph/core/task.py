@@ -88,10 +88,6 @@ class Task:
 
     def to(self, device: torch.device | str) -> Task:
         """A copy of the task on a device."""
-        return replace(
-            self,
-            graph=self.graph.clone().to(device),
-            train=self.train.to(device),
-            val=self.val.to(device),
-            test=self.test.to(device),
-        )
+        graph = self.graph.clone().to(device)
+        train, val, test = (mask.to(device) for mask in (self.train, self.val, self.test))
+        return replace(self, graph=graph, train=train, val=val, test=test)

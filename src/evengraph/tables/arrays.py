@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from evengraph.tables.build import TableGraph, assemble
-from evengraph.tables.cells import Bools, Ints, import_pandas
+from evengraph.tables.cells import Ints, import_pandas
 from evengraph.tables.columns import TableColumns
 from evengraph.tables.edges import id_index, positive_weights, undirected_edges
 from evengraph.tables.feature_encoder import FeatureEncoder
@@ -61,18 +61,23 @@ def from_matrix(
     id_index(import_pandas().Series(ids, name="ids"), name)
     nodes, encoder = _encode_features(features, num_nodes, edge_index, name)
     notes += encoder.notes
-    columns = TableColumns()
+    nodes.attrs["file"] = name
     if labels is None:
         notes.add(NoteKind.NO_LABEL, "No labels: every node is unlabelled.")
     else:
         nodes["labels"] = _label_values(labels, num_nodes, name)
-        columns = replace(columns, label="labels")
     if times is not None:
         nodes["time"] = _per_node(times, num_nodes, "time", name)
-        columns = replace(columns, time="time")
-    bools = {part: _mask(mask, num_nodes, part, name) for part, mask in (masks or {}).items()}
+    columns = TableColumns(
+        label=None if labels is None else "labels", time=None if times is None else "time"
+    )
+    bools = {}
+    for part, mask in (masks or {}).items():
+        if part not in PARTS:
+            raise ValueError(f"{name}: masks must be called train, val and test, got {part!r}.")
+        bools[part] = _per_node(mask, num_nodes, f"{part}_mask", name).astype(bool)
     result = assemble(nodes, edge_index, columns, encoder, notes, ids=ids, masks=bools)
-    if columns.label is not None and class_names is not None and nodes["labels"].dtype.kind in "if":
+    if labels is not None and class_names is not None and nodes["labels"].dtype.kind in "if":
         result.graph.class_names = _class_names(result.class_names, class_names, name)
     return replace(result, columns=replace(result.columns, label=None, time=None))
 
@@ -97,7 +102,6 @@ def _encode_features(
     pandas = import_pandas()
     if features is None or not np.shape(features)[-1]:
         nodes = pandas.DataFrame(index=range(num_nodes))
-        nodes.attrs["file"] = name
         return nodes, FeatureEncoder.fit(nodes, [], edge_index=edge_index)
     dense = np.asarray(features.todense() if sp.issparse(features) else features)
     if dense.dtype.kind not in "biuf" or dense.ndim != 2 or len(dense) != num_nodes:
@@ -106,9 +110,7 @@ def _encode_features(
             f"shape {dense.shape}."
         )
     names = [f"x{index}" for index in range(dense.shape[1])]
-    nodes = pandas.DataFrame(dense, columns=names)
-    nodes.attrs["file"] = name
-    return nodes, FeatureEncoder.passthrough(names, dense)
+    return pandas.DataFrame(dense, columns=names), FeatureEncoder.passthrough(names, dense)
 
 
 def _label_values(labels: Any, num_nodes: int, name: str) -> Any:
@@ -139,9 +141,3 @@ def _per_node(values: Any, num_nodes: int, what: str, name: str) -> NDArray[Any]
             f"{array.shape}."
         )
     return array
-
-
-def _mask(mask: ArrayLike, num_nodes: int, part: str, name: str) -> Bools:
-    if part not in PARTS:
-        raise ValueError(f"{name}: masks must be called train, val and test, got {part!r}.")
-    return _per_node(mask, num_nodes, f"{part}_mask", name).astype(bool)

@@ -33,6 +33,7 @@ _KINDS: dict[str, ColumnKind] = {
 }
 _MOSTLY = 0.8  # from this share of numbers or dates on, the other cells are errors
 _SHOWN_CELLS = 3
+_CONTAINERS = (list, tuple, dict, set, np.ndarray)
 
 
 def import_pandas() -> Any:
@@ -142,8 +143,12 @@ def column_kind(values: Any, table: str, *, required: bool = False) -> ColumnKin
         return _KINDS[inferred]
     if inferred == "string":
         return _kind_of_text(values, rows, table, required)
-    row, value = _first_mixed_cell(values, rows)
-    if isinstance(value, list | tuple | dict | set | np.ndarray):
+    row, value = rows[0], cells.iloc[0]
+    if not isinstance(value, _CONTAINERS):
+        others = (i for i, cell in enumerate(cells) if type(cell) is not type(value))
+        index = next(others, 0)
+        row, value = rows[index], cells.iloc[index]
+    if isinstance(value, _CONTAINERS):
         raise ValueError(
             f"{location(table, values.name, row)} holds a {type(value).__name__}; a cell must hold "
             "one number, text, date or boolean: use several columns."
@@ -279,17 +284,6 @@ def _describe_cells(values: Any, rows: Ints, total: int, kind: str) -> str:
     shown = [f"{_short_repr(values.iloc[row])} in row {row + 1}" for row in rows[:_SHOWN_CELLS]]
     first = "first: " if len(rows) > _SHOWN_CELLS else ""
     return f"{len(rows)} of {total} cells {are} ({first}{', '.join(shown)})"
-
-
-def _first_mixed_cell(values: Any, rows: Ints) -> tuple[int, Any]:
-    """Row and value of the first container, or of the first cell unlike the first one."""
-    cells = values.to_numpy(object)
-    first = type(cells[rows[0]])
-    if first not in (list, tuple, dict, set, np.ndarray):
-        for row in rows:
-            if type(cells[row]) is not first:
-                return int(row), cells[row]
-    return int(rows[0]), cells[rows[0]]
 
 
 def _short_repr(value: Any) -> str:
