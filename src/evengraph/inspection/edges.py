@@ -40,61 +40,36 @@ class Neighbours:
 
 @dataclass(frozen=True, kw_only=True)
 class Edges:
-    """How the edges are listed.
+    """How the edges are listed."""
 
-    Args:
-        listed: Columns of edge_index.
-        pairs: Distinct pairs of different nodes, in either direction.
-        repeated: Repeats of an earlier edge in the same direction.
-        to_itself: Self-loops.
-        one_way: Pairs listed in one direction only.
-        directed: Whether there is such a pair.
-    """
-
-    listed: int
-    pairs: int
-    repeated: int
-    to_itself: int
-    one_way: int
-    directed: bool
+    listed: int  # columns of edge_index
+    pairs: int  # distinct pairs of different nodes, in either direction
+    repeated: int  # repeats of an earlier edge in the same direction
+    to_itself: int  # self-loops
+    one_way: int  # pairs listed in one direction only
+    directed: bool  # whether there is such a pair
 
 
 @dataclass(frozen=True, kw_only=True)
 class Degrees:
-    """Numbers of neighbours.
+    """Numbers of neighbours."""
 
-    Args:
-        median: Of all nodes, isolated ones included.
-        mean: Of all nodes.
-        largest: Largest number of neighbours.
-        isolated: Nodes without neighbours.
-        isolated_share: Their share of all nodes.
-        bins: Lowest degree, highest degree and number of nodes; each bin twice as wide as the last.
-    """
-
-    median: float
+    median: float  # of all nodes, isolated ones included
     mean: float
     largest: int
-    isolated: int
+    isolated: int  # nodes without neighbours
     isolated_share: float
-    bins: tuple[tuple[int, int, int], ...]
+    bins: tuple[tuple[int, int, int], ...]  # lowest and highest degree, number of nodes
 
 
 @dataclass(frozen=True, kw_only=True)
 class Components:
-    """Connected components.
+    """Connected components."""
 
-    Args:
-        count: Number of components; an isolated node is one.
-        largest: Nodes in the largest component.
-        unlabelled: Components without a labelled node.
-        unlabelled_nodes: Nodes in these.
-    """
-
-    count: int
-    largest: int
-    unlabelled: int
-    unlabelled_nodes: int
+    count: int  # an isolated node is one
+    largest: int  # nodes in the largest component
+    unlabelled: int  # components without a labelled node
+    unlabelled_nodes: int  # nodes in these
 
 
 def read_edges(edge_index: Ints, num_nodes: int) -> tuple[Neighbours, Edges]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,27 +19,16 @@ MIX_ONE, MIX_TWO = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 
 @dataclass(frozen=True, kw_only=True)
 class Features:
-    """Measurements of the columns of x.
-
-    Args:
-        count: Number of columns.
-        density: Share of non-zero entries.
-        hashed: Columns that are buckets of hashed words.
-        constant: Other columns with the same value in every row; empty buckets do not count.
-        missing: NaN and infinite entries.
-        empty_nodes: Nodes whose features are all zero.
-        duplicate_nodes: Nodes with the features of an earlier node, unless all zero.
-        conflicting_nodes: Labelled nodes with a duplicate that is labelled with another class.
-    """
+    """Measurements of the columns of x."""
 
     count: int
-    hashed: int = 0
-    density: float | None
-    constant: int
-    missing: int
-    empty_nodes: int
-    duplicate_nodes: int
-    conflicting_nodes: int
+    hashed: int = 0  # columns that are buckets of hashed words
+    density: float | None  # share of non-zero entries
+    constant: int  # other columns with the same value in every row
+    missing: int  # NaN and infinite entries
+    empty_nodes: int  # nodes whose features are all zero
+    duplicate_nodes: int  # nodes with the features of an earlier node, unless all zero
+    conflicting_nodes: int  # labelled nodes with a duplicate of another class
 
 
 @dataclass(frozen=True)
@@ -95,10 +83,13 @@ def _read(x: Matrix) -> tuple[Columns, NDArray[np.uint64], Bools]:
     total, squares = np.zeros(width), np.zeros(width)
     missing, nonzero = np.zeros(width, np.int64), np.zeros(width, np.int64)
     prints, full = np.zeros(num_nodes, np.uint64), np.zeros(num_nodes, np.bool_)
-    keys = _column_keys(width)
+    # a fixed, distinct odd number per column
+    keys = np.random.default_rng(0).integers(2**63, size=width, dtype=np.uint64) * 2 + 1
     # sums of differences to the first row stay exact enough for large numbers such as years
     shift = np.nan_to_num(x[:1].astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0).reshape(-1)
-    for rows in _chunks(num_nodes, width):
+    step = max(CHUNK_ENTRIES // max(width, 1), 1)
+    for start in range(0, num_nodes, step):
+        rows = slice(start, start + step)
         chunk = x[rows]
         filled = chunk != 0
         full[rows] = filled.any(1)
@@ -106,31 +97,18 @@ def _read(x: Matrix) -> tuple[Columns, NDArray[np.uint64], Bools]:
         prints[rows] = _fingerprints(chunk, keys)
         shifted = chunk - shift
         finite = np.isfinite(shifted)
+        lowest = highest = chunk
         if not finite.all():
             missing += (~finite).sum(0)
-            low = np.minimum(low, np.where(finite, chunk, np.inf).min(0))
-            high = np.maximum(high, np.where(finite, chunk, -np.inf).max(0))
+            lowest, highest = np.where(finite, chunk, np.inf), np.where(finite, chunk, -np.inf)
             shifted = np.where(finite, shifted, 0.0)
-        else:
-            low, high = np.minimum(low, chunk.min(0)), np.maximum(high, chunk.max(0))
+        low, high = np.minimum(low, lowest.min(0)), np.maximum(high, highest.max(0))
         total += shifted.sum(0)
         squares += np.einsum("ij,ij->j", shifted, shifted)
     count = np.maximum(num_nodes - missing, 1)
     mean = total / count
     variance = squares / count - mean**2
     return Columns(low, high, mean + shift, variance, missing, nonzero), prints, full
-
-
-def _chunks(num_nodes: int, width: int) -> Iterator[slice]:
-    step = max(CHUNK_ENTRIES // max(width, 1), 1)
-    for start in range(0, num_nodes, step):
-        yield slice(start, start + step)
-
-
-def _column_keys(width: int) -> NDArray[np.uint64]:
-    """A fixed, distinct odd number per column."""
-    keys = np.random.default_rng(0).integers(2**63, size=width, dtype=np.uint64)
-    return keys * np.uint64(2) + np.uint64(1)
 
 
 def _fingerprints(chunk: Matrix, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -69,9 +70,9 @@ class Inspection:
         """The inspection as JSON-compatible values; undefined ones are None."""
         from evengraph import __version__
 
-        header = {"schema": SCHEMA, "evengraph": __version__}
-        result: dict[str, Any] = _as_lists(header | asdict(self))
-        return result
+        content = {"schema": SCHEMA, "evengraph": __version__, **asdict(self)}
+        lists: dict[str, Any] = json.loads(json.dumps(content))  # tuples become lists
+        return lists
 
 
 def inspect_graph(
@@ -122,13 +123,16 @@ def inspect_graph(
     if not leaks:  # a leaky column of the table would be reported again under another name
         usable = np.where(known, labels, -1)
         leaks = leaks_in_features(x, columns, usable, names, _feature_names(graph, x.shape[1]))
+    sizes = count_labels(labels, known, names)
+    homophily = measure_homophily(neighbours.pairs, labels, known, len(names))
+    reach = measure_reach(neighbours, component, labels, known, len(names), hops)
     parts: dict[str, Any] = {
-        "labels": count_labels(labels, known, names),
-        "homophily": measure_homophily(neighbours.pairs, labels, known, len(names)),
+        "labels": sizes,
+        "homophily": homophily,
         "edges": edges,
         "degrees": count_degrees(neighbours),
         "components": count_components(component, known),
-        "reach": measure_reach(neighbours, component, labels, known, len(names), hops),
+        "reach": reach,
         "features": features,
         "leaks": tuple(leaks),
     }
@@ -137,9 +141,7 @@ def inspect_graph(
         num_nodes=len(labels),
         **parts,
         findings=find(**parts),
-        recommendation=recommend(
-            parts["labels"], parts["homophily"], parts["reach"], parts["leaks"], label
-        ),
+        recommendation=recommend(sizes, homophily, reach, leaks, label),
     )
 
 
@@ -202,10 +204,3 @@ def _features(graph: Data) -> Matrix:
 def _numpy(tensor: Tensor) -> Matrix:
     array: Matrix = tensor.detach().cpu().numpy()
     return array
-
-
-def _as_lists(value: Any) -> Any:
-    """Replace tuples by lists, recursively."""
-    if isinstance(value, dict):
-        return {key: _as_lists(item) for key, item in value.items()}
-    return [_as_lists(item) for item in value] if isinstance(value, list | tuple) else value

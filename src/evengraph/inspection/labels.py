@@ -12,51 +12,32 @@ from evengraph.inspection.edges import Bools, Ints
 
 @dataclass(frozen=True, kw_only=True)
 class Labels:
-    """Class sizes.
+    """Class sizes."""
 
-    Args:
-        names: One name per class.
-        labelled: Labelled nodes of each class.
-        hidden: Nodes of each class whose label exists but may not be used, such as test nodes.
-        num_labelled: All labelled nodes.
-        num_unlabelled: All other nodes, including hidden ones.
-        labelled_share: Share of labelled nodes.
-        ratio: Largest class over smallest, among classes with a labelled node.
-    """
-
-    names: tuple[str, ...]
-    labelled: tuple[int, ...]
-    hidden: tuple[int, ...]
-    num_labelled: int
-    num_unlabelled: int
+    names: tuple[str, ...]  # one per class
+    labelled: tuple[int, ...]  # labelled nodes of each class
+    hidden: tuple[int, ...]  # nodes of each class whose label may not be used, such as test nodes
+    num_labelled: int  # all labelled nodes
+    num_unlabelled: int  # all other nodes, including hidden ones
     labelled_share: float
-    ratio: float | None
+    ratio: float | None  # largest class over smallest, among classes with a labelled node
 
 
 @dataclass(frozen=True, kw_only=True)
 class Homophily:
     """Whether neighbours share a class, over edges between labelled nodes.
 
-    Args:
-        edges: Number of such edges.
-        edge: Share of them that join nodes of one class.
-        by_chance: Expected share if their ends were paired at random; large if one class is large.
-        adjusted: `edge` rescaled so that chance is 0 and certainty 1; below 0 neighbours avoid
-            their class.
-        per_class: For each class, the share of its nodes' neighbours that are of the class.
-        neighbours: For each class, the number of neighbours behind that share.
-
     Reference:
         Platonov et al., "Characterizing Graph Datasets for Node Classification:
         Homophily-Heterophily Dichotomy and Beyond", NeurIPS 2023, for the adjusted share.
     """
 
-    edges: int
-    edge: float | None
-    by_chance: float | None
-    adjusted: float | None
-    per_class: tuple[float | None, ...]
-    neighbours: tuple[int, ...]
+    edges: int  # between labelled nodes
+    edge: float | None  # share of them that join nodes of one class
+    by_chance: float | None  # expected share if the ends of edges were paired at random
+    adjusted: float | None  # `edge` rescaled so that chance is 0 and certainty 1
+    per_class: tuple[float | None, ...]  # share of its nodes' neighbours that are of the class
+    neighbours: tuple[int, ...]  # number of neighbours behind that share
 
 
 def count_labels(labels: Ints, labelled: Bools, names: Sequence[str]) -> Labels:

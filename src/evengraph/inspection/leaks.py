@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evengraph.inspection.edges import Ints
 from evengraph.inspection.features import Columns, Matrix
-from evengraph.inspection.label_signal import LabelSignal, group_values, label_signal, sample_rows
+from evengraph.inspection.label_signal import group_values, label_signal, sample_rows
 
 SUSPICIOUS = 0.95  # share of the error that a leaking column removes
 LEAST_ROWS = 20  # with fewer rows, every column looks like an id
@@ -21,19 +21,12 @@ BLOCK = 256  # columns to copy at a time
 
 @dataclass(frozen=True, kw_only=True)
 class Leak:
-    """A column that should not be among the features.
-
-    Args:
-        column: Its name.
-        kind: "copy" of the label, predicts the "label" or one "class", or looks like an "id".
-        strength: Share of the error that it removes, for "label" and "class".
-        class_name: The class that it predicts.
-    """
+    """A column that should not be among the features."""
 
     column: str
-    kind: str
-    strength: float | None = None
-    class_name: str | None = None
+    kind: str  # "copy" of the label, predicts the "label" or one "class", or looks like an "id"
+    strength: float | None = None  # share of the error that it removes, for "label" and "class"
+    class_name: str | None = None  # the class that it predicts
 
 
 def leaks_in_features(
@@ -54,16 +47,16 @@ def leaks_in_features(
     rows = sample_rows(labels, len(names))
     classes = labels[rows]
     totals = np.bincount(classes, minlength=len(names))
-    found = []
+    leaks = []
     for start in range(0, x.shape[1], BLOCK):
         block = np.ascontiguousarray(x[:, start : start + BLOCK][rows].T)
         for index, values in enumerate(block, start):
             name = column_names[index] if column_names else f"feature {index}"
-            leak = _judge(name, label_signal(_table(values, classes, totals)), names)
+            leak = _label_leak(name, _table(values, classes, totals), names)
             if leak is None and _evenly_spaced(x, columns, index):
                 leak = Leak(column=name, kind="id")
-            found += [leak] if leak else []
-    return found
+            leaks.append(leak)
+    return [leak for leak in leaks if leak is not None]
 
 
 def leaks_in_table(table: Any, label: str, id: str | None) -> list[Leak]:
@@ -76,8 +69,8 @@ def leaks_in_table(table: Any, label: str, id: str | None) -> list[Leak]:
     """
     import pandas as pd
 
-    for name in (label, *([] if id is None else [id])):
-        if name not in table.columns:
+    for name in (label, id):
+        if name is not None and name not in table.columns:
             known = ", ".join(map(str, table.columns))
             raise ValueError(f"the table must have a column {name!r}; it has: {known}.")
     texts = table[label].astype(object).where(table[label].notna(), "").astype(str).str.strip()
@@ -85,22 +78,23 @@ def leaks_in_table(table: Any, label: str, id: str | None) -> list[Leak]:
     labels, names = labels.astype(np.int64), [str(name) for name in names]
     rows = sample_rows(labels, len(names))
     classes = labels[rows]
-    found = []
-    for name in table.columns:
+    leaks = []
+    for name, column in table.items():
         if name in (label, id):
             continue
-        column = table[name]
         leak = None
         if names:
             groups = _groups(column.iloc[rows], len(names))
-            leak = _judge(str(name), label_signal(_counts(groups, classes, len(names))), names)
+            leak = _label_leak(str(name), _counts(groups, classes, len(names)), names)
         if leak is None and _looks_like_id(column, None if id is None else table[id]):
             leak = Leak(column=str(name), kind="id")
-        found += [leak] if leak else []
-    return found
+        leaks.append(leak)
+    return [leak for leak in leaks if leak is not None]
 
 
-def _judge(column: str, signal: LabelSignal, names: Sequence[str]) -> Leak | None:
+def _label_leak(column: str, counts: Ints, names: Sequence[str]) -> Leak | None:
+    """The leak of a column with these class counts per group of equal values, if there is one."""
+    signal = label_signal(counts)
     if signal.copy:
         return Leak(column=column, kind="copy", strength=1.0)
     if signal.label >= SUSPICIOUS:
@@ -112,22 +106,21 @@ def _judge(column: str, signal: LabelSignal, names: Sequence[str]) -> Leak | Non
     return None
 
 
-def _table(values: NDArray[Any], classes: Ints, totals: Ints) -> NDArray[np.int64]:
+def _table(values: NDArray[Any], classes: Ints, totals: Ints) -> Ints:
     """Class counts per group of equal values; only non-zero values are sorted.
 
     Shapes:
         values, classes: (M,), totals: (C,), returns: (groups, C)
     """
     filled = np.flatnonzero(values)
-    num_classes = len(totals)
     if not len(filled):
-        return totals[None, :].astype(np.int64)
-    groups = group_values(values[filled], num_classes)
-    counts = _counts(groups, classes[filled], num_classes)
+        return totals[None, :]
+    groups = group_values(values[filled], len(totals))
+    counts = _counts(groups, classes[filled], len(totals))
     return np.vstack([counts, totals - counts.sum(0)])
 
 
-def _counts(groups: Ints, classes: Ints, num_classes: int) -> NDArray[np.int64]:
+def _counts(groups: Ints, classes: Ints, num_classes: int) -> Ints:
     """Class counts per group, (groups, C)."""
     number = int(groups.max()) + 1
     counts = np.bincount(groups * num_classes + classes, minlength=number * num_classes)

@@ -15,25 +15,15 @@ BITS = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Reach:
-    """Numbers of unlabelled nodes near labelled ones.
+    """Numbers of unlabelled nodes near labelled ones."""
 
-    Args:
-        hops: Largest distance counted.
-        nodes: Unlabelled nodes, including those with a hidden label.
-        per_class: For each class, nodes within 1, 2, ... hops of one of its labelled nodes.
-        any_class: Nodes within 1, 2, ... hops of any labelled node.
-        beyond: Nodes further than `hops` from every labelled node.
-        never_per_class: For each class, nodes without a path to any of its labelled nodes.
-        never: Nodes without a path to any labelled node.
-    """
-
-    hops: int
-    nodes: int
-    per_class: tuple[tuple[int, ...], ...]
-    any_class: tuple[int, ...]
-    beyond: int
-    never_per_class: tuple[int, ...]
-    never: int
+    hops: int  # largest distance counted
+    nodes: int  # unlabelled nodes, including those with a hidden label
+    per_class: tuple[tuple[int, ...], ...]  # within 1, 2, ... hops of a label of the class
+    any_class: tuple[int, ...]  # within 1, 2, ... hops of any labelled node
+    beyond: int  # further than `hops` from every labelled node
+    never_per_class: tuple[int, ...]  # without a path to a labelled node of the class
+    never: int  # without a path to any labelled node
 
 
 def measure_reach(
@@ -65,7 +55,9 @@ def measure_reach(
         for hop in range(hops):
             state = _one_hop(neighbours, state)
             near[hop] |= state != 0
-            counts[hop] = _count_bits(state[others], width)
+            unlabelled = state[others]
+            bits = (np.uint64(1 << bit) for bit in range(width))
+            counts[hop] = [np.count_nonzero(unlabelled & bit) for bit in bits]
         per_class += [tuple(column) for column in counts.T.tolist()]
     within = tuple(near[:, others].sum(1).tolist())
     nodes = int(others.sum())
@@ -90,19 +82,14 @@ def _one_hop(neighbours: Neighbours, state: Bits) -> Bits:
     return result
 
 
-def _count_bits(state: Bits, width: int) -> list[int]:
-    return [int(np.count_nonzero(state & np.uint64(1 << bit))) for bit in range(width)]
-
-
 def _never(
     component: Ints, labels: Ints, labelled: Bools, num_classes: int
 ) -> tuple[tuple[int, ...], int]:
     """Nodes whose component holds no labelled node of a class, and of any class."""
     sizes = np.bincount(component[~labelled], minlength=int(component.max()) + 1)
-    total = int(sizes.sum())
-    per_class = []
-    for label in range(num_classes):
-        reached = np.unique(component[labelled & (labels == label)])
-        per_class.append(total - int(sizes[reached].sum()))
-    reached = np.unique(component[labelled])
-    return tuple(per_class), total - int(sizes[reached].sum())
+
+    def outside(members: Bools) -> int:
+        return int(sizes.sum() - sizes[np.unique(component[members])].sum())
+
+    per_class = [outside(labelled & (labels == label)) for label in range(num_classes)]
+    return tuple(per_class), outside(labelled)

@@ -20,23 +20,14 @@ from evengraph.report.svg.markup import Markup, tag
 
 @dataclass(frozen=True, kw_only=True)
 class ClassSummary:
-    """One class as the page shows it.
-
-    Args:
-        name: Its name.
-        labelled: Number of its labelled nodes.
-        hidden: Number of its nodes whose label is known but hidden.
-        rare: Whether it has fewer than half the labelled nodes of the largest class.
-        homophily: Share of its neighbours that are in the same class, in percent.
-        reach: Share of the unlabelled nodes within 1, 2, ... hops of it, in percent.
-    """
+    """One class as the page shows it."""
 
     name: str
-    labelled: float
-    hidden: float
-    rare: bool
-    homophily: float | None
-    reach: list[float]
+    labelled: float  # labelled nodes
+    hidden: float  # nodes whose label is known but hidden
+    rare: bool  # fewer than half the labelled nodes of the largest class
+    homophily: float | None  # share of its neighbours that are in the class, in percent
+    reach: list[float]  # share of the unlabelled nodes within 1, 2, ... hops, in percent
 
 
 def size_bar(row: ClassSummary, largest: float) -> Markup:

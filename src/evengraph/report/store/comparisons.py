@@ -16,21 +16,13 @@ MIN_SEEDS = 5  # common to both methods; fewer are not tested
 
 
 class Comparison(NamedTuple):
-    """One method compared with another on the same seeds.
-
-    Args:
-        setting: Name of the setting.
-        against: The method that it is compared with.
-        gaps: Differences in points, one per common seed; positive if the method is better.
-        p: p value of the paired t-test.
-        corrected: The same after Holm's correction for all comparisons.
-    """
+    """One method compared with another on the same seeds."""
 
     setting: str
-    against: str
-    gaps: Estimate
-    p: float
-    corrected: float
+    against: str  # the method that it is compared with
+    gaps: Estimate  # one per common seed; positive if the method is better
+    p: float  # of the paired t-test
+    corrected: float  # for all comparisons, by Holm's method
 
     @property
     def verdict(self) -> str:
@@ -94,22 +86,13 @@ def variant_gaps(results: ExperimentResults, setting: str, metric: str) -> list[
 
 
 class PublishedMean(NamedTuple):
-    """A published mean and our runs.
+    """A published mean and our runs."""
 
-    Args:
-        cell: All our runs.
-        metric: Name of the metric.
-        paper: The published mean.
-        same_seeds: Our mean over the seeds of the paper.
-        chance: Probability that the mean of as many seeds as the paper has, drawn from ours,
-            reaches the published mean.
-    """
-
-    cell: Cell
+    cell: Cell  # all our runs
     metric: str
-    paper: float
-    same_seeds: float
-    chance: float
+    paper: float  # the published mean
+    same_seeds: float  # our mean over the seeds of the paper
+    chance: float  # probability that the mean of as few seeds, drawn from all of ours, reaches it
 
     @property
     def verdict(self) -> str:

@@ -36,31 +36,20 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One cell of a table or point of a curve, with its runs.
+    """One cell of a table or point of a curve, with its runs."""
 
-    Args:
-        setting: Name of the data set with its split protocol.
-        dataset: Name of the data set.
-        label: Display name of the method or variant.
-        varies: Name of the parameter that varies along a curve; None in a table.
-        value: Value of that parameter.
-        selected: Hyperparameters selected on validation.
-        paper: Published mean and standard deviation of each metric, if any.
-        rows: Runs, one per seed.
-        note: What the literature says about the parameter that varies.
-        role: "baseline", "highlight" or "", as the method declares it; its variants may share it.
-    """
-
-    setting: str
+    setting: str  # name of the data set with its split protocol
     dataset: str
-    label: str
-    varies: str | None
-    value: Any
-    selected: Mapping[str, Any]
-    paper: Mapping[str, Mapping[str, float | None]] | None
-    rows: Sequence[Row]
-    note: str = ""
-    role: str = ""
+    label: str  # display name of the method or variant
+    varies: str | None  # the parameter that varies along a curve
+    value: Any  # of that parameter
+    selected: Mapping[str, Any]  # hyperparameters selected on validation
+    paper: Mapping[str, Mapping[str, float | None]] | None  # published mean and deviation
+    rows: Sequence[Row]  # one run per seed
+    note: str = ""  # what the literature says about the parameter that varies
+    role: str = (
+        ""  # "baseline", "highlight" or "", as the method declares it; its variants may share it
+    )
 
     def by_seed(self, metric: str) -> dict[int, float]:
         """Value of the metric for each seed."""
@@ -98,25 +87,15 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentResults:
-    """Results of one experiment.
-
-    Args:
-        name: Name of the experiment.
-        title: Heading in reports.
-        kind: "comparison", "ablation" or "sensitivity": which tables and figures to draw.
-        seeds: Seeds on which hyperparameters were selected, those of the paper.
-        cells: Cells of its tables and points of its curves.
-        tsne: Two-dimensional t-SNE of the embeddings of one run with classes and clusters.
-        tsne_label: Method that this run trained.
-    """
+    """Results of one experiment."""
 
     name: str
-    title: str
-    kind: str
-    seeds: Sequence[int]
+    title: str  # heading in reports
+    kind: str  # "comparison", "ablation" or "sensitivity": which tables and figures to draw
+    seeds: Sequence[int]  # those of the paper, on which hyperparameters were selected
     cells: Sequence[Cell]
-    tsne: Mapping[str, Any] | None = None
-    tsne_label: str = ""
+    tsne: Mapping[str, Any] | None = None  # coordinates, classes and clusters of one run
+    tsne_label: str = ""  # method that this run trained
 
     @property
     def settings(self) -> list[str]:

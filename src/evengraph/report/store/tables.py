@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from evengraph.core.files import csv_text
 from evengraph.metrics import HEADLINE, METRICS
@@ -40,9 +40,8 @@ def markdown(results: ExperimentResults, pictures: Sequence[str] = ()) -> str:
         for name, cells in results.curves().items():
             parts += [f"## {name}", *filter(None, [cells[0].note]), _curve(name, cells)]
     else:
-        for page in _pages(equal):
-            parts.append(f"## {page.title}, {TITLES[page.metric]}")
-            parts.append(_markdown(_grid(equal, page, bold="**{}**")))
+        for title, table in _grids(equal, bold="**{}**"):
+            parts += [f"## {title}", _markdown(table)]
         parts += _section(ranks_title(equal), ranks_table(equal))
     if results.kind == "comparison":
         table = paper_table(results)
@@ -70,14 +69,14 @@ def latex(results: ExperimentResults) -> str:
     """Write one tabular per data set and metric, for documents that load booktabs."""
     results = results.with_equal_seeds()
     parts = []
-    for page in _pages(results):
-        header, *rows = _grid(results, page, bold="\\textbf{{{}}}")
+    for title, (header, *rows) in _grids(results, bold="\\textbf{{{}}}"):
         lines = [[_tex(name) for name in header], *([_tex(row[0]), *row[1:]] for row in rows)]
         first, *rest = (" & ".join(line) + " \\\\" for line in lines)
         body = ["\\toprule", first, "\\midrule", *rest, "\\bottomrule"]
         opening = f"\\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}"
-        caption = f"% {results.title}: {page.title}, {TITLES[page.metric]}"
-        parts.append("\n".join([caption, opening, *body, "\\end{tabular}", ""]))
+        parts.append(
+            "\n".join([f"% {results.title}: {title}", opening, *body, "\\end{tabular}", ""])
+        )
     return "\n".join(parts)
 
 
@@ -109,16 +108,8 @@ def _csv_line(results: ExperimentResults, cell: Cell) -> dict[str, Any]:
     return line | {"chosen": selected_text(cell)}
 
 
-class _Page(NamedTuple):
-    """One table: its title, the column title of each setting, and its metric."""
-
-    title: str
-    settings: Mapping[str, str]
-    metric: str
-
-
-def _pages(results: ExperimentResults) -> list[_Page]:
-    """One table per data set and metric, or per metric if every data set has one setting only."""
+def _grids(results: ExperimentResults, *, bold: str) -> Iterator[tuple[str, Table]]:
+    """Title and table per data set and metric; per metric if every data set has one setting."""
     titles: dict[str, dict[str, str]] = {}
     for cell in results.cells:
         if cell.varies is None:
@@ -126,32 +117,30 @@ def _pages(results: ExperimentResults) -> list[_Page]:
             titles.setdefault(cell.dataset, {})[cell.setting] = column
     if len(titles) > 1 and all(len(columns) == 1 for columns in titles.values()):
         titles = {"All data sets": {s: name for name, columns in titles.items() for s in columns}}
-    return [_Page(title, names, metric) for title, names in titles.items() for metric in HEADLINE]
+    for title, columns in titles.items():
+        for metric in HEADLINE:
+            yield f"{title}, {TITLES[metric]}", _grid(results, columns, metric, bold)
 
 
-def _grid(results: ExperimentResults, page: _Page, *, bold: str) -> Table:
+def _grid(results: ExperimentResults, columns: Mapping[str, str], metric: str, bold: str) -> Table:
     """Methods by settings: mean (deviation), published mean, difference; no empty columns.
 
     Many methods are sorted, the best on average first.
     """
-    metric, labels = page.metric, results.labels
-    table = [["method"]]
-    for title in page.settings.values():
-        table[0] += [title, "paper", "difference"]
-    best = {
-        setting: max(cell.mean(metric) for cell in results.table_cells(setting))
-        for setting in page.settings
-    }
-    for label in labels if len(labels) <= MANY else best_first(results, METRIC):
-        if not any(results.find(setting, label) for setting in results.settings):
-            continue
-        row = [label]
-        for setting in page.settings:
-            cell = results.find(setting, label)
-            row += ["", "", ""] if cell is None else _triple(cell, metric, best[setting], bold)
-        table.append(row)
-    columns = [n for n in range(len(table[0])) if any(row[n] for row in table[1:])]
-    return [[row[n] for n in columns] for row in table]
+    labels = results.labels if len(results.labels) <= MANY else best_first(results, METRIC)
+    rows = {n: [n] for n in labels if any(results.find(s, n) for s in results.settings)}
+    for setting in columns:
+        cells = {cell.label: cell for cell in results.table_cells(setting)}
+        best = max(cell.mean(metric) for cell in cells.values())
+        for label, row in rows.items():
+            row += _triple(cells[label], metric, best, bold) if label in cells else [""] * 3
+    header = [
+        "method",
+        *(name for title in columns.values() for name in (title, "paper", "difference")),
+    ]
+    table = [header, *rows.values()]
+    shown = [n for n in range(len(header)) if any(row[n] for row in table[1:])]
+    return [[row[n] for n in shown] for row in table]
 
 
 def _triple(cell: Cell, metric: str, best: float, bold: str) -> list[str]:
