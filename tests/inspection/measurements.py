@@ -1,12 +1,18 @@
 """Measurements of one graph, for tests of findings and recommendations."""
 
+from dataclasses import replace
+from typing import Any
+
 from evengraph.inspection.edges import Components, Degrees, Edges
 from evengraph.inspection.features import Features
+from evengraph.inspection.inspection import Inspection
 from evengraph.inspection.labels import Homophily, Labels
 from evengraph.inspection.reach import Reach
 
-PARTS = {
-    "labels": Labels(
+GRAPH = Inspection(
+    name="",
+    num_nodes=1000,
+    labels=Labels(
         names=("fine", "fraud"),
         labelled=(340, 12),
         hidden=(0, 0),
@@ -15,7 +21,7 @@ PARTS = {
         labelled_share=0.352,
         ratio=340 / 12,
     ),
-    "homophily": Homophily(
+    homophily=Homophily(
         edges=500,
         edge=0.81,
         by_chance=0.5,
@@ -23,12 +29,12 @@ PARTS = {
         per_class=(0.9, 0.5),
         neighbours=(900, 100),
     ),
-    "edges": Edges(listed=4000, pairs=2000, repeated=0, to_itself=0, one_way=0, directed=False),
-    "degrees": Degrees(
+    edges=Edges(listed=4000, pairs=2000, repeated=0, to_itself=0, one_way=0, directed=False),
+    degrees=Degrees(
         median=3, mean=4.0, largest=50, isolated=0, isolated_share=0.0, bins=((1, 1, 1000),)
     ),
-    "components": Components(count=1, largest=1000, unlabelled=0, unlabelled_nodes=0),
-    "reach": Reach(
+    components=Components(count=1, largest=1000, unlabelled=0, unlabelled_nodes=0),
+    reach=Reach(
         hops=4,
         nodes=648,
         per_class=((600, 640, 648, 648), (100, 402, 500, 640)),
@@ -37,7 +43,7 @@ PARTS = {
         never_per_class=(0, 0),
         never=0,
     ),
-    "features": Features(
+    features=Features(
         count=10,
         density=0.5,
         constant=0,
@@ -46,5 +52,14 @@ PARTS = {
         duplicate_nodes=0,
         conflicting_nodes=0,
     ),
-    "leaks": (),
-}
+    leaks=(),
+)
+
+
+def changed(**changes: Any) -> Inspection:
+    """The graph with other measurements, given as whole parts or as the values that differ."""
+    parts = {
+        name: replace(getattr(GRAPH, name), **change) if isinstance(change, dict) else change
+        for name, change in changes.items()
+    }
+    return replace(GRAPH, **parts)

@@ -1,21 +1,15 @@
 import re
-from dataclasses import replace
 
 import pytest
-from measurements import PARTS
+from measurements import GRAPH, changed
 
 from evengraph.inspection.findings import find, percent
 from evengraph.inspection.leaks import Leak
 
 
 def told(**changes):
-    """Level and text of what is found when some figures differ."""
-    parts = {
-        name: replace(part, **changes[name]) if isinstance(changes.get(name), dict) else part
-        for name, part in PARTS.items()
-    }
-    parts |= {name: value for name, value in changes.items() if not isinstance(value, dict)}
-    return {finding.text: finding.level for finding in find(**parts)}
+    """Level by text of the findings when some measurements differ."""
+    return {finding.text: finding.level for finding in find(changed(**changes))}
 
 
 CLASSES = "The smallest, class 'fraud', has 12 labelled nodes, the largest, class 'fine', has 340: "
@@ -169,7 +163,7 @@ def test_sentences(level, text, changes):
 
 
 def test_the_gravest_stand_first_and_all_are_sentences():
-    findings = find(**PARTS)
+    findings = find(GRAPH)
     levels = [finding.level for finding in findings]
     assert levels == sorted(levels, key=("warning", "note", "good").index)
     assert {"warning", "note", "good"} == set(levels)

@@ -1,19 +1,16 @@
 """Recommendations for graphs with given measurements."""
 
-from dataclasses import replace
 from pathlib import Path
 
-from measurements import PARTS
+from measurements import changed
 
 from evengraph.inspection.leaks import Leak
 from evengraph.inspection.recommendation import HETEROPHILY_METHODS, recommend
 from evengraph.methods import METHODS
 
 
-def advised(**changes):
-    names = ("labels", "homophily", "reach")
-    parts = [replace(PARTS[name], **changes.get(name, {})) for name in names]
-    return " ".join(recommend(*parts, changes.get("leaks", ()), changes.get("label")))
+def advised(label=None, **changes):
+    return " ".join(recommend(changed(**changes), label))
 
 
 def test_the_advice_is_that_of_the_documentation():

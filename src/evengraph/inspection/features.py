@@ -83,8 +83,8 @@ def _read(x: Matrix) -> tuple[Columns, NDArray[np.uint64], Bools]:
     total, squares = np.zeros(width), np.zeros(width)
     missing, nonzero = np.zeros(width, np.int64), np.zeros(width, np.int64)
     prints, full = np.zeros(num_nodes, np.uint64), np.zeros(num_nodes, np.bool_)
-    # a fixed, distinct odd number per column
-    keys = np.random.default_rng(0).integers(2**63, size=width, dtype=np.uint64) * 2 + 1
+    keys = np.random.default_rng(0).integers(2**63, size=(width,), dtype=np.uint64)
+    keys = keys * np.uint64(2) + np.uint64(1)  # odd, and distinct for each column
     # sums of differences to the first row stay exact enough for large numbers such as years
     shift = np.nan_to_num(x[:1].astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0).reshape(-1)
     step = max(CHUNK_ENTRIES // max(width, 1), 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from evengraph.inspection.edges import Components, Degrees, Edges
 from evengraph.inspection.features import Features
@@ -11,6 +12,9 @@ from evengraph.inspection.labels import Homophily, Labels
 from evengraph.inspection.leaks import Leak
 from evengraph.inspection.reach import Reach
 from evengraph.methods import METHODS
+
+if TYPE_CHECKING:
+    from evengraph.inspection.inspection import Inspection
 
 LEVELS = ("warning", "note", "good")
 
@@ -57,27 +61,17 @@ class Finding:
     text: str
 
 
-def find(
-    *,
-    labels: Labels,
-    homophily: Homophily,
-    edges: Edges,
-    degrees: Degrees,
-    components: Components,
-    reach: Reach,
-    features: Features,
-    leaks: Sequence[Leak],
-) -> tuple[Finding, ...]:
+def find(inspection: Inspection) -> tuple[Finding, ...]:
     """All findings, warnings first."""
-    num_nodes = labels.num_labelled + labels.num_unlabelled
+    labels, features, num_nodes = inspection.labels, inspection.features, inspection.num_nodes
     topics = {
-        "leaks": _about_leaks(leaks, features),
+        "leaks": _about_leaks(inspection.leaks, features),
         "classes": _about_classes(labels),
         "labels": _about_labels(labels),
-        "neighbours": _about_neighbours(homophily, labels),
-        "reach": _about_reach(reach, labels),
-        "parts": _about_components(degrees, components, num_nodes),
-        "edges": _about_edges(edges),
+        "neighbours": _about_neighbours(inspection.homophily, labels),
+        "reach": _about_reach(inspection.reach, labels),
+        "parts": _about_components(inspection.degrees, inspection.components, num_nodes),
+        "edges": _about_edges(inspection.edges),
         "features": _about_features(features),
         "duplicates": _about_duplicates(features, num_nodes),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -63,8 +63,8 @@ class Inspection:
     reach: Reach
     features: Features
     leaks: tuple[Leak, ...]
-    findings: tuple[Finding, ...]
-    recommendation: tuple[str, ...]
+    findings: tuple[Finding, ...] = ()
+    recommendation: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """The inspection as JSON-compatible values; undefined ones are None."""
@@ -123,26 +123,20 @@ def inspect_graph(
     if not leaks:  # a leaky column of the table would be reported again under another name
         usable = np.where(known, labels, -1)
         leaks = leaks_in_features(x, columns, usable, names, _feature_names(graph, x.shape[1]))
-    sizes = count_labels(labels, known, names)
-    homophily = measure_homophily(neighbours.pairs, labels, known, len(names))
-    reach = measure_reach(neighbours, component, labels, known, len(names), hops)
-    parts: dict[str, Any] = {
-        "labels": sizes,
-        "homophily": homophily,
-        "edges": edges,
-        "degrees": count_degrees(neighbours),
-        "components": count_components(component, known),
-        "reach": reach,
-        "features": features,
-        "leaks": tuple(leaks),
-    }
-    return Inspection(
+    inspection = Inspection(
         name=str(graph.name) if "name" in graph else "",
         num_nodes=len(labels),
-        **parts,
-        findings=find(**parts),
-        recommendation=recommend(sizes, homophily, reach, leaks, label),
+        labels=count_labels(labels, known, names),
+        homophily=measure_homophily(neighbours.pairs, labels, known, len(names)),
+        edges=edges,
+        degrees=count_degrees(neighbours),
+        components=count_components(component, known),
+        reach=measure_reach(neighbours, component, labels, known, len(names), hops),
+        features=features,
+        leaks=tuple(leaks),
     )
+    sentences = recommend(inspection, label)
+    return replace(inspection, findings=find(inspection), recommendation=sentences)
 
 
 def _labels(graph: Data, labelled: Tensor | None) -> tuple[Ints, Bools]:

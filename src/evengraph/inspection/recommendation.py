@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from shlex import quote
+from typing import TYPE_CHECKING
 
 from evengraph.inspection.findings import (
     FEW_EDGES,
@@ -15,10 +15,10 @@ from evengraph.inspection.findings import (
     join_names,
     percent,
 )
-from evengraph.inspection.labels import Homophily, Labels
-from evengraph.inspection.leaks import Leak
-from evengraph.inspection.reach import Reach
 from evengraph.methods import METHODS
+
+if TYPE_CHECKING:
+    from evengraph.inspection.inspection import Inspection
 
 IMBALANCED = 3.0  # largest class over smallest: from here accuracy is misleading
 
@@ -27,16 +27,11 @@ HETEROPHILY_METHODS = ",".join(name for name, kind in METHODS.items() if kind.su
 BASELINE = next(kind.title for kind in METHODS.values() if kind.role == "baseline")
 
 
-def recommend(
-    labels: Labels,
-    homophily: Homophily,
-    reach: Reach,
-    leaks: Sequence[Leak],
-    label: str | None = None,
-) -> tuple[str, ...]:
+def recommend(inspection: Inspection, label: str | None = None) -> tuple[str, ...]:
     """Recommended next steps; `label` is the label column of a table, if there is one."""
+    labels, homophily, reach = inspection.labels, inspection.homophily, inspection.reach
     sentences = []
-    leaky = [leak.column for leak in leaks if leak.kind != "id"]
+    leaky = [leak.column for leak in inspection.leaks if leak.kind != "id"]
     if leaky:
         sentences.append(f"First remove {join_names(leaky)} from the features.")
     if sum(count > 0 for count in labels.labelled) < 2:

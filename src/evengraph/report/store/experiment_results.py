@@ -47,9 +47,7 @@ class Cell:
     paper: Mapping[str, Mapping[str, float | None]] | None  # published mean and deviation
     rows: Sequence[Row]  # one run per seed
     note: str = ""  # what the literature says about the parameter that varies
-    role: str = (
-        ""  # "baseline", "highlight" or "", as the method declares it; its variants may share it
-    )
+    role: str = ""  # of the method and its variants: "baseline", "highlight" or ""
 
     def by_seed(self, metric: str) -> dict[int, float]:
         """Value of the metric for each seed."""

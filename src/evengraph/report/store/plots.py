@@ -13,7 +13,7 @@ from evengraph.report.store.canvas import MANY
 from evengraph.report.store.comparisons import variant_gaps
 from evengraph.report.store.experiment_results import Cell, Estimate, ExperimentResults
 from evengraph.report.store.tables import difference_text, interval_text
-from evengraph.report.svg.charts import percent, ticks
+from evengraph.report.svg.charts import curve, line_plot, percent, ticks
 from evengraph.report.svg.markup import Markup, join, tag
 
 SHADES = 10  # colours of a t-SNE plot
@@ -81,39 +81,31 @@ def curve_panel(name: str, cells: Sequence[Cell], metric: str, limits: Interval)
     def height(value: float) -> float:
         return 100 * (high - value) / (high - low)
 
-    means = [cell.mean(metric) for cell in cells]
-    ends = [cell.estimate(metric).band for cell in cells]
-    xs = [100 * (n + 0.5) / len(cells) for n in range(len(cells))]
-
-    def points(values: Sequence[float]) -> list[str]:
-        return [f"{x:.2f},{height(value):.2f}" for x, value in zip(xs, values, strict=True)]
-
-    band = [*points([end[1] for end in ends]), *reversed(points([end[0] for end in ends]))]
-    stretched = tag(
-        "svg",
-        tag("polygon", points=" ".join(band), class_="band"),
-        tag("polyline", points=" ".join(points(means)), class_="curve"),
-        viewBox="0 0 100 100",
-        preserveAspectRatio="none",
-        width="100%",
-        height="100%",
+    estimates = [cell.estimate(metric) for cell in cells]
+    bands = [estimate.band for estimate in estimates]
+    means = [(100 * (n + 0.5) / len(cells), height(e.mean)) for n, e in enumerate(estimates)]
+    xs = [x for x, _ in means]
+    edge = [*zip(xs, (top for _, top in bands), strict=True)]
+    edge += reversed([*zip(xs, (bottom for bottom, _ in bands), strict=True)])
+    points = " ".join(f"{10 * x:.1f},{10 * height(value):.1f}" for x, value in edge)
+    dots = []
+    for (x, y), cell, estimate in zip(means, cells, estimates, strict=True):
+        text = f"{name} = {cell.value}: {estimate.mean:.1f}, {interval_text(estimate.band)}, "
+        text += f"{len(cell.rows)} seeds"
+        dot = tag("circle", tag("title", text), cx=percent(x), cy=percent(y), r=5)
+        dots.append(tag("g", dot, class_="point"))
+    label = f"{name} from {cells[0].value} to {cells[-1].value}: bAcc "
+    label += " to ".join(f"{end(e.mean for e in estimates):.1f}" for end in (min, max))
+    picture = line_plot(
+        label,
+        [tag("polygon", points=points, class_="band"), curve(means, label, "curve")],
+        dots,
+        rows=[(height(tick), f"{tick:g}") for tick in ticks(low, high, 4)],
+        columns=[(x, str(cell.value)) for x, cell in zip(xs, cells, strict=True)],
+        axis="",
     )
-    marks = [stretched]
-    for tick in ticks(low, high, 4):
-        y = percent(height(tick))
-        marks.insert(0, tag("line", y1=y, y2=y, x2="100%", class_="grid"))
-        marks.append(tag("text", f"{tick:g}", x=-8, y=y, dy=".35em", class_="tick end"))
-    for x, cell, mean, end in zip(xs, cells, means, ends, strict=True):
-        text = f"{name} = {cell.value}: {mean:.1f}, {interval_text(end)}, {len(cell.rows)} seeds"
-        dot = tag("circle", tag("title", text), cx=percent(x), cy=percent(height(mean)), r=5)
-        marks.append(tag("g", dot, class_="point"))
-        below = {"x": percent(x), "y": "100%", "dy": "1.4em"}
-        marks.append(tag("text", str(cell.value), **below, class_="tick middle"))
-    label = f"{name} from {cells[0].value} to {cells[-1].value}: bAcc {min(means):.1f} to "
-    picture = tag("svg", *marks, role="img", aria_label=f"{label}{max(means):.1f}", class_="curves")
-    caption = tag("figcaption", tag("h3", name))
     note = tag("p", cells[0].note, class_="note") if cells[0].note else ""
-    return tag("figure", caption, tag("div", picture, class_="plot"), note)
+    return tag("figure", tag("figcaption", tag("h3", name)), picture, note)
 
 
 def tsne_panel(tsne: Mapping[str, Any], title: str) -> Markup:

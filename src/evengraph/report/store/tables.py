@@ -97,14 +97,10 @@ def _csv_line(results: ExperimentResults, cell: Cell) -> dict[str, Any]:
     for metric in HEADLINE:
         low, high = cell.interval(metric) or (None, None)
         mean, paper = cell.mean(metric), cell.published(metric)
-        line |= {
-            metric: round(mean, 3),
-            f"{metric}_std": round(cell.deviation(metric), 3),
-            f"{metric}_low": "" if low is None else round(low, 3),
-            f"{metric}_high": "" if high is None else round(high, 3),
-            f"{metric}_paper": "" if paper is None else paper,
-            f"{metric}_difference": "" if paper is None else round(mean - paper, 3),
-        }
+        values = {"": mean, "_std": cell.deviation(metric), "_low": low, "_high": high}
+        values |= {"_paper": paper, "_difference": None if paper is None else mean - paper}
+        for suffix, value in values.items():
+            line[f"{metric}{suffix}"] = "" if value is None else round(value, 3)
     return line | {"chosen": selected_text(cell)}
 
 
