@@ -186,6 +186,12 @@ def test_ranks_tests_and_choices_can_be_unfolded(experiments, tree):
     ]
 
 
+def test_one_setting_is_singular(experiments, parse):
+    page = parse(render_overview([experiments[2]]))
+    facts = [fact.text for fact in page.all("ul", "facts")[0].all("li")]
+    assert facts[1:3] == ["1 setting", "3 methods and variants"]
+
+
 def test_ranks_say_over_how_many_set_ups(tree):
     assert details(tree, "Mean rank over 2 settings") is not None
 
@@ -289,6 +295,14 @@ def test_curves_of_two_set_ups_stay_apart(experiments, parse):
     other = [replace(cell, setting=PUBMED) for cell in experiments[2].cells]
     tree = parse(render_overview([replace(experiments[2], cells=[*experiments[2].cells, *other])]))
     assert max(line.attributes["d"].count("L") for line in tree.all("path", "curve")) == 3
+
+
+def test_assets_begin_and_end_as_valid_css():
+    """A rule that does not parse takes the next one with it, silently."""
+    rules = re.sub(r"/\*.*?\*/", "", STYLE, flags=re.DOTALL).strip()
+    assert rules.startswith(":root { --light: ")
+    assert rules.count("{") == rules.count("}")
+    assert not re.search(r"^[<=>]{7}", STYLE + SCRIPT, flags=re.MULTILINE)
 
 
 def test_the_same_boards_give_the_same_page(experiments, page):

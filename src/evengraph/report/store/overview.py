@@ -77,9 +77,10 @@ def render_overview(experiments: Sequence[ExperimentResults]) -> str:
 def _header(experiments: Sequence[ExperimentResults]) -> Markup:
     cells = [cell for results in experiments for cell in results.cells]
     rows = [row for cell in cells for row in cell.rows]
+    settings = len({cell.setting for cell in cells})
     facts = [
         (f"{len({row.job.key for row in rows}):,}", "runs"),
-        (str(len({cell.setting for cell in cells})), "settings"),
+        (str(settings), "setting" if settings == 1 else "settings"),
         (str(len({cell.label for cell in cells})), "methods and variants"),
     ]
     for name in ("device", "commit"):
