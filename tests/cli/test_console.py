@@ -1,4 +1,6 @@
-from evengraph.cli.console import print_error
+from pathlib import Path
+
+from evengraph.cli.console import err, print_error, print_notes, print_written
 from evengraph.core.errors import ArgumentError
 
 
@@ -7,3 +9,10 @@ def test_an_error_is_one_line_with_the_option_that_fixes_it(capsys):
     assert capsys.readouterr().err == "Error: No split [here]. Option: --split-column 'my part'\n"
     print_error(ValueError("Wrong."), prefix="GCN did not run: ")
     assert capsys.readouterr().err == "Error: GCN did not run: Wrong.\n"
+
+
+def test_notes_and_paths_are_lines_of_any_length(capsys):
+    print_notes(["a [b] " * 40, "second"])
+    assert capsys.readouterr().out == f"{'a [b] ' * 40}\nsecond\n"
+    print_written(Path("a[b].csv"), Path("c.json"), console=err)
+    assert capsys.readouterr() == ("", "wrote a[b].csv\nwrote c.json\n")

@@ -82,6 +82,6 @@ def run(
         seeds=parse_seeds(seeds),
         preset=preset,
     )
-    words = [*(settings or []), *([] if preset else ["no-preset"]), f"seeds={seeds}"]
-    folder = to or Path("runs") / folder_name(plans, words)
+    parts = [*(settings or []), *([] if preset else ["no-preset"]), f"seeds={seeds}"]
+    folder = to or Path("runs") / folder_name(plans, parts)
     run_plans(plans, source, pick_device(device), folder, save)

@@ -84,12 +84,12 @@ def plan_runs(
     ]
 
 
-def folder_name(plans: Sequence[RunPlan], words: Sequence[str]) -> str:
+def folder_name(plans: Sequence[RunPlan], parts: Sequence[str]) -> str:
     """A folder per combination of options, so that one run does not replace another."""
     names = "+".join(plan.name for plan in plans)
     options = (f"{name}={value}" for name, value in plans[0].imbalance_fields.items())
-    words = [plans[0].dataset, plans[0].imbalance, *options, names, *words]
-    return "-".join(words).replace("/", "_").replace(" ", "")
+    parts = [plans[0].dataset, plans[0].imbalance, *options, names, *parts]
+    return "-".join(parts).replace("/", "_").replace(" ", "")
 
 
 def run_plans(
