@@ -66,6 +66,8 @@ def _methods() -> dict[str, Any]:
 if not TYPE_CHECKING:  # a type checker would take any name for defined
 
     def __getattr__(name: str) -> Any:
+        if name == "imbalance":  # the former name of splits, in older scripts
+            name = "splits"
         if name in _MODULES:
             return import_module(f"evengraph.{_MODULES[name]}")
         if name in _HOMES:
