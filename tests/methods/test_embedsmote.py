@@ -43,7 +43,7 @@ def test_probabilities_equal_the_formula(layers, how, backbone):
     task = small_task()
     fields = {"layers": layers, "normalisation": how, "backbone": backbone}
     method = EmbedSMOTE(hidden=6, max_epochs=3, **fields)
-    net = method.fit(task, seed=0).embedder_
+    net = method.fit(task, seed=0).net_
     assert len(net.convs) == layers
     expected = dense_linear(net.linear, dense_embed(net, task, how)).softmax(1)
     values = method.predict_proba(task.graph).double()
@@ -61,7 +61,7 @@ def test_a_single_node_merely_counts_more_often(times):
     task = task_with(6, 6, 1)
     method, loss = first_loss(EmbedSMOTE(copies=times), task)
     nodes, labels = labelled(task)
-    logits = dense_linear(method.embedder_.linear, dense_embed(method.embedder_, task))[nodes]
+    logits = dense_linear(method.net_.linear, dense_embed(method.net_, task))[nodes]
     weight = torch.tensor([1.0, 1, 1 + times]).double()
     assert loss == pytest.approx(cross_entropy(logits, labels, weight).item(), rel=1e-5)
 
@@ -70,7 +70,7 @@ def test_filled_up_every_class_has_equal_say():
     task = task_with(6, 6, 1)
     method, loss = first_loss(EmbedSMOTE(copies=0), task)
     nodes, labels = labelled(task)
-    logits = dense_linear(method.embedder_.linear, dense_embed(method.embedder_, task))[nodes]
+    logits = dense_linear(method.net_.linear, dense_embed(method.net_, task))[nodes]
     weight = Reweight(balance=True)._class_terms(task.class_counts).weights.double()
     assert loss == pytest.approx(cross_entropy(logits, labels, weight).item(), rel=1e-5)
 
@@ -96,7 +96,7 @@ def test_new_points_lie_between_and_move_both_ends(one_share, size, layers):
         return cross_entropy(dense_linear(net.linear, torch.cat([rows, new])), every)
 
     start, _ = first_loss(method, task)
-    check_losses(method, task, start.embedder_, loss)
+    check_losses(method, task, start.net_, loss)
 
 
 def test_equal_classes_have_no_new_points():
@@ -107,7 +107,7 @@ def test_equal_classes_have_no_new_points():
     check_losses(
         method,
         task,
-        start.embedder_,
+        start.net_,
         lambda net: cross_entropy(dense_linear(net.linear, dense_embed(net, task))[nodes], labels),
     )
 

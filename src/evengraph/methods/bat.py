@@ -1,4 +1,4 @@
-"""BAT: virtual nodes that bring far labels to where predictions are at risk."""
+"""BAT: virtual nodes that connect uncertain nodes to the classes they may belong to."""
 
 from __future__ import annotations
 
@@ -21,37 +21,35 @@ from evengraph.ops.virtual import Variant, VirtualNodes
 @final
 @dataclass(kw_only=True)
 class BAT(NetworkMethod):
-    """Link nodes whose predictions are at risk to a virtual node of what they may be instead.
+    """Link uncertain nodes to virtual nodes of the other classes that they may belong to.
 
-    Rare classes suffer because labels are far away or the neighbours are of other classes, not
-    because losses weigh too little. So each class gets a virtual node: labelled, and with the
-    mean features of the nodes that are predicted so. In every epoch a node that is less certain
-    than others of its predicted class draws links to the virtual nodes of the other classes,
-    which then speak to it and listen to it. Predicting needs none of them.
+    Rare classes suffer from distant labels and neighbours of other classes rather than from small
+    loss weights. So each class gets a virtual node, labelled, with the mean features of the nodes
+    predicted as that class. In every epoch nodes that are less certain than others of their
+    predicted class get random edges, in both directions, to the virtual nodes of other classes.
+    Predicting uses no virtual nodes.
 
     Args:
-        variant: What a node may be instead: `BAT0` asks its own prediction, `BAT1` what its
-            neighbours are predicted to be.
-        loss: What it is put upon: `cross_entropy`, `reweight` (times mean class size over class
-            size), `balanced_softmax` or `renode` (`reweight`, with labelled nodes weighted by rank
-            of conflict, as ReNode does by default). A virtual node is one more node of its class,
-            in class sizes, too, and has no conflict: it weighs one.
+        variant: How likely other classes are: by the node's own prediction (`BAT0`), or by the
+            predictions of its neighbours (`BAT1`).
+        loss: `cross_entropy`, `reweight` (times mean class size over class size),
+            `balanced_softmax` or `renode` (`reweight`, with labelled nodes weighted by rank of
+            conflict, as ReNode does by default). A virtual node counts as one more node of its
+            class, without conflict: it has weight 1.
 
     Cost:
         O(E (h + C) + nnz(X) h) per epoch, about twice GCN.
 
     Departs:
-        The network, its depth and width, and the rule of selection are by default those of the
-        comparison; the public code has three convolutions of width 256, all of which decay. Random
-        numbers are drawn in one stream, where the public code starts all of them afresh in every
-        epoch, dropout included.
+        Depth, width and selection are by default those of the comparison; the public code has three
+        convolutions of width 256, all with weight decay. It also resets the random state in every
+        epoch, dropout included; here it is not reset.
 
     Reference:
         Liu, Qiu, Zeng, Yoo, Zhou, Xu, Zhu, Weldemariam, He and Tong, "Class-Imbalanced Graph
         Learning without Class Rebalancing", ICML 2024.
     """
 
-    title = "BAT"
     search_space = {"variant": ("BAT0", "BAT1"), "loss": ("cross_entropy", "reweight")}
 
     backbone: Backbone = "gcn"

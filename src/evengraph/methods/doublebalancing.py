@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import final
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.network import PLAIN, NetworkMethod
+from evengraph.methods.bases.network import NetworkMethod
 from evengraph.methods.bases.self_training import double_balancing_epoch
 from evengraph.nn import Backbone
 from evengraph.ops.losses import NamedLoss
@@ -16,29 +16,28 @@ from evengraph.ops.propagate import Normalisation
 @final
 @dataclass(kw_only=True)
 class DoubleBalancing(NetworkMethod):
-    """Train on confident predictions as well, with losses balanced by their own class sizes.
+    """Self-training with one balanced loss on labels and one on pseudo-labels.
 
-    In every epoch each unlabelled node that is predicted with at least the mean confidence becomes
-    an example of its predicted class. Both losses, on labels and on pseudo-labels, are balanced
-    softmax, each with the class sizes of its own examples. Each is a mean of its own, so that a
-    few labels weigh as much as thousands of pseudo-labels. The network is two convolutions;
-    IceBerg is the same on features that were propagated beforehand.
+    In every epoch each unlabelled node with at least the mean confidence gets its predicted class
+    as pseudo-label. Both losses are balanced softmax with the class sizes of their own examples,
+    and both are means, so that a few labels count as much as thousands of pseudo-labels. The
+    network is two convolutions; IceBerg does the same on propagated features.
 
     Args:
-        loss: Of the labels: `cross_entropy`, `reweight` (times mean class size over class size),
+        loss: Loss on labels: `cross_entropy`, `reweight` (times mean class size over class size),
             `balanced_softmax` or `renode` (`reweight`, with labelled nodes weighted by rank of
-            conflict, as ReNode does by default). That of pseudo-labels stays balanced softmax.
+            conflict, as ReNode does by default). Pseudo-labels always use balanced softmax.
         pseudo_weight: Weight of the loss on pseudo-labels.
 
     Cost:
         O(E h + nnz(X) h) per epoch, as GCN.
 
     Departs:
-        Selection and the length of training are those of the comparison. Nothing comes after the
-        two convolutions, and the second does not decay, as published; on the comparison's network,
-        with its linear layer, several points are lost. A class that no node is predicted as is
-        left out of the loss on pseudo-labels. The noise-tolerant term, which the public scripts
-        leave out, is not implemented.
+        Selection and the length of training are those of the comparison. As published, no layer
+        follows the convolutions and the second has no weight decay; the comparison's network, with
+        its linear layer, loses several points. Classes that are never predicted are left out of
+        the loss on pseudo-labels. The noise-tolerant term, unused in the public scripts, is not
+        implemented.
 
     Reference:
         Li, Chen, Zhao, Wang, Liu, Zhang, Zhou and Yu, "IceBerg: Debiased Self-Training for
@@ -49,7 +48,7 @@ class DoubleBalancing(NetworkMethod):
     search_space = {"loss": ("balanced_softmax", "reweight"), "hidden": (128, 256)}
     compared_by_default = True
     suits_heterophily = True
-    network = PLAIN
+    network = "plain"
     limits = {"pseudo_weight": 0}
 
     hidden: int = 128

@@ -9,7 +9,6 @@ from typing import final
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
-from torch_geometric.data import Data
 
 from evengraph.core.task import Task
 from evengraph.methods.bases.model_folder import pack, unpack
@@ -31,10 +30,10 @@ from evengraph.ops import (
 class EmbedSMOTE(NetworkMethod):
     """Add points between the embeddings of rare labelled nodes, in every epoch.
 
-    A graph convolution embeds the nodes. A new point lies on the way from the embedding of a
-    rare labelled node to the nearest of its class; it has no links, only a label, and joins the
-    loss of a linear classifier. Gradients flow through both ends. A class with one labelled node
-    gets its own point again, which doubles that node's loss.
+    A graph convolution embeds the nodes. A new point lies between the embedding of a rare labelled
+    node and the nearest of its class. It has no edges, only a label, and joins the loss of a linear
+    classifier. Gradients flow through both ends. In a class with one labelled node, new points are
+    copies of it.
 
     Args:
         copies: New points for each labelled node of a rare class; 0 fills every class up to the
@@ -48,11 +47,11 @@ class EmbedSMOTE(NetworkMethod):
 
     Departs:
         As in the comparison's public code, and so in the published row, there is one convolution,
-        one less than in every other method, and a rare class is merely doubled; `layers=2` and
-        `copies=0` fix that. There, asking for more copies has no effect; here it has. One place
-        on the way is drawn for each class, round of copies and epoch. On PubMed with two classes
-        cut to 10% this gives 34.9 (five initialisations on each of three splits), hardly
-        above chance, where 38.6 is published without settings.
+        one less than in every other method, and rare classes are only doubled; `layers=2` and
+        `copies=0` fix that. There, `copies` has no effect; here it has. One interpolation point is
+        drawn per class, round of copies and epoch. On PubMed with two classes cut to 10% this gives
+        34.9 (five initialisations on each of three splits), hardly above chance; 38.6 is published
+        without settings.
 
     Reference:
         Ando and Huang, "Deep Over-sampling Framework for Classifying Imbalanced Data", ECML PKDD
@@ -73,7 +72,7 @@ class EmbedSMOTE(NetworkMethod):
         copies = plan_copies(labels, rare_classes(task.class_counts, self.minority), self.copies)
         all_labels = torch.cat([labels, copies.labels])
         inputs = self._inputs(graph)
-        self.embedder_ = net = self._embedder().to(graph.x.device)
+        self.net_ = net = self._new_network()
 
         def epoch() -> tuple[Tensor, Tensor]:
             first = net.convs[0](*inputs)  # no dropout before it: both passes share it
@@ -85,20 +84,16 @@ class EmbedSMOTE(NetworkMethod):
 
         self._train(net, epoch)
 
-    def _logits(self, graph: Data) -> Tensor:
-        logits: Tensor = self.embedder_(*self._inputs(graph))
-        return logits
-
-    def _embedder(self) -> _Network:
+    def _build_network(self) -> nn.Module:
         widths = self.num_features_, self.hidden, self.num_classes_
         return _Network(*widths, self.layers, self.dropout, CONVS[self.backbone])
 
     def _state(self) -> dict[str, Tensor]:
-        return pack("embedder", self.embedder_)
+        return pack("embedder", self.net_)
 
-    def _load_state(self, kept: Mapping[str, Tensor]) -> None:
-        self.embedder_ = self._embedder().to(self.device_)
-        unpack("embedder", self.embedder_, kept)
+    def _load_state(self, state: Mapping[str, Tensor]) -> None:
+        self.net_ = self._new_network()
+        unpack("embedder", self.net_, state)
 
 
 class _Network(nn.Module):

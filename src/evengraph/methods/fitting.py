@@ -112,29 +112,17 @@ def train_groups(groups: Sequence[_Group], all_fitted: Callable[[], bool]) -> No
 class _Group:
     """Methods that are fitted as one batch, or a single one, on their own stream.
 
-    Args:
-        members: Indices of its methods among all fits.
-        fits: All fits.
-        slots: How many are trained at a time.
-        on_fit: Called with the index of a method when it is fitted.
+    `members` are their indices among all fits.
     """
 
     def __init__(
-        self,
-        members: Sequence[int],
-        fits: Sequence[Fit],
-        slots: int,
-        on_fit: Callable[[int], None],
+        self, members: Sequence[int], fits: Sequence[Fit], slots: int, on_fit: Callable[[int], None]
     ) -> None:
         self.methods: list[Method] = [fits[index].method for index in members]
         graph = fits[members[0]].task.graph
         self.device = graph.x.device
         self.work = len(members) * (graph.num_nodes + graph.num_edges)
-        self.steps = (
-            _fit_single(members[0], fits[members[0]], on_fit)
-            if len(members) == 1
-            else _fit_group(members, fits, slots, on_fit)
-        )
+        self.steps = _fit_group(members, fits, slots, on_fit)
         self.stream: Any = None
 
     @property
@@ -168,17 +156,15 @@ class _Group:
         return torch.cuda.stream(self.stream)  # also sets the current device
 
 
-def _fit_single(index: int, fit: Fit, on_fit: Callable[[int], None]) -> Steps:
-    fit.method.fit(fit.task, seed=fit.seed, progress=False)
-    on_fit(index)
-    return
-    yield
-
-
 def _fit_group(
     members: Sequence[int], fits: Sequence[Fit], slots: int, on_fit: Callable[[int], None]
 ) -> Steps:
-    """Fit a batch; each method is reported as soon as it is fitted."""
+    """Fit one method, or several as a batch; report each as soon as it is fitted."""
+    if len(members) == 1:
+        fit = fits[members[0]]
+        fit.method.fit(fit.task, seed=fit.seed, progress=False)
+        on_fit(members[0])
+        return
 
     def on_fitted(index: int) -> None:
         fits[index].method.fitted_ = True

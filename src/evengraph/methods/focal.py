@@ -36,7 +36,6 @@ class Focal(NetworkMethod):
         Lin, Goyal, Girshick, He and Dollar, "Focal Loss for Dense Object Detection", ICCV 2017.
     """
 
-    title = "Focal"
     search_space = {"gamma": (1.0, 2.0), "balance": (False, True)}
     limits = {"gamma": 0}
 

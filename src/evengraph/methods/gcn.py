@@ -33,7 +33,6 @@ class GCN(NetworkMethod):
         ICLR 2017.
     """
 
-    title = "GCN"
     role = "baseline"
     compared_by_default = True
     suits_heterophily = True

@@ -30,49 +30,45 @@ from evengraph.ops.virtual import VirtualNodes
 @final
 @dataclass(kw_only=True)
 class GraphENS(MarginMethod):
-    """Fill rare classes up with whole ego networks: mixed features, mixed neighbourhoods.
+    """Balance the classes with new ego networks: mixed features, mixed neighbourhoods.
 
-    In every epoch each class gets new nodes until it is as large as the largest. A new node mixes
-    the features of a labelled node of its class, the source, with those of any labelled node, the
-    target; what the loss is most sensitive to in the target is taken from the source, so that
-    the target's class does not leak in. Its neighbours are drawn from those of both, the more
-    from the source the more differently the two neighbourhoods are predicted. New nodes listen to
-    known ones and are never heard by them. `margin="tam"` is TAM upon it, for new nodes, too;
-    `links="BAT1"` is BAT with it.
+    In every epoch new nodes bring each class to the size of the largest. A new node mixes the
+    features of a labelled node of its class, the source, with those of any labelled node, the
+    target. Salient features of the target are replaced by those of the source, so that the
+    target's class does not leak in. Neighbours are drawn from both; the more the predictions
+    around the two differ, the more from the source. Edges lead from known nodes to new ones only.
+    `margin="tam"` adds TAM, also for new nodes; `links="BAT1"` adds BAT.
 
     Args:
-        layers: Graph convolutions.
+        layers: Number of graph convolutions.
         hidden: Width of each.
-        dropout: Share of activations dropped before the linear layer.
-        warmup: Last of the epochs, counted from 0, in which new nodes copy the neighbours of their
-            source.
-        temperature: Of the predictions that neighbourhoods are compared by.
-        masked: Share of the features that are drawn by the target's saliency; of those, a part
-            that grows with the divergence is taken from the source.
-        backbone: Kind of the convolutions: `gcn` (with means), `sage` (GraphSAGE with means: a
-            node's own features have weights of their own) or `gat` (attention, in eight heads).
-        links: `BAT0` or `BAT1`: the graph itself gets labelled virtual nodes of classes, linked in
-            every epoch to nodes at risk, as that variant of BAT does. New nodes are neither mixed
-            of virtual ones nor linked to them. `none`: no virtual nodes.
+        dropout: Dropout rate before the linear layer.
+        warmup: Last epoch, counted from 0, in which new nodes copy the neighbours of their source.
+        temperature: Softmax temperature of the predictions that neighbourhoods are compared by.
+        masked: Share of the features that are sampled by the target's saliency; the larger the
+            divergence, the more of these are taken from the source.
+        backbone: `gcn` (with means), `sage` (GraphSAGE with means: a node's own features have
+            separate weights) or `gat` (attention, in eight heads).
+        links: `BAT0` or `BAT1` adds the labelled virtual nodes of that variant of BAT to the graph;
+            they take no part in the new nodes. `none` adds none.
 
     Cost:
         O(E h + nnz(X) h) per epoch, and O(M (F + degree)) for the M new nodes; the original's N x N
-        law of neighbours is never built.
+        neighbour distribution is never built.
 
     Departs:
-        Neighbours are drawn from the two neighbourhoods alone; the original gives every other node
-        a chance of 1e-12. The paper's own settings are those of another protocol, where the linear
-        layer does not decay; here training and selection are those of the comparison. Its row
-        in that comparison, mostly below GCN, was published without a configuration; the defaults
-        here score above it in every setting, by 2 to 25 points (docs/results/table1.md). If every
-        class has one labelled node, nothing is added, where the original divides by zero.
+        Neighbours are drawn from the two neighbourhoods only; the original gives every other node
+        a probability of 1e-12. The paper uses another protocol, with no weight decay on the linear
+        layer; here training and selection are those of the comparison. That comparison's row,
+        mostly below GCN, was published without settings; the defaults here are 2 to 25 points
+        better in every setting (docs/results/table1.md). If every class has one labelled node,
+        nothing is added, where the original divides by zero.
 
     Reference:
         Park, Song and Yang, "GraphENS: Neighbor-Aware Ego Network Synthesis for Class-Imbalanced
         Node Classification", ICLR 2022.
     """
 
-    title = "GraphENS"
     search_space = {"masked": (0.01, 0.05), "temperature": (1.0, 2.0), "links": ("none", "BAT1")}
     tuned_params = frozenset({"layers", "hidden", "temperature", "masked"})
     limits = {
@@ -126,7 +122,7 @@ class GraphENS(MarginMethod):
             first = torch.cat([net.project(part) for part in (inputs, means, new)])
             embeddings = net.embed(first, attached)
             with torch.no_grad():
-                if clean is None:  # new nodes are not heard: this is the plain graph's answer
+                if clean is None:  # no edge leads from a new node: these are the graph's logits
                     clean = net.linear(embeddings[: graph.num_nodes])
                 score = validation_score(clean, task)
             logits = net.linear(dropout(embeddings, self.dropout))
@@ -136,10 +132,10 @@ class GraphENS(MarginMethod):
             all_labels = torch.cat([labels, classes, pairs.labels])
             rows = torch.cat([known[nodes], added])
             if self.margin == "tam" and last.epochs > WARMUP:
-                new_places = torch.arange(added.shape[0], device=x.device)
-                places = torch.cat([nodes, graph.num_nodes + new_places])
-                soft = self._soft_labels(logits, places, all_labels, task.class_counts)
-                rows = rows + self._adjusted((attached @ soft)[places], all_labels)
+                new_nodes = torch.arange(graph.num_nodes, logits.shape[0], device=x.device)
+                index = torch.cat([nodes, new_nodes])
+                soft = self._soft_labels(logits, index, all_labels, task.class_counts)
+                rows = rows + self._adjusted((attached @ soft)[index], all_labels)
             return cross_entropy(rows, all_labels), score
 
         self._train(net, epoch)
@@ -157,11 +153,7 @@ class GraphENS(MarginMethod):
         return sparsify(graph.x.float()), propagation_matrix(matrix, graph.x.device, how="row")
 
     def _divergence(self, last: _Last, around: Sparse, pairs: Pairs) -> Tensor | None:
-        """How differently the last epoch saw the two neighbourhoods, (M,); None in warm-up.
-
-        The Kullback-Leibler divergence of the mean prediction around the target from that around
-        the source.
-        """
+        """KL divergence of the mean predictions around source and target, (M,); None in warm-up."""
         if last.logits is None or last.epochs <= self.warmup:
             return None
         predicted = log_softmax((around @ last.logits) / self.temperature, dim=1)
@@ -178,9 +170,9 @@ class GraphENS(MarginMethod):
         if divergence is not None and saliency is not None and divergence.numel() and drawn:
             coordinates = torch.multinomial(saliency[pairs.targets], drawn)  # (M, drawn)
             taken = (drawn * (divergence / 3).sigmoid()).long().clamp(min=1).unsqueeze(1)
-            whole_share = torch.arange(drawn, device=x.device) < taken
-            chosen = torch.where(whole_share, 1.0, share)
-            share = share.expand_as(source).scatter(1, coordinates, chosen)
+            from_source = torch.arange(drawn, device=x.device) < taken
+            shares = torch.where(from_source, 1.0, share)
+            share = share.expand_as(source).scatter(1, coordinates, shares)
         return share * source + (1 - share) * target
 
     def _neighbours(
@@ -189,16 +181,16 @@ class GraphENS(MarginMethod):
         """The new node and the known one of each new edge."""
         sources, targets = nodes[pairs.sources], nodes[pairs.targets]
         degrees = adjacency.crow_indices().diff().long()
-        if divergence is None:  # the source's neighbours, all of them
+        if divergence is None:  # all neighbours of the source
             alone = torch.ones_like(pairs.shares)
             return sample_neighbours(adjacency, sources, targets, alone, degrees[sources])
-        somebody = torch.randint(degrees.numel(), sources.shape, device=nodes.device)
-        wanted = torch.minimum(degrees[somebody], degrees[sources])
+        sampled = torch.randint(degrees.numel(), sources.shape, device=nodes.device)
+        wanted = torch.minimum(degrees[sampled], degrees[sources])
         return sample_neighbours(adjacency, sources, targets, divergence.sigmoid(), wanted)
 
 
 class _Last:
-    """What the last epoch leaves to the next: its logits, and what its loss was sensitive to."""
+    """Logits and saliency of the last epoch, for the next one."""
 
     def __init__(self, nodes: Tensor) -> None:
         self.nodes = nodes
@@ -207,10 +199,10 @@ class _Last:
         self.saliency: Tensor | None = None
 
     def keep(self, logits: Tensor, projected: Tensor, weight: Tensor) -> None:
-        """Remember the logits, and the saliency as soon as gradients flow.
+        """Store the logits, and the saliency in the backward pass.
 
-        The loss depends on a node's features through their projection x W alone, so the gradient
-        with regard to them is that of the projection times W^T; only labelled rows are needed.
+        The loss depends on features only through their projection x W: the gradient of x is that
+        of the projection times W^T.
         """
         self.epochs += 1
         self.logits = logits.detach()
@@ -240,12 +232,12 @@ class _Network(nn.Module):
         return logits
 
     def project(self, x: Tensor | Sparse) -> Tensor:
-        """The first layer's product with the features."""
+        """The product of the features with the first layer's weights."""
         projected: Tensor = self.first.project(x)
         return projected
 
     def embed(self, projected: Tensor, propagation: Sparse | AttachedGraph) -> Tensor:
-        """The rest of the first layer, and all that follow."""
+        """The rest of the first layer, and the other layers."""
         hidden: Tensor = self.first.propagate(projected, propagation).relu()
         for conv in self.others:
             hidden = conv(hidden, propagation).relu()

@@ -1,4 +1,4 @@
-"""GraphSHA: hard new nodes near the border of rare classes, whose neighbours keep to their own."""
+"""GraphSHA: hard new nodes near the decision boundary of rare classes."""
 
 from __future__ import annotations
 
@@ -33,41 +33,40 @@ from evengraph.ops.sparse import from_scipy
 @final
 @dataclass(kw_only=True)
 class GraphSHA(NetworkMethod):
-    """Make rare classes larger with hard examples: features of a neighbour class, own neighbours.
+    """Enlarge rare classes with hard examples: features near another class, own neighbours.
 
-    In every epoch a new node of a rare class starts from an anchor, a labelled node of the class
-    that is not recognised well, and from a partner: a labelled node of the class that the anchor
-    is taken for, and one that looks like the anchor's class itself. Its features lie between the
-    two, close to the partner, so that the border of the rare class moves outwards. Its neighbours
-    are drawn from the anchor's personalised PageRank, so that it does not drag the partner's
-    neighbours along. It listens to them and is never heard.
+    In every epoch a new node of a rare class mixes an anchor, a labelled node of the class with a
+    low predicted probability, and a partner: a labelled node of the class that the anchor is
+    confused with, itself similar to the anchor's class. Its features are close to the partner's,
+    which moves the decision boundary of the rare class outwards. Its neighbours are drawn from the
+    anchor's personalised PageRank, not from the partner's neighbours, which would then be
+    misclassified. Edges lead from the neighbours to the new node only.
 
     Args:
-        warmup: Last of the epochs, counted from 0, in which nodes are mixed at random instead, up
-            to the largest class.
-        temperature: Of the predictions that anchors and partners are chosen by.
-        beta: Shares of the anchor follow Beta(1, beta), with a mean of 1 / (1 + beta).
-        fill: Fill classes up to the largest, instead of to the mean size.
-        teleport: Chance of the walk to come home to the anchor.
-        reach: Nodes that a walk is remembered by.
+        warmup: Last epoch, counted from 0, in which pairs are mixed at random instead, up to the
+            size of the largest class.
+        temperature: Softmax temperature of the predictions that select anchors and partners.
+        beta: The anchor's share follows Beta(1, beta), with a mean of 1 / (1 + beta).
+        fill: Fill classes up to the largest instead of to the mean size.
+        teleport: Teleport probability of PageRank.
+        reach: Entries of a PageRank vector that are used.
 
     Cost:
-        O(E h + nnz(X) h) per epoch, and O(M (F + reach)) for the M new nodes; once O(E n) a step
-        of PageRank for the n labelled nodes of rare classes, where the original inverts an N x N
+        O(E h + nnz(X) h) per epoch, and O(M (F + reach)) for the M new nodes; once O(E n) per
+        PageRank step for the n labelled nodes of rare classes, where the original inverts an N x N
         matrix.
 
     Departs:
-        The network is that of the comparison, with a linear layer after its second convolution;
-        so are training and selection. The largest entries are kept of the anchor's own PageRank,
-        where the public code keeps them of each column. A class of one labelled node, or that
-        lacks one, is no special case.
+        Network (a linear layer after two convolutions), training and selection are those of the
+        comparison. The largest entries of the anchor's own PageRank vector are used; the public
+        code takes those of each column. Classes with one labelled node, or one short of the goal,
+        are no special case.
 
     Reference:
         Li, Wang, Xiong and Lai, "GraphSHA: Synthesizing Harder Samples for Class-Imbalanced Node
         Classification", KDD 2023.
     """
 
-    title = "GraphSHA"
     search_space = {"fill": (False, True)}
     limits = {"warmup": 0, "reach": 1, "teleport": "fraction", "temperature": "positive", "beta": 0}
 
@@ -94,7 +93,7 @@ class GraphSHA(NetworkMethod):
         how = self._normalisation
         attach = partial(AttachedGraph, joined, sums, both_ways=False, loop=1.0, how=how)
         self.net_ = net = self._new_network()
-        last: Tensor | None = None  # logits of the labelled nodes in the epoch before
+        last: Tensor | None = None  # logits of the labelled nodes in the last epoch
 
         def epoch() -> tuple[Tensor, Tensor]:
             nonlocal last
@@ -103,7 +102,7 @@ class GraphSHA(NetworkMethod):
             mixed = share * x[pairs.sources] + (1 - share) * x[pairs.targets]
             attached = attach(ends, new, torch.ones_like(ends).to(x), mixed.shape[0])
             first = net.encoder(StackedFeatures(inputs.x, mixed), attached)
-            with torch.no_grad():  # new nodes are not heard: this is the plain graph's answer
+            with torch.no_grad():  # no edge leads from a new node: these are the graph's logits
                 clean = net.classify(first, attached)[:num_nodes]
             known, added = net.classify(first, attached, dropout=True).tensor_split([num_nodes])
             last = known[nodes].detach()
@@ -115,7 +114,7 @@ class GraphSHA(NetworkMethod):
         self._train(net, epoch)
 
     def _maker(self, task: Task) -> Callable[[Tensor | None], tuple[Pairs, Tensor, Tensor]]:
-        """What makes the new nodes of an epoch: of whom, and the two ends of each link."""
+        """Makes the new nodes of an epoch: the pairs they mix, and the two ends of each edge."""
         graph, nodes, device = task.graph, task.train_nodes, task.graph.x.device
         labels, counts = graph.y[nodes], task.class_counts
         matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
@@ -123,7 +122,7 @@ class GraphSHA(NetworkMethod):
         degrees = neighbours.crow_indices().diff().long()
         wanted = lacking(counts, fill=self.fill)
         anchors = wanted[labels] > 0
-        row = anchors.cumsum(0) - 1  # of an anchor's walk
+        row = anchors.cumsum(0) - 1  # of an anchor in `walks`
         propagation, reach = propagation_matrix(matrix, device), self.reach
         walks = pagerank_rows(propagation, nodes[anchors], teleport=self.teleport, keep=reach)
         numbers = count()
@@ -131,52 +130,46 @@ class GraphSHA(NetworkMethod):
         def make(logits: Tensor | None) -> tuple[Pairs, Tensor, Tensor]:
             if next(numbers) <= self.warmup or logits is None:
                 pairs = draw_pairs(labels, counts)
-                law, rows = neighbours, nodes[pairs.sources]
+                weights, rows = neighbours, nodes[pairs.sources]
                 limits = degrees[rows]
             else:
                 probabilities = (logits / self.temperature).softmax(1)
                 pairs = hard_pairs(probabilities, labels, wanted, self.beta)
-                law, rows = walks, row[pairs.sources]
-                # as many as somebody in the graph has, but no more than the anchor
-                somebody = torch.randint(degrees.numel(), rows.shape, device=device)
-                limits = torch.minimum(degrees[somebody], degrees[nodes[pairs.sources]])
+                weights, rows = walks, row[pairs.sources]
+                # the degree of a random node, but at most that of the anchor
+                sampled = torch.randint(degrees.numel(), rows.shape, device=device)
+                limits = torch.minimum(degrees[sampled], degrees[nodes[pairs.sources]])
             alone = torch.ones_like(pairs.shares)
-            return pairs, *sample_neighbours(law, rows, rows, alone, limits)
+            return pairs, *sample_neighbours(weights, rows, rows, alone, limits)
 
         return make
 
 
 def lacking(class_counts: Tensor, *, fill: bool) -> Tensor:
-    """New nodes that each class gets, to reach the mean size or that of the largest, (C,)."""
+    """New nodes that bring each class to the mean size, or to that of the largest, (C,)."""
     goal = class_counts.max().double() if fill else class_counts.double().mean()
     return (goal - class_counts).clamp(min=0).long()
 
 
 def hard_pairs(probabilities: Tensor, labels: Tensor, wanted: Tensor, beta: float) -> Pairs:
-    """Anchors, the sources, that are taken for another class, and partners from there.
+    """Anchors (the sources) that are confused with another class, and partners from that class.
 
-    An anchor i of class c is drawn in proportion to 1 - p_i[c]; the partner's class k in
-    proportion to p_i[k]; the partner j of it in proportion to p_j[c].
-
-    Args:
-        probabilities: Predicted for the labelled nodes.
-        labels: Their classes.
-        wanted: New nodes of each class.
-        beta: Of the anchor's share.
+    An anchor i of class c is drawn in proportion to 1 - p_i[c], the partner's class k in
+    proportion to p_i[k], and the partner j in proportion to p_j[c].
 
     Shapes:
-        probabilities: (n, C)
+        probabilities: of the labelled nodes, (n, C)
         labels: (n,)
-        wanted: (C,)
+        wanted: new nodes per class, (C,)
     """
     classes = torch.repeat_interleave(wanted)  # (M,)
     count, num_classes, device = classes.numel(), wanted.numel(), labels.device
     missed = 1 - probabilities.gather(1, labels.unsqueeze(1)).squeeze(1)
     anchors = draw_members(missed, labels, classes)
-    # a little for every other class, in case that none has any chance
+    # multinomial needs one positive entry
     taken_for = (probabilities[anchors] + 1e-12).scatter(1, classes.unsqueeze(1), 0.0)
     towards = torch.multinomial(taken_for, 1).squeeze(1) if count else classes
-    # the partner by class and by likeness to each class: one group for every two classes
+    # one group of candidates per pair of classes: the partner's, and the one it resembles
     groups = labels.unsqueeze(1) * num_classes + torch.arange(num_classes, device=device)
     drawn = draw_members(probabilities.flatten(), groups.flatten(), towards * num_classes + classes)
     shares = 1 - torch.rand(count, device=device) ** (1 / beta)

@@ -29,45 +29,42 @@ from evengraph.ops.sparse import row_entries, take
 @final
 @dataclass(kw_only=True)
 class GraphSMOTE(NetworkMethod):
-    """Make new rare nodes between embeddings and let a learnt scorer decide whom they know.
+    """Interpolate embeddings of rare nodes, and link the new nodes by a learnt edge decoder.
 
-    An encoder embeds the nodes, and a decoder learns from the graph which pairs are joined: alone
-    for some epochs, then along with the classifier. In every epoch a new node is put between the
-    embeddings of a rare labelled node, its seed, and the nearest of its class. It may be linked to
-    the neighbours of either, if the decoder finds that likely; classification goes on in the graph
-    so enlarged.
+    An encoder embeds the nodes, and a decoder is trained to reconstruct the edges, first alone,
+    then jointly with the classifier. In every epoch new nodes are put between the embedding of a
+    rare labelled node, the seed, and the nearest of its class. The decoder scores their links to
+    the neighbours of both, and the enlarged graph is classified.
 
     Args:
-        variant: `T` keeps a link whose score is at least one half, with weight one; `O` keeps all
+        variant: `T` uses links with a score of at least 0.5, with weight 1; `O` uses all
             candidates, weighted by their scores.
         copies: New nodes for each labelled node of a rare class; 0 fills every class up to the
             largest.
         minority: How many of the smallest classes are rare; 0: those whose size is closer, by
             ratio, to the smallest class than to the largest.
-        pretrain_epochs: Epochs of the encoder and the decoder alone.
+        pretrain_epochs: Epochs of encoder and decoder alone.
         reconstruction_weight: Weight of the decoder's loss afterwards.
-        sound: Give new nodes a self-loop, so that they are classified by their own embedding, too,
-            and let the classification loss train the decoder (variant O).
+        sound: Give new nodes a self-loop, so that their own embedding counts, and let the
+            classification loss train the decoder (variant O).
 
     Cost:
         O(E h + nnz(X) h) per epoch, a few times GCN, and the distances within each rare class; the
         original's N^2 pairs are never listed.
 
     Departs:
-        The decoder's loss takes all edges, or 131,072 of them drawn anew where there are more, and
-        as many random pairs in place of all N^2 pairs, which is right on average; Adam starts
-        afresh after the first stage. As in the comparison's public code, and so presumably in the
-        published row, new nodes have no self-loop, a rare class is merely doubled, and the scores
-        of O are detached; `sound` and `copies=0` fix that. There, asking for more copies has no
-        effect; here it has. O weighs scores against links already normalised, and normalises
-        once more; with attention (`gat`) it weighs them against links of one.
+        The decoder's loss takes all edges, or 131,072 random ones if there are more, and as many
+        random pairs instead of all N^2, which is unbiased; Adam is reset after the first stage. As
+        in the comparison's public code, and so presumably in the published row, new nodes have no
+        self-loop, rare classes are only doubled, and the scores of O are detached; `sound` and
+        `copies=0` fix that. There, `copies` has no effect; here it has. O combines scores with
+        normalised links and normalises again; with attention (`gat`), with links of weight 1.
 
     Reference:
         Zhao, Zhang and Wang, "GraphSMOTE: Imbalanced Node Classification on Graphs with Graph
         Neural Networks", WSDM 2021.
     """
 
-    title = "GraphSMOTE"
     tuned_params = frozenset({"variant"})
     limits = {"copies": 0, "minority": 0, "pretrain_epochs": 0, "reconstruction_weight": 0}
 
@@ -121,7 +118,7 @@ class GraphSMOTE(NetworkMethod):
         self._train(nn.ModuleList([net, decoder]), epoch)
 
     def _weights(self, decoder: EdgeDecoder, one: Tensor, other: Tensor) -> Tensor:
-        """Of the candidate links between known and new nodes, (K,)."""
+        """Weights of candidate links between known and new nodes, (K,)."""
         if self.variant == "O" and self.sound:
             scores: Tensor = decoder(one, other)
             return scores
@@ -131,7 +128,7 @@ class GraphSMOTE(NetworkMethod):
 
 
 def candidate_links(neighbours: Tensor, seeds: Tensor, peers: Tensor) -> tuple[Tensor, Tensor]:
-    """Whom each new node may be linked to: its seed, the seed's peer and the neighbours of both.
+    """Candidate links of each new node: its seed, the seed's peer and the neighbours of both.
 
     Shapes:
         neighbours: sparse CSR, (N, N), every node joined to itself

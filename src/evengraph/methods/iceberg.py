@@ -1,4 +1,4 @@
-"""IceBerg: Double Balancing on features that were propagated many steps before training."""
+"""IceBerg: Double Balancing on features that are propagated before training."""
 
 from __future__ import annotations
 
@@ -20,41 +20,37 @@ from evengraph.ops.propagate import Normalisation
 @final
 @dataclass(kw_only=True)
 class IceBerg(NetworkMethod):
-    """Propagate the features far, and train on confident predictions with two balanced losses.
+    """Propagate features many steps, then train with a balanced loss on labels and pseudo-labels.
 
-    Unlabelled nodes are the part of the iceberg below the water. Features are propagated many
-    steps before training, so that few labels reach far, and a plain network is trained on them. In
-    every epoch each unlabelled node that is predicted with at least the mean confidence becomes an
-    example of its predicted class. Both losses, on labels and on pseudo-labels, are balanced
-    softmax, each with the class sizes of its own examples: that is Double Balancing. Each is a
-    mean of its own, so that a few labels weigh as much as thousands of pseudo-labels.
+    Features are propagated before training, so that a few labels reach far, and a network without
+    convolutions is trained on them by Double Balancing: each unlabelled node with at least the mean
+    confidence gets a pseudo-label, and both losses are balanced softmax with their own class sizes.
 
     Args:
-        loss: Of the labels: `cross_entropy`, `reweight` (times mean class size over class size),
+        loss: Loss on labels: `cross_entropy`, `reweight` (times mean class size over class size),
             `balanced_softmax` or `renode` (`reweight`, with labelled nodes weighted by rank of
-            conflict, as ReNode does by default). That of pseudo-labels stays balanced softmax.
+            conflict, as ReNode does by default). Pseudo-labels always use balanced softmax.
         pseudo_weight: Weight of the loss on pseudo-labels.
-        steps: Steps of the propagation.
+        steps: Propagation steps.
         teleport: Share of a node's own features that each step adds again.
 
     Cost:
-        O(N F h) per epoch and O(E F) per step of propagation, once. Propagated features are dense:
+        O(N F h) per epoch, and once O(E F) per propagation step. Propagated features are dense:
         they take N F numbers.
 
     Departs:
-        Selection and the length of training are those of the comparison. The published scripts
-        take steps ten times as long (`learning_rate=0.1`, half of that on PubMed): better with a
-        few labels on bags of words, yet training diverges on features that are dense and
-        positive, such as those of Amazon Computers. The second layer does not decay, as
-        published. A class that no node is predicted as is left out of the loss on pseudo-labels.
-        The noise-tolerant term, which the public scripts leave out, is not implemented.
+        Selection and the length of training are those of the comparison. The published scripts use
+        `learning_rate=0.1` (half of that on PubMed): better with few labels on bags of words, but
+        training diverges on dense positive features such as those of Amazon Computers. As
+        published, the second layer has no weight decay. Classes that are never predicted are left
+        out of the loss on pseudo-labels. The noise-tolerant term, unused in the public scripts, is
+        not implemented.
 
     Reference:
         Li, Chen, Zhao, Wang, Liu, Zhang, Zhou and Yu, "IceBerg: Debiased Self-Training for
         Class-Imbalanced Node Classification", WWW 2025.
     """
 
-    title = "IceBerg"
     search_space = {
         "learning_rate": (0.01, 0.03, 0.1),
         "teleport": (0.05, 0.1, 0.2),

@@ -1,4 +1,4 @@
-"""ImGAGN: a generator for each rare class makes new nodes that a critic takes for real ones."""
+"""ImGAGN: one generator per rare class, trained against a critic, makes new nodes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from evengraph.nn import CONVS, Backbone, GraphClassifier, GraphNetwork
 from evengraph.ops import AttachedGraph, Sparse, rare_classes, undirected_adjacency, with_self_loops
 from evengraph.ops.attach import StackedFeatures
 
-WIDTH = 200  # of the generators' hidden layers
+WIDTH = 200  # hidden width of the generators
 REAL, FAKE = 0, 1
 
 
@@ -28,37 +28,36 @@ REAL, FAKE = 0, 1
 class ImGAGN(NetworkMethod):
     """Fill rare classes up with generated nodes that are hard to tell from real ones.
 
-    Each rare class has a generator. From noise it gives every new node weights over the labelled
-    nodes of the class: their weighted mean are its features, and it is linked to those that weigh
-    at least their even share. The network classifies known and new nodes, and a second head, the
-    critic, tells real from generated ones. From time to time the generators take a step: towards
-    nodes that the critic takes for real and the classifier for their class, near the real ones.
+    Each rare class has a generator. From noise it draws weights over the labelled nodes of the
+    class: a new node has their weighted mean as features, and edges to those with at least the
+    uniform weight. The network classifies real and new nodes, and a second head, the critic, tells
+    them apart. Every few epochs the generators take a step towards nodes that the critic considers
+    real, that are classified correctly and that lie near the real ones.
 
     Args:
-        ratio: Size of a rare class, with its new nodes, over that of the largest.
+        ratio: Size of a rare class, including new nodes, over that of the largest.
         minority: How many of the smallest classes are rare; 0: those whose size is closer, by
             ratio, to the smallest class than to the largest.
-        generate_every: Epochs of the network for each step of the generators.
-        noise: Numbers that a new node is made from.
+        generate_every: Epochs of the network per step of the generators.
+        noise: Size of the noise vector of a new node.
 
     Cost:
-        O(E h + nnz(X) h) per epoch, about three times GCN; a step of the generators O(M n F) for M
-        new nodes of classes with n labelled ones.
+        O(E h + nnz(X) h) per epoch, about three times GCN; O(M n F) per step of the generators for
+        M new nodes of classes with n labelled ones.
 
     Departs:
-        The original knows two classes; here every rare class has a generator of its own. What the
-        critic and the classifier say reaches the generators; in the public code it is cut off, and
-        only the distance trains them. Weights are over labelled nodes alone, never over nodes to
-        be tested. The only labelled node of a class is linked to its copies. The distance between
-        classes, a constant of the network's loss, is left out. Validation is on the given set and
-        on the graph without new nodes, network and selection are those of the comparison.
+        The original has two classes; here every rare class has a generator. Gradients of critic
+        and classifier reach the generators; the public code detaches them, so that only the
+        distance trains. Weights are over labelled nodes only, never over test nodes. The only
+        labelled node of a class is linked to its copies. The distance between classes, a constant
+        of the network's loss, is left out. Validation uses the given nodes and the graph without
+        new nodes; network and selection are those of the comparison.
 
     Reference:
         Qu, Zhu, Zheng, Shi and Yin, "ImGAGN: Imbalanced Network Embedding via Generative
         Adversarial Graph Networks", KDD 2021.
     """
 
-    title = "ImGAGN"
     limits = {"ratio": 0, "minority": 0, "generate_every": 1, "noise": 1}
 
     backbone: Backbone = "gcn"
@@ -77,8 +76,8 @@ class ImGAGN(NetworkMethod):
         critic = GraphClassifier(self.hidden, self.hidden, 2, self.dropout, CONVS[self.backbone])
         judges = _Judges(net, critic.to(device), attach, inputs.x, nodes)
         generators = self._generators(graph.x.float(), nodes, labels, task.class_counts)
-        generators = generators.to(device)
-        optimizer = _optimizer(generators, self.learning_rate)
+        parameters = list(generators.to(device).parameters())
+        optimizer = torch.optim.Adam(parameters, lr=self.learning_rate) if parameters else None
         numbers, made = count(), list[Generated]()
 
         def epoch() -> tuple[Tensor, Tensor]:
@@ -100,45 +99,28 @@ class ImGAGN(NetworkMethod):
     def _generators(
         self, x: Tensor, nodes: Tensor, labels: Tensor, class_counts: Tensor
     ) -> _Generators:
-        """One for each rare class that is to grow."""
+        """One per rare class that needs new nodes."""
         rare = rare_classes(class_counts, self.minority)
         missing = (int(self.ratio * int(class_counts.max())) - class_counts) * rare
-        growing = (missing > 0).nonzero().flatten().tolist()
-        return _Generators(
-            x,
-            [
-                Generator(self.noise, nodes[labels == label], int(missing[label]), label)
-                for label in growing
-            ],
-        )
+        generators = [
+            Generator(self.noise, nodes[labels == label], int(missing[label]), label)
+            for label in (missing > 0).nonzero().flatten().tolist()
+        ]
+        return _Generators(x, generators)
 
 
 class Generated(NamedTuple):
-    """New nodes.
+    """New nodes."""
 
-    Shapes:
-        x: (M, F)
-        labels: int64, (M,)
-        starts, ends: int64, (K,), the new node and the known one of each link
-        distance: (), mean distance to the real nodes of the class
-    """
-
-    x: Tensor
-    labels: Tensor
-    starts: Tensor
-    ends: Tensor
-    distance: Tensor
+    x: Tensor  # (M, F)
+    labels: Tensor  # (M,)
+    starts: Tensor  # the new node of each edge, (K,)
+    ends: Tensor  # the known one, (K,)
+    distance: Tensor  # mean distance to the real nodes of the class, ()
 
 
 class Generator(nn.Module):
-    """From noise to weights over the labelled nodes of a class.
-
-    Args:
-        noise: Numbers that a new node is made from.
-        members: The labelled nodes.
-        size: New nodes.
-        label: The class.
-    """
+    """Maps noise to weights over `members`, the labelled nodes of a class, for `size` new nodes."""
 
     def __init__(self, noise: int, members: Tensor, size: int, label: int) -> None:
         super().__init__()
@@ -154,27 +136,27 @@ class Generator(nn.Module):
 
 
 def blend(x: Tensor, members: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Features of new nodes, and their links: to those that weigh at least their even share.
+    """Features of new nodes, and their edges: to members with at least the uniform weight.
 
     Shapes:
         x: (N, F)
         members: (n,)
         weights: (M, n)
-        returns: (M, F), and the new node and the known one of each link, (K,), (K,)
+        returns: (M, F), and the new node and the known one of each edge, (K,), (K,)
     """
-    starts, places = (weights >= 1 / members.numel()).nonzero(as_tuple=True)
-    return weights @ x[members], starts, members[places]
+    starts, columns = (weights >= 1 / members.numel()).nonzero(as_tuple=True)
+    return weights @ x[members], starts, members[columns]
 
 
 class _Generators(nn.Module):
-    """Those of all rare classes; without any, nothing is made."""
+    """The generators of all rare classes; there may be none."""
 
     def __init__(self, x: Tensor, generators: list[Generator]) -> None:
         super().__init__()
         self.x, self.each = x, nn.ModuleList(generators)
 
     def forward(self) -> Generated:
-        """New nodes of all classes, one after the other."""
+        """New nodes of all classes."""
         nothing = torch.empty(0, dtype=torch.long, device=self.x.device)
         made = [Generated(self.x[:0], nothing, nothing, nothing, self.x.new_zeros(()))]
         before = 0
@@ -185,17 +167,13 @@ class _Generators(nn.Module):
             labels = torch.full((generator.size,), generator.label, device=self.x.device)
             made.append(Generated(new, labels, starts + before, ends, distance))
             before += generator.size
-        return Generated(
-            x=torch.cat([new.x for new in made]),
-            labels=torch.cat([new.labels for new in made]),
-            starts=torch.cat([new.starts for new in made]),
-            ends=torch.cat([new.ends for new in made]),
-            distance=torch.stack([new.distance for new in made]).sum(),
-        )
+        *columns, distances = (list(column) for column in zip(*made, strict=True))
+        x, labels, starts, ends = map(torch.cat, columns)
+        return Generated(x, labels, starts, ends, torch.stack(distances).sum())
 
 
 class _Judges(nn.Module):
-    """The network and the critic, who share the encoder."""
+    """The network and the critic, which share the encoder."""
 
     def __init__(
         self,
@@ -209,7 +187,7 @@ class _Judges(nn.Module):
         self.net, self.critic, self.attach, self.x, self.nodes = net, critic, attach, x, nodes
 
     def forward(self, new: Generated, *, dropout: bool) -> tuple[Tensor, Tensor]:
-        """Logits of classes and of kinds, of the labelled nodes and then of the new ones."""
+        """Class logits and real-or-fake logits of the labelled nodes, then of the new ones."""
         size, num_known = new.labels.numel(), self.x.shape[0]
         attached = self.attach(new.ends, new.starts, torch.ones_like(new.ends).to(new.x), size)
         first = self.net.encoder(StackedFeatures(self.x, new.x), attached)
@@ -219,19 +197,14 @@ class _Judges(nn.Module):
         return classes, self.critic(embeddings, attached, dropout=dropout)[rows]
 
 
-def _optimizer(generators: _Generators, learning_rate: float) -> torch.optim.Adam | None:
-    parameters = list(generators.parameters())
-    return torch.optim.Adam(parameters, lr=learning_rate) if parameters else None
-
-
 def improve(generators: _Generators, judges: _Judges, optimizer: torch.optim.Optimizer) -> None:
-    """Let the generators take a step towards nodes that pass for real ones of their class."""
+    """Train the generators for one step, towards nodes that pass for real ones of their class."""
     new = generators()
     classes, kinds = (each[-new.labels.numel() :] for each in judges(new, dropout=False))
     truth = torch.full_like(new.labels, REAL)
     loss = cross_entropy(classes, new.labels) + cross_entropy(kinds, truth) + new.distance
     parameters = list(generators.parameters())
-    # backward() would leave gradients in the network, too
+    # backward() would also leave gradients in the network
     for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
         parameter.grad = gradient
     optimizer.step()

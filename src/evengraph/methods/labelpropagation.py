@@ -18,7 +18,7 @@ from evengraph.nn.tracing import Contributions
 from evengraph.ops import Sparse, matching_signatures, propagation_matrix, undirected_adjacency
 from evengraph.ops.signature import feature_signatures
 
-LEAST = 1e-30  # of a class that did not reach a node: its logarithm is finite
+LEAST = 1e-30  # keeps the logarithm finite where a class does not reach a node
 
 
 @final
@@ -27,21 +27,21 @@ class LabelPropagation(Method):
     """Spread labels over the graph step by step; features are not used.
 
     Every labelled node starts with its class. In each step a node takes the mean of its
-    neighbours and keeps some of its start. How many steps, is chosen on the validation nodes,
-    as epochs are. In another graph, labelled nodes are those that are known again by place and
-    features; where no label reaches, all classes are as likely.
+    neighbours, plus a share of its start. The number of steps is selected on the validation nodes.
+    In another graph, labelled nodes are recognised by row and features; where no label reaches,
+    all classes are equally likely.
 
     Args:
         restart: Share of a node's start in each step.
-        balance: Start classes with the same weight in all, however many nodes they have.
+        balance: Start all classes with the same total weight.
 
     Cost:
-        O(E C) a step.
+        O(E C) per step.
 
     Departs:
-        Nodes also receive their own class, and neighbours are averaged instead of divided by
-        roots of degrees; the paper runs until nothing changes. `learning_rate` and `weight_decay`
-        have no meaning here, seeds change nothing, and `explain` is not possible.
+        Self-loops are added and neighbours are averaged, without the symmetric normalisation; the
+        paper runs until convergence. `learning_rate`, `weight_decay` and seeds have no effect, and
+        `explain` is not possible.
 
     Reference:
         Zhou, Bousquet, Lal, Weston and Schoelkopf, "Learning with Local and Global Consistency",
@@ -75,8 +75,8 @@ class LabelPropagation(Method):
         labels = task.graph.y[task.train].unsqueeze(1)
         for spread in self._spreading(task.graph):
             logits = _logits_of(spread)
-            chances = logits.log_softmax(1)[task.train].gather(1, labels)
-            yield -chances.mean(), validation_score(logits, task)
+            log_likelihood = logits.log_softmax(1)[task.train].gather(1, labels)
+            yield -log_likelihood.mean(), validation_score(logits, task)
 
     def _logits(self, graph: Data) -> Tensor:
         steps = self._spreading(graph)
@@ -95,16 +95,16 @@ class LabelPropagation(Method):
             spread = (1 - self.restart) * (propagation @ spread) + self.restart * start
 
     def _start(self, graph: Data) -> Tensor:
-        """Labels of the nodes that were learnt from, where they stand as they stood, (N, C)."""
+        """Labels of the training nodes that the graph has in the same rows, (N, C)."""
         nodes, labels, signatures = self.labelled_
         known = one_hot(labels, self.num_classes_).float()
         if self.balance:
             known = known / known.sum(0)
-        here = (nodes < graph.num_nodes).nonzero().squeeze(1)
-        same = matching_signatures(feature_signatures(graph.x[nodes[here]]), signatures[here])
-        here = here[same]
+        index = (nodes < graph.num_nodes).nonzero().squeeze(1)
+        same = matching_signatures(feature_signatures(graph.x[nodes[index]]), signatures[index])
+        index = index[same]
         start = torch.zeros(graph.num_nodes, self.num_classes_, device=graph.x.device)
-        return start.index_copy(0, nodes[here], known[here])
+        return start.index_copy(0, nodes[index], known[index])
 
     def contributions(self, graph: Data, node: int, direction: Tensor) -> Contributions:
         """Not possible: features are not used."""
@@ -113,8 +113,8 @@ class LabelPropagation(Method):
     def _state(self) -> dict[str, Tensor]:
         return {"steps": self.steps_}
 
-    def _load_state(self, kept: Mapping[str, Tensor]) -> None:
-        self.steps_ = kept["steps"]
+    def _load_state(self, state: Mapping[str, Tensor]) -> None:
+        self.steps_ = state["steps"]
 
 
 def _logits_of(spread: Tensor) -> Tensor:

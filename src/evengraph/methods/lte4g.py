@@ -1,4 +1,4 @@
-"""LTE4G: experts for head and tail classes of high and low degree, distilled into two students."""
+"""LTE4G: experts by class size and degree, distilled into a head and a tail student."""
 
 from __future__ import annotations
 
@@ -27,62 +27,58 @@ from evengraph.ops import (
 from evengraph.ops.sparse import from_scipy
 
 RECONSTRUCTION_WEIGHT = 1e-6
-EXPERT_PATIENCE = 299  # the public code stops when 300 epochs have passed, we when they are over
-SIDES = {True: "student_of_head", False: "student_of_tail"}  # in the file of a saved model
-OTHER_SIDE = -1e6  # logit of a class that a node is not routed to: no probability is left for it
+EXPERT_PATIENCE = 299  # stops at the same epoch as the public code's 300
+SIDES = {True: "student_of_head", False: "student_of_tail"}  # names in a model folder
+OTHER_SIDE = -1e6  # logit of a class that a node is not routed to: its probability is 0
 
 
 @final
 @dataclass(kw_only=True)
 class LTE4G(NetworkMethod):
-    """Train experts for frequent and rare classes, well and badly connected nodes; then join them.
+    """Train experts for head and tail classes at high and low degree, and distil them.
 
-    1. A GCN learns all classes with a focal loss; its encoder is then frozen.
-    2. Each class gets a prototype, the mean embedding of its labelled nodes and, where those are
-       few, of likely unlabelled ones. The nearest prototype tells whether a node is one for the
-       head classes or for the tail.
-    3. Labelled nodes are split by class (head, tail) and by degree (high, low). Each of the four
-       sets trains an expert, low degree starting from what high degree learnt.
-    4. A student for the head classes and one for the tail learn from the labels and from their two
-       experts, at first more from that of high degree, later more from that of low degree.
+    1. A GCN is trained on all classes with a focal loss; its encoder is then frozen.
+    2. Each class gets a prototype: the mean embedding of its labelled nodes and, if they are few,
+       of likely unlabelled ones. The nearest prototype routes a node to the head or the tail.
+    3. Labelled nodes are split by class (head, tail) and degree (high, low). Each of the four sets
+       trains an expert; low-degree experts start from the weights of the high-degree ones.
+    4. A head student and a tail student are trained on labels and distilled from their two experts,
+       with weight shifting from the high-degree to the low-degree expert.
 
     Args:
-        reconstruct: Let the encoder also learn the graph's edges, first alone and then along with
-            the classes.
-        class_weights: Weigh classes by one over their size in stage 1.
-        focal_gamma: How much less well-learnt nodes count in stage 1; 0 is cross-entropy.
+        reconstruct: Also train the encoder to reconstruct edges, first alone, then jointly.
+        class_weights: Weight classes by one over their size in stage 1.
+        focal_gamma: Exponent of the focal loss in stage 1; 0 is cross-entropy.
         focal_alpha: Factor of the loss without class weights.
-        head_tenths: Share of the classes that are head classes, in tenths, where class sizes are
-            graded; where there are two sizes, the larger is the head.
-        high_degree: Least degree that is high, the node itself counted.
+        head_tenths: Share of head classes, in tenths; with only two class sizes, the larger classes
+            are the head.
+        high_degree: Minimum degree that is high, counting the self-loop.
         pretrain_epochs: Epochs of reconstruction alone.
-        expert_epochs: Most epochs of an expert, `max_epochs` permitting; its patience is 300.
-        student_epochs: Epochs of a student, `max_epochs` permitting.
-        sound: Do without errors of the public code, listed below.
+        expert_epochs: Maximum epochs of an expert, within `max_epochs`; its patience is 300.
+        student_epochs: Epochs of a student, within `max_epochs`.
+        sound: Avoid the errors of the public code that are listed below.
 
     Cost:
-        O(E h + nnz(X) h) per epoch of stage 1, as GCN, a few times that with `reconstruct`; later
-        epochs O(n h^2) for n labelled nodes, as embeddings no longer change; once O(N F) for each
-        labelled node of a small class.
+        O(E h + nnz(X) h) per epoch of stage 1, as GCN, a few times that with `reconstruct`;
+        O(n h^2) per later epoch for n labelled nodes; once O(N F) per labelled node of a small
+        class.
 
     Departs:
-        As in the public code: the focal factor is taken from the mean loss instead of each node's;
-        prototypes are filled only while the list is shorter than what was missing, leave out the
-        most similar node of each and may hold nodes labelled for another class, or one twice;
-        distillation is averaged over classes as well as nodes;
-        a side with one labelled node calls its degree high or low by a coin. `sound` fixes these.
-        Unlike there, a set without nodes has no expert (its loss is left out, and a low-degree
-        expert then starts afresh), the loss on all N^2 pairs takes random ones, of which and of the
-        edges at most 131,072, Adam starts afresh after the first epochs of reconstruction, and in
-        stages 3 and 4 the propagation of the frozen embeddings is done once. With five minority
-        classes no settings are published; of twelve, validation picks some that give 61.5 on Cora
-        at 5%, where 70.2 is published and the best of the twelve gives 66.1.
+        As in the public code, the focal factor uses the mean loss instead of each node's;
+        prototypes are filled only while the list is shorter than the number missing, skip the
+        most similar node, and may hold a node twice or one labelled with another class;
+        distillation is averaged over classes as well as nodes; and the degree of a side's only
+        labelled node is high or low at random. `sound` fixes these.
+        Unlike there, a set without nodes has no expert (its loss is left out, and the low-degree
+        expert starts from new weights), reconstruction samples the N^2 pairs (at most 131,072 edges
+        and as many pairs), Adam is reset after pretraining, and frozen embeddings are propagated
+        once. No settings are published for five minority classes: of twelve tried, validation
+        selects one with 61.5 on Cora at 5% (70.2 is published, 66.1 is the best of the twelve).
 
     Reference:
         Yun, Kim, Yoon and Park, "LTE4G: Long-Tail Experts for Graph Neural Networks", CIKM 2022.
     """
 
-    title = "LTE4G"
     search_space = {"class_weights": (False, True), "reconstruct": (False, True)}
     tuned_params = frozenset(
         {"reconstruct", "class_weights", "focal_gamma", "focal_alpha", "head_tenths"}
@@ -139,9 +135,9 @@ class LTE4G(NetworkMethod):
             side: self._train_side(task, propagated, classes, high)
             for side, classes in self._sides().items()
         }
-        # Cut short, the students have not learnt enough: what stage 1 learnt is the best there is.
-        cut_short = any(history.interrupted for history in self.history_)
-        self.students_ = {} if cut_short else students
+        # After Ctrl-C the students are undertrained: predict with the network of stage 1.
+        interrupted = any(history.interrupted for history in self.history_)
+        self.students_ = {} if interrupted else students
 
     def _logits(self, graph: Data) -> Tensor:
         if not self.students_:
@@ -149,34 +145,33 @@ class LTE4G(NetworkMethod):
         inputs = self._inputs(graph)
         embeddings = self.net_.embed(self.net_.encoder(*inputs))
         propagated = inputs.propagation @ embeddings
-        likeness = normalize(embeddings, dim=1) @ normalize(self.prototypes_, dim=1).t()
-        to_head = self.head_[likeness.argmax(1)]
+        similarity = normalize(embeddings, dim=1) @ normalize(self.prototypes_, dim=1).t()
+        to_head = self.head_[similarity.argmax(1)]
         logits: Tensor = embeddings.new_full((graph.num_nodes, self.head_.numel()), OTHER_SIDE)
         for side, classes in self._sides().items():
             routed = (to_head == side).nonzero()
-            student = self.students_[side]
-            answers = student.classify_propagated(propagated[routed.squeeze(1)], dropout=False)
-            logits[routed, classes] = answers
+            logits[routed, classes] = self.students_[side].classify_propagated(
+                propagated[routed.squeeze(1)], dropout=False
+            )
         return logits
 
     def _state(self) -> dict[str, Tensor]:
-        kept = super()._state() | {"head": self.head_, "prototypes": self.prototypes_}
+        state = super()._state() | {"head": self.head_, "prototypes": self.prototypes_}
         for side, student in self.students_.items():
-            kept |= pack(SIDES[side], student)
-        return kept
+            state |= pack(SIDES[side], student)
+        return state
 
-    def _load_state(self, kept: Mapping[str, Tensor]) -> None:
-        super()._load_state(kept)
-        self.head_, self.prototypes_ = kept["head"], kept["prototypes"]
+    def _load_state(self, state: Mapping[str, Tensor]) -> None:
+        super()._load_state(state)
+        self.head_, self.prototypes_ = state["head"], state["prototypes"]
         self.students_ = {}
         for side, classes in self._sides().items():
-            if any(name.startswith(f"{SIDES[side]}.") for name in kept):
-                student = self._classifier(classes.numel(), self.device_)
-                unpack(SIDES[side], student, kept)
-                self.students_[side] = student
+            if any(name.startswith(f"{SIDES[side]}.") for name in state):
+                self.students_[side] = self._classifier(classes.numel(), self.device_)
+                unpack(SIDES[side], self.students_[side], state)
 
     def _sides(self) -> dict[bool, Tensor]:
-        """The classes of the head and of the tail, where there are any."""
+        """The head classes (True) and the tail classes (False), without an empty side."""
         sides = {side: (self.head_ == side).nonzero().squeeze(1) for side in (True, False)}
         return {side: classes for side, classes in sides.items() if classes.numel()}
 
@@ -212,60 +207,60 @@ class LTE4G(NetworkMethod):
         self, task: Task, propagated: Tensor, classes: Tensor, high: Tensor
     ) -> GraphClassifier:
         """Stages 3 and 4 for the head or the tail: two experts, then their student."""
-        place = torch.full((task.num_classes + 1,), -1, device=classes.device)
-        place[classes] = torch.arange(classes.numel(), device=classes.device)
-        labels = place[task.graph.y]  # -1, an unknown label, reads the last entry: -1 again
-        learn, choose = (
+        index = torch.full((task.num_classes + 1,), -1, device=classes.device)
+        index[classes] = torch.arange(classes.numel(), device=classes.device)
+        labels = index[task.graph.y]  # an unknown label, -1, reads the last entry: -1 again
+        train, val = (
             _Nodes(propagated[mask], labels[mask], high[mask])
             for mask in (task.train & (labels >= 0), task.val & (labels >= 0))
         )
-        if learn.labels.numel() == 1 and not self.sound:
-            learn = learn._replace(high=torch.rand(1, device=classes.device) < 0.5)
+        if train.labels.numel() == 1 and not self.sound:
+            train = train._replace(high=torch.rand(1, device=classes.device) < 0.5)
         expert: GraphClassifier | None = None
-        lessons: list[Lesson] = []
+        teachers: list[Teacher] = []
         for part in (True, False):
-            pupils = learn.of_degree(part)
-            if pupils.labels.numel():
-                expert = self._train_expert(pupils, choose.of_degree(part), classes.numel(), expert)
+            nodes = train.of_degree(part)
+            if nodes.labels.numel():
+                expert = self._train_expert(nodes, val.of_degree(part), classes.numel(), expert)
                 with torch.no_grad():
-                    answers = expert.classify_propagated(pupils.x, dropout=False)
-                lessons.append(Lesson(learn.high == part, log_softmax(answers, dim=1), part))
-        return self._train_student(learn, choose, classes.numel(), lessons)
+                    logits = expert.classify_propagated(nodes.x, dropout=False)
+                teachers.append(Teacher(train.high == part, log_softmax(logits, dim=1), part))
+        return self._train_student(train, val, classes.numel(), teachers)
 
     def _train_expert(
-        self, learn: _Nodes, choose: _Nodes, num_classes: int, start: GraphClassifier | None
+        self, train: _Nodes, val: _Nodes, num_classes: int, start: GraphClassifier | None
     ) -> GraphClassifier:
-        """Stage 3: plain cross-entropy on a set's own nodes."""
-        net = self._classifier(num_classes, learn.x.device)
+        """Stage 3: plain cross-entropy on the nodes of one set."""
+        net = self._classifier(num_classes, train.x.device)
         if start is not None:
             net.load_state_dict(start.state_dict())
 
         def epoch() -> tuple[Tensor, Tensor]:
-            loss = cross_entropy(net.classify_propagated(learn.x, dropout=True), learn.labels)
-            return loss, choose.score(net, num_classes)
+            loss = cross_entropy(net.classify_propagated(train.x, dropout=True), train.labels)
+            return loss, val.score(net, num_classes)
 
         limits = {"max_epochs": self.expert_epochs, "patience": EXPERT_PATIENCE}
         self._train(net, epoch, **limits, main=False, recordable=True)
         return net
 
     def _train_student(
-        self, learn: _Nodes, choose: _Nodes, num_classes: int, lessons: list[Lesson]
+        self, train: _Nodes, val: _Nodes, num_classes: int, teachers: list[Teacher]
     ) -> GraphClassifier:
-        """Stage 4: labels, and the experts' answers for their own nodes."""
-        net = self._classifier(num_classes, learn.x.device)
+        """Stage 4: labels, and each expert's predictions for the nodes of its set."""
+        net = self._classifier(num_classes, train.x.device)
         numbers = count()
 
         def epoch() -> tuple[Tensor, Tensor]:
-            logits = net.classify_propagated(learn.x, dropout=True)
-            loss = cross_entropy(logits, learn.labels)
+            logits = net.classify_propagated(train.x, dropout=True)
+            loss = cross_entropy(logits, train.labels)
             progress = next(numbers) / max(self.student_epochs, 1)
-            of_high = math.cos(math.pi / 2 * progress)  # from one to zero
-            for lesson in lessons:
-                heard = log_softmax(logits[lesson.pupils], dim=1)
-                missed = kl_div(heard, lesson.answers, reduction="sum", log_target=True)
-                shared_by = heard.shape[0] if self.sound else heard.numel()
-                loss = loss + (of_high if lesson.high else 1 - of_high) * missed / shared_by
-            return loss, choose.score(net, num_classes)
+            high_weight = math.cos(math.pi / 2 * progress)  # from one to zero
+            for mask, targets, high in teachers:
+                predicted = log_softmax(logits[mask], dim=1)
+                divergence = kl_div(predicted, targets, reduction="sum", log_target=True)
+                size = predicted.shape[0] if self.sound else predicted.numel()
+                loss = loss + (high_weight if high else 1 - high_weight) * divergence / size
+            return loss, val.score(net, num_classes)
 
         length = self.student_epochs
         self._train(net, epoch, max_epochs=length, patience=length, main=False)
@@ -275,38 +270,27 @@ class LTE4G(NetworkMethod):
         return GraphClassifier(self.hidden, self.hidden, num_classes, self.dropout).to(device)
 
 
-class Lesson(NamedTuple):
-    """What an expert has to say.
+class Teacher(NamedTuple):
+    """An expert's predictions for the nodes of its set."""
 
-    Shapes:
-        pupils: bool, (n,), which of the side's labelled nodes are its own
-        answers: (of those, classes of the side), log-probabilities
-    """
-
-    pupils: Tensor
-    answers: Tensor
+    mask: Tensor  # its nodes among the labelled nodes of the side, bool, (n,)
+    targets: Tensor  # log-probabilities of the side's classes
     high: bool
 
 
 class _Nodes(NamedTuple):
-    """Some nodes of one side.
+    """Some nodes of one side."""
 
-    Shapes:
-        x: (n, h), propagated embeddings
-        labels: (n,), places in the list of the side's classes
-        high: bool, (n,), whether the degree is high
-    """
-
-    x: Tensor
-    labels: Tensor
-    high: Tensor
+    x: Tensor  # propagated embeddings, (n, h)
+    labels: Tensor  # indices into the side's classes, (n,)
+    high: Tensor  # whether the degree is high, bool, (n,)
 
     def of_degree(self, high: bool) -> _Nodes:
         """Those of high or of low degree."""
         return _Nodes(*(part[self.high == high] for part in self))
 
     def score(self, net: GraphClassifier, num_classes: int) -> Tensor:
-        """Macro-F1 of a classifier; without nodes 0, so that of all epochs the last is kept."""
+        """Macro-F1 of a classifier; 0 without nodes, which selects the last epoch."""
         if not self.labels.numel():
             return self.x.new_zeros(())
         with torch.no_grad():
@@ -317,9 +301,9 @@ class _Nodes(NamedTuple):
 def head_classes(class_counts: Tensor, tenths: int) -> Tensor:
     """Which classes are head classes, bool, (C,).
 
-    Of two sizes, the larger. Of graded sizes, about `tenths` of ten classes: the count at that
-    place in descending order is the threshold, and of the cuts above and below it the one is
-    taken whose ratio of head to tail classes is nearer; a coin decides when both are as near.
+    With two sizes, the larger ones. Otherwise about `tenths` of ten classes: of the cuts just above
+    and below the count at that rank, the one whose ratio of head to tail classes is closer; ties
+    are broken at random.
     """
     if class_counts.unique().numel() <= 2:
         return class_counts == class_counts.max()
@@ -334,7 +318,7 @@ def head_classes(class_counts: Tensor, tenths: int) -> Tensor:
 
 
 def prototype_size(class_counts: Tensor) -> int:
-    """Nodes wanted for a prototype: the larger of two class sizes, or the mean of graded ones."""
+    """Nodes per prototype: the larger of two class sizes, or the mean of more than two."""
     if class_counts.unique().numel() <= 2:
         return int(class_counts.max())
     return int(class_counts.double().mean())

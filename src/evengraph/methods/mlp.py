@@ -31,7 +31,6 @@ class MLP(NetworkMethod):
         Nature 1986.
     """
 
-    title = "MLP"
     suits_heterophily = True
 
     def _propagation(self, graph: Data) -> Sparse:

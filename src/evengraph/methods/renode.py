@@ -20,10 +20,10 @@ from evengraph.ops.losses import ClassLoss
 @final
 @dataclass(kw_only=True)
 class ReNode(NetworkMethod, MarginMethod):
-    """Give labelled nodes in the middle of their class more weight than those between classes.
+    """Give labelled nodes inside their class more weight than those between classes.
 
-    A label spreads over the graph as personalised PageRank. Where it meets labels of other classes,
-    there is a conflict. Labelled nodes are ranked by conflict, and weighted from `most` (no
+    Labels are propagated by personalised PageRank; where those of other classes reach a labelled
+    node, there is a conflict. Labelled nodes are ranked by conflict and weighted from `most` (no
     conflict) down to `least`, along half a cosine. The loss may also depend on class sizes;
     `margin="tam"` adds TAM.
 
@@ -38,16 +38,15 @@ class ReNode(NetworkMethod, MarginMethod):
         columns; the original's inverse of an N x N matrix is never built.
 
     Departs:
-        Network and training are by default those of the comparison; the original has half its
-        width, a decaying step and at most 200 epochs. It offers focal and class-balanced losses,
-        too.
+        Network and training are by default those of the comparison; the original has half the
+        width, a decaying learning rate, at most 200 epochs, and also offers focal and
+        class-balanced losses.
 
     Reference:
-        Chen, Lin, Zhao, Ren, Li, Zhou and Sun, "Topology-SplitProtocol Learning for Semi-Supervised
+        Chen, Lin, Zhao, Ren, Li, Zhou and Sun, "Topology-Imbalance Learning for Semi-Supervised
         Node Classification", NeurIPS 2021.
     """
 
-    title = "ReNode"
     search_space = {"loss": ("cross_entropy", "reweight", "balanced_softmax")}
     limits = {"least": 0}
 

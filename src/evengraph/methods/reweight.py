@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from evengraph.methods.bases.network import NetworkKind, NetworkMethod
 from evengraph.nn import Backbone
@@ -47,17 +46,13 @@ class Reweight(NetworkMethod):
     compared_by_default = True
     batchable = True
     limits = {"scale": 0, "minority": 0}
+    untuned_params = {"balance": True}
 
     backbone: Backbone = "gcn"
     network: NetworkKind = "comparison"
     scale: float = 1.0
     balance: bool = False
     minority: int = 0
-
-    @classmethod
-    def graph_defaults(cls, graph: Data) -> dict[str, Any]:
-        """Weight classes by inverse frequency."""
-        return {**super().graph_defaults(graph), "balance": True}
 
     def describe_defaults(self) -> str:
         """A sentence about `balance`."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from evengraph.core.rng import generator
 from evengraph.core.task import Task
@@ -38,32 +37,26 @@ class SMOTE(NetworkMethod):
         O(E h + nnz(X) h) per epoch, as GCN; once, the distances within each rare class.
 
     Departs:
-        As over-sampling: the default is the comparison's public code, which doubles the rare
+        As Over-sampling: the default is the comparison's public code, which doubles the rare
         classes, does not normalise the enlarged graph and predicts the training graph with it. It
-        also draws one interpolation point per class and uses the nearest neighbour only, where
-        SMOTE itself draws one of five (not offered here: rare classes seldom have six labels). On
-        Cora's long tail this gives 64.5 (five initialisations on each of three splits) where
-        66.8 is published; the training set there depends on how equal degrees are ordered, which
-        is not published.
+        also draws one interpolation point per class and uses the nearest neighbour, where SMOTE
+        draws one of five (rare classes seldom have six labels). On Cora's long tail this gives 64.5
+        (five initialisations on each of three splits); 66.8 is published, with an unpublished
+        order of nodes of equal degree, on which the training set depends.
 
     Reference:
         Chawla, Bowyer, Hall and Kegelmeyer, "SMOTE: Synthetic Minority Over-sampling Technique",
         JAIR 2002; in the form of Yun, Kim, Yoon and Park, "LTE4G", CIKM 2022.
     """
 
-    title = "SMOTE"
     limits = {"copies": 0, "minority": 0}
+    untuned_params = {"sound": True}  # later graphs have no copies
 
     backbone: Backbone = "gcn"
     network: NetworkKind = "comparison"
     copies: int = 1
     minority: int = 0
     sound: bool = False
-
-    @classmethod
-    def graph_defaults(cls, graph: Data) -> dict[str, Any]:
-        """Predict without copies: later graphs have none."""
-        return {**super().graph_defaults(graph), "sound": True}
 
     def _fit(self, task: Task) -> None:
         enlarged = EnlargedGraph.of(task, self.copies, self.minority, self._new_features)

@@ -104,7 +104,7 @@ class UniGNN(Method):
         and why others are not: docs/reproduction.md.
 
     Reference:
-        Alchihabi, Yan and Guo, "Overcoming Class SplitProtocol: Unified GNN Learning with
+        Alchihabi, Yan and Guo, "Overcoming Class Imbalance: Unified GNN Learning with
         Structural and Semantic Connectivity Representations", 2024.
     """
 

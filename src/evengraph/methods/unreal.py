@@ -1,4 +1,4 @@
-"""UNREAL: pseudo-labels that geometry and the classifier agree on, a few of every class a round."""
+"""UNREAL: rounds of pseudo-labels that clusters and classifier agree on."""
 
 from __future__ import annotations
 
@@ -30,45 +30,43 @@ from evengraph.ops.propagate import Normalisation
 @final
 @dataclass(kw_only=True)
 class UNREAL(Method):
-    """Add unlabelled nodes that clusters and classifier agree on, as many to every class.
+    """Add pseudo-labels that clusters and classifier agree on, equally many to every class.
 
-    In each round a fresh network learns from the labelled nodes. Its embeddings are clustered,
-    and each cluster takes the class whose labelled nodes have the nearest mean. A node whose
-    cluster and whose prediction are of the same class is a candidate. Candidates are ordered by
-    their distance to the class mean and by confidence together; the less the two orders agree,
-    the more the one of geometry counts. The first few of each class, without those that lie about
-    as near to another class, join the labelled nodes. A last stage goes on with the network of
-    the last round.
+    In each round a new network is trained on the labelled nodes. Its embeddings are clustered, and
+    each cluster gets the class with the nearest mean of labelled nodes. Nodes whose cluster and
+    prediction agree are candidates, ranked by distance to the class mean and by confidence; the
+    less the two rankings agree, the more distance counts. The best few of each class, except those
+    almost as close to another class, join the labelled nodes. A final stage continues training the
+    last network.
 
     Args:
         rounds: Rounds of pseudo-labels.
-        round_epochs: Epochs of the network of a round.
-        quota: Nodes that join a class in a round, at most.
+        round_epochs: Epochs per round.
+        quota: Maximum number of nodes that join a class in a round.
         clusters: Clusters of the embeddings.
-        persistence: How far down the two orders are compared, from 0 to below 1: a place weighs
-            as much as the one above it, times this.
-        margin: How much farther, in squared distance, the second nearest class mean must be
-            than the nearest, as a share of the latter.
+        persistence: Weight of each rank relative to the one above it when the two rankings are
+            compared, in [0, 1).
+        margin: How much farther the second nearest class mean must be than the nearest, in squared
+            distance, as a share of the latter.
         hidden: Width of both convolutions.
-        backbone: Their kind: `gcn` (symmetric), `sage` (GraphSAGE with means: a node's own
-            features have weights of their own) or `gat` (attention, in eight heads).
+        backbone: `gcn` (symmetric), `sage` (GraphSAGE with means: a node's own features have
+            separate weights) or `gat` (attention, in eight heads).
 
     Cost:
-        O(E h + nnz(X) h) per epoch, of which there are rounds times round_epochs before the last
-        stage; k-means, O(N K h) a step, once in each round. It is slow: it trains rounds + 1
-        networks, 41 by default, where GCN trains one; fewer rounds are faster in proportion.
+        O(E h + nnz(X) h) per epoch, rounds times round_epochs of them before the final stage;
+        k-means, O(N K h) per step, once per round. It is slow: it trains rounds + 1 networks, 41 by
+        default, where GCN trains one.
 
     Departs:
-        Overlap compares the two orders; the public code compares lists of ranks, which mean
-        something else. Running statistics of batch normalisation are exactly those of the weights
-        that predict. Selection is that of the comparison. The learning rate stays as it is.
+        Overlap compares the two rankings; the public code compares lists of ranks, which is not the
+        same. Batch-norm statistics are exactly those of the weights that predict. Selection is
+        that of the comparison. The learning rate is constant.
 
     Reference:
         Yan, Zhang, Li, Zhou and Huang, "UNREAL: Unlabeled Nodes Retrieval and Labeling for
         Heavily-Imbalanced Node Classification", 2023.
     """
 
-    title = "UNREAL"
     search_space = {"rounds": (10, 40), "quota": (4, 16, 64), "clusters": (100, 200)}
     limits = {
         **dict.fromkeys(("rounds", "round_epochs", "quota", "margin"), 0),
@@ -88,7 +86,7 @@ class UNREAL(Method):
 
     def _fit(self, task: Task) -> None:
         graph, inputs = task.graph, self._inputs(task.graph)
-        labels = torch.where(task.train, graph.y, -1)  # and pseudo-labels, as they come
+        labels = torch.where(task.train, graph.y, -1)  # pseudo-labels are added
         self.net_ = self._new_network()
         for number in range(self.rounds):
             if (labels >= 0).all() or not self.quota:
@@ -101,21 +99,21 @@ class UNREAL(Method):
             with torch.no_grad():
                 embeddings = normalize(self.net_.embed(*inputs))
                 probabilities = self.net_(*inputs).softmax(1)
-            found = self._retrieve(embeddings, probabilities, labels)
-            labels = labels.index_copy(0, found.nodes, found.labels)
+            pseudo = self._retrieve(embeddings, probabilities, labels)
+            labels = labels.index_copy(0, pseudo.nodes, pseudo.labels)
         self._learn(task, inputs, labels)
 
     def _learn(self, task: Task, inputs: Inputs, labels: Tensor, length: int | None = None) -> None:
-        """Train on all that are labelled by now; with a length, for a round, up to its end."""
+        """Train on all labels and pseudo-labels: a round of `length` epochs, or the final stage."""
         net = self.net_
         nodes = (labels >= 0).nonzero().squeeze(1)
 
         def epoch() -> tuple[Tensor, Tensor]:
-            logits = net.train()(*inputs)  # takes note of its statistics
+            logits = net.train()(*inputs)  # updates batch-norm statistics
             net.eval()
             loss = cross_entropy(logits[nodes], labels[nodes])
             if length is not None:
-                return loss, torch.zeros_like(loss)  # nothing to choose: the last stays
+                return loss, torch.zeros_like(loss)  # no selection: the last weights
             with torch.no_grad():
                 return loss, validation_score(net(*inputs), task)
 
@@ -148,14 +146,14 @@ class UNREAL(Method):
         nearest = distances.topk(min(2, distances.shape[1]), dim=1, largest=False).values
         clear = nearest[:, -1] - nearest[:, 0] > self.margin * nearest[:, 0]
         agreed = (labels < 0) & (classes == predicted)
-        chosen = []
+        selected = []
         for label in range(probabilities.shape[1]):
             nodes = (agreed & (predicted == label)).nonzero().squeeze(1)
             order = joint_order(distances[nodes, label], confidence[nodes], self.persistence)
             nodes = nodes[order]
-            chosen.append(nodes[clear[nodes]][: self.quota])
-        found = torch.cat(chosen)
-        return PseudoLabels(found, predicted[found])
+            selected.append(nodes[clear[nodes]][: self.quota])
+        nodes = torch.cat(selected)
+        return PseudoLabels(nodes, predicted[nodes])
 
 
 def class_means(x: Tensor, labels: Tensor, num_classes: int) -> Tensor:
@@ -165,7 +163,7 @@ def class_means(x: Tensor, labels: Tensor, num_classes: int) -> Tensor:
 
 
 def cluster_classes(x: Tensor, labels: Tensor, num_classes: int, k: int, seed: int) -> Tensor:
-    """The class of each node's cluster: that whose mean is nearest to the cluster's unlabelled.
+    """The class of each node's cluster: that with the mean nearest to its unlabelled nodes.
 
     Shapes:
         x: (N, d)
@@ -181,10 +179,10 @@ def cluster_classes(x: Tensor, labels: Tensor, num_classes: int, k: int, seed: i
 
 
 def joint_order(distance: Tensor, confidence: Tensor, persistence: float) -> Tensor:
-    """Places of candidates from the best to the last, by geometry and confidence.
+    """Indices of the candidates from best to worst, by distance and confidence.
 
-    With r the overlap of the two orders, a candidate's place is the smaller the smaller
-    max(r, 1 - r) times its rank by distance plus min(r, 1 - r) times that by confidence.
+    With r the overlap of the two rankings, candidates are sorted by max(r, 1 - r) times their rank
+    by distance plus min(r, 1 - r) times their rank by confidence.
 
     Shapes:
         distance, confidence: (n,)
@@ -198,18 +196,18 @@ def joint_order(distance: Tensor, confidence: Tensor, persistence: float) -> Ten
 
 
 def rank_biased_overlap(one: Tensor, other: Tensor, persistence: float) -> float:
-    """How much two orders of the same n things agree, from 0 to 1, above all at their tops.
+    """Agreement of two rankings of the same n items, from 0 to 1; top ranks count most.
 
-    At depth d it is the share of the first d that both have in common; depths weigh as the powers
-    of the persistence.
+    The share of the first d items that both have in common, averaged over depths d with powers of
+    the persistence as weights.
 
     Shapes:
-        one, other: int64, (n,), the rank of each thing, from 0
+        one, other: int64, (n,), the rank of each item, from 0
     """
     size = one.numel()
     if not size:
         return 1.0
-    # a thing is among the first d of both from the larger of its ranks on
+    # an item is among the first d of both from the larger of its ranks on
     common = torch.bincount(torch.maximum(one, other), minlength=size).cumsum(0).double()
     depth = torch.arange(1, size + 1, device=one.device).double()
     weights = persistence ** (depth - 1)
@@ -217,7 +215,7 @@ def rank_biased_overlap(one: Tensor, other: Tensor, persistence: float) -> float
 
 
 class _Network(nn.Module):
-    """Twice a convolution, batch normalisation and a PReLU; then a linear layer."""
+    """Two blocks of convolution, batch norm and PReLU, then a linear layer."""
 
     def __init__(
         self, num_features: int, hidden: int, num_classes: int, backbone: Backbone

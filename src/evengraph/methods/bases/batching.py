@@ -16,27 +16,19 @@ if TYPE_CHECKING:
 
 
 class Fit(NamedTuple):
-    """A method to fit, its task and seed, and what to call once it is fitted.
+    """A method to fit, its task and seed, and what to call once it is fitted."""
 
-    `method` is any Method; its class reads it as its own, since a batch holds one class.
-    """
-
-    method: Any
+    method: Any  # a Method; all of a batch are of one class
     task: Task
     seed: int
     on_fitted: Callable[[], None] = lambda: None
 
 
 class Batching(NamedTuple):
-    """How the fits of a method are trained as one batch.
+    """How the fits of a method are trained as one batch."""
 
-    Args:
-        train: Fits a sequence of methods, so many at a time; it yields as `Replicas.steps` does.
-        may_differ: Parameters that may differ within a batch.
-    """
-
-    train: Callable[[Sequence[Fit], int], Iterator[None]]
-    may_differ: frozenset[str] = frozenset()
+    train: Callable[[Sequence[Fit], int], Iterator[None]]  # at most so many at a time
+    may_differ: frozenset[str] = frozenset()  # parameters that may differ within a batch
 
 
 def share_batch(one: Method, other: Method) -> bool:
@@ -60,7 +52,7 @@ def fit_batch(fits: Sequence[Fit], slots: int) -> Iterator[None]:
 
 
 def fit_as_batch(method: Method, task: Task, seed: int) -> bool:
-    """Fit one method as a batch of its own where that is possible; whether it was."""
+    """Fit one method as a batch of one if possible; return whether it was."""
     device = task.graph.x.device
     if not can_replicate(device) or method.batching() is None:
         return False

@@ -27,8 +27,8 @@ from evengraph.ops import (
 )
 from evengraph.ops.propagate import Normalisation
 
+# features of the copies, from features and labels of the labelled nodes
 NewFeatures = Callable[[Tensor, Tensor, Copies], Tensor]
-"""Features of the copies, from features and labels of the labelled nodes."""
 
 
 @dataclass(eq=False)
@@ -36,23 +36,12 @@ class EnlargedGraph:
     """Copies of labelled nodes, and the graph they belong to.
 
     A copy has the links of its original, and the original itself through its self-loop.
-
-    Args:
-        new: Features of the copies.
-        originals: The node that each is a copy of.
-        graph: The training graph; None in a loaded model.
-        signatures: Of the nodes of the training graph; None until they are needed.
-
-    Shapes:
-        new: (M, F)
-        originals: (M,)
-        signatures: (N, 3)
     """
 
-    new: Tensor
-    originals: Tensor
-    graph: Data | None = None
-    signatures: Tensor | None = None
+    new: Tensor  # features of the copies, (M, F)
+    originals: Tensor  # the node that each is a copy of, (M,)
+    graph: Data | None = None  # the training graph; None in a loaded model
+    signatures: Tensor | None = None  # of its nodes, (N, 3); None until needed
 
     @classmethod
     def of(cls, task: Task, copies: int, minority: int, new_features: NewFeatures) -> Self:

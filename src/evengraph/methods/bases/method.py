@@ -16,8 +16,13 @@ from evengraph.core.rng import seeded
 from evengraph.core.task import Task
 from evengraph.methods.bases.batching import Batching, fit_as_batch
 from evengraph.methods.bases.checks import Limit, check_graph, check_params, check_task
-from evengraph.methods.bases.model_folder import pack, unpack
-from evengraph.methods.bases.saving import Labelled, restore_description, save_method
+from evengraph.methods.bases.model_folder import (
+    Labelled,
+    pack,
+    restore_description,
+    save_method,
+    unpack,
+)
 from evengraph.metrics import balanced_accuracy, confusion_matrix
 from evengraph.nn.tracing import Contributions, gradient_times_input
 from evengraph.ops.signature import feature_signatures
@@ -76,6 +81,8 @@ class Method(ABC):
     """Parameters that the paper set per graph; changing any other makes it a different method."""
     untuned_patience: ClassVar[int] = 100
     """Patience on a graph that the method was not tuned for."""
+    untuned_params: ClassVar[Mapping[str, Any]] = {}
+    """Other parameters for such a graph."""
 
     learning_rate: float = 0.01
     weight_decay: float = 5e-4
@@ -88,7 +95,7 @@ class Method(ABC):
     @classmethod
     def graph_defaults(cls, graph: Data) -> dict[str, Any]:
         """Parameters to use on a graph that the method was not tuned for."""
-        return {"patience": cls.untuned_patience}
+        return {"patience": cls.untuned_patience, **cls.untuned_params}
 
     def describe_defaults(self) -> str:
         """A sentence about parameters that `graph_defaults` changed; empty if there are none."""
@@ -135,15 +142,13 @@ class Method(ABC):
     ) -> Self:
         """Train on the training nodes and select on the validation nodes.
 
-        Test labels are hidden before `_fit` sees the task. The caller's random state is left
-        matching_signatures.
+        Test labels are hidden before `_fit` sees the task. The caller's random state is unchanged.
 
         Args:
             task: What to learn.
             seed: Seed of everything random: initial weights, dropout, clusters.
-            on_epoch: Called with the history after every epoch, for example to plot a curve in
-                TensorBoard: `on_epoch=lambda history: writer.add_scalar("loss", history.loss[-1],
-                history.epochs)`, where `writer` is a `torch.utils.tensorboard.SummaryWriter`.
+            on_epoch: Called with the history after every epoch, for example with a TensorBoard
+                writer: `lambda h: writer.add_scalar("loss", h.loss[-1], h.epochs)`.
             progress: Show a progress bar; by default on a terminal only.
         """
         self.reset(task)
@@ -203,23 +208,16 @@ class Method(ABC):
         has them; the method's `max_epochs` bounds every stage, and one stage is the main one.
         After Ctrl-C in one stage, later stages take no steps. `recordable` is as in `train`.
         """
-        limit = self.max_epochs if max_epochs is None else min(max_epochs, self.max_epochs)
+        params = self._training_params()
+        if max_epochs is not None:
+            params["max_epochs"] = min(max_epochs, self.max_epochs)
+        if patience is not None:
+            params["patience"] = patience
         if any(history.interrupted for history in self.history_):
-            limit = 0
-
-        history = train(
-            module,
-            epoch,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            max_epochs=limit,
-            patience=self.patience if patience is None else patience,
-            on_epoch=self._report_epoch,
-            main=main,
-            recordable=recordable,
-        )
-        self.history_.append(history)
-        return history
+            params["max_epochs"] = 0
+        params |= {"on_epoch": self._report_epoch, "main": main, "recordable": recordable}
+        self.history_.append(train(module, epoch, **params))
+        return self.history_[-1]
 
     def _train_in_steps(self, steps: Iterator[tuple[Tensor, Tensor]]) -> History:
         """Early stopping for estimators that are not trained by gradient descent."""

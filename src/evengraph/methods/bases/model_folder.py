@@ -1,4 +1,4 @@
-"""A model folder: a description in JSON and tensors in safetensors, written atomically."""
+"""Model folders: a description in JSON and tensors in safetensors, written atomically."""
 
 from __future__ import annotations
 
@@ -8,15 +8,21 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from evengraph.core.files import compact_number_lists, write_atomic
+from evengraph.training import History
+
+if TYPE_CHECKING:
+    from evengraph.methods.bases.method import Method
 
 FORMAT = 1
-"""Raised when an older evengraph could no longer read what is written."""
+"""Incremented when older versions of evengraph can no longer read what is written."""
 
 MAIN = "model.json"
 
@@ -25,21 +31,55 @@ class TensorMismatchError(ValueError):
     """Saved tensors whose names or shapes are not those of the module."""
 
 
-class Saved(NamedTuple):
-    """What a model's folder holds."""
+class Labelled(NamedTuple):
+    """The training nodes, and signatures of their features to recognise them by."""
 
-    about: dict[str, Any]
-    tensors: dict[str, Tensor]
+    nodes: Tensor  # int64, (n,)
+    labels: Tensor  # int64, (n,)
+    signatures: Tensor  # float64, (n, 3)
+
+
+def save_method(
+    method: Method, state: Mapping[str, Tensor], folder: str | Path, extra: Mapping[str, Any] | None
+) -> None:
+    """Save a fitted method: its description, its state and the nodes it was trained on."""
+    params, fitted = method.get_params(), method.fitted_params_
+    changed = sorted(name for name in params if params[name] != fitted[name])
+    if changed:
+        raise ValueError(f"{', '.join(changed)} changed after fitting: fit again, then save.")
+    about = {
+        "method": type(method).__name__.lower(),
+        "fields": fitted,
+        "num_features": method.num_features_,
+        "num_classes": method.num_classes_,
+        "class_names": list(method.class_names_),
+        "history": [asdict(history) for history in method.history_],
+        "extra": dict(method.extra_ if extra is None else extra),
+    }
+    labelled = {f"labelled.{key}": value for key, value in method.labelled_._asdict().items()}
+    write_model(folder, about, {**state, **labelled})
+
+
+def restore_description(
+    method: Method, about: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
+) -> dict[str, Tensor]:
+    """Set what `save_method` saved of any method; returns the tensors on the device."""
+    state = {name: value.to(device) for name, value in tensors.items()}
+    method.num_features_, method.num_classes_ = about["num_features"], about["num_classes"]
+    method.class_names_, method.extra_ = tuple(about["class_names"]), dict(about["extra"])
+    method.history_ = [History(**stage) for stage in about["history"]]
+    method.fitted_params_, method.device_ = method.get_params(), device
+    method.labelled_ = Labelled(*(state[f"labelled.{name}"] for name in Labelled._fields))
+    return state
 
 
 def write_model(
     folder: str | Path, about: Mapping[str, Any], tensors: Mapping[str, Tensor]
 ) -> None:
-    """Write a model's folder, or put another model into one.
+    """Write a model folder, or replace the model in one.
 
-    The JSON file names the file of tensors that belongs to it and is written last, in one move:
-    whatever interrupts, readers find the model before or the one after. A new folder is made
-    beside its place and moved there.
+    The JSON file names its file of tensors and is written last, atomically, so that readers see
+    either the old model or the new one. A new folder is written under a temporary name and moved.
     """
     folder = Path(folder)
     check_model_folder(folder)
@@ -48,19 +88,19 @@ def write_model(
     name = f"tensors-{digest[:12]}.safetensors"
     main = {"format": FORMAT, "evengraph": _version(), **about}
     main |= {"tensors": {"file": name, "sha256": digest}}
-    _as_json(main)  # refuses what JSON cannot hold
+    _as_json(main)  # validates it
     text = _as_json({**main, "seal": seal(main)}).encode()
     if folder.exists():
         _write(folder, name, content, text)
         return
     folder.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
     try:
-        _write(beside, name, content, text)
-        os.chmod(beside, 0o755)  # mkdtemp keeps others out; models are meant to be passed on
-        os.rename(beside, folder)
+        _write(temporary, name, content, text)
+        os.chmod(temporary, 0o755)  # mkdtemp allows only the user; models are meant to be shared
+        os.rename(temporary, folder)
     except BaseException:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
         raise
 
 
@@ -73,8 +113,8 @@ def check_model_folder(folder: Path) -> None:
         raise ValueError(f"{folder} is a file: choose a folder.")
 
 
-def read_model(folder: str | Path) -> Saved:
-    """Read a model's folder, and refuse one that is not whole or of another format."""
+def read_model(folder: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Read a model's description and tensors; ValueError if damaged or of another format."""
     folder = Path(folder)
     if not folder.exists():
         raise ValueError(f"{folder} does not exist: give the folder that a model was saved in.")
@@ -94,16 +134,16 @@ def read_model(folder: str | Path) -> Saved:
         )
     if about.pop("seal", None) != seal(about):
         raise ValueError(f"{main} is damaged: it is not what was saved. Copy or save it again.")
-    return Saved(about, _tensors(folder, about))
+    return about, _tensors(folder, about)
 
 
 def seal(about: Mapping[str, Any]) -> str:
-    """A hash of a description: class names that were swapped would turn every answer round."""
+    """A hash of a description: with swapped class names, every prediction would be wrong."""
     return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
 
 
 def pack(name: str, module: nn.Module) -> dict[str, Tensor]:
-    """The tensors of a module, with a name before each."""
+    """The tensors of a module, with a prefix on each name."""
     return {f"{name}.{key}": value for key, value in module.state_dict().items()}
 
 
@@ -118,7 +158,7 @@ def unpack(name: str, module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
 
 
 def _write(folder: Path, name: str, content: bytes, text: bytes) -> None:
-    """Tensors first, then the file that makes them the model's, then nothing of an earlier one."""
+    """Write the tensors, then the JSON file that names them; then delete those of an old model."""
     write_atomic(content, folder / name)
     write_atomic(text, folder / MAIN)
     for other in folder.glob("tensors-*.safetensors"):
@@ -141,7 +181,7 @@ def _tensors(folder: Path, about: dict[str, Any]) -> dict[str, Tensor]:
     expected = about["tensors"]
     if not isinstance(expected, dict) or not {"file", "sha256"} <= set(expected):
         raise ValueError(f"{folder / MAIN} is damaged: it does not say where its tensors are.")
-    path = folder / Path(str(expected["file"])).name  # of this folder, whatever is written there
+    path = folder / Path(str(expected["file"])).name  # always inside this folder
     if not path.is_file():
         raise ValueError(f"{folder} is damaged: {path.name} is missing.")
     content = path.read_bytes()
@@ -169,7 +209,7 @@ def _safetensors() -> Any:
 def _as_json(content: dict[str, Any]) -> str:
     try:
         text = json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False)
-        text.encode()  # half a character of two, as some file names hold, has no UTF-8
+        text.encode()  # lone surrogates, as in some file names, have no UTF-8
     except (TypeError, ValueError, RecursionError) as error:
         reason = str(error).rstrip(".").replace("\n", " ")
         raise ValueError(f"extra must hold what JSON can, and does not: {reason}.") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, cast, get_args
+from typing import ClassVar, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -34,10 +34,8 @@ from evengraph.ops.sparse import scatter_sum
 from evengraph.training import History
 
 NetworkKind = Literal["comparison", "plain"]
-KINDS: tuple[str, ...] = get_args(NetworkKind)
 DEFAULT_BACKBONE: Backbone = "gcn"
-COMPARISON: NetworkKind = "comparison"
-PLAIN: NetworkKind = "plain"
+DEFAULT_NETWORK: NetworkKind = "comparison"
 
 
 @dataclass(kw_only=True)
@@ -67,7 +65,7 @@ class NetworkMethod(Method):
     normalisation: Normalisation = "row"
 
     backbone = DEFAULT_BACKBONE
-    network = COMPARISON
+    network = DEFAULT_NETWORK
     enlarged_ = cast(EnlargedGraph | None, None)
     batchable: ClassVar[bool] = False
     """Whether several fits can be one batch: trained by `_class_terms` alone."""
@@ -134,13 +132,9 @@ class NetworkMethod(Method):
         loss: Callable[[Tensor], Tensor],
         validation: Inputs | None = None,
     ) -> None:
-        """Train a new network.
+        """Train a new network, and validate on `validation` instead of the inputs if given.
 
-        Args:
-            task: What to learn; its nodes are the first of the inputs.
-            inputs: What to train on.
-            loss: Of the logits of all nodes.
-            validation: What to validate on, if not on the inputs.
+        The nodes of the task are the first of the inputs; the loss takes the logits of all.
         """
         self.net_ = net = self._new_network()
         num_nodes, terms = task.graph.num_nodes, self._class_terms(task.class_counts)
@@ -148,9 +142,7 @@ class NetworkMethod(Method):
         def epoch() -> tuple[Tensor, Tensor]:
             first = net.encoder(*inputs)  # no dropout before it: both passes share it
             with torch.no_grad():
-                clean = (
-                    net.classify(first, inputs.propagation) if not validation else net(*validation)
-                )
+                clean = net(*validation) if validation else net.classify(first, inputs.propagation)
                 score = validation_score(terms.predict(clean[:num_nodes]), task)
             return loss(net.classify(first, inputs.propagation, dropout=True)), score
 

@@ -20,15 +20,7 @@ def double_balancing_epoch(
     loss: NamedLoss,
     pseudo_weight: float,
 ) -> Epoch:
-    """An epoch of self-training with balanced pseudo-labels.
-
-    Args:
-        net: What to train.
-        inputs: What it takes.
-        task: Labels and splits.
-        loss: Of the labels; that of the pseudo-labels is balanced softmax.
-        pseudo_weight: Weight of the loss on pseudo-labels.
-    """
+    """An epoch of self-training: `loss` on labels, balanced softmax on pseudo-labels."""
     graph, nodes = task.graph, task.train_nodes
     matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
     on_labels = labelled_loss(loss, matrix, nodes, graph.y[nodes], task.class_counts)

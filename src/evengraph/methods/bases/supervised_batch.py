@@ -23,15 +23,7 @@ class SupervisedRun(Run):
 
 
 class SupervisedReplicas(TaskReplicas[SupervisedRun]):
-    """Cross-entropy with class terms, for several runs on one graph.
-
-    Args:
-        inputs: What the network takes.
-        runs: All runs to train.
-        slots: How many to train at a time.
-        width: Width of a node's embedding.
-        training: Parameters of `Replicas`.
-    """
+    """Cross-entropy with class terms, for several runs on one graph, at most `slots` at a time."""
 
     def __init__(
         self, inputs: Inputs, runs: Sequence[SupervisedRun], slots: int, width: int, **training: Any

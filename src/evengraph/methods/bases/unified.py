@@ -34,18 +34,12 @@ class Examples(NamedTuple):
 
     A single run lists its nodes, labelled ones first, and the pseudo-labels share one weight. In a
     batch every node has a weight, so that shapes do not depend on which nodes are selected.
-
-    Shapes:
-        targets: (n + m,), or (R, M)
-        weights: of the labelled nodes, (n,), or of all, (R, M)
-        nodes: (n + m,), or a subset per run; None: all nodes
-        near: the subset and its neighbours
     """
 
-    targets: Tensor
-    weights: Tensor
-    nodes: Tensor | Subset | None = None
-    near: Subset | None = None
+    targets: Tensor  # (n + m,), or (R, M)
+    weights: Tensor  # of the labelled nodes, (n,), or of all, (R, M)
+    nodes: Tensor | Subset | None = None  # (n + m,), or a subset per run; None: all nodes
+    near: Subset | None = None  # the subset and its neighbours
     pseudo_weight: float = 0.0
 
 
@@ -60,13 +54,7 @@ def unified_epoch(
 ) -> tuple[Tensor, Tensor]:
     """Loss and score of one run, or of each in a batch: one pass without dropout, one with it.
 
-    Args:
-        net: The network.
-        inputs: The graph.
-        clusters: Clusters of each layer.
-        select: The examples of the loss, from logits without dropout.
-        score: The validation score, from logits without dropout.
-        recluster: Finds new clusters first.
+    `select` and `score` take the logits without dropout; `recluster` finds new clusters first.
     """
     first = net.first_layer(inputs, clusters)  # no dropout before it: both passes share it
     with torch.no_grad():
@@ -116,15 +104,7 @@ class UnifiedRun(Run):
 
 
 class UnifiedReplicas(TaskReplicas[UnifiedRun]):
-    """Uni-GNN for several runs on one graph.
-
-    Args:
-        inputs: The graph.
-        runs: All runs to train.
-        slots: How many to train at a time.
-        pseudo_labels: As in UniGNN.
-        training: Parameters of `Replicas`.
-    """
+    """Uni-GNN for several runs on one graph, at most `slots` at a time."""
 
     def __init__(
         self,
