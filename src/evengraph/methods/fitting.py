@@ -68,10 +68,9 @@ def fit_many(
 
 
 def train_groups(groups: Sequence[_Group], all_fitted: Callable[[], bool]) -> None:
-    """Train groups in turns; on a GPU a large one alternates with a small one.
+    """Train groups in turns; on a GPU a large one, which is GPU-bound, alternates with a small one.
 
-    A large graph keeps the GPU busy and a small one the host. A failed fit does not stop the other
-    groups; any other error does.
+    A failed fit does not stop the other groups; any other error does.
     """
     batched = any(len(group.methods) > 1 for group in groups)
     waiting = deque(sorted(groups, key=lambda group: -group.work) if batched else groups)

@@ -155,12 +155,8 @@ def hard_pairs(probabilities: Tensor, labels: Tensor, wanted: Tensor, beta: floa
     """Anchors (the sources) that are confused with another class, and partners from that class.
 
     An anchor i of class c is drawn in proportion to 1 - p_i[c], the partner's class k in
-    proportion to p_i[k], and the partner j in proportion to p_j[c].
-
-    Shapes:
-        probabilities: of the labelled nodes, (n, C)
-        labels: (n,)
-        wanted: new nodes per class, (C,)
+    proportion to p_i[k], and the partner j in proportion to p_j[c]. Probabilities are those of
+    the labelled nodes, (n, C); `wanted` is the number of new nodes per class.
     """
     classes = torch.repeat_interleave(wanted)  # (M,)
     count, num_classes, device = classes.numel(), wanted.numel(), labels.device

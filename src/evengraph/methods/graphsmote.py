@@ -128,12 +128,10 @@ class GraphSMOTE(NetworkMethod):
 
 
 def candidate_links(neighbours: Tensor, seeds: Tensor, peers: Tensor) -> tuple[Tensor, Tensor]:
-    """Candidate links of each new node: its seed, the seed's peer and the neighbours of both.
+    """Link new nodes to their seed, the seed's peer and the neighbours of both.
 
-    Shapes:
-        neighbours: sparse CSR, (N, N), every node joined to itself
-        seeds, peers: (M,)
-        returns: (K,), (K,): the new node and the known one of each candidate
+    `neighbours` is a CSR matrix with self-loops. Returns the new node and the known one of each
+    candidate link, (K,) and (K,).
     """
     num_nodes = neighbours.shape[0]
     keys = []

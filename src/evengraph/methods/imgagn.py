@@ -136,13 +136,10 @@ class Generator(nn.Module):
 
 
 def blend(x: Tensor, members: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Features of new nodes, and their edges: to members with at least the uniform weight.
+    """Features of M new nodes, and their edges: to members with at least the uniform weight.
 
-    Shapes:
-        x: (N, F)
-        members: (n,)
-        weights: (M, n)
-        returns: (M, F), and the new node and the known one of each edge, (K,), (K,)
+    `weights` is (M, n) for n members. Returns features, (M, F), and the new node and the known one
+    of each edge, (K,) and (K,).
     """
     starts, columns = (weights >= 1 / members.numel()).nonzero(as_tuple=True)
     return weights @ x[members], starts, members[columns]

@@ -91,17 +91,16 @@ class UniGNN(Method):
         k-means every few epochs, O(N K h) per round.
 
     Departs:
-        Points that the paper leaves open. Pseudo-labels come from a pass without dropout, and
-        so do the embeddings that are clustered; validation and test nodes, without their
-        labels, may get one. The first layer's clusters come from the features, once; later
-        clusterings start from the previous clusters, which is faster and scores no less.
-        A_sem has ones on its diagonal before the identity is added. The classifier propagates
-        over the input graph. Features are taken as they come, without dropout on them.
-        Encoders have no bias, as in the equations, and Xavier weights; the classifier starts
-        like that of the comparison methods. Of epochs with equal validation score, patience
-        counts from the first and the model is the latest. Edges are read in both directions.
-        On the CPU the dropout rate is met to 1/256. Which of the paper's results are reproduced,
-        and why others are not: docs/reproduction.md.
+        Points that the paper leaves open: pseudo-labels and clustered embeddings come from a pass
+        without dropout; validation and test nodes, without their labels, may get a pseudo-label.
+        The first layer's clusters come from the features, once; later clusterings start from the
+        previous clusters, which is faster and scores no less. A_sem has ones on its diagonal before
+        the identity is added. The classifier propagates over the input graph. Features are neither
+        normalised nor dropped out. Encoders have Xavier weights and no bias, as in the equations;
+        the classifier starts like that of the comparison methods. Of epochs with equal validation
+        score, patience counts from the first and the model is the latest. Edges are undirected. On
+        the CPU the dropout rate is a multiple of 1/256. docs/reproduction.md says which of the
+        paper's results are reproduced.
 
     Reference:
         Alchihabi, Yan and Guo, "Overcoming Class Imbalance: Unified GNN Learning with
@@ -239,10 +238,10 @@ class UniGNN(Method):
         return logits
 
     def _inputs_and_clusters(self, graph: Data) -> tuple[Connectivity, FindClusters]:
-        """What the network takes of a graph, and the source of its clusters.
+        """Network inputs of a graph, and the source of its clusters.
 
-        A node with the row, features and neighbours that it had in training keeps its clusters;
-        any other joins those with the nearest means. The training graph is recognised by its nodes.
+        Nodes with the row, features and neighbours of a training node keep its clusters; others
+        join those with the nearest means.
         """
         if self.graph_ is not None and self.inputs_ is not None and same_graph(graph, self.graph_):
             return self.inputs_, self.net_.stored

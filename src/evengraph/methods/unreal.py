@@ -163,13 +163,7 @@ def class_means(x: Tensor, labels: Tensor, num_classes: int) -> Tensor:
 
 
 def cluster_classes(x: Tensor, labels: Tensor, num_classes: int, k: int, seed: int) -> Tensor:
-    """The class of each node's cluster: that with the mean nearest to its unlabelled nodes.
-
-    Shapes:
-        x: (N, d)
-        labels: (N,), -1 for an unlabelled node
-        returns: int64, (N,)
-    """
+    """The class of each node's cluster: that with the mean nearest to its unlabelled nodes."""
     k = min(k, x.shape[0])
     assignment = kmeans(x, k, seed)
     unlabelled = labels < 0
@@ -183,10 +177,6 @@ def joint_order(distance: Tensor, confidence: Tensor, persistence: float) -> Ten
 
     With r the overlap of the two rankings, candidates are sorted by max(r, 1 - r) times their rank
     by distance plus min(r, 1 - r) times their rank by confidence.
-
-    Shapes:
-        distance, confidence: (n,)
-        returns: int64, (n,)
     """
     by_distance = distance.argsort(stable=True).argsort()  # ranks from 0
     by_confidence = confidence.argsort(descending=True, stable=True).argsort()
@@ -199,10 +189,7 @@ def rank_biased_overlap(one: Tensor, other: Tensor, persistence: float) -> float
     """Agreement of two rankings of the same n items, from 0 to 1; top ranks count most.
 
     The share of the first d items that both have in common, averaged over depths d with powers of
-    the persistence as weights.
-
-    Shapes:
-        one, other: int64, (n,), the rank of each item, from 0
+    the persistence as weights. `one` and `other` hold the rank of each item, from 0.
     """
     size = one.numel()
     if not size:

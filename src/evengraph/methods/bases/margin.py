@@ -13,18 +13,17 @@ from evengraph.core.task import Task
 from evengraph.methods.bases.method import Method
 from evengraph.ops import propagation_matrix, soft_labels, topology_margins, undirected_adjacency
 
-WARMUP = 5
-"""Epochs before predictions are good enough to take margins from."""
+WARMUP = 5  # epochs before predictions are good enough for margins
 
 
 @dataclass(kw_only=True)
 class MarginMethod(Method):
     """A method whose logits TAM may adjust in training, node by node.
 
-    TAM (topology-aware margins) looks at the classes around each labelled node, known or
-    predicted. A node with more of another class around it than is usual in its own is a poor
-    example against that class: its margin against it is reduced in training. Otherwise methods
-    that favour rare classes predict them too often. Predictions use the plain logits.
+    TAM (topology-aware margins) compares the known or predicted classes around each labelled node
+    with those usual for its class. Where another class is over-represented, the margin against it
+    is reduced in training; otherwise methods that favour rare classes predict them too often.
+    Predictions use the plain logits.
 
     Args:
         margin: `tam`, or `none` for the method alone.
@@ -45,7 +44,7 @@ class MarginMethod(Method):
     tam_temperature: float = 1.2
 
     def _margins(self, task: Task) -> Callable[[Tensor], Tensor]:
-        """What to add to the logits of the labelled nodes, (n, C), from those of all nodes."""
+        """Margins to add to the logits of the labelled nodes, (n, C), given the logits of all."""
         graph, nodes = task.graph, task.train_nodes
         labels, counts = graph.y[nodes], task.class_counts
         nothing = torch.zeros((), device=graph.x.device)
@@ -66,7 +65,7 @@ class MarginMethod(Method):
         return margins
 
     def _soft_labels(self, logits: Tensor, nodes: Tensor, labels: Tensor, counts: Tensor) -> Tensor:
-        """What each node is taken for: its label, or a smoothed prediction, (N, C)."""
+        """The label or the smoothed prediction of each node, (N, C)."""
         return soft_labels(logits.detach(), nodes, labels, counts, self.tam_temperature)
 
     def _adjusted(self, around: Tensor, labels: Tensor) -> Tensor:

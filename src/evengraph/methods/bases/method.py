@@ -204,9 +204,8 @@ class Method(ABC):
     ) -> History:
         """Run the training loop with this method's parameters, and append its history.
 
-        A method with several stages calls it once per stage, with limits for the stage where it
-        has them; the method's `max_epochs` bounds every stage, and one stage is the main one.
-        After Ctrl-C in one stage, later stages take no steps. `recordable` is as in `train`.
+        A method with several stages, one of them the main one, calls it once per stage. The
+        method's `max_epochs` bounds every stage; after Ctrl-C, later stages take no steps.
         """
         params = self._training_params()
         if max_epochs is not None:
@@ -297,11 +296,9 @@ class Method(ABC):
             node: Whose logits to explain.
             direction: The weight of each logit in the sum, (C,).
         """
-
-        def logits(x: Tensor) -> Tensor:
-            return self._logits(Data(x=x, edge_index=graph.edge_index))
-
-        return gradient_times_input(logits, graph.x, node, direction)
+        return gradient_times_input(
+            lambda x: self._logits(Data(x=x, edge_index=graph.edge_index)), graph.x, node, direction
+        )
 
     def _check_fitted(self) -> None:
         if not self.is_fitted:

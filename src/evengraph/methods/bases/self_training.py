@@ -44,13 +44,7 @@ def above_mean(confidence: Tensor) -> Tensor:
 
 
 def pseudo_label_loss(logits: Tensor, predicted: Tensor, selected: Tensor) -> Tensor:
-    """Mean balanced softmax of the selected pseudo-labels, with their own class sizes.
-
-    Shapes:
-        logits: (n, C)
-        predicted: int64, (n,)
-        selected: bool, (n,), at least one
-    """
+    """Mean balanced softmax of the selected pseudo-labels, at least one, by their class sizes."""
     classes = torch.arange(logits.shape[1], device=logits.device)
     sizes = ((predicted.unsqueeze(1) == classes) & selected.unsqueeze(1)).sum(0)
     losses = balanced_softmax(logits, predicted, sizes, reduction="none")

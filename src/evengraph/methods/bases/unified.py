@@ -69,12 +69,7 @@ def unified_epoch(
 
 
 def unified_loss(logits: Tensor, examples: Examples) -> Tensor:
-    """Weighted sum over labelled nodes plus weighted mean over pseudo-labels (Eq. 8, 13, 14).
-
-    Shapes:
-        logits: (n + m, C), or (R, M, C)
-        returns: (), or (R,)
-    """
+    """Weighted sum over labelled nodes plus weighted mean over pseudo-labels (Eq. 8, 13, 14)."""
     targets, weights = examples.targets, examples.weights
     if weights.dim() == 2:
         return weighted_cross_entropy(logits, targets, weights)
