@@ -29,11 +29,8 @@ LAYERS = [
 # Modules without a test file of their own, and where they are tested instead.
 TESTED_ELSEWHERE = {
     "core/records.py": "through tests/core/test_files.py",
-    "cli/comparing.py": "through tests/cli/test_compare.py",
     "cli/report.py": "through tests/report/store/test_files.py",
-    "cli/reproducing.py": "through tests/cli/test_reproduce.py",
     "cli/results.py": "through tests/cli/test_reproduce.py",
-    "cli/running.py": "through tests/cli/test_run.py",
     "experiment/toml_lines.py": "through mistakes in files, in tests/experiment/test_spec.py",
     "splits/base.py": "through every protocol, in tests/splits",
     "training/batch/tasks.py": "through tests/training/batch/test_replicas.py",

@@ -31,10 +31,9 @@ def test_a_stored_result_comes_out_again(label, real_graph, tmp_path):
         graph=real_graph("cora"),
         imbalance="step",
         protocol=Step(),
-        name=job.method,
-        method=METHODS[job.method](**job.method_fields),
+        methods={job.method: METHODS[job.method](**job.method_fields)},
         seeds=(5, 6, 7),
     )
-    (again,) = run([plan]).results
+    (again,) = run(plan).results
     for metric in ("balanced_accuracy", "macro_f1", "g_mean"):
         assert again["mean"][metric] == pytest.approx(fmean(cell.values(metric)), abs=6)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evengraph.core.store import Store
-from evengraph.experiment.presets import _presets, preset_for
+from evengraph.experiment.published import _presets, preset_for
 from evengraph.methods import METHODS
 from evengraph.report.store.experiment_results import load_experiments
 from evengraph.report.store.tables import markdown, table_csv

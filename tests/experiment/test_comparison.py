@@ -93,6 +93,10 @@ def test_the_budget_is_the_same_and_validation_chooses(graph):
             assert record.validation == max(result.validation for _, result in tried)
             assert record.settings in [asdict(job.method) for job, _ in tried]
     assert found.budget == 3
+    settings = {(job.label, job.seed, job.candidate): asdict(job.method) for job, _ in seen}
+    for method in found.as_dict()["methods"]:
+        for run in method["runs"]:
+            assert run["settings"] == settings[run["label"], run["seed"], run["place"]]
 
 
 def test_two_classes_have_their_own_figures(two_classes):

@@ -1,6 +1,12 @@
 import pytest
 
-from evengraph.experiment.parsing import known_method, parse_seeds
+from evengraph.experiment.parsing import (
+    known_method,
+    parse_fields,
+    parse_seeds,
+    unknown,
+)
+from evengraph.methods import UniGNN
 
 
 def test_a_method_is_known_by_its_name_and_its_title():
@@ -17,3 +23,26 @@ def test_seeds():
     for text in ("", "a", "7-5", "5,", "-1", "1.5"):
         with pytest.raises(ValueError, match="seeds"):
             parse_seeds(text)
+
+
+def test_values_get_the_declared_types():
+    words = ["alpha=3", "threshold = 0.7", "class_weights=no", "encoders=semantic"]
+    assert parse_fields(UniGNN, words) == {
+        "alpha": 3,
+        "threshold": 0.7,
+        "class_weights": False,
+        "encoders": "semantic",
+    }
+
+
+@pytest.mark.parametrize(
+    "word", ["alpha=2.5", "threshold=x", "class_weights=2", "encoders=", "x=1"]
+)
+def test_other_values_are_refused(word):
+    with pytest.raises(ValueError, match=word.partition("=")[0]):
+        parse_fields(UniGNN, [word])
+
+
+def test_the_nearest_name_is_offered():
+    assert "did you mean beta?" in unknown("letter", "bta", ["alpha", "beta"])
+    assert "did you mean" not in unknown("letter", "qqq", ["alpha", "beta"])

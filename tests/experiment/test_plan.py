@@ -4,7 +4,7 @@ import pytest
 
 from evengraph.core.store import Store
 from evengraph.experiment.plan import SEARCH_BATCH, Plan, job_spec
-from evengraph.experiment.presets import preset_for
+from evengraph.experiment.published import preset_for
 from evengraph.experiment.reproduce import missing
 from tiny_experiments import ended, entry, failed, spec_of, toy_job, toy_setup
 

@@ -1,4 +1,5 @@
 import math
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,16 @@ WAVE = [0.0, 0.4, -0.3, 0.1, -0.2, 0.3]
 def verdict(values, *, overlap=0.25, independent=True, seconds=None, metric="balanced_accuracy"):
     pairs = compare_pairs(values, overlap=overlap, independent=independent)
     seconds = seconds or {"gcn": 1.0, "reweight": 2.0, "unignn": 9.0}
-    return judge(values, pairs, seconds=seconds, titles=TITLES, metric=metric), pairs
+    standings = [
+        SimpleNamespace(
+            label=label,
+            title=TITLES[label],
+            seconds=seconds[label],
+            values=lambda metric, label=label: values[label],
+        )
+        for label in values
+    ]
+    return judge(standings, pairs, metric), pairs
 
 
 def series(mean, noise=1.0, turn=0):

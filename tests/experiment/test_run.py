@@ -6,7 +6,7 @@ from evengraph.core.files import write_json
 from evengraph.datasets import toy
 from evengraph.experiment import RunPlan, run
 from evengraph.experiment.run import changed_from_paper
-from evengraph.methods import METHODS, UniGNN
+from evengraph.methods import GCN, METHODS, MLP, Reweight, UniGNN
 from evengraph.splits import Step
 
 
@@ -15,14 +15,13 @@ def graph():
     return toy()
 
 
-def plan(graph, dataset="toy", method="gcn", seeds=(0, 1, 2), **settings):
+def plan(graph, *methods, dataset="toy", seeds=(0, 1, 2)):
     return RunPlan(
         dataset=dataset,
         graph=graph,
         imbalance="step",
         protocol=Step(),
-        name=method,
-        method=METHODS[method](**settings),
+        methods={type(method).__name__.lower(): method for method in methods},
         seeds=seeds,
     )
 
@@ -30,8 +29,8 @@ def plan(graph, dataset="toy", method="gcn", seeds=(0, 1, 2), **settings):
 def test_a_result_survives_json(graph, tmp_path):
     seen = []
     found = run(
-        [plan(graph, max_epochs=2, seeds=[1, 2])],
-        on_record=lambda record: seen.append(record.seed),
+        plan(graph, GCN(max_epochs=2), seeds=[1, 2]),
+        on_fit=lambda job, method, task, record: seen.append(record.seed),
     )
     (result,) = found.results
     assert seen == [1, 2] == result["seeds"]
@@ -52,7 +51,7 @@ def test_an_interrupted_run_ends_the_series(graph):
 
     fitted = []
     found = run(
-        [plan(graph, max_epochs=4), plan(graph, method="reweight", max_epochs=4)],
+        plan(graph, GCN(max_epochs=4), Reweight(max_epochs=4)),
         on_start=on_start,
         on_fit=lambda job, method, task, record: fitted.append((job.seed, method.fitted_)),
     )
@@ -68,11 +67,11 @@ def test_an_interrupt_outside_training_keeps_the_seeds_before(graph):
         if job.seed == 1:
             raise KeyboardInterrupt
 
-    (result,) = run([plan(graph, max_epochs=1)], on_start=on_start).results
+    (result,) = run(plan(graph, GCN(max_epochs=1)), on_start=on_start).results
     assert result["seeds"] == [0]
     assert not result["complete"]
     with pytest.raises(KeyboardInterrupt):
-        run([plan(graph, max_epochs=1, seeds=[1])], on_start=on_start)
+        run(plan(graph, GCN(max_epochs=1), seeds=[1]), on_start=on_start)
 
 
 def test_a_method_that_fails_with_one_seed_is_left_out(graph, monkeypatch):
@@ -86,12 +85,12 @@ def test_a_method_that_fails_with_one_seed_is_left_out(graph, monkeypatch):
     seen, results = [], []
     monkeypatch.setattr(METHODS["gcn"], "_fit", fail)
     found = run(
-        [plan(graph, max_epochs=1), plan(graph, method="reweight", max_epochs=2)],
-        on_record=seen.append,
-        on_result=lambda plan, result: results.append((plan.name, result)),
+        plan(graph, GCN(max_epochs=1), Reweight(max_epochs=2)),
+        on_fit=lambda job, method, task, record: seen.append(record.seed),
+        on_result=lambda name, result: results.append((name, result)),
     )
     assert found.failed["gcn"].reason == "The loss became nan."
-    assert [one.seed for one in seen] == [0, 0, 1, 2]  # the failed method is not tried further
+    assert seen == [0, 0, 1, 2]  # the failed method is not tried further
     assert results == [("reweight", found.results[0])]
 
 
@@ -112,10 +111,10 @@ def test_the_papers_values_stand_beside_the_papers_method_alone(method, protocol
 
 def test_values_of_the_paper_are_left_out_with_a_reason(graph):
     for name, method, changed in (
-        ("cora", "gcn", ["max_epochs"]),
-        ("cora", "mlp", []),
-        ("toy", "gcn", []),
+        ("cora", GCN(max_epochs=1), ["max_epochs"]),
+        ("cora", MLP(max_epochs=1), []),
+        ("toy", GCN(max_epochs=1), []),
     ):
-        (result,) = run([plan(graph, name, method, seeds=[0], max_epochs=1)]).results
+        (result,) = run(plan(graph, method, dataset=name, seeds=[0])).results
         assert result["paper"] is None
         assert result["changed_from_paper"] == changed

@@ -4,7 +4,7 @@ from dataclasses import asdict
 import pytest
 
 from evengraph.experiment.plan import Plan
-from evengraph.experiment.presets import preset_for
+from evengraph.experiment.published import preset_for
 from evengraph.experiment.spec import EXPERIMENTS, read_spec
 from evengraph.methods import METHODS
 from evengraph.splits import Step

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from evengraph.experiment.fields import parse_fields, unknown
-from evengraph.experiment.parsing import known_method
+from evengraph.experiment.parsing import known_method, parse_fields, unknown
 from evengraph.methods import METHODS
 from evengraph.splits import SPLITS, SplitProtocol
 

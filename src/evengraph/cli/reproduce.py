@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
+from evengraph.cli.console import err, out, print_failure, print_notes
 from evengraph.cli.options import DataRoot, Device
+
+if TYPE_CHECKING:
+    from evengraph.core.store import Row, Store
+    from evengraph.experiment.executor import Executor
+    from evengraph.experiment.spec import Spec
+
+LINE_EVERY = 15.0  # seconds, without a terminal
 
 
 def reproduce(
@@ -39,7 +60,6 @@ def reproduce(
 ) -> None:
     """Run the paper's tables and figures, or your own experiments; resumes if interrupted."""
     from evengraph.cli.arguments import parse_methods
-    from evengraph.cli.reproducing import run_experiments
     from evengraph.core.devices import pick_device
     from evengraph.experiment.executor import choose_executor
     from evengraph.experiment.parsing import parse_seeds
@@ -55,4 +75,106 @@ def reproduce(
         setups=[part.strip() for part in setups.split(",")] if setups else (),
     )
     executor = choose_executor(engine, str(pick_device(device)), workers=jobs, address=address)
-    run_experiments(specs, store, executor, root=data_root, retry=retry)
+    _run_experiments(specs, store, executor, root=data_root, retry=retry)
+
+
+def _run_experiments(
+    specs: Sequence[Spec], path: Path, executor: Executor, *, root: Path | None, retry: bool
+) -> None:
+    """Run what is missing, with a display, then show the results."""
+    from evengraph.core.store import Store
+    from evengraph.experiment.reproduce import check, reproduce
+    from evengraph.experiment.stored import run_stored
+    from evengraph.experiment.tsne import embed_nodes
+    from evengraph.methods import METHODS
+    from evengraph.report.store.experiment_results import load_experiments
+    from evengraph.report.terminal.experiment import experiment_table, selected_params
+
+    with err.status("loading graphs"):
+        check(specs, root)
+    store = Store(path)
+    if retry and (again := store.forget("failed")):
+        err.print(f"{again} failed runs are tried again.")
+    names = escape(", ".join(spec.name for spec in specs))
+    out.print(f"[bold]{names}[/], rows go to {escape(str(path))}", soft_wrap=True)
+    failed: list[Row] = []
+    stopped = False
+    try:
+        with _display(store, failed) as (on_row, on_round):
+            run_jobs = partial(run_stored, store=path, executor=executor, root=root)
+            embed = partial(embed_nodes, device=executor.device, root=root)
+            reproduce(specs, store, run_jobs, on_row=on_row, on_round=on_round, embed=embed)
+    except KeyboardInterrupt:
+        stopped = True
+    experiments = {results.name: results for results in load_experiments(store)}
+    for spec in specs:
+        out.print()
+        out.print(experiment_table(experiments[spec.name]))
+        print_notes(selected_params(experiments[spec.name]))
+    for row in failed[:10]:
+        print_failure(row, METHODS[row.job.method].title, err)
+    if len(failed) > 10:
+        more = f"and {len(failed) - 10} more; see: evengraph results {path}"
+        err.print(escape(more), soft_wrap=True)
+    if stopped:
+        err.print("Interrupted: finished runs are stored; the same command resumes.")
+        raise typer.Exit(130)
+    if failed:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _display(
+    store: Store, failed: list[Row]
+) -> Iterator[tuple[Callable[[Row], None], Callable[[int], None]]]:
+    """Show runs that are done, running and failed, the time left, and the best so far."""
+    best: dict[str, tuple[float, str]] = {}
+    columns = (
+        TextColumn("runs"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[running]} running"),
+        TextColumn("[red]{task.fields[failed]}[/] failed"),
+        TimeElapsedColumn(),
+        TextColumn("[dim]left"),
+        TimeRemainingColumn(),
+        TextColumn("[green]{task.fields[best]}"),
+    )
+    printed = perf_counter()
+    with Progress(*columns, console=err, transient=True, refresh_per_second=4) as progress:
+        bar = progress.add_task("runs", total=None, running=0, failed=0, best="")
+
+        def on_round(missing: int) -> None:
+            done = progress.tasks[0].completed
+            progress.update(bar, total=done + missing)
+
+        def on_row(row: Row) -> None:
+            nonlocal printed
+            line = _line(row, best)
+            if not row.done:
+                failed.append(row)
+            progress.update(
+                bar, advance=1, running=store.running(), failed=len(failed), best=escape(line)
+            )
+            if not err.is_terminal and perf_counter() - printed > LINE_EVERY:
+                printed, task = perf_counter(), progress.tasks[0]
+                err.print(
+                    f"{task.completed:.0f} of {task.total:.0f} runs, {len(failed)} failed; {line}"
+                )
+
+        yield on_row, on_round
+
+
+def _line(row: Row, best: dict[str, tuple[float, str]]) -> str:
+    """The best run so far in the setting of a row."""
+    from evengraph.methods import METHODS
+    from evengraph.report.terminal.experiment import setting_of
+
+    name = " ".join(setting_of(row))
+    if row.done:
+        score = float(row.outcome["validation"])
+        best[name] = max(best.get(name, (-1.0, "")), (score, METHODS[row.job.method].title))
+    if name not in best:
+        return ""
+    score, title = best[name]
+    return f"best on {name}: {title} {score:.1f} val F1"

@@ -1,12 +1,17 @@
-"""evengraph run: train and test a method."""
+"""evengraph run: train and test methods."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 
+from evengraph.cli.console import err, out, print_error, print_notes
+from evengraph.cli.files import check_folder, written
 from evengraph.cli.options import (
     Columns,
     Data,
@@ -17,6 +22,18 @@ from evengraph.cli.options import (
     Settings,
     column_options,
 )
+
+if TYPE_CHECKING:
+    import torch
+
+    from evengraph.core.records import Record
+    from evengraph.core.task import Task
+    from evengraph.experiment.jobs import Job
+    from evengraph.experiment.run import RunPlan, RunResults
+    from evengraph.methods import Method
+    from evengraph.pipeline.graph_source import GraphSource
+    from evengraph.splits import SplitProtocol
+    from evengraph.training import Callback
 
 
 @column_options()
@@ -56,12 +73,13 @@ def run(
     ] = None,
 ) -> None:
     """Train and test one or several methods, once per seed, and report."""
-    from evengraph.cli.arguments import parse_methods
-    from evengraph.cli.files import check_folder
-    from evengraph.cli.running import folder_name, plan_runs, run_plans
+    from evengraph.cli.arguments import make_protocol, parse_methods, parse_settings
+    from evengraph.cli.opening import open_data, show_classes
     from evengraph.core.devices import pick_device
+    from evengraph.datasets import DATASETS
     from evengraph.experiment.parsing import parse_seeds
-    from evengraph.methods import DEFAULT_METHOD
+    from evengraph.experiment.run import RunPlan
+    from evengraph.methods import DEFAULT_METHOD, METHODS
     from evengraph.methods.bases.model_folder import check_model_folder
 
     names = parse_methods(method or DEFAULT_METHOD)
@@ -70,18 +88,207 @@ def run(
             raise ValueError("--save saves one model; name one --method.")
         check_model_folder(save)
         check_folder(save.parent)
-    options = {"minority": minority, "ratio": ratio, "train": train, "val": val}
-    source, plans = plan_runs(
-        data,
-        data_root,
-        columns,
-        names,
-        settings or [],
-        imbalance=imbalance,
-        options={name: value for name, value in options.items() if value is not None},
-        seeds=parse_seeds(seeds),
-        preset=preset,
+    all_seeds = parse_seeds(seeds)
+    known = {"minority": minority, "ratio": ratio, "train": train, "val": val}
+    options = {name: value for name, value in known.items() if value is not None}
+    params, sentences = parse_settings(names, settings or [])
+    source = None if data in DATASETS else open_data(data, data_root, columns)
+    split = imbalance or ("step" if source is None else source.default_split)
+    options = {**(source.default_shares(split) if source else {}), **options}
+    protocol = make_protocol(split, options)
+    presets = _presets(data, source, split, protocol, names) if preset else {}
+    made = {name: METHODS[name](**{**presets.get(name, {}), **params[name]}) for name in names}
+    if source is None:  # mistakes in the options show before a graph is loaded
+        source = open_data(data, data_root, columns)
+    else:
+        show_classes(source)
+    plan = RunPlan(
+        dataset=source.name,
+        graph=source.graph,
+        imbalance=split,
+        protocol=protocol,
+        methods=made,
+        seeds=all_seeds,
     )
+    protocol(source.graph, seed=all_seeds[0])  # raises if the graph cannot be split so
+    print_notes(sentences)
     parts = [*(settings or []), *([] if preset else ["no-preset"]), f"seeds={seeds}"]
-    folder = to or Path("runs") / folder_name(plans, parts)
-    run_plans(plans, source, pick_device(device), folder, save)
+    folder = to or Path("runs") / _folder_name(plan, options, parts)
+    _run_plan(plan, presets, pick_device(device), folder, source, save)
+
+
+def _presets(
+    data: str,
+    source: GraphSource | None,
+    split: str,
+    protocol: SplitProtocol,
+    methods: Sequence[str],
+) -> dict[str, dict[str, Any]]:
+    """Parameters by method: presets of a data set, defaults that suit a user's graph."""
+    from evengraph.experiment.published import preset_for
+    from evengraph.methods import METHODS
+
+    if source is not None:
+        return {name: METHODS[name].graph_defaults(source.graph) for name in methods}
+    return {name: preset_for(data, split, vars(protocol), name) or {} for name in methods}
+
+
+def _folder_name(plan: RunPlan, options: Mapping[str, Any], parts: Sequence[str]) -> str:
+    """A folder per combination of options, so that one run does not replace another."""
+    given = (f"{name}={value}" for name, value in options.items())
+    parts = [plan.dataset, plan.imbalance, *given, "+".join(plan.methods), *parts]
+    return "-".join(parts).replace("/", "_").replace(" ", "")
+
+
+def _run_plan(
+    plan: RunPlan,
+    presets: Mapping[str, Mapping[str, Any]],
+    device: torch.device,
+    folder: Path,
+    source: GraphSource,
+    save: Path | None,
+) -> None:
+    """Run methods on the same splits, show the results and write them; save the best model."""
+    from evengraph.core.files import write_json
+    from evengraph.experiment.run import run
+    from evengraph.report import write_page
+
+    several = len(plan.methods) > 1
+    folders = {name: folder / name if several else folder for name in plan.methods}
+    for path in folders.values():
+        check_folder(path)
+    best: list[tuple[Method, Task, Record]] = []
+    lines: list[str] = []
+
+    def on_fit(job: Job, method: Method, task: Task, record: Record) -> None:
+        display.show(record)
+        if save is not None and (not best or record.validation > best[0][2].validation):
+            best[:] = [(method, task, record)]
+
+    def write(name: str, result: dict[str, Any]) -> None:
+        paths = [folders[name] / file for file in ("result.json", "report.html")]
+        lines.extend(written(path) for path in paths)
+        write_json(result, paths[0])
+        write_page(result, paths[1])
+
+    with _Display(plan, presets, device) as display:
+        outcome = run(plan, device, on_start=display.start, on_fit=on_fit, on_result=write)
+    if not several:
+        for failure in outcome.failed.values():
+            raise failure.error or ValueError(failure.reason)
+    if outcome.results:
+        _show(outcome.results, several)
+        if several:
+            lines = [_write_comparison(plan, outcome, folder)]
+        for line in lines:
+            out.print(line, soft_wrap=True)
+    if save is not None and best:
+        _save_model(*best[0], folder=save, source=source)
+    _exit_status(plan, outcome)
+
+
+class _Display(ExitStack):
+    """Announces each method, and shows a bar per fit on a terminal or a line per seed elsewhere."""
+
+    def __init__(
+        self, plan: RunPlan, presets: Mapping[str, Mapping[str, Any]], device: torch.device
+    ) -> None:
+        super().__init__()
+        self.plan, self.presets, self.device = plan, presets, device
+        self.announced = ""
+
+    def start(self, job: Job) -> Callback | None:
+        from evengraph.training.progress import epoch_bar
+
+        self.close()
+        if job.label != self.announced:
+            self.announced = job.label
+            self._announce(job)
+        return self.enter_context(epoch_bar(f"seed {job.seed}"))
+
+    def show(self, record: Record) -> None:
+        self.close()
+        value = record.metrics["balanced_accuracy"]
+        stage = f" (of the main one of {record.stages} stages)" if record.stages > 1 else ""
+        err.print(
+            f"seed {record.seed}: bAcc {value:.1f}, best epoch {record.best_epoch} of "
+            f"{record.epochs}{stage}, {record.seconds:.0f} s"
+        )
+
+    def _announce(self, job: Job) -> None:
+        names = ("minority", "ratio", "train", "val")
+        values = {name: getattr(job.protocol, name, None) for name in names}
+        text = ", ".join(f"{name}={value}" for name, value in values.items() if value is not None)
+        out.print(
+            f"[bold]{job.method.full_title}[/] on [bold]{self.plan.dataset}[/], "
+            f"{self.plan.imbalance} imbalance ({text}), on {self.device.type}"
+        )
+        if preset := self.presets.get(job.label):
+            text = ", ".join(f"{name}={value}" for name, value in preset.items())
+            print_notes([f"preset: {text} (--no-preset for the defaults)"])
+
+
+def _show(results: Sequence[dict[str, Any]], several: bool) -> None:
+    from evengraph.report.terminal import run as tables
+
+    out.print()
+    if several:
+        out.print(tables.comparison_table(results))
+    else:
+        out.print(tables.result_table(results[0]))
+        if (table := tables.two_class_table(results[0])) is not None:
+            out.print()
+            out.print(table)
+    out.print()
+    print_notes(tables.notes(results))
+    out.print()
+
+
+def _write_comparison(plan: RunPlan, outcome: RunResults, folder: Path) -> str:
+    """Write comparison.csv; returns the line to print for all files."""
+    from evengraph.experiment.comparison import rank, split_overlap
+    from evengraph.experiment.standing import write_comparison
+
+    path = folder / "comparison.csv"
+    verb = written(path).partition(" ")[0]
+    seeds = {record.seed for standing in outcome.standings for record in standing.records}
+    overlap = split_overlap(plan.graph, plan.protocol, sorted(seeds))
+    write_comparison(*rank(outcome.standings, plan.protocol, overlap), path)
+    files = "comparison.csv, and result.json and report.html of each method"
+    return f"{verb} {escape(str(folder))}: {files}"
+
+
+def _save_model(
+    method: Method, task: Task, record: Record, *, folder: Path, source: GraphSource
+) -> None:
+    """Save the best model of a run for predict and explain."""
+    from evengraph.methods.bases.model_folder import MAIN
+    from evengraph.pipeline.table_model import TableModel
+
+    replaced = (folder / MAIN).exists()
+    TableModel.from_fitted(method, task, source).save(folder)
+    out.print(
+        f"{'replaced the model in' if replaced else 'wrote'} {escape(str(folder))}: the model of "
+        f"seed {record.seed}, the best on validation; balanced accuracy "
+        f"{record.metrics['balanced_accuracy']:.1f} on its test nodes; see: evengraph predict",
+        soft_wrap=True,
+    )
+
+
+def _exit_status(plan: RunPlan, outcome: RunResults) -> None:
+    """Print what is missing; the exit status is 130 after Ctrl-C, 2 after a failure."""
+    titles = {name: method.full_title for name, method in plan.methods.items()}
+    for name in titles:
+        if name in outcome.failed:
+            reason = ValueError(outcome.failed[name].reason)
+            print_error(reason, prefix=f"{titles[name]} did not run: ")
+    ended = {*outcome.failed, *(result["method"]["name"] for result in outcome.results)}
+    missing = [title for name, title in titles.items() if name not in ended]
+    if missing:
+        err.print(f"Not run: {', '.join(missing)}.")
+    if outcome.results and outcome.results[-1]["runs"][-1]["interrupted"]:
+        err.print("The last run counts with its best model so far.")
+    if missing or any(not result["complete"] for result in outcome.results):
+        raise typer.Exit(130)
+    if outcome.failed:
+        raise typer.Exit(2)

@@ -1,7 +1,6 @@
 """Experiments: what to run, running it, and the paper's values to compare with."""
 
-from evengraph.experiment.paper import paper_cell
-from evengraph.experiment.presets import preset_for
+from evengraph.experiment.published import paper_cell, preset_for
 from evengraph.experiment.run import RunPlan, run
 
 __all__ = ["RunPlan", "paper_cell", "preset_for", "run"]

@@ -18,8 +18,8 @@ import evengraph
 from evengraph.core.records import Record
 from evengraph.experiment.environment import describe
 from evengraph.experiment.executor import Executor, OnEnd
-from evengraph.experiment.fields import unknown
 from evengraph.experiment.jobs import Failure, Job, LoadedGraph, Result
+from evengraph.experiment.parsing import unknown
 from evengraph.experiment.ranking import FEWEST_SPLITS, Pair, Verdict, compare_pairs, judge
 from evengraph.experiment.search_space import candidates
 from evengraph.experiment.standing import Standing
@@ -101,7 +101,12 @@ class Comparison:
                     "settings": dict(standing.settings),
                     "seconds": standing.seconds,
                     "figures": {name: standing.summary(name)._asdict() for name in names},
-                    "runs": [_run(standing.label, record) for record in standing.records],
+                    "runs": [
+                        _run(standing.label, candidate, record)
+                        for candidate, record in zip(
+                            standing.candidates, standing.records, strict=True
+                        )
+                    ],
                 }
                 for standing in self.standings
             ],
@@ -109,9 +114,10 @@ class Comparison:
         }
 
 
-def _run(label: str, record: Record) -> dict[str, Any]:
+def _run(label: str, candidate: int, record: Record) -> dict[str, Any]:
     return {
         "label": label,
+        "place": candidate,
         "seed": record.seed,
         "settings": record.settings,
         "metrics": record.all_metrics,
@@ -194,7 +200,7 @@ def compare(
         if not ended:
             raise
     standings, failed, common = _gather(entries, ended, seeds, budget, metric)
-    pairs = rank_pairs(standings, protocol, overlap, metric)
+    standings, pairs = rank(standings, protocol, overlap, metric)
     return Comparison(
         metric=metric,
         protocol={"name": type(protocol).__name__.lower(), **_plain_fields(protocol)},
@@ -280,7 +286,7 @@ def _gather(
     budget: int,
     metric: str,
 ) -> tuple[list[Standing], dict[str, str], list[int]]:
-    """The methods that ran, best first; those that failed; the splits that all ran on."""
+    """The methods that ran; those that failed, and why; the splits that all ran on."""
     failed: dict[str, str] = {}
     tried: dict[tuple[str, int], dict[int, Record]] = {}
     for job, result in ended:
@@ -288,17 +294,17 @@ def _gather(
             failed[job.label] = result.reason
         else:
             tried.setdefault((job.label, job.seed), {})[job.candidate] = result
-    selected = {
-        key: max((records[index] for index in sorted(records)), key=lambda r: r.validation)
+    selected = {  # the first of the best on validation, where the whole budget was spent
+        key: max(sorted(records), key=lambda index: records[index].validation)
         for key, records in tried.items()
         if len(records) == budget
     }
-    for (label, seed), record in selected.items():
+    for label, seed in selected:
+        record = tried[label, seed][selected[label, seed]]
         if not math.isfinite(record.all_metrics[metric]):
             failed[label] = f"its {METRICS[metric].title} is undefined on split {seed}."
-    started = {label for label, _ in selected}
-    for label in entries:
-        if started and label not in started:
+    for label in entries if selected else ():
+        if not any((label, seed) in selected for seed in seeds):
             failed.setdefault(label, "it finished no split in time; allow more, or leave it out.")
     labels = [label for label in entries if label not in failed]
     common = [seed for seed in seeds if all((label, seed) in selected for label in labels)]
@@ -312,12 +318,13 @@ def _gather(
             label=label,
             title=_title(entries, label),
             settings=asdict(entries[label]),
-            records=[selected[label, seed] for seed in common],
+            records=[tried[label, seed][selected[label, seed]] for seed in common],
+            candidates=[selected[label, seed] for seed in common],
             seconds=fmean(r.seconds for seed in common for r in tried[label, seed].values()),
         )
         for label in labels
     ]
-    return _best_first(standings, metric), failed, common
+    return standings, failed, common
 
 
 def _title(entries: Mapping[str, Method], label: str) -> str:
@@ -326,39 +333,24 @@ def _title(entries: Mapping[str, Method], label: str) -> str:
     return label if sum(one.full_title == title for one in entries.values()) > 1 else title
 
 
-def _best_first(standings: Sequence[Standing], metric: str) -> list[Standing]:
-    return sorted(standings, key=lambda standing: -fmean(standing.values(metric)))
-
-
 def rank(
     standings: Sequence[Standing],
-    graph: Data,
     protocol: SplitProtocol,
+    overlap: float,
     metric: str = "balanced_accuracy",
 ) -> tuple[list[Standing], list[Pair]]:
-    """Sort methods that ran on splits of one graph, the best first, and compare every two."""
-    seeds = sorted({record.seed for standing in standings for record in standing.records})
-    overlap = split_overlap(graph, protocol, seeds)
-    return _best_first(standings, metric), rank_pairs(standings, protocol, overlap, metric)
-
-
-def rank_pairs(
-    standings: Sequence[Standing], protocol: SplitProtocol, overlap: float, metric: str
-) -> list[Pair]:
-    """Compare every two methods on the splits that all of them ran on."""
-    seeds = [{record.seed for record in standing.records} for standing in standings]
-    common = set.intersection(*seeds)
+    """Sort methods, the best first, and compare every two on the splits that all ran on."""
+    ranked = sorted(standings, key=lambda standing: -fmean(standing.values(metric)))
+    common = set.intersection(*({r.seed for r in one.records} for one in standings))
+    if not common:
+        return ranked, []
     values = {
         standing.label: [r.all_metrics[metric] for r in standing.records if r.seed in common]
-        for standing in standings
+        for standing in ranked
     }
-    if not common:
-        return []
-    return compare_pairs(
-        values,
-        overlap=overlap,
-        independent=not isinstance(protocol, Folds),
-        fixed=_is_fixed(protocol),
+    independent = not isinstance(protocol, Folds)
+    return ranked, compare_pairs(
+        values, overlap=overlap, independent=independent, fixed=_is_fixed(protocol)
     )
 
 
@@ -376,13 +368,7 @@ def _verdict(
     fixed: bool,
 ) -> Verdict:
     """Which method to use, with a warning where no method beats guessing."""
-    verdict = judge(
-        {standing.label: standing.values(metric) for standing in standings},
-        pairs,
-        seconds={standing.label: standing.seconds for standing in standings},
-        titles={standing.label: standing.title for standing in standings},
-        metric=metric,
-    )
+    verdict = judge(standings, pairs, metric)
     sentences = verdict.sentences
     guessing = 100 / num_classes
     if max(fmean(one.values("balanced_accuracy")) for one in standings) <= guessing + 1:

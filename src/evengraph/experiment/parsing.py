@@ -1,10 +1,13 @@
-"""Names and seeds from text."""
+"""Names, parameters and seeds from text."""
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from evengraph.experiment.fields import unknown
 from evengraph.methods import METHODS
 
 MOST_SEEDS = 1000
@@ -33,3 +36,55 @@ def parse_seeds(text: str) -> list[int]:
             raise ValueError(f"seeds must be {limits}, got {part.strip()!r}.")
         seeds += range(first, last + 1)
     return list(dict.fromkeys(seeds))
+
+
+def parse_fields(cls: type, assignments: Iterable[str]) -> dict[str, Any]:
+    """Read assignments such as `alpha=2` into values of the types that a dataclass declares."""
+    values: dict[str, Any] = {}
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        if not equals:
+            raise ValueError(f"a parameter must be set as name=value, got {assignment!r}.")
+        values[name.strip()] = parse_field(cls, name.strip(), text.strip())
+    return values
+
+
+def parse_field(cls: type, name: str, text: str) -> Any:
+    """Read one value."""
+    check_field(cls, name)
+    kind = get_type_hints(cls)[name]
+    if get_origin(kind) is Literal:
+        if text in get_args(kind):
+            return text
+    elif kind is bool:
+        words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+        if text.lower() in words:
+            return words[text.lower()]
+    else:
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    raise ValueError(f"{name} must be {describe_type(kind)}, got {text!r}.")
+
+
+def check_field(cls: type, name: str) -> None:
+    """Raise ValueError for a name that a dataclass does not have."""
+    names = [item.name for item in fields(cls)]
+    if name not in names:
+        raise ValueError(unknown(f"parameter of {cls.__name__}", name, names))
+
+
+def describe_type(kind: Any) -> str:
+    """The values that a type allows."""
+    if get_origin(kind) is Literal:
+        return "one of " + ", ".join(str(word) for word in get_args(kind))
+    return {int: "a whole number", float: "a number", bool: "true or false"}.get(kind, str(kind))
+
+
+def unknown(what: str, name: str, allowed: Iterable[str]) -> str:
+    """Error message for a name that does not exist: the closest match, and all names."""
+    allowed = list(allowed)
+    close = difflib.get_close_matches(name, allowed, n=1)
+    hint = f"did you mean {close[0]}? " if close else ""
+    return f"Unknown {what} {name!r}; {hint}allowed: {', '.join(allowed)}."

@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import Any
 
 from evengraph.core.store import JobSpec, Row
-from evengraph.experiment.presets import preset_for
+from evengraph.experiment.published import preset_for
 from evengraph.experiment.spec import Entry, Fields, Setup, Spec, is_range
 from evengraph.methods import METHODS
 
@@ -38,12 +38,7 @@ class Cell:
 
 
 class Plan:
-    """An experiment and the runs that exist already.
-
-    Args:
-        spec: The experiment.
-        rows: Finished runs, of this experiment or any other.
-    """
+    """An experiment and the runs that exist already, also those of other experiments."""
 
     def __init__(self, spec: Spec, rows: Iterable[Row]) -> None:
         self.spec = spec

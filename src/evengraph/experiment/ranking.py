@@ -9,6 +9,7 @@ from itertools import combinations
 from statistics import fmean
 from typing import Literal
 
+from evengraph.experiment.standing import Standing
 from evengraph.metrics import METRICS
 from evengraph.metrics.significance import Evidence, format_p, holm, t_test
 
@@ -78,16 +79,15 @@ def compare_pairs(
         fixed: Whether all splits have the same test nodes, so that only the initialisation
             differs: then no difference counts as significant.
     """
-    found = []
+    names, differences = list[tuple[str, str]](), list[list[float]]()
     for first, second in combinations(values, 2):
         if fmean(values[first]) < fmean(values[second]):
             first, second = second, first
-        gaps = [a - b for a, b in zip(values[first], values[second], strict=True)]
-        found.append((first, second, gaps))
-    differences = [gaps for _, _, gaps in found]
+        names.append((first, second))
+        differences.append([a - b for a, b in zip(values[first], values[second], strict=True)])
     usual, wide = _corrected(differences, 0.0), _corrected(differences, overlap)
     pairs = []
-    for (ahead, behind, _), plain, allowed in zip(found, usual, wide, strict=True):
+    for (ahead, behind), plain, allowed in zip(names, usual, wide, strict=True):
         strength: Strength = "noise"
         enough = len(values[ahead]) >= FEWEST_SPLITS and not fixed
         if enough and allowed.p < LEVEL:
@@ -138,26 +138,13 @@ class Verdict:
     sentences: tuple[str, ...]
 
 
-def judge(
-    values: Mapping[str, Sequence[float]],
-    pairs: Sequence[Pair],
-    *,
-    seconds: Mapping[str, float],
-    titles: Mapping[str, str],
-    metric: str,
-) -> Verdict:
-    """Tell which method to use.
-
-    Args:
-        values: One value per split, by method.
-        pairs: What `compare_pairs` returned for them.
-        seconds: Mean duration of a fit, by method.
-        titles: Names for the sentences.
-        metric: Name of the metric.
-    """
-    order = sorted(values, key=lambda label: -fmean(values[label]))
-    best, others = order[0], order[1:]
-    splits, metric_title = len(values[best]), METRICS[metric].title
+def judge(standings: Sequence[Standing], pairs: Sequence[Pair], metric: str) -> Verdict:
+    """Tell which method to use, given what `compare_pairs` returned."""
+    means = {standing.label: fmean(standing.values(metric)) for standing in standings}
+    titles = {standing.label: standing.title for standing in standings}
+    seconds = {standing.label: standing.seconds for standing in standings}
+    best, *others = sorted(means, key=lambda label: -means[label])
+    splits, metric_title = len(standings[0].values(metric)), METRICS[metric].title
     if not others:
         text = f"{titles[best]} is the only method: there is nothing to compare it with."
         return Verdict(best=best, take=best, sentences=(text,))
@@ -172,7 +159,7 @@ def judge(
     # of equal means either may be first in a pair
     level = [o for o in others if o not in against or against[o].strength == "noise"]
     beaten = [label for label in others if label not in level]
-    take, advice = _advice(best, level, values, seconds)
+    take, advice = _advice([best, *level], means, seconds)
     sentences = []
     if not beaten:
         several = len(others) > 1
@@ -193,17 +180,14 @@ def judge(
 
 
 def _advice(
-    best: str,
-    level: Sequence[str],
-    values: Mapping[str, Sequence[float]],
-    seconds: Mapping[str, float],
+    labels: Sequence[str], means: Mapping[str, float], seconds: Mapping[str, float]
 ) -> tuple[str, str]:
-    """Which to use of methods that do not differ significantly, and how to call it."""
-    behind = {label: fmean(values[best]) - fmean(values[label]) for label in level}
-    take, advice = _cheapest([best, *(o for o in level if behind[o] <= CLOSE)], seconds)
-    if all(gap <= CLOSE for gap in behind.values()):
+    """Which to use of methods that do not differ significantly, the best first; how to call it."""
+    close = [label for label in labels if means[labels[0]] - means[label] <= CLOSE]
+    take, advice = _cheapest(close, seconds)
+    if len(close) == len(labels):
         return take, advice
-    if take == best:
+    if take == labels[0]:
         return take, "the one with the highest mean, and run more splits to be sure"
     return take, f"{advice} within {CLOSE:g} points of the best"
 

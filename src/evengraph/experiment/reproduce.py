@@ -9,8 +9,8 @@ from typing import Any
 
 from evengraph.core.store import JobSpec, Store
 from evengraph.experiment.jobs import NamedGraph
-from evengraph.experiment.paper import ablation_cell, paper_cell, published_cell
 from evengraph.experiment.plan import Cell, Plan
+from evengraph.experiment.published import paper_cell
 from evengraph.experiment.spec import Spec
 from evengraph.experiment.stored import OnRow
 from evengraph.methods import METHODS
@@ -90,11 +90,11 @@ def _cell_content(cell: Cell, draws: str) -> dict[str, Any]:
     is_variant = entry.label != METHODS[entry.method].title
     published = None
     if draws == "ablation":
-        published = ablation_cell(*where, entry.label)
+        published = paper_cell(*where, entry.label, table="ablation")
     elif not is_variant:  # which the paper's tables do not have
         published = paper_cell(*where, entry.method)
     if draws == "comparison":
-        published = published or published_cell(*where, entry.label)
+        published = published or paper_cell(*where, entry.label, table="published")
     return {
         "setup": setup.name,
         "dataset": setup.dataset,

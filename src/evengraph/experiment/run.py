@@ -17,7 +17,7 @@ from evengraph.core.task import Task
 from evengraph.experiment.environment import describe
 from evengraph.experiment.executor import Executor, OnFit, OnStart
 from evengraph.experiment.jobs import Failure, Job, LoadedGraph, Result
-from evengraph.experiment.paper import paper_cell
+from evengraph.experiment.published import paper_cell
 from evengraph.experiment.standing import Standing
 from evengraph.inspection.edges import count_edges
 from evengraph.methods import Method
@@ -26,29 +26,23 @@ from evengraph.splits import SplitProtocol
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RunPlan:
-    """A method to run on a graph, with everything looked up.
+    """Methods to run on a graph, with everything looked up.
 
     Args:
         dataset: Name of the graph.
         graph: The graph.
         imbalance: Name of the split protocol.
         protocol: The split protocol.
-        imbalance_fields: Its parameters that were given.
-        name: Name of the method in `METHODS`.
-        method: The method; every seed fits a fresh copy.
+        methods: By their names in `METHODS`; every seed fits a fresh copy.
         seeds: One fit each; a seed decides the split and everything random in the method.
-        preset: Parameters of the method that came from a preset.
     """
 
     dataset: str
     graph: Data
     imbalance: str
     protocol: SplitProtocol
-    name: str
-    method: Method
+    methods: Mapping[str, Method]
     seeds: Sequence[int]
-    imbalance_fields: Mapping[str, Any] = field(default_factory=dict)
-    preset: Mapping[str, Any] | None = None
 
 
 @dataclass
@@ -65,13 +59,12 @@ class RunResults:
 
 
 def run(
-    plans: Sequence[RunPlan],
+    plan: RunPlan,
     device: torch.device | str = "cpu",
     *,
     on_start: OnStart = lambda job: None,
-    on_record: Callable[[Record], None] = lambda record: None,
     on_fit: OnFit = lambda job, method, task, record: None,
-    on_result: Callable[[RunPlan, dict[str, Any]], None] = lambda plan, result: None,
+    on_result: Callable[[str, dict[str, Any]], None] = lambda name, result: None,
 ) -> RunResults:
     """Run every method with every seed.
 
@@ -79,21 +72,29 @@ def run(
     method that fails with one seed is left out; the others go on.
 
     Args:
-        plans: One per method, of one graph.
+        plan: Methods, graph, split protocol and seeds.
         device: Where to train.
         on_start: Called before each fit; returns a callback for its epochs, or None.
-        on_record: Called after each fit.
-        on_fit: Called after each fit with the fitted method.
-        on_result: Called with the result of each method that ran.
+        on_fit: Called after each fit with the fitted method and its record.
+        on_result: Called with the name and the result of each method that ran.
     """
-    by_name = {plan.name: plan for plan in plans}
     records: dict[str, list[Record]] = {}
     tasks: dict[str, Task] = {}  # of the last fit
-    found = RunResults()
+    outcome = RunResults()
 
-    def finish(plan: RunPlan) -> None:
-        found.standings.append(_standing(plan, records[plan.name], tasks.pop(plan.name), device))
-        on_result(plan, found.standings[-1].result)
+    def finish(name: str) -> None:
+        result = _result(plan, name, records[name], tasks.pop(name), torch.device(device))
+        outcome.standings.append(
+            Standing(
+                label=name,
+                title=result["method"]["title"],
+                settings=result["method"]["fields"],
+                records=records[name],
+                seconds=fmean(record.seconds for record in records[name]),
+                result=result,
+            )
+        )
+        on_result(name, result)
 
     def keep_task(job: Job, method: Method, task: Task, record: Record) -> None:
         tasks[job.label] = task
@@ -101,65 +102,46 @@ def run(
 
     def on_end(job: Job, result: Result) -> None:
         if isinstance(result, Failure):
-            found.failed[job.label] = result
+            outcome.failed[job.label] = result
             return
         records.setdefault(job.label, []).append(result)
-        on_record(result)
-        if len(records[job.label]) == len(by_name[job.label].seeds):
-            finish(by_name[job.label])
+        if len(records[job.label]) == len(plan.seeds):
+            finish(job.label)
 
+    source = LoadedGraph(plan.graph)
+    jobs = [
+        Job(
+            label=name,
+            graph=source,
+            protocol=plan.protocol,
+            method=method,
+            seed=seed,
+            calibrate=len(plan.methods) > 1,  # comparison.csv has columns for it
+        )
+        for name, method in plan.methods.items()  # one is complete before the next begins
+        for seed in plan.seeds
+    ]
     executor = Executor(
         device=str(device), keep_interrupted=True, on_start=on_start, on_fit=keep_task
     )
     try:
-        executor.execute(_jobs(plans), on_end)
+        executor.execute(jobs, on_end)
     except KeyboardInterrupt:
         if not records:
             raise
-    for plan in plans:
-        if plan.name in tasks and plan.name not in found.failed:
-            finish(plan)
-    return found
-
-
-def _jobs(plans: Sequence[RunPlan]) -> list[Job]:
-    """Method by method, so that one is complete before the next begins."""
-    source = LoadedGraph(plans[0].graph)
-    return [
-        Job(
-            label=plan.name,
-            graph=source,
-            protocol=plan.protocol,
-            method=plan.method,
-            seed=seed,
-            calibrate=len(plans) > 1,  # comparison.csv has columns for it
-        )
-        for plan in plans
-        for seed in plan.seeds
-    ]
-
-
-def _standing(
-    plan: RunPlan, records: list[Record], task: Task, device: torch.device | str
-) -> Standing:
-    result = _result(plan, records, task, torch.device(device))
-    return Standing(
-        label=plan.name,
-        title=plan.method.full_title,
-        settings=result["method"]["fields"],
-        records=records,
-        seconds=fmean(record.seconds for record in records),
-        result=result,
-    )
+    for name in records:
+        if name in tasks and name not in outcome.failed:
+            finish(name)
+    return outcome
 
 
 def _result(
-    plan: RunPlan, records: list[Record], task: Task, device: torch.device
+    plan: RunPlan, name: str, records: list[Record], task: Task, device: torch.device
 ) -> dict[str, Any]:
-    imbalance_fields = asdict(plan.protocol)  # type: ignore[call-overload]
+    method, params = plan.methods[name], vars(plan.protocol)
     mean, std = mean_and_deviation(records)
-    paper = paper_cell(plan.dataset, plan.imbalance, imbalance_fields, plan.name)
-    changed = changed_from_paper(plan.method, plan.protocol) if paper else []
+    paper = paper_cell(plan.dataset, plan.imbalance, params, name)
+    changed = changed_from_paper(method, plan.protocol) if paper else []
     return {
         "schema": 1,
         "evengraph": evengraph.__version__,
@@ -173,12 +155,12 @@ def _result(
             "num_classes": task.num_classes,
             "class_names": list(task.class_names) or None,
         },
-        "imbalance": {"name": plan.imbalance, **imbalance_fields},
+        "imbalance": {"name": plan.imbalance, **params},
         "method": {
-            "name": plan.name,
-            "title": plan.method.full_title,
-            "summary": (type(plan.method).__doc__ or "").partition("\n")[0],
-            "fields": asdict(plan.method),
+            "name": name,
+            "title": method.full_title,
+            "summary": (type(method).__doc__ or "").partition("\n")[0],
+            "fields": asdict(method),
         },
         "class_counts": task.class_counts.tolist(),
         "seeds": [record.seed for record in records],

@@ -17,12 +17,8 @@ def score(
 ) -> Record:
     """Predict with a fitted method and evaluate on the test nodes.
 
-    Args:
-        job: What was asked for.
-        task: The split.
-        method: The fitted method.
-        seconds: Duration of the fit; by default the sum over its stages.
-        together: About how many runs shared the device.
+    `seconds` is by default the sum over the stages of the fit; about `together` runs shared the
+    device.
     """
     probabilities = method.predict_proba(task.graph)
     calibrators = None

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from evengraph.datasets.registry import lookup
-from evengraph.experiment.fields import check_field, unknown
-from evengraph.experiment.parsing import known_method, parse_seeds
-from evengraph.experiment.presets import packaged
+from evengraph.experiment.parsing import check_field, known_method, parse_seeds, unknown
+from evengraph.experiment.published import packaged
 from evengraph.experiment.toml_lines import line_of
-from evengraph.methods import METHODS
+from evengraph.methods import METHODS, Method
 from evengraph.splits import SPLITS
 
 EXPERIMENTS = ("table1", "table2", "table3", "figure2")
@@ -24,6 +25,7 @@ BEYOND = ("newer", "publicstep", "publicraw", "unreal", "natural")
 DRAWS = ("comparison", "ablation", "sensitivity")
 
 Fields = Mapping[str, Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,13 +132,17 @@ def read_spec(name: str, *, quick: bool = False) -> Spec:
     source = _source(name)
     text = source.read_text(encoding="utf-8")
     try:
-        content = tomllib.loads(text)
+        with _at():
+            content = tomllib.loads(text)
+            spec = _spec(content, Path(source.name).stem)
+            return _quick(spec, content.get("quick", {})) if quick else spec
     except tomllib.TOMLDecodeError as error:
         message, _, position = str(error).partition(" (at line ")
         known = position[:1].isdigit()
         line = int(position.partition(",")[0]) if known else len(text.splitlines())
-        raise ValueError(f"{source}, line {max(line, 1)}: {message}.") from None
-    return _Reader(str(source), text, content).spec(Path(source.name).stem, quick)
+    except _Mistake as mistake:
+        message, line = str(mistake), line_of(text.splitlines(), mistake.path)
+    raise ValueError(f"{source}, line {max(line, 1)}: {message.rstrip('.')}.")
 
 
 def _source(name: str) -> Traversable:
@@ -150,215 +156,216 @@ def _source(name: str) -> Traversable:
     return packaged(f"{name}.toml")
 
 
+class _Mistake(ValueError):
+    """A mistake in a file, and the path of the key that it is about."""
+
+    def __init__(self, message: str, *path: str | int) -> None:
+        super().__init__(message)
+        self.path = path
+
+
+@contextmanager
+def _at(*keys: str | int) -> Iterator[None]:
+    """Turn errors into mistakes at a path; nested calls make up the whole path."""
+    try:
+        yield
+    except tomllib.TOMLDecodeError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise _Mistake(str(error), *keys, *getattr(error, "path", ())) from None
+
+
+def _spec(content: dict[str, Any], name: str) -> Spec:
+    allowed = ("title", "draws", "seeds", "map", "fields", "setup", "method", "quick")
+    _check_keys(content, allowed, "key")
+    draws, shared = content.get("draws", "comparison"), content.get("fields", {})
+    if draws not in DRAWS:
+        raise _Mistake(unknown("draws", str(draws), DRAWS), "draws")
+    spec = Spec(
+        name=name,
+        title=str(content.get("title", name)),
+        draws=draws,
+        seeds=_seeds(content, "seeds", "5-7"),
+        setups=_tables(content, "setup", _setup),
+        entries=_tables(content, "method", partial(_entry, shared=shared)),
+        map=str(content.get("map", "")),
+    )
+    for entry in spec.entries:
+        _check_table(METHODS[entry.method], shared, "fields")
+    _check_labels(spec.entries)
+    labels = [entry.label for entry in spec.entries]
+    if spec.map and spec.map not in labels:
+        raise _Mistake(unknown("label", spec.map, labels), "map")
+    return spec
+
+
+def _tables(content: Mapping[str, Any], name: str, read: Callable[[Any], T]) -> list[T]:
+    """Read all [[tables]] of a name."""
+    with _at(name):
+        tables = content.get(name)
+        if not isinstance(tables, list) or not tables:
+            raise ValueError(f"at least one [[{name}]] is needed")
+        results = []
+        for index, table in enumerate(tables):
+            if not isinstance(table, dict):
+                raise ValueError(f"{name} must be written as [[{name}]]")
+            with _at(index):
+                results.append(read(table))
+        return results
+
+
+def _setup(part: Any) -> Setup:
+    dataset, imbalance = _name(part, "dataset"), _name(part, "imbalance", "step")
+    with _at("dataset"):
+        lookup(dataset)
+    if imbalance not in SPLITS:
+        raise _Mistake(unknown("imbalance", imbalance, SPLITS), "imbalance")
+    kind = SPLITS[imbalance]
+    params = {name: part[name] for name in part if name not in ("dataset", "imbalance")}
+    _check_keys(params, [item.name for item in fields(kind)], f"parameter of {imbalance}")
+    try:
+        protocol: Any = kind(**params)
+    except (ValueError, TypeError):
+        for name, value in params.items():  # find the line of the one that is wrong
+            with _at(name):
+                kind(**{name: value})
+        raise
+    return Setup(dataset=dataset, imbalance=imbalance, fields=asdict(protocol))
+
+
+def _entry(part: Any, *, shared: Any) -> Entry:
+    allowed = [item.name for item in fields(Entry) if item.name not in ("method", "shared")]
+    _check_keys(part, ("name", *allowed), "key of [[method]]")
+    name = _name(part, "name")
+    with _at("name"):
+        method = known_method(name)
+    used = [table for table in ("grid", "search", "vary") if part.get(table)]
+    if len(used) > 1:
+        raise _Mistake(f"{used[0]} and {used[1]} exclude each other", used[1])
+    tables = {table: part.get(table, {}) for table in ("fields", "grid", "search", "vary")}
+    for table, content in tables.items():
+        _check_table(METHODS[method], content, table)
+    if not isinstance(part.get("presets", False), bool):
+        raise _Mistake("presets must be true or false", "presets")
+    return Entry(
+        label=str(part.get("label", METHODS[method].title)),
+        method=method,
+        shared=shared,
+        **tables,
+        like=str(part.get("like", "")),
+        presets=part.get("presets", False),
+        more_seeds=_seeds(part, "more_seeds", []),
+        note=str(part.get("note", "")),
+    )
+
+
+def _check_table(kind: type[Method], table: Any, name: str) -> None:
+    """Check that every parameter exists and takes every value."""
+    with _at(name):
+        if not isinstance(table, dict):
+            raise ValueError(f"{name} must be a table such as {{ alpha = 2 }}")
+        if name == "vary" and len(table) > 1:
+            raise ValueError("vary takes one parameter; use a [[method]] for each")
+        if name == "search" and table and "trials" not in table:
+            raise ValueError("search needs trials, a whole number")
+        for key, value in table.items():
+            with _at(key):
+                _check_value(kind, name, key, value)
+
+
+def _check_value(kind: type[Method], table: str, name: str, value: Any) -> None:
+    if table == "search" and name == "trials":
+        if type(value) is not int or value < 1:
+            raise ValueError("trials must be a whole number of at least 1")
+        return
+    check_field(kind, name)
+    values = [value] if table == "fields" else value
+    if not isinstance(values, list) or not values:
+        raise ValueError(f"{name} must be a list of values")
+    if table == "search" and values[-1] == "log":
+        values = values[:-1]
+        if len(values) != 2:
+            raise ValueError(f"{name} must be two numbers and log")
+    for option in values:
+        kind(**{name: option})
+    if table == "search" and is_range(values) and values[0] >= values[1]:
+        raise ValueError(f"{name} must run upwards, got {values[0]} to {values[1]}")
+
+
+def _check_labels(entries: Sequence[Entry]) -> None:
+    seen: dict[str, Entry] = {}
+    for index, entry in enumerate(entries):
+        with _at("method", index):
+            if entry.label in seen:
+                message = f"two methods are called {entry.label!r}; give a label"
+                raise _Mistake(message, "label")
+            if entry.like and entry.like not in seen:
+                message = unknown("label", entry.like, seen) + " It must be defined above"
+                raise _Mistake(message, "like")
+            base = seen.get(entry.like)
+            while base is not None:  # the method must have the parameters it starts from
+                for name in {*base.fields, *base.grid, *base.search} - {"trials"}:
+                    with _at("like"):
+                        check_field(METHODS[entry.method], name)
+                base = seen.get(base.like)
+            seen[entry.label] = entry
+
+
+def _quick(spec: Spec, part: Any) -> Spec:
+    """The small part: presets instead of a search, three values of a curve."""
+    entries = [
+        replace(
+            entry,
+            grid={},
+            search={},
+            presets=entry.presets or bool(entry.grid or entry.search),
+            vary={name: _three(values) for name, values in entry.vary.items()},
+            more_seeds=(),
+        )
+        for entry in spec.entries
+    ]
+    small = replace(spec, entries=entries)
+    with _at("quick"):
+        _check_keys(part, ("seeds", "setups", "methods"), "key of [quick]")
+        seeds = _seeds(part, "seeds", [spec.seeds[0]])
+        for key in ("setups", "methods"):
+            with _at(key):
+                names = part.get(key, [])
+                if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
+                    raise ValueError(f"{key} must be a list of names")
+                small = small.narrowed(**{key: names})
+    return small.narrowed(seeds=seeds)
+
+
 def _three(values: Sequence[Any]) -> list[Any]:
     """Three values from the first two thirds of a curve, which are the cheapest."""
     indices = (0, len(values) // 3, 2 * len(values) // 3)
     return list(dict.fromkeys(values[index] for index in indices))
 
 
-class _Reader:
-    """Reads and validates a file; error messages name the line."""
-
-    def __init__(self, path: str, text: str, content: dict[str, Any]) -> None:
-        self.path, self.content = path, content
-        self.lines = text.splitlines()
-
-    def spec(self, name: str, quick: bool) -> Spec:
-        content = self.content
-        allowed = ("title", "draws", "seeds", "map", "fields", "setup", "method", "quick")
-        self._known(content, allowed, "key", ())
-        draws = content.get("draws", "comparison")
-        if draws not in DRAWS:
-            self._refuse(unknown("draws", str(draws), DRAWS), ("draws",))
-        for table in ("setup", "method"):
-            parts = content.get(table)
-            if not isinstance(parts, list) or not parts:
-                self._refuse(f"at least one [[{table}]] is needed", (table,))
-            elif not all(isinstance(part, dict) for part in parts):
-                self._refuse(f"{table} must be written as [[{table}]]", (table,))
-        seeds = self._seeds(content.get("seeds", "5-7"), ("seeds",))
-        setups = [self._setup(part, index) for index, part in enumerate(content["setup"])]
-        entries = [self._entry(part, index) for index, part in enumerate(content["method"])]
-        self._check_labels(entries)
-        drawn = str(content.get("map", ""))
-        labels = [entry.label for entry in entries]
-        if drawn and drawn not in labels:
-            self._refuse(unknown("label", drawn, labels), ("map",))
-        spec = Spec(
-            name=name,
-            title=str(content.get("title", name)),
-            draws=draws,
-            seeds=seeds,
-            setups=setups,
-            entries=entries,
-            map=drawn,
-        )
-        return self._quick(spec) if quick else spec
-
-    def _setup(self, part: Any, index: int) -> Setup:
-        where = ("setup", index)
-        dataset, imbalance = (
-            self._name(part, name, where, default)
-            for name, default in (("dataset", None), ("imbalance", "step"))
-        )
-        self._try(lambda: lookup(dataset), (*where, "dataset"))
-        if imbalance not in SPLITS:
-            self._refuse(unknown("imbalance", imbalance, SPLITS), (*where, "imbalance"))
-        kind = SPLITS[imbalance]
-        params = {name: part[name] for name in part if name not in ("dataset", "imbalance")}
-        names = [item.name for item in fields(kind)]
-        self._known(params, names, f"parameter of {imbalance}", where)
-        try:
-            protocol: Any = kind(**params)
-        except (ValueError, TypeError) as problem:
-            for name, value in params.items():  # find the line of the one that is wrong
-                self._try(lambda name=name, value=value: kind(**{name: value}), (*where, name))
-            self._refuse(str(problem), where)
-        return Setup(dataset=dataset, imbalance=imbalance, fields=asdict(protocol))
-
-    def _entry(self, part: Any, index: int) -> Entry:
-        where = ("method", index)
-        hidden = ("method", "shared")
-        allowed = ("name", *(item.name for item in fields(Entry) if item.name not in hidden))
-        self._known(part, allowed, "key of [[method]]", where)
-        method = self._try(
-            lambda: known_method(self._name(part, "name", where, None)), (*where, "name")
-        )
-        used = [name for name in ("grid", "search", "vary") if part.get(name)]
-        if len(used) > 1:
-            self._refuse(f"{used[0]} and {used[1]} exclude each other", (*where, used[1]))
-        for table in ("fields", "grid", "search", "vary"):
-            self._check_table(method, part.get(table, {}), table, where)
-        shared = self.content.get("fields", {})
-        self._check_table(method, shared, "fields", ())
-        return Entry(
-            label=str(part.get("label", METHODS[method].title)),
-            method=method,
-            shared=shared,
-            fields=part.get("fields", {}),
-            grid=part.get("grid", {}),
-            search=part.get("search", {}),
-            vary=part.get("vary", {}),
-            like=str(part.get("like", "")),
-            presets=self._flag(part, "presets", where),
-            more_seeds=self._seeds(part.get("more_seeds", []), (*where, "more_seeds"), none=True),
-            note=str(part.get("note", "")),
-        )
-
-    def _check_table(self, method: str, table: Any, name: str, where: tuple[Any, ...]) -> None:
-        """Check that every parameter exists and takes every value."""
-        if not isinstance(table, dict):
-            self._refuse(f"{name} must be a table such as {{ alpha = 2 }}", (*where, name))
-        if name == "vary" and len(table) > 1:
-            self._refuse("vary takes one parameter; use a [[method]] for each", (*where, name))
-        if name == "search" and table and "trials" not in table:
-            self._refuse("search needs trials, a whole number", (*where, name))
-        for key, value in table.items():
-            path = (*where, name, key)
-            if name == "search" and key == "trials":
-                if type(value) is not int or value < 1:
-                    self._refuse("trials must be a whole number of at least 1", path)
-                continue
-            self._try(lambda key=key: check_field(METHODS[method], key), path)
-            if name != "fields" and (not isinstance(value, list) or not value):
-                self._refuse(f"{key} must be a list of values", path)
-            values = value if name != "fields" else [value]
-            if name == "search" and value[-1] == "log":
-                values = value[:-1]
-                if len(values) != 2:
-                    self._refuse(f"{key} must be two numbers and log", path)
-            for option in values:
-                self._try(lambda key=key, option=option: METHODS[method](**{key: option}), path)
-            if name == "search" and is_range(values) and values[0] >= values[1]:
-                self._refuse(f"{key} must run upwards, got {values[0]} to {values[1]}", path)
-
-    def _check_labels(self, entries: Sequence[Entry]) -> None:
-        seen: dict[str, Entry] = {}
-        for index, entry in enumerate(entries):
-            where = ("method", index)
-            if entry.label in seen:
-                message = f"two methods are called {entry.label!r}; give a label"
-                self._refuse(message, (*where, "label"))
-            if entry.like and entry.like not in seen:
-                message = unknown("label", entry.like, seen) + " It must be defined above"
-                self._refuse(message, (*where, "like"))
-            base = seen.get(entry.like)
-            while base is not None:  # the method must have the parameters it starts from
-                for name in {*base.fields, *base.grid, *base.search} - {"trials"}:
-                    kind = METHODS[entry.method]
-                    self._try(
-                        lambda name=name, kind=kind: check_field(kind, name), (*where, "like")
-                    )
-                base = seen.get(base.like)
-            seen[entry.label] = entry
-
-    def _quick(self, spec: Spec) -> Spec:
-        """The small part: presets instead of a search, three values of a curve."""
-        part = self.content.get("quick", {})
-        self._known(part, ("seeds", "setups", "methods"), "key of [quick]", ("quick",))
-        entries = [
-            replace(
-                entry,
-                grid={},
-                search={},
-                presets=entry.presets or bool(entry.grid or entry.search),
-                vary={name: _three(values) for name, values in entry.vary.items()},
-                more_seeds=(),
-            )
-            for entry in spec.entries
-        ]
-        small = replace(spec, entries=entries)
-        seeds = self._seeds(part.get("seeds", [spec.seeds[0]]), ("quick", "seeds"))
-        for name in ("setups", "methods"):
-            names = part.get(name, [])
-            if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
-                self._refuse(f"{name} must be a list of names", ("quick", name))
-            small = self._try(
-                lambda name=name, names=names, small=small: small.narrowed(**{name: names}),
-                ("quick", name),
-            )
-        return small.narrowed(seeds=seeds)
-
-    # Small checks.
-
-    def _seeds(self, value: Any, where: tuple[Any, ...], *, none: bool = False) -> list[int]:
-        is_list = isinstance(value, list) and (bool(value) or none)
+def _seeds(part: Mapping[str, Any], key: str, default: str | list[int]) -> list[int]:
+    """Seeds as text or a list, which may be empty only if that is the default."""
+    value = part.get(key, default)
+    with _at(key):
+        if isinstance(value, str):
+            return parse_seeds(value)
+        is_list = isinstance(value, list) and (bool(value) or not default)
         if is_list and all(type(seed) is int and 0 <= seed < 2**32 for seed in value):
             return list(dict.fromkeys(value))
-        if not isinstance(value, str):
-            self._refuse('seeds must be "5-7" or [5, 6, 7], below 2^32', where)
-        seeds: list[int] = self._try(lambda: parse_seeds(value), where)
-        return seeds
+        raise ValueError('seeds must be "5-7" or [5, 6, 7], below 2^32')
 
-    def _flag(self, part: Any, name: str, where: tuple[Any, ...]) -> bool:
-        value = part.get(name, False)
-        if not isinstance(value, bool):
-            self._refuse(f"{name} must be true or false", (*where, name))
-        return bool(value)
 
-    def _name(self, part: Any, name: str, where: tuple[Any, ...], default: str | None) -> str:
-        value = part.get(name, default)
-        if not isinstance(value, str):
-            self._refuse(f"{name} is needed, a name in quotes", (*where, name))
-        return str(value)
+def _name(part: Mapping[str, Any], key: str, default: str | None = None) -> str:
+    value = part.get(key, default)
+    if not isinstance(value, str):
+        raise _Mistake(f"{key} is needed, a name in quotes", key)
+    return value
 
-    def _known(
-        self, part: Mapping[str, Any], allowed: Iterable[str], what: str, where: tuple[Any, ...]
-    ) -> None:
-        allowed = list(allowed)
-        for name in part:
-            if name not in allowed:
-                self._refuse(unknown(what, name, allowed), (*where, name))
 
-    def _try(self, task: Any, where: tuple[Any, ...]) -> Any:
-        try:
-            return task()
-        except (ValueError, TypeError) as error:
-            self._refuse(str(error), where)
-
-    def _refuse(self, message: str, where: tuple[Any, ...]) -> None:
-        line = line_of(self.lines, where)
-        raise ValueError(f"{self.path}, line {line}: {message.rstrip('.')}.")
+def _check_keys(part: Mapping[str, Any], allowed: Sequence[str], what: str) -> None:
+    for name in part:
+        if name not in allowed:
+            raise _Mistake(unknown(what, name, allowed), name)
 
 
 def is_range(values: Sequence[Any]) -> bool:

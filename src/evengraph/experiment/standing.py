@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evengraph.core.files import csv_text, write_atomic
 from evengraph.core.records import Record, mean_and_deviation
-from evengraph.experiment.ranking import Pair
 from evengraph.metrics import HEADLINE, METRICS
 from evengraph.metrics.significance import Evidence, t_test
+
+if TYPE_CHECKING:
+    from evengraph.experiment.ranking import Pair
 
 PAIR_COLUMNS = ("difference", "low", "high", "p", "wide_low", "wide_high", "wide_p", "strength")
 
@@ -26,6 +28,7 @@ class Standing:
         settings: Its parameters.
         records: One per split, with the settings selected on validation.
         seconds: Mean duration of a fit.
+        candidates: Index of the selected settings per split, among those tried.
         result: What `run` wrote to result.json, if this comes from `run`.
     """
 
@@ -34,6 +37,7 @@ class Standing:
     settings: Mapping[str, Any]
     records: Sequence[Record]
     seconds: float
+    candidates: Sequence[int] = ()
     result: dict[str, Any] = field(default_factory=dict)
 
     def values(self, metric: str) -> list[float]:

@@ -30,15 +30,7 @@ def run_stored(
     executor: Executor,
     root: Path | None = None,
 ) -> None:
-    """Run what a store lacks and no other process is running; results become rows.
-
-    Args:
-        specs: The runs.
-        on_row: Called with each row after it is stored.
-        store: File of the store.
-        executor: Runs the jobs.
-        root: Folder of graphs.
-    """
+    """Run what a store lacks and no other process is running; `on_row` gets each stored row."""
     journal = StoreJournal(store, executor.device)
     jobs = []
     for spec in specs:
@@ -70,12 +62,7 @@ def resolve(spec: JobSpec, root: Path | None = None) -> Job:
 
 
 class StoreJournal(Journal):
-    """Claims jobs in a store and saves results as rows.
-
-    Args:
-        path: File of the store.
-        device: Where the jobs run.
-    """
+    """Claims jobs in a store and saves results as rows."""
 
     def __init__(self, path: Path, device: str) -> None:
         self.path, self.device = path, device

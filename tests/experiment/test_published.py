@@ -1,10 +1,14 @@
 import math
+from dataclasses import fields
 
 import pytest
 
-from evengraph.experiment.paper import _rows, ablation_cell, paper_cell, published_cell
+from evengraph.datasets import DATASETS
+from evengraph.experiment.published import _presets, _rows, paper_cell, preset_for
 from evengraph.experiment.spec import read_spec
+from evengraph.methods import METHODS
 from evengraph.metrics import HEADLINE
+from evengraph.splits import SPLITS
 
 CLASSES = {"cora": 7, "citeseer": 6, "pubmed": 3}
 
@@ -26,14 +30,14 @@ def test_no_cell_for_another_setup():
 
 def test_figures_of_other_papers():
     fields = {"minority": 3, "ratio": 0.1}
-    cell = published_cell("cora", "publicstep", fields, "UNREAL")
+    cell = paper_cell("cora", "publicstep", fields, "UNREAL", table="published")
     assert cell is not None
     assert cell["macro_f1"] == {"mean": 76.4, "std": None}
-    cell = published_cell("citeseer", "publicstep", fields, "Balanced softmax")
+    cell = paper_cell("citeseer", "publicstep", fields, "Balanced softmax", table="published")
     assert cell is not None
     assert cell["balanced_accuracy"]["mean"] == 55.5
     assert cell["g_mean"]["mean"] is None
-    assert published_cell("cora", "step", fields, "UNREAL") is None
+    assert paper_cell("cora", "step", fields, "UNREAL", table="published") is None
     rows = _rows("published.csv")
     assert len({(row["dataset"], row["label"]) for row in rows}) == len(rows)
     assert all(row["imbalance"] == "publicstep" and row["balanced_accuracy"] for row in rows)
@@ -49,12 +53,12 @@ def test_ten_variants_in_four_setups():
     assert sorted({row["label"] for row in rows}) == sorted(labels)
     assert len(rows) == 4 * len(labels) == 40
     fields = {"minority": 3, "ratio": 0.1}
-    cell = ablation_cell("cora", "step", fields, "Ind. Enc.")
+    cell = paper_cell("cora", "step", fields, "Ind. Enc.", table="ablation")
     assert cell is not None
     assert cell["g_mean"] == {"mean": 84.3, "std": 2.5}
-    whole = ablation_cell("cora", "step", fields, "Uni-GNN")
+    whole = paper_cell("cora", "step", fields, "Uni-GNN", table="ablation")
     assert whole == paper_cell("cora", "step", fields, "unignn")
-    assert ablation_cell("cora", "step", fields, "nothing") is None
+    assert paper_cell("cora", "step", fields, "nothing", table="ablation") is None
 
 
 @pytest.mark.parametrize(
@@ -69,3 +73,34 @@ def test_g_mean_follows_from_balanced_accuracy(row):
     expected = 100 * math.sqrt(recall * (1 - (1 - recall) / (CLASSES[row["dataset"]] - 1)))
     assert float(row["g_mean"]) == pytest.approx(expected, abs=0.6)
     assert set(HEADLINE) <= set(row)
+
+
+def test_every_preset_can_be_run():
+    assert _presets()
+    for preset in _presets():
+        assert preset["dataset"] in DATASETS
+        METHODS[preset["method"]](**preset["fields"])
+        known = {item.name for item in fields(SPLITS[preset["imbalance"]])}
+        assert {name for name in ("minority", "ratio") if name in preset} <= known
+
+
+def test_a_preset_is_found_by_its_setup_alone():
+    preset = _presets()[0]
+    setup = {"minority": preset["minority"], "ratio": preset["ratio"], "train_per_class": 20}
+    asked = (preset["dataset"], preset["imbalance"])
+    assert preset_for(*asked, setup, preset["method"]) == preset["fields"]
+    assert preset_for(*asked, {**setup, "ratio": 0.2}, preset["method"]) is None
+    assert preset_for("toy", preset["imbalance"], setup, preset["method"]) is None
+    assert preset_for(*asked, setup, "gcn") is None
+
+
+def test_presets_come_from_the_papers_grid():
+    grid = {
+        "alpha": {1, 2},
+        "clusters_per_class": {3, 4, 10, 20, 30},
+        "threshold": {0.5, 0.7},
+        "recluster_every": {50, 100},
+    }
+    for preset in (one for one in _presets() if one["method"] == "unignn"):
+        assert set(preset["fields"]) == set(grid)
+        assert all(value in grid[name] for name, value in preset["fields"].items())
