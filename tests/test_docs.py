@@ -86,8 +86,8 @@ def test_the_code_of_own_data_runs(tmp_path, monkeypatch, capsys):
 
 @pytest.fixture(scope="module")
 def extensions(tmp_path_factory):
-    """The code blocks of extending.md, each as a module: method, metric, protocol, data set."""
-    names = ("smoothed", "metric", "perclass", "ring")
+    """The code blocks of extending.md, each as a module: method, loss, metric, protocol, data set."""
+    names = ("smoothed", "mixedloss", "metric", "perclass", "ring")
     folder = tmp_path_factory.mktemp("extensions")
     made = {}
     for name, code in zip(names, blocks("extending.md"), strict=True):
@@ -109,6 +109,19 @@ def test_the_method_of_the_page_keeps_the_contract(extensions):
     assert confidence[0] < confidence[1]
     with pytest.raises(ValueError, match="smoothing"):
         smoothed(smoothing=2)
+
+
+def test_the_loss_of_the_page_mixes_two(extensions):
+    mixed = extensions["mixedloss"].MixedLoss
+    check_method(mixed, only=METHOD_CHECKS.keys() - {"a_fitted_method_can_be_pickled"})
+    task = eg.splits.Natural()(eg.toy(), seed=0)
+
+    def probabilities(method):
+        return method.fit(task, seed=0).predict_proba(task.graph)
+
+    plain = probabilities(mixed(max_epochs=5, mix=0))
+    assert torch.equal(plain, probabilities(eg.GCN(max_epochs=5)))
+    assert not torch.equal(plain, probabilities(mixed(max_epochs=5)))
 
 
 def test_the_metric_of_the_page_is_computed_and_compared(extensions, monkeypatch):
