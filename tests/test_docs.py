@@ -86,7 +86,7 @@ def test_the_code_of_own_data_runs(tmp_path, monkeypatch, capsys):
 
 @pytest.fixture(scope="module")
 def extensions(tmp_path_factory):
-    """The code blocks of extending.md, each as a module: method, loss, metric, protocol, data set."""
+    """Code blocks of extending.md as modules: two methods, a metric, a protocol, a data set."""
     names = ("smoothed", "mixedloss", "metric", "perclass", "ring")
     folder = tmp_path_factory.mktemp("extensions")
     made = {}
