@@ -22,7 +22,7 @@ def test_methods():
     assert parse_methods("gcn") == ["gcn"]
     assert parse_methods("lte4g, gcn,lte4g") == ["lte4g", "gcn"]
     assert parse_methods("all") == list(METHODS)
-    with pytest.raises(ValueError, match="did you mean lte4g"):
+    with pytest.raises(ValueError, match="Did you mean lte4g"):
         parse_methods("gcn,lte4")
 
 
@@ -50,7 +50,7 @@ def test_a_setting_may_be_for_one_method():
 def test_protocols():
     assert make_protocol("step", {"minority": 2}) == Step(minority=2)
     assert make_protocol("natural", {}) == Natural()
-    with pytest.raises(ValueError, match="did you mean step"):
+    with pytest.raises(ValueError, match="Did you mean step"):
         make_protocol("steps", {})
     with pytest.raises(ValueError, match=r"natural has no --ratio; its options: --train, --val"):
         make_protocol("natural", {"ratio": 0.1})

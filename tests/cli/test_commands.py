@@ -19,7 +19,7 @@ from command_line import call
             ["run", "toy", "--imbalance", "natural", "--minority", "2"],
             ["--minority", "--train, --val"],
         ),
-        (["run", "toy", "--set", "alfa=2"], ["alfa", "did you mean alpha"]),
+        (["run", "toy", "--set", "alfa=2"], ["alfa", "Did you mean alpha"]),
         (["run", "toy", "--set", "alpha"], ["name=value"]),
         (["run", "toy", "--set", "alpha=two"], ["alpha", "whole number", "two"]),
         (["run", "toy", "--set", "alpha=0"], ["alpha", "at least 1"]),

@@ -113,7 +113,7 @@ def test_class_and_flag_that_differ_are_explained(two, shop, capsys):
     differ = sum((row["class"] == "fraud") != (row["flagged"] == "yes") for row in rows)
     assert differ
     shown = capsys.readouterr().out
-    assert f"they differ for {differ} of 120 nodes: to find fraud, act on flagged" in shown
+    assert f"they differ for {differ} of 120 nodes: to find fraud, use flagged" in shown
 
 
 @pytest.mark.parametrize(

@@ -221,7 +221,7 @@ def test_the_graph_is_left_alone(graph):
     ("options", "message"),
     [
         ({"methods": []}, "at least one method"),
-        ({"methods": ["gnc"]}, "did you mean gcn"),
+        ({"methods": ["gnc"]}, "Did you mean gcn"),
         ({"seeds": []}, "at least one seed"),
         ({"metric": "f1"}, "Unknown metric 'f1'"),
         ({"metric": "recall_at_1"}, "metric recall_at_1 is for two classes, this graph has 3"),

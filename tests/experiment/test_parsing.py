@@ -12,7 +12,7 @@ from evengraph.methods import UniGNN
 def test_a_method_is_known_by_its_name_and_its_title():
     assert known_method("graphens") == known_method("GraphENS") == "graphens"
     assert known_method("Uni-GNN") == "unignn"
-    with pytest.raises(ValueError, match="did you mean lte4g"):
+    with pytest.raises(ValueError, match="Did you mean lte4g"):
         known_method("lte4")
 
 
@@ -44,5 +44,5 @@ def test_other_values_are_refused(word):
 
 
 def test_the_nearest_name_is_offered():
-    assert "did you mean beta?" in unknown("letter", "bta", ["alpha", "beta"])
-    assert "did you mean" not in unknown("letter", "qqq", ["alpha", "beta"])
+    assert "Did you mean beta?" in unknown("letter", "bta", ["alpha", "beta"])
+    assert "Did you mean" not in unknown("letter", "qqq", ["alpha", "beta"])

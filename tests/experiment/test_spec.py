@@ -131,13 +131,13 @@ VARY = "vary = { alpha = [1, 2, 3] }"
 
 
 MISTAKES = {
-    "top key": ('seeds = "5-7"', 'seed = "5-7"  # here', ["'seed'", "did you mean seeds", "title"]),
+    "top key": ('seeds = "5-7"', 'seed = "5-7"  # here', ["'seed'", "Did you mean seeds", "title"]),
     "key in a comment": (
         'seeds = "5-7"',
         '# seed = 5 was too few\nseed = "5-7"  # here',
         ["'seed'", "seeds"],
     ),
-    "top table": ("[quick]\n", "[quik]  # here\n", ["'quik'", "did you mean quick"]),
+    "top table": ("[quick]\n", "[quik]  # here\n", ["'quik'", "Did you mean quick"]),
     "draws": ('draws = "comparison"', 'draws = "tables"  # here', ["tables", "ablation"]),
     "map": ('draws = "comparison"', 'map = "hole"  # here', ["hole", "whole", "GCN"]),
     "seeds that fall": ('seeds = "5-7"', 'seeds = "7-5"  # here', ["upwards", "7-5"]),
@@ -376,7 +376,7 @@ def test_fields_that_only_go_together_are_taken(setup, tmp_path):
 def test_a_missing_file_and_an_unknown_name_are_one_line(tmp_path):
     with pytest.raises(ValueError, match=r"^There is no file .*nothing\.toml\.$"):
         read_spec(str(tmp_path / "nothing.toml"))
-    with pytest.raises(ValueError, match=r"^Unknown .*'tabel1'; did you mean table1\?") as error:
+    with pytest.raises(ValueError, match=r"^Unknown .*'tabel1'. Did you mean table1\?") as error:
         read_spec("tabel1")
     assert all(name in str(error.value) for name in (*EXPERIMENTS, "all", "FILE.toml"))
 

@@ -99,6 +99,12 @@ def test_a_table_without_leaks():
     assert kinds(table()) == {}
 
 
+def test_amounts_read_as_text_are_no_ids():
+    amounts = [f"{value:.4f}" for value in RNG.lognormal(6, 1, size=600)]
+    assert kinds(table(balance=amounts)) == {}
+    assert kinds(table(serial=[str(1000 + number) for number in range(600)])) == {"serial": "id"}
+
+
 def test_leaks_of_a_table():
     words = np.array(["fraud", "fine", "unsure"])[LABELS]
     frame = table(

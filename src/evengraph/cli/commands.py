@@ -27,7 +27,8 @@ app = typer.Typer(
     add_completion=False,
     help="Node classification with imbalanced classes.",
 )
-for command in (inspect, run, compare, predict, explain, reproduce, results, report, methods):
+COMMANDS = (inspect, run, compare, predict, explain, reproduce, results, report, methods)
+for command in COMMANDS:
     app.command()(command)
 app.add_typer(data_app, name="data")
 
@@ -57,7 +58,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise
         text = escape(message().rstrip("."))
         if text:  # empty without a command: the help has been shown
-            err.print(f"[red]Error:[/] {text}. See: evengraph --help", soft_wrap=True)
+            known = {"data", *(command.__name__ for command in COMMANDS)}
+            name = getattr(getattr(error, "ctx", None), "info_name", None)
+            name = f" {name}" if name in known else ""
+            err.print(f"[red]Error:[/] {text}. See: evengraph{name} --help", soft_wrap=True)
         status = 2
     if status == 130:
         err.print("Interrupted.")

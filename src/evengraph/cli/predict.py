@@ -105,11 +105,12 @@ def show_flags(frame: Any, name: str, threshold: float) -> None:
         soft_wrap=True,
     )
     differ = int((frame["flagged"] != (frame["class"] == name)).sum())
-    out.print(
-        f"class is the argmax, flagged uses the tuned threshold; they differ for {differ:,} of "
-        f"{len(frame):,} nodes: to find {escape(name)}, act on flagged",
-        soft_wrap=True,
-    )
+    if differ:
+        out.print(
+            f"class is the argmax, flagged uses the tuned threshold; they differ for {differ:,} of "
+            f"{len(frame):,} nodes: to find {escape(name)}, use flagged",
+            soft_wrap=True,
+        )
     if not 0.01 <= threshold <= 0.99:
         err.print(
             f"Warning: a threshold of {shown} is extreme: the model is overconfident, or "

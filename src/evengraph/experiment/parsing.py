@@ -86,5 +86,5 @@ def unknown(what: str, name: str, allowed: Iterable[str]) -> str:
     """Error message for a name that does not exist: the closest match, and all names."""
     allowed = list(allowed)
     close = difflib.get_close_matches(name, allowed, n=1)
-    hint = f"did you mean {close[0]}? " if close else ""
-    return f"Unknown {what} {name!r}; {hint}allowed: {', '.join(allowed)}."
+    hint = f" Did you mean {close[0]}?" if close else ""
+    return f"Unknown {what} {name!r}.{hint} Allowed: {', '.join(allowed)}."

@@ -167,14 +167,14 @@ def _looks_like_id(column: Any, ids: Any) -> bool:
     known = column.dropna()
     if len(known) < LEAST_ROWS or pd.api.types.is_bool_dtype(column):
         return False
+    if pd.api.types.is_datetime64_any_dtype(column):
+        return False
     if ids is not None and bool((known.astype(str) == ids[known.index].astype(str)).all()):
         return True
-    if pd.api.types.is_numeric_dtype(column):
-        numbers = known.to_numpy(dtype=np.float64)
+    numbers = pd.to_numeric(known, errors="coerce")  # cells of a file are text
+    if pd.api.types.is_numeric_dtype(column) or numbers.notna().all():
         if not (numbers == np.floor(numbers)).all():
             return False
-    elif pd.api.types.is_datetime64_any_dtype(column):
-        return False
     else:
         known = known.astype(str)
         if known.str.contains(r"\s", regex=True).mean() > 1 - DISTINCT:

@@ -301,7 +301,9 @@ class TableModel:
         """The paths of the training tables."""
         trained_on = self.info.trained_on
         if trained_on is None:
-            raise ArgumentError("known must be given: the tables were no files.", argument="known")
+            raise ArgumentError(
+                "known must be given: the model was not trained on files.", argument="known"
+            )
         paths = trained_on.data, trained_on.columns.get("edges")
         for path in paths:
             if path is not None and not Path(path).exists():
