@@ -1,4 +1,4 @@
-"""What the user typed, as values: methods, their parameters, split protocols, durations."""
+"""Parse what the user typed: methods, their parameters, split protocols, durations."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What every room stands on: tasks, seeds, records, the store, atomic file writes."""
+"""The base of all packages: tasks, seeds, records, the store, atomic file writes."""

@@ -219,7 +219,7 @@ def _routes(dataset: Dataset) -> Sequence[tuple[str, FileSet, Fetch]]:
 
 
 def _absences(dataset: Dataset, root: str | Path | None) -> Iterator[str]:
-    """What is missing in the folder and in the cache."""
+    """Describe what is missing in the folder and in the cache."""
     if data_folder(root) is None:
         yield "folder: none, neither root= nor EVENGRAPH_DATA is set"
     file_set = dataset.file_sets[0]

@@ -367,7 +367,7 @@ def _verdict(
     *,
     fixed: bool,
 ) -> Verdict:
-    """Which method to use, with a warning where no method beats guessing."""
+    """Return the verdict, with a warning where no method beats guessing."""
     verdict = judge(standings, pairs, metric)
     sentences = verdict.sentences
     guessing = 100 / num_classes

@@ -14,7 +14,7 @@ SECTION = re.compile(r"^(Args|Shapes|Cost|Departs|Reference):$", flags=re.MULTIL
 
 @dataclass(frozen=True)
 class Description:
-    """What the docstring of a method says.
+    """The content of a method's docstring.
 
     Args:
         name: Key in `METHODS`.

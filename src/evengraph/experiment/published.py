@@ -1,4 +1,4 @@
-"""What is known about a setting: presets of methods, and published values to compare with."""
+"""Presets of methods per setting, and published values to compare with."""
 
 from __future__ import annotations
 

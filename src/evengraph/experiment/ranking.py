@@ -1,4 +1,4 @@
-"""Which method is better, whether the difference is significant, and the verdict in words."""
+"""Rank methods, test their differences for significance, and put the verdict in words."""
 
 from __future__ import annotations
 
