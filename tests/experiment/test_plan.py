@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from evengraph.core.store import Store
+from evengraph.core.store import Row, Store
 from evengraph.experiment.plan import SEARCH_BATCH, Plan, job_spec
 from evengraph.experiment.published import preset_for
 from evengraph.experiment.reproduce import missing
@@ -338,3 +338,17 @@ def test_a_search_takes_words_truths_and_lists(optuna):
         assert len({fields[name] for fields in asked}) > 1
     assert len({fields["dropout"] for fields in asked}) == SEARCH_BATCH
     assert all(0.1 <= fields["dropout"] <= 0.6 for fields in asked)
+
+
+def test_runs_of_former_versions_count():
+    spec = spec_of(entry("trees", "boosting", fields={"max_epochs": 3}))
+    jobs = Plan(spec, []).missing()
+    old = []
+    for job in jobs:
+        params = dict(job.method_fields)
+        del params["hops"], params["columns"]
+        old.append(Row(job=replace(job, method_fields={**params, "neighbours": True})))
+    assert len(jobs) == len(old) > 0
+    assert Plan(spec, old).missing() == []
+    other = [replace(row, job=replace(row.job, method="elsewhere")) for row in old]
+    assert Plan(spec, other).missing() == jobs

@@ -28,14 +28,15 @@ def test_the_advice_is_that_of_the_documentation():
 def test_advice():
     plain = advised()
     assert plain.startswith(
-        "Classes are imbalanced and many nodes are far from labels: compare Re-weight, Uni-GNN, "
-        "Double balancing and IceBerg, with GCN as the baseline (evengraph compare DATA). "
+        "Classes are imbalanced and many nodes are far from labels: compare IceBerg, "
+        "Double balancing, Boosting and Logistic, with GCN as the baseline (evengraph compare "
+        "DATA). "
     )
     assert "correct for 97% of the labelled nodes" in plain
     near = {"reach": {"per_class": ((648,) * 4,) * 2}}
     even = {"labels": {"labelled": (10, 12), "ratio": 1.2}}
     assert advised(**near, **even) == "A plain GCN may be enough; compare it with Uni-GNN."
-    assert advised(**near).startswith("Classes are imbalanced: compare Re-weight, ")
+    assert advised(**near).startswith("Classes are imbalanced: compare IceBerg, ")
     assert advised(**even).startswith("Many nodes are far from labels: compare Re-weight, ")
     assert advised(homophily={"adjusted": 0.0}).startswith("Compare methods on GraphSAGE, ")
     few = {"homophily": {"adjusted": 0.0, "edges": 3}}

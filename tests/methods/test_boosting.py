@@ -6,9 +6,13 @@ import pytest
 import torch
 from oracles import check_chosen, dense_graph, task_with
 from sklearn.ensemble import HistGradientBoostingClassifier
+from torch_geometric.data import Data
 
 from evengraph.datasets import toy
 from evengraph.methods import Boosting
+from evengraph.methods.bases.model_folder import write_model
+from evengraph.metrics import validation_score
+from evengraph.ops.trees import separation
 from evengraph.pipeline.loading import load_model
 from small_graphs import graph_of, small_task
 
@@ -26,8 +30,72 @@ def test_a_row_holds_features_and_the_mean_of_the_neighbours():
     assert table.tolist() == [[1, 0, 4, 2], [3, 4, 1, 0], [5, 0, 1, 0], [7, 7, 0, 0]]
     some = Boosting()._table(graph, torch.tensor([0, 3]), torch.tensor([1, 2]))
     assert some.tolist() == [[0, 4], [7, 0]]
-    alone = Boosting(neighbours=False)._table(graph, torch.arange(4))
+    alone = Boosting(hops=0)._table(graph, torch.arange(4))
     assert torch.equal(alone, graph.x)
+
+
+def test_further_hops_add_the_means_of_means():
+    graph = toy(40, 80, 6, 3, seed=0)
+    first = neighbour_means(graph)
+    second = neighbour_means(Data(x=first, edge_index=graph.edge_index, num_nodes=40))
+    exact = torch.cat([graph.x.double(), first, second], dim=1)
+    table = Boosting(hops=2)._table(graph, torch.arange(40))
+    torch.testing.assert_close(table.double(), exact, rtol=1e-4, atol=1e-7)
+    some = torch.tensor([1, 8, 13])
+    assert torch.equal(Boosting(hops=2)._table(graph, torch.arange(40), some), table[:, some])
+
+
+@pytest.mark.parametrize(
+    ("hops", "title"), [(0, "Boosting, no graph"), (1, "Boosting"), (2, "Boosting, 2 hops")]
+)
+def test_hops_are_in_the_title_and_say_whether_the_graph_is_used(hops, title):
+    assert Boosting(hops=hops).full_title == title
+    assert Boosting(hops=hops).uses_graph == (hops > 0)
+
+
+def test_of_many_columns_the_most_telling_of_each_part_are_used():
+    task = small_task()
+    method = Boosting(hops=2, columns=5, max_epochs=10).fit(task, seed=0)
+    width, nodes = task.graph.num_features, task.train_nodes
+    table = method._table(task.graph, nodes)
+    ratios = separation(table, task.graph.y[nodes], 3).view(3, width)
+    expected = {
+        part * width + index for part in range(3) for index in ratios[part].topk(5).indices.tolist()
+    }
+    assert set(method._columns(task).tolist()) == expected
+    assert (
+        set(
+            method.trees_.feature[
+                method.trees_.left != torch.arange(len(method.trees_.left))
+            ].tolist()
+        )
+        <= expected
+    )
+    scores = [float(validation_score(method.predict_proba(task.graph), task))]
+    assert scores == pytest.approx([method.history_[0].best_score])
+
+
+def test_models_of_former_versions_load(tmp_path):
+    task = small_task()
+    for hops in (0, 1):
+        method = Boosting(hops=hops, max_epochs=8).fit(task, seed=0)
+        about, tensors = method.get_params(), method._state()
+        del about["hops"], about["columns"]
+        about["neighbours"] = hops == 1
+        labelled = {f"labelled.{key}": part for key, part in method.labelled_._asdict().items()}
+        description = {
+            "method": "boosting",
+            "fields": about,
+            "num_features": method.num_features_,
+            "num_classes": 3,
+            "class_names": [],
+            "history": [],
+            "extra": {},
+        }
+        write_model(tmp_path / str(hops), description, {**tensors, **labelled})
+        loaded = load_model(tmp_path / str(hops))
+        assert (loaded.hops, loaded.columns) == (hops, 0)
+        assert torch.equal(loaded.predict_proba(task.graph), method.predict_proba(task.graph))
 
 
 def test_the_last_digits_do_not_count():

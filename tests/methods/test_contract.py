@@ -15,8 +15,8 @@ from small_graphs import QUICK, small_task
 
 pytestmark = pytest.mark.parametrize("name", METHODS)
 
-DETERMINISTIC = {"labelpropagation", "boosting"}
-TRAIN_ACCURACY = {"mlp": 0.7}  # features alone say little on the generated graph
+DETERMINISTIC = {"labelpropagation", "boosting", "logistic"}
+TRAIN_ACCURACY = {"mlp": 0.7, "logistic": 0.6}  # features alone say little on the generated graph
 SHARED = (Method, NetworkMethod, MarginMethod)
 
 
@@ -65,3 +65,5 @@ def test_what_it_declares_is_about_its_parameters(name):
     assert set(method.search_space) <= params
     assert method.tuned_params <= params
     assert set(method.graph_defaults(small_task().graph)) <= params
+    for entry in method.portfolio:
+        method(**entry)

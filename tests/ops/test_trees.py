@@ -3,9 +3,10 @@
 import pytest
 import torch
 from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.feature_selection import f_classif
 
 from evengraph.ops import trees as module
-from evengraph.ops.trees import Trees, coarsen, tree_values, trees_from_sklearn
+from evengraph.ops.trees import Trees, coarsen, separation, tree_values, trees_from_sklearn
 from small_graphs import normal
 
 
@@ -75,3 +76,16 @@ def test_no_trees_and_no_rows():
     none = trees_from_sklearn([], torch.device("cpu"))
     assert tree_values(none, normal(4, 2)).shape == (4, 0)
     assert tree_values(tiny(), torch.zeros(0, 2)).shape == (0, 2)
+
+
+def test_separation_is_the_f_statistic():
+    x, labels = normal(60, 4), torch.arange(60) % 3
+    x[:, 1] += labels
+    expected, _ = f_classif(x.numpy(), labels.numpy())
+    torch.testing.assert_close(separation(x, labels, 3), torch.from_numpy(expected))
+
+
+def test_separation_of_constant_and_of_perfect_columns():
+    labels = torch.tensor([0, 0, 1, 1])
+    x = torch.stack([torch.full((4,), 3.0), labels.float()], dim=1)
+    assert separation(x, labels, 2).tolist() == [0, float("inf")]

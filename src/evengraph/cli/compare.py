@@ -31,9 +31,7 @@ def compare(
     columns: Columns,
     methods: Annotated[
         str | None,
-        typer.Option(
-            help="Such as gcn,unignn, or all; by default a baseline and a few strong methods."
-        ),
+        typer.Option(help="Such as gcn,unignn, or all; by default GCN and what auto chooses from."),
     ] = None,
     splits: Annotated[int | None, typer.Option(help="Random splits; by default 5.")] = None,
     folds: Annotated[int | None, typer.Option(help="Cross-validation instead of splits.")] = None,
@@ -144,12 +142,16 @@ def _plan_splits(
 def _make_methods(names: str | None, settings: Sequence[str], graph: Graph) -> dict[str, Method]:
     """Methods with the parameters given, and defaults that suit the graph."""
     from evengraph.cli.arguments import parse_methods, parse_settings
-    from evengraph.experiment.comparison import DEFAULT_METHODS
+    from evengraph.experiment.comparison import default_entries
     from evengraph.methods import METHODS
 
-    labels = parse_methods(names) if names else list(DEFAULT_METHODS)
+    default = default_entries(graph)
+    used = dict.fromkeys(type(method).__name__.lower() for method in default.values())
+    labels = parse_methods(names) if names else list(used)
     params, sentences = parse_settings(labels, settings)
     print_notes(sentences)
+    if not names:
+        return default_entries(graph, params)
     return {
         name: METHODS[name](**{**METHODS[name].graph_defaults(graph), **params[name]})
         for name in labels

@@ -23,12 +23,11 @@ from evengraph.experiment.parsing import unknown
 from evengraph.experiment.ranking import FEWEST_SPLITS, Pair, Verdict, compare_pairs, judge
 from evengraph.experiment.search_space import candidates
 from evengraph.experiment.standing import Standing
-from evengraph.methods import METHODS, Method
+from evengraph.methods import METHODS, Method, portfolio
 from evengraph.metrics import METRICS, comparable_metrics
 from evengraph.metrics.binary import positive_class
 from evengraph.splits import ByTime, Folds, Given, SplitProtocol
 
-DEFAULT_METHODS = tuple(name for name, method in METHODS.items() if method.compared_by_default)
 ONE_SPLIT = (
     "All methods had the same test nodes and only the random initialisation differed: one split "
     "cannot tell whether a method is better on other nodes."
@@ -130,7 +129,7 @@ def _run(label: str, candidate: int, record: Record) -> dict[str, Any]:
 
 def compare(
     graph: Data,
-    methods: Sequence[str] | Mapping[str, Method],
+    methods: Sequence[str] | Mapping[str, Method] | None,
     protocol: SplitProtocol,
     *,
     seeds: Sequence[int] = range(5),
@@ -152,7 +151,8 @@ def compare(
     Args:
         graph: Features, edges and labels; -1 is unlabelled.
         methods: Names, for methods with `Method.graph_defaults` of the graph; or methods with
-            your own settings, under labels of your choice.
+            your own settings, under labels of your choice; None for the baseline and the
+            candidates of `auto`.
         protocol: Makes a split from a seed, such as `Natural()` or `Folds()`.
         seeds: One split each.
         budget: Settings to try per method; the first is the one given.
@@ -221,9 +221,30 @@ def compare(
     )
 
 
-def _entries(methods: Sequence[str] | Mapping[str, Method], graph: Data) -> dict[str, Method]:
+def default_entries(
+    graph: Data, params: Mapping[str, Mapping[str, Any]] | None = None
+) -> dict[str, Method]:
+    """What to compare where nobody names a method: the baseline and the portfolio of `auto`.
+
+    Args:
+        graph: Whose `graph_defaults` the methods have.
+        params: Parameters by name of the method, which replace these.
+    """
+    baselines = {
+        name: kind(**{**kind.graph_defaults(graph), **(params or {}).get(name, {})})
+        for name, kind in METHODS.items()
+        if kind.role == "baseline"
+    }
+    return baselines | portfolio(graph, params)
+
+
+def _entries(
+    methods: Sequence[str] | Mapping[str, Method] | None, graph: Data
+) -> dict[str, Method]:
     """Methods by label."""
-    if isinstance(methods, Mapping):
+    if methods is None:
+        entries = default_entries(graph)
+    elif isinstance(methods, Mapping):
         entries = dict(methods)
     else:
         for name in methods:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from statistics import fmean
 from typing import Any
@@ -42,7 +42,7 @@ class Plan:
 
     def __init__(self, spec: Spec, rows: Iterable[Row]) -> None:
         self.spec = spec
-        self.known: Mapping[str, Row] = {row.job.key: row for row in rows}
+        self.known: Mapping[str, Row] = {_current(row.job).key: row for row in rows}
 
     def missing(self) -> list[JobSpec]:
         """Runs that are still needed, as far as is known now.
@@ -174,6 +174,14 @@ def job_spec(setup: Setup, method: str, settings: Fields, seed: int) -> JobSpec:
         method_fields=asdict(METHODS[method](**settings)),
         seed=seed,
     )
+
+
+def _current(job: JobSpec) -> JobSpec:
+    """A stored job with its parameters as this version names them."""
+    kind = METHODS.get(job.method)  # the method of a plugin may not be installed
+    if kind is None:
+        return job
+    return replace(job, method_fields=kind.current_params(job.method_fields))
 
 
 def _suggest(trial: Any, name: str, allowed: Sequence[Any]) -> Any:

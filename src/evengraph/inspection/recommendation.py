@@ -49,7 +49,7 @@ def recommend(inspection: Inspection, label: str | None = None) -> tuple[str, ..
     elif imbalanced or far:
         reasons = ["classes are imbalanced"] * imbalanced
         reasons += ["many nodes are far from labels"] * far
-        titles = [kind.title for kind in METHODS.values() if kind.compared_by_default]
+        titles = [kind.title for kind in METHODS.values() if kind.portfolio]
         *others, last = [title for title in titles if title != BASELINE]
         sentences.append(
             f"{capitalise(' and '.join(reasons))}: compare {', '.join(others)} and {last}, with "

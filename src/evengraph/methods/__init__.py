@@ -7,6 +7,7 @@ and its entry in METHODS. Everything else finds it through the table.
 from evengraph.core.registry import Registry
 from evengraph.methods.balancedsoftmax import BalancedSoftmax as BalancedSoftmax
 from evengraph.methods.bases.method import Method as Method
+from evengraph.methods.bases.portfolio import portfolio as portfolio
 from evengraph.methods.bat import BAT as BAT
 from evengraph.methods.boosting import Boosting as Boosting
 from evengraph.methods.classbalanced import ClassBalanced as ClassBalanced
@@ -21,6 +22,7 @@ from evengraph.methods.graphsmote import GraphSMOTE as GraphSMOTE
 from evengraph.methods.iceberg import IceBerg as IceBerg
 from evengraph.methods.imgagn import ImGAGN as ImGAGN
 from evengraph.methods.labelpropagation import LabelPropagation as LabelPropagation
+from evengraph.methods.logistic import Logistic as Logistic
 from evengraph.methods.logitadjustment import LogitAdjustment as LogitAdjustment
 from evengraph.methods.lte4g import LTE4G as LTE4G
 from evengraph.methods.mlp import MLP as MLP
@@ -33,6 +35,7 @@ from evengraph.methods.unignn import UniGNN as UniGNN
 from evengraph.methods.unreal import UNREAL as UNREAL
 
 # In the order of the paper's table; then losses, later methods and baselines. Plugins come last.
+# A portfolio is tried in this order, and of equally good candidates the first is preferred.
 METHODS: Registry[type[Method]] = Registry(
     "evengraph.methods",
     Method,
@@ -56,11 +59,12 @@ METHODS: Registry[type[Method]] = Registry(
         "graphsha": GraphSHA,
         "bat": BAT,
         "unreal": UNREAL,
-        "doublebalancing": DoubleBalancing,
         "iceberg": IceBerg,
+        "doublebalancing": DoubleBalancing,
         "mlp": MLP,
         "labelpropagation": LabelPropagation,
         "boosting": Boosting,
+        "logistic": Logistic,
     },
     subclasses=True,
 )

@@ -1,4 +1,4 @@
-"""Boosting: gradient-boosted trees on features and the mean of the neighbours' features."""
+"""Boosting: gradient-boosted trees on features and the means of the neighbours' features."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from evengraph.methods.bases.method import Method
 from evengraph.metrics import validation_score
 from evengraph.nn.tracing import Contributions
 from evengraph.ops import Sparse, inverse_class_weights, undirected_adjacency
-from evengraph.ops.trees import Trees, coarsen, tree_values, trees_from_sklearn
+from evengraph.ops.trees import Trees, coarsen, separation, tree_values, trees_from_sklearn
 
 CHUNK = 20  # rounds that are trained between two validations
 BINS = 255  # distinct values of a column; scikit-learn takes minutes to bin weighted rows
+WIDTH = 1_000  # columns that are compared at a time
 DIGITS = 16  # bits of a feature that are used: the last ones depend on the order of summation
 
 
@@ -29,18 +30,22 @@ DIGITS = 16  # bits of a feature that are used: the last ones depend on the orde
 class Boosting(Method):
     """Gradient-boosted trees on a table of the nodes, a common first choice in practice.
 
-    A node's row holds its features and the mean of its neighbours' features. Each round adds one
-    tree per class; the number of rounds is selected on the validation nodes. Trees are stored as
-    tensors: a saved model holds no pickle, and only fitting needs scikit-learn.
+    A node's row holds its features, the mean of its neighbours' features and, with two hops, the
+    mean of the neighbours' means. Each round adds one tree per class; the number of rounds is
+    selected on the validation nodes. Trees are stored as tensors: a saved model holds no pickle,
+    and only fitting needs scikit-learn.
 
     Args:
         leaves: Maximum number of leaves of a tree.
         smallest_leaf: Minimum number of labelled nodes in a leaf.
-        neighbours: Include the mean of the neighbours' features.
+        hops: How far a row reaches: 0 is the node's own features, 1 adds the mean over neighbours,
+            2 the mean over their means, and so on.
+        columns: Columns to use of the node's features and of each mean: those that differ most
+            between the classes of the training nodes (F statistic). 0 uses all.
         balance: Weight nodes by one over the size of their class.
 
     Cost:
-        O(n F C) per round for n labelled nodes; O(E F) for the means.
+        O(n F C) per round for n labelled nodes; O(E F) per hop for the means.
 
     Departs:
         An epoch is a round, `learning_rate` the shrinkage and `weight_decay` the L2 penalty on
@@ -59,26 +64,69 @@ class Boosting(Method):
         "balance": (False, True),
     }
     suits_heterophily = True
-    limits = {"leaves": 2, "smallest_leaf": 1}
+    portfolio = tuple(
+        {"hops": hops, "columns": 200, "learning_rate": 0.2, "max_epochs": 100, "patience": 20}
+        for hops in (2, 0)
+    )
+    explainable = False
+    limits = {"leaves": 2, "smallest_leaf": 1, "hops": 0, "columns": 0}
 
     learning_rate: float = 0.1
     max_epochs: int = 200
     patience: int = 50
     leaves: int = 31
     smallest_leaf: int = 1
-    neighbours: bool = True
+    hops: int = 1
+    columns: int = 0
     balance: bool = True
+
+    @property
+    def uses_graph(self) -> bool:
+        """Whether a row holds more than the node's own features."""
+        return self.hops > 0
+
+    @property
+    def full_title(self) -> str:
+        """The title, with the hops unless there is one."""
+        return self.title + {0: ", no graph", 1: ""}.get(self.hops, f", {self.hops} hops")
+
+    @classmethod
+    def current_params(cls, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Replace `neighbours`, a flag of former versions, by `hops`."""
+        params = {"columns": 0, **params}
+        if "neighbours" in params:
+            params["hops"] = int(params.pop("neighbours"))
+        return params
 
     def _fit(self, task: Task) -> None:
         self.trees_ = trees_from_sklearn([], task.graph.x.device)
         self.baseline_ = torch.zeros(self._outputs, dtype=torch.float64, device=self.device_)
-        history = self._train_in_steps(self._rounds(task))
-        self.trees_ = self.trees_.first(history.best_epoch * self._outputs)
+        columns = self._columns(task)
+        history = self._train_in_steps(self._rounds(task, columns))
+        trees = self.trees_.first(history.best_epoch * self._outputs)
+        self.trees_ = trees._replace(feature=columns[trees.feature])
 
-    def _rounds(self, task: Task) -> Iterator[tuple[Tensor, Tensor]]:
+    def _columns(self, task: Task) -> Tensor:
+        """Indices of the columns to use, ascending, (K,)."""
+        graph, width = task.graph, task.graph.num_features
+        every = torch.arange((1 + self.hops) * width, device=graph.x.device)
+        if not self.columns or self.columns >= width:
+            return every
+        nodes, labels = task.train_nodes, graph.y[task.train_nodes]
+        ratios = torch.cat(
+            [
+                separation(self._table(graph, nodes, some), labels, task.num_classes)
+                for some in every.split(WIDTH)
+            ]
+        )
+        best = ratios.view(1 + self.hops, width).argsort(dim=1, descending=True, stable=True)
+        offsets = every[::width].unsqueeze(1)
+        return (best[:, : self.columns] + offsets).flatten().sort().values
+
+    def _rounds(self, task: Task, columns: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """Loss and score before any tree, after one round, after two and so on."""
         graph, nodes = task.graph, (task.train | task.val).nonzero().squeeze(1)
-        x = self._table(graph, nodes)
+        x = self._table(graph, nodes, columns)
         labels = graph.y[task.train]
         weights = inverse_class_weights(task.class_counts, torch.float64)[labels]
         weights = weights / weights.mean() if self.balance else torch.ones_like(weights)
@@ -137,15 +185,21 @@ class Boosting(Method):
     def _table(self, graph: Data, nodes: Tensor, columns: Tensor | None = None) -> Tensor:
         """Features and means over neighbours of some nodes, all columns or some."""
         x = graph.x.float()
+        width = x.shape[1]
         if columns is None:
-            columns = torch.arange((1 + self.neighbours) * x.shape[1], device=x.device)
-        mean_columns = columns[columns >= x.shape[1]] - x.shape[1]
-        parts = [x[nodes][:, columns[columns < x.shape[1]]]]
-        if mean_columns.numel():
+            columns = torch.arange((1 + self.hops) * width, device=x.device)
+        own, *means = (columns[columns // width == hop] % width for hop in range(1 + self.hops))
+        parts = [x[nodes][:, own]]
+        if any(part.numel() for part in means):
             matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
             degrees = matrix.getnnz(axis=1).clip(min=1)  # the mean of no neighbours is 0
-            means = Sparse.from_scipy(sp.diags(1 / degrees) @ matrix, x.device, torch.float64)
-            parts.append((means.rows(nodes) @ x[:, mean_columns].double()).float())
+            mean = Sparse.from_scipy(sp.diags(1 / degrees) @ matrix, x.device, torch.float64)
+            rows = mean.rows(nodes)
+            for hop, some in enumerate(means):
+                values = x[:, some].double()
+                for _ in range(hop):
+                    values = mean @ values
+                parts.append((rows @ values).float())
         mantissa, exponent = torch.frexp(torch.cat(parts, dim=1))
         return torch.ldexp((mantissa * 2**DIGITS).round(), exponent - DIGITS)
 

@@ -46,7 +46,7 @@ class DoubleBalancing(NetworkMethod):
 
     title = "Double balancing"
     search_space = {"loss": ("balanced_softmax", "reweight"), "hidden": (128, 256)}
-    compared_by_default = True
+    portfolio = ({"backbone": "sage"},)
     suits_heterophily = True
     network = "plain"
     limits = {"pseudo_weight": 0}

@@ -34,7 +34,6 @@ class GCN(NetworkMethod):
     """
 
     role = "baseline"
-    compared_by_default = True
     suits_heterophily = True
     batchable = True
 

@@ -56,7 +56,7 @@ class IceBerg(NetworkMethod):
         "teleport": (0.05, 0.1, 0.2),
         "loss": ("balanced_softmax", "reweight"),
     }
-    compared_by_default = True
+    portfolio = ({"learning_rate": 0.03},)
     limits = {"pseudo_weight": 0, "steps": 0, "teleport": "fraction"}
 
     weight_decay: float = 5e-3

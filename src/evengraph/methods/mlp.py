@@ -33,6 +33,11 @@ class MLP(NetworkMethod):
 
     suits_heterophily = True
 
+    @property
+    def uses_graph(self) -> bool:
+        """Never."""
+        return False
+
     def _propagation(self, graph: Data) -> Sparse:
         """The identity: a node receives its own features only."""
         return Sparse.from_scipy(sp.identity(graph.num_nodes, format="csr"), graph.x.device)

@@ -116,7 +116,6 @@ class UniGNN(Method):
         "recluster_every": (50, 100),
     }
     tuned_params = frozenset({"alpha", "clusters_per_class", "threshold", "recluster_every"})
-    compared_by_default = True
     suits_heterophily = True
     limits = {
         **dict.fromkeys(("alpha", "clusters_per_class", "layers", "hidden"), 1),

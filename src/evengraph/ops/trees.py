@@ -57,6 +57,25 @@ def coarsen(x: Tensor, most: int) -> Tensor:
     return coarse
 
 
+def separation(x: Tensor, labels: Tensor, num_classes: int) -> Tensor:
+    """Variance between the means of classes over that within them, per column (F statistic).
+
+    A column that is constant is 0, one that tells classes apart without exception infinite.
+
+    Shapes:
+        x: (n, F)
+        labels: int64, (n,)
+        returns: float64, (F,)
+    """
+    x, members = x.double(), torch.nn.functional.one_hot(labels, num_classes).double()
+    sizes = members.sum(0).unsqueeze(1)
+    means = members.t() @ x / sizes.clamp(min=1)
+    between = (sizes * (means - x.mean(0)) ** 2).sum(0)
+    within = ((x - means[labels]) ** 2).sum(0)
+    freedom = max(x.shape[0] - num_classes, 1) / max(num_classes - 1, 1)
+    return torch.where(between > 0, freedom * between / within, 0.0)
+
+
 def trees_from_sklearn(tables: list[Any], device: torch.device) -> Trees:
     """Trees from the structured node arrays of scikit-learn's histogram trees."""
     sizes = np.array([table.shape[0] for table in tables], dtype=np.int64)

@@ -45,6 +45,7 @@ def load_model(folder: str | Path, *, device: str | torch.device = "cpu") -> Met
             f"not have; it has {', '.join(METHODS)}."
         )
     kind = METHODS[name]
+    params = kind.current_params(params)
     unknown = sorted(set(params) - {item.name for item in fields(kind)})
     if unknown:
         raise ValueError(

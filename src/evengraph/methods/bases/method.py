@@ -16,6 +16,7 @@ from evengraph.core.rng import seeded
 from evengraph.core.task import Task
 from evengraph.methods.bases.batching import Batching, fit_as_batch
 from evengraph.methods.bases.checks import Limit, check_graph, check_params, check_task
+from evengraph.methods.bases.committee import Committee
 from evengraph.methods.bases.model_folder import (
     Labelled,
     pack,
@@ -57,8 +58,11 @@ class Method(ABC):
     """The name in the literature; the name of the class by default."""
     role: ClassVar[Literal["", "baseline", "highlight"]] = ""
     """How figures treat it: as the baseline of a comparison, highlighted, or like any other."""
-    compared_by_default: ClassVar[bool] = False
-    """Whether `compare` includes it when no methods are named."""
+    portfolio: ClassVar[Sequence[Mapping[str, Any]]] = ()
+    """Parameters with which `auto` and, if no methods are named, `compare` try it; one mapping per
+    candidate. Methods are tried, and preferred if they do equally well, in the order of METHODS."""
+    explainable: ClassVar[bool] = True
+    """Whether predictions have gradients, which `explain` needs."""
     suits_heterophily: ClassVar[bool] = False
     """Whether to try it on a graph whose neighbours mostly differ in class."""
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {}
@@ -106,6 +110,16 @@ class Method(ABC):
         """The title, with the backbone if it is not the usual one."""
         backbone = BACKBONE_TITLES.get(getattr(self, "backbone", ""))
         return self.title if backbone is None else f"{self.title}, {backbone}"
+
+    @property
+    def uses_graph(self) -> bool:
+        """Whether edges have an influence on predictions."""
+        return True
+
+    @classmethod
+    def current_params(cls, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Parameters that an older version saved, as this version names them."""
+        return dict(params)
 
     def __post_init__(self) -> None:
         check_params(self)
@@ -257,6 +271,14 @@ class Method(ABC):
             returns: int64, (N,)
         """
         return self.predict_proba(graph).argmax(dim=1)
+
+    @torch.no_grad()
+    def predict_members(self, graph: Data) -> Committee | None:
+        """What each member of a committee predicts; None for a method that is no committee.
+
+        How far members agree tells how far to trust a prediction (`Committee.agreement`).
+        """
+        return None
 
     def score(self, task: Task, *, nodes: Tensor | None = None) -> float:
         """Balanced accuracy on the test nodes, or on others.
