@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 from evengraph.core.task import Task
+from evengraph.datasets import toy
+from evengraph.splits import Natural
 from evengraph.testing import small_task as small_task
 
 QUICK = {"unreal": {"rounds": 2}}
@@ -85,6 +87,12 @@ def task_of(graph, train, val, test=(), num_classes=None):
         mask[list(nodes)] = True
         masks.append(mask)
     return Task(graph, *masks, num_classes=num_classes or int(graph.y.max()) + 1)
+
+
+def rare_task(seed=0):
+    """Two classes; a tenth of the nodes are in class 1."""
+    graph = toy(300, 1200, 64, 2, 1, size_ratio=1 / 9)
+    return Natural(train=0.3, val=0.3)(graph, seed=seed)
 
 
 def graph_of(x, pairs, y):

@@ -30,7 +30,7 @@ from evengraph.ops.dropout import Noise
 from evengraph.ops.subset_products import make_subset, neighbour_mask
 from evengraph.training import loop
 from evengraph.training.batch.replicas import stacked
-from small_graphs import QUICK, normal, random_edges, small_task
+from small_graphs import QUICK, normal, random_edges, rare_task, small_task
 
 pytestmark = [
     pytest.mark.cuda,
@@ -147,6 +147,28 @@ def test_metrics():
         assert found.pop("confusion_matrix") == expected["confusion_matrix"]
         for name, value in found.items():
             assert value == pytest.approx(expected[name], abs=1e-6), name
+
+
+def test_the_validation_score_does_not_synchronise():
+    for task in (small_task(), rare_task()):
+        logits = normal(task.graph.num_nodes, task.num_classes, dtype=torch.float32)
+        there, values = task.to(GPU), logits.to(GPU)
+        metrics.validation_score(values, there)  # reads the counts of the classes once
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            found = metrics.validation_score(values, there)
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+        expected = metrics.validation_score(logits, task).item()
+        assert found.item() == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["gcn", "unignn", "mlp", "iceberg"])
+def test_a_rare_class_selects_the_epoch_on_the_gpu(name):
+    task = rare_task().to(GPU)  # batched, batched with clusters, and recorded twice
+    method = METHODS[name](max_epochs=30, patience=30).fit(task, seed=1)
+    score = float(metrics.validation_score(method.predict_proba(task.graph), task))
+    assert method.history_[0].best_score == pytest.approx(score, abs=1e-3)
 
 
 def network_and_inputs(graph, device, **settings):

@@ -78,3 +78,8 @@ def test_a_graph_needs_one_label_per_node():
 def test_labels_below_minus_one_are_refused():
     with pytest.raises(ValueError, match="labels must be -1 for unlabelled or a class, got -5"):
         make(y=(0, 1, 0, 1, -5))
+
+
+def test_validation_nodes_per_class():
+    assert make().val_counts == (1, 0)
+    assert make(train=mask(0), val=mask(1, 2, 4), num_classes=3).val_counts == (1, 1, 0)

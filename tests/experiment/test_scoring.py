@@ -6,7 +6,7 @@ from evengraph.experiment.scoring import score
 from evengraph.methods import GCN
 from evengraph.metrics import evaluate
 from evengraph.metrics.calibration import Calibrator
-from evengraph.splits import Step
+from evengraph.splits import Natural, Step
 
 
 @pytest.fixture(scope="module")
@@ -18,10 +18,9 @@ def fitted(graph, **options):
     job = Job(
         label="gcn",
         graph=LoadedGraph(graph),
-        protocol=Step(),
         method=GCN(max_epochs=5),
         seed=3,
-        **options,
+        **{"protocol": Step()} | options,
     )
     task = job.make_task("cpu")
     return job, task, GCN(max_epochs=5).fit(task, seed=3)
@@ -39,6 +38,7 @@ def test_a_record_holds_what_the_method_gives(graph):
     assert record.epochs == record.total_epochs == 5
     assert len(record.history["loss"]) == len(record.history["score"]) == 6
     assert record.validation == pytest.approx(max(record.history["score"]))
+    assert record.criterion == "Macro-F1"
     assert record.class_counts == task.class_counts.tolist()
     assert (record.seconds, record.together, record.seed) == (2.5, 4, 3)
     assert not record.interrupted
@@ -56,3 +56,10 @@ def test_calibration_is_a_part_of_its_own(graph):
     assert 0 <= record.calibration["metrics"]["calibrated_error"] <= 100
     assert record.all_metrics == {**record.metrics, **record.calibration["metrics"]}
     assert record.settings["max_epochs"] == 5
+
+
+def test_a_record_names_the_criterion():
+    job, task, model = fitted(toy(400, 1600, 64, 2, size_ratio=0.1), protocol=Natural(train=0.3))
+    record = score(job, task, model)
+    assert record.criterion == "mean of average precision and balanced accuracy"
+    assert record.validation == pytest.approx(max(record.history["score"]), abs=1e-3)

@@ -21,6 +21,7 @@ OUTCOME = {
     "class_counts",
     "memory",
     "together",
+    "criterion",
 }
 
 

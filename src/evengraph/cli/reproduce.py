@@ -177,4 +177,4 @@ def _line(row: Row, best: dict[str, tuple[float, str]]) -> str:
     if name not in best:
         return ""
     score, title = best[name]
-    return f"best on {name}: {title} {score:.1f} val F1"
+    return f"best on {name}: {title} val score {score:.1f}"

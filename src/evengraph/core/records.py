@@ -19,7 +19,7 @@ class Record:
         per_class: Recall, F1 and support per class.
         confusion_matrix: On the test nodes; rows are true classes.
         history: Loss and validation score per epoch of the main stage.
-        validation: Macro-F1 on the validation nodes.
+        validation: Score on the validation nodes, by which one of several fits is selected.
         best_epoch: Epoch whose weights were restored, in the main stage.
         epochs: Epochs of the main stage.
         seconds: Duration of the fit.
@@ -31,6 +31,7 @@ class Record:
         together: About how many runs shared the device meanwhile.
         settings: Parameters of the method, where several settings were tried.
         calibration: The calibrator fitted on validation nodes, and its metrics.
+        criterion: What `validation` and the scores of `history` are.
 
     Shapes:
         per_class: lists of length C
@@ -54,6 +55,7 @@ class Record:
     together: int = 1
     settings: dict[str, Any] | None = None
     calibration: dict[str, Any] | None = None
+    criterion: str = "Macro-F1"
 
     @property
     def all_metrics(self) -> dict[str, float]:

@@ -74,6 +74,13 @@ class Task:
         """Validation nodes, ascending."""
         return self.val.nonzero().squeeze(1)
 
+    @cached_property
+    def val_counts(self) -> tuple[int, ...]:
+        """Validation nodes of each class, as numbers that need no GPU sync."""
+        labels = self.graph.y[self.val]
+        counts: list[int] = torch.bincount(labels[labels >= 0], minlength=self.num_classes).tolist()
+        return tuple(counts)
+
     @property
     def class_counts(self) -> Tensor:
         """Training nodes of each class, (C,)."""

@@ -121,6 +121,7 @@ def _run(label: str, candidate: int, record: Record) -> dict[str, Any]:
         "settings": record.settings,
         "metrics": record.all_metrics,
         "validation": record.validation,
+        "criterion": record.criterion,
         "calibrator": (record.calibration or {})["calibrator"],
         "epochs": record.total_epochs,
         "seconds": record.seconds,

@@ -8,7 +8,7 @@ from evengraph.core.records import Record
 from evengraph.core.task import Task
 from evengraph.experiment.jobs import Job
 from evengraph.methods import Method
-from evengraph.metrics import METRICS, evaluate, reported, validation_score
+from evengraph.metrics import METRICS, criterion, evaluate, reported, validation_score
 from evengraph.metrics.calibration import Calibrator
 
 
@@ -55,4 +55,5 @@ def score(
         together=together,
         settings=asdict(method) if job.calibrate else None,
         calibration=calibration,
+        criterion=criterion(task),
     )

@@ -14,10 +14,13 @@ from evengraph.metrics.multiclass import macro_f1 as macro_f1
 from evengraph.metrics.multiclass import macro_f1_score as macro_f1_score
 from evengraph.metrics.multiclass import recalls as recalls
 from evengraph.metrics.multiclass import specificities as specificities
-from evengraph.metrics.multiclass import validation_score as validation_score
 from evengraph.metrics.registry import HEADLINE as HEADLINE
 from evengraph.metrics.registry import METRICS as METRICS
 from evengraph.metrics.registry import Metric as Metric
 from evengraph.metrics.registry import Predictions as Predictions
 from evengraph.metrics.registry import abbreviations as abbreviations
 from evengraph.metrics.registry import comparable_metrics as comparable_metrics
+from evengraph.metrics.selection import batched_validation_scores as batched_validation_scores
+from evengraph.metrics.selection import criterion as criterion
+from evengraph.metrics.selection import rare_class as rare_class
+from evengraph.metrics.selection import validation_score as validation_score

@@ -9,7 +9,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from evengraph.core.task import Task
 from evengraph.metrics.binary import precision_gains
 
 
@@ -126,9 +125,3 @@ def macro_f1_score(labels: Tensor, predictions: Tensor, num_classes: int) -> Ten
         mask = torch.ones_like(labels, dtype=torch.bool)
         return batched_macro_f1(labels[None], predictions[None], mask[None], num_classes)[0]
     return macro_f1(confusion_matrix(labels, predictions, num_classes))
-
-
-def validation_score(logits: Tensor, task: Task) -> Tensor:
-    """Macro-F1 on the validation nodes: the criterion of early stopping."""
-    nodes = task.val_nodes
-    return macro_f1_score(task.graph.y[nodes], logits[nodes].argmax(1), task.num_classes)

@@ -26,7 +26,7 @@ def epoch_bar(title: str, visible: bool | None = None) -> Iterator[Callback | No
     columns = (
         TextColumn("epoch {task.fields[epoch]:>5}"),
         TextColumn("loss {task.fields[loss]:.4f}"),
-        TextColumn("val F1 {task.fields[score]:5.1f}"),
+        TextColumn("val score {task.fields[score]:5.1f}"),
         TextColumn("[green]best {task.fields[best]:5.1f} at {task.fields[best_epoch]}"),
         TextColumn("[dim]stops in {task.fields[left]}"),
         TimeElapsedColumn(),

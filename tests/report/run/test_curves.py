@@ -25,3 +25,12 @@ def test_best_epochs_are_marked(result, parse):
     places = [float((n.attributes["cx"] or "").strip("%")) for n in charts[0].all("circle", "best")]
     expected = [100 * run["best_epoch"] / longest for run in result["runs"]]
     assert places == pytest.approx(expected, abs=0.01)
+
+
+def test_the_criterion_is_named(result):
+    assert "Validation Macro-F1, %" in curves_section(result)
+    for run in result["runs"]:
+        run["criterion"] = "mean of this and that"
+    assert "Validation mean of this and that, %" in curves_section(result)
+    result["runs"][0]["criterion"] = "other"
+    assert "Validation score, %" in curves_section(result)

@@ -20,10 +20,10 @@ from evengraph.methods import (
 from evengraph.methods.bases.batching import Fit, fit_batch, share_batch
 from evengraph.methods.bases.supervised_batch import SupervisedReplicas
 from evengraph.methods.bases.unified import UnifiedReplicas
-from evengraph.metrics import validation_score
+from evengraph.metrics import rare_class, validation_score
 from evengraph.training.batch import replicas
 from evengraph.training.batch.replicas import can_replicate, stacked
-from small_graphs import small_task
+from small_graphs import rare_task, small_task
 
 # Without dropout, whose noise on the CPU comes from one stream for all.
 COMMON = {"dropout": 0.0, "max_epochs": 30, "patience": 12, "hidden": 16}
@@ -68,6 +68,18 @@ def test_settings_and_seeds_side_by_side(slots):
     methods = [UniGNN(**COMMON, **settings) for settings in SETTINGS]
     tasks, seeds = [small_task()] * 5, [3, 4, 5, 6, 7]
     side_by_side(methods, tasks, seeds, slots)
+    check_equal(methods, tasks, seeds)
+
+
+@pytest.mark.parametrize("make", [lambda: GCN(**COMMON), lambda: UniGNN(**COMMON, **SETTINGS[0])])
+def test_a_rare_class_selects_the_epoch(make):
+    balanced = small_task(2, num_nodes=300)
+    tasks = [rare_task(0), balanced, rare_task(1), balanced]
+    for task in tasks[1:]:
+        task.graph.x, task.graph.edge_index = tasks[0].graph.x, tasks[0].graph.edge_index
+    methods, seeds = [make() for _ in tasks], [3, 4, 5, 6]
+    assert [rare_class(task) for task in tasks] == [1, None, 1, None]
+    side_by_side(methods, tasks, seeds, 2)
     check_equal(methods, tasks, seeds)
 
 

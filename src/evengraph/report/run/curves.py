@@ -34,7 +34,7 @@ def curves_section(result: Mapping[str, Any]) -> Markup:
     if not score and not loss:
         text = "This result has no training history."
         return page.section("Learning curves", tag("p", text, class_="quiet"))
-    panels = [_panel(score, "Validation Macro-F1, %", 1)] if score else []
+    panels = [_panel(score, f"Validation {_criterion(result)}, %", 1)] if score else []
     panels += [_panel(loss, "Training loss", 3)] if loss else []
     text = "One line per seed. The ring marks the epoch whose weights were restored and evaluated."
     stages = max((number(run.get("stages")) or 1 for run in runs(result)), default=1)
@@ -46,6 +46,12 @@ def curves_section(result: Mapping[str, Any]) -> Markup:
     legend = _legend(score or loss, 1 if score else 3)
     drawn = tag("div", *panels, class_="panels")
     return page.section("Learning curves", tag("p", text), legend, drawn)
+
+
+def _criterion(result: Mapping[str, Any]) -> str:
+    """What the validation scores are; older results do not say it, they are Macro-F1."""
+    names = {str(run.get("criterion") or "Macro-F1") for run in runs(result)}
+    return names.pop() if len(names) == 1 else "score"
 
 
 def _curves(result: Mapping[str, Any], key: str) -> list[_Curve]:

@@ -50,7 +50,7 @@ GLOSSARY = {
     "reaches the published mean.",
     "Holds, likely, not significant": "Corrected p below 0.05; the interval excludes zero; the "
     "interval includes zero.",
-    "Selection": "Hyperparameters are selected by mean Macro-F1 on validation nodes only.",
+    "Selection": "Hyperparameters are selected by mean {} on validation nodes only.",
     "Paper": "Published by Alchihabi, Yan and Guo, 2024, over seeds 5, 6 and 7; on the public "
     "split by the papers of other methods, over their own splits.",
 }
@@ -64,14 +64,21 @@ def write_overview(experiments: Sequence[ExperimentResults], path: Path) -> None
 def render_overview(experiments: Sequence[ExperimentResults]) -> str:
     """Render experiments as HTML."""
     sections = [_section(results) for results in experiments]
-    main = tag(
-        "main", *sections, _table(experiments), page.glossary("How to read this page", GLOSSARY)
-    )
+    words = GLOSSARY | {"Selection": GLOSSARY["Selection"].format(_criteria(experiments))}
+    glossary = page.glossary("How to read this page", words)
+    main = tag("main", *sections, _table(experiments), glossary)
     days = sorted(row.created[:10] for r in experiments for c in r.cells for row in c.rows)
     footer = page.footer(None, *([" to ".join(dict.fromkeys((days[0], days[-1])))] if days else []))
     title = " · ".join(results.title for results in experiments)
     body = (_header(experiments), main, footer)
     return page.html_page(title, *body, style=STYLE, script=SCRIPT)
+
+
+def _criteria(experiments: Sequence[ExperimentResults]) -> str:
+    """What the validation scores are; older rows do not say it, they are Macro-F1."""
+    rows = [row for results in experiments for cell in results.cells for row in cell.rows]
+    names = {str(row.outcome.get("criterion") or "Macro-F1") for row in rows}
+    return " or ".join(sorted(names)) or "score"
 
 
 def _header(experiments: Sequence[ExperimentResults]) -> Markup:

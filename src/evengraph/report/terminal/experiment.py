@@ -55,7 +55,7 @@ def setting_of(row: Row) -> tuple[str, str]:
 
 def runs_table(rows: Sequence[Row]) -> Table:
     """Means of runs, one line per method under its setting."""
-    values = ("runs", "failed", *TITLES.values(), "val F1", "seconds")
+    values = ("runs", "failed", *TITLES.values(), "val score", "seconds")
     table = plain_table(["method"], values)
     groups: dict[str, dict[str, list[Row]]] = {}
     for row in rows:

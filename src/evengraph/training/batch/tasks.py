@@ -10,11 +10,12 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor
 
-from evengraph.metrics import batched_macro_f1
+from evengraph.metrics import batched_validation_scores, rare_class
 from evengraph.training.batch.replicas import Replicas, Run
 
 T = TypeVar("T", bound=Run)
 
+NO_CLASS = -1  # in place of the rare class of two
 COPIES = 13  # of the weights and of a layer's embeddings in memory at the peak of training, at most
 
 
@@ -38,6 +39,7 @@ class TaskReplicas(Replicas[T], Generic[T]):
         self.weight = torch.zeros(slots, nodes, device=device)  # in the loss, of labelled nodes
         self.val = torch.zeros(slots, max_val, dtype=torch.long, device=device)
         self.counted = torch.zeros(slots, max_val, dtype=torch.bool, device=device)
+        self.rare = torch.full((slots,), NO_CLASS, device=device)
 
     @abstractmethod
     def class_weights(self, run: T) -> Tensor:
@@ -53,15 +55,19 @@ class TaskReplicas(Replicas[T], Generic[T]):
         self.val[slot, : val.numel()] = val
         self.labels[slot, val] = labels[val]  # weight 0: for the score alone
         self.counted[slot] = torch.arange(self.val.shape[1], device=val.device) < val.numel()
+        rare = rare_class(task)
+        self.rare[slot] = NO_CLASS if rare is None else rare
 
     def score(self, logits: Tensor) -> Tensor:
-        """Macro-F1 on the validation nodes, (R,).
+        """The validation score of each run, (R,).
 
         Shapes:
             logits: (R, N, C)
         """
-        labels, predicted = (part.gather(1, self.val) for part in (self.labels, logits.argmax(-1)))
-        return batched_macro_f1(labels, predicted, self.counted, self.num_classes)
+        nodes = self.val.unsqueeze(2).expand(-1, -1, self.num_classes)
+        return batched_validation_scores(
+            self.labels.gather(1, self.val), logits.gather(1, nodes), self.counted, self.rare
+        )
 
 
 def _slots_in_memory(run: Run, width: int) -> int:

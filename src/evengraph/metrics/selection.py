@@ -1,0 +1,96 @@
+"""The criterion of early stopping, and of every other choice made on validation nodes.
+
+Macro-F1 of the argmax. With two classes, one of them rare among the validation nodes, it is the
+mean of the rare class's average precision and balanced accuracy: Macro-F1 would prefer a model
+that never predicts the rare class to one that finds half of it at low precision.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from evengraph.core.task import Task
+from evengraph.metrics.multiclass import batched_macro_f1, macro_f1_score
+
+RARE_SHARE = 0.25
+"""Of two classes, one with a smaller share of the validation nodes is rare."""
+
+
+def rare_class(task: Task) -> int | None:
+    """The rare one of two classes; None without one, or if no validation node is in it."""
+    counts = task.val_counts
+    if len(counts) != 2 or not 0 < min(counts) < RARE_SHARE * sum(counts):
+        return None
+    return counts.index(min(counts))
+
+
+def criterion(task: Task) -> str:
+    """What `validation_score` computes, in words."""
+    if rare_class(task) is None:
+        return "Macro-F1"
+    return "mean of average precision and balanced accuracy"
+
+
+def validation_score(logits: Tensor, task: Task) -> Tensor:
+    """Score logits, or probabilities, on the validation nodes; a GPU is not synchronised.
+
+    Macro-F1, or for two classes, one of them rare, the mean of its average precision and balanced
+    accuracy.
+
+    Shapes:
+        logits: (N, C)
+    """
+    nodes, rare = task.val_nodes, rare_class(task)
+    labels, logits = task.graph.y[nodes], logits[nodes]
+    if rare is None:
+        return macro_f1_score(labels, logits.argmax(1), task.num_classes)
+    batch = labels[None], logits[None], torch.ones_like(labels[None], dtype=torch.bool)
+    return _rare_scores(*batch, labels.new_full((1,), rare))[0]
+
+
+def batched_validation_scores(labels: Tensor, logits: Tensor, mask: Tensor, rare: Tensor) -> Tensor:
+    """The validation score of several replicas at once, without a device synchronisation, (R,).
+
+    Shapes:
+        labels: int64, (R, V), of the validation nodes
+        logits: (R, V, C)
+        mask: bool, (R, V), which nodes count
+        rare: int64, (R,), the rare class of two, -1 without one
+    """
+    scores = batched_macro_f1(labels, logits.argmax(2), mask, logits.shape[2])
+    if logits.shape[2] != 2:
+        return scores
+    return torch.where(rare < 0, scores, _rare_scores(labels, logits, mask, rare.clamp(min=0)))
+
+
+def _rare_scores(labels: Tensor, logits: Tensor, mask: Tensor, rare: Tensor) -> Tensor:
+    """Mean of average precision and balanced accuracy of each replica, (R,)."""
+    rare = rare.unsqueeze(1)
+    positive, negative = (labels == rare) & mask, (labels != rare) & mask
+    flagged = logits.argmax(2) == rare
+    recall = (flagged & positive).sum(1) / positive.sum(1)
+    specificity = (~flagged & negative).sum(1) / negative.sum(1)
+    # double precision, so that probabilities rank almost as finely as logits
+    margin = (logits[..., 1].double() - logits[..., 0].double()) * (2 * rare - 1)
+    ranking = batched_average_precision(positive, margin, mask)
+    return (ranking.float() + (recall + specificity) / 2) / 2
+
+
+def batched_average_precision(positive: Tensor, scores: Tensor, mask: Tensor) -> Tensor:
+    """Average precision of several replicas at once, without a device synchronisation, (R,).
+
+    Every positive node adds the precision at the end of its tie, since nodes of equal score are
+    flagged together.
+
+    Shapes:
+        positive, mask: bool, (R, V); positive nodes are among those of the mask
+        scores: (R, V)
+    """
+    scores, order = torch.where(mask, scores, -torch.inf).sort(dim=1, descending=True)
+    hits = positive.gather(1, order)
+    precision = hits.cumsum(1) / mask.gather(1, order).cumsum(1).clamp(min=1).double()
+    index = torch.arange(scores.shape[1], device=scores.device)
+    ends = torch.cat([scores[:, 1:] != scores[:, :-1], torch.ones_like(hits[:, :1])], dim=1)
+    last = torch.where(ends, index, index[-1]).flip(1).cummin(1).values.flip(1)
+    return (hits * precision.gather(1, last)).sum(1) / positive.sum(1)

@@ -1,0 +1,117 @@
+"""The validation score against scikit-learn."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn import metrics as sk
+from torch_geometric.data import Data
+
+from evengraph.metrics import selection, validation_score
+from small_graphs import normal, small_task, task_of
+
+COARSE, FINE = 4, 10**6
+
+
+def two_classes(*counts, extra=0):
+    """A task whose validation nodes have these counts; further nodes are in no set."""
+    y = torch.cat([torch.full((n,), label) for label, n in enumerate(counts)])
+    size = y.numel() + extra
+    y = torch.cat([y, torch.zeros(extra, dtype=torch.long)])
+    graph = Data(x=torch.ones(size, 1), edge_index=torch.zeros(2, 0, dtype=torch.long), y=y)
+    return task_of(graph, [], range(size - extra), num_classes=len(counts))
+
+
+@st.composite
+def rankings(draw):
+    """Scores of three replicas, some tied; which nodes count, which of those are positive."""
+    size, stream = draw(st.integers(1, 20)), torch.Generator().manual_seed(draw(st.integers(0, 99)))
+    levels = draw(st.sampled_from([COARSE, FINE]))
+    scores = torch.randint(levels, (3, size), generator=stream) / levels
+    mask, positive = torch.rand(2, 3, size, generator=stream) < 0.6
+    mask[:, 0] = positive[:, 0] = True
+    return positive & mask, scores, mask
+
+
+@given(rankings())
+def test_average_precision_of_several_replicas(case):
+    found = selection.batched_average_precision(*case)
+    for value, positive, scores, mask in zip(found, *case, strict=True):
+        expected = sk.average_precision_score(positive[mask], scores[mask])
+        assert float(value) == pytest.approx(expected, abs=1e-12)
+
+
+def test_nodes_that_do_not_count_are_in_no_tie():
+    positive, scores = torch.tensor([[True, False]]), torch.full((1, 2), -torch.inf)
+    mask = torch.tensor([[True, False]])
+    assert selection.batched_average_precision(positive, scores, mask).item() == 1
+
+
+@pytest.mark.parametrize(
+    ("counts", "rare"),
+    [
+        ((97, 3), 1),
+        ((3, 97), 0),
+        ((76, 24), 1),
+        ((75, 25), None),
+        ((50, 50), None),
+        ((100, 0), None),
+        ((97, 2, 1), None),
+    ],
+)
+def test_which_class_is_rare(counts, rare):
+    task = two_classes(*counts)
+    assert selection.rare_class(task) == rare
+    assert (selection.criterion(task) == "Macro-F1") == (rare is None)
+
+
+def test_macro_f1_on_validation_nodes_alone():
+    task = small_task()
+    logits = normal(task.graph.num_nodes, 3)
+    expected = sk.f1_score(task.graph.y[task.val], logits[task.val].argmax(1), average="macro")
+    assert float(validation_score(logits, task)) == pytest.approx(expected, abs=1e-6)
+    logits[~task.val] = 100.0
+    assert float(validation_score(logits, task)) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("counts", [(90, 10), (10, 90)])
+def test_a_rare_class_counts_by_rank_and_by_decision(counts):
+    task = two_classes(*counts, extra=7)
+    rare, labels = int(counts[1] < counts[0]), task.graph.y[task.val]
+    logits = normal(107, 2) + torch.nn.functional.one_hot(task.graph.y, 2)
+    shown = logits[task.val]
+    expected = (
+        sk.average_precision_score(labels == rare, shown[:, rare] - shown[:, 1 - rare])
+        + sk.balanced_accuracy_score(labels, shown.argmax(1))
+    ) / 2
+    assert float(validation_score(logits, task)) == pytest.approx(expected, abs=1e-6)
+    probabilities = logits.softmax(1).float()
+    assert float(validation_score(probabilities, task)) == pytest.approx(expected, abs=1e-6)
+    logits[~task.val] = 100.0
+    assert float(validation_score(logits, task)) == pytest.approx(expected, abs=1e-6)
+
+
+def test_never_predicting_the_rare_class_does_not_win():
+    task = two_classes(95, 5)
+    finds = (task.graph.y == 1) | (torch.arange(100) < 60)  # all of it, at low precision
+    never = torch.zeros(100, dtype=torch.bool)
+    logits = [torch.stack([~flags, flags], 1).float() for flags in (never, finds)]
+    macro = [sk.f1_score(task.graph.y, one.argmax(1), average="macro") for one in logits]
+    assert macro[0] > macro[1]
+    assert validation_score(logits[0], task) < validation_score(logits[1], task)
+
+
+@given(st.integers(0, 99))
+def test_replicas_score_as_each_alone(seed):
+    tasks = [two_classes(*counts) for counts in ((36, 4), (2, 38), (20, 20), (40, 0))]
+    logits = torch.randn(4, 40, 2, generator=torch.Generator().manual_seed(seed))
+    rare = [selection.rare_class(task) for task in tasks]
+    found = selection.batched_validation_scores(
+        torch.stack([task.graph.y for task in tasks]),
+        logits,
+        torch.ones(4, 40, dtype=torch.bool),
+        torch.tensor([-1 if label is None else label for label in rare]),
+    )
+    assert rare == [1, 0, None, None]
+    alone = [float(validation_score(*pair)) for pair in zip(logits, tasks, strict=True)]
+    assert found.tolist() == pytest.approx(alone, abs=1e-6)
