@@ -37,7 +37,7 @@ def test_advice():
     even = {"labels": {"labelled": (10, 12), "ratio": 1.2}}
     assert advised(**near, **even) == "A plain GCN may be enough; compare it with Uni-GNN."
     assert advised(**near).startswith("Classes are imbalanced: compare IceBerg, ")
-    assert advised(**even).startswith("Many nodes are far from labels: compare Re-weight, ")
+    assert advised(**even).startswith("Many nodes are far from labels: compare IceBerg, ")
     assert advised(homophily={"adjusted": 0.0}).startswith("Compare methods on GraphSAGE, ")
     few = {"homophily": {"adjusted": 0.0, "edges": 3}}
     assert advised(**few).startswith("Classes are imbalanced")

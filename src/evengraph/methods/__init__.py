@@ -5,6 +5,7 @@ and its entry in METHODS. Everything else finds it through the table.
 """
 
 from evengraph.core.registry import Registry
+from evengraph.methods.auto import Auto as Auto
 from evengraph.methods.balancedsoftmax import BalancedSoftmax as BalancedSoftmax
 from evengraph.methods.bases.method import Method as Method
 from evengraph.methods.bases.portfolio import portfolio as portfolio
@@ -65,6 +66,7 @@ METHODS: Registry[type[Method]] = Registry(
         "labelpropagation": LabelPropagation,
         "boosting": Boosting,
         "logistic": Logistic,
+        "auto": Auto,
     },
     subclasses=True,
 )

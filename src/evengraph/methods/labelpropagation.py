@@ -49,6 +49,8 @@ class LabelPropagation(Method):
     """
 
     title = "Label propagation"
+    portfolio = ({},)
+    explainable = False
     search_space = {
         "learning_rate": (),  # has no effect: other values would repeat the same setting
         "weight_decay": (),

@@ -45,8 +45,8 @@ class Logistic(Method):
         seeds have no effect.
 
     Reference:
-        Cox, "The Regression Analysis of Binary Sequences", Journal of the Royal Statistical Society
-        B 1958; in scikit-learn's LogisticRegression.
+        Pedregosa et al., "Scikit-learn: Machine Learning in Python", JMLR 2011; its
+        LogisticRegression.
     """
 
     portfolio = ({},)

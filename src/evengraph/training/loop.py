@@ -46,6 +46,7 @@ class History:
     max_epochs: int = 0
     patience: int = 0
     main: bool = True
+    stage: str = ""  # its name, where a method names its stages
 
     def append(self, loss: float, score: float) -> bool:
         """Add an epoch and return whether it is the best so far, or equal to it."""

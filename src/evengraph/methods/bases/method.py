@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, final
+from typing import Any, ClassVar, Literal, Self, cast, final
 
 import torch
 from torch import Tensor, nn
@@ -20,9 +20,10 @@ from evengraph.methods.bases.committee import Committee
 from evengraph.methods.bases.model_folder import (
     Labelled,
     pack,
+    pack_method,
     restore_description,
-    save_method,
     unpack,
+    write_model,
 )
 from evengraph.metrics import balanced_accuracy, confusion_matrix
 from evengraph.nn.tracing import Contributions, gradient_times_input
@@ -87,6 +88,9 @@ class Method(ABC):
     """Patience on a graph that the method was not tuned for."""
     untuned_params: ClassVar[Mapping[str, Any]] = {}
     """Other parameters for such a graph."""
+
+    summary_ = cast(Sequence[str], ())
+    """What a fitted method has to say about what it did, one sentence per line."""
 
     learning_rate: float = 0.01
     weight_decay: float = 5e-4
@@ -188,6 +192,7 @@ class Method(ABC):
         self.num_features_, self.device_ = task.graph.num_features, task.graph.x.device
         self.num_classes_, self.class_names_ = task.num_classes, task.class_names
         self.fitted_params_, self.extra_ = self.get_params(), dict[str, Any]()
+        self.details_, self.summary_ = dict[str, Any](), ()
         nodes = task.train.nonzero().squeeze(1)  # a copy: the caller's masks may change later
         signatures = feature_signatures(task.graph.x[nodes])
         self.labelled_ = Labelled(nodes, task.graph.y[nodes], signatures)
@@ -345,14 +350,21 @@ class Method(ABC):
             extra: Any JSON value, available as `extra_` of the loaded model: column names, the
                 state of an encoder. By default that of this model, if it was loaded.
         """
+        write_model(folder, *self.packed(extra))
+
+    @final
+    def packed(
+        self, extra: Mapping[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """Description and tensors of the fitted method, as `restore` takes them."""
         self._check_fitted()
-        save_method(self, self._state(), folder, extra)
+        return pack_method(self, self._state(), self._details(), extra)
 
     @final
     def restore(
         self, about: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
     ) -> None:
-        """Become the fitted method that `save` wrote."""
+        """Become the fitted method that `packed` describes."""
         self._load_state(restore_description(self, about, tensors, device))
         self.fitted_ = True
 
@@ -368,6 +380,10 @@ class Method(ABC):
         """Take what `_state` returned, on this method's device."""
         self.net_ = self._new_network()
         unpack("net", self.net_, state)
+
+    def _details(self) -> dict[str, Any]:
+        """Fitted state that is no tensor, as JSON can hold it; `details_` of a loaded method."""
+        return {}
 
     def _build_network(self) -> nn.Module:
         """A network with initial weights, for `num_features_` and `num_classes_`."""

@@ -39,10 +39,13 @@ class Labelled(NamedTuple):
     signatures: Tensor  # float64, (n, 3)
 
 
-def save_method(
-    method: Method, state: Mapping[str, Tensor], folder: str | Path, extra: Mapping[str, Any] | None
-) -> None:
-    """Save a fitted method: its description, its state and the nodes it was trained on."""
+def pack_method(
+    method: Method,
+    state: Mapping[str, Tensor],
+    details: Mapping[str, Any],
+    extra: Mapping[str, Any] | None,
+) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Description and tensors of a fitted method, the nodes it was trained on included."""
     params, fitted = method.get_params(), method.fitted_params_
     changed = sorted(name for name in params if params[name] != fitted[name])
     if changed:
@@ -56,18 +59,21 @@ def save_method(
         "history": [asdict(history) for history in method.history_],
         "extra": dict(method.extra_ if extra is None else extra),
     }
+    if details:
+        about["details"] = dict(details)
     labelled = {f"labelled.{key}": value for key, value in method.labelled_._asdict().items()}
-    write_model(folder, about, {**state, **labelled})
+    return about, {**state, **labelled}
 
 
 def restore_description(
     method: Method, about: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
 ) -> dict[str, Tensor]:
-    """Set what `save_method` saved of any method; returns the tensors on the device."""
+    """Set what `pack_method` gave for any method; returns the tensors on the device."""
     state = {name: value.to(device) for name, value in tensors.items()}
     method.num_features_, method.num_classes_ = about["num_features"], about["num_classes"]
     method.class_names_, method.extra_ = tuple(about["class_names"]), dict(about["extra"])
     method.history_ = [History(**stage) for stage in about["history"]]
+    method.details_ = dict(about.get("details", {}))
     method.fitted_params_, method.device_ = method.get_params(), device
     method.labelled_ = Labelled(*(state[f"labelled.{name}"] for name in Labelled._fields))
     return state

@@ -1,0 +1,148 @@
+"""Auto: fit a portfolio of methods within a time limit and keep what validation prefers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from evengraph.core.task import Task
+from evengraph.methods.bases.committee import Committee
+from evengraph.methods.bases.method import Method
+from evengraph.methods.bases.portfolio import method_table, portfolio, restored
+from evengraph.methods.bases.search import Search
+from evengraph.metrics import comparable_metrics
+from evengraph.nn.tracing import Contributions
+
+LIMITS = ("max_epochs", "patience")
+AUTO = "auto"  # the metric that fits the task
+
+
+@final
+@dataclass(kw_only=True)
+class Auto(Method):
+    """Fit a portfolio of methods, and keep the best on validation or a weighted average of some.
+
+    The candidates are those that methods declare (`Method.portfolio`): methods for imbalanced
+    classes, trees, label propagation, and models that ignore the graph, each with its defaults for
+    the graph. Validation selects one, or weights of an average of their probabilities. A candidate
+    that is better by less than the noise of few validation nodes does not replace one that comes
+    before it. `summary_` says in at most three lines what was selected, what was rejected, and
+    whether the graph helps.
+
+    Args:
+        time_limit: Seconds for all candidates. A candidate may take half of what is left; it then
+            ends with its best weights so far. Where the limit has no effect, a seed decides the
+            result.
+        metric: Metric to select by. `auto` is the average precision of the rarer of two classes if
+            it has less than a quarter of the labels, otherwise balanced accuracy.
+        candidates: Names of methods, such as `boosting,logistic`; by default all with a portfolio.
+
+    Cost:
+        O(sum of the candidates' costs), up to the time limit.
+
+    Departs:
+        Published ensemble selection starts from the best models and adds to them without regard to
+        noise. `max_epochs` and `patience` are upper limits for every candidate; `learning_rate` and
+        `weight_decay` have no effect.
+
+    Reference:
+        Caruana, Niculescu-Mizil, Crew and Ksikes, "Ensemble Selection from Libraries of Models",
+        ICML 2004.
+    """
+
+    limits = {"time_limit": "positive"}
+
+    time_limit: float = 120.0
+    metric: str = AUTO
+    candidates: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        metrics = [name for name, metric in comparable_metrics().items() if not metric.calibration]
+        if self.metric not in (AUTO, *metrics):
+            allowed = ", ".join((AUTO, *metrics))
+            raise ValueError(f"metric must be one of {allowed}, got {self.metric!r}.")
+        known = [name for name in method_table() if name != type(self).__name__.lower()]
+        for name in self._names:
+            if name not in known:
+                raise ValueError(f"candidates must be among {', '.join(known)}, got {name!r}.")
+
+    @classmethod
+    def graph_defaults(cls, graph: Data) -> dict[str, Any]:
+        """Nothing: each candidate has its own."""
+        return {}
+
+    @property
+    def _names(self) -> list[str]:
+        return [name.strip() for name in self.candidates.split(",") if name.strip()]
+
+    def _fit(self, task: Task) -> None:
+        search = Search(task, self.time_limit, None if self.metric == AUTO else self.metric)
+        seed = int(torch.randint(2**31, ()))
+        methods = portfolio(task.graph, names=self._names)
+        search.run([self._limited(method) for method in methods.values()], seed, self._report_epoch)
+        weights = search.weights(seed)
+        order = sorted(weights, key=lambda index: -weights[index])
+        self.weights_ = [weights[index] for index in order]
+        self.members_ = [search.fitted[index].method for index in order]
+        self.history_ = search.history(search.fitted[order[0]])
+        self.summary_ = search.summary(weights, seed)
+
+    def _limited(self, method: Method) -> Method:
+        """A candidate with no more epochs than this method allows."""
+        limits = {name: min(getattr(method, name), getattr(self, name)) for name in LIMITS}
+        return replace(method, **limits)
+
+    def _logits(self, graph: Data) -> Tensor:
+        parts = zip(self.weights_, self.members_, strict=True)
+        mean = sum(weight * member.predict_proba(graph) for weight, member in parts)
+        assert isinstance(mean, Tensor)
+        return mean.clamp(min=torch.finfo(mean.dtype).tiny).log()
+
+    def predict_members(self, graph: Data) -> Committee | None:
+        """The members of all selected methods; None if there is one, and it is no committee."""
+        committees = [member.predict_members(graph) for member in self.members_]
+        if len(committees) == 1:
+            return committees[0]
+        return Committee.joined(
+            [
+                Committee.even(member.predict_proba(graph).unsqueeze(0)) if part is None else part
+                for part, member in zip(committees, self.members_, strict=True)
+            ],
+            self.weights_,
+        )
+
+    def contributions(self, graph: Data, node: int, direction: Tensor) -> Contributions:
+        """Those of the selected method with the largest weight that can be explained."""
+        for member in self.members_:
+            if member.explainable:
+                return member.contributions(graph, node, direction)
+        titles = " and ".join(member.full_title for member in self.members_)
+        raise ValueError(f"Auto selected {titles}, which cannot be explained.")
+
+    # Saving
+
+    def _details(self) -> dict[str, Any]:
+        members = [member.packed()[0] for member in self.members_]
+        return {"weights": self.weights_, "summary": list(self.summary_), "members": members}
+
+    def _state(self) -> dict[str, Tensor]:
+        return {
+            f"members.{index}.{name}": value
+            for index, member in enumerate(self.members_)
+            for name, value in member.packed()[1].items()
+        }
+
+    def _load_state(self, state: Mapping[str, Tensor]) -> None:
+        self.weights_ = list(self.details_["weights"])
+        self.summary_ = list(self.details_["summary"])
+        self.members_ = []
+        for index, about in enumerate(self.details_["members"]):
+            prefix = f"members.{index}."
+            part = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
+            self.members_.append(restored(about, part, self.device_))

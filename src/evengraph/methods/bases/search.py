@@ -1,0 +1,211 @@
+"""Search: fit candidates within a time limit, and select among them on validation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from evengraph.core.rng import generator
+from evengraph.core.task import Task
+from evengraph.metrics.registry import METRICS
+from evengraph.metrics.ensembles import Validation, greedy_weights
+from evengraph.training import Callback, History
+
+if TYPE_CHECKING:
+    from evengraph.methods.bases.method import Method
+
+SHARE = 0.5  # of the time left that a candidate may take, unless it is the last
+TIE = 0.25  # standard errors by which a candidate must be ahead of those before it
+GAIN = 1.0  # standard errors by which an average must be ahead of a single candidate
+CERTAIN = 2.0  # standard errors from which on a difference is called one
+ERRORS = (ValueError, RuntimeError, ArithmeticError, MemoryError)  # what a fit may fail with
+
+
+@dataclass(eq=False)
+class Trial:
+    """A candidate that was fitted, or tried."""
+
+    method: Method
+    late: bool = False  # whether the time limit ended it
+    reason: str = ""  # why it failed, if it did
+    probabilities: Tensor = field(default_factory=lambda: torch.empty(0))  # validation, (M, C)
+    score: float = 0.0
+
+    @property
+    def title(self) -> str:
+        """The title of the method."""
+        return self.method.full_title
+
+
+class Search:
+    """Candidates on one task, fitted one after the other.
+
+    Args:
+        task: The task; only its training and validation labels are used.
+        time_limit: Seconds for all candidates.
+        metric: Metric to select by; None for the one that fits the task.
+    """
+
+    def __init__(self, task: Task, time_limit: float, metric: str | None = None) -> None:
+        self.task, self.time_limit, self.started = task, time_limit, perf_counter()
+        self.validation = Validation.of(task, metric)
+        self.fitted: list[Trial] = []
+        self.failed: list[Trial] = []
+        self.not_reached: list[Method] = []
+        self.interrupted = False
+        self.seconds = 0.0
+
+    def run(self, methods: Sequence[Method], seed: int, on_epoch: Callback) -> None:
+        """Fit each, as long as there is time; Ctrl-C ends with what is fitted so far."""
+        for index, method in enumerate(methods):
+            left = self.started + self.time_limit - perf_counter()
+            if self.interrupted or (index and left <= 0):
+                self.not_reached.append(method)
+                continue
+            share = 1.0 if index == len(methods) - 1 else SHARE
+            try:
+                self._fit(Trial(method), seed, perf_counter() + share * left, on_epoch)
+            except KeyboardInterrupt:
+                if not self.fitted:
+                    raise
+                self.interrupted = True
+                self.not_reached.append(method)
+        if not self.fitted:
+            raise ValueError(f"No candidate could be fitted: {self.failed[0].reason}")
+        self.seconds = perf_counter() - self.started
+
+    def _fit(self, trial: Trial, seed: int, deadline: float, on_epoch: Callback) -> None:
+        """Fit one candidate; at the deadline it ends with its best weights, as after Ctrl-C."""
+
+        def watch(history: History) -> None:
+            history.stage = trial.title
+            on_epoch(history)
+            if perf_counter() >= deadline:
+                trial.late = True
+                raise KeyboardInterrupt
+
+        task = self.task
+        try:
+            trial.method.fit(task, seed=seed, on_epoch=watch, progress=False)
+            trial.probabilities = trial.method.predict_proba(task.graph)[task.val]
+        except ERRORS as error:
+            trial.reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        except KeyboardInterrupt:
+            if not trial.late:
+                raise
+            trial.reason = "The time limit ended it before it had learnt anything."
+        if trial.reason:
+            self.failed.append(trial)
+            return
+        trial.score = self.validation.score(trial.probabilities)
+        self.fitted.append(trial)
+        ended = any(history.interrupted for history in trial.method.history_)
+        self.interrupted = ended and not trial.late
+
+    def weights(self, seed: int) -> dict[int, float]:
+        """The selected candidates by index, and their weights, which sum to one.
+
+        One candidate, unless an average is better by more than the noise of the validation nodes.
+        """
+        samples = self.validation.resamples(generator(seed))
+        parts = [trial.probabilities for trial in self.fitted]
+        single = self._single(samples)
+        weights = greedy_weights(parts, self.validation.score, single).tolist()
+        mean = sum(weight * part for weight, part in zip(weights, parts, strict=True))
+        assert isinstance(mean, Tensor)
+        gain = self.validation.score(mean) - self.fitted[single].score
+        if gain <= GAIN * self.validation.noise(mean, parts[single], samples):
+            return {single: 1.0}
+        return {index: weight for index, weight in enumerate(weights) if weight}
+
+    def _single(self, samples: Sequence[Tensor]) -> int:
+        """The first candidate that is not behind the best by more than the noise."""
+        best = max(self.fitted, key=lambda trial: trial.score)
+        for index, trial in enumerate(self.fitted):
+            behind = best.score - trial.score
+            if behind <= TIE * self.noise(best, trial, samples):
+                return index
+        raise AssertionError
+
+    def noise(self, first: Trial, second: Trial, samples: Sequence[Tensor]) -> float:
+        """Standard error of the difference between the scores of two candidates."""
+        return self.validation.noise(first.probabilities, second.probabilities, samples)
+
+    def history(self, main: Trial) -> list[History]:
+        """All stages of all candidates; the main one is that of a given candidate."""
+        stages = [
+            replace(
+                stage,
+                main=stage.main and trial is main,
+                interrupted=stage.interrupted and not trial.late,
+                stage=trial.title,
+            )
+            for trial in self.fitted
+            for stage in trial.method.history_
+        ]
+        stages[-1].interrupted |= self.interrupted
+        return stages
+
+    # Summary
+
+    def summary(self, weights: Mapping[int, float], seed: int) -> list[str]:
+        """What was selected, what was rejected and whether the graph helps, one line each."""
+        lines = [self._selected(weights), self._rejected(weights), self._about_graph(seed)]
+        return [line for line in lines if line]
+
+    def _selected(self, weights: Mapping[int, float]) -> str:
+        """Such as `Chose GCN (validation balanced accuracy 81.2) out of 5 candidates in 9 s.`"""
+        order = sorted(weights, key=lambda index: -weights[index])
+        names = [self.fitted[index].title for index in order]
+        if len(order) > 1:
+            shares = (f"{n} ({weights[i]:.0%})" for n, i in zip(names, order, strict=True))
+            names = [f"an average of {join(list(shares))}"]
+        mean = sum(weights[index] * self.fitted[index].probabilities for index in order)
+        assert isinstance(mean, Tensor)
+        score, title = self.validation.score(mean), METRICS[self.validation.metric].title
+        tried = len(self.fitted) + len(self.failed)
+        return (
+            f"Chose {names[0]} (validation {title} {100 * score:.1f}) out of "
+            f"{tried} candidate{'s' * (tried != 1)} in {self.seconds:.0f} s."
+        )
+
+    def _rejected(self, weights: Mapping[int, float]) -> str:
+        """The other candidates with their scores, and those that the time limit affected."""
+        others = [trial for index, trial in enumerate(self.fitted) if index not in weights]
+        others.sort(key=lambda trial: -trial.score)
+        groups = {
+            "Rejected": [f"{trial.title} {100 * trial.score:.1f}" for trial in others],
+            "Ended by the time limit": [trial.title for trial in self.fitted if trial.late],
+            "Not reached": [method.full_title for method in self.not_reached],
+            "Failed": [f"{trial.title} ({trial.reason.rstrip('.')})" for trial in self.failed],
+        }
+        return " ".join(f"{word}: {'; '.join(names)}." for word, names in groups.items() if names)
+
+    def _about_graph(self, seed: int) -> str:
+        """Whether the best model that uses the graph is better than the best that does not."""
+        best: dict[bool, Trial] = {}
+        for trial in sorted(self.fitted, key=lambda trial: trial.score):
+            best[trial.method.uses_graph] = trial
+        if len(best) < 2:
+            return ""
+        graph, alone = best[True], best[False]
+        noise = self.noise(graph, alone, self.validation.resamples(generator(seed)))
+        gap, reached = graph.score - alone.score, f"{100 * alone.score:.1f}"
+        if gap > CERTAIN * noise:
+            return f"The graph helps: the best model without it, {alone.title}, reaches {reached}."
+        if gap <= 0:
+            with_it = f"{100 * graph.score:.1f} with it, {reached} without it"
+            return f"The graph does not help: the best models reach {with_it}."
+        with_it = f"{100 * graph.score:.1f} with it and {reached} without it"
+        nodes = self.validation.labels.numel()
+        return f"Whether the graph helps is unclear: {with_it} are close on {nodes} nodes."
+
+
+def join(names: Sequence[str]) -> str:
+    """Such as `a, b and c`."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -1,0 +1,241 @@
+"""Search: what is fitted in the time there is, what is selected, and what is said about it."""
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+
+from evengraph.methods.bases import search as module
+from evengraph.methods.bases.method import Method
+from evengraph.methods.bases.search import Search, join
+from evengraph.metrics import validation_score
+from evengraph.testing import small_task
+
+TASK = small_task()
+NUM_VAL = int(TASK.val.sum())
+
+
+class Clock:
+    """Seconds that pass only when someone says so."""
+
+    def __init__(self, monkeypatch):
+        self.now = 100.0
+        monkeypatch.setattr(module, "perf_counter", lambda: self.now)
+
+
+@dataclass(kw_only=True)
+class Fake(Method):
+    """Is right on a share of the nodes, after so many epochs of so many seconds."""
+
+    clock = None
+
+    name: str = "Fake"
+    right: float = 0.5
+    shift: int = 0  # which nodes it is right on
+    graph: bool = True
+    error: str = ""
+    needed: int = 3
+    seconds: float = 0.0
+
+    @property
+    def full_title(self):
+        return self.name
+
+    @property
+    def uses_graph(self):
+        return self.graph
+
+    def _fit(self, task):
+        if self.error:
+            raise ValueError(self.error)
+        self._train_in_steps(self._steps(task))
+
+    def _steps(self, task):
+        for _ in range(self.needed):
+            if self.clock:
+                self.clock.now += self.seconds
+            yield torch.tensor(1.0), validation_score(self._logits(task.graph), task)
+
+    def _logits(self, graph):
+        nodes = torch.arange(graph.num_nodes)
+        labels = TASK.graph.y
+        hit = (nodes * 7 + self.shift) % 100 < 100 * self.right
+        return 5.0 * torch.nn.functional.one_hot(torch.where(hit, labels, (labels + 1) % 3), 3)
+
+
+def search_of(*methods, time_limit=100.0, metric=None, on_epoch=lambda history: None):
+    search = Search(TASK, time_limit, metric)
+    search.run(methods, 0, on_epoch)
+    return search
+
+
+def test_the_best_on_validation_is_selected():
+    search = search_of(Fake(right=0.5), Fake(right=0.9), Fake(right=0.3))
+    assert search.weights(0) == {1: 1.0}
+    scores = [float(trial.score) for trial in search.fitted]
+    assert scores[1] == max(scores)
+
+
+def test_of_equals_the_first_is_selected():
+    assert search_of(Fake(), Fake(), Fake()).weights(0) == {0: 1.0}
+
+
+def right_on(search, *nodes):
+    """Let each candidate be right on its nodes only."""
+    labels = search.validation.labels
+    for trial, hits in zip(search.fitted, nodes, strict=True):
+        hit = torch.zeros(NUM_VAL, dtype=torch.bool)
+        hit[list(hits)] = True
+        trial.probabilities = torch.nn.functional.one_hot(
+            torch.where(hit, labels, (labels + 1) % 3), 3
+        ).float()
+        trial.score = search.validation.score(trial.probabilities)
+    return search.fitted[1].score - search.fitted[0].score
+
+
+def test_a_lead_within_the_noise_does_not_count(monkeypatch):
+    monkeypatch.setattr(module, "TIE", 1.0)
+    monkeypatch.setattr(module, "GAIN", 100.0)  # no averages
+    search = search_of(Fake(), Fake(), metric="accuracy")
+    half = NUM_VAL // 2
+    # all nodes differ, and the second is right on one or two more
+    lead = right_on(search, range(half - 1), range(half - 1, NUM_VAL - half % 2))
+    assert 0 < lead < 0.2
+    assert search.weights(0) == {0: 1.0}
+    # the same lead, where the two agree on all other nodes
+    assert right_on(search, range(half), range(half + 1)) > 0
+    assert search.weights(0) == {1: 1.0}
+
+
+def test_candidates_that_complement_each_other_are_averaged():
+    """Each knows one half and is unsure about the other: the average knows both."""
+    search = search_of(Fake(), Fake())
+    labels = search.validation.labels
+    certain = torch.nn.functional.one_hot(labels, 3).float()
+    unsure = torch.tensor([0.3, 0.33, 0.37]).roll(1).expand_as(certain)
+    half = (torch.arange(NUM_VAL) % 2 == 0).unsqueeze(1)
+    for trial, mask in zip(search.fitted, (half, ~half), strict=True):
+        trial.probabilities = torch.where(mask, certain, unsure)
+        trial.score = search.validation.score(trial.probabilities)
+    assert search.weights(0) == {0: 0.5, 1: 0.5}
+    text = search.summary({0: 0.5, 1: 0.5}, 0)[0]
+    assert "Chose an average of Fake (50%) and Fake (50%) (validation balanced accuracy 100" in text
+
+
+def test_a_failure_is_reported_and_the_others_go_on():
+    search = search_of(Fake(name="A", error="no luck."), Fake(name="B"))
+    assert [trial.title for trial in search.fitted] == ["B"]
+    assert "Failed: A (no luck)." in " ".join(search.summary({0: 1.0}, 0))
+    with pytest.raises(ValueError, match=r"^No candidate could be fitted: no luck\.$"):
+        search_of(Fake(error="no luck."))
+
+
+def timed(monkeypatch, *candidates, time_limit):
+    clock = Clock(monkeypatch)
+    methods = []
+    for name, seconds in candidates:
+        method = Fake(name=name, needed=10, seconds=seconds)
+        method.clock = clock
+        methods.append(method)
+    search = search_of(*methods, time_limit=time_limit)
+    epochs = {trial.title: len(trial.method.history_[0].loss) for trial in search.fitted}
+    return search, epochs, clock.now - 100
+
+
+def test_a_candidate_may_take_half_of_what_is_left_and_the_last_all(monkeypatch):
+    search, epochs, took = timed(monkeypatch, ("A", 10), ("B", 10), ("C", 10), time_limit=80)
+    # A ends at 40, B after 20 of the 40 left, C after the 20 left
+    assert epochs == {"A": 4, "B": 2, "C": 2}
+    assert took == 80
+    assert all(trial.late for trial in search.fitted)
+    assert "Ended by the time limit: A; B; C." in search.summary({0: 1.0}, 0)[1]
+    assert not any(stage.interrupted for stage in search.history(search.fitted[0]))
+
+
+def test_time_that_one_leaves_is_there_for_the_next(monkeypatch):
+    search, epochs, took = timed(monkeypatch, ("A", 1), ("B", 3), time_limit=60)
+    assert epochs == {"A": 10, "B": 10}
+    assert took == search.seconds == 40
+    assert "time limit" not in " ".join(search.summary({0: 1.0}, 0))
+
+
+def test_what_there_is_no_time_for_is_named(monkeypatch):
+    search, epochs, _ = timed(monkeypatch, ("A", 90), ("B", 1), ("C", 1), time_limit=60)
+    assert epochs == {"A": 1}
+    assert "Not reached: B; C." in search.summary({0: 1.0}, 0)[1]
+
+
+def test_a_real_interrupt_ends_the_search_with_what_there_is():
+    calls = []
+
+    def stop(history):
+        calls.append(history.stage)
+        if calls.count("B") == 2:
+            raise KeyboardInterrupt
+
+    search = search_of(Fake(name="A"), Fake(name="B"), Fake(name="C"), on_epoch=stop)
+    assert calls == ["A", "A", "A", "B", "B"]
+    assert [trial.title for trial in search.fitted] == ["A", "B"]
+    assert [method.full_title for method in search.not_reached] == ["C"]
+    assert [stage.interrupted for stage in search.history(search.fitted[0])] == [False, True]
+
+
+def test_an_interrupt_between_epochs_counts_as_well(monkeypatch):
+    second = Fake(name="B")
+
+    def interrupted(task):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(second, "_fit", interrupted)
+    search = search_of(Fake(name="A"), second, Fake(name="C"))
+    assert [method.full_title for method in search.not_reached] == ["B", "C"]
+    assert search.history(search.fitted[0])[-1].interrupted
+    with pytest.raises(KeyboardInterrupt):
+        search_of(second)
+
+
+def test_one_stage_is_the_main_one():
+    search = search_of(Fake(name="A"), Fake(name="B"))
+    stages = search.history(search.fitted[1])
+    assert [(stage.stage, stage.main) for stage in stages] == [("A", False), ("B", True)]
+    assert all(trial.method.history_[0].main for trial in search.fitted)  # these stay as they are
+
+
+@pytest.mark.parametrize(
+    ("graph", "alone", "sentence"),
+    [
+        (0.9, 0.4, "The graph helps: the best model without it, B, reaches "),
+        (0.4, 0.9, "The graph does not help: the best models reach "),
+        (0.52, 0.5, "Whether the graph helps is unclear: "),
+    ],
+)
+def test_it_says_whether_the_graph_helps(graph, alone, sentence):
+    search = search_of(Fake(right=graph), Fake(name="B", right=alone, graph=False, shift=30))
+    assert search.summary({0: 1.0}, 0)[-1].startswith(sentence)
+
+
+def test_without_a_model_of_each_kind_nothing_is_said_about_the_graph():
+    search = search_of(Fake(name="A"), Fake(name="B", right=0.2))
+    lines = search.summary({0: 1.0}, 0)
+    score = 100 * search.fitted[0].score
+    assert lines[0].startswith(f"Chose A (validation balanced accuracy {score:.1f}) out of 2 cand")
+    assert lines[1:] == [f"Rejected: B {100 * search.fitted[1].score:.1f}."]
+
+
+def test_the_metric_can_be_named():
+    search = search_of(Fake(), metric="macro_f1")
+    assert search.validation.metric == "macro_f1"
+    expected = validation_score(search.fitted[0].method.predict_proba(TASK.graph), TASK)
+    assert search.fitted[0].score == pytest.approx(float(expected))
+
+
+def test_names_are_joined_as_in_a_sentence():
+    assert [join(["a"]), join(["a", "b"]), join(["a", "b", "c"])] == ["a", "a and b", "a, b and c"]
+
+
+def test_noise_is_that_of_the_probabilities():
+    search = search_of(Fake(), Fake(right=0.8))
+    first, second = search.fitted
+    samples = search.validation.resamples(module.generator(3))
+    expected = search.validation.noise(first.probabilities, second.probabilities, samples)
+    assert search.noise(first, second, samples) == expected > 0

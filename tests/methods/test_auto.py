@@ -1,0 +1,138 @@
+"""Auto: candidates from the table, what is kept of them, and what a saved model holds."""
+
+import json
+
+import pytest
+import torch
+
+from evengraph.methods import METHODS, Auto
+from evengraph.methods.bases.committee import Committee
+from evengraph.pipeline.explanation import explain
+from evengraph.pipeline.loading import load_model
+from small_graphs import small_task
+
+TASK = small_task()
+SHORT = {"max_epochs": 6, "patience": 6}
+
+
+def fitted(names, **params):
+    return Auto(candidates=names, **SHORT, **params).fit(TASK, seed=0)
+
+
+def average(names, weights):
+    """A fitted method that averages two or more of its candidates."""
+    method = fitted(names)
+    kinds = [METHODS[name] for name in names.split(",")]
+    method.members_ = [kind(**SHORT).fit(TASK, seed=index) for index, kind in enumerate(kinds)]
+    method.weights_ = weights
+    return method
+
+
+def test_the_candidates_are_those_that_methods_declare():
+    stages = {stage.stage for stage in Auto(**SHORT).fit(TASK, seed=0).history_}
+    entries = [kind(**entry) for kind in METHODS.values() for entry in kind.portfolio]
+    assert stages == {method.full_title for method in entries}
+    assert {stage.stage for stage in fitted("gcn,logistic").history_} == {"GCN", "Logistic"}
+
+
+def test_epochs_are_upper_limits():
+    method = Auto(candidates="gcn,logistic", max_epochs=5, patience=3).fit(TASK, seed=0)
+    assert [(stage.max_epochs, stage.patience) for stage in method.history_] == [(5, 3)] * 2
+    method = Auto(candidates="logistic").fit(TASK, seed=0)
+    assert [(stage.max_epochs, stage.patience) for stage in method.history_] == [(40, 100)]
+
+
+def test_a_single_candidate_is_predicted_as_it_is():
+    method = fitted("logistic,iceberg")
+    (member,) = method.members_
+    expected = member.predict_proba(TASK.graph)
+    torch.testing.assert_close(method.predict_proba(TASK.graph), expected)
+    assert method.weights_ == [1.0]
+    assert 2 <= len(method.summary_) <= 3
+    assert method.summary_[0].startswith(f"Chose {member.full_title} (validation balanced accura")
+
+
+def test_an_average_is_that_of_probabilities():
+    method = average("gcn,logistic,boosting", [0.5, 0.3, 0.2])
+    parts = [member.predict_proba(TASK.graph) for member in method.members_]
+    expected = 0.5 * parts[0] + 0.3 * parts[1] + 0.2 * parts[2]
+    torch.testing.assert_close(method.predict_proba(TASK.graph), expected)
+
+
+def test_a_saved_average_holds_its_members_alone(tmp_path):
+    method = average("gcn,logistic,boosting", [0.5, 0.3, 0.2])
+    method.save(tmp_path / "model")
+    assert len(list((tmp_path / "model").iterdir())) == 2  # one description, one file of tensors
+    loaded = load_model(tmp_path / "model")
+    assert torch.equal(loaded.predict_proba(TASK.graph), method.predict_proba(TASK.graph))
+    assert loaded.summary_ == method.summary_
+    assert [type(member) for member in loaded.members_] == [type(m) for m in method.members_]
+    loaded.save(tmp_path / "again")
+    again = load_model(tmp_path / "again")
+    assert torch.equal(again.predict_proba(TASK.graph), method.predict_proba(TASK.graph))
+
+
+def test_a_member_of_a_former_version_loads(tmp_path):
+    method = average("boosting,logistic", [0.6, 0.4])
+    about, tensors = method.packed()
+    fields = about["details"]["members"][0]["fields"]
+    fields["neighbours"] = fields.pop("hops") == 1
+    del fields["columns"]
+    again = Auto(**about["fields"])
+    again.restore(json.loads(json.dumps(about)), tensors, torch.device("cpu"))
+    assert torch.equal(again.predict_proba(TASK.graph), method.predict_proba(TASK.graph))
+    about["details"]["members"][0]["method"] = "nothing"
+    with pytest.raises(ValueError, match="there is no method 'nothing' in this version"):
+        again.restore(about, tensors, torch.device("cpu"))
+
+
+def test_it_is_explained_by_the_largest_member_that_can_be():
+    method = average("boosting,gcn,logistic", [0.5, 0.3, 0.2])
+    found = explain(method, TASK.graph, 3, task=TASK)
+    gcn = method.members_[1]
+    direction = torch.zeros(3)
+    direction[found.predicted], direction[found.runner_up] = 1, -1
+    expected = gcn.contributions(gcn.model_input(TASK.graph), 3, direction)
+    assert found.margin == pytest.approx(float(expected.value))
+    trees = average("boosting", [1.0])
+    with pytest.raises(ValueError, match="Auto selected Boosting, which cannot be explained"):
+        explain(trees, TASK.graph, 3, task=TASK)
+
+
+def test_the_committee_is_that_of_the_members(monkeypatch):
+    assert fitted("logistic").predict_members(TASK.graph) is None
+    method = average("gcn,logistic", [0.75, 0.25])
+    two = torch.stack([method.members_[0].predict_proba(TASK.graph)] * 2)
+    monkeypatch.setattr(method.members_[0], "predict_members", lambda graph: Committee.even(two))
+    found = method.predict_members(TASK.graph)
+    assert found.weights.tolist() == [0.375, 0.375, 0.25]
+    mean = torch.einsum("m,mnc->nc", found.weights, found.probabilities)
+    torch.testing.assert_close(mean, method.predict_proba(TASK.graph))
+    method.members_, method.weights_ = method.members_[:1], [1.0]
+    assert torch.equal(method.predict_members(TASK.graph).probabilities, two)
+
+
+def test_without_a_limit_reached_a_seed_decides_everything():
+    one, other = (fitted("iceberg,gcn,logistic") for _ in range(2))
+    assert torch.equal(one.predict_proba(TASK.graph), other.predict_proba(TASK.graph))
+    assert one.weights_ == other.weights_
+
+
+def test_out_of_time_the_first_counts_with_its_best_weights_so_far():
+    method = Auto(candidates="gcn,logistic", time_limit=1e-9).fit(TASK, seed=0)
+    assert [member.title for member in method.members_] == ["GCN"]
+    assert [stage.epochs for stage in method.history_] == [0]
+    assert method.summary_[1] == "Ended by the time limit: GCN. Not reached: Logistic."
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"time_limit": 0}, "time_limit must be above 0, got 0"),
+        ({"metric": "brier"}, "metric must be one of auto, balanced_accuracy, .*, got 'brier'"),
+        ({"candidates": "gcn,auto"}, "candidates must be among gcn, .*, got 'auto'"),
+    ],
+)
+def test_bad_parameters_are_refused(params, message):
+    with pytest.raises(ValueError, match=message):
+        Auto(**params)
