@@ -12,8 +12,8 @@ from torch import Tensor
 
 from evengraph.core.rng import generator
 from evengraph.core.task import Task
-from evengraph.metrics.registry import METRICS
 from evengraph.metrics.ensembles import Validation, greedy_weights
+from evengraph.metrics.registry import METRICS
 from evengraph.training import Callback, History
 
 if TYPE_CHECKING:
