@@ -75,7 +75,7 @@ def test_the_code_of_own_data_runs(tmp_path, monkeypatch, capsys):
     (code,) = blocks("own-data.md")
     exec(
         compile(
-            code.replace("TableModel()", "TableModel(eg.UniGNN(max_epochs=2))"),
+            code.replace("TableModel()", "TableModel(eg.Auto(candidates='gcn', max_epochs=2))"),
             "own-data.md",
             "exec",
         ),

@@ -8,7 +8,8 @@ from evengraph.cli import main
 
 NEW = ["account", "amount", "country"]
 COLUMNS = ["--label", "kind", "--id", "account"]
-FAST = ["--set", "max_epochs=15", "--set", "clusters_per_class=2", "--seeds", "5"]
+UNIGNN = ["--method", "unignn"]
+FAST = [*UNIGNN, "--set", "max_epochs=15", "--set", "clusters_per_class=2", "--seeds", "5"]
 
 
 def call(*arguments):

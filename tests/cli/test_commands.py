@@ -2,7 +2,7 @@ import subprocess
 import sys
 
 import pytest
-from command_line import call
+from command_line import UNIGNN, call
 
 
 @pytest.mark.parametrize(
@@ -19,13 +19,17 @@ from command_line import call
             ["run", "toy", "--imbalance", "natural", "--minority", "2"],
             ["--minority", "--train, --val"],
         ),
-        (["run", "toy", "--set", "alfa=2"], ["alfa", "Did you mean alpha"]),
-        (["run", "toy", "--set", "alpha"], ["name=value"]),
-        (["run", "toy", "--set", "alpha=two"], ["alpha", "whole number", "two"]),
-        (["run", "toy", "--set", "alpha=0"], ["alpha", "at least 1"]),
-        (["run", "toy", "--set", "encoders=three"], ["both, structural, semantic"]),
-        (["run", "toy", "--set", "class_weights=maybe"], ["true or false"]),
-        (["run", "toy", "--set", "clusters_per_class=900"], ["4500 clusters", "2000 nodes"]),
+        (["run", "toy", "--set", "alpha=2"], ["Auto has no parameter alpha; unignn has it."]),
+        (["run", "toy", *UNIGNN, "--set", "alfa=2"], ["alfa", "Did you mean alpha"]),
+        (["run", "toy", *UNIGNN, "--set", "alpha"], ["name=value"]),
+        (["run", "toy", *UNIGNN, "--set", "alpha=two"], ["alpha", "whole number", "two"]),
+        (["run", "toy", *UNIGNN, "--set", "alpha=0"], ["alpha", "at least 1"]),
+        (["run", "toy", *UNIGNN, "--set", "encoders=three"], ["both, structural, semantic"]),
+        (["run", "toy", *UNIGNN, "--set", "class_weights=maybe"], ["true or false"]),
+        (
+            ["run", "toy", *UNIGNN, "--set", "clusters_per_class=900"],
+            ["4500 clusters", "2000 nodes"],
+        ),
         (["run", "toy", "--minority", "9"], ["minority", "0 and 4", "9"]),
         (["run", "toy", "--minority", "many"], ["--minority"]),
         (["run", "toy", "--ratio", "0.01"], ["0.05"]),

@@ -12,14 +12,14 @@ from time import monotonic
 
 import pytest
 import torch
-from command_line import call
+from command_line import UNIGNN, call
 
 from evengraph.datasets import toy
-from evengraph.methods import METHODS
+from evengraph.methods import DEFAULT_METHOD, METHODS
 from evengraph.splits import SPLITS
 
 TINY = ["--set", "max_epochs=2"]
-QUICK = ["--set", "max_epochs=3", "--set", "clusters_per_class=3"]
+QUICK = [*UNIGNN, "--set", "max_epochs=3", "--set", "clusters_per_class=3"]
 
 
 def test_run_writes_result_and_report(tmp_path, capsys):
@@ -48,6 +48,25 @@ def test_run_writes_result_and_report(tmp_path, capsys):
     assert "seed 5: bAcc" in shown.err
 
 
+def test_the_default_says_what_it_chose(tmp_path, capsys):
+    words = [*TINY, "--set", "candidates=gcn,logistic", "--out", str(tmp_path)]
+    assert call("run", "toy", *words, "--seeds", "5") == 0
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result["method"]["name"] == DEFAULT_METHOD
+    (run,) = result["runs"]
+    assert 2 <= len(run["summary"]) <= 3
+    shown = " ".join(capsys.readouterr().out.split())
+    page = (tmp_path / "report.html").read_text()
+    for line in run["summary"]:
+        assert line in shown
+        assert line in page
+    assert call("run", "toy", *words, "--seeds", "5,6") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    for run in json.loads((tmp_path / "result.json").read_text())["runs"]:
+        assert f"seed {run['seed']} {run['summary'][0]}" in shown
+        assert run["summary"][1] not in shown
+
+
 def test_a_folder_that_cannot_be_written_is_found_out_before_training(tmp_path, capsys):
     (tmp_path / "file").touch()
     assert call("run", "toy", "--out", str(tmp_path / "file" / "below")) == 2
@@ -55,11 +74,12 @@ def test_a_folder_that_cannot_be_written_is_found_out_before_training(tmp_path, 
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals")
-def test_ctrl_c_keeps_the_best_model_so_far(tmp_path: Path):
+@pytest.mark.parametrize("method", ["gcn", "auto"])
+def test_ctrl_c_keeps_the_best_model_so_far(method, tmp_path: Path):
     import pty
 
     code = "from evengraph.cli import main; main()"
-    words = ["run", "toy", "--seeds", "5,6", "--out", str(tmp_path)]
+    words = ["run", "toy", "--method", method, "--seeds", "5,6", "--out", str(tmp_path)]
     words += ["--set", "max_epochs=100000", "--set", "patience=100000"]
     terminal, end = pty.openpty()
     child = subprocess.Popen(
@@ -76,7 +96,7 @@ def test_ctrl_c_keeps_the_best_model_so_far(tmp_path: Path):
     drawn += _read(terminal)
     child.kill()
     assert child.returncode == 130, drawn
-    assert b"val score" in drawn
+    assert b"val " in drawn
     assert b"Interrupted" in drawn
     result = json.loads((tmp_path / "result.json").read_text())
     assert result["seeds"] == [5]
@@ -233,5 +253,6 @@ def test_two_classes_are_shown_with_the_figures_of_the_rarer_one(tmp_path, capsy
 
 def test_a_run_that_fails_leaves_no_folder(tmp_path, capsys):
     folder = tmp_path / "deep" / "new"
-    assert call("run", "toy", "--set", "clusters_per_class=900", "--out", str(folder)) == 2
+    words = [*UNIGNN, "--set", "clusters_per_class=900", "--out", str(folder)]
+    assert call("run", "toy", *words) == 2
     assert not folder.parent.exists()

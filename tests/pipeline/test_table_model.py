@@ -10,6 +10,7 @@ import torch
 
 import evengraph as eg
 from evengraph.cli import main
+from evengraph.methods.bases.committee import Committee
 from evengraph.methods.bases.model_folder import seal
 from evengraph.pipeline.model_info import ModelInfo, Threshold, TrainedOn
 
@@ -109,7 +110,7 @@ def test_a_saved_model_predicts_the_same_bits(model, tables, tmp_path):
 
 
 def test_the_command_line_saves_and_predicts_the_same(folder):
-    fields = ["--set", "max_epochs=15", "--set", "clusters_per_class=2"]
+    fields = ["--method", "unignn", "--set", "max_epochs=15", "--set", "clusters_per_class=2"]
     command("run", "shop", "--label", "kind", "--id", "account", *fields, "--seeds", "5,6",
             "--save", "one", "--no-preset")  # fmt: skip
     eg.TableModel(METHOD).fit("shop", **COLUMNS, seed=[5, 6]).save("two")
@@ -263,3 +264,25 @@ def test_wrong_inputs_give_one_line(call, error, message, model, tables):
         call(model, tables)
     assert "\n" not in str(raised.value)
     assert "--" not in str(raised.value)
+
+
+def test_a_committee_says_how_far_it_agrees(tables, monkeypatch):
+    model = eg.TableModel(METHOD).fit(*tables, **COLUMNS, seed=5)
+    assert "agreement" not in model.predict(NODES, EDGES, known=tables)
+
+    def members(graph):
+        sure = model.method_.predict_proba(graph)
+        return Committee(torch.stack([sure, sure.roll(1, dims=1)]), torch.tensor([0.75, 0.25]))
+
+    monkeypatch.setattr(model.method_, "predict_members", members)
+    for calibrated in (False, True):
+        frame = model.predict(NODES, EDGES, known=tables, calibrated=calibrated)
+        assert frame["agreement"].tolist() == [0.75, 0.75]
+        assert list(frame)[-1] == "agreement"
+
+
+def test_by_default_auto_chooses(tables):
+    assert eg.TableModel().method == "auto"
+    model = eg.TableModel(eg.Auto(candidates="gcn,logistic", max_epochs=5)).fit(*tables, **COLUMNS)
+    assert model.method_.summary_[0].startswith("Chose ")
+    assert len(model.predict(NODES, EDGES, known=tables)) == 2

@@ -1,6 +1,7 @@
 """The progress bar: where it is drawn, and what it shows."""
 
 import sys
+from dataclasses import replace
 
 import pytest
 import rich.progress
@@ -66,6 +67,14 @@ def test_the_bar_fills_as_patience_runs_out(updates):
     last = updates[-1]
     assert (last["epoch"], last["best_epoch"]) == (4, 4)
     assert (last["score"], last["best"]) == (pytest.approx(60), pytest.approx(60))
+
+
+def test_a_stage_with_a_name_is_named(updates):
+    with epoch_bar("seed 5", visible=True) as show:
+        for stage in ("", "Double balancing, GraphSAGE", "Logistic"):
+            show(replace(history(0.5), stage=stage))
+    titles = [fields["description"] for fields in updates]
+    assert titles == ["seed 5", "seed 5, Double balancing", "seed 5, Logistic"]
 
 
 def test_the_bar_never_runs_over(updates):

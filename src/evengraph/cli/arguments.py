@@ -53,7 +53,18 @@ def parse_settings(
             texts[method].append(text)
         if len(having) < len(methods):
             sentences.append(_applied_to(text, having, lacking))
+    for method, settings in texts.items():
+        _check_known(method, names[method], settings)
     return {method: parse_fields(METHODS[method], texts[method]) for method in methods}, sentences
+
+
+def _check_known(method: str, names: Sequence[str], settings: Sequence[str]) -> None:
+    """Raise for a parameter that other methods have, and name some of them."""
+    for name in (setting.partition("=")[0].strip() for setting in settings):
+        others = [m for m in METHODS if name in {item.name for item in fields(METHODS[m])}]
+        if name not in names and others:
+            known = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
+            raise ValueError(f"{METHODS[method].title} has no parameter {name}; {known} has it.")
 
 
 def _applied_to(setting: str, having: Sequence[str], lacking: Sequence[str]) -> str:

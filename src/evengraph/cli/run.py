@@ -43,7 +43,9 @@ def run(
     method: Annotated[
         str | None,
         typer.Option(
-            help="One, several such as gcn,lte4g to compare, or all; see: evengraph methods."
+            help="One, several such as gcn,lte4g to compare, or all; see: evengraph methods. By "
+            "default auto, which tries several within two minutes per seed (--set time_limit=300 "
+            "for five)."
         ),
     ] = None,
     imbalance: Annotated[
@@ -237,6 +239,9 @@ def _show(results: Sequence[dict[str, Any]], several: bool) -> None:
     else:
         out.print(tables.result_table(results[0]))
         if (table := tables.two_class_table(results[0])) is not None:
+            out.print()
+            out.print(table)
+        if (table := tables.summary_table(results[0])) is not None:
             out.print()
             out.print(table)
     out.print()

@@ -32,6 +32,8 @@ class Record:
         settings: Parameters of the method, where several settings were tried.
         calibration: The calibrator fitted on validation nodes, and its metrics.
         criterion: What `validation` and the scores of `history` are.
+        summary: What the method says about what it did, where it says something.
+        agreement: Test nodes, and correct ones, per band of agreement of a committee.
 
     Shapes:
         per_class: lists of length C
@@ -56,6 +58,8 @@ class Record:
     settings: dict[str, Any] | None = None
     calibration: dict[str, Any] | None = None
     criterion: str = "Macro-F1"
+    summary: list[str] | None = None
+    agreement: list[dict[str, Any]] | None = None
 
     @property
     def all_metrics(self) -> dict[str, float]:

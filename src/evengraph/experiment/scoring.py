@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Any
+
+from torch import Tensor
 
 from evengraph.core.records import Record
 from evengraph.core.task import Task
 from evengraph.experiment.jobs import Job
 from evengraph.methods import Method
 from evengraph.metrics import METRICS, criterion, evaluate, reported, validation_score
+from evengraph.metrics.agreement import agreement_bands
 from evengraph.metrics.calibration import Calibrator
 
 
@@ -56,4 +60,16 @@ def score(
         settings=asdict(method) if job.calibrate else None,
         calibration=calibration,
         criterion=criterion(task),
+        summary=list(method.summary_) or None,
+        agreement=_agreement(method, task, probabilities),
     )
+
+
+def _agreement(method: Method, task: Task, probabilities: Tensor) -> list[dict[str, Any]] | None:
+    """How often a committee is right on the test nodes, by its agreement; None without one."""
+    committee = method.predict_members(task.graph)
+    if committee is None:
+        return None
+    predicted = probabilities.argmax(1)
+    agreement = committee.agreement(predicted)[task.test]
+    return agreement_bands(agreement, (predicted == task.graph.y)[task.test])

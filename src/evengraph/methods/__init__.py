@@ -71,4 +71,4 @@ METHODS: Registry[type[Method]] = Registry(
     subclasses=True,
 )
 
-DEFAULT_METHOD = "unignn"  # what `run` uses
+DEFAULT_METHOD = "auto"  # what `run` and `TableModel` use

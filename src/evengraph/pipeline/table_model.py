@@ -124,9 +124,11 @@ class TableModel:
 
         Returns:
             A DataFrame with one row per node: `id`, `class` (the argmax), its `probability`,
-            `p_<class>` for every class and, for two classes, `flagged` (uses the threshold).
+            `p_<class>` for every class, for two classes `flagged` (uses the threshold) and, if the
+            model is a committee, `agreement` (the share of its votes for the class).
         """
-        ids, probabilities, flags = self._predict(nodes, edges, known, calibrated)
+        graph, rows, ids = self._graph_of(nodes, edges, known)
+        probabilities, flags = self._predict(graph, rows, calibrated)
         names = self.classes_
         top, best = probabilities.max(1)
         frame = import_pandas().DataFrame({"id": ids})
@@ -136,13 +138,18 @@ class TableModel:
             frame[f"p_{name}"] = column.tolist()
         if flags is not None:
             frame["flagged"] = flags.tolist()
+        committee = self.method_.predict_members(graph)
+        if committee is not None:
+            agreement = committee.agreement(self.method_.predict(graph))
+            frame["agreement"] = agreement[rows].tolist()
         return frame
 
     def predict_proba(
         self, nodes: Any, edges: Any = None, *, known: Any = None, calibrated: bool = False
     ) -> NDArray[Any]:
         """Class probabilities of every new node, (M, C), in the order of `classes_`."""
-        return self._predict(nodes, edges, known, calibrated)[1].numpy()
+        graph, rows, _ = self._graph_of(nodes, edges, known)
+        return self._predict(graph, rows, calibrated)[0].numpy()
 
     def explain(
         self,
@@ -267,16 +274,16 @@ class TableModel:
             return kind(**kind.graph_defaults(graph))
         return type(self.method)(**self.method.get_params())
 
-    def _predict(
-        self, nodes: Any, edges: Any, known: Any, calibrated: bool
-    ) -> tuple[NDArray[Any], Tensor, Tensor | None]:
-        """Ids, probabilities and flags of new nodes."""
+    def _graph_of(self, nodes: Any, edges: Any, known: Any) -> tuple[Data, slice, NDArray[Any]]:
+        """The graph to predict, the rows of the new nodes in it, and their ids."""
         self._check_fitted()
         if isinstance(nodes, Data):
-            graph, rows, ids = nodes, slice(None), np.arange(nodes.num_nodes)
-        else:
-            new = nodes if isinstance(nodes, NewNodes) else self.open(nodes, edges, known=known)
-            graph, rows, ids = new.tables.graph, new.rows, new.ids
+            return nodes, slice(None), np.arange(nodes.num_nodes)
+        new = nodes if isinstance(nodes, NewNodes) else self.open(nodes, edges, known=known)
+        return new.tables.graph, new.rows, new.ids
+
+    def _predict(self, graph: Data, rows: slice, calibrated: bool) -> tuple[Tensor, Tensor | None]:
+        """Probabilities and flags of some rows."""
         probabilities = self.method_.predict_proba(graph)
         flags = None
         if self.info.threshold is not None:  # which was chosen before calibration
@@ -284,7 +291,7 @@ class TableModel:
             flags = flagged(probabilities[:, positive], value)[rows]
         if calibrated:
             probabilities = self._calibrator()(probabilities)
-        return ids, probabilities[rows].cpu(), flags
+        return probabilities[rows].cpu(), flags
 
     def _known_graph(
         self, nodes: Any, edges: Any, known: Any, columns: Mapping[str, str]

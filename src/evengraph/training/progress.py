@@ -15,8 +15,8 @@ def epoch_bar(title: str, visible: bool | None = None) -> Iterator[Callback | No
     """Yield a callback that draws a progress bar, or None if nothing is to be drawn.
 
     The bar fills as patience or the epochs run out, whichever comes first; a better score resets
-    patience. On the right is the number of epochs left if nothing improves. By default it is
-    drawn only on a terminal.
+    patience. On the right is the number of epochs left if nothing improves. A stage with a name is
+    named after the title. By default it is drawn only on a terminal.
     """
     if not _is_visible(visible):
         yield None
@@ -24,15 +24,14 @@ def epoch_bar(title: str, visible: bool | None = None) -> Iterator[Callback | No
     from rich.progress import TextColumn, TimeElapsedColumn
 
     columns = (
-        TextColumn("epoch {task.fields[epoch]:>5}"),
-        TextColumn("loss {task.fields[loss]:.4f}"),
-        TextColumn("val score {task.fields[score]:5.1f}"),
-        TextColumn("[green]best {task.fields[best]:5.1f} at {task.fields[best_epoch]}"),
-        TextColumn("[dim]stops in {task.fields[left]}"),
+        TextColumn("epoch {task.fields[epoch]:>4}"),
+        TextColumn("val {task.fields[score]:5.1f}"),
+        TextColumn("[green]best {task.fields[best]:.1f} at {task.fields[best_epoch]}"),
+        TextColumn("[dim]{task.fields[left]} left"),
         TimeElapsedColumn(),
     )
     with _progress(columns, refresh_per_second=8) as progress:
-        start = dict.fromkeys(("epoch", "loss", "score", "best", "best_epoch", "left"), 0)
+        start = dict.fromkeys(("epoch", "score", "best", "best_epoch", "left"), 0)
         bar = progress.add_task(title, total=None, visible=False, **start)
 
         def show(history: History) -> None:
@@ -42,17 +41,22 @@ def epoch_bar(title: str, visible: bool | None = None) -> Iterator[Callback | No
             progress.update(
                 bar,
                 visible=True,
+                description=f"{title}, {short}" if (short := _short(history.stage)) else title,
                 total=min(patience, max_epochs),
                 completed=min(patience, max_epochs) - left,
                 left=left,
                 epoch=history.epochs,
-                loss=history.loss[-1],
                 score=100 * history.score[-1],
                 best=100 * history.best_score,
                 best_epoch=history.best_epoch,
             )
 
         yield show
+
+
+def _short(stage: str) -> str:
+    """The name of a stage without what follows a comma: a terminal has 80 columns."""
+    return stage.partition(",")[0]
 
 
 @contextmanager

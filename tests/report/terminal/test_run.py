@@ -6,6 +6,7 @@ from evengraph.report.terminal.run import (
     notes,
     parameter_table,
     result_table,
+    summary_table,
     two_class_table,
 )
 
@@ -158,3 +159,29 @@ def test_two_classes_get_a_table_of_the_rarer_one():
     assert "P@k is precision at k" in note
     result["runs"] = result["runs"][:1]
     assert "±" not in drawn(two_class_table(result))
+
+
+LINES = [
+    "Chose [A].",
+    "Rejected: Double balancing, GraphSAGE 81.0; " + "word " * 20,
+    "The graph helps.",
+]
+
+
+def test_one_run_is_summarised_in_full():
+    text = drawn(summary_table({"runs": [{"seed": 5, "summary": LINES}]}))
+    lines = text.splitlines()
+    assert lines[0].rstrip() == "Chose [A]."
+    assert lines[-1].rstrip() == "The graph helps."
+    assert max(map(len, lines)) <= 80
+    assert "seed" not in text
+
+
+def test_of_several_runs_each_has_one_line():
+    runs = [{"seed": seed, "summary": LINES} for seed in (5, 6)] + [{"seed": 7}]
+    lines = [line.rstrip() for line in drawn(summary_table({"runs": runs})).splitlines()]
+    assert lines == ["seed 5  Chose [A].", "seed 6  Chose [A]."]
+
+
+def test_most_methods_have_no_summary():
+    assert summary_table(example()) is None

@@ -9,6 +9,7 @@ from evengraph.report import page
 from evengraph.report.formatting import DASH, decimals, integer, plus_minus, signed
 from evengraph.report.run import captions
 from evengraph.report.run.classes import confusion_section, recall_section
+from evengraph.report.run.committee import agreement_section, summary_section
 from evengraph.report.run.curves import curves_section
 from evengraph.report.run.result_reader import class_rows, runs
 from evengraph.report.svg.charts import strip, swatch
@@ -27,7 +28,9 @@ def render_page(result: Mapping[str, Any]) -> str:
     main = tag(
         "main",
         _headline(result),
+        summary_section(result),
         recall_section(result, rows),
+        agreement_section(result),
         curves_section(result),
         confusion_section(result, rows),
         _seeds(result),

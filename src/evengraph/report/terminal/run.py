@@ -46,6 +46,21 @@ def two_class_table(result: Mapping[str, Any]) -> Table | None:
     return table
 
 
+def summary_table(result: Mapping[str, Any]) -> Table | None:
+    """What the method says about what it did: in full, or of several seeds the first line each."""
+    runs = [run for run in result["runs"] if run.get("summary")]
+    if not runs:
+        return None
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for run in runs:
+        if len(runs) > 1:
+            table.add_row(f"seed {run['seed']}", escape(run["summary"][0]))
+        else:
+            for line in run["summary"]:
+                table.add_row(escape(line))
+    return table
+
+
 def comparison_table(results: Sequence[Mapping[str, Any]]) -> Table:
     """One row per method beside the paper's values, the best mean in bold."""
     published = any(result["paper"] for result in results)

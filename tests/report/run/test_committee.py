@@ -1,0 +1,52 @@
+"""Sections on what was selected and on the agreement of a committee."""
+
+from evengraph.report import render_page
+from evengraph.report.run.committee import agreement_section, summary_section
+
+BANDS = [{"from": 0.5, "nodes": 10, "correct": 4}, {"from": 0.95, "nodes": 90, "correct": 81}]
+
+
+def test_a_single_run_is_told_in_its_lines(parse):
+    tree = parse(summary_section({"runs": [{"seed": 5, "summary": ["Chose A.", "Rejected: B."]}]}))
+    assert [node.text for node in tree.all("p")] == ["Chose A.", "Rejected: B."]
+    assert not tree.all("h3")
+
+
+def test_several_runs_are_told_seed_by_seed(parse):
+    runs = [{"seed": seed, "summary": [f"Chose {seed}."]} for seed in (5, 6)]
+    tree = parse(summary_section({"runs": runs}))
+    assert [node.text for node in tree.all("h3")] == ["Seed 5", "Seed 6"]
+    assert [node.text for node in tree.all("p")] == ["Chose 5.", "Chose 6."]
+
+
+def test_bands_are_summed_over_seeds_and_the_most_agreement_comes_first(parse):
+    more = [{"from": 0.5, "nodes": 10, "correct": 1}, {"from": 0.0, "nodes": 5, "correct": 0}]
+    tree = parse(agreement_section({"runs": [{"agreement": BANDS}, {"agreement": more}]}))
+    names = [node.text for node in tree.all("span", "name")][1:]
+    assert names == ["95% or more agree", "50 to 95% agree", "below 50% agree"]
+    titles = [node.text for node in tree.all("title")]
+    assert "50 to 95% agree: 20 test nodes" in titles
+    assert "50 to 95% agree: 25.0% correct" in titles
+    assert "95% or more agree: 90.0% correct" in titles
+    overall = 100 * (81 + 4 + 1) / 115
+    assert tree.all("line", "reference")[0].attributes["x1"] == f"{overall:.2f}%"
+
+
+def test_without_a_committee_or_a_summary_there_is_no_section(result):
+    assert summary_section(result) == agreement_section(result) == ""
+    text = render_page(result)
+    assert "Agreement and accuracy" not in text
+    assert "What was selected" not in text
+
+
+def test_both_are_on_the_page(result):
+    for run in result["runs"]:
+        run |= {"summary": ["Chose <A>."], "agreement": BANDS}
+    text = render_page(result)
+    assert "Agreement and accuracy" in text
+    assert "Chose &lt;A&gt;." in text
+
+
+def test_nonsense_is_no_error():
+    runs = [{"agreement": [{"from": "x"}, 3, {"nodes": 0}], "summary": [3, None]}, {"summary": 7}]
+    assert agreement_section({"runs": runs}) == summary_section({"runs": runs}) == ""
