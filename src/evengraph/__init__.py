@@ -4,7 +4,7 @@ import evengraph as eg
 
 graph = eg.load("cora")
 task = eg.splits.Step(minority=3, ratio=0.1)(graph, seed=5)
-model = eg.UniGNN(alpha=2).fit(task, seed=5)
+model = eg.UniGNN().fit(task, seed=5)
 eg.evaluate(task, model.predict_proba(task.graph))
 """
 

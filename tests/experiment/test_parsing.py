@@ -33,6 +33,9 @@ def test_values_get_the_declared_types():
         "class_weights": False,
         "encoders": "semantic",
     }
+    assert parse_fields(UniGNN, ["alpha=auto"]) == {"alpha": "auto"}
+    with pytest.raises(ValueError, match="alpha must be a whole number or auto, got 'two'"):
+        parse_fields(UniGNN, ["alpha=two"])
 
 
 @pytest.mark.parametrize(

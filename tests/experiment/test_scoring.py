@@ -4,7 +4,7 @@ import torch
 from evengraph.datasets import toy
 from evengraph.experiment.jobs import Job, LoadedGraph
 from evengraph.experiment.scoring import score
-from evengraph.methods import GCN
+from evengraph.methods import GCN, UniGNN
 from evengraph.methods.bases.committee import Committee
 from evengraph.metrics import evaluate
 from evengraph.metrics.calibration import Calibrator
@@ -78,3 +78,11 @@ def test_a_record_names_the_criterion():
     record = score(job, task, model)
     assert record.criterion == "mean of average precision and balanced accuracy"
     assert record.validation == pytest.approx(max(record.history["score"]), abs=1e-3)
+
+
+def test_a_record_holds_what_auto_stood_for(graph):
+    job, task, _ = fitted(graph)
+    model = UniGNN(max_epochs=1).fit(task, seed=3)
+    assert score(job, task, model).resolved == {"alpha": model.alpha_}
+    model = UniGNN(alpha=1, max_epochs=1).fit(task, seed=3)
+    assert "resolved" not in score(job, task, model).as_dict()

@@ -100,6 +100,7 @@ def test_bad_fields_are_refused(field, value, rule):
 
 
 def test_classes_are_balanced_by_default_on_a_new_graph():
-    assert Reweight.graph_defaults(small_task().graph) == {"patience": 100, "balance": True}
-    assert "balance=true" in Reweight(balance=True).describe_defaults()
-    assert Reweight().describe_defaults() == ""
+    graph = small_task().graph
+    assert Reweight.graph_defaults(graph) == {"patience": 100, "balance": True}
+    assert "balance=true" in Reweight(balance=True).describe_defaults(graph)
+    assert Reweight().describe_defaults(graph) == ""

@@ -7,8 +7,11 @@ import torch
 from torch_geometric.data import Data
 
 from evengraph.methods import UniGNN, unignn
+from evengraph.methods.bases.batching import Fit, fit_batch, share_batch
 from evengraph.nn import unified
 from evengraph.ops import balanced_pseudo_labels, prepare_clusters
+from evengraph.pipeline.loading import load_model
+from evengraph.testing.tasks import with_graph
 from small_graphs import graph_of, normal, small_task, task_of
 
 # The loss (Eq. 8 to 14), read off the first epoch: the weights that gave it are the fitted ones.
@@ -98,8 +101,9 @@ def test_no_pseudo_labels_equals_no_weight_on_them():
 )
 def test_every_ablation_changes_the_outcome(fields):
     task = small_task()
-    full = probabilities(task, threshold=0.3)
-    assert not torch.allclose(probabilities(task, **{"threshold": 0.3} | fields), full, atol=1e-4)
+    whole = {"alpha": 2, "threshold": 0.3}
+    full = probabilities(task, **whole)
+    assert not torch.allclose(probabilities(task, **whole | fields), full, atol=1e-4)
 
 
 def test_structural_alone_never_clusters(monkeypatch):
@@ -115,7 +119,8 @@ def test_semantic_alone_knows_no_paths():
 
 
 def test_alpha_one_propagates_over_the_graph_itself():
-    inputs = UniGNN(alpha=1)._inputs(small_task().graph)
+    task = small_task()
+    inputs = UniGNN(alpha=1, max_epochs=0).fit(task, seed=0)._inputs(task.graph)
     structural, plain = inputs.structural.matrix, inputs.adjacency.matrix
     torch.testing.assert_close(structural.to_dense(), plain.to_dense())
 
@@ -296,6 +301,7 @@ def test_ctrl_c_before_the_first_epoch_is_passed_on(monkeypatch):
     ("field", "value", "rule"),
     [
         ("alpha", 0, "be at least 1"),
+        ("alpha", "far", "be a number or auto"),
         ("clusters_per_class", 0, "be at least 1"),
         ("layers", 0, "be at least 1"),
         ("hidden", -3, "be at least 1"),
@@ -320,11 +326,66 @@ def test_two_step_paths_are_counted_by_hand():
     assert unignn.two_step_paths(empty) == 0
 
 
-def test_a_dense_graph_defaults_to_direct_neighbours():
-    size = unignn.MAX_TWO_STEP_PATHS + 3
+def complete_graph(size):
     pairs = (torch.ones(size, size) - torch.eye(size)).nonzero().T
-    dense = Data(x=torch.zeros(size, 1), edge_index=pairs)
-    assert UniGNN.graph_defaults(dense) == {"patience": 100, "alpha": 1}
-    assert UniGNN.graph_defaults(small_task().graph) == {"patience": 100}
-    assert "alpha=1" in UniGNN(alpha=1).describe_defaults()
-    assert UniGNN(alpha=2).describe_defaults() == ""
+    return Data(x=normal(size, 4, dtype=torch.float32), edge_index=pairs, num_nodes=size)
+
+
+def test_one_direction_of_each_edge_counts_as_both():
+    star = Data(edge_index=torch.tensor([[0, 0, 0], [1, 2, 3]]), num_nodes=4)
+    assert unignn.two_step_paths(star) == pytest.approx((3 * 3 + 3 * 1) / 6)
+
+
+def test_alpha_is_one_where_two_steps_reach_too_much():
+    dense, sparse = (complete_graph(unignn.MAX_TWO_STEP_PATHS + n) for n in (2, 1))
+    assert (unignn.auto_alpha(dense), unignn.auto_alpha(sparse)) == (1, 2)
+    assert "direct neighbours only (alpha=1)" in UniGNN().describe_defaults(dense)
+    assert "two steps apart (alpha=2)" in UniGNN().describe_defaults(sparse)
+    assert UniGNN(alpha=2).describe_defaults(dense) == ""
+    assert UniGNN.graph_defaults(dense) == {"patience": 100}
+
+
+@pytest.mark.parametrize("paths", [0, 10**6])
+def test_auto_is_the_same_as_the_number_that_it_stands_for(paths, monkeypatch):
+    monkeypatch.setattr(unignn, "MAX_TWO_STEP_PATHS", paths)
+    task, number = small_task(), 1 if paths == 0 else 2
+    settings = {"max_epochs": 5, "clusters_per_class": 4}
+    auto, fixed = (UniGNN(alpha=a, **settings).fit(task, seed=1) for a in ("auto", number))
+    assert (auto.alpha_, fixed.alpha_) == (number, number)
+    assert (auto.resolved_params, fixed.resolved_params) == ({"alpha": number}, {})
+    assert auto.alpha == "auto"
+    assert torch.equal(auto.predict_proba(task.graph), fixed.predict_proba(task.graph))
+
+
+def test_a_saved_model_keeps_its_alpha(tmp_path, monkeypatch):
+    monkeypatch.setattr(unignn, "MAX_TWO_STEP_PATHS", 10**6)
+    task = small_task()
+    model = UniGNN(max_epochs=3, clusters_per_class=4).fit(task, seed=1)
+    model.save(tmp_path / "model")
+    monkeypatch.setattr(unignn, "MAX_TWO_STEP_PATHS", 0)
+    loaded = load_model(tmp_path / "model")
+    assert (loaded.alpha, loaded.alpha_) == ("auto", 2)
+    bigger = with_graph(task, edge_index=complete_graph(150).edge_index).graph
+    assert torch.equal(loaded.predict_proba(bigger), model.predict_proba(bigger))
+
+
+def test_a_model_saved_before_there_was_auto_has_its_number():
+    task = small_task()
+    model = UniGNN(alpha=3, max_epochs=3, clusters_per_class=4).fit(task, seed=1)
+    state = {name: value for name, value in model._state().items() if name != "alpha"}
+    other = UniGNN(**model.get_params())
+    other.num_features_, other.num_classes_, other.device_ = 64, 3, model.device_
+    other._load_state(state)
+    assert other.alpha_ == 3
+
+
+def test_runs_of_one_batch_have_one_alpha():
+    task = small_task()
+    methods = [UniGNN(max_epochs=4, clusters_per_class=4, dropout=0.0) for _ in range(2)]
+    for method in methods:
+        method.reset(task)
+    for _ in fit_batch([Fit(m, task.hide_test_labels(), 3) for m in methods], 2):
+        pass
+    assert [method.alpha_ for method in methods] == [unignn.auto_alpha(task.graph)] * 2
+    assert share_batch(*methods)
+    assert not share_batch(methods[0], UniGNN(alpha=2, **{"max_epochs": 4, "dropout": 0.0}))

@@ -79,7 +79,7 @@ def compare(
     entries = _make_methods(methods, settings or [], source.graph)
     if to is not None:
         check_folder(to)
-    _announce(source.name, entries, protocol, len(seeds), torch_device.type)
+    _announce(source, entries, protocol, len(seeds), torch_device.type)
     with count_bar("comparing", len(entries) * len(seeds) * max(budget, 1)) as count:
 
         def on_end(job: Job, result: Result) -> None:
@@ -173,7 +173,11 @@ def _class_index(graph: Graph, name: str | None) -> int | None:
 
 
 def _announce(
-    name: str, entries: dict[str, Method], protocol: SplitProtocol, splits: int, device: str
+    source: GraphSource,
+    entries: dict[str, Method],
+    protocol: SplitProtocol,
+    splits: int,
+    device: str,
 ) -> None:
     from evengraph.methods import Method
     from evengraph.splits import Folds, Natural
@@ -186,14 +190,15 @@ def _announce(
         how = f"{protocol.folds}-fold cross-validation"
     else:
         how = f"the given split, {splits} random initialisations"
-    out.print(f"[bold]{escape(titles)}[/] on [bold]{escape(name)}[/], {how}, on {device}")
+    out.print(f"[bold]{escape(titles)}[/] on [bold]{escape(source.name)}[/], {how}, on {device}")
     patience = Method.untuned_patience
     if all(method.patience == patience for method in entries.values()):
         out.print(
             f"[dim]Training stops after {patience} epochs without a better validation score; the "
             f"paper uses {Method.patience} (--set patience={Method.patience}).[/]"
         )
-    for sentence in filter(None, (method.describe_defaults() for method in entries.values())):
+    sentences = (method.describe_defaults(source.graph) for method in entries.values())
+    for sentence in dict.fromkeys(filter(None, sentences)):
         out.print(f"[dim]{escape(sentence)}[/]")
 
 

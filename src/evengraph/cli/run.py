@@ -228,6 +228,8 @@ class _Display(ExitStack):
         if preset := self.presets.get(job.label):
             text = ", ".join(f"{name}={value}" for name, value in preset.items())
             print_notes([f"preset: {text} (--no-preset for the defaults)"])
+        if sentence := job.method.describe_defaults(self.plan.graph):
+            print_notes([sentence])
 
 
 def _show(results: Sequence[dict[str, Any]], several: bool) -> None:

@@ -34,6 +34,7 @@ class Record:
         criterion: What `validation` and the scores of `history` are.
         summary: What the method says about what it did, where it says something.
         agreement: Test nodes, and correct ones, per band of agreement of a committee.
+        resolved: Parameters whose value was left to fitting, with that value.
 
     Shapes:
         per_class: lists of length C
@@ -60,6 +61,7 @@ class Record:
     criterion: str = "Macro-F1"
     summary: list[str] | None = None
     agreement: list[dict[str, Any]] | None = None
+    resolved: dict[str, Any] | None = None
 
     @property
     def all_metrics(self) -> dict[str, float]:

@@ -122,6 +122,7 @@ def _run(label: str, candidate: int, record: Record) -> dict[str, Any]:
         "metrics": record.all_metrics,
         "validation": record.validation,
         "criterion": record.criterion,
+        "resolved": record.resolved,
         "calibrator": (record.calibration or {})["calibrator"],
         "epochs": record.total_epochs,
         "seconds": record.seconds,

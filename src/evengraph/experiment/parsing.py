@@ -9,6 +9,7 @@ from dataclasses import fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from evengraph.methods import METHODS
+from evengraph.methods.bases.checks import split_words
 
 MOST_SEEDS = 1000
 
@@ -52,7 +53,9 @@ def parse_fields(cls: type, assignments: Iterable[str]) -> dict[str, Any]:
 def parse_field(cls: type, name: str, text: str) -> Any:
     """Read one value."""
     check_field(cls, name)
-    kind = get_type_hints(cls)[name]
+    fixed, kind = split_words(get_type_hints(cls)[name])
+    if text in fixed:
+        return text
     if get_origin(kind) is Literal:
         if text in get_args(kind):
             return text
@@ -65,7 +68,8 @@ def parse_field(cls: type, name: str, text: str) -> Any:
             return kind(text)
         except ValueError:
             pass
-    raise ValueError(f"{name} must be {describe_type(kind)}, got {text!r}.")
+    allowed = " or ".join((describe_type(kind), *fixed))
+    raise ValueError(f"{name} must be {allowed}, got {text!r}.")
 
 
 def check_field(cls: type, name: str) -> None:

@@ -62,6 +62,7 @@ def score(
         criterion=criterion(task),
         summary=list(method.summary_) or None,
         agreement=_agreement(method, task, probabilities),
+        resolved=method.resolved_params or None,
     )
 
 

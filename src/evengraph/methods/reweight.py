@@ -7,6 +7,7 @@ from typing import final
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from evengraph.methods.bases.network import NetworkKind, NetworkMethod
 from evengraph.nn import Backbone
@@ -53,7 +54,7 @@ class Reweight(NetworkMethod):
     balance: bool = False
     minority: int = 0
 
-    def describe_defaults(self) -> str:
+    def describe_defaults(self, graph: Data) -> str:
         """A sentence about `balance`."""
         sentence = "Re-weight weights each class by one over its size (balance=true)."
         return sentence if self.balance else ""

@@ -94,8 +94,9 @@ class Params:
 
 @dataclass(kw_only=True)
 class More(Params):
-    limits: ClassVar = {"depth": 2}
+    limits: ClassVar = {"depth": 2, "reach": 1}
     depth: int = 2
+    reach: int | Literal["auto"] = "auto"
 
 
 @pytest.mark.parametrize(
@@ -109,9 +110,13 @@ class More(Params):
         ("kind", "c", "be one of a, b, got 'c'"),
         ("deep", 1, "be True or False"),
         ("depth", 1, "be at least 2"),
+        ("reach", 0, "be at least 1"),
+        ("reach", 1.5, "be an integer, got 1.5"),
+        ("reach", "far", "be a number or auto, got 'far'"),
     ],
 )
 def test_check_params(name, value, rule):
     check_params(More(free=-5.0))
+    check_params(More(reach=2))
     with pytest.raises(ValueError, match=f"{name} must {rule}"):
         check_params(More(**{name: value}))

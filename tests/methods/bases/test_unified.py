@@ -78,6 +78,7 @@ def test_a_batch_has_the_losses_and_gradients_of_single_runs(kind, encoders, few
     options = {**COMMON, "pseudo_labels": kind, "encoders": encoders}
     methods = [UniGNN(**options, **settings) for settings in SETTINGS]
     tasks = [small_task(), other_split(small_task()), small_task()]
+    methods[0].reset(tasks[0])
     inputs = methods[0]._inputs(tasks[0].graph)
     replicas = batch_of(methods, tasks, inputs)
     if few:

@@ -126,6 +126,13 @@ def test_settings_are_folded_and_complete(result, parse):
     assert pairs[1]["commit"] == "–"
 
 
+def test_settings_show_what_auto_stood_for(result):
+    result["method"]["fields"]["alpha"] = "auto"
+    for run, alpha in zip(result["runs"], (1, 2, 1), strict=True):
+        run["resolved"] = {"alpha": alpha}
+    assert "auto: 1, 2<" in render_page(result)
+
+
 def test_hostile_text_stays_text(result, parse):
     clean = [node.tag for node in parse(render_page(result)).walk()]
     names = result["dataset"]["class_names"]

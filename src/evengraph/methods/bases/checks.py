@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import torch
 from torch_geometric.data import Data
@@ -50,6 +51,11 @@ def check_params(method: Any) -> None:
     for item in fields(method):
         name, value = item.name, getattr(method, item.name)
         limit, hint = limits.get(name), hints.get(name)
+        words, hint = split_words(hint)
+        if value in words:
+            continue
+        if words and isinstance(value, str):
+            raise ValueError(f"{name} must be a number or {' or '.join(words)}, got {value!r}.")
         if isinstance(item.default, bool) and not isinstance(value, bool):
             raise ValueError(f"{name} must be True or False, got {value!r}.")
         if get_origin(hint) is Literal:
@@ -62,6 +68,13 @@ def check_params(method: Any) -> None:
             check_integer(name, value, int(limit))
         elif isinstance(limit, float | int):
             check_minimum(name, value, limit)
+
+
+def split_words(hint: Any) -> tuple[tuple[str, ...], Any]:
+    """Words that stand beside numbers, and the type of these: `int | Literal["auto"]`."""
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else ()
+    words = tuple(word for part in parts if get_origin(part) is Literal for word in get_args(part))
+    return words, next(part for part in parts if get_origin(part) is not Literal) if words else hint
 
 
 def _rules(kind: type) -> tuple[dict[str, Limit], dict[str, Any]]:

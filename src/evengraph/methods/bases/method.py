@@ -105,9 +105,14 @@ class Method(ABC):
         """Parameters to use on a graph that the method was not tuned for."""
         return {"patience": cls.untuned_patience, **cls.untuned_params}
 
-    def describe_defaults(self) -> str:
-        """A sentence about parameters that `graph_defaults` changed; empty if there are none."""
+    def describe_defaults(self, graph: Data) -> str:
+        """A sentence about parameters that depend on the graph; empty if there are none."""
         return ""
+
+    @property
+    def resolved_params(self) -> dict[str, Any]:
+        """Parameters whose value was left to fitting, such as `alpha="auto"`, with that value."""
+        return {}
 
     @property
     def full_title(self) -> str:

@@ -140,6 +140,7 @@ def _settings(result: Mapping[str, Any]) -> Markup:
     configuration = {
         "method": method.get("name"),
         **part(method, "fields"),
+        **_resolved(result),
         "dataset": part(result, "dataset").get("name"),
         **{f"imbalance {key}": value for key, value in part(result, "imbalance").items()},
         "seeds": ", ".join(str(seed) for seed in items(result, "seeds")),
@@ -150,3 +151,12 @@ def _settings(result: Mapping[str, Any]) -> Markup:
         shown = {str(key): DASH if v is None else str(v) for key, v in values.items()}
         folded.append(tag("details", tag("summary", title), page.definitions(shown)))
     return page.section("Settings", *folded)
+
+
+def _resolved(result: Mapping[str, Any]) -> dict[str, str]:
+    """Parameters whose value was left to fitting, such as `auto: 1`."""
+    fields, values = part(part(result, "method"), "fields"), dict[str, list[str]]()
+    for run in runs(result):
+        for name, value in part(run, "resolved").items():
+            values.setdefault(name, []).append(str(value))
+    return {n: f"{fields.get(n)}: {', '.join(dict.fromkeys(v))}" for n, v in values.items()}
