@@ -51,7 +51,8 @@ MAX_TWO_STEP_PATHS = 5
 """Two-step paths per edge above which `alpha="auto"` is 1.
 
 With 7 (CiteSeer) to 21 (dblp) 1 and 2 are about equal, or 1 is better: by 1 to 6 points on PubMed
-(17), by 4 on Computers (174). Without 60% of its edges CiteSeer has 3.5, and 2 gains three points.
+(17), by 4 on Computers (174). Without 60% of its edges CiteSeer has 3.5: there 2 gains three points
+with few labels, and loses half a point with a tenth of all.
 """
 
 
@@ -75,8 +76,8 @@ class UniGNN(Method):
     `recluster_every=0` and `class_weights=False`, in its order.
 
     Args:
-        alpha: Maximum distance at which two nodes are connected. `auto` is 2 on graphs with few
-            two-step paths per edge, where they help, and 1 on others.
+        alpha: Maximum distance at which two nodes are connected. `auto` is 2 on very sparse
+            graphs, where few labels are in reach, and 1 on others.
         clusters_per_class: Clusters of a semantic layer, per class.
         threshold: Confidence that a pseudo-label must exceed.
         recluster_every: Epochs between two clusterings of the embeddings; 0: only at the start.
