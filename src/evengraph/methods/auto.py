@@ -14,7 +14,7 @@ from evengraph.core.task import Task
 from evengraph.methods.bases.committee import Committee
 from evengraph.methods.bases.method import Method
 from evengraph.methods.bases.portfolio import method_table, portfolio, restored
-from evengraph.methods.bases.search import Search
+from evengraph.methods.bases.search import Search, weighted_mean
 from evengraph.metrics import comparable_metrics
 from evengraph.nn.tracing import Contributions
 
@@ -29,10 +29,10 @@ class Auto(Method):
 
     The candidates are those that methods declare (`Method.portfolio`): methods for imbalanced
     classes, trees, label propagation, and models that ignore the graph, each with its defaults for
-    the graph. Validation selects one, or weights of an average of their probabilities. A candidate
-    that is better by less than the noise of few validation nodes does not replace one that comes
-    before it. `summary_` says in at most three lines what was selected, what was rejected, and
-    whether the graph helps.
+    the graph. Validation selects one, or weights of an average of their probabilities if it is
+    better by more than the noise of few validation nodes; of candidates that are as good up to
+    noise the first. If the best one ignores the graph, so does the one selected. `summary_` says in
+    at most three lines what was selected, what was rejected, and whether the graph helps.
 
     Args:
         time_limit: Seconds for all candidates. A candidate may take half of what is left; it then
@@ -99,9 +99,8 @@ class Auto(Method):
         return replace(method, **limits)
 
     def _logits(self, graph: Data) -> Tensor:
-        parts = zip(self.weights_, self.members_, strict=True)
-        mean = sum(weight * member.predict_proba(graph) for weight, member in parts)
-        assert isinstance(mean, Tensor)
+        parts = [member.predict_proba(graph) for member in self.members_]
+        mean = weighted_mean(self.weights_, parts)
         return mean.clamp(min=torch.finfo(mean.dtype).tiny).log()
 
     def predict_members(self, graph: Data) -> Committee | None:

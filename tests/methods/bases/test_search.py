@@ -107,16 +107,41 @@ def test_a_lead_within_the_noise_does_not_count(monkeypatch):
     assert search.weights(0) == {1: 1.0}
 
 
-def test_candidates_that_complement_each_other_are_averaged():
-    """Each knows one half and is unsure about the other: the average knows both."""
-    search = search_of(Fake(), Fake())
-    labels = search.validation.labels
-    certain = torch.nn.functional.one_hot(labels, 3).float()
-    unsure = torch.tensor([0.3, 0.33, 0.37]).roll(1).expand_as(certain)
+def test_a_model_with_the_graph_does_not_replace_a_better_one_without(monkeypatch):
+    monkeypatch.setattr(module, "TIE", 100.0)
+    monkeypatch.setattr(module, "GAIN", 100.0)
+    methods = [Fake(right=0.5), Fake(right=0.4, graph=False), Fake(right=0.6, graph=False)]
+    assert search_of(*methods).weights(0) == {1: 1.0}
+    methods[0].right = 0.9
+    assert search_of(*methods).weights(0) == {0: 1.0}
+
+
+def halves(search):
+    """Each of the last two candidates knows one half and is unsure about the other."""
+    certain = torch.nn.functional.one_hot(search.validation.labels, 3).float()
+    unsure = torch.tensor([0.37, 0.3, 0.33]).expand_as(certain)
     half = (torch.arange(NUM_VAL) % 2 == 0).unsqueeze(1)
-    for trial, mask in zip(search.fitted, (half, ~half), strict=True):
+    for trial, mask in zip(search.fitted[-2:], (half, ~half), strict=True):
         trial.probabilities = torch.where(mask, certain, unsure)
         trial.score = search.validation.score(trial.probabilities)
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("second", [True, False])
+def test_where_the_graph_shows_no_use_it_is_no_part_of_an_average(first, second):
+    search = search_of(Fake(graph=first), Fake(graph=second))
+    halves(search)
+    best = max(search.fitted, key=lambda trial: trial.score)
+    other = next(trial for trial in search.fitted if trial is not best)
+    both = best.method.uses_graph or not other.method.uses_graph
+    expected = {0: 0.5, 1: 0.5} if both else {search.fitted.index(best): 1.0}
+    assert search.weights(0) == expected
+
+
+def test_candidates_that_complement_each_other_are_averaged():
+    """The average knows both halves."""
+    search = search_of(Fake(), Fake())
+    halves(search)
     assert search.weights(0) == {0: 0.5, 1: 0.5}
     text = search.summary({0: 0.5, 1: 0.5}, 0)[0]
     assert "Chose an average of Fake (50%) and Fake (50%) (validation balanced accuracy 100" in text
@@ -219,7 +244,7 @@ def test_without_a_model_of_each_kind_nothing_is_said_about_the_graph():
     lines = search.summary({0: 1.0}, 0)
     score = 100 * search.fitted[0].score
     assert lines[0].startswith(f"Chose A (validation balanced accuracy {score:.1f}) out of 2 cand")
-    assert lines[1:] == [f"Rejected: B {100 * search.fitted[1].score:.1f}."]
+    assert lines[1:] == [f"Rejected: B ({100 * search.fitted[1].score:.1f})."]
 
 
 def test_the_metric_can_be_named():

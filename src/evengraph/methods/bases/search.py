@@ -110,27 +110,31 @@ class Search:
     def weights(self, seed: int) -> dict[int, float]:
         """The selected candidates by index, and their weights, which sum to one.
 
-        One candidate, unless an average is better by more than the noise of the validation nodes.
+        The first that is not behind the best by more than the noise of the validation nodes, or an
+        average if it is ahead of that by more than noise. Where the best ignores the graph, so does
+        all that is selected: the graph has then shown no use.
         """
         samples = self.validation.resamples(generator(seed))
-        parts = [trial.probabilities for trial in self.fitted]
-        single = self._single(samples)
-        weights = greedy_weights(parts, self.validation.score, single).tolist()
-        mean = sum(weight * part for weight, part in zip(weights, parts, strict=True))
-        assert isinstance(mean, Tensor)
-        gain = self.validation.score(mean) - self.fitted[single].score
-        if gain <= GAIN * self.validation.noise(mean, parts[single], samples):
-            return {single: 1.0}
-        return {index: weight for index, weight in enumerate(weights) if weight}
-
-    def _single(self, samples: Sequence[Tensor]) -> int:
-        """The first candidate that is not behind the best by more than the noise."""
         best = max(self.fitted, key=lambda trial: trial.score)
-        for index, trial in enumerate(self.fitted):
-            behind = best.score - trial.score
-            if behind <= TIE * self.noise(best, trial, samples):
-                return index
-        raise AssertionError
+        allowed = {
+            index: trial
+            for index, trial in enumerate(self.fitted)
+            if best.method.uses_graph or not trial.method.uses_graph
+        }
+        single = next(
+            index
+            for index, trial in allowed.items()
+            if trial.method.uses_graph == best.method.uses_graph
+            and best.score - trial.score <= TIE * self.noise(best, trial, samples)
+        )
+        parts = [trial.probabilities for trial in allowed.values()]
+        start = list(allowed).index(single)
+        weights = greedy_weights(parts, self.validation.score, start).tolist()
+        mean = weighted_mean(weights, parts)
+        gain = self.validation.score(mean) - self.fitted[single].score
+        if gain <= GAIN * self.validation.noise(mean, parts[start], samples):
+            return {single: 1.0}
+        return {index: weight for index, weight in zip(allowed, weights, strict=True) if weight}
 
     def noise(self, first: Trial, second: Trial, samples: Sequence[Tensor]) -> float:
         """Standard error of the difference between the scores of two candidates."""
@@ -165,8 +169,8 @@ class Search:
         if len(order) > 1:
             shares = (f"{n} ({weights[i]:.0%})" for n, i in zip(names, order, strict=True))
             names = [f"an average of {join(list(shares))}"]
-        mean = sum(weights[index] * self.fitted[index].probabilities for index in order)
-        assert isinstance(mean, Tensor)
+        parts = [self.fitted[index].probabilities for index in order]
+        mean = weighted_mean([weights[index] for index in order], parts)
         score, title = self.validation.score(mean), METRICS[self.validation.metric].title
         tried = len(self.fitted) + len(self.failed)
         return (
@@ -179,7 +183,7 @@ class Search:
         others = [trial for index, trial in enumerate(self.fitted) if index not in weights]
         others.sort(key=lambda trial: -trial.score)
         groups = {
-            "Rejected": [f"{trial.title} {100 * trial.score:.1f}" for trial in others],
+            "Rejected": [f"{trial.title} ({100 * trial.score:.1f})" for trial in others],
             "Ended by the time limit": [trial.title for trial in self.fitted if trial.late],
             "Not reached": [method.full_title for method in self.not_reached],
             "Failed": [f"{trial.title} ({trial.reason.rstrip('.')})" for trial in self.failed],
@@ -204,6 +208,14 @@ class Search:
         with_it = f"{100 * graph.score:.1f} with it and {reached} without it"
         nodes = self.validation.labels.numel()
         return f"Whether the graph helps is unclear: {with_it} are close on {nodes} nodes."
+
+
+def weighted_mean(weights: Sequence[float], parts: Sequence[Tensor]) -> Tensor:
+    """The average of tensors with weights that sum to one."""
+    mean = torch.zeros_like(parts[0])
+    for weight, part in zip(weights, parts, strict=True):
+        mean = mean + weight * part
+    return mean
 
 
 def join(names: Sequence[str]) -> str:
