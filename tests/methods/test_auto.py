@@ -94,8 +94,10 @@ def test_it_is_explained_by_the_largest_member_that_can_be():
     direction[found.predicted], direction[found.runner_up] = 1, -1
     expected = gcn.contributions(gcn.model_input(TASK.graph), 3, direction)
     assert found.margin == pytest.approx(float(expected.value))
+    assert found.explained_by == "GCN, 30% of the average"
+    assert explain(average("gcn", [1.0]), TASK.graph, 3, task=TASK).explained_by == ""
     trees = average("boosting", [1.0])
-    with pytest.raises(ValueError, match="Auto selected Boosting, which cannot be explained"):
+    with pytest.raises(ValueError, match="Boosting cannot be explained: trees have no gradient"):
         explain(trees, TASK.graph, 3, task=TASK)
 
 

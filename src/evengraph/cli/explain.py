@@ -79,6 +79,8 @@ def show_explanation(explanation: Explanation) -> None:
         f"[bold]{escape(names[explanation.predicted])}[/] with {100 * explanation.probability:.1f}%"
         + (f"; next is {escape(names[runner_up])}." if runner_up is not None else ".")
     )
+    if explanation.explained_by:
+        out.print(f"Explained by {escape(explanation.explained_by)}.")
     parts = {
         "its own features": explanation.from_itself,
         "features of labelled nodes": explanation.from_labelled,

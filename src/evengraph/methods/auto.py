@@ -118,11 +118,20 @@ class Auto(Method):
 
     def contributions(self, graph: Data, node: int, direction: Tensor) -> Contributions:
         """Those of the selected method with the largest weight that can be explained."""
-        for member in self.members_:
-            if member.explainable:
-                return member.contributions(graph, node, direction)
-        titles = " and ".join(member.full_title for member in self.members_)
-        raise ValueError(f"Auto selected {titles}, which cannot be explained.")
+        return self.members_[self._explained].contributions(graph, node, direction)
+
+    @property
+    def explained_by(self) -> str:
+        """The method of an average whose part is explained."""
+        index = self._explained
+        share = f"{self.members_[index].full_title}, {self.weights_[index]:.0%} of the average"
+        return share if len(self.members_) > 1 else ""
+
+    @property
+    def _explained(self) -> int:
+        """The first member that can be explained; the first of all, which says why, if none can."""
+        places = (index for index, member in enumerate(self.members_) if member.explainable)
+        return next(places, 0)
 
     # Saving
 

@@ -83,6 +83,7 @@ class Explanation:
         labelled: The labelled nodes with the largest contributions, for or against.
         clusters: The clusters that hold the node, one per layer.
         class_names: The names of the classes; may be empty.
+        explained_by: The part of the model that is explained, if it is not the whole.
         ids: The id of every node of the graph; may be empty. Not part of `as_dict`.
         neighbourhood: A small graph around the node, to draw: `node_id`, `edge_index`, `y` (-1:
             unlabelled), `predicted`, `contribution`, `distance` (-1: no path) and, with clusters,
@@ -104,6 +105,7 @@ class Explanation:
     labelled: tuple[Influence, ...]
     clusters: tuple[Cluster, ...]
     class_names: tuple[str, ...]
+    explained_by: str
     ids: tuple[str, ...]
     neighbourhood: Data
 
@@ -190,6 +192,7 @@ def explain(
         labelled=tuple(_influence(parts, distances, other, int(known[other])) for other in listed),
         clusters=_clusters(parts, known, node, model.num_classes_),
         class_names=model.class_names_,
+        explained_by=model.explained_by,
         ids=ids,
         neighbourhood=ego_graph(
             distances,

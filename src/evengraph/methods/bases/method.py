@@ -332,6 +332,11 @@ class Method(ABC):
             lambda x: self._logits(Data(x=x, edge_index=graph.edge_index)), graph.x, node, direction
         )
 
+    @property
+    def explained_by(self) -> str:
+        """What `contributions` is about, if it is a part of the model only."""
+        return ""
+
     def _check_fitted(self) -> None:
         if not self.is_fitted:
             raise RuntimeError(f"This {self.title} is not fitted yet; call fit first.")
