@@ -17,8 +17,10 @@ def summary_section(result: Mapping[str, Any]) -> Markup:
     for run in runs(result):
         lines = [line for line in items(run, "summary") if isinstance(line, str)]
         if lines and len(runs(result)) > 1:
-            blocks.append(tag("h3", f"Seed {run.get('seed', '?')}"))
-        blocks += [tag("p", line) for line in lines]
+            name = tag("b", f"Seed {run.get('seed', '?')}:")
+            blocks.append(tag("p", name, f" {' '.join(lines)}"))
+        else:
+            blocks += [tag("p", line) for line in lines]
     return page.section("What was selected", *blocks) if blocks else Markup("")
 
 
@@ -46,7 +48,7 @@ def agreement_section(result: Mapping[str, Any]) -> Markup:
         rows.append(page.class_row(name, integer(nodes), size, axis, decimals(share), rare=False))
     text = (
         "The model is a committee: each prediction comes with the share of its members’ votes, by "
-        "weight, for the predicted class. Where members disagree, predictions are less reliable. "
+        "weight, for the predicted class. Where members disagree, expect more errors. "
         f"The dashed line is the accuracy on all test nodes, {decimals(overall)}%."
     )
     columns = ("test nodes", "correct, %")
