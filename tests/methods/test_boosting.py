@@ -46,7 +46,8 @@ def test_further_hops_add_the_means_of_means():
 
 
 @pytest.mark.parametrize(
-    ("hops", "title"), [(0, "Boosting, no graph"), (1, "Boosting"), (2, "Boosting, 2 hops")]
+    ("hops", "title"),
+    [(0, "Boosting without the graph"), (1, "Boosting"), (2, "Boosting over 2 hops")],
 )
 def test_hops_are_in_the_title_and_say_whether_the_graph_is_used(hops, title):
     assert Boosting(hops=hops).full_title == title

@@ -28,8 +28,8 @@ def test_without_pseudo_labels_it_is_two_convolutions_and_balanced_softmax(how):
     ("backbone", "title"),
     [
         ("gcn", "Double balancing"),
-        ("sage", "Double balancing, GraphSAGE"),
-        ("gat", "Double balancing, GAT"),
+        ("sage", "Double balancing on GraphSAGE"),
+        ("gat", "Double balancing on GAT"),
     ],
 )
 def test_it_learns_on_any_backbone_and_is_called_by_it(backbone, title):

@@ -71,7 +71,7 @@ def test_the_bar_fills_as_patience_runs_out(updates):
 
 def test_a_stage_with_a_name_is_named(updates):
     with epoch_bar("seed 5", visible=True) as show:
-        for stage in ("", "Double balancing, GraphSAGE", "Logistic"):
+        for stage in ("", "Double balancing on GraphSAGE", "Logistic"):
             show(replace(history(0.5), stage=stage))
     titles = [fields["description"] for fields in updates]
     assert titles == ["seed 5", "seed 5, Double balancing", "seed 5, Logistic"]

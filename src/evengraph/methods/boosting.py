@@ -88,7 +88,8 @@ class Boosting(Method):
     @property
     def full_title(self) -> str:
         """The title, with the hops unless there is one."""
-        return self.title + {0: ", no graph", 1: ""}.get(self.hops, f", {self.hops} hops")
+        reach = {0: " without the graph", 1: ""}.get(self.hops, f" over {self.hops} hops")
+        return self.title + reach
 
     @classmethod
     def current_params(cls, params: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from typing import Any
 
 from evengraph.training import Callback, History
 
+LONGEST = 17  # characters of the name of a stage
+
 
 @contextmanager
 def epoch_bar(title: str, visible: bool | None = None) -> Iterator[Callback | None]:
@@ -55,8 +57,8 @@ def epoch_bar(title: str, visible: bool | None = None) -> Iterator[Callback | No
 
 
 def _short(stage: str) -> str:
-    """The name of a stage without what follows a comma: a terminal has 80 columns."""
-    return stage.partition(",")[0]
+    """The beginning of the name of a stage: a terminal has 80 columns."""
+    return stage[:LONGEST].rstrip()
 
 
 @contextmanager

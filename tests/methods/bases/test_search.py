@@ -177,6 +177,20 @@ def test_a_candidate_may_take_half_of_what_is_left_and_the_last_all(monkeypatch)
     assert not any(stage.interrupted for stage in search.history(search.fitted[0]))
 
 
+def test_what_ignores_the_graph_comes_first_and_may_take_a_tenth(monkeypatch):
+    clock = Clock(monkeypatch)
+    methods = [Fake(name="A", needed=10, seconds=10), Fake(name="B", needed=10, seconds=10)]
+    methods.append(Fake(name="C", needed=10, seconds=4, graph=False))
+    for method in methods:
+        method.clock = clock
+    calls = []
+    search = search_of(*methods, time_limit=100, on_epoch=lambda h: calls.append(h.stage))
+    # C ends at 12, after a tenth; A after half of the 88 left; B after the 38 that are left then
+    assert calls == ["C"] * 3 + ["A"] * 5 + ["B"] * 4
+    assert [trial.title for trial in search.fitted] == ["A", "B", "C"]
+    assert search.seconds == 102
+
+
 def test_time_that_one_leaves_is_there_for_the_next(monkeypatch):
     search, epochs, took = timed(monkeypatch, ("A", 1), ("B", 3), time_limit=60)
     assert epochs == {"A": 10, "B": 10}

@@ -163,7 +163,7 @@ def test_two_classes_get_a_table_of_the_rarer_one():
 
 LINES = [
     "Chose [A].",
-    "Rejected: Double balancing, GraphSAGE 81.0; " + "word " * 20,
+    "Rejected: Double balancing on GraphSAGE (81.0); " + "word " * 20,
     "The graph helps.",
 ]
 

@@ -118,7 +118,7 @@ class Method(ABC):
     def full_title(self) -> str:
         """The title, with the backbone if it is not the usual one."""
         backbone = BACKBONE_TITLES.get(getattr(self, "backbone", ""))
-        return self.title if backbone is None else f"{self.title}, {backbone}"
+        return self.title if backbone is None else f"{self.title} on {backbone}"
 
     @property
     def uses_graph(self) -> bool:

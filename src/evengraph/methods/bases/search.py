@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from evengraph.methods.bases.method import Method
 
 SHARE = 0.5  # of the time left that a candidate may take, unless it is the last
+QUICK_SHARE = 0.1  # the same for one that ignores the graph
 TIE = 0.25  # standard errors by which a candidate must be ahead of those before it
 GAIN = 1.0  # standard errors by which an average must be ahead of a single candidate
 CERTAIN = 2.0  # standard errors from which on a difference is called one
@@ -61,13 +62,19 @@ class Search:
         self.seconds = 0.0
 
     def run(self, methods: Sequence[Method], seed: int, on_epoch: Callback) -> None:
-        """Fit each, as long as there is time; Ctrl-C ends with what is fitted so far."""
-        for index, method in enumerate(methods):
+        """Fit each, as long as there is time; Ctrl-C ends with what is fitted so far.
+
+        Those that ignore the graph are quick and come first: there is then a result, and something
+        to compare with, however long the others take. Results are in the order given.
+        """
+        queue = sorted(methods, key=lambda method: method.uses_graph)
+        for method in queue:
             left = self.started + self.time_limit - perf_counter()
-            if self.interrupted or (index and left <= 0):
+            if self.interrupted or (left <= 0 and self.fitted):
                 self.not_reached.append(method)
                 continue
-            share = 1.0 if index == len(methods) - 1 else SHARE
+            share = SHARE if method.uses_graph else QUICK_SHARE
+            share = 1.0 if method is queue[-1] else share
             try:
                 self._fit(Trial(method), seed, perf_counter() + share * left, on_epoch)
             except KeyboardInterrupt:
@@ -78,6 +85,7 @@ class Search:
         if not self.fitted:
             raise ValueError(f"No candidate could be fitted: {self.failed[0].reason}")
         self.seconds = perf_counter() - self.started
+        self.fitted.sort(key=lambda trial: _index(methods, trial.method))
 
     def _fit(self, trial: Trial, seed: int, deadline: float, on_epoch: Callback) -> None:
         """Fit one candidate; at the deadline it ends with its best weights, as after Ctrl-C."""
@@ -152,7 +160,8 @@ class Search:
             for trial in self.fitted
             for stage in trial.method.history_
         ]
-        stages[-1].interrupted |= self.interrupted
+        if self.interrupted and not any(stage.interrupted for stage in stages):
+            stages[-1].interrupted = True
         return stages
 
     # Summary
@@ -208,6 +217,11 @@ class Search:
         with_it = f"{100 * graph.score:.1f} with it and {reached} without it"
         nodes = self.validation.labels.numel()
         return f"Whether the graph helps is unclear: {with_it} are close on {nodes} nodes."
+
+
+def _index(methods: Sequence[Method], method: Method) -> int:
+    """The index of an object; equal parameters do not make it the same."""
+    return next(index for index, other in enumerate(methods) if other is method)
 
 
 def weighted_mean(weights: Sequence[float], parts: Sequence[Tensor]) -> Tensor:
