@@ -12,7 +12,11 @@ from evengraph.datasets import toy
 from evengraph.splits import Natural
 from evengraph.testing import small_task as small_task
 
-QUICK = {"unreal": {"rounds": 2}, "auto": {"candidates": "iceberg,logistic"}}
+QUICK = {
+    "unreal": {"rounds": 2},
+    "unison": {"hidden": 16, "members": 2},
+    "auto": {"candidates": "iceberg,logistic"},
+}
 """Settings of methods that would take their time otherwise, where a test does not mind."""
 
 

@@ -58,6 +58,21 @@ def test_plain_arrays_by_hand(tmp_path):
     assert torch.equal(same.x, data.x)
 
 
+def test_attributed_graphs_by_hand(tmp_path):
+    np.savez(
+        tmp_path / "attrs.npz", data=[2.0, 1.0], indices=[1, 0], indptr=[0, 1, 1, 2], shape=[3, 2]
+    )
+    contents = {
+        "edgelist.txt": b"0\t1\n2\t1\n1\t0\n",
+        "labels.txt": b"0\t3\n2\t1\n1\t2\n",
+        "attrs.npz": (tmp_path / "attrs.npz").read_bytes(),
+    }
+    data = read(DATASETS["blogcatalog"].file_sets[0], contents, "here")
+    assert data.x.tolist() == [[0, 2], [0, 0], [1, 0]]
+    assert data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert data.y.tolist() == [2, 1, 0]
+
+
 def test_an_edge_to_nowhere_is_refused(tmp_path):
     with pytest.raises(DataMismatch, match="an edge has a node outside 0 to 2"):
         read_arrays(
@@ -91,6 +106,7 @@ SIZES = {
     "cora_ml": [354, 402, 452, 442, 857, 193, 295],
     "minesweeper": [8000, 2000],
     "reddit-user": [10618, 366],
+    "blogcatalog": [885, 777, 921, 858, 892, 863],
     "computers": [436, 2142, 1414, 542, 5158, 308, 487, 818, 2156, 291],
 }
 

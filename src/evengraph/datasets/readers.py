@@ -112,12 +112,24 @@ def _array_npz(contents: Contents) -> Data:
     return _data(part["x"], edge_index, part["y"])
 
 
+def _attributed(contents: Contents) -> Data:
+    """Yang et al.: pairs and labels as text, features as one CSR matrix. Labels start at 1."""
+    pairs = np.array(contents["edgelist.txt"].split(), dtype=np.int64).reshape(-1, 2)
+    labels = np.array(contents["labels.txt"].split(), dtype=np.int64).reshape(-1, 2)
+    part = _arrays({"attrs": contents["attrs.npz"]}, *_CSR_KEYS)
+    x = _csr({f"attrs_{key}": value for key, value in part.items()}, "attrs").toarray()
+    y = np.empty(len(labels), dtype=np.int64)
+    y[labels[:, 0]] = labels[:, 1] - labels[:, 1].min()
+    return _data(x, _undirected(pairs.T, len(y)), y)
+
+
 READERS: dict[str, Callable[[Contents], Data]] = {
     "planetoid": _planetoid,
     "linqs_cora": _linqs_cora,
     "csr_npz": _csr_npz,
     "edge_list_npz": _edge_list_npz,
     "array_npz": _array_npz,
+    "attributed": _attributed,
 }
 
 _CSR_KEYS = ("data", "indices", "indptr", "shape")

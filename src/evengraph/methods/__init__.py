@@ -33,6 +33,7 @@ from evengraph.methods.renode import ReNode as ReNode
 from evengraph.methods.reweight import Reweight as Reweight
 from evengraph.methods.smote import SMOTE as SMOTE
 from evengraph.methods.unignn import UniGNN as UniGNN
+from evengraph.methods.unison import Unison as Unison
 from evengraph.methods.unreal import UNREAL as UNREAL
 
 # In the order of the paper's table; then losses, later methods and baselines. Plugins come last.
@@ -60,6 +61,7 @@ METHODS: Registry[type[Method]] = Registry(
         "graphsha": GraphSHA,
         "bat": BAT,
         "unreal": UNREAL,
+        "unison": Unison,
         "iceberg": IceBerg,
         "doublebalancing": DoubleBalancing,
         "mlp": MLP,

@@ -14,7 +14,7 @@ from evengraph.methods.bases.self_training import double_balancing_epoch
 from evengraph.nn import Inputs, PlainNetwork
 from evengraph.ops.attach import Propagation
 from evengraph.ops.losses import NamedLoss
-from evengraph.ops.propagate import Normalisation
+from evengraph.ops.propagate import Normalisation, diffuse
 
 
 @final
@@ -56,7 +56,6 @@ class IceBerg(NetworkMethod):
         "teleport": (0.05, 0.1, 0.2),
         "loss": ("balanced_softmax", "reweight"),
     }
-    portfolio = ({"learning_rate": 0.03},)
     limits = {"pseudo_weight": 0, "steps": 0, "teleport": "fraction"}
 
     weight_decay: float = 5e-3
@@ -75,9 +74,7 @@ class IceBerg(NetworkMethod):
 
     def _inputs(self, graph: Data) -> Inputs:
         propagation = self._propagation(graph)
-        start = x = graph.x.float()
-        for _ in range(self.steps):
-            x = (1 - self.teleport) * (propagation @ x) + self.teleport * start
+        x = diffuse(propagation, graph.x.float(), self.steps, self.teleport)
         return Inputs(x, propagation)
 
     def _build_network(self) -> nn.Module:

@@ -115,14 +115,13 @@ def balanced_softmax(
     The network then need not learn how frequent classes are.
 
     Shapes:
-        logits: (n, C)
-        labels: (n,)
-        class_counts: (C,)
-        returns: () or (n,)
+        logits: (n, C), or (M, n, C) of several members
+        labels: (n,) or (M, n)
+        class_counts: (C,) or (M, 1, C)
+        returns: (), or the shape of the labels
     """
-    return cross_entropy(
-        logits + log_sizes(class_counts, logits.dtype), labels, reduction=reduction
-    )
+    logits = logits + log_sizes(class_counts, logits.dtype)
+    return cross_entropy(logits.movedim(-1, 1), labels, reduction=reduction)
 
 
 def focal_cross_entropy(

@@ -70,3 +70,17 @@ def with_self_loops(matrix: sp.spmatrix, device: torch.device) -> Sparse:
     """An undirected graph with a self-loop at every node, on a device."""
     looped = matrix + sp.identity(matrix.shape[0], format="csr")
     return Sparse.symmetric(from_scipy(looped, device, torch.float32))
+
+
+def neighbour_means(matrix: sp.spmatrix, device: torch.device) -> Sparse:
+    """The matrix that averages over neighbours, without the node itself; 0 if there are none."""
+    degree = matrix.getnnz(axis=1).clip(min=1)
+    return Sparse.from_scipy(sp.diags(1 / degree) @ matrix, device)
+
+
+def diffuse(propagation: Sparse, x: Tensor, steps: int, teleport: float) -> Tensor:
+    """Propagate features for some steps; each adds a share of the original ones again."""
+    start = x
+    for _ in range(steps):
+        x = (1 - teleport) * (propagation @ x) + teleport * start
+    return x

@@ -39,13 +39,20 @@ def double_balancing_epoch(
 
 
 def above_mean(confidence: Tensor) -> Tensor:
-    """Which nodes are predicted with at least the mean confidence, bool, (n,)."""
-    return confidence >= confidence.mean().clamp(max=confidence.max())  # a mean is rounded
+    """Which nodes are predicted with at least the mean confidence, bool, (n,) or (M, n)."""
+    mean = confidence.mean(-1, keepdim=True)
+    return confidence >= mean.minimum(confidence.amax(-1, keepdim=True))  # a mean is rounded
 
 
 def pseudo_label_loss(logits: Tensor, predicted: Tensor, selected: Tensor) -> Tensor:
-    """Mean balanced softmax of the selected pseudo-labels, at least one, by their class sizes."""
-    classes = torch.arange(logits.shape[1], device=logits.device)
-    sizes = ((predicted.unsqueeze(1) == classes) & selected.unsqueeze(1)).sum(0)
-    losses = balanced_softmax(logits, predicted, sizes, reduction="none")
-    return torch.where(selected, losses, 0.0).sum() / selected.sum()
+    """Mean balanced softmax of the selected pseudo-labels, at least one, by their class sizes.
+
+    Shapes:
+        logits: (n, C), or (M, n, C) of several members
+        predicted, selected: (n,) or (M, n)
+        returns: () or (M,)
+    """
+    classes = torch.arange(logits.shape[-1], device=logits.device)
+    hits = (predicted.unsqueeze(-1) == classes) & selected.unsqueeze(-1)
+    losses = balanced_softmax(logits, predicted, hits.sum(-2, keepdim=True), reduction="none")
+    return torch.where(selected, losses, 0.0).sum(-1) / selected.sum(-1)

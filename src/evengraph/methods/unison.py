@@ -1,0 +1,242 @@
+"""Unison: committees on a structural, a semantic and an ego view of the graph, joined by a vote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, cast, final
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from evengraph.core.task import Task
+from evengraph.methods.bases.committee import Committee
+from evengraph.methods.bases.method import Method
+from evengraph.methods.bases.self_training import above_mean, pseudo_label_loss
+from evengraph.metrics.selection import batched_validation_scores, rare_class
+from evengraph.nn.members import Members
+from evengraph.nn.views import Diffusion, Ego, Semantic, Structural, View, features
+from evengraph.ops import balanced_softmax
+
+VIEWS = ("structural", "semantic", "ego")
+SPREAD = 4.0  # weight decay of the strictest and of the freest member, relative to the middle
+VALIDATE_EVERY = 5  # epochs
+
+
+@final
+@dataclass(kw_only=True)
+class Unison(Method):
+    """Let small committees on three views of the graph teach themselves, then vote.
+
+    Like Uni-GNN it joins structural and semantic connectivity, but everything is decoupled:
+    features are propagated once, and small networks learn on rows. The structural view is
+    personalised PageRank of the features. The semantic view averages it over the nodes most alike,
+    wherever they are. The ego view keeps a node's features apart from the means of its
+    neighbours, which heterophilous graphs need. On each view several networks are trained by
+    Double Balancing, each with its own initial weights, weight decay and pseudo-labels: members
+    that share a teacher share its bias. Their probabilities are averaged; a member that is behind
+    by one standard error of the validation score has 1/e of the weight of the best, so few
+    validation nodes leave the vote nearly even.
+
+    Args:
+        weight_decay: Of the middle member of a view, times the number of labelled nodes: many
+            labels need less. The others have up to four times or a quarter of it.
+        views: Those to use, of `structural,semantic,ego`.
+        members: Networks per view.
+        hidden: Width of a network.
+        dropout: Dropout rate after its first layer.
+        components: Principal components that a view keeps, a third of them for each part of ego.
+        steps: Propagation steps of the structural view.
+        teleport: Share of a node's own features that each step adds again.
+        neighbours: Most similar nodes that the semantic view averages over.
+        batch: Unlabelled nodes per epoch, drawn at random; all of them if there are fewer.
+
+    Cost:
+        O(batch d M h) per epoch for d components and M networks, however large the graph; once
+        O(E d) per propagation step and O(N^1.5 d) for the similar nodes.
+
+    Reference:
+        Our own. Double Balancing and decoupled propagation are IceBerg's (Li et al., WWW 2025),
+        the two kinds of connectivity are Uni-GNN's (Alchihabi, Yan and Guo, 2024).
+    """
+
+    search_space = {"weight_decay": (2.0, 0.5, 8.0), "learning_rate": (0.03, 0.01)}
+    role = "highlight"
+    suits_heterophily = True
+    portfolio = ({},)
+    limits = {
+        "members": 1,
+        "hidden": 1,
+        "dropout": "fraction",
+        "components": 1,
+        "steps": 0,
+        "teleport": "fraction",
+        "neighbours": 1,
+        "batch": 1,
+    }
+
+    learning_rate: float = 0.03
+    weight_decay: float = 2.0
+    max_epochs: int = 500
+    patience: int = 200
+    views: str = ",".join(VIEWS)
+    members: int = 3
+    hidden: int = 128
+    dropout: float = 0.5
+    components: int = 256
+    steps: int = 20
+    teleport: float = 0.1
+    neighbours: int = 20
+    batch: int = 512
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self._names or any(name not in VIEWS for name in self._names):
+            raise ValueError(f"views must be some of {','.join(VIEWS)}, got {self.views!r}.")
+
+    @classmethod
+    def graph_defaults(cls, graph: Data) -> dict[str, Any]:
+        """Nothing: one setting is used on every graph."""
+        return {}
+
+    @property
+    def _names(self) -> list[str]:
+        return [name.strip() for name in self.views.split(",") if name.strip()]
+
+    def _fit(self, task: Task) -> None:
+        self.net_ = net = self._new_network()
+        x = features(task.graph)
+        inputs = [view.fit(x, task.graph) for view in net.views]
+        training = _Training(self, task, net, inputs)
+        self._train(net.committees, training.epoch)
+        net.votes = training.finish()
+
+    def weight_decays(self, labelled: int) -> Tensor:
+        """The weight decay of each member of a view, for a number of labelled nodes, (M,)."""
+        exponents = torch.linspace(-1, 1, self.members) if self.members > 1 else torch.zeros(1)
+        return self.weight_decay / labelled * SPREAD**exponents
+
+    def _build_network(self) -> nn.Module:
+        shape = self.num_features_, self.components
+        diffusion = Diffusion(self.steps, self.teleport)
+        views: dict[str, View] = {}
+        for name in self._names:
+            if name == "structural":
+                views[name] = Structural(*shape, diffusion)
+            elif name == "semantic":
+                views[name] = Semantic(*shape, diffusion, self.neighbours)
+            else:
+                views[name] = Ego(self.num_features_, -(-self.components // 3))
+        return _Network(
+            list(views.values()), self.members, self.hidden, self.num_classes_, self.dropout
+        )
+
+    def _logits(self, graph: Data) -> Tensor:
+        probabilities, votes = self._committee(graph)
+        mean = (votes[:, None, None] * probabilities).sum(0)
+        return mean.clamp(min=torch.finfo(mean.dtype).tiny).log()
+
+    @torch.no_grad()
+    def predict_members(self, graph: Data) -> Committee:
+        """Probabilities of every network, and the weight of its vote."""
+        return self._committee(self.model_input(graph))
+
+    def _committee(self, graph: Data) -> Committee:
+        return Committee(self.net_(features(graph), graph).softmax(2), self.net_.votes)
+
+
+class _Network(nn.Module):
+    """The views, a committee on each, and the weight of every member's vote."""
+
+    votes: Tensor
+
+    def __init__(self, views: Sequence[View], members: int, *shape: Any) -> None:
+        super().__init__()
+        self.views = nn.ModuleList(views)
+        self.committees = nn.ModuleList(Members(members, view.width, *shape) for view in views)
+        total = members * len(views)
+        self.register_buffer("votes", torch.full((total,), 1 / total))
+
+    def forward(self, x: Any, graph: Data) -> Tensor:
+        """Logits of every member, (M, N, C)."""
+        inputs = [view(x, graph) for view in self.views]
+        return torch.cat([net(x) for net, x in zip(self.committees, inputs, strict=True)])
+
+
+class _Training:
+    """Double Balancing of all members at once; each keeps the weights of its own best epoch."""
+
+    def __init__(self, method: Unison, task: Task, net: _Network, inputs: Sequence[Tensor]) -> None:
+        labels, nodes, val = task.graph.y, task.train_nodes, task.val_nodes
+        self.task, self.inputs, self.batch, self.epochs = task, inputs, method.batch, 0
+        self.committees = [cast(Members, part) for part in net.committees]
+        self.kept = deepcopy(self.committees)
+        self.labels = labels[nodes].expand(method.members, -1)
+        self.labelled = [x[nodes] for x in inputs]
+        self.unlabelled = (~task.train).nonzero().squeeze(1)
+        self.decay = method.weight_decays(len(nodes)).to(labels.device)
+        self.validation = [x[val] for x in inputs]
+        self.val_labels = labels[val].expand(len(net.votes), -1)
+        rare = rare_class(task)
+        self.rare = torch.full_like(net.votes, -1 if rare is None else rare, dtype=torch.int64)
+        self.best = torch.full_like(net.votes, -1.0)
+
+    def epoch(self) -> tuple[Tensor, Tensor]:
+        """The loss of all members, and the mean of their best validation scores so far."""
+        if self.epochs % VALIDATE_EVERY == 0:
+            self._validate()
+        self.epochs += 1
+        rows = self.unlabelled
+        if rows.numel() > self.batch:
+            rows = rows[torch.randint(rows.numel(), (self.batch,)).to(rows.device)]
+        parts = zip(self.committees, self.labelled, self.inputs, strict=True)
+        losses = [self._loss(net, labelled, x[rows]) for net, labelled, x in parts]
+        return torch.stack(losses).sum(), self.best.mean()
+
+    def _loss(self, net: Members, labelled: Tensor, others: Tensor) -> Tensor:
+        """Balanced losses of labels and of each member's own pseudo-labels, and the penalty."""
+        hidden, size = net.hidden(torch.cat([labelled, others])), len(labelled)
+        with torch.no_grad():
+            confidence, predicted = net.classify(hidden[size:]).softmax(2).max(2)
+        logits = net.classify(hidden, dropout=True)
+        counts = self.task.class_counts
+        on_labels = balanced_softmax(logits[:, :size], self.labels, counts, reduction="none")
+        on_others = pseudo_label_loss(logits[:, size:], predicted, above_mean(confidence))
+        return on_labels.mean(1).sum() + on_others.sum() + net.penalty(self.decay)
+
+    @torch.no_grad()
+    def _validate(self) -> None:
+        """Score every member, and keep the weights of those that are as good as ever or better."""
+        parts = zip(self.committees, self.validation, strict=True)
+        logits = torch.cat([net(rows) for net, rows in parts])
+        everyone = torch.ones_like(self.val_labels, dtype=torch.bool)
+        scores = batched_validation_scores(self.val_labels, logits, everyone, self.rare)
+        better = scores >= self.best
+        self.best = torch.where(better, scores, self.best)
+        by_view = better.chunk(len(self.kept))
+        for kept, net, which in zip(self.kept, self.committees, by_view, strict=True):
+            kept.take(net, which)
+
+    def finish(self) -> Tensor:
+        """Restore every member's best weights and return the weights of the votes, (M,)."""
+        for net, kept in zip(self.committees, self.kept, strict=True):
+            net.load_state_dict(kept.state_dict())
+        counts = torch.tensor(self.task.val_counts).clamp(min=1).to(self.best)
+        return vote_weights(self.best, counts)
+
+
+def vote_weights(scores: Tensor, counts: Tensor) -> Tensor:
+    """Weights of votes: one standard error behind the best divides the weight by e.
+
+    The error is that of a mean recall over classes, for a model as good as the best.
+
+    Shapes:
+        scores: (M,), between 0 and 1
+        counts: (C,), validation nodes per class
+        returns: (M,), sum to one
+    """
+    level = scores.max().clamp(0.05, 0.95)
+    error = (level * (1 - level) * (1 / counts).sum()).sqrt() / len(counts)
+    return (scores / error).softmax(0)

@@ -1,0 +1,91 @@
+"""Unison: independent members, their penalties, their best epochs, and the vote."""
+
+import pytest
+import torch
+
+import evengraph as eg
+from evengraph.methods.unison import Unison, vote_weights
+from evengraph.metrics import validation_score
+from small_graphs import small_task
+
+QUICK = {"max_epochs": 40, "hidden": 8}
+
+
+def test_probabilities_are_the_weighted_mean_of_the_members():
+    task = small_task()
+    model = Unison(**QUICK).fit(task, seed=0)
+    committee = model.predict_members(task.graph)
+    assert committee.probabilities.shape == (9, task.graph.num_nodes, task.num_classes)
+    expected = torch.einsum("m,mnc->nc", committee.weights, committee.probabilities)
+    torch.testing.assert_close(model.predict_proba(task.graph), expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(committee.weights.sum(), torch.tensor(1.0))
+
+
+def test_members_are_as_good_as_their_votes_say():
+    task = small_task()
+    model = Unison(**QUICK).fit(task, seed=0)
+    probabilities, weights = model.predict_members(task.graph)
+    scores = torch.stack([validation_score(part, task) for part in probabilities])
+    counts = torch.tensor(task.val_counts).float()
+    torch.testing.assert_close(weights, vote_weights(scores, counts), rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(torch.tensor(model.history_[-1].best_score), scores.mean())
+
+
+def test_members_do_not_influence_each_other():
+    task = small_task()
+    alone = Unison(views="structural", **QUICK).fit(task, seed=0)
+    joined = Unison(views="structural,ego", **QUICK).fit(task, seed=0)
+    assert alone.net_.votes.shape == (3,)
+    assert joined.net_.votes.shape == (6,)
+    different = joined.predict_members(task.graph).probabilities
+    assert not torch.equal(different[0], different[1])
+
+
+def test_few_labels_are_penalised_more():
+    model = Unison(weight_decay=2.0)
+    torch.testing.assert_close(model.weight_decays(100), torch.tensor([0.005, 0.02, 0.08]))
+    torch.testing.assert_close(model.weight_decays(10), 10 * model.weight_decays(100))
+    torch.testing.assert_close(Unison(members=1).weight_decays(1), torch.tensor([2.0]))
+
+
+@pytest.mark.parametrize("batch", [4, 10_000])
+def test_batches(batch):
+    task = small_task()
+    model = Unison(batch=batch, **QUICK).fit(task, seed=0)
+    assert model.predict_proba(task.graph).isfinite().all()
+
+
+def test_few_validation_nodes_leave_the_vote_nearly_even():
+    scores = torch.tensor([0.8, 0.75, 0.7])
+    few = vote_weights(scores, torch.tensor([2.0, 2.0]))
+    many = vote_weights(scores, torch.tensor([5_000.0, 5_000.0]))
+    assert few.max() < 0.45
+    assert many[0] > 0.999
+    error = (0.8 * 0.2 * (1 / 50 + 1 / 50)) ** 0.5 / 2
+    behind = vote_weights(torch.tensor([0.8, 0.8 - error]), torch.tensor([50.0, 50.0]))
+    torch.testing.assert_close(behind[0] / behind[1], torch.tensor(torch.e), rtol=1e-4, atol=0)
+
+
+def test_scale_of_features_does_not_break_training():
+    task = small_task()
+    task.graph.x = 1e4 * task.graph.x
+    model = Unison(**QUICK).fit(task, seed=0)
+    assert model.score(task) > 1.5 / task.num_classes
+
+
+def test_views_must_be_known():
+    with pytest.raises(ValueError, match="views must be some of"):
+        Unison(views="structural,magic")
+    with pytest.raises(ValueError, match="views must be some of"):
+        Unison(views="")
+
+
+def test_nodes_of_another_graph_are_predicted():
+    task = small_task()
+    model = Unison(**QUICK).fit(task, seed=0)
+    one = task.graph.subgraph(torch.tensor([0]))
+    assert model.predict_proba(one).shape == (1, task.num_classes)
+
+
+def test_it_is_at_the_top_level():
+    assert eg.Unison is Unison
