@@ -273,7 +273,7 @@ def test_seeding_before_the_gpu_is_first_used_leaves_its_state_alone():
 DRAWS_ON_THE_CARD = {"embedsmote", "graphsmote", "graphens", "graphsha", "bat", "imgagn"}
 
 
-NO_DROPOUT = {"labelpropagation", "boosting", "unreal"}
+NO_DROPOUT = {"labelpropagation", "boosting", "logistic", "auto", "unreal"}
 
 
 @pytest.mark.parametrize("name", sorted({*METHODS} - DRAWS_ON_THE_CARD - NO_DROPOUT))

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict
+from functools import partial
 from statistics import fmean
 
 import pytest
@@ -10,9 +11,9 @@ import torch
 from evengraph.core.files import write_json
 from evengraph.core.records import Record
 from evengraph.datasets import toy
-from evengraph.experiment.comparison import compare
+from evengraph.experiment.comparison import compare, default_entries
 from evengraph.experiment.jobs import Failure
-from evengraph.methods import GCN, METHODS, Reweight
+from evengraph.methods import GCN, METHODS, Logistic, Reweight, portfolio
 from evengraph.metrics import evaluate
 from evengraph.splits import Folds, Natural
 
@@ -251,3 +252,24 @@ def test_mistakes_of_two_classes(two_classes):
     unlabelled.y[:50] = 0
     with pytest.raises(ValueError, match="at least two classes, got one"):
         compare(unlabelled, ["gcn"], Natural())
+
+
+def test_a_method_that_selects_its_settings_itself_spends_no_budget(graph):
+    seen = []
+    methods = {"gcn": GCN(max_epochs=3), "logistic": Logistic(max_epochs=3)}
+    found = compare(graph, methods, Natural(), seeds=[3, 4], budget=3, on_end=keep(seen))
+    assert len(seen) == 2 * (3 + 1)
+    assert {one.label for one in found.standings} == {"gcn", "logistic"}
+    assert found.seeds == [3, 4]
+
+
+def test_by_default_the_baseline_and_the_portfolio_are_compared(graph, monkeypatch):
+    entries = default_entries(graph, {"gcn": {"hidden": 3}, "logistic": {"patience": 4}})
+    assert list(entries) == ["gcn", *portfolio(graph)]
+    assert (entries["gcn"].hidden, entries["logistic"].patience) == (3, 4)
+    short = partial(default_entries, params={name: {"max_epochs": 1} for name in METHODS})
+    monkeypatch.setattr("evengraph.experiment.comparison.default_entries", short)
+    found = compare(graph, None, Natural(), seeds=[3])
+    assert {one.label for one in found.standings} == set(entries)
+    titles = [one.title for one in found.standings]
+    assert len(set(titles)) == len(titles)

@@ -80,7 +80,8 @@ def compare(
     if to is not None:
         check_folder(to)
     _announce(source, entries, protocol, len(seeds), torch_device.type)
-    with count_bar("comparing", len(entries) * len(seeds) * max(budget, 1)) as count:
+    settings_each = (1 if one.selects_itself else max(budget, 1) for one in entries.values())
+    with count_bar("comparing", sum(settings_each) * len(seeds)) as count:
 
         def on_end(job: Job, result: Result) -> None:
             count()

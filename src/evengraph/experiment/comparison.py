@@ -201,7 +201,8 @@ def compare(
     except KeyboardInterrupt:  # results so far count
         if not ended:
             raise
-    standings, failed, common = _gather(entries, ended, seeds, budget, metric)
+    budgets = {label: len(methods) for label, methods in tried.items()}
+    standings, failed, common = _gather(entries, ended, seeds, budgets, metric)
     standings, pairs = rank(standings, protocol, overlap, metric)
     return Comparison(
         metric=metric,
@@ -306,7 +307,7 @@ def _gather(
     entries: Mapping[str, Method],
     ended: Sequence[tuple[Job, Result]],
     seeds: Sequence[int],
-    budget: int,
+    budgets: Mapping[str, int],
     metric: str,
 ) -> tuple[list[Standing], dict[str, str], list[int]]:
     """The methods that ran; those that failed, and why; the splits that all ran on."""
@@ -320,7 +321,7 @@ def _gather(
     selected = {  # the first of the best on validation, where the whole budget was spent
         key: max(sorted(records), key=lambda index: records[index].validation)
         for key, records in tried.items()
-        if len(records) == budget
+        if len(records) == budgets[key[0]]
     }
     for label, seed in selected:
         record = tried[label, seed][selected[label, seed]]

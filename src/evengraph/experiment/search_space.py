@@ -14,10 +14,12 @@ from evengraph.methods import Method
 def candidates(method: Method, budget: int) -> list[Method]:
     """The given method, then others with parameters drawn at random from its search space.
 
-    The draw is the same each time. Parameters that differ from their defaults stay as they are.
+    The draw is the same each time. Parameters that differ from their defaults stay as they are. A
+    method that selects its settings itself has one candidate.
     """
     if budget < 1:
         raise ValueError(f"budget must be at least 1, got {budget}.")
+    budget = 1 if method.selects_itself else budget
     params = asdict(method)
     space = _space(method)
     rest = [

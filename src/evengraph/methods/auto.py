@@ -55,6 +55,7 @@ class Auto(Method):
         ICML 2004.
     """
 
+    selects_itself = True
     limits = {"time_limit": "positive"}
 
     time_limit: float = 120.0

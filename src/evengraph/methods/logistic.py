@@ -50,6 +50,7 @@ class Logistic(Method):
     """
 
     portfolio = ({},)
+    selects_itself = True
 
     max_epochs: int = 40
     patience: int = 40

@@ -75,6 +75,8 @@ class Method(ABC):
         "hidden": (64, 128),
         "network": ("comparison", "plain"),
     }
+    selects_itself: ClassVar[bool] = False
+    """Whether fitting selects the settings on validation; a budget of settings then tries one."""
     limits: ClassVar[Mapping[str, Limit]] = {
         "learning_rate": "positive",
         "weight_decay": 0,
