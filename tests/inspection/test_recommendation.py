@@ -6,7 +6,7 @@ from measurements import changed
 
 from evengraph.inspection.leaks import Leak
 from evengraph.inspection.recommendation import HETEROPHILY_METHODS, recommend
-from evengraph.methods import METHODS
+from evengraph.methods import GCN, METHODS
 
 
 def advised(label=None, **changes):
@@ -28,16 +28,17 @@ def test_the_advice_is_that_of_the_documentation():
 def test_advice():
     plain = advised()
     assert plain.startswith(
-        "Classes are imbalanced and many nodes are far from labels: compare IceBerg, "
-        "Double balancing, Boosting and Logistic, with GCN as the baseline (evengraph compare "
-        "DATA). "
+        "Classes are imbalanced and many nodes are far from labels: use the default, which selects "
     )
+    assert "(evengraph run DATA), or compare them with GCN (evengraph compare DATA). " in plain
+    for kind in METHODS.values():
+        assert (kind.title in plain) == bool(kind.portfolio or kind is GCN), kind.title
     assert "correct for 97% of the labelled nodes" in plain
     near = {"reach": {"per_class": ((648,) * 4,) * 2}}
     even = {"labels": {"labelled": (10, 12), "ratio": 1.2}}
     assert advised(**near, **even) == "A plain GCN may be enough; compare it with Uni-GNN."
-    assert advised(**near).startswith("Classes are imbalanced: compare IceBerg, ")
-    assert advised(**even).startswith("Many nodes are far from labels: compare IceBerg, ")
+    assert advised(**near).startswith("Classes are imbalanced: use the default, ")
+    assert advised(**even).startswith("Many nodes are far from labels: use the default, ")
     assert advised(homophily={"adjusted": 0.0}).startswith("Compare methods on GraphSAGE, ")
     few = {"homophily": {"adjusted": 0.0, "edges": 3}}
     assert advised(**few).startswith("Classes are imbalanced")

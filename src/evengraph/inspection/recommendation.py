@@ -39,7 +39,8 @@ def recommend(inspection: Inspection, label: str | None = None) -> tuple[str, ..
     imbalanced = labels.ratio is not None and labels.ratio >= IMBALANCED
     far = reach.nodes > 0 and max(far_shares(reach)) >= OUT_OF_REACH
     adjusted = homophily.adjusted if homophily.edges >= FEW_EDGES else None
-    command = "evengraph compare DATA" + ("" if label is None else f" --label {quote(label)}")
+    data = "DATA" + ("" if label is None else f" --label {quote(label)}")
+    command = f"evengraph compare {data}"
     if adjusted is not None and adjusted < MISLEADING:
         sentences.append(
             "Compare methods on GraphSAGE, which separates a node from its neighbours, including "
@@ -49,11 +50,11 @@ def recommend(inspection: Inspection, label: str | None = None) -> tuple[str, ..
     elif imbalanced or far:
         reasons = ["classes are imbalanced"] * imbalanced
         reasons += ["many nodes are far from labels"] * far
-        titles = [kind.title for kind in METHODS.values() if kind.portfolio]
-        *others, last = [title for title in titles if title != BASELINE]
+        *titles, last = [kind.title for kind in METHODS.values() if kind.portfolio]
         sentences.append(
-            f"{capitalise(' and '.join(reasons))}: compare {', '.join(others)} and {last}, with "
-            f"{BASELINE} as the baseline ({command})."
+            f"{capitalise(' and '.join(reasons))}: use the default, which selects among "
+            f"{', '.join(titles)} and {last} (evengraph run {data}), or compare them with "
+            f"{BASELINE} ({command})."
         )
     else:
         sentences.append(f"A plain {BASELINE} may be enough; compare it with {HIGHLIGHT}.")
