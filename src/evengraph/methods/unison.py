@@ -17,7 +17,7 @@ from evengraph.methods.bases.method import Method
 from evengraph.methods.bases.self_training import above_mean, pseudo_label_loss
 from evengraph.metrics.selection import batched_validation_scores, rare_class
 from evengraph.nn.members import Members
-from evengraph.nn.views import Diffusion, Ego, Semantic, Structural, View, features
+from evengraph.nn.views import Diffusion, Views
 from evengraph.ops import balanced_softmax
 
 VIEWS = ("structural", "semantic", "ego")
@@ -41,8 +41,6 @@ class Unison(Method):
     validation nodes leave the vote nearly even.
 
     Args:
-        weight_decay: Of the middle member of a view, times the number of labelled nodes: many
-            labels need less. The others have up to four times or a quarter of it.
         views: Those to use, of `structural,semantic,ego`.
         members: Networks per view.
         hidden: Width of a network.
@@ -56,6 +54,10 @@ class Unison(Method):
     Cost:
         O(batch d M h) per epoch for d components and M networks, however large the graph; once
         O(E d) per propagation step and O(N^1.5 d) for the similar nodes.
+
+    Departs:
+        `weight_decay` is divided by the number of labelled nodes, since many labels need less; the
+        first and the last member of a view have a quarter and four times of it.
 
     Reference:
         Our own. Double Balancing and decoupled propagation are IceBerg's (Li et al., WWW 2025),
@@ -107,11 +109,10 @@ class Unison(Method):
 
     def _fit(self, task: Task) -> None:
         self.net_ = net = self._new_network()
-        x = features(task.graph)
-        inputs = [view.fit(x, task.graph) for view in net.views]
-        training = _Training(self, task, net, inputs)
-        self._train(net.committees, training.epoch)
-        net.votes = training.finish()
+        training = _Training(self, task, net, net.views(task.graph, fit=True))
+        history = self._train(net.committees, training.epoch)
+        net.votes, score = training.finish()
+        history.best_score = float(score)  # of the vote; epochs have the mean of the members
 
     def weight_decays(self, labelled: int) -> Tensor:
         """The weight decay of each member of a view, for a number of labelled nodes, (M,)."""
@@ -119,23 +120,12 @@ class Unison(Method):
         return self.weight_decay / labelled * SPREAD**exponents
 
     def _build_network(self) -> nn.Module:
-        shape = self.num_features_, self.components
         diffusion = Diffusion(self.steps, self.teleport)
-        views: dict[str, View] = {}
-        for name in self._names:
-            if name == "structural":
-                views[name] = Structural(*shape, diffusion)
-            elif name == "semantic":
-                views[name] = Semantic(*shape, diffusion, self.neighbours)
-            else:
-                views[name] = Ego(self.num_features_, -(-self.components // 3))
-        return _Network(
-            list(views.values()), self.members, self.hidden, self.num_classes_, self.dropout
-        )
+        views = Views(self._names, self.num_features_, self.components, diffusion, self.neighbours)
+        return _Network(views, self.members, self.hidden, self.num_classes_, self.dropout)
 
     def _logits(self, graph: Data) -> Tensor:
-        probabilities, votes = self._committee(graph)
-        mean = (votes[:, None, None] * probabilities).sum(0)
+        mean = mean_vote(*self._committee(graph))
         return mean.clamp(min=torch.finfo(mean.dtype).tiny).log()
 
     @torch.no_grad()
@@ -144,7 +134,7 @@ class Unison(Method):
         return self._committee(self.model_input(graph))
 
     def _committee(self, graph: Data) -> Committee:
-        return Committee(self.net_(features(graph), graph).softmax(2), self.net_.votes)
+        return Committee(self.net_(graph).softmax(2), self.net_.votes)
 
 
 class _Network(nn.Module):
@@ -152,17 +142,17 @@ class _Network(nn.Module):
 
     votes: Tensor
 
-    def __init__(self, views: Sequence[View], members: int, *shape: Any) -> None:
+    def __init__(self, views: Views, members: int, *shape: Any) -> None:
         super().__init__()
-        self.views = nn.ModuleList(views)
-        self.committees = nn.ModuleList(Members(members, view.width, *shape) for view in views)
-        total = members * len(views)
+        self.views = views
+        self.committees = nn.ModuleList(Members(members, width, *shape) for width in views.widths)
+        total = members * len(views.widths)
         self.register_buffer("votes", torch.full((total,), 1 / total))
 
-    def forward(self, x: Any, graph: Data) -> Tensor:
+    def forward(self, graph: Data) -> Tensor:
         """Logits of every member, (M, N, C)."""
-        inputs = [view(x, graph) for view in self.views]
-        return torch.cat([net(x) for net, x in zip(self.committees, inputs, strict=True)])
+        parts = zip(self.committees, self.views(graph), strict=True)
+        return torch.cat([net(rows) for net, rows in parts])
 
 
 class _Training:
@@ -178,9 +168,8 @@ class _Training:
         self.unlabelled = (~task.train).nonzero().squeeze(1)
         self.decay = method.weight_decays(len(nodes)).to(labels.device)
         self.validation = [x[val] for x in inputs]
-        self.val_labels = labels[val].expand(len(net.votes), -1)
-        rare = rare_class(task)
-        self.rare = torch.full_like(net.votes, -1 if rare is None else rare, dtype=torch.int64)
+        self.val_labels, rare = labels[val], rare_class(task)
+        self.rare = torch.tensor(-1 if rare is None else rare, device=labels.device)
         self.best = torch.full_like(net.votes, -1.0)
 
     def epoch(self) -> tuple[Tensor, Tensor]:
@@ -209,22 +198,38 @@ class _Training:
     @torch.no_grad()
     def _validate(self) -> None:
         """Score every member, and keep the weights of those that are as good as ever or better."""
-        parts = zip(self.committees, self.validation, strict=True)
-        logits = torch.cat([net(rows) for net, rows in parts])
-        everyone = torch.ones_like(self.val_labels, dtype=torch.bool)
-        scores = batched_validation_scores(self.val_labels, logits, everyone, self.rare)
+        scores = self._scores(self._probabilities())
         better = scores >= self.best
         self.best = torch.where(better, scores, self.best)
         by_view = better.chunk(len(self.kept))
         for kept, net, which in zip(self.kept, self.committees, by_view, strict=True):
             kept.take(net, which)
 
-    def finish(self) -> Tensor:
-        """Restore every member's best weights and return the weights of the votes, (M,)."""
+    @torch.no_grad()
+    def finish(self) -> tuple[Tensor, Tensor]:
+        """Restore every member's best weights; return the weights of the votes, and their score."""
         for net, kept in zip(self.committees, self.kept, strict=True):
             net.load_state_dict(kept.state_dict())
         counts = torch.tensor(self.task.val_counts).clamp(min=1).to(self.best)
-        return vote_weights(self.best, counts)
+        votes = vote_weights(self.best, counts)
+        return votes, self._scores(mean_vote(self._probabilities(), votes).unsqueeze(0))[0]
+
+    def _probabilities(self) -> Tensor:
+        """What every member predicts for the validation nodes, (M, V, C)."""
+        parts = zip(self.committees, self.validation, strict=True)
+        return torch.cat([net(rows) for net, rows in parts]).softmax(2)
+
+    def _scores(self, probabilities: Tensor) -> Tensor:
+        """Validation scores of some members, or of their vote, (M,)."""
+        labels = self.val_labels.expand(len(probabilities), -1)
+        everyone = torch.ones_like(labels, dtype=torch.bool)
+        rare = self.rare.expand(len(probabilities))
+        return batched_validation_scores(labels, probabilities, everyone, rare)
+
+
+def mean_vote(probabilities: Tensor, votes: Tensor) -> Tensor:
+    """The weighted mean of the members' probabilities, (N, C)."""
+    return (votes[:, None, None] * probabilities).sum(0)
 
 
 def vote_weights(scores: Tensor, counts: Tensor) -> Tensor:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple, cast
 
+import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
@@ -50,114 +52,102 @@ class Components(nn.Module):
         self.register_buffer("centre", torch.zeros(width))
         self.register_buffer("scale", torch.ones(()))
 
-    def fit(self, x: Tensor | Sparse, propagate: LinearMap, transposed: LinearMap) -> Tensor:
-        """Find the components and return them, (N, d)."""
-        self.basis, rows = principal_components(x, propagate, transposed, self.basis.shape[1])
-        self.centre = rows.mean(0)
-        self.scale = scale_of(rows - self.centre)
+    @property
+    def width(self) -> int:
+        """Number of components."""
+        return self.centre.numel()
+
+    def forward(
+        self, x: Tensor | Sparse, propagate: LinearMap, transposed: LinearMap | None = None
+    ) -> Tensor:
+        """The components of features, (N, width); found in these features if `transposed` is given.
+
+        Args:
+            propagate: The propagation over the graph.
+            transposed: Its transpose.
+        """
+        if transposed is None:
+            rows = propagate(x @ self.basis)
+        else:
+            self.basis, rows = principal_components(x, propagate, transposed, self.width)
+            self.centre = rows.mean(0)
+            self.scale = scale_of(rows - self.centre)
         return (rows - self.centre) * self.scale
 
-    def forward(self, x: Tensor | Sparse, propagate: LinearMap) -> Tensor:
-        """The components of features, of this or another graph, (N, d)."""
-        return (propagate(x @ self.basis) - self.centre) * self.scale
 
+class Views(nn.Module):
+    """Three views of a graph, each a table of rows that networks learn from.
 
-class Structural(nn.Module):
-    """Personalised PageRank of the features: what lies near in the graph, at all distances."""
+    Structural: personalised PageRank of the features, what lies near at all distances. Semantic:
+    the structural view, averaged over the nodes most alike, wherever they are. Ego: a node's own
+    features beside the means of its neighbours, one and two steps away.
 
-    def __init__(self, num_features: int, count: int, diffusion: Diffusion) -> None:
-        super().__init__()
-        self.components, self.diffusion = Components(num_features, count), diffusion
-        self.width = self.components.basis.shape[1]
+    Args:
+        names: Which views, in which order.
+        num_features: Features of a node.
+        components: Principal components per view; the parts of ego share them.
+        diffusion: How far features travel in the structural view.
+        neighbours: Nodes that the semantic view averages over.
+    """
 
-    def fit(self, x: Tensor | Sparse, graph: Data) -> Tensor:
-        """Fit to a graph and return the view, (N, width)."""
-        spread = self._propagation(graph)  # symmetric: its own transpose
-        return self.components.fit(x, spread, spread)
-
-    def forward(self, x: Tensor | Sparse, graph: Data) -> Tensor:
-        """The view of a graph, (N, width)."""
-        return cast(Tensor, self.components(x, self._propagation(graph)))
-
-    def _propagation(self, graph: Data) -> LinearMap:
-        matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
-        propagation = propagation_matrix(matrix, graph.x.device)
-        steps, teleport = self.diffusion
-        return lambda x: diffuse(propagation, x, steps, teleport)
-
-
-class Semantic(nn.Module):
-    """The structural view, averaged over nodes that are alike wherever they are in the graph."""
-
-    scale: Tensor
+    semantic_scale: Tensor
 
     def __init__(
-        self, num_features: int, count: int, diffusion: Diffusion, neighbours: int
+        self,
+        names: Sequence[str],
+        num_features: int,
+        components: int,
+        diffusion: Diffusion,
+        neighbours: int,
     ) -> None:
         super().__init__()
-        self.structural = Structural(num_features, count, diffusion)
-        self.neighbours, self.width = neighbours, self.structural.width
-        self.register_buffer("scale", torch.ones(()))
+        self.names, self.diffusion, self.neighbours = names, diffusion, neighbours
+        self.widths = []
+        if {"structural", "semantic"} & set(names):
+            self.structural = Components(num_features, components)
+            self.register_buffer("semantic_scale", torch.ones(()))
+        if "ego" in names:
+            part = -(-components // (HOPS + 1))
+            self.ego = nn.ModuleList(Components(num_features, part) for _ in range(HOPS + 1))
+        for name in names:
+            parts = self.ego if name == "ego" else [self.structural]
+            self.widths.append(sum(cast(Components, part).width for part in parts))
 
-    def fit(self, x: Tensor | Sparse, graph: Data) -> Tensor:
-        """Fit to a graph and return the view, (N, width)."""
-        rows = self._averages(self.structural.fit(x, graph))
-        self.scale = scale_of(rows)
-        return rows * self.scale
-
-    def forward(self, x: Tensor | Sparse, graph: Data) -> Tensor:
-        """The view of a graph, (N, width)."""
-        return self._averages(self.structural(x, graph)) * self.scale
-
-    def _averages(self, rows: Tensor) -> Tensor:
-        if rows.shape[0] < 2:
-            return rows
-        alike = neighbour_graph(rows.detach(), self.neighbours)
-        propagation = propagation_matrix(alike, rows.device)
-        return diffuse(propagation, rows, NEIGHBOUR_STEPS, NEIGHBOUR_TELEPORT)
-
-
-class Ego(nn.Module):
-    """A node's own features beside the means of its neighbours, one and two steps away."""
-
-    def __init__(self, num_features: int, count: int) -> None:
-        super().__init__()
-        parts = [Components(num_features, count) for _ in range(HOPS + 1)]
-        self.parts = nn.ModuleList(parts)
-        self.width = sum(part.basis.shape[1] for part in parts)
-
-    def fit(self, x: Tensor | Sparse, graph: Data) -> Tensor:
-        """Fit to a graph and return the view, (N, width)."""
-        means = self._means(graph)
-        rows = []
-        for hop, part in enumerate(self.parts):
-            there = partial(_repeat, means.__matmul__, hop)
-            back = partial(_repeat, means.transposed_product, hop)
-            rows.append(cast(Components, part).fit(x, there, back))
-        return self._joined(rows)
-
-    def forward(self, x: Tensor | Sparse, graph: Data) -> Tensor:
-        """The view of a graph, (N, width)."""
-        means = self._means(graph)
-        hops = [partial(_repeat, means.__matmul__, hop) for hop in range(len(self.parts))]
-        rows = [part(x, there) for part, there in zip(self.parts, hops, strict=True)]
-        return self._joined(rows)
-
-    def _joined(self, parts: list[Tensor]) -> Tensor:
-        """All parts side by side, as long as one view."""
-        return torch.cat(parts, dim=1) / math.sqrt(len(parts))
-
-    def _means(self, graph: Data) -> Sparse:
+    def forward(self, graph: Data, *, fit: bool = False) -> list[Tensor]:
+        """The views of a graph, (N, width) each; `fit` finds components and scales in it first."""
+        x = sparsify(graph.x.float())
         matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
-        return neighbour_means(matrix, graph.x.device)
+        views = {}
+        if {"structural", "semantic"} & set(self.names):
+            views["structural"] = self._structural(x, matrix, fit)
+        if "semantic" in self.names:
+            views["semantic"] = self._semantic(views["structural"], fit)
+        if "ego" in self.names:
+            views["ego"] = self._ego(x, matrix, fit)
+        return [views[name] for name in self.names]
 
+    def _structural(self, x: Tensor | Sparse, matrix: sp.csr_matrix, fit: bool) -> Tensor:
+        propagation = propagation_matrix(matrix, _device(x))
+        spread = partial(diffuse, propagation, **self.diffusion._asdict())
+        rows: Tensor = self.structural(x, spread, spread if fit else None)  # symmetric
+        return rows
 
-View = Structural | Semantic | Ego
+    def _semantic(self, rows: Tensor, fit: bool) -> Tensor:
+        if rows.shape[0] > 1:
+            alike = propagation_matrix(neighbour_graph(rows.detach(), self.neighbours), rows.device)
+            rows = diffuse(alike, rows, NEIGHBOUR_STEPS, NEIGHBOUR_TELEPORT)
+        if fit:
+            self.semantic_scale = scale_of(rows)
+        return rows * self.semantic_scale
 
-
-def features(graph: Data) -> Tensor | Sparse:
-    """Features as views take them, sparse if most are zero."""
-    return sparsify(graph.x.float())
+    def _ego(self, x: Tensor | Sparse, matrix: sp.csr_matrix, fit: bool) -> Tensor:
+        means = neighbour_means(matrix, _device(x))
+        rows = []
+        for hops, part in enumerate(self.ego):
+            there = partial(_repeat, means.__matmul__, hops)
+            back = partial(_repeat, means.transposed_product, hops)
+            rows.append(part(x, there, back if fit else None))
+        return torch.cat(rows, dim=1) / math.sqrt(len(rows))
 
 
 def scale_of(rows: Tensor) -> Tensor:
@@ -171,3 +161,7 @@ def _repeat(step: LinearMap, times: int, x: Tensor) -> Tensor:
     for _ in range(times):
         x = step(x)
     return x
+
+
+def _device(x: Tensor | Sparse) -> torch.device:
+    return x.matrix.device if isinstance(x, Sparse) else x.device
