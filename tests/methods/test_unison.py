@@ -44,10 +44,11 @@ def test_members_do_not_influence_each_other():
 
 
 def test_few_labels_are_penalised_more():
-    model = Unison(weight_decay=2.0)
-    torch.testing.assert_close(model.weight_decays(100), torch.tensor([0.005, 0.02, 0.08]))
+    model = Unison(weight_decay=2.0, views="ego,structural")
+    expected = torch.tensor([0.005, 0.02, 0.08, 0.005, 0.02, 0.08])
+    torch.testing.assert_close(model.weight_decays(100), expected)
     torch.testing.assert_close(model.weight_decays(10), 10 * model.weight_decays(100))
-    torch.testing.assert_close(Unison(members=1).weight_decays(1), torch.tensor([2.0]))
+    torch.testing.assert_close(Unison(members=1, views="ego").weight_decays(1), torch.tensor([2.0]))
 
 
 @pytest.mark.parametrize("batch", [4, 10_000])

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, cast, final
+from typing import Any, final
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +21,7 @@ from evengraph.ops import balanced_softmax
 
 VIEWS = ("structural", "semantic", "ego")
 SPREAD = 4.0  # weight decay of the strictest and of the freest member, relative to the middle
+LABELLED = 2  # labelled nodes per epoch at most, in batches
 VALIDATE_EVERY = 5  # epochs
 
 
@@ -49,7 +49,8 @@ class Unison(Method):
         steps: Propagation steps of the structural view.
         teleport: Share of a node's own features that each step adds again.
         neighbours: Most similar nodes that the semantic view averages over.
-        batch: Unlabelled nodes per epoch, drawn at random; all of them if there are fewer.
+        batch: Unlabelled nodes per epoch, drawn at random, with at most twice as many labelled
+            ones.
 
     Cost:
         O(batch d M h) per epoch for d components and M networks, however large the graph; once
@@ -110,19 +111,21 @@ class Unison(Method):
     def _fit(self, task: Task) -> None:
         self.net_ = net = self._new_network()
         training = _Training(self, task, net, net.views(task.graph, fit=True))
-        history = self._train(net.committees, training.epoch)
+        history = self._train(net.members, training.epoch)
         net.votes, score = training.finish()
         history.best_score = float(score)  # of the vote; epochs have the mean of the members
 
     def weight_decays(self, labelled: int) -> Tensor:
-        """The weight decay of each member of a view, for a number of labelled nodes, (M,)."""
+        """The weight decay of each member, for a number of labelled nodes, (M,)."""
         exponents = torch.linspace(-1, 1, self.members) if self.members > 1 else torch.zeros(1)
-        return self.weight_decay / labelled * SPREAD**exponents
+        decays = self.weight_decay / labelled * SPREAD**exponents
+        return decays.repeat(len(self._names))
 
     def _build_network(self) -> nn.Module:
         diffusion = Diffusion(self.steps, self.teleport)
         views = Views(self._names, self.num_features_, self.components, diffusion, self.neighbours)
-        return _Network(views, self.members, self.hidden, self.num_classes_, self.dropout)
+        shape = views.width, self.hidden, self.num_classes_, self.dropout
+        return _Network(views, Members(len(self._names), self.members, *shape))
 
     def _logits(self, graph: Data) -> Tensor:
         mean = mean_vote(*self._committee(graph))
@@ -138,37 +141,32 @@ class Unison(Method):
 
 
 class _Network(nn.Module):
-    """The views, a committee on each, and the weight of every member's vote."""
+    """The views, the members on them, and the weight of every member's vote."""
 
     votes: Tensor
 
-    def __init__(self, views: Views, members: int, *shape: Any) -> None:
+    def __init__(self, views: Views, members: Members) -> None:
         super().__init__()
-        self.views = views
-        self.committees = nn.ModuleList(Members(members, width, *shape) for width in views.widths)
-        total = members * len(views.widths)
+        self.views, self.members = views, members
+        total = members.second.shape[0]
         self.register_buffer("votes", torch.full((total,), 1 / total))
 
     def forward(self, graph: Data) -> Tensor:
         """Logits of every member, (M, N, C)."""
-        parts = zip(self.committees, self.views(graph), strict=True)
-        return torch.cat([net(rows) for net, rows in parts])
+        logits: Tensor = self.members(self.views(graph))
+        return logits
 
 
 class _Training:
     """Double Balancing of all members at once; each keeps the weights of its own best epoch."""
 
-    def __init__(self, method: Unison, task: Task, net: _Network, inputs: Sequence[Tensor]) -> None:
-        labels, nodes, val = task.graph.y, task.train_nodes, task.val_nodes
+    def __init__(self, method: Unison, task: Task, net: _Network, inputs: Tensor) -> None:
+        labels, nodes = task.graph.y, task.train_nodes
         self.task, self.inputs, self.batch, self.epochs = task, inputs, method.batch, 0
-        self.committees = [cast(Members, part) for part in net.committees]
-        self.kept = deepcopy(self.committees)
-        self.labels = labels[nodes].expand(method.members, -1)
-        self.labelled = [x[nodes] for x in inputs]
-        self.unlabelled = (~task.train).nonzero().squeeze(1)
+        self.members, self.kept = net.members, deepcopy(net.members)
+        self.labelled, self.unlabelled = nodes, (~task.train).nonzero().squeeze(1)
         self.decay = method.weight_decays(len(nodes)).to(labels.device)
-        self.validation = [x[val] for x in inputs]
-        self.val_labels, rare = labels[val], rare_class(task)
+        self.validation, rare = inputs[:, task.val_nodes], rare_class(task)
         self.rare = torch.tensor(-1 if rare is None else rare, device=labels.device)
         self.best = torch.full_like(net.votes, -1.0)
 
@@ -177,21 +175,24 @@ class _Training:
         if self.epochs % VALIDATE_EVERY == 0:
             self._validate()
         self.epochs += 1
-        rows = self.unlabelled
-        if rows.numel() > self.batch:
-            rows = rows[torch.randint(rows.numel(), (self.batch,)).to(rows.device)]
-        parts = zip(self.committees, self.labelled, self.inputs, strict=True)
-        losses = [self._loss(net, labelled, x[rows]) for net, labelled, x in parts]
-        return torch.stack(losses).sum(), self.best.mean()
+        labelled = _draw(self.labelled, LABELLED * self.batch)
+        nodes = torch.cat([labelled, _draw(self.unlabelled, self.batch)])
+        loss = self._loss(self.inputs[:, nodes], self.task.graph.y[labelled])
+        return loss, self.best.mean()
 
-    def _loss(self, net: Members, labelled: Tensor, others: Tensor) -> Tensor:
-        """Balanced losses of labels and of each member's own pseudo-labels, and the penalty."""
-        hidden, size = net.hidden(torch.cat([labelled, others])), len(labelled)
+    def _loss(self, rows: Tensor, labels: Tensor) -> Tensor:
+        """Balanced losses of labels and of each member's own pseudo-labels, and the penalty.
+
+        The labelled rows come first.
+        """
+        net, size = self.members, len(labels)
+        hidden = net.hidden(rows)
         with torch.no_grad():
-            confidence, predicted = net.classify(hidden[size:]).softmax(2).max(2)
+            confidence, predicted = net.classify(hidden[:, size:]).softmax(2).max(2)
         logits = net.classify(hidden, dropout=True)
         counts = self.task.class_counts
-        on_labels = balanced_softmax(logits[:, :size], self.labels, counts, reduction="none")
+        labels = labels.expand(len(logits), -1)
+        on_labels = balanced_softmax(logits[:, :size], labels, counts, reduction="none")
         on_others = pseudo_label_loss(logits[:, size:], predicted, above_mean(confidence))
         return on_labels.mean(1).sum() + on_others.sum() + net.penalty(self.decay)
 
@@ -201,30 +202,34 @@ class _Training:
         scores = self._scores(self._probabilities())
         better = scores >= self.best
         self.best = torch.where(better, scores, self.best)
-        by_view = better.chunk(len(self.kept))
-        for kept, net, which in zip(self.kept, self.committees, by_view, strict=True):
-            kept.take(net, which)
+        self.kept.take(self.members, better)
 
     @torch.no_grad()
     def finish(self) -> tuple[Tensor, Tensor]:
         """Restore every member's best weights; return the weights of the votes, and their score."""
-        for net, kept in zip(self.committees, self.kept, strict=True):
-            net.load_state_dict(kept.state_dict())
+        self.members.load_state_dict(self.kept.state_dict())
         counts = torch.tensor(self.task.val_counts).clamp(min=1).to(self.best)
         votes = vote_weights(self.best, counts)
         return votes, self._scores(mean_vote(self._probabilities(), votes).unsqueeze(0))[0]
 
     def _probabilities(self) -> Tensor:
         """What every member predicts for the validation nodes, (M, V, C)."""
-        parts = zip(self.committees, self.validation, strict=True)
-        return torch.cat([net(rows) for net, rows in parts]).softmax(2)
+        logits: Tensor = self.members(self.validation)
+        return logits.softmax(2)
 
     def _scores(self, probabilities: Tensor) -> Tensor:
         """Validation scores of some members, or of their vote, (M,)."""
-        labels = self.val_labels.expand(len(probabilities), -1)
+        labels = self.task.graph.y[self.task.val_nodes].expand(len(probabilities), -1)
         everyone = torch.ones_like(labels, dtype=torch.bool)
         rare = self.rare.expand(len(probabilities))
         return batched_validation_scores(labels, probabilities, everyone, rare)
+
+
+def _draw(nodes: Tensor, count: int) -> Tensor:
+    """All nodes, or so many at random with replacement if there are more."""
+    if nodes.numel() <= count:
+        return nodes
+    return nodes[torch.randint(nodes.numel(), (count,)).to(nodes.device)]
 
 
 def mean_vote(probabilities: Tensor, votes: Tensor) -> Tensor:

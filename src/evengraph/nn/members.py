@@ -11,41 +11,49 @@ from evengraph.ops import relu_dropout
 
 
 class Members(nn.Module):
-    """Several independent networks on the same rows: one product per layer computes all of them.
+    """Independent networks, several on each view: one product per layer computes all of them.
+
+    Args:
+        views: Number of views.
+        count: Networks per view.
+        inputs: Width of a view.
+        hidden: Width of a network.
+        num_classes: Number of classes.
+        dropout: Dropout rate after the first layer.
 
     Shapes:
-        x: (n, d)
-        forward: (M, n, C)
+        rows: (V, n, inputs)
+        forward: (M, n, C), view by view
     """
 
     decays = False  # each member has a weight decay of its own
 
     def __init__(
-        self, count: int, inputs: int, hidden: int, num_classes: int, dropout: float
+        self, views: int, count: int, inputs: int, hidden: int, num_classes: int, dropout: float
     ) -> None:
         super().__init__()
         self.count, self.dropout = count, dropout
         first, second = 1 / math.sqrt(max(inputs, 1)), 1 / math.sqrt(hidden)
-        self.first = nn.Parameter(torch.empty(inputs, count * hidden).uniform_(-first, first))
-        self.bias = nn.Parameter(torch.empty(count * hidden).uniform_(-first, first))
-        self.second = nn.Parameter(
-            torch.empty(count, hidden, num_classes).uniform_(-second, second)
-        )
-        self.second_bias = nn.Parameter(torch.zeros(count, 1, num_classes))
+        members, units = views * count, count * hidden
+        self.first = nn.Parameter(torch.empty(views, inputs, units).uniform_(-first, first))
+        self.bias = nn.Parameter(torch.empty(views, 1, units).uniform_(-first, first))
+        shape = members, hidden, num_classes
+        self.second = nn.Parameter(torch.empty(shape).uniform_(-second, second))
+        self.second_bias = nn.Parameter(torch.zeros(members, 1, num_classes))
 
-    def hidden(self, x: Tensor) -> Tensor:
-        """The first layer before its activation, (n, M h)."""
-        return torch.addmm(self.bias, x, self.first)
+    def hidden(self, rows: Tensor) -> Tensor:
+        """The first layer before its activation, (V, n, M / V h)."""
+        return torch.baddbmm(self.bias, rows, self.first)
 
     def classify(self, hidden: Tensor, *, dropout: bool = False) -> Tensor:
         """Logits from the first layer, (M, n, C)."""
         active = relu_dropout(hidden, self.dropout, training=dropout)
-        by_member = active.unflatten(1, (self.count, -1)).transpose(0, 1)
+        by_member = active.unflatten(2, (self.count, -1)).transpose(1, 2).flatten(0, 1)
         return torch.baddbmm(self.second_bias, by_member, self.second)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, rows: Tensor) -> Tensor:
         """Logits of every member."""
-        return self.classify(self.hidden(x))
+        return self.classify(self.hidden(rows))
 
     def penalty(self, decay: Tensor) -> Tensor:
         """Half the squared first layer of each member times its weight decay, added up.
@@ -53,8 +61,8 @@ class Members(nn.Module):
         Shapes:
             decay: (M,)
         """
-        squares = self.first.square().sum(0) + self.bias.square()
-        per_member: Tensor = squares.unflatten(0, (self.count, -1)).sum(1)
+        squares = (self.first.square().sum(1) + self.bias.square().squeeze(1)).flatten()
+        per_member: Tensor = squares.unflatten(0, (len(decay), -1)).sum(1)
         return (per_member * decay).sum() / 2
 
     @torch.no_grad()
@@ -64,9 +72,14 @@ class Members(nn.Module):
         Shapes:
             which: bool, (M,)
         """
-        for mine, theirs in zip(self.parameters(), other.parameters(), strict=True):
-            if mine.dim() == 3:  # members come first, elsewhere their units come last
-                mask = which[:, None, None]
-            else:
-                mask = which.repeat_interleave(mine.shape[-1] // self.count)
+        units = which.repeat_interleave(self.first.shape[2] // self.count)
+        units = units.view(self.first.shape[0], 1, -1)
+        members = which[:, None, None]
+        for name, mask in (
+            ("first", units),
+            ("bias", units),
+            ("second", members),
+            ("second_bias", members),
+        ):
+            mine, theirs = getattr(self, name), getattr(other, name)
             mine.copy_(torch.where(mask, theirs, mine))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 from torch_geometric.data import Data
 
 from evengraph.ops.components import principal_components
@@ -102,19 +103,24 @@ class Views(nn.Module):
     ) -> None:
         super().__init__()
         self.names, self.diffusion, self.neighbours = names, diffusion, neighbours
-        self.widths = []
+        self.width = 0
         if {"structural", "semantic"} & set(names):
             self.structural = Components(num_features, components)
+            self.width = self.structural.width
             self.register_buffer("semantic_scale", torch.ones(()))
         if "ego" in names:
-            part = -(-components // (HOPS + 1))
-            self.ego = nn.ModuleList(Components(num_features, part) for _ in range(HOPS + 1))
-        for name in names:
-            parts = self.ego if name == "ego" else [self.structural]
-            self.widths.append(sum(cast(Components, part).width for part in parts))
+            parts = [
+                Components(num_features, -(-components // (HOPS + 1))) for _ in range(HOPS + 1)
+            ]
+            self.ego = nn.ModuleList(parts)
+            self.width = max(self.width, sum(part.width for part in parts))
 
-    def forward(self, graph: Data, *, fit: bool = False) -> list[Tensor]:
-        """The views of a graph, (N, width) each; `fit` finds components and scales in it first."""
+    def forward(self, graph: Data, *, fit: bool = False) -> Tensor:
+        """The views of a graph; `fit` finds components and scales in it first.
+
+        Shapes:
+            returns: (V, N, width); narrower views are filled up with zeros
+        """
         x = sparsify(graph.x.float())
         matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
         views = {}
@@ -124,7 +130,9 @@ class Views(nn.Module):
             views["semantic"] = self._semantic(views["structural"], fit)
         if "ego" in self.names:
             views["ego"] = self._ego(x, matrix, fit)
-        return [views[name] for name in self.names]
+        return torch.stack(
+            [pad(views[name], (0, self.width - views[name].shape[1])) for name in self.names]
+        )
 
     def _structural(self, x: Tensor | Sparse, matrix: sp.csr_matrix, fit: bool) -> Tensor:
         propagation = propagation_matrix(matrix, _device(x))
