@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SHARE = 0.5  # of the time left that a candidate may take, unless it is the last
 QUICK_SHARE = 0.1  # the same for one that ignores the graph
-TIE = 0.25  # standard errors by which a candidate must be ahead of those before it
+TIE = 0.5  # standard errors by which a candidate must be ahead of those before it
 GAIN = 1.0  # standard errors by which an average must be ahead of a single candidate
 CERTAIN = 2.0  # standard errors from which on a difference is called one
 ERRORS = (ValueError, RuntimeError, ArithmeticError, MemoryError)  # what a fit may fail with
