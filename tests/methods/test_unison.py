@@ -69,6 +69,13 @@ def test_few_validation_nodes_leave_the_vote_nearly_even():
     torch.testing.assert_close(behind[0] / behind[1], torch.tensor(torch.e), rtol=1e-4, atol=0)
 
 
+def test_the_vote_can_be_even():
+    model = Unison(vote="even", **QUICK).fit(small_task(), seed=0)
+    torch.testing.assert_close(model.net_.votes, torch.full((9,), 1 / 9))
+    with pytest.raises(ValueError, match="vote must be"):
+        Unison(vote="loud")
+
+
 def test_scale_of_features_does_not_break_training():
     task = small_task()
     task.graph.x = 1e4 * task.graph.x

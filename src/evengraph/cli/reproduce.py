@@ -36,7 +36,7 @@ def reproduce(
         list[str],
         typer.Argument(
             help="table1, table2, table3, figure2 or all; beyond the paper newer, publicstep, "
-            "publicraw, unreal or natural; or a TOML file."
+            "publicraw, unreal, natural, successor, parts or portfolio; or a TOML file."
         ),
     ],
     quick: Annotated[

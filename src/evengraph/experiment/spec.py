@@ -19,7 +19,16 @@ from evengraph.methods import METHODS, Method
 from evengraph.splits import SPLITS
 
 EXPERIMENTS = ("table1", "table2", "table3", "figure2")
-BEYOND = ("newer", "publicstep", "publicraw", "unreal", "natural")
+BEYOND = (
+    "newer",
+    "publicstep",
+    "publicraw",
+    "unreal",
+    "natural",
+    "successor",
+    "parts",
+    "portfolio",
+)
 """Experiments beyond the paper; `all` leaves them out."""
 
 DRAWS = ("comparison", "ablation", "sensitivity")

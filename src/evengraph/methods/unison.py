@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Literal, final
 
 import torch
 from torch import Tensor, nn
@@ -51,6 +51,7 @@ class Unison(Method):
         neighbours: Most similar nodes that the semantic view averages over.
         batch: Unlabelled nodes per epoch, drawn at random, with at most twice as many labelled
             ones.
+        vote: `validation` weights members by their validation scores, `even` does not.
 
     Cost:
         O(batch d M h) per epoch for d components and M networks, however large the graph; once
@@ -93,6 +94,7 @@ class Unison(Method):
     teleport: float = 0.1
     neighbours: int = 20
     batch: int = 512
+    vote: Literal["validation", "even"] = "validation"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -168,7 +170,7 @@ class _Training:
         self.decay = method.weight_decays(len(nodes)).to(labels.device)
         self.validation, rare = inputs[:, task.val_nodes], rare_class(task)
         self.rare = torch.tensor(-1 if rare is None else rare, device=labels.device)
-        self.best = torch.full_like(net.votes, -1.0)
+        self.best, self.weighted = torch.full_like(net.votes, -1.0), method.vote == "validation"
 
     def epoch(self) -> tuple[Tensor, Tensor]:
         """The loss of all members, and the mean of their best validation scores so far."""
@@ -209,7 +211,8 @@ class _Training:
         """Restore every member's best weights; return the weights of the votes, and their score."""
         self.members.load_state_dict(self.kept.state_dict())
         counts = torch.tensor(self.task.val_counts).clamp(min=1).to(self.best)
-        votes = vote_weights(self.best, counts)
+        scores = self.best if self.weighted else torch.zeros_like(self.best)
+        votes = vote_weights(scores, counts)
         return votes, self._scores(mean_vote(self._probabilities(), votes).unsqueeze(0))[0]
 
     def _probabilities(self) -> Tensor:
