@@ -10,9 +10,10 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 def test_the_python_example_runs(capsys):
     (code,) = re.findall(r"```python\n(.*?)```", README, flags=re.S)
-    code = code.replace('eg.load("cora")', "eg.toy()").replace("recluster_every=50", "max_epochs=2")
+    code = code.replace('eg.load("cora")', "eg.toy()").replace("eg.Auto()", "eg.Auto(max_epochs=2)")
     exec(compile(code, "README.md", "exec"), {})
-    figures, recalls = capsys.readouterr().out.strip().splitlines()
+    *summary, figures, recalls = capsys.readouterr().out.strip().splitlines()
+    assert len(summary) == 3
     assert all(0 <= float(word) <= 1 for word in figures.split())
     assert len(json.loads(recalls)) == 5
 
