@@ -13,7 +13,7 @@ from evengraph import metrics
 from evengraph.core.rng import generator, seeded
 from evengraph.datasets import toy
 from evengraph.kernels.kmeans_batch import flatten_clusters
-from evengraph.methods import METHODS, UniGNN, fit_many
+from evengraph.methods import METHODS, Auto, UniGNN, Unison, fit_many
 from evengraph.ops import (
     Sparse,
     adjacency,
@@ -30,6 +30,7 @@ from evengraph.ops import (
 )
 from evengraph.ops.dropout import Noise
 from evengraph.ops.subset_products import make_subset, neighbour_mask
+from evengraph.pipeline.table_model import TableModel
 from evengraph.training import loop
 from evengraph.training.batch.replicas import stacked
 from small_graphs import QUICK, normal, random_edges, rare_task, small_task
@@ -250,6 +251,29 @@ def test_the_gpus_random_state_is_left_alone(name):
     before = torch.cuda.get_rng_state()
     METHODS[name](max_epochs=3, **QUICK.get(name, {})).fit(small_task().to(GPU), seed=0)
     assert torch.equal(torch.cuda.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("method", [Unison(max_epochs=5), Auto(max_epochs=5)])
+def test_a_graph_on_the_cpu_is_predicted_by_a_model_on_the_gpu(method):
+    task = small_task()
+    model = TableModel(method).fit(task.graph, device=GPU)
+    assert model.method_.device_.type == "cuda"
+    frame = model.predict(task.graph)
+    assert frame["probability"].between(0, 1).all()
+    if (committee := model.method_.predict_members(task.graph)) is not None:
+        assert {part.device for part in committee} == {CPU}
+        assert frame["agreement"].between(0, 1).all()
+
+
+def test_members_on_both_devices_are_joined():
+    task = small_task()
+    method = Auto(candidates="logistic", max_epochs=3).fit(task.to(GPU), seed=0)
+    method.members_.append(Unison(max_epochs=3).fit(task.to(GPU), seed=0))
+    method.weights_ = [0.5, 0.5]
+    for graph in (task.graph, task.to(GPU).graph):
+        committee = method.predict_members(graph)
+        predicted = method.predict(graph)
+        assert committee.agreement(predicted).device == predicted.device == graph.x.device
 
 
 def test_seeding_before_the_gpu_is_first_used_leaves_its_state_alone():

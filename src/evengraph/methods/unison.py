@@ -136,7 +136,7 @@ class Unison(Method):
     @torch.no_grad()
     def predict_members(self, graph: Data) -> Committee:
         """Probabilities of every network, and the weight of its vote."""
-        return self._committee(self.model_input(graph))
+        return self._committee(self.model_input(graph)).to(graph.x.device)
 
     def _committee(self, graph: Data) -> Committee:
         return Committee(self.net_(graph).softmax(2), self.net_.votes)

@@ -140,8 +140,8 @@ class TableModel:
             frame["flagged"] = flags.tolist()
         committee = self.method_.predict_members(graph)
         if committee is not None:
-            agreement = committee.agreement(self.method_.predict(graph))
-            frame["agreement"] = agreement[rows].tolist()
+            votes = committee._replace(probabilities=committee.probabilities[:, rows])
+            frame["agreement"] = votes.to(best.device).agreement(best).tolist()
         return frame
 
     def predict_proba(

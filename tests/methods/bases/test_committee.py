@@ -27,6 +27,11 @@ def test_a_vote_is_the_most_probable_class_however_sure():
     assert committee.agreement(torch.tensor([0])).tolist() == [0.5]
 
 
+def test_all_parts_go_to_a_device():
+    committee = Committee.even(torch.ones(2, 3, 2)).to(torch.device("meta"))
+    assert {part.device.type for part in committee} == {"meta"}
+
+
 @given(st.integers(1, 4), st.integers(1, 4), st.floats(0, 1))
 def test_joined_committees_agree_as_their_weighted_parts(first, second, share):
     parts = [Committee.even(normal(size, 6, 3, seed=size).softmax(2)) for size in (first, second)]

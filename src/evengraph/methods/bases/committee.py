@@ -32,6 +32,10 @@ class Committee(NamedTuple):
         parts = [part.weights * weight for part, weight in zip(committees, weights, strict=True)]
         return cls(torch.cat([part.probabilities for part in committees]), torch.cat(parts))
 
+    def to(self, device: torch.device) -> Committee:
+        """The same committee on a device."""
+        return Committee(*(part.to(device) for part in self))
+
     def agreement(self, predicted: Tensor) -> Tensor:
         """The share of the votes, by weight, that each node's predicted class gets.
 

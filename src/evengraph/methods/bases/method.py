@@ -288,7 +288,8 @@ class Method(ABC):
     def predict_members(self, graph: Data) -> Committee | None:
         """What each member of a committee predicts; None for a method that is no committee.
 
-        How far members agree tells how far to trust a prediction (`Committee.agreement`).
+        How far members agree tells how far to trust a prediction (`Committee.agreement`). Like
+        probabilities, they are on the device of the graph.
         """
         return None
 
