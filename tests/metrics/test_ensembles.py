@@ -42,6 +42,13 @@ def test_the_metric_fits_the_task(counts, metric, positive):
     assert Validation.of(task, "accuracy").metric == "accuracy"
 
 
+def test_a_metric_of_two_classes_needs_two():
+    message = "metric tuned_f1 is for two classes, got 3"
+    with pytest.raises(ValueError, match=message):
+        Validation.of(task_of_counts(5, 5, 5), "tuned_f1")
+    assert Validation.of(task_of_counts(5, 5), "tuned_f1").metric == "tuned_f1"
+
+
 def test_scores_are_those_of_scikit_learn():
     labels, values = torch.arange(60) % 3, normal(60, 3).softmax(1)
     three = Validation(labels, ALL)

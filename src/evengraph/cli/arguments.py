@@ -64,7 +64,8 @@ def _check_known(method: str, names: Sequence[str], settings: Sequence[str]) -> 
         others = [m for m in METHODS if name in {item.name for item in fields(METHODS[m])}]
         if name not in names and others:
             known = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
-            raise ValueError(f"{METHODS[method].title} has no parameter {name}; {known} has it.")
+            verb = "has" if len(others) == 1 else "have"
+            raise ValueError(f"{METHODS[method].title} has no parameter {name}; {known} {verb} it.")
 
 
 def _applied_to(setting: str, having: Sequence[str], lacking: Sequence[str]) -> str:

@@ -46,6 +46,8 @@ class Validation(NamedTuple):
     @classmethod
     def of(cls, task: Task, metric: str | None = None) -> Validation:
         """Of a task, by default with the metric that fits; of two classes the rarer is positive."""
+        if metric is not None and METRICS[metric].binary and task.num_classes != 2:
+            raise ValueError(f"metric {metric} is for two classes, got {task.num_classes}.")
         counts = torch.tensor(task.val_counts)
         positive = positive_class(counts) if counts.numel() == 2 else 1
         return cls(task.graph.y[task.val], metric or suitable_metric(task), positive)

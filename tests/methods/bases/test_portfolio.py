@@ -37,5 +37,11 @@ def test_given_parameters_replace_those_of_the_portfolio():
     assert found["logistic"] == portfolio(GRAPH)["logistic"]
 
 
+def test_candidates_that_parameters_make_equal_are_one():
+    found = portfolio(GRAPH, {"boosting": {"hops": 1}})
+    assert [name for name in found if name.startswith("boosting")] == ["boosting"]
+    assert found["boosting"].hops == 1
+
+
 def test_the_table_is_the_one_that_others_extend():
     assert method_table() is METHODS

@@ -30,7 +30,8 @@ def portfolio(
 
     Args:
         graph: Whose `graph_defaults` the candidates have.
-        params: Parameters by name of the method, which replace those of the portfolio.
+        params: Parameters by name of the method, which replace those of the portfolio; candidates
+            that they make equal are one.
         names: Only these methods; one without a portfolio is tried as it is.
 
     Returns:
@@ -40,11 +41,11 @@ def portfolio(
     for name, kind in method_table().items():
         if names and name not in names:
             continue
-        entries = kind.portfolio or ({},) * bool(names)
+        given = (params or {}).get(name, {})
+        entries = [{**entry, **given} for entry in kind.portfolio or ({},) * bool(names)]
         for entry in entries:
             label = _label(name, entry, entries)
-            given = (params or {}).get(name, {})
-            candidates[label] = kind(**{**kind.graph_defaults(graph), **entry, **given})
+            candidates[label] = kind(**{**kind.graph_defaults(graph), **entry})
     return candidates
 
 
