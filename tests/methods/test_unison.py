@@ -1,11 +1,14 @@
 """Unison: independent members, their penalties, their best epochs, and the vote."""
 
+import signal
+
 import pytest
 import torch
 
 import evengraph as eg
 from evengraph.methods.unison import Unison, vote_weights
 from evengraph.metrics import validation_score
+from evengraph.nn.members import Members
 from small_graphs import small_task
 
 QUICK = {"max_epochs": 40, "hidden": 8}
@@ -21,16 +24,38 @@ def test_probabilities_are_the_weighted_mean_of_the_members():
     torch.testing.assert_close(committee.weights.sum(), torch.tensor(1.0))
 
 
-def test_members_are_as_good_as_their_votes_say():
-    task = small_task()
-    model = Unison(**QUICK).fit(task, seed=0)
+def scores_of_members(model, task):
+    """Validation scores of the members, which are those that the votes rest on."""
     probabilities, weights = model.predict_members(task.graph)
     scores = torch.stack([validation_score(part, task) for part in probabilities])
     counts = torch.tensor(task.val_counts).float()
     torch.testing.assert_close(weights, vote_weights(scores, counts), rtol=1e-3, atol=1e-4)
+    return scores
+
+
+def test_members_are_as_good_as_their_votes_say():
+    task = small_task()
+    model = Unison(**QUICK).fit(task, seed=0)
+    scores = scores_of_members(model, task)
     history = model.history_[-1]
     torch.testing.assert_close(torch.tensor(history.score[-1]), scores.mean())
     assert history.best_score == float(validation_score(model.predict_proba(task.graph), task))
+
+
+def test_an_interrupt_leaves_weights_and_scores_together(monkeypatch):
+    task, take, calls = small_task(), Members.take, []
+
+    def interrupted(self, other, which):
+        calls.append(which)
+        if len(calls) == 3:
+            signal.raise_signal(signal.SIGINT)
+        take(self, other, which)
+
+    monkeypatch.setattr(Members, "take", interrupted)
+    model = Unison(**QUICK).fit(task, seed=0)
+    assert model.history_[-1].interrupted
+    assert calls[-1].any()
+    scores_of_members(model, task)
 
 
 def test_members_do_not_influence_each_other():

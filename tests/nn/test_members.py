@@ -2,6 +2,7 @@
 
 import torch
 
+from evengraph.nn import members
 from evengraph.nn.members import Members
 
 
@@ -19,6 +20,17 @@ def test_each_member_is_a_network_of_its_own():
         hidden = (rows[view] @ net.first[view, :, units] + net.bias[view, :, units]).relu()
         expected = hidden @ net.second[member] + net.second_bias[member]
         torch.testing.assert_close(logits[member], expected)
+
+
+def test_many_rows_are_classified_in_parts(monkeypatch):
+    net, rows = networks()
+    expected = net(rows)
+    monkeypatch.setattr(members, "ROWS", 3)
+    largest = []
+    monkeypatch.setattr(net, "hidden", lambda part: largest.append(part) or hidden(part))
+    hidden = type(net).hidden.__get__(net)
+    torch.testing.assert_close(net(rows), expected)
+    assert [part.shape[1] for part in largest] == [3, 3, 1]
 
 
 def test_members_do_not_share_gradients():

@@ -55,6 +55,27 @@ def test_equal_rows_share_a_list_without_comparing_all_pairs(monkeypatch):
     assert max(largest) < 4_000**2 / 2
 
 
+def test_lists_may_be_empty(monkeypatch):
+    monkeypatch.setattr(neighbours, "EXACT", 100)
+    monkeypatch.setattr(neighbours, "_assign_lists", lambda x, count: torch.arange(300) % 3 + 30)
+    x = blobs(300)
+    assert recall(nearest_neighbours(x, 7), all_pairs(x, 7)) == 1
+
+
+def test_cosines_in_memory_are_limited(monkeypatch):
+    x = blobs(3_000)
+    monkeypatch.setattr(neighbours, "EXACT", 100)
+    expected = nearest_neighbours(x, 10)
+    monkeypatch.setattr(neighbours, "AT_ONCE", 20_000)
+    largest = []
+    topk = torch.Tensor.topk
+    monkeypatch.setattr(
+        torch.Tensor, "topk", lambda self, *args: largest.append(self.numel()) or topk(self, *args)
+    )
+    assert recall(nearest_neighbours(x, 10), expected) > 0.999
+    assert max(largest[1:]) <= 20_000  # the first is that of the lists
+
+
 def test_fewer_rows_than_neighbours():
     assert nearest_neighbours(torch.eye(3), 10).shape == (3, 2)
 

@@ -18,6 +18,7 @@ from evengraph.metrics.selection import batched_validation_scores, rare_class
 from evengraph.nn.members import Members
 from evengraph.nn.views import Diffusion, Views
 from evengraph.ops import balanced_softmax
+from evengraph.training.loop import deferred_interrupts
 
 VIEWS = ("structural", "semantic", "ego")
 SPREAD = 4.0  # weight decay of the strictest and of the freest member, relative to the middle
@@ -54,8 +55,9 @@ class Unison(Method):
         vote: `validation` weights members by their validation scores, `even` does not.
 
     Cost:
-        O(batch d M h) per epoch for d components and M networks, however large the graph; once
-        O(E d) per propagation step and O(N^1.5 d) for the similar nodes.
+        O(batch d M h) per epoch for d components and M networks, however large the graph, and
+        O(V d M h) in every fifth for V validation nodes; once O(E d) per propagation step and
+        O(N^1.5 d) for the similar nodes.
 
     Departs:
         `weight_decay` is divided by the number of labelled nodes, since many labels need less; the
@@ -203,8 +205,9 @@ class _Training:
         """Score every member, and keep the weights of those that are as good as ever or better."""
         scores = self._scores(self._probabilities())
         better = scores >= self.best
-        self.best = torch.where(better, scores, self.best)
-        self.kept.take(self.members, better)
+        with deferred_interrupts():  # weights and scores belong together
+            self.best = torch.where(better, scores, self.best)
+            self.kept.take(self.members, better)
 
     @torch.no_grad()
     def finish(self) -> tuple[Tensor, Tensor]:

@@ -9,6 +9,8 @@ from torch import Tensor, nn
 
 from evengraph.ops import relu_dropout
 
+ROWS = 2**16  # rows that all members classify at a time
+
 
 class Members(nn.Module):
     """Independent networks, several on each view: one product per layer computes all of them.
@@ -52,8 +54,9 @@ class Members(nn.Module):
         return torch.baddbmm(self.second_bias, by_member, self.second)
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Logits of every member."""
-        return self.classify(self.hidden(rows))
+        """Logits of every member, some rows at a time: the first layer is wider than its input."""
+        parts = [self.classify(self.hidden(part)) for part in rows.split(ROWS, dim=1)]
+        return torch.cat(parts, dim=1)
 
     def penalty(self, decay: Tensor) -> Tensor:
         """Half the squared first layer of each member times its weight decay, added up.

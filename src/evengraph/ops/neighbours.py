@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
@@ -20,6 +21,7 @@ EXACT = 4_096  # nodes up to which all are compared with all
 PROBES = 8  # lists that are searched
 PER_LIST = 64  # nodes per list that k-means sees
 CROWDED = 4  # times the mean size of the searched lists: of more nodes, evenly spaced ones count
+AT_ONCE = 2**26  # cosines in memory
 SEED = 0
 
 
@@ -45,9 +47,11 @@ def nearest_neighbours(x: Tensor, count: int) -> Tensor:
     limit = CROWDED * PROBES * size  # equal rows share a list
     result = torch.full((num_rows, count), -1, device=x.device)
     for near_lists, group in zip(near.tolist(), members, strict=True):
+        if not group.numel():
+            continue
         among = torch.cat([members[index] for index in near_lists])
         among = among[:: math.ceil(among.numel() / limit)]
-        for rows in group.split(limit):
+        for rows in group.split(min(limit, AT_ONCE // limit)):
             nearest = _nearest_among(x, rows, among, count)
             result[rows, : nearest.shape[1]] = nearest
     return result
@@ -57,7 +61,7 @@ def neighbour_graph(x: Tensor, count: int) -> sp.csr_matrix:
     """The undirected graph that joins every row to its nearest neighbours."""
     nearest = nearest_neighbours(x, count).cpu().numpy()
     rows, columns = (nearest >= 0).nonzero()
-    entries = nearest[rows, columns] * 0 + 1.0, (rows, nearest[rows, columns])
+    entries = np.ones(len(rows)), (rows, nearest[rows, columns])
     matrix = sp.csr_matrix(entries, shape=(len(nearest), len(nearest)))
     return matrix.maximum(matrix.T).tocsr()
 
