@@ -43,9 +43,22 @@ def principal_components(
     basis = torch.linalg.qr(_transposed_product(x, transposed(rows))).Q
     rows = propagate(x @ basis)
     centred = _centred(rows)
-    _, vectors = torch.linalg.eigh(centred.T @ centred)  # ascending
-    vectors = vectors[:, -count:].flip(1)
+    vectors = _eigenvectors(centred.T @ centred)[:, -count:].flip(1)
     return basis @ vectors, rows @ vectors
+
+
+def _eigenvectors(matrix: Tensor) -> Tensor:
+    """Eigenvectors of a symmetric matrix, eigenvalues ascending.
+
+    Features of low rank, such as a hashed text of few words, leave entries too small for single
+    precision, and the solver then fails.
+    """
+    vectors: Tensor
+    try:
+        vectors = torch.linalg.eigh(matrix).eigenvectors
+    except RuntimeError:
+        vectors = torch.linalg.eigh(matrix.double()).eigenvectors.to(matrix.dtype)
+    return vectors
 
 
 def _centred(x: Tensor) -> Tensor:
