@@ -14,6 +14,7 @@ from evengraph.ops import (
     propagation_matrix,
     undirected_adjacency,
 )
+from evengraph.ops.propagate import diffuse, neighbour_means
 from small_graphs import (
     assert_same_product,
     dense_adjacency,
@@ -87,3 +88,19 @@ def test_normalised_products_equal_the_formula(graph, how):
 def test_isolated_node_keeps_its_own_row():
     matrix = propagation_matrix(adjacency(edges([(0, 1), (1, 0)]), 3), CPU)
     assert (matrix @ torch.tensor([[1.0], [2.0], [7.0]])).flatten().tolist() == [1.5, 1.5, 7.0]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_means_of_neighbours_leave_the_node_out(dtype):
+    matrix = undirected_adjacency(edges([(0, 1), (0, 2)]), 4)
+    means = neighbour_means(matrix, torch.device("cpu"), dtype)
+    x = torch.tensor([[1.0], [2.0], [6.0], [9.0]], dtype=dtype)
+    assert torch.equal(means @ x, torch.tensor([[4.0], [1.0], [1.0], [0.0]], dtype=dtype))
+
+
+def test_diffusion_adds_the_start_again():
+    matrix = propagation_matrix(undirected_adjacency(edges([(0, 1)]), 2), torch.device("cpu"))
+    x = torch.tensor([[1.0], [0.0]])
+    torch.testing.assert_close(diffuse(matrix, x, 1, 0.2), torch.tensor([[0.6], [0.4]]))
+    torch.testing.assert_close(diffuse(matrix, x, 2, 0.2), torch.tensor([[0.6], [0.4]]))
+    assert torch.equal(diffuse(matrix, x, 0, 0.2), x)

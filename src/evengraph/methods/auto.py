@@ -131,8 +131,8 @@ class Auto(Method):
     @property
     def _explained(self) -> int:
         """The first member that can be explained; the first of all, which says why, if none can."""
-        places = (index for index, member in enumerate(self.members_) if member.explainable)
-        return next(places, 0)
+        explainable = (i for i, member in enumerate(self.members_) if member.explainable)
+        return next(explainable, 0)
 
     # Saving
 

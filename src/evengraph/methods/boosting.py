@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
-import scipy.sparse as sp
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
@@ -16,7 +15,8 @@ from evengraph.core.task import Task
 from evengraph.methods.bases.method import Method
 from evengraph.metrics import validation_score
 from evengraph.nn.tracing import Contributions
-from evengraph.ops import Sparse, inverse_class_weights, undirected_adjacency
+from evengraph.ops import inverse_class_weights, undirected_adjacency
+from evengraph.ops.propagate import neighbour_means
 from evengraph.ops.trees import Trees, coarsen, separation, tree_values, trees_from_sklearn
 
 CHUNK = 20  # rounds that are trained between two validations
@@ -193,8 +193,7 @@ class Boosting(Method):
         parts = [x[nodes][:, own]]
         if any(part.numel() for part in means):
             matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
-            degrees = matrix.getnnz(axis=1).clip(min=1)  # the mean of no neighbours is 0
-            mean = Sparse.from_scipy(sp.diags(1 / degrees) @ matrix, x.device, torch.float64)
+            mean = neighbour_means(matrix, x.device, torch.float64)
             rows = mean.rows(nodes)
             for hop, some in enumerate(means):
                 values = x[:, some].double()

@@ -73,13 +73,14 @@ class Logistic(Method):
         graph, nodes = task.graph, (task.train | task.val).nonzero().squeeze(1)
         labels, train = graph.y[task.train], task.train[nodes].cpu().numpy()
         table = self._table(graph.x[nodes])
+        train_table = table[train]
         solvers = [_solver("balanced"), _solver(None)]
         logits = torch.zeros(graph.num_nodes, task.num_classes, device=graph.x.device).double()
         for epoch in range(self.max_epochs + 1):
             if epoch:
                 solver = solvers[(epoch - 1) % 2]
                 solver.C = PATH ** ((epoch - 1) // 2) / labels.numel()
-                models.append(_fitted(solver, table[train], labels))
+                models.append(_fitted(solver, train_table, labels))
             weights = models[-1].cpu().numpy()
             values = torch.from_numpy(table @ weights[:, :-1].T + weights[:, -1])
             logits[nodes] = values.to(logits)

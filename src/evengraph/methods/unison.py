@@ -167,12 +167,13 @@ class _Training:
     def __init__(self, method: Unison, task: Task, net: _Network, inputs: Tensor) -> None:
         labels, nodes = task.graph.y, task.train_nodes
         self.task, self.inputs, self.batch, self.epochs = task, inputs, method.batch, 0
-        self.members, self.kept = net.members, deepcopy(net.members)
+        self.members, self.best_members = net.members, deepcopy(net.members)
         self.labelled, self.unlabelled = nodes, (~task.train).nonzero().squeeze(1)
         self.decay = method.weight_decays(len(nodes)).to(labels.device)
         self.validation, rare = inputs[:, task.val_nodes], rare_class(task)
         self.rare = torch.tensor(-1 if rare is None else rare, device=labels.device)
-        self.best, self.weighted = torch.full_like(net.votes, -1.0), method.vote == "validation"
+        self.best_scores = torch.full_like(net.votes, -1.0)
+        self.weighted = method.vote == "validation"
 
     def epoch(self) -> tuple[Tensor, Tensor]:
         """The loss of all members, and the mean of their best validation scores so far."""
@@ -182,7 +183,7 @@ class _Training:
         labelled = _draw(self.labelled, LABELLED * self.batch)
         nodes = torch.cat([labelled, _draw(self.unlabelled, self.batch)])
         loss = self._loss(self.inputs[:, nodes], self.task.graph.y[labelled])
-        return loss, self.best.mean()
+        return loss, self.best_scores.mean()
 
     def _loss(self, rows: Tensor, labels: Tensor) -> Tensor:
         """Balanced losses of labels and of each member's own pseudo-labels, and the penalty.
@@ -204,17 +205,17 @@ class _Training:
     def _validate(self) -> None:
         """Score every member, and keep the weights of those that are as good as ever or better."""
         scores = self._scores(self._probabilities())
-        better = scores >= self.best
+        better = scores >= self.best_scores
         with deferred_interrupts():  # weights and scores belong together
-            self.best = torch.where(better, scores, self.best)
-            self.kept.take(self.members, better)
+            self.best_scores = torch.where(better, scores, self.best_scores)
+            self.best_members.take(self.members, better)
 
     @torch.no_grad()
     def finish(self) -> tuple[Tensor, Tensor]:
         """Restore every member's best weights; return the weights of the votes, and their score."""
-        self.members.load_state_dict(self.kept.state_dict())
-        counts = torch.tensor(self.task.val_counts).clamp(min=1).to(self.best)
-        scores = self.best if self.weighted else torch.zeros_like(self.best)
+        self.members.load_state_dict(self.best_members.state_dict())
+        counts = torch.tensor(self.task.val_counts).clamp(min=1).to(self.best_scores)
+        scores = self.best_scores if self.weighted else torch.zeros_like(self.best_scores)
         votes = vote_weights(scores, counts)
         return votes, self._scores(mean_vote(self._probabilities(), votes).unsqueeze(0))[0]
 

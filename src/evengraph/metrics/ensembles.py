@@ -114,7 +114,7 @@ def greedy_weights(probabilities: Sequence[Tensor], score: Score, start: int) ->
     total, best = probabilities[start], score(probabilities[start])
     for size in range(2, STEPS + 1):
         scores = [score((total + other) / size) for other in probabilities]
-        index = max(range(len(scores)), key=lambda place: (scores[place], -place))
+        index = max(range(len(scores)), key=lambda index: (scores[index], -index))
         if scores[index] <= best:
             break
         counts[index] += 1

@@ -142,8 +142,9 @@ class Views(nn.Module):
 
     def _semantic(self, rows: Tensor, fit: bool) -> Tensor:
         if rows.shape[0] > 1:
-            alike = propagation_matrix(neighbour_graph(rows.detach(), self.neighbours), rows.device)
-            rows = diffuse(alike, rows, NEIGHBOUR_STEPS, NEIGHBOUR_TELEPORT)
+            similar = neighbour_graph(rows.detach(), self.neighbours)
+            propagation = propagation_matrix(similar, rows.device)
+            rows = diffuse(propagation, rows, NEIGHBOUR_STEPS, NEIGHBOUR_TELEPORT)
         if fit:
             self.semantic_scale = scale_of(rows)
         return rows * self.semantic_scale
@@ -152,9 +153,9 @@ class Views(nn.Module):
         means = neighbour_means(matrix, _device(x))
         rows = []
         for hops, part in enumerate(self.ego):
-            there = partial(_repeat, means.__matmul__, hops)
-            back = partial(_repeat, means.transposed_product, hops)
-            rows.append(part(x, there, back if fit else None))
+            propagate = partial(_repeat, means.__matmul__, hops)
+            transposed = partial(_repeat, means.transposed_product, hops) if fit else None
+            rows.append(part(x, propagate, transposed))
         return torch.cat(rows, dim=1) / math.sqrt(len(rows))
 
 

@@ -72,10 +72,12 @@ def with_self_loops(matrix: sp.spmatrix, device: torch.device) -> Sparse:
     return Sparse.symmetric(from_scipy(looped, device, torch.float32))
 
 
-def neighbour_means(matrix: sp.spmatrix, device: torch.device) -> Sparse:
+def neighbour_means(
+    matrix: sp.spmatrix, device: torch.device, dtype: torch.dtype = torch.float32
+) -> Sparse:
     """The matrix that averages over neighbours, without the node itself; 0 if there are none."""
     degree = matrix.getnnz(axis=1).clip(min=1)
-    return Sparse.from_scipy(sp.diags(1 / degree) @ matrix, device)
+    return Sparse.from_scipy(sp.diags(1 / degree) @ matrix, device, dtype)
 
 
 def diffuse(propagation: Sparse, x: Tensor, steps: int, teleport: float) -> Tensor:

@@ -233,6 +233,21 @@ def test_an_interrupt_between_epochs_counts_as_well(monkeypatch):
         search_of(second)
 
 
+def test_an_interrupt_after_the_time_limit_ends_the_search(monkeypatch):
+    clock = Clock(monkeypatch)
+    second = Fake(name="B", needed=10, seconds=40)
+    second.clock = clock
+
+    def interrupted(graph):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(second, "predict_proba", interrupted)
+    search = search_of(Fake(name="A"), second, Fake(name="C"), time_limit=100)
+    assert [trial.title for trial in search.fitted] == ["A"]
+    assert not search.failed
+    assert [method.full_title for method in search.not_reached] == ["B", "C"]
+
+
 def test_one_stage_is_the_main_one():
     search = search_of(Fake(name="A"), Fake(name="B"))
     stages = search.history(search.fitted[1])

@@ -27,6 +27,10 @@ CERTAIN = 2.0  # standard errors from which on a difference is called one
 ERRORS = (ValueError, RuntimeError, ArithmeticError, MemoryError)  # what a fit may fail with
 
 
+class OutOfTime(KeyboardInterrupt):
+    """Ends a candidate as Ctrl-C does."""
+
+
 @dataclass(eq=False)
 class Trial:
     """A candidate that was fitted, or tried."""
@@ -95,7 +99,7 @@ class Search:
             on_epoch(history)
             if perf_counter() >= deadline:
                 trial.late = True
-                raise KeyboardInterrupt
+                raise OutOfTime
 
         task = self.task
         try:
@@ -103,9 +107,7 @@ class Search:
             trial.probabilities = trial.method.predict_proba(task.graph)[task.val]
         except ERRORS as error:
             trial.reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        except KeyboardInterrupt:
-            if not trial.late:
-                raise
+        except OutOfTime:
             trial.reason = "The time limit ended it before it had learnt anything."
         if trial.reason:
             self.failed.append(trial)
