@@ -36,8 +36,9 @@ class Auto(Method):
 
     Args:
         time_limit: Seconds for all candidates. A candidate may take half of what is left, one that
-            ignores the graph a tenth; it then ends with its best weights so far. Where the limit
-            has no effect, a seed decides the result.
+            ignores the graph a tenth; it then ends with its best weights so far. Checked after
+            each epoch: what a large graph needs before the first one is not cut short. Where the
+            limit has no effect, a seed decides the result.
         metric: Metric to select by. `auto` is the average precision of the rarer of two classes if
             it has less than a quarter of the labels, otherwise balanced accuracy.
         candidates: Names of methods, such as `boosting,logistic`; by default all with a portfolio.

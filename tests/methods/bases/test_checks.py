@@ -36,9 +36,13 @@ def test_check_positive():
 def test_a_graph_without_numbers_is_refused():
     graph = small_task().graph
     check_graph(graph)
-    graph.x = torch.full_like(graph.x, torch.nan)
-    with pytest.raises(ValueError, match="node 0 has a NaN"):
-        check_graph(graph)
+    graph.x = torch.full_like(graph.x, 3e38)  # the sum of finite numbers may be infinite
+    check_graph(graph)
+    for values in ([torch.nan], [torch.inf], [torch.inf, -torch.inf]):
+        graph.x = torch.zeros_like(graph.x)
+        graph.x[2, : len(values)] = torch.tensor(values)
+        with pytest.raises(ValueError, match="node 2 has a NaN or an infinity"):
+            check_graph(graph)
 
 
 def test_check_minimum():

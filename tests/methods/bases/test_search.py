@@ -268,6 +268,24 @@ def test_it_says_whether_the_graph_helps(graph, alone, sentence):
     assert search.summary({0: 1.0}, 0)[-1].startswith(sentence)
 
 
+@pytest.mark.parametrize(("graph", "alone"), [(0.9, 0.4), (0.4, 0.9)])
+def test_where_time_ran_out_it_does_not_say_whether_the_graph_helps(graph, alone):
+    search = search_of(Fake(right=graph), Fake(right=alone, graph=False))
+    better, worse = search.fitted if graph > alone else reversed(search.fitted)
+    better.late = True
+    assert "unclear" not in search.summary({0: 1.0}, 0)[-1]
+    worse.late = True
+    assert "is unclear" in search.summary({0: 1.0}, 0)[-1]
+
+
+def test_a_graph_model_that_was_not_reached_might_have_helped():
+    search = search_of(Fake(right=0.4), Fake(right=0.9, graph=False))
+    search.not_reached.append(Fake(name="C"))
+    line = search.summary({0: 1.0}, 0)[-1]
+    assert line.startswith("Whether the graph helps is unclear: 4")
+    assert line.endswith("without it, but some models were not trained to the end.")
+
+
 def test_without_a_model_of_each_kind_nothing_is_said_about_the_graph():
     search = search_of(Fake(name="A"), Fake(name="B", right=0.2))
     lines = search.summary({0: 1.0}, 0)

@@ -211,14 +211,15 @@ class Search:
         graph, alone = best[True], best[False]
         noise = self.noise(graph, alone, self.validation.resamples(generator(seed)))
         gap, reached = graph.score - alone.score, f"{100 * alone.score:.1f}"
+        scores = f"{100 * graph.score:.1f} with it and {reached} without it"
+        unclear = f"Whether the graph helps is unclear: {scores}"
+        if (alone if gap > 0 else graph).late or (gap <= 0 and self.not_reached):
+            return f"{unclear}, but some models were not trained to the end."
         if gap > CERTAIN * noise:
             return f"The graph helps: the best model without it, {alone.title}, reaches {reached}."
         if gap <= 0:
-            with_it = f"{100 * graph.score:.1f} with it, {reached} without it"
-            return f"The graph does not help: the best models reach {with_it}."
-        with_it = f"{100 * graph.score:.1f} with it and {reached} without it"
-        nodes = self.validation.labels.numel()
-        return f"Whether the graph helps is unclear: {with_it} are close on {nodes} nodes."
+            return f"The graph does not help: the best models reach {scores}."
+        return f"{unclear} are close on {self.validation.labels.numel()} nodes."
 
 
 def _index(methods: Sequence[Method], method: Method) -> int:
