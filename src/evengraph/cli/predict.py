@@ -54,7 +54,7 @@ def predict(
     if new.num_isolated:
         err.print(
             f"{new.num_isolated:,} of {len(new.ids):,} new nodes have no edge: their predictions "
-            "use their features alone.",
+            "cannot use the graph.",
             soft_wrap=True,
         )
     with err.status("predicting"):

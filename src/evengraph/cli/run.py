@@ -212,10 +212,10 @@ class _Display(ExitStack):
         self.close()
         value = record.metrics["balanced_accuracy"]
         stage = f" (of the main one of {record.stages} stages)" if record.stages > 1 else ""
-        err.print(
-            f"seed {record.seed}: bAcc {value:.1f}, best epoch {record.best_epoch} of "
-            f"{record.epochs}{stage}, {record.seconds:.0f} s"
-        )
+        epochs = f"best epoch {record.best_epoch} of {record.epochs}{stage}, "
+        if record.summary:  # a choice among several methods, whose epochs say little
+            epochs = ""
+        err.print(f"seed {record.seed}: bAcc {value:.1f}, {epochs}{record.seconds:.0f} s")
 
     def _announce(self, job: Job) -> None:
         names = ("minority", "ratio", "train", "val")

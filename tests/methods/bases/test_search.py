@@ -261,6 +261,7 @@ def test_one_stage_is_the_main_one():
         (0.9, 0.4, "The graph helps: the best model without it, B, reaches "),
         (0.4, 0.9, "The graph does not help: the best models reach "),
         (0.52, 0.5, "Whether the graph helps is unclear: "),
+        (1.0, 1.0, "Whether the graph helps is unclear: "),
     ],
 )
 def test_it_says_whether_the_graph_helps(graph, alone, sentence):
@@ -292,6 +293,12 @@ def test_without_a_model_of_each_kind_nothing_is_said_about_the_graph():
     score = 100 * search.fitted[0].score
     assert lines[0].startswith(f"Chose A (validation balanced accuracy {score:.1f}) out of 2 cand")
     assert lines[1:] == [f"Rejected: B ({100 * search.fitted[1].score:.1f})."]
+
+
+def test_it_says_that_a_better_one_is_not_clearly_better():
+    search = search_of(Fake(name="A", right=0.4), Fake(name="B", right=0.9))
+    assert ", not clearly behind the best)" in search.summary({0: 1.0}, 0)[0]
+    assert "not clearly" not in search.summary({1: 1.0}, 0)[0]
 
 
 def test_the_metric_can_be_named():

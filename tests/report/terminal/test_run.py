@@ -177,10 +177,21 @@ def test_one_run_is_summarised_in_full():
     assert "seed" not in text
 
 
-def test_of_several_runs_each_has_one_line():
+def test_a_few_runs_are_summarised_in_full():
     runs = [{"seed": seed, "summary": LINES} for seed in (5, 6)] + [{"seed": 7}]
     lines = [line.rstrip() for line in drawn(summary_table({"runs": runs})).splitlines()]
-    assert lines == ["seed 5  Chose [A].", "seed 6  Chose [A]."]
+    assert [line for line in lines if "seed" in line] == [
+        "seed 5  Chose [A].",
+        "seed 6  Chose [A].",
+    ]
+    assert lines.count("        The graph helps.") == 2
+    assert max(map(len, lines)) <= 80
+
+
+def test_of_many_runs_each_has_one_line():
+    runs = [{"seed": seed, "summary": LINES} for seed in range(4)]
+    lines = [line.rstrip() for line in drawn(summary_table({"runs": runs})).splitlines()]
+    assert lines == [f"seed {seed}  Chose [A]." for seed in range(4)]
 
 
 def test_most_methods_have_no_summary():

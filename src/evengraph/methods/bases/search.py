@@ -183,9 +183,11 @@ class Search:
         parts = [self.fitted[index].probabilities for index in order]
         mean = weighted_mean([weights[index] for index in order], parts)
         score, title = self.validation.score(mean), METRICS[self.validation.metric].title
+        behind = score < max(trial.score for trial in self.fitted)
+        near = ", not clearly behind the best" if behind else ""
         tried = len(self.fitted) + len(self.failed)
         return (
-            f"Chose {names[0]} (validation {title} {100 * score:.1f}) out of "
+            f"Chose {names[0]} (validation {title} {100 * score:.1f}{near}) out of "
             f"{tried} candidate{'s' * (tried != 1)} in {self.seconds:.0f} s."
         )
 
@@ -217,7 +219,7 @@ class Search:
             return f"{unclear}, but some models were not trained to the end."
         if gap > CERTAIN * noise:
             return f"The graph helps: the best model without it, {alone.title}, reaches {reached}."
-        if gap <= 0:
+        if gap < 0:
             return f"The graph does not help: the best models reach {scores}."
         return f"{unclear} are close on {self.validation.labels.numel()} nodes."
 

@@ -13,6 +13,7 @@ from evengraph.report.formatting import DASH, plus_minus, signed
 from evengraph.report.terminal.table import plain_table
 from evengraph.report.untrusted import number
 
+SHOWN_IN_FULL = 3  # runs whose summaries are shown in full
 PAPER_GRAPHS = ("cora", "citeseer", "pubmed")
 
 
@@ -47,17 +48,16 @@ def two_class_table(result: Mapping[str, Any]) -> Table | None:
 
 
 def summary_table(result: Mapping[str, Any]) -> Table | None:
-    """What the method says about what it did: in full, or of several seeds the first line each."""
+    """What the method says about what it did: in full, or of many seeds the first line each."""
     runs = [run for run in result["runs"] if run.get("summary")]
     if not runs:
         return None
     table = Table.grid(padding=(0, 2, 0, 0))
     for run in runs:
-        if len(runs) > 1:
-            table.add_row(f"seed {run['seed']}", escape(run["summary"][0]))
-        else:
-            for line in run["summary"]:
-                table.add_row(escape(line))
+        lines = run["summary"] if len(runs) <= SHOWN_IN_FULL else run["summary"][:1]
+        heads = [f"seed {run['seed']}", *[""] * (len(lines) - 1)]
+        for head, line in zip(heads, lines, strict=True):
+            table.add_row(*([head] if len(runs) > 1 else []), escape(line))
     return table
 
 
