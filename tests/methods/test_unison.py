@@ -39,6 +39,7 @@ def test_members_are_as_good_as_their_votes_say():
     scores = scores_of_members(model, task)
     history = model.history_[-1]
     torch.testing.assert_close(torch.tensor(history.score[-1]), scores.mean())
+    assert history.best_epoch == history.score.index(max(history.score))
     assert history.best_score == float(validation_score(model.predict_proba(task.graph), task))
 
 

@@ -100,10 +100,12 @@ def test_graphs_of_no_and_of_one_node(name):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_new_nodes_far_away_leave_the_others_alone(name):
-    """Except through clusters, which they join, and copies, which only the training graph has."""
+    """Except through clusters and similar nodes, which they join, and copies of training nodes."""
     fields = {"sound": True} if name in ("oversampling", "smote") else {}
     if name == "unignn":
         fields = {"encoders": "structural"}
+    if name == "unison":
+        fields = {"views": "structural,ego"}
     method = fitted(name, **fields)
     larger = Data(x=torch.cat([GRAPH.x, GRAPH.x[:7]]), edge_index=GRAPH.edge_index)
     values = method.predict_proba(larger)

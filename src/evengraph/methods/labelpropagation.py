@@ -50,6 +50,7 @@ class LabelPropagation(Method):
 
     title = "Label propagation"
     portfolio = ({},)
+    is_quick = True
     explainable = False
     search_space = {
         "learning_rate": (),  # has no effect: other values would repeat the same setting

@@ -117,7 +117,8 @@ class Unison(Method):
         training = _Training(self, task, net, net.views(task.graph, fit=True))
         history = self._train(net.members, training.epoch)
         net.votes, score = training.finish()
-        history.best_score = float(score)  # of the vote; epochs have the mean of the members
+        # Epochs have the mean of the members' best scores, which never falls.
+        history.best_score, history.best_epoch = float(score), history.first_best_epoch
 
     def weight_decays(self, labelled: int) -> Tensor:
         """The weight decay of each member, for a number of labelled nodes, (M,)."""

@@ -191,6 +191,16 @@ def test_what_ignores_the_graph_comes_first_and_may_take_a_tenth(monkeypatch):
     assert search.seconds == 102
 
 
+def test_quick_candidates_come_first():
+    class Quick(Fake):
+        is_quick = True
+
+    calls = []
+    search = search_of(Fake(name="A"), Quick(name="B"), on_epoch=lambda h: calls.append(h.stage))
+    assert calls[0] == "B"
+    assert [trial.title for trial in search.fitted] == ["A", "B"]
+
+
 def test_time_that_one_leaves_is_there_for_the_next(monkeypatch):
     search, epochs, took = timed(monkeypatch, ("A", 1), ("B", 3), time_limit=60)
     assert epochs == {"A": 10, "B": 10}

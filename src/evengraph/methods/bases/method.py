@@ -62,6 +62,8 @@ class Method(ABC):
     portfolio: ClassVar[Sequence[Mapping[str, Any]]] = ()
     """Parameters with which `auto` and, if no methods are named, `compare` try it; one mapping per
     candidate. Methods are tried, and preferred if they do equally well, in the order of METHODS."""
+    is_quick: ClassVar[bool] = False
+    """Whether a fit takes seconds on any graph; `auto` fits such methods early."""
     explainable: ClassVar[bool] = True
     """Whether predictions have gradients, which `explain` needs."""
     suits_heterophily: ClassVar[bool] = False

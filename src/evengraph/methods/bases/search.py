@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from evengraph.methods.bases.method import Method
 
 SHARE = 0.5  # of the time left that a candidate may take, unless it is the last
-QUICK_SHARE = 0.1  # the same for one that ignores the graph
+QUICK_SHARE = 0.1  # the same for one that is quick or ignores the graph
 TIE = 0.5  # standard errors by which a candidate must be ahead of those before it
 GAIN = 1.0  # standard errors by which an average must be ahead of a single candidate
 CERTAIN = 2.0  # standard errors from which on a difference is called one
@@ -68,16 +68,16 @@ class Search:
     def run(self, methods: Sequence[Method], seed: int, on_epoch: Callback) -> None:
         """Fit each, as long as there is time; Ctrl-C ends with what is fitted so far.
 
-        Those that ignore the graph are quick and come first: there is then a result, and something
-        to compare with, however long the others take. Results are in the order given.
+        Quick ones and those that ignore the graph come first: there is then a result, and
+        something to compare with, however long the others take. Results are in the order given.
         """
-        queue = sorted(methods, key=lambda method: method.uses_graph)
+        queue = sorted(methods, key=_takes_long)
         for method in queue:
             left = self.started + self.time_limit - perf_counter()
             if self.interrupted or (left <= 0 and self.fitted):
                 self.not_reached.append(method)
                 continue
-            share = SHARE if method.uses_graph else QUICK_SHARE
+            share = SHARE if _takes_long(method) else QUICK_SHARE
             share = 1.0 if method is queue[-1] else share
             try:
                 self._fit(Trial(method), seed, perf_counter() + share * left, on_epoch)
@@ -222,6 +222,10 @@ class Search:
         if gap < 0:
             return f"The graph does not help: the best models reach {scores}."
         return f"{unclear} are close on {self.validation.labels.numel()} nodes."
+
+
+def _takes_long(method: Method) -> bool:
+    return method.uses_graph and not method.is_quick
 
 
 def _index(methods: Sequence[Method], method: Method) -> int:
