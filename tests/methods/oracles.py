@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import math
+import sys
 
 import pytest
 import torch
@@ -10,9 +11,10 @@ from torch.nn.functional import leaky_relu
 
 from evengraph.metrics import validation_score
 from evengraph.nn import AttentionConv, SageConv
+from evengraph.pipeline.loading import load_model
 from evengraph.testing import task_with as task_with
 from evengraph.training import train
-from small_graphs import dense_adjacency, dense_row, dense_symmetric
+from small_graphs import dense_adjacency, dense_row, dense_symmetric, small_task
 
 DENSE = {"row": dense_row, "symmetric": dense_symmetric}
 
@@ -121,3 +123,15 @@ def check_chosen(method, task):
 def as_dense(propagation):
     """A propagation matrix that is never built, built."""
     return propagation @ torch.eye(propagation.shape[0])
+
+
+def check_predicts_without_sklearn(method, folder, monkeypatch):
+    """A saved method predicts where scikit-learn is missing; fitting says what to install."""
+    task = small_task()
+    expected = method.fit(task, seed=0).predict_proba(task.graph)
+    method.save(folder / "model")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "sklearn"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    assert torch.equal(load_model(folder / "model").predict_proba(task.graph), expected)
+    with pytest.raises(ValueError, match=r"scikit-learn is not installed; try: pip install"):
+        method.fit(task, seed=0)

@@ -1,10 +1,8 @@
 """Boosting: its table by hand, its trees against scikit-learn's own answer."""
 
-import sys
-
 import pytest
 import torch
-from oracles import check_chosen, dense_graph, task_with
+from oracles import check_chosen, check_predicts_without_sklearn, dense_graph, task_with
 from sklearn.ensemble import HistGradientBoostingClassifier
 from torch_geometric.data import Data
 
@@ -149,16 +147,7 @@ def test_before_any_round_classes_are_as_frequent_as_they_weigh():
 
 
 def test_predicting_needs_no_scikit_learn(tmp_path, monkeypatch):
-    task = small_task()
-    method = Boosting(max_epochs=8).fit(task, seed=0)
-    expected = method.predict_proba(task.graph)
-    method.save(tmp_path / "model")
-    for name in [name for name in sys.modules if name.partition(".")[0] == "sklearn"]:
-        monkeypatch.setitem(sys.modules, name, None)
-    loaded = load_model(tmp_path / "model")
-    assert torch.equal(loaded.predict_proba(task.graph), expected)
-    with pytest.raises(ValueError, match=r"scikit-learn is not installed; try: pip install"):
-        Boosting(max_epochs=8).fit(task, seed=0)
+    check_predicts_without_sklearn(Boosting(max_epochs=8), tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,16 @@
 """Logistic: scikit-learn's own answer, what is selected, and tables it must be quick with."""
 
-import sys
 from time import perf_counter
 
 import pytest
 import torch
-from oracles import task_with
+from oracles import check_predicts_without_sklearn, task_with
 from sklearn.linear_model import LogisticRegression
 from torch_geometric.data import Data
 
 from evengraph.methods import Logistic
 from evengraph.methods import logistic as module
 from evengraph.metrics import validation_score
-from evengraph.pipeline.loading import load_model
 from small_graphs import normal, small_task, task_of
 
 
@@ -92,13 +90,4 @@ def test_it_is_quick_with_wide_and_with_long_tables(rows, columns, density):
 
 
 def test_predicting_needs_no_scikit_learn(tmp_path, monkeypatch):
-    task = small_task()
-    method = Logistic(max_epochs=8).fit(task, seed=0)
-    expected = method.predict_proba(task.graph)
-    method.save(tmp_path / "model")
-    for name in [name for name in sys.modules if name.partition(".")[0] == "sklearn"]:
-        monkeypatch.setitem(sys.modules, name, None)
-    loaded = load_model(tmp_path / "model")
-    assert torch.equal(loaded.predict_proba(task.graph), expected)
-    with pytest.raises(ValueError, match=r"scikit-learn is not installed; try: pip install"):
-        Logistic(max_epochs=8).fit(task, seed=0)
+    check_predicts_without_sklearn(Logistic(max_epochs=8), tmp_path, monkeypatch)

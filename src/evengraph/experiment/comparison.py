@@ -227,7 +227,7 @@ def compare(
 def default_entries(
     graph: Data, params: Mapping[str, Mapping[str, Any]] | None = None
 ) -> dict[str, Method]:
-    """What to compare where nobody names a method: the baseline and the portfolio of `auto`.
+    """The methods of a comparison by default: the baseline and the portfolio of `auto`.
 
     Args:
         graph: Whose `graph_defaults` the methods have.

@@ -182,7 +182,7 @@ def judge(standings: Sequence[Standing], pairs: Sequence[Pair], metric: str) -> 
 def _advice(
     labels: Sequence[str], means: Mapping[str, float], seconds: Mapping[str, float]
 ) -> tuple[str, str]:
-    """Which to use of methods that do not differ significantly, the best first; how to call it."""
+    """The method to use among those that do not differ significantly, and the sentence for it."""
     close = [label for label in labels if means[labels[0]] - means[label] <= CLOSE]
     take, advice = _cheapest(close, seconds)
     if len(close) == len(labels):

@@ -94,7 +94,7 @@ class Method(ABC):
     """Other parameters for such a graph."""
 
     summary_ = cast(Sequence[str], ())
-    """What a fitted method has to say about what it did, one sentence per line."""
+    """Summary of the fit, one sentence per line; empty for most methods."""
 
     learning_rate: float = 0.01
     weight_decay: float = 5e-4
@@ -288,7 +288,7 @@ class Method(ABC):
 
     @torch.no_grad()
     def predict_members(self, graph: Data) -> Committee | None:
-        """What each member of a committee predicts; None for a method that is no committee.
+        """What each member of a committee predicts; None if the method is no committee.
 
         How far members agree tells how far to trust a prediction (`Committee.agreement`). Like
         probabilities, they are on the device of the graph.
@@ -339,7 +339,7 @@ class Method(ABC):
 
     @property
     def explained_by(self) -> str:
-        """What `contributions` is about, if it is a part of the model only."""
+        """The part of the model that `contributions` explains; empty if it is all of it."""
         return ""
 
     def _check_fitted(self) -> None:
