@@ -17,8 +17,16 @@ from evengraph.tables.cells import (
     column_kind,
     is_empty,
     to_numbers,
-    to_seconds,
     to_signs,
+)
+from evengraph.tables.number_encoders import (
+    Date,
+    Log,
+    Number,
+    Quantile,
+    UselessColumnError,
+    check_varies,
+    fit_number,
 )
 
 MAX_CATEGORIES = 50
@@ -28,66 +36,6 @@ MIN_FREQUENCY, MIN_FREQUENCY_OF_FEW = 5, 2
 column with few distinct values."""
 
 TEXT_BUCKETS = 256
-MAX_FEATURE = 1e6
-"""Bound of scaled features: an extreme cell in new rows must not dominate all others."""
-
-
-class UselessColumnError(ValueError):
-    """A column that carries no information; the message is the reason."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Number:
-    """Numbers: empty cells get the median, then mean 0 and standard deviation 1."""
-
-    parse = staticmethod(to_numbers)
-    column: str
-    median: float
-    mean: float
-    scale: float
-
-    @classmethod
-    def fit(cls, values: Any, table: str) -> Self:
-        """Compute median, mean and standard deviation."""
-        return cls.fit_numbers(str(values.name), cls.parse(values, table))
-
-    @classmethod
-    def fit_numbers(cls, column: str, numbers: Floats) -> Self:
-        """Fit to numbers, (N,), that need not be a column of a table."""
-        from sklearn.impute import SimpleImputer
-        from sklearn.preprocessing import StandardScaler
-
-        _check_varies(numbers[~np.isnan(numbers)])
-        largest = float(np.nanmax(np.abs(numbers)))  # squares of very large numbers would overflow
-        imputer = SimpleImputer(strategy="median").fit(numbers[:, None] / largest)
-        scaler = StandardScaler().fit(imputer.transform(numbers[:, None] / largest))
-        return cls(
-            column=column,
-            median=float(imputer.statistics_[0]) * largest,
-            mean=float(scaler.mean_[0]) * largest,
-            scale=float(scaler.scale_[0]) * largest,
-        )
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the features."""
-        return (self.column,)
-
-    def transform(self, values: Any, table: str) -> Floats:
-        """The feature of every row, (N, 1)."""
-        numbers = self.parse(values, table)
-        numbers = np.where(np.isnan(numbers), self.median, numbers)
-        with np.errstate(over="ignore"):
-            scaled = numbers / self.scale - self.mean / self.scale
-        clipped: Floats = np.clip(scaled, -MAX_FEATURE, MAX_FEATURE)[:, None]
-        return clipped
-
-
-@dataclass(frozen=True, kw_only=True)
-class Date(Number):
-    """Dates: seconds since 1970, treated as numbers."""
-
-    parse = staticmethod(to_seconds)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +47,7 @@ class Boolean:
     @classmethod
     def fit(cls, values: Any, table: str) -> Self:
         """Check that the column is not constant."""
-        _check_varies(to_signs(values, table))
+        check_varies(to_signs(values, table))
         return cls(column=str(values.name))
 
     @property
@@ -196,9 +144,9 @@ class Text:
         return np.asarray(unit.toarray())
 
 
-ColumnEncoder = Number | Date | Boolean | Category | Text
+ColumnEncoder = Number | Date | Log | Quantile | Boolean | Category | Text
 KINDS: dict[str, type[ColumnEncoder]] = {
-    kind.__name__.lower(): kind for kind in (Number, Date, Boolean, Category, Text)
+    kind.__name__.lower(): kind for kind in (Number, Date, Log, Quantile, Boolean, Category, Text)
 }
 
 
@@ -229,12 +177,9 @@ def fit_column(values: Any, table: str) -> ColumnEncoder:
     if kind == "text":
         cells = values[~is_empty(values)]
         kind = "text" if np.mean([len(str(cell).split()) for cell in cells]) >= 4 else "category"
+    if kind == "number":
+        return fit_number(str(values.name), to_numbers(values, table))
     return KINDS[kind].fit(values, table)
-
-
-def _check_varies(numbers: Floats) -> None:
-    if not len(numbers) or (numbers == numbers[0]).all():
-        raise UselessColumnError("it is constant")
 
 
 def _bucket_counts(values: Any, buckets: int) -> Any:

@@ -14,14 +14,13 @@ from torch import Tensor
 from evengraph.tables.cells import check_columns, table_name, to_numbers
 from evengraph.tables.column_encoders import (
     ColumnEncoder,
-    Number,
     Text,
-    UselessColumnError,
     as_dict,
     fit_column,
     from_dict,
 )
 from evengraph.tables.notes import Note, NoteKind, Notes
+from evengraph.tables.number_encoders import Number, UselessColumnError, describe_curves
 from evengraph.tables.structure import STRUCTURAL, structural_features
 
 VERSION = 2
@@ -31,10 +30,10 @@ VERSION = 2
 class FeatureEncoder:
     """Encodes rows with statistics of the rows that it was fitted to.
 
-    Numbers are imputed with the median and scaled, dates are numbers, booleans 1 and -1, short
-    text is one-hot encoded, long text becomes hashed TF-IDF. Empty and constant columns are left
-    out. Without any column the features are computed from the edges: log degree, log PageRank and
-    the clustering coefficient.
+    Numbers are imputed with the median and scaled, heavy-tailed ones after a logarithm; dates are
+    numbers, booleans 1 and -1, short text is one-hot encoded, long text becomes hashed TF-IDF.
+    Empty and constant columns are left out. Without any column the features are computed from the
+    edges: log degree, log PageRank and the clustering coefficient.
 
     Args:
         columns: One encoder per column in use.
@@ -63,6 +62,8 @@ class FeatureEncoder:
                 encoders.append(fit_column(nodes[column], table_name(nodes, "nodes")))
             except UselessColumnError as reason:
                 notes.add(NoteKind.FEATURES, f"Left out column {column!r}: {reason}.")
+        for sentence in describe_curves(encoders):
+            notes.add(NoteKind.FEATURES, sentence)
         if encoders:
             return cls(columns=tuple(encoders), notes=tuple(notes))
         text = "No feature columns: using degree, PageRank and clustering coefficient."

@@ -1,0 +1,200 @@
+"""Encoders of numbers: scaled as they are, or after a logarithm or quantiles if heavy-tailed.
+
+Logistic regression on the columns of two social networks (one ran from 0 to 10^8), 15% of the nodes
+labelled, ten draws; balanced accuracy and average precision, then the same on the other network:
+
+    standardised (also RobustScaler)   83.7 / 81.7    82.8 / 78.9
+    logarithm                          93.9 / 87.2    88.6 / 87.2
+    PowerTransformer (Yeo-Johnson)     93.9 / 87.2    88.5 / 87.1    7 times slower
+    QuantileTransformer, normal        93.8 / 87.2    88.4 / 87.1    3 times slower
+    SquashingScaler (skrub)            94.1 / 83.3    88.2 / 77.8    flattens the upper tail
+
+The logarithm is as good as any, is understood at once, and orders new values beyond the largest.
+Quantiles serve columns that a logarithm does not help: 10^9 plus a heavy tail, a few wild cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from evengraph.tables.cells import Floats, to_numbers, to_seconds
+
+MAX_FEATURE = 1e6
+"""Bound of scaled features: an extreme cell in new rows must not dominate all others."""
+
+HEAVY_SKEWNESS, HEAVY_KURTOSIS = 2.0, 10.0
+"""Beyond either a column is heavy-tailed; skewness 2 is that of the exponential distribution."""
+
+MIN_DISTINCT = 10
+NUM_QUANTILES = 200
+SHOWN_COLUMNS = 5
+
+
+class UselessColumnError(ValueError):
+    """A column that carries no information; the message is the reason."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number:
+    """Numbers: empty cells get the median, then mean 0 and standard deviation 1."""
+
+    parse = staticmethod(to_numbers)
+    column: str
+    median: float
+    mean: float
+    scale: float
+
+    @classmethod
+    def fit(cls, values: Any, table: str) -> Self:
+        """Compute median, mean and standard deviation."""
+        return cls.fit_numbers(str(values.name), cls.parse(values, table))
+
+    @classmethod
+    def fit_numbers(cls, column: str, numbers: Floats) -> Self:
+        """Fit to numbers, (N,), that need not be a column of a table."""
+        from sklearn.impute import SimpleImputer
+        from sklearn.preprocessing import StandardScaler
+
+        check_varies(numbers[~np.isnan(numbers)])
+        largest = float(np.nanmax(np.abs(numbers)))  # squares of very large numbers would overflow
+        imputer = SimpleImputer(strategy="median").fit(numbers[:, None] / largest)
+        scaler = StandardScaler().fit(imputer.transform(numbers[:, None] / largest))
+        return cls(
+            column=column,
+            median=float(imputer.statistics_[0]) * largest,
+            mean=float(scaler.mean_[0]) * largest,
+            scale=float(scaler.scale_[0]) * largest,
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return (self.column,)
+
+    def curve(self, numbers: Floats) -> Floats:
+        """The numbers to be scaled, (N,)."""
+        return numbers
+
+    def transform(self, values: Any, table: str) -> Floats:
+        """The feature of every row, (N, 1)."""
+        numbers = self.parse(values, table)
+        numbers = self.curve(np.where(np.isnan(numbers), self.median, numbers))
+        with np.errstate(over="ignore"):
+            scaled = numbers / self.scale - self.mean / self.scale
+        clipped: Floats = np.clip(scaled, -MAX_FEATURE, MAX_FEATURE)[:, None]
+        return clipped
+
+
+@dataclass(frozen=True, kw_only=True)
+class Date(Number):
+    """Dates: seconds since 1970, treated as numbers."""
+
+    parse = staticmethod(to_seconds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Log(Number):
+    """Heavy-tailed numbers: sign(x) log(1 + |x| / unit), then scaled.
+
+    The unit is a small value of the column, so that 10^-9 to 10^-3 is treated like 1 to 10^6.
+    """
+
+    unit: float
+
+    def curve(self, numbers: Floats) -> Floats:
+        """The signed logarithm, (N,)."""
+        return signed_log(numbers, self.unit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantile(Number):
+    """Heavy-tailed numbers that a logarithm does not help: normal scores of their ranks."""
+
+    quantiles: tuple[float, ...]
+
+    def curve(self, numbers: Floats) -> Floats:
+        """Normal scores, (N,); ties get the middle of their ranks, as in scikit-learn."""
+        from scipy.special import ndtri
+
+        quantiles = np.array(self.quantiles)
+        ranks = np.linspace(0, 1, len(quantiles))
+        upper = np.interp(numbers, quantiles, ranks)
+        lower = -np.interp(-numbers, -quantiles[::-1], -ranks[::-1])
+        end = 0.5 / len(quantiles)
+        scores: Floats = ndtri(np.clip((upper + lower) / 2, end, 1 - end))
+        return scores
+
+
+def fit_number(column: str, numbers: Floats) -> Number:
+    """Fit the encoder that suits the tails of a column of numbers, (N,)."""
+    plain = Number.fit_numbers(column, numbers)
+    known = numbers[~np.isnan(numbers)]
+    if not is_heavy_tailed(known) or len(np.unique(known)) <= MIN_DISTINCT:
+        return plain
+    fields: dict[str, Any] = {"column": column, "median": plain.median, "mean": 0.0, "scale": 1.0}
+    unit = _unit(known)
+    if not is_heavy_tailed(signed_log(known[known != 0], unit)):
+        return _scaled(Log(**fields, unit=unit), numbers)
+    quantiles = np.quantile(known, np.linspace(0, 1, min(NUM_QUANTILES, len(known))))
+    quantiles = np.maximum.accumulate(quantiles)  # rounding must not break their order
+    return _scaled(Quantile(**fields, quantiles=tuple(map(float, quantiles))), numbers)
+
+
+def is_heavy_tailed(numbers: Floats) -> bool:
+    """Whether skewness or excess kurtosis of the numbers, (N,), is large."""
+    if not len(numbers):
+        return False
+    scaled = numbers / (np.abs(numbers).max() or 1.0)
+    centred = scaled - scaled.mean()
+    deviation = centred.std()
+    if not deviation:
+        return False
+    scores = centred / deviation
+    skewness, kurtosis = np.mean(scores**3), np.mean(scores**4) - 3
+    return bool(abs(skewness) > HEAVY_SKEWNESS or kurtosis > HEAVY_KURTOSIS)
+
+
+def signed_log(numbers: Floats, unit: float) -> Floats:
+    """sign(x) log(1 + |x| / unit) without overflow, (N,)."""
+    with np.errstate(divide="ignore"):  # the logarithm of 0 is -inf, which gives 0
+        logs: Floats = np.logaddexp(0.0, np.log(np.abs(numbers)) - np.log(unit))
+    return np.sign(numbers) * logs
+
+
+def describe_curves(encoders: Iterable[object]) -> list[str]:
+    """One sentence for all columns with a logarithm, and one for all with quantiles."""
+    columns = [encoder for encoder in encoders if isinstance(encoder, Number)]
+    logs = [encoder.column for encoder in columns if isinstance(encoder, Log)]
+    ranks = [encoder.column for encoder in columns if isinstance(encoder, Quantile)]
+    titles = {"Logarithm": logs, "Quantiles": ranks}
+    return [
+        f"{title} of {_listed(names)} (heavy-tailed)." for title, names in titles.items() if names
+    ]
+
+
+def check_varies(numbers: Floats) -> None:
+    """Raise an error if all numbers are equal."""
+    if not len(numbers) or (numbers == numbers[0]).all():
+        raise UselessColumnError("it is constant")
+
+
+def _unit(known: Floats) -> float:
+    """A small absolute value of the column; a typical one if signs differ, to keep one mode."""
+    share = 0.5 if known.min() < 0 < known.max() else 0.05
+    return float(np.quantile(np.abs(known[known != 0]), share))
+
+
+def _scaled(encoder: Number, numbers: Floats) -> Number:
+    """The encoder with mean and standard deviation of its curve."""
+    curve = encoder.curve(np.where(np.isnan(numbers), encoder.median, numbers))
+    return replace(encoder, mean=float(curve.mean()), scale=float(curve.std()) or 1.0)
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(names[:SHOWN_COLUMNS])
+    rest = len(names) - SHOWN_COLUMNS
+    return f"{shown} and {rest} more" if rest > 0 else shown
