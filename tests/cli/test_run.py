@@ -256,3 +256,29 @@ def test_a_run_that_fails_leaves_no_folder(tmp_path, capsys):
     words = [*UNIGNN, "--set", "clusters_per_class=900", "--out", str(folder)]
     assert call("run", "toy", *words) == 2
     assert not folder.parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "expected"),
+    [
+        ("cora", "gcn", {"patience": 1000}),
+        ("cora", "iceberg", {"learning_rate": 0.03, "patience": 300}),
+        ("cora", "focal", {}),
+        ("toy", "gcn", {}),
+    ],
+)
+def test_the_patience_of_the_paper_is_a_preset_of_its_settings(data, name, expected):
+    presets = import_module("evengraph.cli.run")._presets
+    assert presets(data, None, "step", SPLITS["step"](), [name]) == {name: expected}
+    if name == "gcn":
+        assert METHODS[name](**expected).patience == (1000 if data == "cora" else 100)
+
+
+def test_a_long_fit_away_from_a_terminal_prints_lines(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("evengraph.training.progress.LINE_EVERY", 0)
+    assert call("run", "toy", *QUICK, "--seeds", "5", "--out", str(tmp_path)) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(",")[0] for line in lines[:-1]] == [
+        f"seed 5: epoch {epoch}" for epoch in range(4)
+    ]
+    assert lines[-1].startswith("seed 5: bAcc")

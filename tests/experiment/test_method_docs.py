@@ -24,7 +24,7 @@ def test_fields_come_with_their_defaults():
     own |= {"network": "comparison"}
     assert describe_method("gcn").fields == own | training_fields()
     assert "averages" in describe_method("lte4g").meanings["normalisation"]
-    assert training_fields()["patience"] == 1000
+    assert training_fields()["patience"] == 100
     assert describe_method("boosting").fields["patience"] == 50
     assert "eight heads" in describe_method("focal").meanings["backbone"]
     assert "alpha" in describe_method("renode").meanings["tam_connectivity"]

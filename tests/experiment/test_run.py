@@ -97,12 +97,13 @@ def test_a_method_that_fails_with_one_seed_is_left_out(graph, monkeypatch):
 @pytest.mark.parametrize(
     ("method", "protocol", "expected"),
     [
-        (UniGNN(), Step(), []),
-        (UniGNN(alpha=1, threshold=0.7), Step(), []),
-        (UniGNN(hidden=64), Step(), []),  # the default, written out
-        (UniGNN(pseudo_labels="none"), Step(), ["pseudo_labels"]),
-        (UniGNN(), Step(train_per_class=40), ["train_per_class"]),
-        (UniGNN(), Step(minority=2), []),  # another setting, not another method
+        (UniGNN(patience=1000), Step(), []),
+        (UniGNN(), Step(), ["patience"]),
+        (UniGNN(patience=1000, alpha=1, threshold=0.7), Step(), []),
+        (UniGNN(patience=1000, hidden=64), Step(), []),  # the default, written out
+        (UniGNN(patience=1000, pseudo_labels="none"), Step(), ["pseudo_labels"]),
+        (UniGNN(patience=1000), Step(train_per_class=40), ["train_per_class"]),
+        (UniGNN(patience=1000), Step(minority=2), []),  # another setting, not another method
     ],
 )
 def test_the_papers_values_stand_beside_the_papers_method_alone(method, protocol, expected):
@@ -111,7 +112,7 @@ def test_the_papers_values_stand_beside_the_papers_method_alone(method, protocol
 
 def test_values_of_the_paper_are_left_out_with_a_reason(graph):
     for name, method, changed in (
-        ("cora", GCN(max_epochs=1), ["max_epochs"]),
+        ("cora", GCN(max_epochs=1), ["max_epochs", "patience"]),
         ("cora", MLP(max_epochs=1), []),
         ("toy", GCN(max_epochs=1), []),
     ):

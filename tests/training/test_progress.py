@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 import rich.progress
 
-from evengraph.training import History
-from evengraph.training.progress import count_bar, epoch_bar
+from evengraph.training import History, progress
+from evengraph.training.progress import LINE_EVERY, count_bar, epoch_bar, epoch_lines
 
 
 def history(*scores, patience=10, max_epochs=100):
@@ -108,3 +108,21 @@ def test_nothing_is_counted_away_from_a_terminal(capsys):
     with count_bar("fitting", 3) as count:
         count()
     assert capsys.readouterr() == ("", "")
+
+
+def test_lines_are_written_every_few_seconds_and_name_the_stage(monkeypatch):
+    clock, lines = [0.0], []
+    monkeypatch.setattr(progress, "monotonic", lambda: clock[0])
+    show = epoch_lines("seed 5", lines.append)
+    show(history(0.25))
+    assert not lines
+    clock[0] = LINE_EVERY
+    show(history(0.25, 0.5))
+    clock[0] += LINE_EVERY / 2
+    show(history(0.25, 0.5, 0.4))
+    clock[0] += LINE_EVERY / 2
+    show(replace(history(0.25, 0.5, 0.4), stage="Logistic"))
+    assert lines == [
+        "seed 5: epoch 1, val 50.0, best 50.0 at 1, 5 s",
+        "seed 5, Logistic: epoch 2, val 40.0, best 50.0 at 1, 10 s",
+    ]

@@ -180,6 +180,7 @@ def _announce(
     splits: int,
     device: str,
 ) -> None:
+    from evengraph.experiment.published import PAPER
     from evengraph.methods import Method
     from evengraph.splits import Folds, Natural
 
@@ -192,11 +193,11 @@ def _announce(
     else:
         how = f"the given split, {splits} random initialisations"
     out.print(f"[bold]{escape(titles)}[/] on [bold]{escape(source.name)}[/], {how}, on {device}")
-    patience = Method.untuned_patience
+    patience = Method.patience
     if all(method.patience == patience for method in entries.values()):
         out.print(
             f"[dim]Training stops after {patience} epochs without a better validation score; the "
-            f"paper uses {Method.patience} (--set patience={Method.patience}).[/]"
+            f"paper uses {PAPER['patience']} (--set patience={PAPER['patience']}).[/]"
         )
     sentences = (method.describe_defaults(source.graph) for method in entries.values())
     for sentence in dict.fromkeys(filter(None, sentences)):

@@ -126,13 +126,17 @@ def _presets(
     protocol: SplitProtocol,
     methods: Sequence[str],
 ) -> dict[str, dict[str, Any]]:
-    """Parameters by method: presets of a data set, defaults that suit a user's graph."""
-    from evengraph.experiment.published import preset_for
+    """Parameters by method: the paper's and presets of a data set, defaults of a user's graph."""
+    from evengraph.experiment.published import PAPER, paper_cell, preset_for
     from evengraph.methods import METHODS
 
     if source is not None:
         return {name: METHODS[name].graph_defaults(source.graph) for name in methods}
-    return {name: preset_for(data, split, vars(protocol), name) or {} for name in methods}
+    settings = {name: (data, split, vars(protocol), name) for name in methods}
+    return {
+        name: {**(PAPER if paper_cell(*setting) else {}), **(preset_for(*setting) or {})}
+        for name, setting in settings.items()
+    }
 
 
 def _folder_name(plan: RunPlan, options: Mapping[str, Any], parts: Sequence[str]) -> str:
@@ -190,7 +194,7 @@ def _run_plan(
 
 
 class _Display(ExitStack):
-    """Announces each method, and shows a bar per fit on a terminal or a line per seed elsewhere."""
+    """Announces each method, and shows a bar per fit on a terminal, elsewhere lines."""
 
     def __init__(
         self, plan: RunPlan, presets: Mapping[str, Mapping[str, Any]], device: torch.device
@@ -200,13 +204,15 @@ class _Display(ExitStack):
         self.announced = ""
 
     def start(self, job: Job) -> Callback | None:
-        from evengraph.training.progress import epoch_bar
+        from evengraph.training.progress import epoch_bar, epoch_lines
 
         self.close()
         if job.label != self.announced:
             self.announced = job.label
             self._announce(job)
-        return self.enter_context(epoch_bar(f"seed {job.seed}"))
+        if err.is_terminal:
+            return self.enter_context(epoch_bar(f"seed {job.seed}", visible=True))
+        return epoch_lines(f"seed {job.seed}", lambda line: err.print(escape(line), soft_wrap=True))
 
     def show(self, record: Record) -> None:
         self.close()

@@ -15,6 +15,9 @@ from evengraph.metrics import HEADLINE
 
 SETTING = ("dataset", "imbalance", "minority", "ratio", "method")
 
+PAPER = {"patience": 1_000}
+"""Parameters of every method in the paper that are not the defaults."""
+
 Published = dict[str, dict[str, float | None]]
 """Mean and standard deviation per metric, in percent."""
 

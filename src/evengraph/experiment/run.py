@@ -17,7 +17,7 @@ from evengraph.core.task import Task
 from evengraph.experiment.environment import describe
 from evengraph.experiment.executor import Executor, OnFit, OnStart
 from evengraph.experiment.jobs import Failure, Job, LoadedGraph, Result
-from evengraph.experiment.published import paper_cell
+from evengraph.experiment.published import PAPER, paper_cell
 from evengraph.experiment.standing import Standing
 from evengraph.inspection.edges import count_edges
 from evengraph.methods import Method
@@ -186,5 +186,5 @@ def changed_from_paper(method: Method, protocol: SplitProtocol) -> list[str]:
         item.name
         for part, names in varied
         for item in fields(part)  # type: ignore[arg-type]
-        if item.name not in names and getattr(part, item.name) != item.default
+        if item.name not in names and getattr(part, item.name) != PAPER.get(item.name, item.default)
     ]

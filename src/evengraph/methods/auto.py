@@ -59,6 +59,7 @@ class Auto(Method):
     selects_itself = True
     limits = {"time_limit": "positive"}
 
+    patience: int = 1_000
     time_limit: float = 120.0
     metric: str = AUTO
     candidates: str = ""

@@ -1,15 +1,17 @@
-"""Live progress bars on terminals."""
+"""Progress of training: live bars on terminals, lines elsewhere."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import monotonic
 from typing import Any
 
 from evengraph.training import Callback, History
 
 LONGEST = 17  # characters of the name of a stage
+LINE_EVERY = 5.0  # seconds
 
 
 @contextmanager
@@ -54,6 +56,25 @@ def epoch_bar(title: str, visible: bool | None = None) -> Iterator[Callback | No
             )
 
         yield show
+
+
+def epoch_lines(title: str, write: Callable[[str], None]) -> Callback:
+    """A callback that writes a line about the epochs every few seconds, for a log."""
+    started = latest = monotonic()
+
+    def show(history: History) -> None:
+        nonlocal latest
+        now = monotonic()
+        if now - latest < LINE_EVERY:
+            return
+        latest = now
+        name = f"{title}, {history.stage}" if history.stage else title
+        write(
+            f"{name}: epoch {history.epochs}, val {100 * history.score[-1]:.1f}, best "
+            f"{100 * history.best_score:.1f} at {history.best_epoch}, {now - started:.0f} s"
+        )
+
+    return show
 
 
 def _short(stage: str) -> str:

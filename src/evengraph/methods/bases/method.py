@@ -88,10 +88,8 @@ class Method(ABC):
     """Limits of numeric parameters, beside those of the base classes."""
     tuned_params: ClassVar[frozenset[str]] = frozenset()
     """Parameters that the paper set per graph; changing any other makes it a different method."""
-    untuned_patience: ClassVar[int] = 100
-    """Patience on a graph that the method was not tuned for."""
     untuned_params: ClassVar[Mapping[str, Any]] = {}
-    """Other parameters for such a graph."""
+    """Parameters for a graph that the method was not tuned for, besides patience."""
 
     summary_ = cast(Sequence[str], ())
     """Summary of the fit, one sentence per line; empty for most methods."""
@@ -99,7 +97,7 @@ class Method(ABC):
     learning_rate: float = 0.01
     weight_decay: float = 5e-4
     max_epochs: int = 10_000
-    patience: int = 1_000
+    patience: int = 100
 
     def __init_subclass__(cls) -> None:
         cls.title = vars(cls).get("title", cls.__name__)
@@ -107,7 +105,7 @@ class Method(ABC):
     @classmethod
     def graph_defaults(cls, graph: Data) -> dict[str, Any]:
         """Parameters to use on a graph that the method was not tuned for."""
-        return {"patience": cls.untuned_patience, **cls.untuned_params}
+        return {"patience": Method.patience, **cls.untuned_params}
 
     def describe_defaults(self, graph: Data) -> str:
         """A sentence about parameters that depend on the graph; empty if there are none."""
