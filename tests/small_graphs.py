@@ -15,7 +15,7 @@ from evengraph.testing import small_task as small_task
 QUICK = {
     "unreal": {"rounds": 2},
     "unison": {"hidden": 16, "members": 2},
-    "auto": {"candidates": "iceberg,logistic"},
+    "auto": {"candidates": "iceberg,mlp"},
 }
 """Settings of methods that would take their time otherwise, where a test does not mind."""
 

@@ -266,7 +266,7 @@ def test_a_method_that_selects_its_settings_itself_spends_no_budget(graph):
 def test_by_default_the_baseline_and_the_portfolio_are_compared(graph, monkeypatch):
     entries = default_entries(graph, {"gcn": {"hidden": 3}, "logistic": {"patience": 4}})
     assert list(entries) == ["gcn", *portfolio(graph)]
-    assert (entries["gcn"].hidden, entries["logistic"].patience) == (3, 4)
+    assert (entries["gcn"].hidden, entries["logistic hops=0"].patience) == (3, 4)
     short = partial(default_entries, params={name: {"max_epochs": 1} for name in METHODS})
     monkeypatch.setattr("evengraph.experiment.comparison.default_entries", short)
     found = compare(graph, None, Natural(), seeds=[3])

@@ -32,14 +32,15 @@ def test_the_candidates_are_those_that_methods_declare():
     stages = {stage.stage for stage in Auto(**SHORT).fit(TASK, seed=0).history_}
     entries = [kind(**entry) for kind in METHODS.values() for entry in kind.portfolio]
     assert stages == {method.full_title for method in entries}
-    assert {stage.stage for stage in fitted("gcn,logistic").history_} == {"GCN", "Logistic"}
+    titles = {"GCN", "Logistic", "Logistic over 2 hops"}
+    assert {stage.stage for stage in fitted("gcn,logistic").history_} == titles
 
 
 def test_epochs_are_upper_limits():
     method = Auto(candidates="gcn,logistic", max_epochs=5, patience=3).fit(TASK, seed=0)
-    assert [(stage.max_epochs, stage.patience) for stage in method.history_] == [(5, 3)] * 2
+    assert [(stage.max_epochs, stage.patience) for stage in method.history_] == [(5, 3)] * 3
     method = Auto(candidates="logistic").fit(TASK, seed=0)
-    assert [(stage.max_epochs, stage.patience) for stage in method.history_] == [(40, 100)]
+    assert [(stage.max_epochs, stage.patience) for stage in method.history_] == [(40, 100)] * 2
 
 
 def test_a_single_candidate_is_predicted_as_it_is():
@@ -124,7 +125,9 @@ def test_out_of_time_the_first_counts_with_its_best_weights_so_far():
     method = Auto(candidates="gcn,logistic", time_limit=1e-9).fit(TASK, seed=0)
     assert [member.title for member in method.members_] == ["Logistic"]
     assert [stage.epochs for stage in method.history_] == [0]
-    assert method.summary_[1] == "Ended by the time limit: Logistic. Not reached: GCN."
+    assert method.summary_[1] == (
+        "Ended by the time limit: Logistic. Not reached: GCN; Logistic over 2 hops."
+    )
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,20 @@ def test_further_hops_add_the_means_of_means():
     assert torch.equal(Boosting(hops=2)._table(graph, torch.arange(40), some), table[:, some])
 
 
+def test_the_degree_is_one_more_feature():
+    graph = toy(40, 80, 6, 3, seed=0)
+    degree = dense_graph(graph).sum(1, keepdim=True).log1p()
+    wider = Data(x=torch.cat([graph.x, degree], dim=1).float(), edge_index=graph.edge_index)
+    table = Boosting(hops=2, degree=True)._table(graph, torch.arange(40))
+    assert torch.equal(table, Boosting(hops=2)._table(wider, torch.arange(40)))
+    alone = Boosting(hops=0, degree=True)._table(graph, torch.arange(40))
+    assert torch.equal(alone, Boosting(hops=0)._table(graph, torch.arange(40)))
+    task = small_task()
+    method = Boosting(hops=2, degree=True, columns=3, max_epochs=5).fit(task, seed=0)
+    score = float(validation_score(method.predict_proba(task.graph), task))
+    assert score == pytest.approx(method.history_[0].best_score)
+
+
 @pytest.mark.parametrize(
     ("hops", "title"),
     [(0, "Boosting without the graph"), (1, "Boosting"), (2, "Boosting over 2 hops")],
@@ -79,7 +93,7 @@ def test_models_of_former_versions_load(tmp_path):
     for hops in (0, 1):
         method = Boosting(hops=hops, max_epochs=8).fit(task, seed=0)
         about, tensors = method.get_params(), method._state()
-        del about["hops"], about["columns"]
+        del about["hops"], about["columns"], about["degree"]
         about["neighbours"] = hops == 1
         labelled = {f"labelled.{key}": part for key, part in method.labelled_._asdict().items()}
         description = {

@@ -1,16 +1,15 @@
-"""Logistic: scikit-learn's own answer, what is selected, and tables it must be quick with."""
-
-from time import perf_counter
+"""Logistic: scikit-learn's own answer, what is selected, and means over neighbours by hand."""
 
 import pytest
 import torch
-from oracles import check_predicts_without_sklearn, task_with
+from oracles import check_predicts_without_sklearn, dense_graph, task_with
 from sklearn.linear_model import LogisticRegression
 from torch_geometric.data import Data
 
 from evengraph.methods import Logistic
 from evengraph.methods import logistic as module
 from evengraph.metrics import validation_score
+from evengraph.ops.scaling import Scaling
 from small_graphs import normal, small_task, task_of
 
 
@@ -65,28 +64,53 @@ def test_a_bag_of_words_stays_sparse_and_the_answer_the_same(monkeypatch):
     masks = task.train.nonzero().squeeze(1), task.val.nonzero().squeeze(1)
     task = task_of(graph, *(nodes.tolist() for nodes in masks))
     method = Logistic().fit(task, seed=0)
-    table = method._table(words)
+    table = method._scaled(words)
     assert table.nnz == int(words.sum())
     monkeypatch.setattr(module, "DENSE", 0.0)
     monkeypatch.setattr(module, "ROWS", 7)
     dense = Logistic().fit(task, seed=0)
-    assert not hasattr(dense._table(words), "nnz")
+    assert not hasattr(dense._scaled(words), "nnz")
     found, expected = (one.predict_proba(graph) for one in (method, dense))
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-3)
 
 
-@pytest.mark.parametrize(("rows", "columns", "density"), [(4_000, 8_000, 0.005), (100_000, 10, 1)])
-def test_it_is_quick_with_wide_and_with_long_tables(rows, columns, density):
-    stream = torch.Generator().manual_seed(0)
-    x = torch.rand(rows, columns, generator=stream)
-    x = torch.where(x < density, x, 0.0)
-    y = (x[:, :5].sum(1) > x[:, :5].sum(1).median()).long()
-    edges = torch.empty(2, 0, dtype=torch.long)
-    nodes = range(rows)
-    task = task_of(Data(x=x, edge_index=edges, y=y), nodes[: rows // 2], nodes[rows // 2 :])
-    started = perf_counter()
-    Logistic().fit(task, seed=0)
-    assert perf_counter() - started < 60  # seconds; a tenth of that on a free core
+@pytest.mark.parametrize("words", [False, True])
+def test_with_hops_it_is_logistic_regression_on_means_over_neighbours(words):
+    task = small_task()
+    if words:
+        task.graph.x = (normal(*task.graph.x.shape) > 1.2).float()
+    method = Logistic(hops=2, degree=True, max_epochs=20).fit(task, seed=0)
+    matrix = dense_graph(task.graph)
+    x = torch.cat([task.graph.x, matrix.sum(1, keepdim=True).log1p()], dim=1).float()
+    own = method.scaling_(x).double()
+    mean = matrix / matrix.sum(1, keepdim=True).clamp(min=1)
+    table = torch.cat([own, mean @ own, mean @ mean @ own], dim=1)
+    weights, bias = method.weights_[:, :-1], method.weights_[:, -1]
+    expected = (table @ weights.t() + bias).softmax(1).float()
+    torch.testing.assert_close(method.predict_proba(task.graph), expected)
+    score = float(validation_score(expected, task))
+    assert score == pytest.approx(method.history_[0].best_score, abs=1e-6)
+
+
+def test_means_get_the_size_of_what_they_are_means_of():
+    task = small_task()
+    method = Logistic(hops=1)
+    method.scaling_ = Scaling.of(task.graph.x)
+    nodes, width = torch.arange(task.graph.num_nodes), task.graph.num_features
+    table, factors = method._table(*method._inputs(task.graph), nodes)
+    sizes = torch.from_numpy(table).square().mean(0).sqrt()
+    torch.testing.assert_close(sizes[:width], sizes[width:], rtol=1e-4, atol=0)
+    assert (factors[:width] == 1).all()
+    assert (factors[width:] > 1).float().mean() > 0.9
+
+
+def test_a_graph_without_edges_adds_nothing():
+    task = small_task()
+    graph = Data(x=task.graph.x, edge_index=torch.empty(2, 0, dtype=torch.long), y=task.graph.y)
+    masks = (mask.nonzero().squeeze(1).tolist() for mask in (task.train, task.val))
+    task = task_of(graph, *masks)
+    one, other = (Logistic(hops=hops).fit(task, seed=0).predict_proba(graph) for hops in (0, 2))
+    torch.testing.assert_close(one, other, rtol=0, atol=1e-4)
 
 
 def test_predicting_needs_no_scikit_learn(tmp_path, monkeypatch):

@@ -16,6 +16,7 @@ from evengraph.methods.bases.method import Method
 from evengraph.metrics import validation_score
 from evengraph.nn.tracing import Contributions
 from evengraph.ops import inverse_class_weights, undirected_adjacency
+from evengraph.ops.hops import with_log_degree
 from evengraph.ops.propagate import neighbour_means
 from evengraph.ops.trees import Trees, coarsen, separation, tree_values, trees_from_sklearn
 
@@ -31,15 +32,17 @@ class Boosting(Method):
     """Gradient-boosted trees on a table of the nodes, a common first choice in practice.
 
     A node's row holds its features, the mean of its neighbours' features and, with two hops, the
-    mean of the neighbours' means. Each round adds one tree per class; the number of rounds is
-    selected on the validation nodes. Trees are stored as tensors: a saved model holds no pickle,
-    and only fitting needs scikit-learn.
+    mean of the neighbours' means; its degree, if asked for. Each round adds one tree per class; the
+    number of rounds is selected on the validation nodes. Trees are stored as tensors: a saved model
+    holds no pickle, and only fitting needs scikit-learn.
 
     Args:
         leaves: Maximum number of leaves of a tree.
         smallest_leaf: Minimum number of labelled nodes in a leaf.
         hops: How far a row reaches: 0 is the node's own features, 1 adds the mean over neighbours,
             2 the mean over their means, and so on.
+        degree: Add the logarithm of the node's degree to its features, and so the neighbours' mean
+            of it; without hops it has no effect.
         columns: Columns to use of the node's features and of each mean: those that differ most
             between the classes of the training nodes (F statistic). 0 uses all.
         balance: Weight nodes by one over the size of their class.
@@ -65,7 +68,14 @@ class Boosting(Method):
     }
     suits_heterophily = True
     portfolio = tuple(
-        {"hops": hops, "columns": 200, "learning_rate": 0.2, "max_epochs": 100, "patience": 20}
+        {
+            "hops": hops,
+            "degree": True,
+            "columns": 200,
+            "learning_rate": 0.2,
+            "max_epochs": 100,
+            "patience": 20,
+        }
         for hops in (2, 0)
     )
     explainable = False
@@ -77,6 +87,7 @@ class Boosting(Method):
     leaves: int = 31
     smallest_leaf: int = 1
     hops: int = 1
+    degree: bool = False
     columns: int = 0
     balance: bool = True
 
@@ -94,7 +105,7 @@ class Boosting(Method):
     @classmethod
     def current_params(cls, params: Mapping[str, Any]) -> dict[str, Any]:
         """Replace `neighbours`, a flag of former versions, by `hops`."""
-        params = {"columns": 0, **params}
+        params = {"columns": 0, "degree": False, **params}
         if "neighbours" in params:
             params["hops"] = int(params.pop("neighbours"))
         return params
@@ -109,7 +120,7 @@ class Boosting(Method):
 
     def _columns(self, task: Task) -> Tensor:
         """Indices of the columns to use, ascending, (K,)."""
-        graph, width = task.graph, task.graph.num_features
+        graph, width = task.graph, self._width(task.graph)
         every = torch.arange((1 + self.hops) * width, device=graph.x.device)
         if not self.columns or self.columns >= width:
             return every
@@ -183,16 +194,21 @@ class Boosting(Method):
         sums = self.baseline_.expand(graph.num_nodes, -1) + rounds
         return _logits_of(sums).float()
 
+    def _width(self, graph: Data) -> int:
+        """Columns per hop."""
+        return int(graph.num_features) + bool(self.degree and self.hops)
+
     def _table(self, graph: Data, nodes: Tensor, columns: Tensor | None = None) -> Tensor:
         """Features and means over neighbours of some nodes, all columns or some."""
-        x = graph.x.float()
-        width = x.shape[1]
+        x, width = graph.x.float(), self._width(graph)
         if columns is None:
             columns = torch.arange((1 + self.hops) * width, device=x.device)
         own, *means = (columns[columns // width == hop] % width for hop in range(1 + self.hops))
+        if self.hops:
+            matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
+            x = with_log_degree(x, matrix) if self.degree else x
         parts = [x[nodes][:, own]]
         if any(part.numel() for part in means):
-            matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
             mean = neighbour_means(matrix, x.device, torch.float64)
             rows = mean.rows(nodes)
             for hop, some in enumerate(means):

@@ -1,4 +1,4 @@
-"""Logistic: logistic regression on a node's own features, without the graph."""
+"""Logistic: logistic regression on a node's features, and on means over neighbours if asked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ from torch_geometric.data import Data
 from evengraph.core.task import Task
 from evengraph.methods.bases.method import Method
 from evengraph.metrics import validation_score
+from evengraph.ops import undirected_adjacency
+from evengraph.ops.hops import hop_table, with_log_degree
+from evengraph.ops.propagate import neighbour_means
 from evengraph.ops.scaling import Scaling
+from evengraph.ops.sparse import to_scipy
 
 PATH = 2.0  # factor between one penalty and the next
 DENSE = 0.2  # share of non-zero entries from which a table is stored as dense
@@ -30,11 +34,19 @@ TIE = 1e-9  # per step: of equally good penalties the largest is selected
 class Logistic(Method):
     """Logistic regression on a node's own features, the simplest model that ignores the graph.
 
-    Where it scores as well as a graph network, the graph does not help. Columns are scaled: by
-    median and quartiles where most nodes have a value of their own, by the largest absolute value
-    where most are equal, so that a bag of words stays sparse and a rare word stays small. The L2
-    penalty, and whether classes are weighted by one over their size, are selected on validation.
-    Weights are stored as tensors: only fitting needs scikit-learn.
+    Where it scores as well as a graph network, the graph does not help. With hops it is the
+    simplest model that uses the graph: a row also holds the mean of the neighbours' features, the
+    mean of their means and so on. Columns are scaled: by median and quartiles where most nodes have
+    a value of their own, by the largest absolute value where most are equal, so that a bag of words
+    stays sparse and a rare word stays small; means are scaled to the size of what they are means
+    of. The L2 penalty, and whether classes are weighted by one over their size, are selected on
+    validation. Weights are stored as tensors: only fitting needs scikit-learn.
+
+    Args:
+        hops: How far a row reaches: 0 is the node's own features, 1 adds the mean over neighbours,
+            2 the mean over their means, and so on.
+        degree: Add the logarithm of the node's degree to its features, and so the neighbours' mean
+            of it; without hops it has no effect.
 
     Cost:
         O(nnz(X) C) per iteration of L-BFGS, over labelled nodes; at most 100 iterations per epoch.
@@ -46,33 +58,69 @@ class Logistic(Method):
 
     Reference:
         Pedregosa et al., "Scikit-learn: Machine Learning in Python", JMLR 2011; its
-        LogisticRegression.
+        LogisticRegression. With hops: Frasca et al., "SIGN: Scalable Inception Graph Neural
+        Networks", ICML 2020 workshop.
     """
 
-    portfolio = ({},)
+    portfolio = tuple({"hops": hops, "degree": True} for hops in (2, 0))
     selects_itself = True
+    limits = {"hops": 0}
 
     max_epochs: int = 40
     patience: int = 40
+    hops: int = 0
+    degree: bool = False
 
     @property
     def uses_graph(self) -> bool:
-        """Never."""
-        return False
+        """Whether a row holds more than the node's own features."""
+        return self.hops > 0
+
+    @property
+    def full_title(self) -> str:
+        """The title, with the hops if there are any."""
+        return f"{self.title} over {self.hops} hops" if self.hops else self.title
+
+    @classmethod
+    def current_params(cls, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Former versions had neither hops nor the degree."""
+        return {"hops": 0, "degree": False, **params}
 
     def _fit(self, task: Task) -> None:
-        width, device = self.num_features_, self.device_
-        self.scaling_ = Scaling.of(task.graph.x)
+        nodes = (task.train | task.val).nonzero().squeeze(1)
+        x, matrix = self._inputs(task.graph)
+        self.scaling_ = Scaling.of(x)
+        table, factors = self._table(x, matrix, nodes)
+        width, device = factors.numel(), self.device_
         first = torch.zeros(self.num_classes_, width + 1, dtype=torch.float64, device=device)
         models = [first]  # weights and biases after each epoch
-        history = self._train_in_steps(self._path(task, models))
+        history = self._train_in_steps(self._path(task, nodes, table, models))
         self.weights_ = models[history.best_epoch]
+        self.weights_[:, :-1] *= factors
 
-    def _path(self, task: Task, models: list[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+    def _inputs(self, graph: Data) -> tuple[Tensor, sp.csr_matrix | None]:
+        """Features, with the degree if asked for, and the graph if it is used."""
+        if not self.hops:
+            return graph.x, None
+        matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
+        return with_log_degree(graph.x.float(), matrix) if self.degree else graph.x, matrix
+
+    def _table(self, x: Tensor, matrix: sp.csr_matrix | None, nodes: Tensor) -> tuple[Any, Tensor]:
+        """Rows of some nodes, and the factor that each column was multiplied with."""
+        if matrix is None:
+            return self._scaled(x[nodes]), x.new_ones(x.shape[1], dtype=torch.float64)
+        mean = to_scipy(neighbour_means(matrix, torch.device("cpu")).matrix)
+        table, factors = hop_table(self._scaled(x), mean, nodes.cpu().numpy(), self.hops)
+        if sp.issparse(table) and table.nnz > DENSE * table.shape[0] * table.shape[1]:
+            table = table.toarray()
+        return table, torch.from_numpy(factors).to(x.device, torch.float64)
+
+    def _path(
+        self, task: Task, nodes: Tensor, table: Any, models: list[Tensor]
+    ) -> Iterator[tuple[Tensor, Tensor]]:
         """Loss and score of the untrained model, then of one model per epoch."""
-        graph, nodes = task.graph, (task.train | task.val).nonzero().squeeze(1)
+        graph = task.graph
         labels, train = graph.y[task.train], task.train[nodes].cpu().numpy()
-        table = self._table(graph.x[nodes])
         train_table = table[train]
         solvers = [_solver("balanced"), _solver(None)]
         logits = torch.zeros(graph.num_nodes, task.num_classes, device=graph.x.device).double()
@@ -87,7 +135,7 @@ class Logistic(Method):
             loss = cross_entropy(logits[task.train], labels)
             yield loss, validation_score(logits, task).double() - TIE * epoch
 
-    def _table(self, x: Tensor) -> Any:
+    def _scaled(self, x: Tensor) -> Any:
         """Scaled features, as a sparse matrix if most entries are zero."""
         blocks = [self.scaling_(part).cpu() for part in x.split(ROWS)]
         entries = sum(int(torch.count_nonzero(block)) for block in blocks)
@@ -96,9 +144,19 @@ class Logistic(Method):
         return torch.cat(blocks).numpy()
 
     def _logits(self, graph: Data) -> Tensor:
+        x, matrix = self._inputs(graph)
         weights, bias = self.weights_[:, :-1].t().float(), self.weights_[:, -1].float()
-        parts = [self.scaling_(part) @ weights for part in graph.x.split(ROWS)]
-        return torch.cat(parts) + bias
+        terms = [
+            torch.cat([self.scaling_(part) @ weight for part in x.split(ROWS)])
+            for weight in weights.split(x.shape[1])
+        ]
+        if matrix is None:
+            return terms[0] + bias
+        mean = neighbour_means(matrix, x.device)
+        total = terms.pop()
+        while terms:  # the mean of a sum is the sum of the means
+            total = terms.pop() + mean @ total
+        return total + bias
 
     def _state(self) -> dict[str, Tensor]:
         return {"weights": self.weights_, **self.scaling_._asdict()}

@@ -28,13 +28,13 @@ def test_labels_name_what_differs():
     labels = list(portfolio(GRAPH))
     assert "boosting hops=2" in labels
     assert "boosting hops=0" in labels
-    assert "logistic" in labels
+    assert "unison" in labels
 
 
 def test_given_parameters_replace_those_of_the_portfolio():
     found = portfolio(GRAPH, {"boosting": {"columns": 3}})
     assert {found[f"boosting hops={hops}"].columns for hops in (0, 2)} == {3}
-    assert found["logistic"] == portfolio(GRAPH)["logistic"]
+    assert found["unison"] == portfolio(GRAPH)["unison"]
 
 
 def test_candidates_that_parameters_make_equal_are_one():
