@@ -6,7 +6,7 @@ from command_line import call, read, write
 def test_a_prediction_is_explained_and_drawn(model, shop, capsys):
     assert call("explain", "model", "a-003", "--out", "why.svg") == 0
     shown = capsys.readouterr().out
-    for word in ("a-003", "features of labelled nodes", "layer 2", "steps away"):
+    for word in ("a-003", "labelled nodes", "bias", "amount", "layer 2", "steps away"):
         assert word in shown
     assert (shop / "why.svg").read_text().startswith("<svg")
 

@@ -87,19 +87,18 @@ def test_a_member_of_a_former_version_loads(tmp_path):
         again.restore(about, tensors, torch.device("cpu"))
 
 
-def test_it_is_explained_by_the_largest_member_that_can_be():
+@pytest.mark.parametrize("node", [3, 40, 120])
+def test_an_average_is_explained_by_all_its_members(node):
     method = average("boosting,gcn,logistic", [0.5, 0.3, 0.2])
-    found = explain(method, TASK.graph, 3, task=TASK)
-    gcn = method.members_[1]
-    direction = torch.zeros(3)
-    direction[found.predicted], direction[found.runner_up] = 1, -1
-    expected = gcn.contributions(gcn.model_input(TASK.graph), 3, direction)
-    assert found.margin == pytest.approx(float(expected.value))
-    assert found.explained_by == "GCN, 30% of the average"
-    assert explain(average("gcn", [1.0]), TASK.graph, 3, task=TASK).explained_by == ""
-    trees = average("boosting", [1.0])
-    with pytest.raises(ValueError, match="Boosting cannot be explained: trees have no gradient"):
-        explain(trees, TASK.graph, 3, task=TASK)
+    found = explain(method, TASK.graph, node, task=TASK)
+    rows = method.predict_proba(TASK.graph)[node].double().log()
+    assert found.margin == pytest.approx(float(rows[found.predicted] - rows[found.runner_up]))
+    assert {"own", "others", "mean of neighbours"} <= {part.origin for part in found.columns}
+    alone = average("gcn", [1.0])
+    same = [alone, alone.members_[0]]
+    one, other = (explain(part, TASK.graph, node, task=TASK) for part in same)
+    assert one.columns == other.columns
+    assert one.labelled == other.labelled
 
 
 def test_the_committee_is_that_of_the_members(monkeypatch):

@@ -50,7 +50,7 @@ def one_by_one(net, node, way):
     parts = []
     for other in range(7):
         alone = torch.zeros_like(X)
-        alone[other] = X[other]
+        alone[other] = X[other] - X.mean(0)
         parts.append(gated(net, alone, way, gates)[0][node] @ DIRECTION)
     return torch.stack(parts).detach()
 
@@ -67,6 +67,8 @@ def test_parts_of_the_unified_network(encoders, share, node, sparse):
     parts = trace_unified(net, inputs, clusters, node, DIRECTION)
     torch.testing.assert_close(parts.value, net(inputs, clusters)[node].detach() @ DIRECTION)
     torch.testing.assert_close(parts.total, one_by_one(net, node, encoders))
+    torch.testing.assert_close(parts.columns["own"].sum(), parts.total[node])
+    torch.testing.assert_close(sum(parts.columns.values()).sum(), parts.total.sum())
     for name, found in (
         ("structural", parts.along_paths),
         ("semantic", parts.within_clusters),
@@ -91,9 +93,14 @@ def test_one_layer():
 
 def test_gradient_times_input_by_hand():
     weight = torch.tensor([[2.0, 0.0], [0.0, 3.0]])
-    x = torch.tensor([[1.0, 5.0], [4.0, 1.0]])
+    x = torch.tensor([[-1.5, 2.0], [1.5, -2.0]])  # its mean is zero
     mix = torch.tensor([[1.0, 1.0], [0.0, 1.0]])
-    parts = gradient_times_input(lambda x: mix @ x @ weight + 7, x, 0, torch.tensor([1.0, -1.0]))
-    assert parts.total.tolist() == [2 - 15, 8 - 3]
-    assert float(parts.value) == (10 + 7) - (18 + 7)
+    direction = torch.tensor([1.0, -1.0])
+    parts = gradient_times_input(lambda x: (mix @ x @ weight + 7)[0] @ direction, x, 0)
+    assert parts.total.tolist() == [-3 - 6, 3 + 6]
+    assert float(parts.value) == 0
+    assert parts.columns["own"].tolist() == [-3, -6]
+    assert parts.columns["others"].tolist() == [3, 6]
+    moved = gradient_times_input(lambda x: (mix @ x @ weight)[0] @ direction, x + 9, 0)
+    assert moved.total.tolist() == parts.total.tolist()
     assert parts.along_paths is None

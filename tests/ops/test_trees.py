@@ -6,7 +6,14 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.feature_selection import f_classif
 
 from evengraph.ops import trees as module
-from evengraph.ops.trees import Trees, coarsen, separation, tree_values, trees_from_sklearn
+from evengraph.ops.trees import (
+    Trees,
+    coarsen,
+    path_contributions,
+    separation,
+    tree_values,
+    trees_from_sklearn,
+)
 from small_graphs import normal
 
 
@@ -89,3 +96,22 @@ def test_separation_of_constant_and_of_perfect_columns():
     labels = torch.tensor([0, 0, 1, 1])
     x = torch.stack([torch.full((4,), 3.0), labels.float()], dim=1)
     assert separation(x, labels, 2).tolist() == [0, float("inf")]
+
+
+def test_splits_on_a_path_by_hand():
+    trees = tiny()
+    trees.value[1] = 120  # before shrinkage by 0.1
+    features, parts = path_contributions(trees, torch.tensor([-0.9, 0.0]), 0.1)
+    assert features.tolist() == [[1, 0], [0, 0]]
+    assert parts.tolist() == [[12, 0], [8, 0]]
+    assert path_contributions(trees.first(0), torch.zeros(2), 0.1)[1].shape == (0, 0)
+
+
+def test_splits_on_a_path_sum_to_the_value_of_the_tree():
+    x, y = normal(80, 5), normal(80, 1, seed=1).squeeze(1)
+    model = HistGradientBoostingRegressor(max_iter=12, min_samples_leaf=3).fit(x.numpy(), y.numpy())
+    tables = [tree.nodes for trees in model._predictors for tree in trees]
+    trees = trees_from_sklearn(tables, x.device)
+    for row in x[:5]:
+        _, parts = path_contributions(trees, row, 0.1)
+        torch.testing.assert_close(parts.sum(0), tree_values(trees, row[None])[0])

@@ -17,6 +17,8 @@ from small_graphs import QUICK, small_task
 
 TASK = small_task()
 GRAPH = TASK.graph
+CENTRED = Data(x=GRAPH.x - GRAPH.x.mean(0), edge_index=GRAPH.edge_index)
+NAMES = [f"c{index}" for index in range(GRAPH.num_features)]
 
 
 @cache
@@ -29,16 +31,7 @@ def labels_of(task):
     return torch.where(task.train, task.graph.y, -1)
 
 
-UNEXPLAINED = {"labelpropagation": "does not use features", "boosting": "no gradient"}
-
-
-@pytest.mark.parametrize("name", UNEXPLAINED)
-def test_what_has_no_gradient_says_so(name):
-    with pytest.raises(ValueError, match=UNEXPLAINED[name]):
-        explain(fitted(name), GRAPH, 7)
-
-
-@pytest.mark.parametrize("name", [name for name in METHODS if name not in UNEXPLAINED])
+@pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("node", [0, 7, 140])
 def test_the_parts_sum_to_the_margin(name, node):
     method = fitted(name)
@@ -54,6 +47,41 @@ def test_the_parts_sum_to_the_margin(name, node):
     total = found.from_itself + found.from_labelled + found.from_unlabelled + found.bias
     assert total == pytest.approx(found.margin, abs=1e-6)
     assert sum(found.by_class) == pytest.approx(found.from_labelled, abs=1e-6)
+    columns = sum(part.contribution for part in found.columns) + found.other_columns
+    assert columns + found.bias == pytest.approx(found.margin, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["gcn", "unignn", "unison", "logistic", "boosting"])
+def test_columns_and_nodes_have_the_same_sum(name):
+    found = explain(fitted(name), GRAPH, 7, top=1000, feature_names=NAMES)
+    assert abs(found.other_columns) < 1e-4
+    own = [part for part in found.columns if part.origin == "own"]
+    assert sum(part.contribution for part in own) == pytest.approx(found.from_itself, abs=1e-4)
+    assert all(part.name == f"c{part.column}" for part in found.columns)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_bias_of_a_committee_is_that_of_its_networks(seed):
+    method = METHODS["unison"](max_epochs=20).fit(TASK, seed=seed)
+    for key, value in [*method.net_.named_parameters(), *method.net_.named_buffers()]:
+        if "bias" in key or "centre" in key:
+            value.data.zero_()
+    for node in (0, 7, 80):
+        found = explain(method, CENTRED, node, task=TASK)
+        assert found.bias == pytest.approx(0, abs=1e-5 * abs(found.margin) + 1e-6)
+
+
+def test_without_a_split_trees_have_their_baseline_alone():
+    found = explain(fitted("boosting", max_epochs=0), GRAPH, 7)
+    assert found.columns == ()
+    assert found.margin == pytest.approx(found.bias)
+
+
+def test_labels_that_are_spread_leave_no_bias():
+    found = explain(fitted("labelpropagation"), GRAPH, 7, top=1000)
+    assert found.bias == pytest.approx(0, abs=1e-4)
+    assert found.from_unlabelled == pytest.approx(0, abs=1e-9)
+    assert all((one.contribution > 0) == (one.label == found.predicted) for one in found.labelled)
 
 
 @pytest.mark.parametrize("name", ["gcn", "graphens", "unignn"])
@@ -63,8 +91,17 @@ def test_without_biases_nothing_is_left_over(name):
         for key, value in method.net_.named_parameters():
             if "bias" in key:
                 value.zero_()
-    found = explain(method, GRAPH, 7)
+    found = explain(method, CENTRED, 7, task=TASK)
     assert found.bias == pytest.approx(0, abs=1e-5 * abs(found.margin) + 1e-6)
+
+
+def test_a_constant_in_the_features_belongs_to_the_bias():
+    moved = Data(x=GRAPH.x + 3, edge_index=GRAPH.edge_index)
+    method = fitted("logistic")
+    one, other = (explain(method, graph, 7, task=TASK, top=99) for graph in (GRAPH, moved))
+    expected = [(part.column, pytest.approx(part.contribution, abs=1e-5)) for part in one.columns]
+    assert [(part.column, part.contribution) for part in other.columns] == expected
+    assert other.bias != pytest.approx(one.bias, abs=0.01)
 
 
 def test_labelled_nodes_are_those_of_training():

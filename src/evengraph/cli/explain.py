@@ -40,7 +40,7 @@ def explain(
         ),
     ] = None,
 ) -> None:
-    """Show which labelled nodes and clusters a prediction came from, and draw them."""
+    """Show which columns, labelled nodes and clusters a prediction came from, and draw them."""
     from evengraph.pipeline.table_model import TableModel
     from evengraph.report.explain.figure import write_explanation
     from evengraph.tables import UnknownNodeError
@@ -71,7 +71,7 @@ def explain(
 
 
 def show_explanation(explanation: Explanation) -> None:
-    """Print where a prediction came from, and a table of the most influential labelled nodes."""
+    """Print the parts that a prediction is the sum of, by nodes, columns and clusters."""
     names = explanation.class_names or tuple(map(str, range(len(explanation.probabilities))))
     runner_up = explanation.runner_up
     out.print(
@@ -79,17 +79,7 @@ def show_explanation(explanation: Explanation) -> None:
         f"[bold]{escape(names[explanation.predicted])}[/] with {100 * explanation.probability:.1f}%"
         + (f"; next is {escape(names[runner_up])}." if runner_up is not None else ".")
     )
-    if explanation.explained_by:
-        out.print(f"Explained by {escape(explanation.explained_by)}.")
-    parts = {
-        "its own features": explanation.from_itself,
-        "features of labelled nodes": explanation.from_labelled,
-        "features of other nodes": explanation.from_unlabelled,
-    }
-    total = sum(map(abs, parts.values())) or 1
-    for origin, part in parts.items():
-        side = "for" if part >= 0 else "against"
-        out.print(f"  {100 * abs(part) / total:3.0f}% {side} it: {origin}")
+    _show_sum(explanation, names)
     for cluster in explanation.clusters:
         labelled = ", ".join(
             f"{count} {escape(name)}"
@@ -100,9 +90,38 @@ def show_explanation(explanation: Explanation) -> None:
             f"  layer {cluster.layer}: in a cluster of {cluster.size:,} nodes, labelled among "
             f"them: {labelled or 'none'}"
         )
+    if explanation.columns:
+        out.print()
+        out.print(_columns(explanation))
     if explanation.labelled:
         out.print()
         out.print(_influences(explanation, names))
+
+
+def _show_sum(explanation: Explanation, names: tuple[str, ...]) -> None:
+    """Print the parts, one per line; they add up to the last one."""
+    logit = f"logit of {names[explanation.predicted]}"
+    if explanation.runner_up is not None:
+        logit += f" minus that of {names[explanation.runner_up]}"
+    parts = {
+        "the node itself": explanation.from_itself,
+        "labelled nodes": explanation.from_labelled,
+        "other nodes": explanation.from_unlabelled,
+        "bias: what average nodes get": explanation.bias,
+        f"sum: {logit}": explanation.margin,
+    }
+    for origin, part in parts.items():
+        out.print(f"  {part:+8.2f}  {escape(origin)}", soft_wrap=True)
+
+
+def _columns(explanation: Explanation) -> Table:
+    from evengraph.report.terminal.table import plain_table
+
+    table = plain_table(("column", "of", "adds"))
+    for part in explanation.columns:
+        table.add_row(escape(part.name), escape(part.origin), f"{part.contribution:+.2f}")
+    table.add_row("all others", "", f"{explanation.other_columns:+.2f}")
+    return table
 
 
 def _influences(explanation: Explanation, names: tuple[str, ...]) -> Table:

@@ -16,6 +16,7 @@ from evengraph.methods.bases.method import Method
 from evengraph.methods.bases.portfolio import method_table, portfolio, restored
 from evengraph.methods.bases.search import Search, weighted_mean
 from evengraph.metrics import comparable_metrics
+from evengraph.nn.attribution import vote_shares, weighted_sum
 from evengraph.nn.tracing import Contributions
 
 LIMITS = ("max_epochs", "patience")
@@ -120,21 +121,14 @@ class Auto(Method):
         )
 
     def contributions(self, graph: Data, node: int, direction: Tensor) -> Contributions:
-        """Those of the selected method with the largest weight that can be explained."""
-        return self.members_[self._explained].contributions(graph, node, direction)
-
-    @property
-    def explained_by(self) -> str:
-        """The method of an average whose part is explained."""
-        index = self._explained
-        share = f"{self.members_[index].full_title}, {self.weights_[index]:.0%} of the average"
-        return share if len(self.members_) > 1 else ""
-
-    @property
-    def _explained(self) -> int:
-        """The first member that can be explained; the first of all, which says why, if none can."""
-        explainable = (i for i, member in enumerate(self.members_) if member.explainable)
-        return next(explainable, 0)
+        """Those of the selected methods, by what each counts in the average."""
+        parts = [member.contributions(graph, node, direction) for member in self.members_]
+        if len(parts) == 1:
+            return parts[0]
+        rows = torch.stack([member.predict_proba(graph)[node] for member in self.members_])
+        margins = torch.stack([part.value.to(rows) for part in parts])
+        shares = vote_shares(rows, margins, rows.new_tensor(self.weights_), direction)
+        return weighted_sum(parts, shares.tolist())
 
     # Saving
 

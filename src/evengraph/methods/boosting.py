@@ -14,15 +14,23 @@ from torch_geometric.data import Data
 from evengraph.core.task import Task
 from evengraph.methods.bases.method import Method
 from evengraph.metrics import validation_score
-from evengraph.nn.tracing import Contributions
+from evengraph.nn.tracing import OWN, Contributions
 from evengraph.ops import inverse_class_weights, undirected_adjacency
 from evengraph.ops.hops import with_log_degree
 from evengraph.ops.propagate import neighbour_means
-from evengraph.ops.trees import Trees, coarsen, separation, tree_values, trees_from_sklearn
+from evengraph.ops.trees import (
+    Trees,
+    coarsen,
+    path_contributions,
+    separation,
+    tree_values,
+    trees_from_sklearn,
+)
 
 CHUNK = 20  # rounds that are trained between two validations
 BINS = 255  # distinct values of a column; scikit-learn takes minutes to bin weighted rows
 WIDTH = 1_000  # columns that are compared at a time
+MEAN_OF = {1: "mean of neighbours", 2: "mean of two hops"}
 DIGITS = 16  # bits of a feature that are used: the last ones depend on the order of summation
 
 
@@ -52,8 +60,7 @@ class Boosting(Method):
 
     Departs:
         An epoch is a round, `learning_rate` the shrinkage and `weight_decay` the L2 penalty on
-        leaves. Nothing is random: seeds have no effect. Trees have no gradient: `explain` is not
-        possible.
+        leaves. Nothing is random: seeds have no effect.
 
     Reference:
         Ke, Meng, Finley, Wang, Chen, Ma, Ye and Liu, "LightGBM: A Highly Efficient Gradient
@@ -78,7 +85,6 @@ class Boosting(Method):
         }
         for hops in (2, 0)
     )
-    explainable = False
     limits = {"leaves": 2, "smallest_leaf": 1, "hops": 0, "columns": 0}
 
     learning_rate: float = 0.1
@@ -220,8 +226,37 @@ class Boosting(Method):
         return torch.ldexp((mantissa * 2**DIGITS).round(), exponent - DIGITS)
 
     def contributions(self, graph: Data, node: int, direction: Tensor) -> Contributions:
-        """Not possible: trees have no gradient."""
-        raise ValueError("Boosting cannot be explained: trees have no gradient.")
+        """What the splits on the paths through the trees add to the logits.
+
+        A mean over neighbours counts as theirs, by their weight in it.
+        """
+        nodes = torch.tensor([node], device=graph.x.device)
+        row = self._table(graph, nodes)[0]
+        features, parts = path_contributions(self.trees_, row, self.learning_rate)
+        outputs = direction.double() if self._outputs > 1 else direction[1:].double()
+        weights = outputs.repeat(self.trees_.roots.numel() // self._outputs)
+        sums = torch.zeros(row.numel(), dtype=torch.float64, device=row.device)
+        sums.index_add_(0, features.flatten(), (weights * parts).flatten())
+        by_hop = sums.view(1 + self.hops, -1)
+        total = (self._hop_weights(graph, node) * by_hop.sum(1).unsqueeze(1)).sum(0)
+        value = self.baseline_ @ outputs + sums.sum()
+        names = (OWN, *(MEAN_OF.get(hop, f"mean {hop} hops away") for hop in range(1, len(by_hop))))
+        return Contributions(value, total, columns=dict(zip(names, by_hop, strict=True)))
+
+    def _hop_weights(self, graph: Data, node: int) -> Tensor:
+        """The weight of each node in the means of a node, (1 + hops, N).
+
+        Without neighbours, a node stands for them.
+        """
+        one = torch.zeros(graph.num_nodes, 1, dtype=torch.float64, device=graph.x.device)
+        one[node] = 1
+        rows = [one]
+        if self.hops:
+            matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
+            mean = neighbour_means(matrix, graph.x.device, torch.float64)
+            for _ in range(self.hops):
+                rows.append(mean.transposed_product(rows[-1]))
+        return torch.cat([row if row.any() else one for row in rows], dim=1).t()
 
     def _state(self) -> dict[str, Tensor]:
         trees = {f"trees.{name}": part for name, part in self.trees_._asdict().items()}

@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from evengraph.core.task import Task
 from evengraph.methods.bases.method import Method
 from evengraph.metrics import validation_score
+from evengraph.nn.attribution import margin_slope
 from evengraph.nn.tracing import Contributions
 from evengraph.ops import Sparse, matching_signatures, propagation_matrix, undirected_adjacency
 from evengraph.ops.signature import feature_signatures
@@ -40,8 +41,7 @@ class LabelPropagation(Method):
 
     Departs:
         Self-loops are added and neighbours are averaged, without the symmetric normalisation; the
-        paper runs until convergence. `learning_rate`, `weight_decay` and seeds have no effect, and
-        `explain` is not possible.
+        paper runs until convergence. `learning_rate`, `weight_decay` and seeds have no effect.
 
     Reference:
         Zhou, Bousquet, Lal, Weston and Schoelkopf, "Learning with Local and Global Consistency",
@@ -51,7 +51,6 @@ class LabelPropagation(Method):
     title = "Label propagation"
     portfolio = ({},)
     is_quick = True
-    explainable = False
     search_space = {
         "learning_rate": (),  # has no effect: other values would repeat the same setting
         "weight_decay": (),
@@ -110,8 +109,28 @@ class LabelPropagation(Method):
         return start.index_copy(0, nodes[index], known[index])
 
     def contributions(self, graph: Data, node: int, direction: Tensor) -> Contributions:
-        """Not possible: features are not used."""
-        raise ValueError("Label propagation cannot be explained: it does not use features.")
+        """What the label of each training node adds to the logits; features add nothing."""
+        reach = self._reach(graph, node)
+        spread = (reach.unsqueeze(1) * self._start(graph)).double()  # (N, C)
+        sums = spread.sum(0).clamp(min=LEAST)
+        value, first = sums.log() @ direction.double(), int(direction.argmax())
+        if direction.min() < 0:
+            second = int(direction.argmin())
+            slope = margin_slope(sums[first], sums[second])
+            return Contributions(value, slope * (spread[:, first] - spread[:, second]))
+        return Contributions(value, value * spread[:, first] / sums[first])
+
+    def _reach(self, graph: Data, node: int) -> Tensor:
+        """How much of each node's start has reached a node, (N,)."""
+        matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
+        propagation: Sparse = propagation_matrix(matrix, graph.x.device, how="row")
+        walk = torch.zeros(graph.num_nodes, 1, device=graph.x.device)
+        walk[node] = 1
+        reach = torch.zeros_like(walk)
+        for _ in range(int(self.steps_)):
+            reach = reach + self.restart * walk
+            walk = (1 - self.restart) * propagation.transposed_product(walk)
+        return (reach + walk).squeeze(1)
 
     def _state(self) -> dict[str, Tensor]:
         return {"steps": self.steps_}

@@ -15,7 +15,9 @@ from evengraph.methods.bases.committee import Committee
 from evengraph.methods.bases.method import Method
 from evengraph.methods.bases.self_training import above_mean, pseudo_label_loss
 from evengraph.metrics.selection import batched_validation_scores, rare_class
+from evengraph.nn.attribution import vote_shares, with_features
 from evengraph.nn.members import Members
+from evengraph.nn.tracing import Contributions, gradient_times_input
 from evengraph.nn.views import Diffusion, Views
 from evengraph.ops import balanced_softmax
 from evengraph.training.loop import deferred_interrupts
@@ -140,6 +142,19 @@ class Unison(Method):
     def predict_members(self, graph: Data) -> Committee:
         """Probabilities of every network, and the weight of its vote."""
         return self._committee(self.model_input(graph)).to(graph.x.device)
+
+    def contributions(self, graph: Data, node: int, direction: Tensor) -> Contributions:
+        """Exact parts of the logits, with the similar nodes of the semantic view held fixed."""
+
+        def margin(x: Tensor) -> Tensor:
+            logits = self.net_(with_features(graph, x))[:, node]  # (M, C)
+            margins = (logits @ direction).double()
+            rows = logits.detach().double().softmax(1)
+            shares = vote_shares(rows, margins.detach(), self.net_.votes, direction)
+            value: Tensor = shares @ margins
+            return value
+
+        return gradient_times_input(margin, graph.x, node)
 
     def _committee(self, graph: Data) -> Committee:
         return Committee(self.net_(graph).softmax(2), self.net_.votes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import torch
@@ -11,12 +11,16 @@ from torch import Tensor
 from evengraph.nn.unified import Connectivity, FindClusters, UnifiedNetwork
 from evengraph.ops import Clusters, Sparse, semantic_propagate
 
+OWN, OTHERS = "own", "others"
+"""Whose features a column's contribution comes from: the node's own, or those of other nodes."""
+
 
 class Contributions(NamedTuple):
     """Contribution of each node's features to a weighted sum of one node's logits.
 
-    A ReLU network is locally linear, so gradient times input decomposes its output exactly: the
-    contributions and those of the biases sum to it.
+    A ReLU network is locally linear, so gradient times input decomposes its output exactly. Input
+    is measured from the mean over all nodes: what remains is what a graph of average nodes gets,
+    biases included, and an indicator of a common category does not count as a peculiarity.
 
     Shapes:
         value: (), the sum of logits
@@ -24,6 +28,7 @@ class Contributions(NamedTuple):
         along_paths: (N,), the part of the total that went over A_struct only
         within_clusters: (N,), the part of the total that went through shared clusters only
         clusters: int64, (N,) per layer
+        columns: (F,) per origin: `OWN`, the features of the node itself, and those of others
     """
 
     value: Tensor
@@ -31,22 +36,25 @@ class Contributions(NamedTuple):
     along_paths: Tensor | None = None
     within_clusters: Tensor | None = None
     clusters: tuple[Tensor, ...] = ()
+    columns: Mapping[str, Tensor] = {}
 
 
 def gradient_times_input(
-    logits_of: Callable[[Tensor], Tensor], x: Tensor, node: int, direction: Tensor
+    value_of: Callable[[Tensor], Tensor], x: Tensor, node: int
 ) -> Contributions:
-    """Contributions in any network, given as a function from features to logits.
+    """Contributions in any network, given as a function from features to the value to explain.
 
     Shapes:
         x: (N, F)
-        direction: (C,), weight of each of the node's logits
+        value_of: (N, F) to ()
     """
     with torch.enable_grad():
         leaf = x.detach().float().requires_grad_()
-        value = logits_of(leaf)[node] @ direction
+        value = value_of(leaf)
         (gradient,) = torch.autograd.grad(value, leaf)
-    return Contributions(value.detach(), (gradient * leaf.detach()).sum(1))
+    parts = gradient * (leaf.detach() - leaf.detach().mean(0))
+    columns = {OWN: parts[node], OTHERS: parts.sum(0) - parts[node]}
+    return Contributions(value.detach(), parts.sum(1), columns=columns)
 
 
 def trace_unified(
@@ -65,14 +73,15 @@ def trace_unified(
 
     with torch.no_grad():
         value = net(inputs, recorded)[node] @ direction
-    total = _contributions(net, inputs, clusters, node, direction, blocked=None)
+    total, columns = _contributions(net, inputs, clusters, node, direction, blocked=None)
     paths = {
-        path: _contributions(net, inputs, clusters, node, direction, blocked=other)
+        path: _contributions(net, inputs, clusters, node, direction, blocked=other)[0]
         for path, other in (("structural", "semantic"), ("semantic", "structural"))
         if path in net.encoders
     }
     assignments = tuple(groups.assignment for groups in clusters)
-    return Contributions(value, total, paths.get("structural"), paths.get("semantic"), assignments)
+    structural, semantic = paths.get("structural"), paths.get("semantic")
+    return Contributions(value, total, structural, semantic, assignments, columns)
 
 
 @torch.enable_grad()
@@ -83,8 +92,8 @@ def _contributions(
     node: int,
     direction: Tensor,
     blocked: str | None,
-) -> Tensor:
-    """Contributions of all nodes, (N,), except through a blocked encoder in any layer.
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Contributions of all nodes, (N,), and columns, except through a blocked encoder.
 
     The gradient is taken at x W, which is narrower than x and gives the same product.
     """
@@ -100,11 +109,24 @@ def _contributions(
         outputs = list(raw.chunk(len(net.encoders), dim=-1))
     logits = net.classifier(_join(net, outputs, blocked), inputs.adjacency, dropout=False)
     gradients = torch.autograd.grad(logits[node] @ direction, products, allow_unused=True)
-    total = torch.zeros_like(products[0][:, 0])
-    for gradient, xw in zip(gradients, products, strict=True):
+    total, one = (torch.zeros_like(products[0][:, 0]) for _ in range(2))
+    one[node] = 1
+    mean = _transposed(inputs.x, torch.full_like(one, 1 / len(one)).unsqueeze(1)).squeeze(1)
+    row = _transposed(inputs.x, one.unsqueeze(1)).squeeze(1) - mean
+    own, every = torch.zeros_like(row), torch.zeros_like(row)
+    for name, gradient, xw in zip(net.encoders, gradients, products, strict=True):
         if gradient is not None:
-            total = total + (gradient * xw.detach()).sum(1)
-    return total.detach()
+            total = total + (gradient * (xw - xw.mean(0)).detach()).sum(1)
+            matrix = weights[name].detach()  # type: ignore[index]
+            own += row * (matrix @ gradient[node])
+            every += (_transposed(inputs.x, gradient) * matrix).sum(1)
+            every -= mean * (matrix @ gradient.sum(0))
+    return total.detach(), {OWN: own, OTHERS: every - own}
+
+
+def _transposed(x: Tensor | Sparse, values: Tensor) -> Tensor:
+    """The transpose of x times values."""
+    return x.transposed_product(values) if isinstance(x, Sparse) else x.t() @ values
 
 
 def _join(net: UnifiedNetwork, outputs: list[Tensor], blocked: str | None) -> Tensor:

@@ -97,6 +97,35 @@ def trees_from_sklearn(tables: list[Any], device: torch.device) -> Trees:
     return Trees(*(torch.from_numpy(part).to(device) for part in parts))
 
 
+def path_contributions(trees: Trees, row: Tensor, shrinkage: float) -> tuple[Tensor, Tensor]:
+    """What the splits on the path of one row add to the value of each tree.
+
+    A split adds the value of the child minus that of its parent; the root has none, so the parts
+    of a tree sum to the value of the leaf (Saabas, 2014).
+
+    Args:
+        shrinkage: The learning rate, by which the values of leaves have been multiplied already.
+
+    Shapes:
+        row: (F,)
+        returns: int64 and float64, (S, T), the feature of each step and what it adds
+    """
+    leaf = trees.left == torch.arange(trees.left.numel(), device=trees.left.device)
+    value = torch.where(leaf, trees.value, shrinkage * trees.value)
+    value[trees.roots] = 0 * value[trees.roots]
+    node, features, parts = trees.roots, [], []
+    while not leaf[node].all():
+        feature = trees.feature[node]
+        left = row[feature] <= trees.threshold[node]
+        child = torch.where(left, trees.left[node], trees.right[node])
+        features.append(feature)
+        parts.append(value[child] - value[node])
+        node = child
+    if not parts:
+        return trees.roots.new_zeros(0, node.numel()), value.new_zeros(0, node.numel())
+    return torch.stack(features), torch.stack(parts)
+
+
 def tree_values(trees: Trees, x: Tensor) -> Tensor:
     """The value of each tree for each row.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -58,6 +59,23 @@ class Cluster:
     contribution: float
 
 
+@dataclass(frozen=True, kw_only=True)
+class ColumnPart:
+    """The contribution of one column of the features.
+
+    Args:
+        column: The index of the column.
+        name: Its name.
+        origin: Whose features: `own`, `others`, or a mean over neighbours.
+        contribution: Its part of the margin; positive values support the predicted class.
+    """
+
+    column: int
+    name: str
+    origin: str
+    contribution: float
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Explanation:
     """The parts that a prediction is the sum of.
@@ -65,7 +83,7 @@ class Explanation:
     The margin, the logit of the predicted class minus that of the runner-up, is the sum of the
     contributions of node features (`from_itself`, `from_labelled`, `from_unlabelled`) and of
     `bias`, up to rounding. If no other class is possible, it is the logit itself, and there is no
-    runner-up.
+    runner-up. By columns, it is the sum of `columns`, `other_columns` and `bias`.
 
     Args:
         node: The index of the explained node.
@@ -78,12 +96,13 @@ class Explanation:
         from_itself: The contribution of the features of the node.
         from_labelled: The contribution of all other labelled nodes.
         from_unlabelled: The contribution of all unlabelled nodes.
-        bias: What does not depend on any features.
+        bias: What average nodes get: the biases, and the mean of the features.
         by_class: The contribution of the labelled nodes per class.
         labelled: The labelled nodes with the largest contributions, for or against.
+        columns: The columns with the largest contributions, for or against.
+        other_columns: The contribution of all other columns, and of labels where they are spread.
         clusters: The clusters that hold the node, one per layer.
         class_names: The names of the classes; may be empty.
-        explained_by: The part of the model that is explained, if it is not the whole.
         ids: The id of every node of the graph; may be empty. Not part of `as_dict`.
         neighbourhood: A small graph around the node, to draw: `node_id`, `edge_index`, `y` (-1:
             unlabelled), `predicted`, `contribution`, `distance` (-1: no path) and, with clusters,
@@ -103,9 +122,10 @@ class Explanation:
     bias: float
     by_class: tuple[float, ...]
     labelled: tuple[Influence, ...]
+    columns: tuple[ColumnPart, ...]
+    other_columns: float
     clusters: tuple[Cluster, ...]
     class_names: tuple[str, ...]
-    explained_by: str
     ids: tuple[str, ...]
     neighbourhood: Data
 
@@ -113,7 +133,7 @@ class Explanation:
         """All fields but `ids` as JSON can hold them."""
         plain = {item.name: getattr(self, item.name) for item in fields(self)}
         del plain["ids"]
-        for name in ("labelled", "clusters"):
+        for name in ("labelled", "columns", "clusters"):
             plain[name] = [asdict(part) for part in plain[name]]
         plain["neighbourhood"] = {
             name: value.tolist() if isinstance(value, Tensor) else value
@@ -130,14 +150,18 @@ def explain(
     task: Task | None = None,
     labels: Tensor | None = None,
     ids: tuple[str, ...] = (),
+    feature_names: Sequence[str] = (),
     top: int = 10,
 ) -> Explanation:
-    """Attribute the prediction for a node to labelled nodes and clusters.
+    """Attribute the prediction for a node to labelled nodes, columns and clusters.
 
     Computes gradient times input, summed over the features of each node. The networks here are
-    piecewise linear, so this decomposes the margin between the two most probable classes exactly.
-    Uni-GNN's contributions are split by whether they came over structural connectivity or through
-    shared clusters, with the clusters held fixed. The cost is that of a few predictions.
+    piecewise linear, so this decomposes the margin between the two most probable classes exactly,
+    into what the features of nodes add to that of average nodes, the bias. Trees give what each
+    split on a node's paths adds, label propagation what each label adds, an average what its
+    members give. Uni-GNN's contributions are split by whether they came over structural
+    connectivity or through shared clusters, with the clusters held fixed. The cost is that of a few
+    predictions.
 
     The influence of labels on the weights during training is not part of it: it explains what the
     fitted network takes from the features of nodes.
@@ -150,7 +174,8 @@ def explain(
         labels: The labels instead of a task, -1 for unlabelled nodes. By default the training
             nodes of the model, if they have the same index and features in this graph.
         ids: The id of every node, to be part of the explanation.
-        top: The number of labelled nodes to list.
+        feature_names: The names of the columns; numbers by default.
+        top: The number of labelled nodes and of columns to list.
 
     Shapes:
         labels: int64, (N,)
@@ -176,6 +201,7 @@ def explain(
     listed = _strongest(parts.total, others, top)
     from_itself, total = float(parts.total[node]), float(parts.total.sum())
     from_labelled = float(parts.total[others >= 0].sum())
+    columns = _columns(parts.columns, feature_names, top)
     return Explanation(
         node=node,
         predicted=order[0],
@@ -190,9 +216,10 @@ def explain(
         bias=float(parts.value) - total,
         by_class=tuple(float(parts.total[others == c].sum()) for c in range(model.num_classes_)),
         labelled=tuple(_influence(parts, distances, other, int(known[other])) for other in listed),
+        columns=columns,
+        other_columns=total - sum(part.contribution for part in columns),
         clusters=_clusters(parts, known, node, model.num_classes_),
         class_names=model.class_names_,
-        explained_by=model.explained_by,
         ids=ids,
         neighbourhood=ego_graph(
             distances,
@@ -235,13 +262,34 @@ def _labels(model: Method, graph: Data, task: Task | None, labels: Tensor | None
 
 
 def _on_cpu(parts: Contributions) -> Contributions:
-    value, total, paths, within, clusters = parts
+    value, total, paths, within, clusters, columns = parts
     return Contributions(
         value.cpu(),
         total.cpu().double(),
         None if paths is None else paths.cpu().double(),
         None if within is None else within.cpu().double(),
         tuple(assignment.cpu() for assignment in clusters),
+        {origin: values.cpu().double() for origin, values in columns.items()},
+    )
+
+
+def _columns(parts: Mapping[str, Tensor], names: Sequence[str], top: int) -> tuple[ColumnPart, ...]:
+    """The columns with the largest contributions."""
+    pairs = [
+        (origin, column, float(values[column]))
+        for origin, values in parts.items()
+        for column in values.abs().topk(min(top, values.numel())).indices.tolist()
+        if values[column] != 0
+    ]
+    pairs.sort(key=lambda pair: -abs(pair[2]))
+    return tuple(
+        ColumnPart(
+            column=column,
+            name=names[column] if names else f"feature {column}",
+            origin=origin,
+            contribution=value,
+        )
+        for origin, column, value in pairs[:top]
     )
 
 

@@ -183,7 +183,9 @@ class TableModel:
                 node=str(node),
                 num_edges=0,
             )
-        return explain(self.method_, tables.graph, ids.index(str(node)), ids=ids, top=top)
+        names = tables.encoder.names
+        index = ids.index(str(node))
+        return explain(self.method_, tables.graph, index, ids=ids, feature_names=names, top=top)
 
     def evaluate(self) -> dict[str, float | None]:
         """Metrics in percent on the test nodes of training; None for one that is undefined."""

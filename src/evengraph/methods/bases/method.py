@@ -26,6 +26,7 @@ from evengraph.methods.bases.model_folder import (
     write_model,
 )
 from evengraph.metrics import balanced_accuracy, confusion_matrix
+from evengraph.nn.attribution import with_features
 from evengraph.nn.tracing import Contributions, gradient_times_input
 from evengraph.ops.signature import feature_signatures
 from evengraph.training import Callback, Epoch, History, train, train_stepwise
@@ -64,8 +65,6 @@ class Method(ABC):
     candidate. Methods are tried, and preferred if they do equally well, in the order of METHODS."""
     is_quick: ClassVar[bool] = False
     """Whether a fit takes seconds on any graph; `auto` fits such methods early."""
-    explainable: ClassVar[bool] = True
-    """Whether predictions have gradients, which `explain` needs."""
     suits_heterophily: ClassVar[bool] = False
     """Whether to try it on a graph whose neighbours mostly differ in class."""
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {}
@@ -332,13 +331,8 @@ class Method(ABC):
             direction: The weight of each logit in the sum, (C,).
         """
         return gradient_times_input(
-            lambda x: self._logits(Data(x=x, edge_index=graph.edge_index)), graph.x, node, direction
+            lambda x: self._logits(with_features(graph, x))[node] @ direction, graph.x, node
         )
-
-    @property
-    def explained_by(self) -> str:
-        """The part of the model that `contributions` explains; empty if it is all of it."""
-        return ""
 
     def _check_fitted(self) -> None:
         if not self.is_fitted:

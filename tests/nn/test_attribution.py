@@ -1,0 +1,38 @@
+"""Contributions to a vote: shares of margins that sum to the margin of the mean."""
+
+import pytest
+import torch
+
+from evengraph.nn.attribution import margin_slope, vote_shares, weighted_sum
+from evengraph.nn.tracing import Contributions
+
+
+@pytest.mark.parametrize("scale", [1e-9, 0.1, 3.0, 60.0])
+def test_margins_times_shares_are_the_margin_of_the_mean(scale):
+    draw = torch.Generator().manual_seed(0)
+    logits = scale * torch.randn(5, 3, dtype=torch.float64, generator=draw)
+    weights = torch.rand(5, dtype=torch.float64, generator=draw)
+    weights = weights / weights.sum()
+    direction = torch.tensor([0.0, 1.0, -1.0], dtype=torch.float64)
+    rows, margins = logits.softmax(1), logits @ direction
+    mean = weights @ rows
+    expected = float(mean[1].log() - mean[2].log())
+    shares = vote_shares(rows, margins, weights, direction)
+    assert float(shares @ margins) == pytest.approx(expected, abs=1e-12, rel=1e-9)
+    assert (shares > 0).all()
+
+
+def test_the_slope_of_equal_values():
+    one = torch.tensor(0.5, dtype=torch.float64)
+    assert float(margin_slope(one, one)) == 2
+    assert float(margin_slope(one, one + 1e-7)) == pytest.approx(2)
+
+
+def test_origins_of_several_parts_are_joined():
+    first = Contributions(torch.tensor(1.0), torch.ones(2), columns={"own": torch.ones(3)})
+    second = Contributions(torch.tensor(2.0), torch.ones(2), columns={"others": torch.ones(3)})
+    both = weighted_sum([first, second], [0.5, 0.25])
+    assert float(both.value) == 1
+    assert both.total.tolist() == [0.75, 0.75]
+    assert both.columns["own"].tolist() == [0.5] * 3
+    assert both.columns["others"].tolist() == [0.25] * 3
