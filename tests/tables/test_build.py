@@ -67,6 +67,7 @@ def test_every_part_by_hand():
         "split": None,
         "time": None,
         "features": ["age", "city"],
+        "unlabelled": None,
     }
     assert "Nodes without edges: 1 of 6." in own.notes
 

@@ -53,9 +53,15 @@ def test_words_for_nothing_are_told():
     assert notes == ["Labels 'NA' or similar, treated as unlabelled: 2."]
 
 
-def test_a_column_of_different_numbers_is_no_label():
-    with pytest.raises(ValueError, match=r"all 30 labels are different; .* label column\?"):
-        encode_labels(column(range(30)), "t", Notes())
+def test_declared_labels_are_unlabelled():
+    values = column([1, 0, -1, -1.0, 1, 0, 0, 1])
+    found, names = encode_labels(values, "t", Notes(), unlabelled=[-1])
+    assert found.tolist() == [1, 0, -1, -1, 1, 0, 0, 1]
+    assert names == ("0", "1")
+    notes = Notes()
+    words = column(["Unknown", "a", "b", "?", None] + ["a", "b"] * 2)
+    assert encode_labels(words, "t", notes, unlabelled=("unknown", "?"))[1] == ("a", "b")
+    assert encode_labels(words, "t", notes, unlabelled="unknown")[1] == ("?", "a", "b")
 
 
 def test_infinity_is_no_class():

@@ -12,6 +12,9 @@ from evengraph.cli.options import FLAGS, Columns
 from evengraph.datasets import DATASETS
 from evengraph.pipeline.graph_source import GraphSource, open_dataset, open_tables
 
+LISTS = {"drop", "unlabelled"}
+"""Column options with values such as a,b."""
+
 
 def open_data(data: str, root: Path | None, columns: Columns) -> GraphSource:
     """Open a data set by its name, or a user's files, and print the notes."""
@@ -25,8 +28,8 @@ def open_data(data: str, root: Path | None, columns: Columns) -> GraphSource:
         with err.status(f"loading {escape(data)}"):
             return open_dataset(data, root=root)
     arguments: dict[str, Any] = dict(columns)
-    if "drop" in arguments:
-        arguments["drop"] = [name.strip() for name in columns["drop"].split(",") if name.strip()]
+    for name in LISTS & arguments.keys():
+        arguments[name] = [item.strip() for item in columns[name].split(",") if item.strip()]
     with err.status(f"reading {escape(data)}"):
         source = open_tables(data, **arguments)
     print_notes(source.tables.notes if source.tables else (), err)

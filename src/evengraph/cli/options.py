@@ -42,6 +42,7 @@ Columns = dict[str, str]
 COLUMN_HELP = {
     "edges": "Table of edges.",
     "label": "Column with the classes.",
+    "unlabelled": "Labels that mean unlabelled, such as unknown,-1.",
     "id": "Column with the ids.",
     "source": "Column with one end of an edge.",
     "target": "Column with the other end.",

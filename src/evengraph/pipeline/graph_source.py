@@ -93,8 +93,8 @@ def open_tables(nodes: Any, edges: Any = None, **columns: Any) -> GraphSource:
     tables = open_graph(nodes, edges=edges, **given)
     if tables.label_candidates:
         raise NoLabelError(tables.label_candidates)
-    if "drop" in given:
-        given["drop"] = ",".join(given["drop"])
+    for name in {"drop", "unlabelled"} & given.keys():
+        given[name] = ",".join(map(str, given[name]))
     if edges is not None:
         given["edges"] = str(Path(edges).expanduser().absolute()) if is_path else ""
     return GraphSource(

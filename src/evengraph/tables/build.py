@@ -21,6 +21,7 @@ from evengraph.tables.columns import (
 )
 from evengraph.tables.edges import edge_rows, id_index, positive_weights, undirected_edges
 from evengraph.tables.feature_encoder import FeatureEncoder
+from evengraph.tables.ids import check_no_copy
 from evengraph.tables.notes import Note, NoteKind, Notes
 from evengraph.tables.roles import (
     NoLabelError,
@@ -68,6 +69,7 @@ def from_frames(
     edges: Any,
     *,
     label: str | None = None,
+    unlabelled: Sequence[Any] | None = None,
     id: str | None = None,
     source: str | None = None,
     target: str | None = None,
@@ -89,8 +91,10 @@ def from_frames(
         nodes: A pandas DataFrame with one row per node.
         edges: A pandas DataFrame with one row per edge.
         label: Column of `nodes` with the classes. Default: one called label or class.
+        unlabelled: Labels that mean unlabelled, such as "unknown" or -1; empty cells always do.
         id: Column of `nodes` with the ids. Default: one called id, node or node_id, in any case;
-            else row numbers from 0, if the edges hold such.
+            if the edges name none of its values, the column whose values they name; else row
+            numbers from 0, if the edges hold such.
         source: Column of `edges` with one end. Default: source, src or from, else the first.
         target: Column of `edges` with the other end. Default: target, dst or to, else the second.
         weight: Column of `edges` with weights.
@@ -101,7 +105,7 @@ def from_frames(
         encoder: A fitted encoder, to encode new rows as before; then `features` is not used, and
             there are labels only if `label` is named.
     """
-    columns = TableColumns(id, label, split, time, source, target, weight, features)
+    columns = TableColumns(id, label, split, time, source, target, weight, features, unlabelled)
     return build_graph(nodes, edges, columns, encoder)
 
 
@@ -119,6 +123,8 @@ def build_graph(
     notes = Notes()
     columns = resolve_columns(nodes, edges, columns, notes, guess_label=encoder is None)
     ids = pandas.Series(range(len(nodes)), name="row") if columns.id is None else nodes[columns.id]
+    if columns.label is not None:
+        check_no_copy(nodes[columns.label], ids, table_name(nodes, "nodes"))
     edge_index = _edge_index(ids, nodes, edges, columns, notes)
     candidates: tuple[str, ...] = ()
     if encoder is None:
@@ -168,7 +174,9 @@ def assemble(
     x = encoder.transform(nodes, edge_index=edge_index)
     graph = Data(x=x, edge_index=edge_index, y=torch.full((num_nodes,), -1))
     if columns.label is not None:
-        labels, class_names = encode_labels(nodes[columns.label], table, notes)
+        labels, class_names = encode_labels(
+            nodes[columns.label], table, notes, columns.unlabelled or ()
+        )
         graph.y, graph.class_names = torch.tensor(labels), list(class_names)
     if columns.split is not None:
         masks = read_split(nodes[columns.split], table)

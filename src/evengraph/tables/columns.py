@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from evengraph.core.errors import ArgumentError
 from evengraph.tables.cells import check_columns, describe_mismatch, is_unnamed, table_name
 from evengraph.tables.column_encoders import Category
-from evengraph.tables.edges import are_row_numbers
 from evengraph.tables.feature_encoder import FeatureEncoder
+from evengraph.tables.ids import find_id, is_spare_id
 from evengraph.tables.notes import NoteKind, Notes
 from evengraph.tables.roles import is_split_column
 
@@ -22,7 +21,10 @@ END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
 
 @dataclass(frozen=True)
 class TableColumns:
-    """Column names by role, as in `from_frames`; None for a role without a column."""
+    """Column names by role, as in `from_frames`; None for a role without a column.
+
+    `unlabelled` holds values of the label column instead.
+    """
 
     id: str | None = None
     label: str | None = None
@@ -32,6 +34,7 @@ class TableColumns:
     target: str | None = None
     weight: str | None = None
     features: Sequence[str] | None = None
+    unlabelled: Sequence[Any] | None = None
 
     @property
     def of_nodes(self) -> dict[str, str]:
@@ -56,17 +59,13 @@ def resolve_columns(
     nodes: Any, edges: Any, columns: TableColumns, notes: Notes, *, guess_label: bool
 ) -> TableColumns:
     """Check the columns that were named and guess the others by their usual names."""
+    named = columns.id is not None
     columns = _resolve_node_columns(nodes, columns, notes, guess_label)
     source, target = edge_ends(edges, columns, notes)
-    if columns.id is None:
-        if not all(are_row_numbers(edges[end], len(nodes)) for end in (source, target)):
-            raise ArgumentError(
-                f"{table_name(nodes, 'nodes')} has no column called id, node or node_id, and the "
-                "edges do not hold row numbers from 0; set id to one of its columns: "
-                f"{', '.join(nodes.columns) or 'none'}.",
-                argument="id",
-            )
-        notes.add(NoteKind.ROW_NUMBER_IDS, "No id column: ids are row numbers, counted from 0.")
+    if not named:
+        taken = {role: column for role, column in columns.of_nodes.items() if role != "id"}
+        id = find_id(nodes, edges[source], edges[target], columns.id, taken, notes)
+        columns = replace(columns, id=id)
     return replace(columns, source=source, target=target)
 
 
@@ -136,10 +135,13 @@ def feature_columns(nodes: Any, columns: TableColumns, notes: Notes) -> list[str
                 )
         return names
     free = [column for column in nodes.columns if column not in roles]
+    useless = {column: "it has no name" for column in free if is_unnamed(column)}
     for column in free:
-        if is_unnamed(column):
-            notes.add(NoteKind.FEATURES, f"Left out column {column!r}: it has no name.")
-    return [column for column in free if not is_unnamed(column)]
+        if is_spare_id(nodes[column]):
+            useless[column] = "its values are distinct, like ids"
+    for column, reason in useless.items():
+        notes.add(NoteKind.FEATURES, f"Left out column {column!r}: {reason}.")
+    return [column for column in free if column not in useless]
 
 
 def note_mixed_columns(

@@ -21,6 +21,7 @@ class NoteKind(StrEnum):
     ISOLATED_NODES = "isolated nodes"
     NO_LABEL = "no label"
     EMPTY_LABELS = "empty labels"
+    MISSING_LABELS = "missing labels"
     RARE_CLASS = "rare class"
     SPLIT = "split"
     NO_TIME = "no time"

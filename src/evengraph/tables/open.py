@@ -22,6 +22,7 @@ def open_graph(
     *,
     edges: Any = None,
     label: str | None = None,
+    unlabelled: Sequence[Any] | None = None,
     id: str | None = None,
     source: str | None = None,
     target: str | None = None,
@@ -44,7 +45,7 @@ def open_graph(
         drop: Columns of the nodes table to leave out.
     """
     path = Path(data).expanduser() if isinstance(data, str | Path) else Path()
-    columns = TableColumns(id, label, split, time, source, target, weight, features)
+    columns = TableColumns(id, label, split, time, source, target, weight, features, unlabelled)
     if path.suffix.lower() in GRAPH_SUFFIXES and not path.is_dir():
         return _open_file(path, columns, {"edges": edges, "drop": drop or None})
     nodes_table, edges_table = read_tables(data, edges)

@@ -21,10 +21,16 @@ from evengraph.tables.cells import (
     is_empty,
     is_unnamed,
     location,
-    plural,
     to_numbers,
     to_seconds,
     to_signs,
+)
+from evengraph.tables.label_checks import (
+    MISSING_WORDS,
+    ask_about_missing,
+    check_classes,
+    is_unlabelled,
+    note_rare_classes,
 )
 from evengraph.tables.notes import NoteKind, Notes
 
@@ -35,7 +41,6 @@ SPLIT_WORDS = {
 }
 """Values of a split column, in any case."""
 
-MAX_DISTINCT_LABELS = 20
 MAX_CLASSES = 20
 MAX_SUGGESTIONS = 5
 
@@ -53,20 +58,34 @@ class NoLabelError(ArgumentError):
         self.candidates = tuple(candidates)
 
 
-def encode_labels(values: Any, table: str, notes: Notes) -> tuple[Ints, tuple[str, ...]]:
+def encode_labels(
+    values: Any, table: str, notes: Notes, unlabelled: Sequence[Any] = ()
+) -> tuple[Ints, tuple[str, ...]]:
     """Class indices, -1 where the label is empty, (N,), and the names of the classes.
 
     Classes are sorted: numbers by value, text alphabetically, false before true.
+
+    Args:
+        values: The label column.
+        table: Name of its table, for errors.
+        notes: Gets a note about labels that are or may be missing, and about rare classes.
+        unlabelled: Labels that mean unlabelled.
     """
     empty = is_empty(values, EMPTY_LABELS)
+    words = empty & ~is_empty(values)
+    if unlabelled:
+        empty = empty | is_unlabelled(canonical_names(values), unlabelled)
     where = location(table, values.name)
     if empty.all():
         raise ValueError(f"{where}: every label is empty; label at least two nodes.")
-    kind = column_kind(values.where(~empty, None) if empty.any() else values, table, required=True)
+    # "?" among numbers is asked about, not an error
+    doubtful = empty | is_empty(values, MISSING_WORDS)
+    known = values.where(~doubtful, None) if doubtful.any() else values
+    kind = column_kind(known, table, required=True)
     if kind == "number":
-        to_numbers(values, table)  # raises an error on infinity
+        to_numbers(known, table)  # raises an error on infinity
     elif kind == "boolean":
-        to_signs(values, table)
+        to_signs(known, table)
     names = canonical_names(values[~empty])
     try:
         classes = sorted(set(names), key=float)
@@ -74,26 +93,16 @@ def encode_labels(values: Any, table: str, notes: Notes) -> tuple[Ints, tuple[st
         classes = sorted(set(names))
     if len(classes) < 2:
         raise ValueError(f"{where} holds a single class, {classes[0]!r}; at least two are needed.")
-    if len(classes) == len(names) > MAX_DISTINCT_LABELS:
-        raise ValueError(
-            f"{where}: all {len(classes)} labels are different; a class needs several nodes. Is "
-            "this the label column?"
-        )
+    counts = Counter(names)
+    check_classes(str(values.name), where, counts)
     labels = np.full(len(values), -1, dtype=np.int64)
     labels[~empty] = import_pandas().Index(classes, dtype=object).get_indexer(names)
-    words = empty & ~is_empty(values)
     if words.any():
         word = canonical_name(values.iloc[int(words.argmax())])
         text = f"Labels {word!r} or similar, treated as unlabelled: {int(words.sum())}."
         notes.add(NoteKind.EMPTY_LABELS, text)
-    for name, count in sorted(Counter(names).items()):
-        if count < 3:
-            text = (
-                f"Class {name!r} has {plural(count, 'labelled node')}: a stratified split "
-                "(Natural) needs 3 per class; label more, or empty its label cells to leave the "
-                "class out."
-            )
-            notes.add(NoteKind.RARE_CLASS, text)
+    ask_about_missing(counts, notes)
+    note_rare_classes(counts, notes)
     return labels, tuple(classes)
 
 
