@@ -48,3 +48,11 @@ def test_a_plugin_without_a_docstring_can_be_described(monkeypatch):
     monkeypatch.setitem(METHODS, "bare", Bare)
     words = describe_method("bare")
     assert (words.title, words.idea, words.cost, words.reference) == ("Bare", "", "", "")
+
+
+def test_what_a_method_uses_of_the_edges():
+    edges = {name: describe_method(name).edges for name in METHODS}
+    assert edges["gcn"] == "with their weights"
+    assert edges["unison"] == "with their weights, each relation apart"
+    assert edges["unignn"] == "without weights"
+    assert edges["mlp"] == "not used"

@@ -12,6 +12,7 @@ from evengraph.methods.bases.model_folder import write_model
 from evengraph.metrics import validation_score
 from evengraph.ops.trees import separation
 from evengraph.pipeline.loading import load_model
+from evengraph.testing.tasks import with_graph
 from small_graphs import graph_of, small_task
 
 
@@ -170,3 +171,28 @@ def test_predicting_needs_no_scikit_learn(tmp_path, monkeypatch):
 def test_bad_fields_are_refused(field, value, least):
     with pytest.raises(ValueError, match=f"{field} must be (at least {least}|an integer), got"):
         Boosting(**{field: value})
+
+
+def test_relations_are_columns_of_their_own():
+    task = small_task()
+    source, target = task.graph.edge_index
+    kind = (task.graph.y[source] == task.graph.y[target]).long()
+    related = with_graph(task, relation_index=torch.stack([kind, source, target]), num_relations=2)
+    nodes = torch.arange(5)
+    method = Boosting(hops=1)
+    table, plain = (method._table(each.graph, nodes) for each in (related, task))
+    width = plain.shape[1] // 2
+    assert torch.equal(table[:, : 2 * width], plain)
+    for relation in range(2):
+        for node in range(5):
+            others = target[(source == node) & (kind == relation)]
+            mean = task.graph.x[others].mean(0) if len(others) else torch.zeros(width)
+            start = (2 + relation) * width
+            torch.testing.assert_close(table[node, start : start + width], mean, rtol=1e-4, atol=0)
+    fitted = Boosting(max_epochs=3).fit(related, seed=0)
+    assert not torch.equal(
+        fitted.predict_proba(related.graph),
+        Boosting(max_epochs=3).fit(task, seed=0).predict_proba(task.graph),
+    )
+    with pytest.raises(ValueError, match="num_relations must be 2 as in training, got 0"):
+        fitted.predict_proba(task.graph)

@@ -10,6 +10,7 @@ from evengraph.methods import Logistic
 from evengraph.methods import logistic as module
 from evengraph.metrics import validation_score
 from evengraph.ops.scaling import Scaling
+from evengraph.testing.tasks import with_graph
 from small_graphs import normal, small_task, task_of
 
 
@@ -97,7 +98,7 @@ def test_means_get_the_size_of_what_they_are_means_of():
     method = Logistic(hops=1)
     method.scaling_ = Scaling.of(task.graph.x)
     nodes, width = torch.arange(task.graph.num_nodes), task.graph.num_features
-    table, factors = method._table(*method._inputs(task.graph), nodes)
+    table, factors = method._table(task.graph, nodes)
     sizes = torch.from_numpy(table).square().mean(0).sqrt()
     torch.testing.assert_close(sizes[:width], sizes[width:], rtol=1e-4, atol=0)
     assert (factors[:width] == 1).all()
@@ -115,3 +116,24 @@ def test_a_graph_without_edges_adds_nothing():
 
 def test_predicting_needs_no_scikit_learn(tmp_path, monkeypatch):
     check_predicts_without_sklearn(Logistic(max_epochs=8), tmp_path, monkeypatch)
+
+
+def test_relations_are_columns_of_their_own():
+    task = small_task()
+    source, target = task.graph.edge_index
+    kind = (task.graph.y[source] == task.graph.y[target]).long()
+    related = with_graph(task, relation_index=torch.stack([kind, source, target]), num_relations=2)
+    method = Logistic(hops=2, max_epochs=20).fit(related, seed=0)
+    width = task.graph.num_features
+    assert method.weights_.shape == (3, 5 * width + 1)
+    scaled = method.scaling_(task.graph.x).double()
+    rows = [scaled]
+    for chosen in (kind >= 0, kind == 0, kind == 1):
+        matrix = torch.zeros(150, 150, dtype=torch.float64)
+        matrix[source[chosen], target[chosen]] = 1
+        rows.append(matrix / matrix.sum(1, keepdim=True).clamp(min=1) @ scaled)
+        if len(rows) == 2:
+            rows.append(matrix / matrix.sum(1, keepdim=True).clamp(min=1) @ rows[1])
+    logits = torch.cat(rows, 1) @ method.weights_[:, :-1].T + method.weights_[:, -1]
+    expected = logits.softmax(1).float()
+    torch.testing.assert_close(method.predict_proba(related.graph), expected)

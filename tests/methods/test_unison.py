@@ -9,6 +9,8 @@ import evengraph as eg
 from evengraph.methods.unison import Unison, vote_weights
 from evengraph.metrics import validation_score
 from evengraph.nn.members import Members
+from evengraph.pipeline.loading import load_model
+from evengraph.testing.tasks import with_graph
 from small_graphs import small_task
 
 QUICK = {"max_epochs": 40, "hidden": 8}
@@ -131,3 +133,19 @@ def test_nodes_of_another_graph_are_predicted():
 
 def test_it_is_at_the_top_level():
     assert eg.Unison is Unison
+
+
+def test_relations_are_saved_with_the_model(tmp_path):
+    task = small_task()
+    source, target = task.graph.edge_index
+    index = torch.stack([(source > target).long(), source, target])
+    related = with_graph(task, relation_index=index, num_relations=2)
+    model = Unison(max_epochs=4).fit(related, seed=0)
+    expected = model.predict_proba(related.graph)
+    model.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert torch.equal(loaded.predict_proba(related.graph), expected)
+    swapped = with_graph(related, relation_index=index[[0, 2, 1]])
+    assert not torch.equal(loaded.predict_proba(swapped.graph), expected)
+    with pytest.raises(ValueError, match="num_relations must be 2 as in training, got 0"):
+        loaded.predict_proba(task.graph)

@@ -5,6 +5,7 @@ import torch
 from torch_geometric.data import Data
 
 from evengraph.nn.views import LENGTH, Diffusion, Views
+from evengraph.ops.propagate import adjacency, neighbour_means
 from small_graphs import small_task
 
 DIFFUSION = Diffusion(steps=3, teleport=0.2)
@@ -99,3 +100,23 @@ def test_the_unit_of_the_features_does_not_matter(name):
 def test_features_without_variance_are_harmless(name):
     graph = Data(x=torch.ones(6, 3), edge_index=torch.tensor([[0, 1], [1, 0]]))
     assert fitted(graph, name).isfinite().all()
+
+
+def test_relations_extend_the_ego_view_alone():
+    task = small_task()
+    source, target = task.graph.edge_index
+    related = task.graph.clone()
+    related.relation_index = torch.stack([(source > target).long(), source, target])
+    related.num_relations = 2
+    width = task.graph.num_features
+    apart = Views(["structural", "ego"], width, 6 * width, Diffusion(5, 0.1), 5, 2)
+    plain = Views(["structural", "ego"], width, 6 * width, Diffusion(5, 0.1), 5)
+    ours, before = apart(related, fit=True), plain(task.graph, fit=True)
+    assert torch.equal(ours[0, :, :width], before[0, :, :width])
+    assert len(apart.ego) == 5
+    smaller = neighbour_means(
+        adjacency(related.edge_index[:, source < target], 150), related.x.device
+    )
+    part = apart.ego[3]
+    expected = ((smaller @ related.x) @ part.basis - part.centre) * part.scale / 5**0.5
+    torch.testing.assert_close(ours[1, :, 3 * width : 4 * width], expected, rtol=1e-3, atol=1e-4)

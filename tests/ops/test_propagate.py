@@ -6,13 +6,16 @@ import scipy.sparse as sp
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch_geometric.utils import to_undirected
+from torch_geometric.data import Data
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
+from torch_geometric.utils import to_dense_adj, to_undirected
 
 from evengraph.ops import (
     adjacency,
     normalise,
     propagation_matrix,
     undirected_adjacency,
+    weighted_adjacency,
 )
 from evengraph.ops.propagate import diffuse, neighbour_means
 from small_graphs import (
@@ -104,3 +107,46 @@ def test_diffusion_adds_the_start_again():
     torch.testing.assert_close(diffuse(matrix, x, 1, 0.2), torch.tensor([[0.6], [0.4]]))
     torch.testing.assert_close(diffuse(matrix, x, 2, 0.2), torch.tensor([[0.6], [0.4]]))
     assert torch.equal(diffuse(matrix, x, 0, 0.2), x)
+
+
+def weighted(edge_index, weight, num_nodes=5):
+    return Data(x=torch.eye(num_nodes), edge_index=edge_index, edge_weight=weight)
+
+
+def test_weights_of_repeated_edges_are_summed_and_the_larger_direction_counts():
+    edge_index = torch.tensor([[0, 0, 1, 2, 3], [1, 1, 0, 3, 3]])
+    matrix = undirected_adjacency(edge_index, 5, torch.tensor([1.0, 2.0, 2.5, 4.0, 9.0]))
+    expected = np.zeros((5, 5))
+    expected[0, 1] = expected[1, 0] = 3.0
+    expected[2, 3] = expected[3, 2] = 4.0
+    assert np.array_equal(matrix.toarray(), expected)
+
+
+def test_the_unit_of_weights_does_not_matter():
+    edge_index = torch.tensor([[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3]])
+    weight = torch.tensor([1.0, 1.0, 3.0, 3.0, 0.0, 0.0])
+    euros, cents = (weighted_adjacency(weighted(edge_index, w)) for w in (weight, 100 * weight))
+    np.testing.assert_allclose(euros.toarray(), cents.toarray(), rtol=1e-6)
+    assert euros.data.mean() == 1
+    assert euros.nnz == 4
+    plain = Data(x=torch.eye(5), edge_index=edge_index)
+    equal = weighted_adjacency(weighted(edge_index, torch.full((6,), 0.1)))
+    assert (equal != weighted_adjacency(plain)).nnz == 0
+    assert equal.dtype == np.float32
+
+
+def test_weights_normalise_as_in_pyg():
+    edge_index = to_undirected(torch.tensor([[0, 0, 1, 3], [1, 2, 2, 4]]))
+    weight = (edge_index.sum(0) % 3 + 1).double()
+    weight = weight / weight.mean()
+    ours = normalise(weighted_adjacency(weighted(edge_index, weight)), "symmetric").toarray()
+    index, values = gcn_norm(edge_index, weight, num_nodes=5, dtype=torch.float64)
+    theirs = to_dense_adj(index, edge_attr=values, max_num_nodes=5)[0].numpy()
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+def test_means_over_neighbours_count_weights():
+    edge_index = torch.tensor([[0, 0, 1, 2], [1, 2, 0, 0]])
+    matrix = undirected_adjacency(edge_index, 4, torch.tensor([1.0, 3.0, 1.0, 3.0]))
+    rows = neighbour_means(matrix, CPU, torch.float64) @ torch.eye(4, dtype=torch.float64)
+    assert rows.tolist() == [[0, 0.25, 0.75, 0], [1, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0]]

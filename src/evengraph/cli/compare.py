@@ -199,7 +199,9 @@ def _announce(
             f"[dim]Training stops after {patience} epochs without a better validation score; the "
             f"paper uses {PAPER['patience']} (--set patience={PAPER['patience']}).[/]"
         )
-    sentences = (method.describe_defaults(source.graph) for method in entries.values())
+    methods, graph = entries.values(), source.graph
+    sentences = [method.describe_defaults(graph) for method in methods]
+    sentences += [method.describe_edges(graph) for method in methods]
     for sentence in dict.fromkeys(filter(None, sentences)):
         out.print(f"[dim]{escape(sentence)}[/]")
 

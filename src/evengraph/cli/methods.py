@@ -29,7 +29,8 @@ def methods(
             soft_wrap=True,
         )
         out.print(parameter_table(description.fields, description.meanings))
-        out.print(f"\nCost: {escape(description.cost)}\nReference: {escape(description.reference)}")
+        out.print(f"\nCost: {escape(description.cost)}\nEdges: {description.edges}")
+        out.print(f"Reference: {escape(description.reference)}")
     else:
         for key in METHODS:
             description = describe_method(key)

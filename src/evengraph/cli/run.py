@@ -234,8 +234,9 @@ class _Display(ExitStack):
         if preset := self.presets.get(job.label):
             text = ", ".join(f"{name}={value}" for name, value in preset.items())
             print_notes([f"preset: {text} (--no-preset for the defaults)"])
-        if sentence := job.method.describe_defaults(self.plan.graph):
-            print_notes([sentence])
+        graph = self.plan.graph
+        sentences = job.method.describe_defaults(graph), job.method.describe_edges(graph)
+        print_notes([sentence for sentence in sentences if sentence])
 
 
 def _show(results: Sequence[dict[str, Any]], several: bool) -> None:

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from evengraph.core.graphs import bare_graph
+
 HIDDEN_LABEL = -1
 """Replaces labels that a method must not see."""
 
@@ -90,7 +92,7 @@ class Task:
     def hide_test_labels(self) -> Task:
         """A task with features, edges and masks, and -1 for labels outside train and validation."""
         labels = torch.where(self.train | self.val, self.graph.y, HIDDEN_LABEL)
-        graph = Data(x=self.graph.x, edge_index=self.graph.edge_index, y=labels)
+        graph = bare_graph(self.graph, y=labels)
         return replace(self, graph=graph)
 
     def to(self, device: torch.device | str) -> Task:

@@ -21,6 +21,7 @@ class Description:
         title: Name in the literature.
         idea: Summary line.
         cost: Time in nodes, edges and width.
+        edges: What it uses of the edges.
         reference: The paper.
         fields: Parameters with their defaults, those of all methods last.
         meanings: Description of each parameter.
@@ -31,6 +32,7 @@ class Description:
     title: str
     idea: str
     cost: str
+    edges: str
     reference: str
     fields: dict[str, object]
     meanings: dict[str, str]
@@ -55,11 +57,20 @@ def describe_method(name: str) -> Description:
         title=cls.title,
         idea=sections[""].partition("\n")[0],
         cost=_joined(sections.get("Cost", "")),
+        edges=_edges(cls()),
         reference=_joined(sections.get("Reference", "")),
         fields=own | shared,
         meanings={name: meanings[name] for name in own | shared if name in meanings},
         text="\n\n".join([sections[""].strip(), *departs]),
     )
+
+
+def _edges(method: Method) -> str:
+    """What a method uses of the edges, in a few words."""
+    if not method.uses_graph:
+        return "not used"
+    weights = "with their weights" if method.uses_edge_weights else "without weights"
+    return f"{weights}, each relation apart" if method.separate_relations else weights
 
 
 def _sections(cls: type) -> dict[str, str]:

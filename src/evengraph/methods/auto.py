@@ -57,6 +57,8 @@ class Auto(Method):
         ICML 2004.
     """
 
+    weighted_edges = True
+    separate_relations = True
     selects_itself = True
     limits = {"time_limit": "positive"}
 

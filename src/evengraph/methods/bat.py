@@ -12,7 +12,7 @@ from evengraph.core.task import Task
 from evengraph.methods.bases.network import NetworkKind, NetworkMethod
 from evengraph.metrics import validation_score
 from evengraph.nn import Backbone
-from evengraph.ops import labelled_loss, undirected_adjacency
+from evengraph.ops import labelled_loss, weighted_adjacency
 from evengraph.ops.attach import StackedFeatures
 from evengraph.ops.losses import NamedLoss
 from evengraph.ops.virtual import Variant, VirtualNodes
@@ -63,7 +63,7 @@ class BAT(NetworkMethod):
         classes = torch.arange(task.num_classes, device=graph.x.device)
         rows = torch.cat([nodes, graph.num_nodes + classes])
         inputs = self._inputs(graph)
-        matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
+        matrix = weighted_adjacency(graph)
         how = self._normalisation
         virtual = VirtualNodes(matrix, inputs.x, nodes, labels, counts, self.variant, how)
         loss = labelled_loss(self.loss, matrix, nodes, labels, counts, added=classes)

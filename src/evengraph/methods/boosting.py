@@ -11,13 +11,14 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 
+from evengraph.core.graphs import count_relations
 from evengraph.core.task import Task
 from evengraph.methods.bases.method import Method
 from evengraph.metrics import validation_score
 from evengraph.nn.tracing import OWN, Contributions
-from evengraph.ops import inverse_class_weights, undirected_adjacency
+from evengraph.ops import inverse_class_weights, weighted_adjacency
 from evengraph.ops.hops import with_log_degree
-from evengraph.ops.propagate import neighbour_means
+from evengraph.ops.relations import neighbour_averages
 from evengraph.ops.trees import (
     Trees,
     coarsen,
@@ -40,9 +41,10 @@ class Boosting(Method):
     """Gradient-boosted trees on a table of the nodes, a common first choice in practice.
 
     A node's row holds its features, the mean of its neighbours' features and, with two hops, the
-    mean of the neighbours' means; its degree, if asked for. Each round adds one tree per class; the
-    number of rounds is selected on the validation nodes. Trees are stored as tensors: a saved model
-    holds no pickle, and only fitting needs scikit-learn.
+    mean of the neighbours' means; in a graph with relations also the mean in each; its degree, if
+    asked for. Each round adds one tree per class; the number of rounds is selected on the
+    validation nodes. Trees are stored as tensors: a saved model holds no pickle, and only fitting
+    needs scikit-learn.
 
     Args:
         leaves: Maximum number of leaves of a tree.
@@ -67,6 +69,8 @@ class Boosting(Method):
         Boosting Decision Tree", NeurIPS 2017; in scikit-learn's HistGradientBoostingClassifier.
     """
 
+    weighted_edges = True
+    separate_relations = True
     search_space = {
         "learning_rate": (0.03, 0.1, 0.3),
         "weight_decay": (0.0, 1.0),
@@ -127,7 +131,7 @@ class Boosting(Method):
     def _columns(self, task: Task) -> Tensor:
         """Indices of the columns to use, ascending, (K,)."""
         graph, width = task.graph, self._width(task.graph)
-        every = torch.arange((1 + self.hops) * width, device=graph.x.device)
+        every = torch.arange(self._parts(graph) * width, device=graph.x.device)
         if not self.columns or self.columns >= width:
             return every
         nodes, labels = task.train_nodes, graph.y[task.train_nodes]
@@ -137,7 +141,7 @@ class Boosting(Method):
                 for some in every.split(WIDTH)
             ]
         )
-        best = ratios.view(1 + self.hops, width).argsort(dim=1, descending=True, stable=True)
+        best = ratios.view(-1, width).argsort(dim=1, descending=True, stable=True)
         offsets = every[::width].unsqueeze(1)
         return (best[:, : self.columns] + offsets).flatten().sort().values
 
@@ -201,27 +205,31 @@ class Boosting(Method):
         return _logits_of(sums).float()
 
     def _width(self, graph: Data) -> int:
-        """Columns per hop."""
+        """Columns per part."""
         return int(graph.num_features) + bool(self.degree and self.hops)
+
+    def _parts(self, graph: Data) -> int:
+        """Parts of a row: the node's features, a mean per hop and a mean per relation."""
+        return 1 + self.hops + (count_relations(graph) if self.hops else 0)
 
     def _table(self, graph: Data, nodes: Tensor, columns: Tensor | None = None) -> Tensor:
         """Features and means over neighbours of some nodes, all columns or some."""
         x, width = graph.x.float(), self._width(graph)
         if columns is None:
-            columns = torch.arange((1 + self.hops) * width, device=x.device)
-        own, *means = (columns[columns // width == hop] % width for hop in range(1 + self.hops))
-        if self.hops:
-            matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
-            x = with_log_degree(x, matrix) if self.degree else x
+            columns = torch.arange(self._parts(graph) * width, device=x.device)
+        count = self._parts(graph)
+        own, *means = (columns[columns // width == part] % width for part in range(count))
+        matrix = weighted_adjacency(graph) if self.hops else None
+        if matrix is not None and self.degree:
+            x = with_log_degree(x, matrix)
         parts = [x[nodes][:, own]]
         if any(part.numel() for part in means):
-            mean = neighbour_means(matrix, x.device, torch.float64)
-            rows = mean.rows(nodes)
-            for hop, some in enumerate(means):
+            averages = neighbour_averages(graph, self.hops, torch.float64, matrix)
+            for some, (mean, steps) in zip(means, averages, strict=True):
                 values = x[:, some].double()
-                for _ in range(hop):
+                for _ in range(steps - 1):
                     values = mean @ values
-                parts.append((rows @ values).float())
+                parts.append((mean.rows(nodes) @ values).float())
         mantissa, exponent = torch.frexp(torch.cat(parts, dim=1))
         return torch.ldexp((mantissa * 2**DIGITS).round(), exponent - DIGITS)
 
@@ -237,25 +245,27 @@ class Boosting(Method):
         weights = outputs.repeat(self.trees_.roots.numel() // self._outputs)
         sums = torch.zeros(row.numel(), dtype=torch.float64, device=row.device)
         sums.index_add_(0, features.flatten(), (weights * parts).flatten())
-        by_hop = sums.view(1 + self.hops, -1)
-        total = (self._hop_weights(graph, node) * by_hop.sum(1).unsqueeze(1)).sum(0)
+        by_part = sums.view(self._parts(graph), -1)
+        total = (self._neighbour_weights(graph, node) * by_part.sum(1).unsqueeze(1)).sum(0)
         value = self.baseline_ @ outputs + sums.sum()
-        names = (OWN, *(MEAN_OF.get(hop, f"mean {hop} hops away") for hop in range(1, len(by_hop))))
-        return Contributions(value, total, columns=dict(zip(names, by_hop, strict=True)))
+        hops, relations = range(1, 1 + self.hops), range(1, len(by_part) - self.hops)
+        names = [OWN, *(MEAN_OF.get(hop, f"mean {hop} hops away") for hop in hops)]
+        names += [f"mean in relation {number}" for number in relations]
+        return Contributions(value, total, columns=dict(zip(names, by_part, strict=True)))
 
-    def _hop_weights(self, graph: Data, node: int) -> Tensor:
-        """The weight of each node in the means of a node, (1 + hops, N).
+    def _neighbour_weights(self, graph: Data, node: int) -> Tensor:
+        """The weight of each node in the means of a node, (parts, N).
 
         Without neighbours, a node stands for them.
         """
         one = torch.zeros(graph.num_nodes, 1, dtype=torch.float64, device=graph.x.device)
         one[node] = 1
         rows = [one]
-        if self.hops:
-            matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
-            mean = neighbour_means(matrix, graph.x.device, torch.float64)
-            for _ in range(self.hops):
-                rows.append(mean.transposed_product(rows[-1]))
+        for mean, steps in neighbour_averages(graph, self.hops, torch.float64):
+            row = one
+            for _ in range(steps):
+                row = mean.transposed_product(row)
+            rows.append(row)
         return torch.cat([row if row.any() else one for row in rows], dim=1).t()
 
     def _state(self) -> dict[str, Tensor]:

@@ -20,7 +20,7 @@ from evengraph.ops import (
     propagation_matrix,
     sample_neighbours,
     sparsify,
-    undirected_adjacency,
+    weighted_adjacency,
 )
 from evengraph.ops.pairs import Pairs, draw_pairs
 from evengraph.ops.sparse import from_scipy
@@ -69,6 +69,7 @@ class GraphENS(MarginMethod):
         Node Classification", ICLR 2022.
     """
 
+    weighted_edges = True
     search_space = {"masked": (0.01, 0.05), "temperature": (1.0, 2.0), "links": ("none", "BAT1")}
     tuned_params = frozenset({"layers", "hidden", "temperature", "masked"})
     limits = {
@@ -93,7 +94,7 @@ class GraphENS(MarginMethod):
         graph, nodes = task.graph, task.train_nodes
         labels, x = graph.y[nodes], graph.x.float()[nodes]
         inputs, propagation = self._inputs(graph)
-        matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
+        matrix = weighted_adjacency(graph)
         neighbours = from_scipy(matrix, x.device, torch.float32)
         around = propagation.rows(nodes)  # means over the neighbourhoods of labelled nodes
         virtual = None
@@ -149,7 +150,7 @@ class GraphENS(MarginMethod):
         return _Network(*widths, self.layers, self.backbone)
 
     def _inputs(self, graph: Data) -> tuple[Tensor | Sparse, Sparse]:
-        matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
+        matrix = weighted_adjacency(graph)
         return sparsify(graph.x.float()), propagation_matrix(matrix, graph.x.device, how="row")
 
     def _divergence(self, last: _Last, around: Sparse, pairs: Pairs) -> Tensor | None:

@@ -21,7 +21,7 @@ from evengraph.ops import (
     AttachedGraph,
     propagation_matrix,
     sample_neighbours,
-    undirected_adjacency,
+    weighted_adjacency,
     with_self_loops,
 )
 from evengraph.ops.attach import StackedFeatures
@@ -88,7 +88,7 @@ class GraphSHA(NetworkMethod):
         graph, nodes, device = task.graph, task.train_nodes, task.graph.x.device
         labels, x, num_nodes = graph.y[nodes], graph.x.float()[nodes], graph.num_nodes
         inputs, make = self._inputs(graph), self._maker(task)
-        joined = with_self_loops(undirected_adjacency(graph.edge_index, num_nodes), device)
+        joined = with_self_loops(weighted_adjacency(graph), device)
         sums = (joined @ torch.ones(num_nodes, 1, device=device)).squeeze(1)
         how = self._normalisation
         attach = partial(AttachedGraph, joined, sums, both_ways=False, loop=1.0, how=how)
@@ -117,7 +117,7 @@ class GraphSHA(NetworkMethod):
         """Makes the new nodes of an epoch: the pairs they mix, and the two ends of each edge."""
         graph, nodes, device = task.graph, task.train_nodes, task.graph.x.device
         labels, counts = graph.y[nodes], task.class_counts
-        matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
+        matrix = weighted_adjacency(graph)
         neighbours = from_scipy(matrix, device, torch.float32)
         degrees = neighbours.crow_indices().diff().long()
         wanted = lacking(counts, fill=self.fill)

@@ -21,6 +21,7 @@ from evengraph.ops import (
     random_shares,
     rare_classes,
     undirected_adjacency,
+    weighted_adjacency,
     with_self_loops,
 )
 from evengraph.ops.sparse import row_entries, take
@@ -86,7 +87,7 @@ class GraphSMOTE(NetworkMethod):
 
         inputs = self._inputs(graph)
         matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
-        neighbours = with_self_loops(matrix, device)
+        neighbours = with_self_loops(weighted_adjacency(graph), device)
         frame = neighbours if self.variant == "T" else self._propagation(graph)
         attach = partial(
             AttachedGraph,

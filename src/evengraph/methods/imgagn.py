@@ -16,7 +16,7 @@ from evengraph.core.task import Task
 from evengraph.methods.bases.network import NetworkMethod
 from evengraph.metrics import validation_score
 from evengraph.nn import CONVS, Backbone, GraphClassifier, GraphNetwork
-from evengraph.ops import AttachedGraph, Sparse, rare_classes, undirected_adjacency, with_self_loops
+from evengraph.ops import AttachedGraph, Sparse, rare_classes, weighted_adjacency, with_self_loops
 from evengraph.ops.attach import StackedFeatures
 
 WIDTH = 200  # hidden width of the generators
@@ -69,7 +69,7 @@ class ImGAGN(NetworkMethod):
     def _fit(self, task: Task) -> None:
         graph, nodes, device = task.graph, task.train_nodes, task.graph.x.device
         labels, inputs = graph.y[nodes], self._inputs(graph)
-        joined = with_self_loops(undirected_adjacency(graph.edge_index, graph.num_nodes), device)
+        joined = with_self_loops(weighted_adjacency(graph), device)
         degrees = (joined @ torch.ones(graph.num_nodes, 1, device=device)).squeeze(1)
         attach = partial(AttachedGraph, joined, degrees, loop=1.0, how=self._normalisation)
         self.net_ = net = self._new_network()

@@ -16,7 +16,7 @@ from evengraph.methods.bases.method import Method
 from evengraph.metrics import validation_score
 from evengraph.nn.attribution import margin_slope
 from evengraph.nn.tracing import Contributions
-from evengraph.ops import Sparse, matching_signatures, propagation_matrix, undirected_adjacency
+from evengraph.ops import Sparse, matching_signatures, propagation_matrix, weighted_adjacency
 from evengraph.ops.signature import feature_signatures
 
 LEAST = 1e-30  # keeps the logarithm finite where a class does not reach a node
@@ -48,6 +48,7 @@ class LabelPropagation(Method):
         NeurIPS 2003.
     """
 
+    weighted_edges = True
     title = "Label propagation"
     portfolio = ({},)
     is_quick = True
@@ -89,7 +90,7 @@ class LabelPropagation(Method):
     def _spreading(self, graph: Data) -> Iterator[Tensor]:
         """How much of each class has reached each node after 0, 1, 2, ... steps, (N, C)."""
         start = self._start(graph)
-        matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
+        matrix = weighted_adjacency(graph)
         propagation: Sparse = propagation_matrix(matrix, graph.x.device, how="row")
         spread = start
         while True:
@@ -122,7 +123,7 @@ class LabelPropagation(Method):
 
     def _reach(self, graph: Data, node: int) -> Tensor:
         """How much of each node's start has reached a node, (N,)."""
-        matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
+        matrix = weighted_adjacency(graph)
         propagation: Sparse = propagation_matrix(matrix, graph.x.device, how="row")
         walk = torch.zeros(graph.num_nodes, 1, device=graph.x.device)
         walk[node] = 1

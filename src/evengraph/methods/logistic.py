@@ -16,9 +16,9 @@ from torch_geometric.data import Data
 from evengraph.core.task import Task
 from evengraph.methods.bases.method import Method
 from evengraph.metrics import validation_score
-from evengraph.ops import undirected_adjacency
+from evengraph.ops import weighted_adjacency
 from evengraph.ops.hops import hop_table, with_log_degree
-from evengraph.ops.propagate import neighbour_means
+from evengraph.ops.relations import neighbour_averages
 from evengraph.ops.scaling import Scaling
 from evengraph.ops.sparse import to_scipy
 
@@ -36,11 +36,12 @@ class Logistic(Method):
 
     Where it scores as well as a graph network, the graph does not help. With hops it is the
     simplest model that uses the graph: a row also holds the mean of the neighbours' features, the
-    mean of their means and so on. Columns are scaled: by median and quartiles where most nodes have
-    a value of their own, by the largest absolute value where most are equal, so that a bag of words
-    stays sparse and a rare word stays small; means are scaled to the size of what they are means
-    of. The L2 penalty, and whether classes are weighted by one over their size, are selected on
-    validation. Weights are stored as tensors: only fitting needs scikit-learn.
+    mean of their means and so on; in a graph with relations also the mean in each. Columns are
+    scaled: by median and quartiles where most nodes have a value of their own, by the largest
+    absolute value where most are equal, so that a bag of words stays sparse and a rare word stays
+    small; means are scaled to the size of what they are means of. The L2 penalty, and whether
+    classes are weighted by one over their size, are selected on validation. Weights are stored as
+    tensors: only fitting needs scikit-learn.
 
     Args:
         hops: How far a row reaches: 0 is the node's own features, 1 adds the mean over neighbours,
@@ -64,6 +65,8 @@ class Logistic(Method):
 
     portfolio = tuple({"hops": hops, "degree": True} for hops in (2, 0))
     selects_itself = True
+    weighted_edges = True
+    separate_relations = True
     limits = {"hops": 0}
 
     max_epochs: int = 40
@@ -88,9 +91,8 @@ class Logistic(Method):
 
     def _fit(self, task: Task) -> None:
         nodes = (task.train | task.val).nonzero().squeeze(1)
-        x, matrix = self._inputs(task.graph)
-        self.scaling_ = Scaling.of(x)
-        table, factors = self._table(x, matrix, nodes)
+        self.scaling_ = Scaling.of(self._inputs(task.graph)[0])
+        table, factors = self._table(task.graph, nodes)
         width, device = factors.numel(), self.device_
         first = torch.zeros(self.num_classes_, width + 1, dtype=torch.float64, device=device)
         models = [first]  # weights and biases after each epoch
@@ -102,15 +104,18 @@ class Logistic(Method):
         """Features, with the degree if asked for, and the graph if it is used."""
         if not self.hops:
             return graph.x, None
-        matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
+        matrix = weighted_adjacency(graph)
         return with_log_degree(graph.x.float(), matrix) if self.degree else graph.x, matrix
 
-    def _table(self, x: Tensor, matrix: sp.csr_matrix | None, nodes: Tensor) -> tuple[Any, Tensor]:
+    def _table(self, graph: Data, nodes: Tensor) -> tuple[Any, Tensor]:
         """Rows of some nodes, and the factor that each column was multiplied with."""
+        x, matrix = self._inputs(graph)
         if matrix is None:
             return self._scaled(x[nodes]), x.new_ones(x.shape[1], dtype=torch.float64)
-        mean = to_scipy(neighbour_means(matrix, torch.device("cpu")).matrix)
-        table, factors = hop_table(self._scaled(x), mean, nodes.cpu().numpy(), self.hops)
+        averages = neighbour_averages(graph, self.hops, union=matrix)
+        mean, *others = (to_scipy(average.matrix.matrix.cpu()) for average in averages)
+        relations = others[self.hops - 1 :]
+        table, factors = hop_table(self._scaled(x), mean, nodes.cpu().numpy(), self.hops, relations)
         if sp.issparse(table) and table.nnz > DENSE * table.shape[0] * table.shape[1]:
             table = table.toarray()
         return table, torch.from_numpy(factors).to(x.device, torch.float64)
@@ -152,10 +157,13 @@ class Logistic(Method):
         ]
         if matrix is None:
             return terms[0] + bias
-        mean = neighbour_means(matrix, x.device)
-        total = terms.pop()
-        while terms:  # the mean of a sum is the sum of the means
-            total = terms.pop() + mean @ total
+        averages = neighbour_averages(graph, self.hops, union=matrix)
+        hops, relations = terms[: 1 + self.hops], terms[1 + self.hops :]
+        total = hops.pop()
+        while hops:  # the mean of a sum is the sum of the means
+            total = hops.pop() + averages[0].matrix @ total
+        for average, term in zip(averages[self.hops :], relations, strict=True):
+            total = total + average.matrix @ term
         return total + bias
 
     def _state(self) -> dict[str, Tensor]:

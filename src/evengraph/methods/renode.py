@@ -13,7 +13,7 @@ from evengraph.methods.bases.checks import check_minimum
 from evengraph.methods.bases.margin import MarginMethod
 from evengraph.methods.bases.network import NetworkKind, NetworkMethod
 from evengraph.nn import Backbone
-from evengraph.ops import class_loss, conflict_weights, undirected_adjacency
+from evengraph.ops import class_loss, conflict_weights, weighted_adjacency
 from evengraph.ops.losses import ClassLoss
 
 
@@ -63,7 +63,7 @@ class ReNode(NetworkMethod, MarginMethod):
     def _loss(self, task: Task) -> Callable[[Tensor], Tensor]:
         graph, counts, margins = task.graph, task.class_counts, self._margins(task)
         nodes, labels = task.train_nodes, graph.y[task.train_nodes]
-        matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
+        matrix = weighted_adjacency(graph)
         weights = conflict_weights(matrix, nodes, labels, counts, self.least, self.most)
         loss = class_loss(self.loss, labels, counts, weights)
         return lambda logits: loss(logits[nodes], margins(logits))

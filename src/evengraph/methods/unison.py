@@ -70,6 +70,8 @@ class Unison(Method):
         the two kinds of connectivity are Uni-GNN's (Alchihabi, Yan and Guo, 2024).
     """
 
+    weighted_edges = True
+    separate_relations = True
     search_space = {"weight_decay": (2.0, 0.5, 8.0), "learning_rate": (0.03, 0.01)}
     role = "highlight"
     suits_heterophily = True
@@ -130,7 +132,14 @@ class Unison(Method):
 
     def _build_network(self) -> nn.Module:
         diffusion = Diffusion(self.steps, self.teleport)
-        views = Views(self._names, self.num_features_, self.components, diffusion, self.neighbours)
+        views = Views(
+            self._names,
+            self.num_features_,
+            self.components,
+            diffusion,
+            self.neighbours,
+            self.num_relations_,
+        )
         shape = views.width, self.hidden, self.num_classes_, self.dropout
         return _Network(views, Members(len(self._names), self.members, *shape))
 

@@ -21,7 +21,7 @@ from evengraph.ops import (
     kmeans,
     propagation_matrix,
     sparsify,
-    undirected_adjacency,
+    weighted_adjacency,
 )
 from evengraph.ops.attach import Propagation
 from evengraph.ops.propagate import Normalisation
@@ -67,6 +67,7 @@ class UNREAL(Method):
         Heavily-Imbalanced Node Classification", 2023.
     """
 
+    weighted_edges = True
     search_space = {"rounds": (10, 40), "quota": (4, 16, 64), "clusters": (100, 200)}
     limits = {
         **dict.fromkeys(("rounds", "round_epochs", "quota", "margin"), 0),
@@ -125,7 +126,7 @@ class UNREAL(Method):
         return logits
 
     def _inputs(self, graph: Data) -> Inputs:
-        matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
+        matrix = weighted_adjacency(graph)
         how: Normalisation = "row" if self.backbone == "sage" else "symmetric"
         return Inputs(
             sparsify(graph.x.float()), propagation_matrix(matrix, graph.x.device, how=how)

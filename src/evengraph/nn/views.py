@@ -17,14 +17,15 @@ from evengraph.ops.components import principal_components
 from evengraph.ops.neighbours import neighbour_graph
 from evengraph.ops.propagate import (
     diffuse,
-    neighbour_means,
     propagation_matrix,
-    undirected_adjacency,
+    weighted_adjacency,
 )
+from evengraph.ops.relations import Average, neighbour_averages
 from evengraph.ops.sparse import LinearMap, Sparse, sparsify
 
 LENGTH = 0.5  # root mean square length of a view's rows, so that one learning rate suits all graphs
 HOPS = 2  # of the ego view
+SMALLEST_PART = 32  # components of a part of the ego view, however many relations there are
 NEIGHBOUR_STEPS, NEIGHBOUR_TELEPORT = 5, 0.2
 
 
@@ -81,7 +82,7 @@ class Views(nn.Module):
 
     Structural: personalised PageRank of the features, what lies near at all distances. Semantic:
     the structural view, averaged over the nodes most alike, wherever they are. Ego: a node's own
-    features beside the means of its neighbours, one and two steps away.
+    features beside the means of its neighbours, one and two steps away, and those of each relation.
 
     Args:
         names: Which views, in which order.
@@ -89,6 +90,7 @@ class Views(nn.Module):
         components: Principal components per view; the parts of ego share them.
         diffusion: How far features travel in the structural view.
         neighbours: Nodes that the semantic view averages over.
+        relations: Relations of the graph, whose neighbours the ego view averages apart.
     """
 
     semantic_scale: Tensor
@@ -100,6 +102,7 @@ class Views(nn.Module):
         components: int,
         diffusion: Diffusion,
         neighbours: int,
+        relations: int = 0,
     ) -> None:
         super().__init__()
         self.names, self.diffusion, self.neighbours = names, diffusion, neighbours
@@ -109,9 +112,9 @@ class Views(nn.Module):
             self.width = self.structural.width
             self.register_buffer("semantic_scale", torch.ones(()))
         if "ego" in names:
-            parts = [
-                Components(num_features, -(-components // (HOPS + 1))) for _ in range(HOPS + 1)
-            ]
+            count = HOPS + 1 + relations
+            share = max(-(-components // count), min(components, SMALLEST_PART))
+            parts = [Components(num_features, share) for _ in range(count)]
             self.ego = nn.ModuleList(parts)
             self.width = max(self.width, sum(part.width for part in parts))
 
@@ -122,14 +125,14 @@ class Views(nn.Module):
             returns: (V, N, width); narrower views are filled up with zeros
         """
         x = sparsify(graph.x.float())
-        matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
+        matrix = weighted_adjacency(graph)
         views = {}
         if {"structural", "semantic"} & set(self.names):
             views["structural"] = self._structural(x, matrix, fit)
         if "semantic" in self.names:
             views["semantic"] = self._semantic(views["structural"], fit)
         if "ego" in self.names:
-            views["ego"] = self._ego(x, matrix, fit)
+            views["ego"] = self._ego(x, neighbour_averages(graph, HOPS, union=matrix), fit)
         return torch.stack(
             [pad(views[name], (0, self.width - views[name].shape[1])) for name in self.names]
         )
@@ -149,12 +152,12 @@ class Views(nn.Module):
             self.semantic_scale = scale_of(rows)
         return rows * self.semantic_scale
 
-    def _ego(self, x: Tensor | Sparse, matrix: sp.csr_matrix, fit: bool) -> Tensor:
-        means = neighbour_means(matrix, _device(x))
+    def _ego(self, x: Tensor | Sparse, averages: Sequence[Average], fit: bool) -> Tensor:
+        own = Average(averages[0].matrix, 0)
         rows = []
-        for hops, part in enumerate(self.ego):
-            propagate = partial(_repeat, means.__matmul__, hops)
-            transposed = partial(_repeat, means.transposed_product, hops) if fit else None
+        for (matrix, steps), part in zip([own, *averages], self.ego, strict=True):
+            propagate = partial(_repeat, matrix.__matmul__, steps)
+            transposed = partial(_repeat, matrix.transposed_product, steps) if fit else None
             rows.append(part(x, propagate, transposed))
         return torch.cat(rows, dim=1) / math.sqrt(len(rows))
 

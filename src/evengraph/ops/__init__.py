@@ -27,6 +27,7 @@ from evengraph.ops.propagate import adjacency as adjacency
 from evengraph.ops.propagate import normalise as normalise
 from evengraph.ops.propagate import propagation_matrix as propagation_matrix
 from evengraph.ops.propagate import undirected_adjacency as undirected_adjacency
+from evengraph.ops.propagate import weighted_adjacency as weighted_adjacency
 from evengraph.ops.propagate import with_self_loops as with_self_loops
 from evengraph.ops.prototypes import class_prototypes as class_prototypes
 from evengraph.ops.pseudo import PseudoLabels as PseudoLabels

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,13 @@ def with_log_degree(x: Tensor, matrix: sp.spmatrix) -> Tensor:
     return torch.cat([x, degree.log1p().unsqueeze(1)], dim=1)
 
 
-def hop_table(table: Any, mean: sp.csr_matrix, nodes: np.ndarray, hops: int) -> tuple[Any, Any]:
+def hop_table(
+    table: Any,
+    mean: sp.csr_matrix,
+    nodes: np.ndarray,
+    hops: int,
+    relations: Sequence[sp.csr_matrix] = (),
+) -> tuple[Any, Any]:
     """Rows of some nodes: theirs, the means over neighbours, over their means and so on.
 
     Means vary less than what they are means of. Each column is multiplied with a factor that gives
@@ -35,14 +42,17 @@ def hop_table(table: Any, mean: sp.csr_matrix, nodes: np.ndarray, hops: int) -> 
         mean: Averages over neighbours, (N, N).
         nodes: Whose rows to return, (n,).
         hops: How many means.
+        relations: Averages over the neighbours in each relation, (N, N).
 
     Returns:
-        The table, (n, (1 + hops) F), and the factors of its columns.
+        The table, (n, (1 + hops + R) F), and the factors of its columns.
     """
     parts, rows = [table[nodes]], mean[nodes]
+    apart = [relation[nodes] @ table for relation in relations]
     for hop in range(hops):
         table = mean @ table if hop else table
         parts.append(rows @ table)
+    parts += apart
     sizes = np.stack([_column_sizes(part) for part in parts])
     factors = np.where(sizes > 0, sizes[0] / np.maximum(sizes, sizes[0] / LARGEST + TINY), 1.0)
     factors = factors.ravel().astype(np.float32)

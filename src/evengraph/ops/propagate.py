@@ -8,31 +8,56 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
+from evengraph.core.graphs import edge_weight
 from evengraph.ops.sparse import Sparse, from_scipy
 
 Normalisation = Literal["symmetric", "row"]
 
 
-def adjacency(edge_index: Tensor, num_nodes: int) -> sp.csr_matrix:
-    """The binary adjacency matrix: A[i, j] = 1 for an edge from i to j.
+def adjacency(edge_index: Tensor, num_nodes: int, weight: Tensor | None = None) -> sp.csr_matrix:
+    """The adjacency matrix: A[i, j] is 1, or the weight, of an edge from i to j.
 
-    Repeated edges count once; self-loops are dropped.
+    Repeated edges count once, their weights are summed; self-loops are dropped.
+
+    Shapes:
+        edge_index: (2, E), weight: (E,)
     """
     source, target = edge_index.cpu().numpy()
     if source.size and (edge_index.min() < 0 or edge_index.max() >= num_nodes):
         raise ValueError(f"edge_index must hold node ids from 0 to {num_nodes - 1}.")
     keep = source != target
-    ones = np.ones(int(keep.sum()), dtype=np.float32)
-    matrix = sp.csr_matrix((ones, (source[keep], target[keep])), shape=(num_nodes, num_nodes))
-    matrix.data[:] = 1
+    values = np.ones(int(keep.sum()), dtype=np.float32)
+    if weight is not None:
+        values = weight.detach().cpu().numpy().astype(np.float64)[keep]
+    matrix = sp.csr_matrix((values, (source[keep], target[keep])), shape=(num_nodes, num_nodes))
+    if weight is None:
+        matrix.data[:] = 1
     return matrix
 
 
-def undirected_adjacency(edge_index: Tensor, num_nodes: int) -> sp.csr_matrix:
-    """The binary adjacency matrix with every edge read in both directions."""
-    matrix = adjacency(edge_index, num_nodes)
+def undirected_adjacency(
+    edge_index: Tensor, num_nodes: int, weight: Tensor | None = None
+) -> sp.csr_matrix:
+    """The adjacency matrix with every edge read in both directions, the larger weight in both."""
+    matrix = adjacency(edge_index, num_nodes, weight)
     return matrix.maximum(matrix.T).tocsr()
+
+
+def weighted_adjacency(graph: Data) -> sp.csr_matrix:
+    """The undirected adjacency matrix of a graph, with its edge weights if it has any.
+
+    Weights are divided by their mean, so that their unit does not matter and a self-loop of
+    weight 1 weighs as much as an average edge. Equal weights are as good as none.
+    """
+    weight = edge_weight(graph)
+    matrix = undirected_adjacency(graph.edge_index, graph.num_nodes, weight)
+    if weight is None:
+        return matrix
+    matrix.eliminate_zeros()
+    mean = matrix.data.mean() if matrix.nnz else 1.0
+    return (matrix / mean).astype(np.float32).tocsr()
 
 
 def normalise(matrix: sp.spmatrix, how: Normalisation) -> sp.csr_matrix:
@@ -75,9 +100,9 @@ def with_self_loops(matrix: sp.spmatrix, device: torch.device) -> Sparse:
 def neighbour_means(
     matrix: sp.spmatrix, device: torch.device, dtype: torch.dtype = torch.float32
 ) -> Sparse:
-    """The matrix that averages over neighbours, without the node itself; 0 if there are none."""
-    degree = matrix.getnnz(axis=1).clip(min=1)
-    return Sparse.from_scipy(sp.diags(1 / degree) @ matrix, device, dtype)
+    """The matrix that averages over neighbours by weight, without the node; 0 if there are none."""
+    degree = np.asarray(matrix.sum(axis=1, dtype=np.float64)).ravel()
+    return Sparse.from_scipy(sp.diags(1 / np.where(degree, degree, 1)) @ matrix, device, dtype)
 
 
 def diffuse(propagation: Sparse, x: Tensor, steps: int, teleport: float) -> Tensor:

@@ -259,6 +259,22 @@ class MethodContract:
         expect_equal(self._predict(scrambled), expected, "test labels influence the result.")
         expect_equal(self._predict(removed), expected, "missing test labels influence the result.")
 
+    def edge_weights(self) -> None:
+        """Equal weights are as good as none; others count where the method says so."""
+        task = small_task()
+        ones = torch.ones(task.graph.num_edges)
+        plain = self._predict(task)
+        equal = self._predict(with_graph(task, edge_weight=3 * ones))
+        expect_equal(equal, plain, "equal weights change the result.")
+        weight = 1 + 9.0 * (task.graph.edge_index.sum(0) % 3 == 0)
+        weighted = with_graph(task, edge_weight=weight)
+        differs = not torch.equal(self._predict(weighted), plain)
+        expect(
+            differs == self._make().uses_edge_weights,
+            f"weights {'change' if differs else 'do not change'} the result, "
+            "but uses_edge_weights says otherwise.",
+        )
+
     # Tasks.
 
     def features_in_double_precision(self) -> None:

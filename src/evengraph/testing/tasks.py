@@ -125,6 +125,12 @@ def _without_first_label(task: Task, mask: Tensor) -> Task:
     return with_graph(task, y=labels)
 
 
+def _with_weight(task: Task, weight: float) -> Task:
+    weights = torch.ones(task.graph.num_edges)
+    weights[5] = weight
+    return with_graph(task, edge_weight=weights)
+
+
 INVALID_TASKS: dict[str, tuple[str, Edit]] = {
     "no_training_node_of_a_class": ("Class 1 has no training node", _without_class_1),
     "no_training_node_of_a_named_class": (
@@ -144,6 +150,13 @@ INVALID_TASKS: dict[str, tuple[str, Edit]] = {
     "integer_features": ("graph.x", lambda task: with_graph(task, x=task.graph.x.long())),
     "features_of_one_axis": ("graph.x", lambda task: with_graph(task, x=task.graph.x[:, 0])),
     "no_features": ("graph.x", lambda task: with_graph(task, x=None, num_nodes=150)),
+    "a_negative_edge_weight": ("got -1.0 for edge 5", lambda task: _with_weight(task, -1.0)),
+    "an_edge_weight_that_is_nan": ("got nan for edge 5", lambda task: _with_weight(task, nan)),
+    "an_infinite_edge_weight": ("got inf for edge 5", lambda task: _with_weight(task, inf)),
+    "too_few_edge_weights": (
+        "graph.edge_weight",
+        lambda task: with_graph(task, edge_weight=torch.ones(3)),
+    ),
     "unlabelled_training_nodes": (
         "Some train nodes have no label",
         lambda task: _without_first_label(task, task.train),

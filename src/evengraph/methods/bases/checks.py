@@ -10,6 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import torch
 from torch_geometric.data import Data
 
+from evengraph.core.graphs import check_edge_weight, check_relations, edge_weight
 from evengraph.core.task import Task
 
 
@@ -40,6 +41,8 @@ def check_graph(graph: Data) -> None:
         raise ValueError(f"graph.x must be finite; node {row} has a NaN or an infinity.")
     if edges is None or edges.dim() != 2 or edges.shape[0] != 2 or edges.is_floating_point():
         raise ValueError("graph.edge_index must hold the edges as integers, shape (2, E).")
+    check_edge_weight(graph)
+    check_relations(graph)
 
 
 Limit = float | Literal["fraction", "positive"]
@@ -123,11 +126,15 @@ def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 
 def same_graph(one: Data, other: Data) -> bool:
-    """Whether two graphs have the same features and edges; labels do not matter."""
+    """Whether two graphs have the same features, edges and weights; labels do not matter."""
+    weights = edge_weight(one), edge_weight(other)
+    if (weights[0] is None) != (weights[1] is None):
+        return False
     return (
         one.x.shape == other.x.shape
         and one.edge_index.shape == other.edge_index.shape
         and one.x.device == other.x.device
         and (one.x is other.x or torch.equal(one.x, other.x))
         and (one.edge_index is other.edge_index or torch.equal(one.edge_index, other.edge_index))
+        and (weights[0] is None or weights[1] is None or torch.equal(weights[0], weights[1]))
     )

@@ -22,7 +22,7 @@ from evengraph.ops import (
     plan_copies,
     rare_classes,
     sparsify,
-    undirected_adjacency,
+    weighted_adjacency,
     with_self_loops,
 )
 from evengraph.ops.propagate import Normalisation
@@ -70,7 +70,7 @@ class EnlargedGraph:
 
     def normalised(self, graph: Data, how: Normalisation) -> GraphWithCopies:
         """The enlarged graph, normalised afterwards."""
-        matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
+        matrix = weighted_adjacency(graph)
         return GraphWithCopies.normalised(
             with_self_loops(matrix, graph.x.device), self.originals, how
         )

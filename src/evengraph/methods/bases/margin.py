@@ -11,7 +11,7 @@ from torch import Tensor
 
 from evengraph.core.task import Task
 from evengraph.methods.bases.method import Method
-from evengraph.ops import propagation_matrix, soft_labels, topology_margins, undirected_adjacency
+from evengraph.ops import propagation_matrix, soft_labels, topology_margins, weighted_adjacency
 
 WARMUP = 5  # epochs before predictions are good enough for margins
 
@@ -50,7 +50,7 @@ class MarginMethod(Method):
         nothing = torch.zeros((), device=graph.x.device)
         if self.margin == "none":
             return lambda logits: nothing
-        matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
+        matrix = weighted_adjacency(graph)
         around = propagation_matrix(matrix, graph.x.device, how="row").rows(nodes)
         epochs = 0
 

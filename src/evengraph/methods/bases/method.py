@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from evengraph.core.graphs import bare_graph, count_relations, edge_weight
 from evengraph.core.rng import seeded
 from evengraph.core.task import Task
 from evengraph.methods.bases.batching import Batching, fit_as_batch
@@ -65,6 +66,10 @@ class Method(ABC):
     candidate. Methods are tried, and preferred if they do equally well, in the order of METHODS."""
     is_quick: ClassVar[bool] = False
     """Whether a fit takes seconds on any graph; `auto` fits such methods early."""
+    weighted_edges: ClassVar[bool] = False
+    """Whether it propagates along `weighted_adjacency`, so that weights of edges count."""
+    separate_relations: ClassVar[bool] = False
+    """Whether it averages the neighbours of each relation apart; others use all edges as one."""
     suits_heterophily: ClassVar[bool] = False
     """Whether to try it on a graph whose neighbours mostly differ in class."""
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {}
@@ -110,6 +115,15 @@ class Method(ABC):
         """A sentence about parameters that depend on the graph; empty if there are none."""
         return ""
 
+    def describe_edges(self, graph: Data) -> str:
+        """A sentence about what it does not use of the edges of a graph; empty if it uses all."""
+        if not self.uses_graph:
+            return ""
+        weights = edge_weight(graph) is not None and not self.uses_edge_weights
+        relations = bool(count_relations(graph)) and not self.separate_relations
+        parts = ["weights"] * weights + ["relations"] * relations
+        return f"{self.title} does not use the {' and '.join(parts)} of edges." if parts else ""
+
     @property
     def resolved_params(self) -> dict[str, Any]:
         """Parameters whose value was left to fitting, such as `alpha="auto"`, with that value."""
@@ -125,6 +139,11 @@ class Method(ABC):
     def uses_graph(self) -> bool:
         """Whether edges have an influence on predictions."""
         return True
+
+    @property
+    def uses_edge_weights(self) -> bool:
+        """Whether weights of edges have an influence on predictions; attention ignores them."""
+        return self.weighted_edges and self.uses_graph and getattr(self, "backbone", "") != "gat"
 
     @classmethod
     def current_params(cls, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -196,6 +215,7 @@ class Method(ABC):
         self.fitted_ = False
         self.history_: list[History] = []
         self.num_features_, self.device_ = task.graph.num_features, task.graph.x.device
+        self.num_relations_ = count_relations(task.graph)
         self.num_classes_, self.class_names_ = task.num_classes, task.class_names
         self.fitted_params_, self.extra_ = self.get_params(), dict[str, Any]()
         self.details_, self.summary_ = dict[str, Any](), ()
@@ -320,7 +340,12 @@ class Method(ABC):
                 f"graph.x must have {self.num_features_} columns as in training, "
                 f"got {graph.num_features}."
             )
-        return Data(x=graph.x, edge_index=graph.edge_index).to(self.device_)
+        if self.separate_relations and count_relations(graph) != self.num_relations_:
+            raise ValueError(
+                f"graph.num_relations must be {self.num_relations_} as in training, "
+                f"got {count_relations(graph)}."
+            )
+        return bare_graph(graph).to(self.device_)
 
     def contributions(self, graph: Data, node: int, direction: Tensor) -> Contributions:
         """Attribute a weighted sum of a node's logits to nodes, by gradient times input.

@@ -59,6 +59,8 @@ def pack_method(
         "history": [asdict(history) for history in method.history_],
         "extra": dict(method.extra_ if extra is None else extra),
     }
+    if method.num_relations_:
+        about["num_relations"] = method.num_relations_
     if details:
         about["details"] = dict(details)
     labelled = {f"labelled.{key}": value for key, value in method.labelled_._asdict().items()}
@@ -71,6 +73,7 @@ def restore_description(
     """Set what `pack_method` gave for any method; returns the tensors on the device."""
     state = {name: value.to(device) for name, value in tensors.items()}
     method.num_features_, method.num_classes_ = about["num_features"], about["num_classes"]
+    method.num_relations_ = about.get("num_relations", 0)
     method.class_names_, method.extra_ = tuple(about["class_names"]), dict(about["extra"])
     method.history_ = [History(**stage) for stage in about["history"]]
     method.details_ = dict(about.get("details", {}))

@@ -27,7 +27,7 @@ from evengraph.nn import (
     PlainNetwork,
     Reconstruction,
 )
-from evengraph.ops import Sparse, propagation_matrix, sparsify, undirected_adjacency
+from evengraph.ops import Sparse, propagation_matrix, sparsify, weighted_adjacency
 from evengraph.ops.losses import ClassTerms, class_cross_entropy
 from evengraph.ops.propagate import Normalisation
 from evengraph.ops.sparse import scatter_sum
@@ -64,6 +64,7 @@ class NetworkMethod(Method):
     dropout: float = 0.5
     normalisation: Normalisation = "row"
 
+    weighted_edges = True
     backbone = DEFAULT_BACKBONE
     network = DEFAULT_NETWORK
     enlarged_ = cast(EnlargedGraph | None, None)
@@ -100,7 +101,7 @@ class NetworkMethod(Method):
         return Inputs(sparsify(graph.x.float()), self._propagation(graph))
 
     def _propagation(self, graph: Data) -> Sparse:
-        matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
+        matrix = weighted_adjacency(graph)
         return propagation_matrix(matrix, graph.x.device, how=self._normalisation)
 
     @property

@@ -8,7 +8,7 @@ from torch import Tensor
 from evengraph.core.task import Task
 from evengraph.metrics import validation_score
 from evengraph.nn import GraphNetwork, Inputs, PlainNetwork
-from evengraph.ops import balanced_softmax, labelled_loss, undirected_adjacency
+from evengraph.ops import balanced_softmax, labelled_loss, weighted_adjacency
 from evengraph.ops.losses import NamedLoss
 from evengraph.training import Epoch
 
@@ -22,7 +22,7 @@ def double_balancing_epoch(
 ) -> Epoch:
     """An epoch of self-training: `loss` on labels, balanced softmax on pseudo-labels."""
     graph, nodes = task.graph, task.train_nodes
-    matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
+    matrix = weighted_adjacency(graph)
     on_labels = labelled_loss(loss, matrix, nodes, graph.y[nodes], task.class_counts)
     others = (~task.train).nonzero().squeeze(1)
 

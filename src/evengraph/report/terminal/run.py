@@ -117,7 +117,7 @@ def method_card(method: Mapping[str, Any]) -> Table:
     """A method in a few lines: name, idea, reference, cost, parameters."""
     table = _two_columns()
     table.add_row(f"[bold not dim]{method['name']}[/]", f"[bold]{method['title']}[/]")
-    for name in ("idea", "reference", "cost"):
+    for name in ("idea", "reference", "cost", "edges"):
         table.add_row(name, escape(method[name]))
     table.add_row("parameters", escape(parameter_line(method["fields"])))
     return table

@@ -1,0 +1,77 @@
+"""What a graph holds for methods: features, edges, their weights and relations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+EDGE_PARTS = ("relation_index", "relation_weight", "num_relations")
+"""What a graph may hold about its edges, beside `edge_index` and their weights."""
+
+
+def bare_graph(graph: Data, **values: Any) -> Data:
+    """Features and edges with weights and relations, without all else; and given values.
+
+    Shapes:
+        edge_index: (2, E), edge_weight: (E,)
+        relation_index: (3, R), relation, node and neighbour; relation_weight: (R,)
+    """
+    parts = {"x": graph.x, "edge_index": graph.edge_index}
+    weight = edge_weight(graph)
+    if weight is not None:
+        parts["edge_weight"] = weight
+    parts |= {name: graph[name] for name in EDGE_PARTS if name in graph}
+    return Data(**parts | values)
+
+
+def edge_weight(graph: Data) -> Tensor | None:
+    """Weights of the edges, (E,): `edge_weight`, or `edge_attr` if it is one number per edge."""
+    weight = graph.edge_weight if "edge_weight" in graph else None
+    if weight is None and "edge_attr" in graph and _is_column(graph.edge_attr):
+        weight = graph.edge_attr
+    if isinstance(weight, Tensor) and weight.dim() == 2 and weight.shape[1] == 1:
+        weight = weight.squeeze(1)
+    return weight
+
+
+def check_edge_weight(graph: Data) -> None:
+    """Raise ValueError for weights that are no finite numbers from 0 on, one per edge."""
+    weight, size = edge_weight(graph), graph.edge_index.shape[1]
+    if weight is None:
+        return
+    rule = f"graph.edge_weight must hold a number from 0 on for each of the {size} edges"
+    if not isinstance(weight, Tensor) or weight.shape != (size,):
+        raise ValueError(f"{rule}, got shape {tuple(getattr(weight, 'shape', ()))}.")
+    wrong = ~(torch.isfinite(weight) & (weight >= 0))
+    if wrong.any():
+        edge = int(wrong.nonzero()[0])
+        raise ValueError(f"{rule}, got {float(weight[edge])} for edge {edge}.")
+
+
+def count_relations(graph: Data) -> int:
+    """Number of relations whose neighbours are averaged apart."""
+    return int(graph.num_relations) if "relation_index" in graph else 0
+
+
+def check_relations(graph: Data) -> None:
+    """Raise ValueError for relations that are not given as `relation_index` and their number."""
+    if "relation_index" not in graph:
+        return
+    index = graph.relation_index
+    if index.dim() != 2 or index.shape[0] != 3 or index.is_floating_point():
+        raise ValueError(
+            "graph.relation_index must hold relation, node and neighbour as integers, shape (3, R)."
+        )
+    largest = int(index[0].max()) if index.numel() else -1
+    if "num_relations" not in graph or graph.num_relations <= largest:
+        raise ValueError(f"graph.num_relations must be above {largest}, the last relation.")
+
+
+def _is_column(values: Any) -> bool:
+    """Whether a tensor is one floating-point number per edge."""
+    if not isinstance(values, Tensor) or not values.is_floating_point():
+        return False
+    return values.dim() == 1 or (values.dim() == 2 and values.shape[1] == 1)

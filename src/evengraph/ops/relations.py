@@ -1,0 +1,53 @@
+"""Relations: kinds of edges, or their directions, whose neighbours are averaged apart."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import scipy.sparse as sp
+import torch
+from torch_geometric.data import Data
+
+from evengraph.core.graphs import count_relations
+from evengraph.ops.propagate import adjacency, neighbour_means, weighted_adjacency
+from evengraph.ops.sparse import Sparse
+
+
+class Average(NamedTuple):
+    """A mean over neighbours: the matrix, and how often it is applied."""
+
+    matrix: Sparse
+    steps: int
+
+
+def neighbour_averages(
+    graph: Data,
+    hops: int,
+    dtype: torch.dtype = torch.float32,
+    union: sp.csr_matrix | None = None,
+) -> list[Average]:
+    """The means over neighbours 1, 2, ... hops away in all edges, then over those per relation.
+
+    Args:
+        graph: The graph, with `relation_index` if its relations stay apart.
+        hops: How many means to take over all edges; without any, there are none per relation.
+        dtype: Of the matrices.
+        union: `weighted_adjacency` of the graph, if it is known already.
+    """
+    if not hops:
+        return []
+    device = graph.edge_index.device
+    union = weighted_adjacency(graph) if union is None else union
+    means = neighbour_means(union, device, dtype)
+    averages = [Average(means, steps) for steps in range(1, hops + 1)]
+    for relation in range(count_relations(graph)):
+        matrix = relation_adjacency(graph, relation)
+        averages.append(Average(neighbour_means(matrix, device, dtype), 1))
+    return averages
+
+
+def relation_adjacency(graph: Data, relation: int) -> sp.csr_matrix:
+    """The neighbours of every node in one relation, (N, N); not symmetric if it has a direction."""
+    chosen = graph.relation_index[0] == relation
+    weight = graph.relation_weight[chosen] if "relation_weight" in graph else None
+    return adjacency(graph.relation_index[1:, chosen], graph.num_nodes, weight)

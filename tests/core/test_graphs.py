@@ -1,0 +1,53 @@
+"""What a graph holds for methods: weights under both of PyG's names, relations, nothing else."""
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from evengraph.core.graphs import bare_graph, check_relations, count_relations, edge_weight
+
+EDGES = torch.tensor([[0, 1, 2], [1, 0, 1]])
+WEIGHTS = torch.tensor([1.0, 2.0, 3.0])
+
+
+def graph(**values):
+    return Data(x=torch.eye(3), edge_index=EDGES, y=torch.zeros(3), **values)
+
+
+@pytest.mark.parametrize("name", ["edge_weight", "edge_attr"])
+@pytest.mark.parametrize("shape", [(3,), (3, 1)])
+def test_weights_under_both_names(name, shape):
+    weight = edge_weight(graph(**{name: WEIGHTS.view(shape)}))
+    assert torch.equal(weight, WEIGHTS)
+
+
+@pytest.mark.parametrize("attributes", [torch.ones(3, 2), torch.ones(3, dtype=torch.long), "text"])
+def test_other_attributes_are_no_weights(attributes):
+    assert edge_weight(graph(edge_attr=attributes)) is None
+    assert edge_weight(graph()) is None
+
+
+def test_weights_before_attributes():
+    assert torch.equal(edge_weight(graph(edge_weight=WEIGHTS, edge_attr=WEIGHTS + 1)), WEIGHTS)
+
+
+def test_a_bare_graph_holds_features_and_edges_alone():
+    relations = torch.tensor([[0, 1], [0, 1], [1, 2]])
+    full = graph(edge_attr=WEIGHTS, relation_index=relations, num_relations=2, name="pets")
+    bare = bare_graph(full, y=torch.ones(3))
+    assert set(bare.keys()) == {
+        "x", "edge_index", "edge_weight", "relation_index", "num_relations", "y"
+    }  # fmt: skip
+    assert count_relations(bare) == 2
+    assert set(bare_graph(graph()).keys()) == {"x", "edge_index"}
+    assert count_relations(graph()) == 0
+
+
+def test_relations_are_checked():
+    with pytest.raises(ValueError, match=r"shape \(3, R\)"):
+        check_relations(graph(relation_index=EDGES, num_relations=2))
+    index = torch.tensor([[0, 4], [0, 1], [1, 2]])
+    with pytest.raises(ValueError, match="num_relations must be above 4"):
+        check_relations(graph(relation_index=index, num_relations=4))
+    with pytest.raises(ValueError, match="num_relations must be above 4"):
+        check_relations(graph(relation_index=index))
