@@ -1,7 +1,13 @@
 """Files to tables: what a cell becomes, and what is wrong with a file."""
 
+import csv
 import gzip
+import io
+import os
 import re
+import tempfile
+import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -9,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evengraph.tables import read_table
+from evengraph.tables import read, read_table
 from evengraph.tables.cells import canonical_names, column_kind, to_numbers, to_signs
 
 WRITERS = {
@@ -119,10 +125,6 @@ def test_json_lines_with_gaps(write):
     )
 )
 def test_text_comes_back(rows):
-    import csv
-    import tempfile
-    from pathlib import Path
-
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t.csv"
         with path.open("w", encoding="utf-8", newline="") as file:
@@ -150,7 +152,8 @@ BAD = {
     "no object": (b'{"a": 1}\n[1]\n', "t.jsonl", "line 2 must be an object"),
     "empty Parquet": (b"", "t.parquet", "t.parquet is empty."),
     "no Parquet": (b"id,n\n", "t.parquet", "cannot be read as Parquet"),
-    "spreadsheet": (b"PK", "t.xlsx", "cannot be read as a table; its name must end in .csv, .tsv"),
+    "spreadsheet": (b"PK", "t.xlsx", "t.xlsx is a spreadsheet; save its sheet as CSV"),
+    "no table": (b"", "t.txt", "cannot be read as a table; its name must end in .csv, .tsv"),
 }
 
 
@@ -161,6 +164,45 @@ def test_bad_files(write, case):
         read_table(write(content, name))
     assert name in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+CELLS = st.text(st.sampled_from('ab1 ,;"\n\r\té'), max_size=4)
+
+
+@given(st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=5), st.sampled_from([",", ";"]))
+def test_both_readers_of_csv_agree(rows, separator):
+    text = io.StringIO()
+    csv.writer(text, delimiter=separator).writerows([("word", "n"), *rows])
+    tables = []
+    for reader in (read._read_plain_csv, lambda *_: None):
+        with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
+            patch.setattr(read, "_read_plain_csv", reader)
+            path = Path(folder) / "t.csv"
+            path.write_text(text.getvalue(), encoding="utf-8", newline="")
+            tables.append(read_table(path).map(lambda cell: "" if pd.isna(cell) else cell.strip()))
+    assert tables[0].to_numpy().tolist() == tables[1].to_numpy().tolist()
+
+
+@pytest.mark.parametrize("content", ['id,n\nx, "1,5"\n', 'id,n\nx,"1"\n  \n', '"a\nb",n\nx,1\n'])
+def test_odd_files_are_read_the_slow_way(write, content):
+    assert read_table(write(content)).iloc[0].str[0].tolist() == ["x", "1"]
+
+
+def test_a_file_is_parsed_once(write, monkeypatch):
+    path = write("id,n\na,1\n")
+    past = time.time() - 60
+    os.utime(path, (past, past))
+    first = read_table(path)
+    first["n"] = "changed"
+    first.loc[0, "id"] = "changed"
+    with monkeypatch.context() as patch:
+        patch.setattr(read, "_parse", None)
+        assert read_table(path).iloc[0].tolist() == ["a", "1"]
+        assert read_table(path).attrs["file"] == str(path)
+    path.write_text("id,n\nb,2\n")
+    assert read_table(path).iloc[0].tolist() == ["b", "2"]
+    path.write_text("id,n\nc,3\n")  # within the resolution of the clock
+    assert read_table(path).iloc[0].tolist() == ["c", "3"]
 
 
 def test_no_file(tmp_path):

@@ -9,12 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evengraph.core.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from evengraph.tables.text_column import TextColumn
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -25,7 +28,7 @@ ColumnKind = Literal["empty", "boolean", "number", "date", "text"]
 # missing: as an id or a category, NA is a country. "none" is a common class, so no missing label.
 EMPTY_LABELS = frozenset({"", "nan", "na", "n/a", "#n/a", "<na>", "null"})
 EMPTY_NUMBERS = EMPTY_LABELS | {"none", "nat"}
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?")
+_DATE = r"\d{4}-\d{2}-\d{2}(?:[T ].*)?"
 _KINDS: dict[str, ColumnKind] = {
     "boolean": "boolean",
     **dict.fromkeys(("integer", "floating", "mixed-integer-float", "decimal"), "number"),
@@ -37,13 +40,14 @@ _CONTAINERS = (list, tuple, dict, set, np.ndarray)
 
 
 def import_pandas() -> Any:
-    """Import pandas, or raise an error that says how to install it and scikit-learn."""
+    """Import pandas, or raise an error that says what to install for tables."""
     try:
         import pandas
+        import pyarrow  # noqa: F401
         import sklearn  # noqa: F401
     except ImportError:
         raise ValueError(
-            "Tables need pandas and scikit-learn: pip install 'evengraph[tables]'."
+            "Tables need pandas, pyarrow and scikit-learn: pip install 'evengraph[tables]'."
         ) from None
     return pandas
 
@@ -80,11 +84,25 @@ def plural(count: int, noun: str) -> str:
 
 def is_empty(values: Any, words: Collection[str] = ("",)) -> Bools:
     """Which cells are missing, blank or one of the words for a missing value, (N,)."""
-    missing: Bools = np.asarray(values.isna(), dtype=bool)
-    if _may_hold_text(values):
-        text = [isinstance(v, str) and v.strip().lower() in words for v in values.to_numpy(object)]
-        missing = missing | np.array(text, dtype=bool)
+    missing: Bools = np.array(values.isna(), dtype=bool)
+    if not _may_hold_text(values):
+        return missing
+    text = as_text(values)
+    if text is not None:
+        missing |= text.is_one_of(words)
+    else:  # several types
+        cells = values.to_numpy(object)
+        missing |= [isinstance(cell, str) and cell.strip().lower() in words for cell in cells]
     return missing
+
+
+def as_text(values: Any) -> TextColumn | None:
+    """A column as text, for operations on all cells at once; None if it holds anything else."""
+    if not _may_hold_text(values):
+        return None
+    from evengraph.tables.text_column import TextColumn
+
+    return TextColumn.of(values)
 
 
 def canonical_name(value: Any) -> str:
@@ -102,10 +120,20 @@ def canonical_name(value: Any) -> str:
 
 
 def canonical_names(values: Any) -> NDArray[Any]:
-    """The canonical name of every cell, (N,); computed once per distinct value."""
-    codes, distinct = factorize(values, use_na_sentinel=False)
+    """The canonical name of every cell, (N,)."""
+    codes, names = distinct_names(values)
+    return np.append(names, "nan")[codes].astype(object)
+
+
+def distinct_names(values: Any) -> tuple[Ints, NDArray[Any]]:
+    """The index of every cell's canonical name, -1 for a missing cell, (N,), and the names."""
+    text = as_text(values)
+    if text is not None:
+        return text.distinct()
+    codes, distinct = factorize(values)
     names = np.array([canonical_name(value) for value in distinct], dtype=object)
-    return names[codes] if len(names) else names
+    merged, names = import_pandas().factorize(names)  # 3 and "3" have the same name
+    return np.append(merged, -1)[codes], names
 
 
 def factorize(values: Any, **options: Any) -> tuple[Ints, NDArray[Any]]:
@@ -136,13 +164,14 @@ def column_kind(values: Any, table: str, *, required: bool = False) -> ColumnKin
     if not len(cells):
         # a column of nothing but words for missing values is text
         return "empty" if is_empty(values).all() else "text"
-    if cells.dtype.kind in "mM":
-        return "date" if cells.dtype.kind == "M" else "number"
+    if cells.dtype.kind in "biufmM":
+        return {"b": "boolean", "M": "date"}.get(cells.dtype.kind, "number")  # type: ignore[return-value]
+    text = as_text(cells)
+    if text is not None:
+        return _kind_of_text(text, values, rows, table, required)
     inferred = import_pandas().api.types.infer_dtype(cells.astype(object), skipna=True)
     if inferred in _KINDS:
         return _KINDS[inferred]
-    if inferred == "string":
-        return _kind_of_text(values, rows, table, required)
     row, value = rows[0], cells.iloc[0]
     if not isinstance(value, _CONTAINERS):
         others = (i for i, cell in enumerate(cells) if type(cell) is not type(value))
@@ -174,13 +203,12 @@ def describe_mismatch(values: Any) -> tuple[str, str] | None:
 
 def to_numbers(values: Any, table: str) -> Floats:
     """A column as numbers, NaN where empty, (N,); infinity and text raise an error."""
-    pandas = import_pandas()
     if values.dtype.kind == "m":
         return np.asarray(values.dt.total_seconds(), dtype=np.float64)
     if _may_hold_text(values):
         empty = is_empty(values, EMPTY_NUMBERS)
-        cells = values.astype(object).where(~empty, None).map(_stripped)
-        numbers = np.array(pandas.to_numeric(cells, errors="coerce"), dtype=np.float64)
+        numbers = np.full(len(values), np.nan)
+        numbers[~empty] = _parse_numbers(values[~empty])
         _check_parsed(values, table, np.isnan(numbers), empty, "number", "")
     else:
         numbers = values.to_numpy(np.float64, na_value=np.nan)
@@ -197,7 +225,7 @@ def to_seconds(values: Any, table: str) -> Floats:
     """A column of dates as seconds since 1970 in UTC, NaN where empty, (N,)."""
     pandas = import_pandas()
     empty = is_empty(values, EMPTY_NUMBERS)
-    cells = values.astype(object).where(~empty, None) if _may_hold_text(values) else values
+    cells = values.where(~empty, None) if _may_hold_text(values) else values
     dates = pandas.to_datetime(cells, format="ISO8601", utc=True, errors="coerce")
     examples = ", such as 2024-05-31 or 2024-05-31T18:00:00Z,"
     _check_parsed(values, table, np.asarray(dates.isna(), dtype=bool), empty, "date", examples)
@@ -208,8 +236,8 @@ def to_seconds(values: Any, table: str) -> Floats:
 def to_signs(values: Any, table: str) -> Floats:
     """A column of booleans as 1 for true, -1 for false and 0 where empty, (N,)."""
     signs = {"true": 1.0, "1": 1.0, "false": -1.0, "0": -1.0}
-    names = [name.lower() for name in canonical_names(values)]
-    numbers = np.array([signs.get(name, np.nan) for name in names], dtype=np.float64)
+    codes, names = distinct_names(values)
+    numbers = np.array([*(signs.get(name.lower(), np.nan) for name in names), np.nan])[codes]
     numbers[is_empty(values, EMPTY_NUMBERS)] = 0
     wrong = np.isnan(numbers)
     if wrong.any():
@@ -225,12 +253,13 @@ def _may_hold_text(values: Any) -> bool:
     return values.dtype.kind not in "biufcmM"
 
 
-def _kind_of_text(values: Any, rows: Ints, table: str, required: bool) -> ColumnKind:
-    text = values.iloc[rows].astype(object).str.strip()
+def _kind_of_text(
+    text: TextColumn, values: Any, rows: Ints, table: str, required: bool
+) -> ColumnKind:
     mismatches = _mismatches(values, rows)
     if not mismatches["number"].any():
-        return "text" if text.str.match(r"[+-]?0\d").any() else "number"
-    if text.str.lower().isin(("true", "false")).all():
+        return "text" if text.matches(r"[+-]?0\d.*").any() else "number"
+    if text.is_one_of(("true", "false")).all():
         return "boolean"
     if not mismatches["date"].any():
         return "date"
@@ -251,16 +280,26 @@ def _kind_of_text(values: Any, rows: Ints, table: str, required: bool) -> Column
 
 def _mismatches(values: Any, rows: Ints) -> dict[str, Bools]:
     """Which cells of these rows are no numbers, and which are no dates, (R,) each."""
-    cells = values.iloc[rows].astype(object).map(_stripped)
-    numbers = np.asarray(import_pandas().to_numeric(cells, errors="coerce"), dtype=np.float64)
-    dates = np.zeros(len(rows), dtype=bool)
-    if np.isnan(numbers).any():
-        dates[:] = [isinstance(cell, str) and bool(_DATE.fullmatch(cell)) for cell in cells]
-    return {"number": np.isnan(numbers), "date": ~dates}
+    cells = values.iloc[rows]
+    no_number = np.isnan(_parse_numbers(cells))
+    text = as_text(cells)
+    if not no_number.any():
+        dates = np.zeros(len(rows), dtype=bool)
+    elif text is not None:
+        dates = text.matches(_DATE)
+    else:
+        matches = [isinstance(cell, str) and re.fullmatch(_DATE, cell.strip()) for cell in cells]
+        dates = np.array(matches, dtype=bool)
+    return {"number": no_number, "date": ~dates}
 
 
-def _stripped(value: Any) -> Any:
-    return value.strip() if isinstance(value, str) else value
+def _parse_numbers(values: Any) -> Floats:
+    """Cells as numbers, NaN where there is none, (N,)."""
+    text = as_text(values)
+    if text is not None:
+        return text.numbers()
+    cells = values.astype(object).map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
+    return np.asarray(import_pandas().to_numeric(cells, errors="coerce"), dtype=np.float64)
 
 
 def _check_parsed(

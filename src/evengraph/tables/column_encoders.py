@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from evengraph.tables.cells import (
     Floats,
+    as_text,
     canonical_names,
     column_kind,
+    distinct_names,
     is_empty,
     to_numbers,
     to_signs,
@@ -76,20 +78,21 @@ class Category:
         """Find the common values."""
         from sklearn.preprocessing import OneHotEncoder
 
-        names = canonical_names(values[~is_empty(values)])
-        distinct = len(set(names))
-        if distinct == len(names) > 1:
+        codes, names = distinct_names(values[~is_empty(values)])
+        distinct = len(names)
+        if distinct == len(codes) > 1:
             raise UselessColumnError("all its values are distinct, like ids")
-        if distinct > max(MAX_CATEGORIES, len(names) / 2):
-            raise UselessColumnError(f"{distinct} of its {len(names)} values are distinct")
-        if distinct == 1 and len(names) == len(values):
+        if distinct > max(MAX_CATEGORIES, len(codes) / 2):
+            raise UselessColumnError(f"{distinct} of its {len(codes)} values are distinct")
+        if distinct == 1 and len(codes) == len(values):
             raise UselessColumnError("it is constant")
         least = MIN_FREQUENCY_OF_FEW if distinct <= FEW_VALUES else MIN_FREQUENCY
         encoder = OneHotEncoder(min_frequency=least, max_categories=MAX_CATEGORIES)
-        encoder.fit(names.astype(object)[:, None])
+        order = np.argsort(names)  # numbers in the order of the names are sorted faster than names
+        encoder.fit(np.argsort(order)[codes][:, None])
         infrequent = encoder.infrequent_categories_[0]
         rare = set() if infrequent is None else set(infrequent)
-        common = tuple(str(name) for name in encoder.categories_[0] if name not in rare)
+        common = tuple(str(names[order[i]]) for i in encoder.categories_[0] if i not in rare)
         if not common and distinct > 1:
             raise UselessColumnError(f"none of its {distinct} values occurs {least} times")
         return cls(column=str(values.name), common=common, rare=bool(rare))
@@ -100,13 +103,14 @@ class Category:
         categories = (*self.common, "(rare)") if self.rare else self.common
         return tuple(f"{self.column}={name}" for name in categories)
 
-    def transform(self, values: Any, table: str) -> Floats:
+    def transform(self, values: Any, table: str) -> NDArray[np.float32]:
         """The features of every row, (N, len(names)); a new value counts as rare."""
         indices = {name: index for index, name in enumerate(self.common)}
         other = len(self.common) if self.rare else -1
-        codes = np.array([indices.get(name, other) for name in canonical_names(values)], np.int64)
+        codes, names = distinct_names(values)
+        codes = np.array([*(indices.get(name, other) for name in names), -1], np.int64)[codes]
         codes[is_empty(values)] = -1
-        features = np.zeros((len(values), len(self.names)))
+        features = np.zeros((len(values), len(self.names)), dtype=np.float32)
         rows = np.flatnonzero(codes >= 0)
         features[rows, codes[rows]] = 1
         return features
@@ -175,8 +179,8 @@ def fit_column(values: Any, table: str) -> ColumnEncoder:
     if kind == "empty":
         raise UselessColumnError("it is empty")
     if kind == "text":
-        cells = values[~is_empty(values)]
-        kind = "text" if np.mean([len(str(cell).split()) for cell in cells]) >= 4 else "category"
+        cells = as_text(values[~is_empty(values)])
+        kind = "text" if cells is not None and cells.num_words().mean() >= 4 else "category"
     if kind == "number":
         return fit_number(str(values.name), to_numbers(values, table))
     return KINDS[kind].fit(values, table)

@@ -120,16 +120,20 @@ class FeatureEncoder:
         """
         table = table_name(nodes, "nodes")
         check_columns(nodes, self.input_columns, "nodes")
-        parts: list[NDArray[Any]] = [e.transform(nodes[e.column], table) for e in self.columns]
+        features = np.empty((len(nodes), len(self.names)), dtype=np.float32)
+        start = 0
+        for encoder in self.columns:
+            stop = start + len(encoder.names)
+            features[:, start:stop] = encoder.transform(nodes[encoder.column], table)
+            start = stop
         if self.plain:
-            parts.append(self._plain_features(nodes, table))
+            features[:] = self._plain_features(nodes, table)
         if self.structural:
             if edge_index is None:
                 raise ValueError("edge_index is required: the features come from the edges.")
             structural = structural_features(edge_index, len(nodes))
             means = np.array([number.mean for number in self.structural])
-            parts.append((structural - means) / [number.scale for number in self.structural])
-        features = np.concatenate([part.astype(np.float32) for part in parts], axis=1)
+            features[:] = (structural - means) / [number.scale for number in self.structural]
         return torch.from_numpy(features)
 
     def _plain_features(self, nodes: Any, table: str) -> NDArray[np.float32]:

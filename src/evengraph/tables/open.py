@@ -11,7 +11,7 @@ from evengraph.tables.build import TableGraph, build_graph
 from evengraph.tables.cells import check_columns
 from evengraph.tables.columns import TableColumns
 from evengraph.tables.graph_files import read_graphml, read_npz, read_pyg
-from evengraph.tables.read import TABLE_SUFFIXES, read_table, table_suffix
+from evengraph.tables.read import TABLE_SUFFIXES, read_table, reject_spreadsheet, table_suffix
 
 GRAPH_SUFFIXES = (".graphml", ".npz", ".pt", ".pth")
 """Suffixes of files that hold a whole graph."""
@@ -71,6 +71,7 @@ def read_tables(data: Any, edges: Any = None) -> tuple[Any, Any]:
                 "both into a folder as nodes.csv and edges.csv and name the folder."
             )
         return read_table(path), _read(edges)
+    reject_spreadsheet(path)
     expected = (
         "expected a folder with a nodes and an edges table, a nodes table "
         f"({', '.join(TABLE_SUFFIXES)}) or a graph file ({', '.join(GRAPH_SUFFIXES)})"
@@ -109,6 +110,9 @@ def _table_of_folder(folder: Path, stem: str) -> Any:
     names = {stem + suffix for suffix in TABLE_SUFFIXES}
     paths = [path for path in sorted(folder.iterdir()) if path.name.lower() in names]
     if not paths:
+        for path in folder.iterdir():
+            if path.stem.lower() == stem:
+                reject_spreadsheet(path)
         raise FileNotFoundError(
             f"{folder} has no {stem} table; name it {stem}.csv, or with another of the suffixes "
             f"{', '.join(TABLE_SUFFIXES[1:])}."

@@ -10,7 +10,9 @@ import gzip
 import io
 import json
 import re
+import time
 import zlib
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,12 @@ TABLE_SUFFIXES = (*TEXT_SUFFIXES, *(f"{suffix}.gz" for suffix in TEXT_SUFFIXES),
 
 SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 MAX_CELL_LENGTH = 2**31 - 1
+SPREADSHEET_SUFFIXES = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
+CACHED_TABLES = 4
+"""How many tables are held in memory: those of a known graph and of new nodes."""
+
+SETTLED_SECONDS = 2.0
+"""A file changed less than this ago is read again: the clock of a file system is coarse."""
 
 
 def read_table(path: str | Path) -> Any:
@@ -34,6 +42,7 @@ def read_table(path: str | Path) -> Any:
     """
     path = Path(path)
     suffix = table_suffix(path)
+    reject_spreadsheet(path)
     if not suffix:
         raise ValueError(
             f"{path} cannot be read as a table; its name must end in {', '.join(TABLE_SUFFIXES)}."
@@ -41,6 +50,19 @@ def read_table(path: str | Path) -> Any:
     if not path.is_file():
         reason = "is a folder, not a file" if path.is_dir() else "does not exist"
         raise FileNotFoundError(f"{path} {reason}.")
+    status = path.stat()
+    if time.time() - status.st_mtime < SETTLED_SECONDS:
+        return _parse(path, suffix)
+    return _parse_cached(path.resolve(), path, suffix, status.st_mtime_ns, status.st_size).copy()
+
+
+@lru_cache(maxsize=CACHED_TABLES)
+def _parse_cached(resolved: Path, path: Path, suffix: str, changed: int, size: int) -> Any:
+    """The table in a file; every argument identifies its content."""
+    return _parse(path, suffix)
+
+
+def _parse(path: Path, suffix: str) -> Any:
     if suffix == ".parquet":
         table = _read_parquet(path)
     elif suffix.startswith((".jsonl", ".ndjson")):
@@ -49,6 +71,12 @@ def read_table(path: str | Path) -> Any:
         table = _read_csv(_read_text(path), path, "\t" if suffix.startswith(".tsv") else None)
     table.attrs["file"] = str(path)
     return table
+
+
+def reject_spreadsheet(path: Path) -> None:
+    """Raise an error for a file of Excel or LibreOffice: it may hold several tables, or none."""
+    if path.suffix.lower() in SPREADSHEET_SUFFIXES:
+        raise ValueError(f"{path} is a spreadsheet; save its sheet as CSV (UTF-8).")
 
 
 def table_suffix(path: Path) -> str:
@@ -83,11 +111,61 @@ def _read_text(path: Path) -> str:
 
 
 def _read_csv(text: str, path: Path, separator: str | None) -> Any:
+    """Read CSV with Arrow where it reads it as Python's csv module does, otherwise with pandas.
+
+    Arrow takes a tenth of the time of pandas and checks rows on the way, but does not say where an
+    error is: any error is raised by the slow way.
+    """
     separator = separator or _separator(text)
-    header = _check_rows(text, path, separator)
+    header = _read_header(text, path, separator)
+    table = None
+    # quotes after a space and quotes not closed are read differently, and so are blank lines in a
+    # file of one column
+    plain = f'{separator} "' not in text and text.count('"') % 2 == 0
+    if plain and len(header) > 1 and "\n" not in "".join(header):
+        table = _read_plain_csv(text.lstrip("\r\n "), separator, len(header))
+    if table is None:
+        _check_rows(text, path, separator)
+        table = _read_any_csv(text, path, separator)
+    table.columns = [name or f"Unnamed: {index}" for index, name in enumerate(header)]
+    return table.apply(_with_decimal_points) if separator == ";" else table
+
+
+def _read_plain_csv(text: str, separator: str, num_columns: int) -> Any:
+    """A table without oddities, read with Arrow; None if Arrow cannot read it."""
+    import pyarrow as pa
+    from pyarrow import compute
+    from pyarrow import csv as arrow_csv
+
+    names = [str(index) for index in range(num_columns)]
+    content = text.encode()
+    try:
+        table = arrow_csv.read_csv(
+            pa.BufferReader(content),
+            # one block, since rows must not straddle two
+            read_options=arrow_csv.ReadOptions(
+                column_names=names, skip_rows=1, block_size=min(len(content) + 1, MAX_CELL_LENGTH)
+            ),
+            parse_options=arrow_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.large_string()),
+                null_values=[""],
+                strings_can_be_null=True,
+            ),
+        )
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+    if f"{separator} " in text:  # spaces after a separator do not belong to the cell
+        trimmed = [compute.utf8_ltrim(column, characters=" ") for column in table.columns]
+        cells = [compute.if_else(compute.equal(column, ""), None, column) for column in trimmed]
+        table = pa.table(cells, names=names)
+    return table.to_pandas()
+
+
+def _read_any_csv(text: str, path: Path, separator: str) -> Any:
     pandas = import_pandas()
     try:
-        table = pandas.read_csv(
+        return pandas.read_csv(
             io.StringIO(text),
             sep=separator,
             dtype=str,
@@ -100,8 +178,6 @@ def _read_csv(text: str, path: Path, separator: str | None) -> Any:
     except pandas.errors.ParserError as error:
         reason = str(error).rpartition("C error: ")[2].strip().rstrip(".")
         raise ValueError(f"{path} cannot be read: {reason}; is a quote not closed?") from None
-    table.columns = [name or f"Unnamed: {index}" for index, name in enumerate(header)]
-    return table.apply(_with_decimal_points) if separator == ";" else table
 
 
 def _separator(text: str) -> str:
@@ -110,27 +186,38 @@ def _separator(text: str) -> str:
     return max(SEPARATORS, key=line.count)
 
 
-def _check_rows(text: str, path: Path, separator: str) -> list[str]:
-    """Check that all rows have the same number of cells; return the column names."""
+def _read_header(text: str, path: Path, separator: str) -> list[str]:
+    """The column names of the first line that is not blank, which must differ."""
     csv.field_size_limit(MAX_CELL_LENGTH)
     rows = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True)
-    header: list[str] = []
     try:
-        for row in rows:
-            if not header:
-                header = [name.strip() for name in row]
-            elif len(row) != len(header) and "".join(row).strip():
-                raise ValueError(
-                    f"{path}, line {rows.line_num} has {plural(len(row), 'cell')}, the first line "
-                    f"has {len(header)}; quote text that contains {SEPARATORS[separator]}."
-                )
+        header = [name.strip() for name in next((row for row in rows if row), [])]
     except csv.Error as error:
         raise ValueError(f"{path}, line {rows.line_num}: {error}; is a quote not closed?") from None
     names = [name for name in header if name]
-    repeated = [name for index, name in enumerate(names) if name in names[:index]]
-    if repeated:
-        raise ValueError(f"{path} has two columns called {repeated[0]!r}; rename one of them.")
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ValueError(f"{path} has two columns called {name!r}; rename one of them.")
+        seen.add(name)
     return header
+
+
+def _check_rows(text: str, path: Path, separator: str) -> None:
+    """Check that all rows have the same number of cells."""
+    rows = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True)
+    width = 0
+    try:
+        for row in rows:
+            if not width:
+                width = len(row)
+            elif len(row) != width and "".join(row).strip():
+                raise ValueError(
+                    f"{path}, line {rows.line_num} has {plural(len(row), 'cell')}, the first line "
+                    f"has {width}; quote text that contains {SEPARATORS[separator]}."
+                )
+    except csv.Error as error:
+        raise ValueError(f"{path}, line {rows.line_num}: {error}; is a quote not closed?") from None
 
 
 def _with_decimal_points(values: Any) -> Any:
@@ -142,6 +229,18 @@ def _with_decimal_points(values: Any) -> Any:
 
 
 def _read_json_lines(text: str, path: Path) -> Any:
+    lines = [line for line in text.split("\n") if line.strip()]
+    try:
+        rows = json.loads(f"[{','.join(lines)}]")  # at once, not line by line
+    except (json.JSONDecodeError, RecursionError):
+        rows = []
+    if len(rows) != len(lines) or not all(isinstance(row, dict) for row in rows):
+        rows = _parse_lines(text, path)
+    return import_pandas().DataFrame(rows)
+
+
+def _parse_lines(text: str, path: Path) -> list[dict[str, Any]]:
+    """Parse JSON line by line, so that an error names the line."""
     rows = []
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
@@ -156,7 +255,7 @@ def _read_json_lines(text: str, path: Path) -> Any:
                 f'{{"id": 1, "age": 20}}, got {line.strip()[:40]}.'
             )
         rows.append(row)
-    return import_pandas().DataFrame(rows)
+    return rows
 
 
 def _read_parquet(path: Path) -> Any:
@@ -165,10 +264,6 @@ def _read_parquet(path: Path) -> Any:
         raise ValueError(f"{path} is empty.")
     try:
         return pandas.read_parquet(path)
-    except ImportError:
-        raise ValueError(
-            f"{path} needs pyarrow to be read: pip install 'evengraph[parquet]'."
-        ) from None
     except (ValueError, OSError) as error:
         reason = " ".join(str(error).split())[:120]
         raise ValueError(f"{path} cannot be read as Parquet: {reason}.") from None

@@ -17,6 +17,7 @@ from evengraph.tables.cells import (
     canonical_name,
     canonical_names,
     column_kind,
+    distinct_names,
     import_pandas,
     is_empty,
     is_unnamed,
@@ -118,11 +119,11 @@ def label_candidates(nodes: Any, excluded: Collection[str]) -> tuple[str, ...]:
             continue
         empty = is_empty(nodes[column], EMPTY_LABELS)
         try:
-            names = canonical_names(nodes.loc[~empty, column])
+            codes, names = distinct_names(nodes.loc[~empty, column])
         except ValueError:  # lists
             continue
-        distinct = len(set(names))
-        if 2 <= distinct <= min(MAX_CLASSES, len(names) / 2):
+        distinct = len(names)
+        if 2 <= distinct <= min(MAX_CLASSES, len(codes) / 2):
             candidates.append((not empty.any(), distinct, column))
     return tuple(column for _, _, column in sorted(candidates, key=lambda item: item[:2]))
 
@@ -142,7 +143,8 @@ def read_split(values: Any, table: str) -> dict[str, Bools]:
 
 def is_split_column(values: Any) -> bool:
     """Whether a column holds nothing but train, val and test."""
-    names = {name.lower() for name in canonical_names(values[~is_empty(values)])}
+    _, distinct = distinct_names(values[~is_empty(values)])
+    names = {name.lower() for name in distinct}
     return bool(names) and names <= SPLIT_WORDS.keys()
 
 
