@@ -71,7 +71,9 @@ def test_looking_first_names_classes_and_leaks(shop, capsys):
     assert "fraud" in capsys.readouterr().out
     found = json.loads((shop / "look" / "inspect.json").read_text())
     assert any("copy" in json.dumps(leak) for leak in found["leaks"])
-    assert "compare DATA --label kind)" in " ".join(found["recommendation"])
+    assert found["commands"][0].endswith("--drop copy --save model")
+    assert call("inspect", "shop", *COLUMNS, "--drop", "copy", "--out", "look") == 0
+    assert not json.loads((shop / "look" / "inspect.json").read_text())["leaks"]
 
 
 def test_empty_buckets_of_text_are_no_finding(shop):

@@ -39,6 +39,7 @@ def inspect(
     ] = None,
 ) -> None:
     """Inspect a graph before training: classes, edges, reach of labels, leaks, advice."""
+    from evengraph.cli.next_commands import next_commands
     from evengraph.cli.opening import open_data
     from evengraph.core.files import write_json
     from evengraph.inspection import inspect_graph
@@ -54,11 +55,14 @@ def inspect(
     with err.status("inspecting"):
         inspection = inspect_graph(graph, labelled=seen, hops=hops, **_table_arguments(source))
     notes = [] if source.tables is None else list(source.tables.notes)
-    content = inspection.as_dict() | {"notes": notes}
+    commands = next_commands(data, columns, source, inspection)
+    content = inspection.as_dict() | {"notes": notes, "commands": commands}
     if json:
         out.print(dumps(content, indent=1), soft_wrap=True, markup=False)
     else:
         out.print(inspection_view(content))
+        for line in ("", "Next:", *commands) if commands else ():  # unwrapped, to be pasted
+            out.print(line, soft_wrap=True, markup=False, highlight=False)
     if to is not None:
         paths = to / "inspect.json", to / "inspect.html"
         write_json(content, paths[0])
@@ -96,7 +100,9 @@ def _visible_labels(
 
 def _table_arguments(source: GraphSource) -> dict[str, Any]:
     """The arguments of `inspect_graph` for a user's graph: nodes table, columns, hashed text."""
+    from evengraph.tables.columns import normalize_table
     from evengraph.tables.open import read_nodes_table
+    from evengraph.tables.roles import known_labels
 
     if source.tables is None or source.data is None:
         return {}
@@ -104,4 +110,9 @@ def _table_arguments(source: GraphSource) -> dict[str, Any]:
     table, columns = read_nodes_table(source.data), source.tables.columns
     if table is None or columns.label is None:
         return hashed
+    table = normalize_table(table, "nodes")
+    used = {*source.tables.encoder.input_columns, columns.label, columns.id}
+    table = table[[column for column in table.columns if column in used]].assign(
+        **{columns.label: known_labels(table[columns.label], columns.unlabelled)}
+    )
     return {"table": table, "label": columns.label, "id": columns.id, **hashed}

@@ -135,8 +135,7 @@ def inspect_graph(
         features=features,
         leaks=tuple(leaks),
     )
-    sentences = recommend(inspection, label)
-    return replace(inspection, findings=find(inspection), recommendation=sentences)
+    return replace(inspection, findings=find(inspection), recommendation=recommend(inspection))
 
 
 def _labels(graph: Data, labelled: Tensor | None) -> tuple[Ints, Bools]:

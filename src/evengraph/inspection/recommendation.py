@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from evengraph.inspection.findings import (
@@ -24,12 +23,20 @@ IMBALANCED = 3.0  # largest class over smallest: from here accuracy is misleadin
 
 HETEROPHILY_METHODS = ",".join(name for name, kind in METHODS.items() if kind.suits_heterophily)
 """Methods to compare on GraphSAGE where neighbours differ in class."""
+HETEROPHILY_OPTIONS = ("--methods", HETEROPHILY_METHODS, "--set", "backbone=sage")
+"""Options of evengraph compare that do so."""
 BASELINE = next(kind.title for kind in METHODS.values() if kind.role == "baseline")
 
 
-def recommend(inspection: Inspection, label: str | None = None) -> tuple[str, ...]:
-    """Recommended next steps; `label` is the label column of a table, if there is one."""
-    labels, homophily, reach = inspection.labels, inspection.homophily, inspection.reach
+def avoids_neighbours(inspection: Inspection) -> bool:
+    """Whether neighbours mislead, so that methods must separate a node from them."""
+    adjusted, edges = inspection.homophily.adjusted, inspection.homophily.edges
+    return adjusted is not None and edges >= FEW_EDGES and adjusted < MISLEADING
+
+
+def recommend(inspection: Inspection) -> tuple[str, ...]:
+    """Recommended next steps, in sentences."""
+    labels, reach = inspection.labels, inspection.reach
     sentences = []
     leaky = [leak.column for leak in inspection.leaks if leak.kind != "id"]
     if leaky:
@@ -38,14 +45,10 @@ def recommend(inspection: Inspection, label: str | None = None) -> tuple[str, ..
         return (*sentences, "Label nodes of at least two classes before training.")
     imbalanced = labels.ratio is not None and labels.ratio >= IMBALANCED
     far = reach.nodes > 0 and max(far_shares(reach)) >= OUT_OF_REACH
-    adjusted = homophily.adjusted if homophily.edges >= FEW_EDGES else None
-    data = "DATA" + ("" if label is None else f" --label {quote(label)}")
-    command = f"evengraph compare {data}"
-    if adjusted is not None and adjusted < MISLEADING:
+    if avoids_neighbours(inspection):
         sentences.append(
             "Compare methods on GraphSAGE, which separates a node from its neighbours, including "
-            "models that ignore edges "
-            f"({command} --methods {HETEROPHILY_METHODS} --set backbone=sage)."
+            "models that ignore edges; the default includes some of them."
         )
     elif imbalanced or far:
         reasons = ["classes are imbalanced"] * imbalanced
@@ -53,8 +56,7 @@ def recommend(inspection: Inspection, label: str | None = None) -> tuple[str, ..
         *titles, last = [kind.title for kind in METHODS.values() if kind.portfolio]
         sentences.append(
             f"{capitalise(' and '.join(reasons))}: use the default, which selects among "
-            f"{', '.join(titles)} and {last} (evengraph run {data}), or compare them with "
-            f"{BASELINE} ({command})."
+            f"{', '.join(titles)} and {last}, or compare them with {BASELINE}."
         )
     else:
         sentences.append(f"A plain {BASELINE} may be enough; compare it with {HIGHLIGHT}.")

@@ -120,6 +120,13 @@ def edge_ends(edges: Any, columns: TableColumns, notes: Notes) -> tuple[str, str
     return source, target
 
 
+def is_usual(role: str, column: str) -> bool:
+    """Whether a column has a name by which its role is found."""
+    ends = {end for names in END_NAMES for end in names}
+    usual = {"id": ID_NAMES, "label": LABEL_NAMES, "split": SPLIT_NAMES}
+    return column.lower() in usual.get(role, ends)
+
+
 def feature_columns(nodes: Any, columns: TableColumns, notes: Notes) -> list[str]:
     """The columns to make features from: those named, else all without another role."""
     roles = {column: role for role, column in columns.of_nodes.items()}

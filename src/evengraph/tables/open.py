@@ -107,6 +107,11 @@ def _open_file(path: Path, columns: TableColumns, others: dict[str, Any]) -> Tab
 
 def _table_of_folder(folder: Path, stem: str) -> Any:
     """Read the nodes or the edges table of a folder."""
+    return read_table(find_table(folder, stem))
+
+
+def find_table(folder: Path, stem: str) -> Path:
+    """The path of the nodes or the edges table of a folder."""
     names = {stem + suffix for suffix in TABLE_SUFFIXES}
     paths = [path for path in sorted(folder.iterdir()) if path.name.lower() in names]
     if not paths:
@@ -120,7 +125,7 @@ def _table_of_folder(folder: Path, stem: str) -> Any:
     if len(paths) > 1:
         several = ", ".join(path.name for path in paths)
         raise ValueError(f"{folder} has several {stem} tables: {several}; keep one.")
-    return read_table(paths[0])
+    return paths[0]
 
 
 def _reject(path: Path, arguments: dict[str, Any], reason: str) -> None:

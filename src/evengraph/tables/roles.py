@@ -107,6 +107,14 @@ def encode_labels(
     return labels, tuple(classes)
 
 
+def known_labels(values: Any, unlabelled: Sequence[Any] | None = None) -> Any:
+    """The label column with None for every label that means unlabelled."""
+    empty = is_empty(values, EMPTY_LABELS)
+    if unlabelled:
+        empty = empty | is_unlabelled(canonical_names(values), unlabelled)
+    return values.astype(object).where(~empty, None)
+
+
 def label_candidates(nodes: Any, excluded: Collection[str]) -> tuple[str, ...]:
     """Columns that may hold classes: few distinct values, each used twice or more on average.
 

@@ -113,12 +113,14 @@ def _findings(inspection: Mapping[str, Any]) -> Markup:
         mark = tag("span", MARKS[level], class_="mark", aria_hidden="true")
         text = tag("span", tag("span", f"{level}: ", class_="unseen"), str(finding.get("text")))
         lines.append(tag("li", mark, text, class_=level))
+    commands = [str(command) for command in items(inspection, "commands")]
     advice = join((str(sentence) for sentence in items(inspection, "recommendation")), " ")
     return tag(
         "section",
         tag("h2", "Before training"),
         tag("p", tag("b", "Recommendation. "), advice, class_="advice") if advice else "",
         tag("ul", *lines, class_="findings"),
+        *([tag("p", "Next:"), tag("pre", "\n".join(commands))] if commands else []),
     )
 
 

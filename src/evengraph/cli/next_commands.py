@@ -1,0 +1,85 @@
+"""The commands to run after inspect, complete, so that they can be pasted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from shlex import join
+from typing import TYPE_CHECKING
+
+from evengraph.cli.options import FLAGS, Columns
+
+if TYPE_CHECKING:
+    from evengraph.inspection import Inspection
+    from evengraph.pipeline.graph_source import GraphSource
+
+FOUND = ("label", "id", "source", "target", "split")
+"""Roles whose column may have been found, where the user named none."""
+
+
+def next_commands(
+    data: str, columns: Columns, source: GraphSource, inspection: Inspection
+) -> list[str]:
+    """Train, predict and compare, with all that was given and found."""
+    from evengraph.inspection.recommendation import HETEROPHILY_OPTIONS, avoids_neighbours
+
+    if sum(count > 0 for count in inspection.labels.labelled) < 2:
+        return []
+    words = [data, *_options(columns, source, inspection)]
+    compare = ["evengraph", "compare", *words]
+    if avoids_neighbours(inspection):
+        compare += HETEROPHILY_OPTIONS
+    if source.is_dataset:
+        return [join(["evengraph", "run", *words]), join(compare)]
+    commands = [["evengraph", "run", *words, "--save", "model"]]
+    tables = _tables(data, columns)
+    if tables:
+        commands.append(["evengraph", "predict", "model", *tables, "--out", "predictions.csv"])
+    return [join(command) for command in (*commands, compare)]
+
+
+def _options(columns: Columns, source: GraphSource, inspection: Inspection) -> list[str]:
+    """Options of the columns that were given or found, and those to drop."""
+    options: dict[str, str] = dict(columns)
+    if source.tables is not None:
+        options |= {role: name for role, name in _found(source).items() if role not in columns}
+        leaks = [leak.column for leak in inspection.leaks if _can_drop(leak.column, source)]
+        if leaks:
+            options["drop"] = ",".join([*filter(None, [columns.get("drop")]), *leaks])
+    words = []
+    for role, value in options.items():
+        words += [FLAGS.get(role, f"--{role}"), value]
+    return words
+
+
+def _found(source: GraphSource) -> Mapping[str, str]:
+    """Columns that were found and are not called as usual, which the next command would find."""
+    from evengraph.tables.columns import is_usual
+
+    tables = source.tables
+    if tables is None or source.data is None or not _is_folder_or_table(Path(source.data)):
+        return {}
+    roles = {role: getattr(tables.columns, role) for role in FOUND}
+    return {role: name for role, name in roles.items() if name and not is_usual(role, name)}
+
+
+def _can_drop(column: str, source: GraphSource) -> bool:
+    """Whether a leak is a column of the nodes table that --drop can name."""
+    assert source.tables is not None
+    return column in source.tables.encoder.input_columns and "," not in column
+
+
+def _is_folder_or_table(path: Path) -> bool:
+    from evengraph.tables.read import table_suffix
+
+    return path.is_dir() or bool(table_suffix(path))
+
+
+def _tables(data: str, columns: Columns) -> list[str]:
+    """The nodes table and the edges table, as paths; none for a file of a whole graph."""
+    from evengraph.tables.open import find_table
+
+    path = Path(data).expanduser()
+    if path.is_dir():
+        return [str(find_table(path, stem)) for stem in ("nodes", "edges")]
+    return [data, columns["edges"]] if "edges" in columns else []

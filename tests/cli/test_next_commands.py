@@ -1,0 +1,82 @@
+"""The commands that inspect prints, pasted."""
+
+import json
+import random
+import shlex
+
+import pytest
+from command_line import COLUMNS, call, read, write
+
+FAST = ["--method", "logistic", "--seeds", "5"]
+
+
+def commands(*words, capsys):
+    """What inspect prints after "Next:", split as a shell does."""
+    assert call("inspect", *words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    return [shlex.split(line) for line in lines[lines.index("Next:") + 1 :]]
+
+
+@pytest.fixture
+def raw(tmp_path, monkeypatch):
+    """Tables as they come: two ids, a space in names, -1 for unlabelled, a copy of the label."""
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(0)
+    order = draw.sample(range(90), 90)
+    nodes = [["id", "what kind", "views", "closed", "new_id"]]
+    for row, new in enumerate(order):
+        kind = -1 if row % 5 == 0 else int(row % 4 == 0)
+        closed = "" if kind == -1 else ["no", "yes"][kind]
+        nodes.append([70_000 + 3 * row, kind, 10 ** draw.uniform(0, 8), closed, new])
+    write(tmp_path / "all users.csv", *nodes)
+    pairs = [[place, "x", draw.randrange(90)] for place in range(90) for _ in range(2)]
+    write(tmp_path / "follows.csv", ["who", "how", "whom"], *pairs)
+    return tmp_path
+
+
+GIVEN = ["all users.csv", "--edges", "follows.csv", "--label", "what kind", "--unlabelled", "-1"]
+ENDS = ["--source", "who", "--target", "whom"]
+
+
+def test_commands_on_raw_tables_run_as_printed(raw, capsys):
+    run, predict, compare = commands(*GIVEN, *ENDS, capsys=capsys)
+    words = [*GIVEN, *ENDS, "--id", "new_id", "--drop", "closed"]
+    assert sorted(run[2:]) == sorted([*words, "--save", "model"])
+    assert compare[:2] == ["evengraph", "compare"]
+    assert sorted(compare[2 : len(words) + 2]) == sorted(words)
+    assert call(*run[1:], *FAST) == 0
+    assert "0 " in capsys.readouterr().out
+    assert predict[2:] == ["model", GIVEN[0], "follows.csv", "--out", "predictions.csv"]
+    assert call(*predict[1:]) == 0
+    assert {row["id"] for row in read(raw / "predictions.csv")} == {str(i) for i in range(90)}
+    assert (
+        call(*compare[1 : len(words) + 2], "--methods", "logistic,labelprop", "--splits", "2") == 0
+    )
+
+
+def test_ends_that_were_guessed_are_named(raw, capsys):
+    run = commands(*GIVEN, "--drop", "closed", "--source", "who", "--target", "whom", capsys=capsys)
+    assert run[0].count("--source") == 1
+    pairs = [["who", "whom", "how"], *([str(i), str((i * 7 + 1) % 90), "x"] for i in range(90))]
+    write(raw / "follows.csv", *pairs)
+    run, *_ = commands(*GIVEN, "--drop", "closed", capsys=capsys)
+    for flag, name in zip(ENDS[::2], ENDS[1::2], strict=True):
+        assert run[run.index(flag) + 1] == name
+
+
+def test_a_folder_with_usual_names_needs_no_more_than_was_given(shop, capsys):
+    run, predict, compare = commands("shop", *COLUMNS, capsys=capsys)
+    assert run == ["evengraph", "run", "shop", *COLUMNS, "--save", "model"]
+    assert predict[3:5] == ["shop/nodes.csv", "shop/edges.csv"]
+    assert compare[:7] == ["evengraph", "compare", "shop", *COLUMNS]
+    found = commands("shop", "--label", "kind", capsys=capsys)[0]
+    assert found == run  # account is found by the edges
+
+
+def test_data_sets_and_their_json(capsys):
+    assert commands("toy", capsys=capsys) == [
+        ["evengraph", "run", "toy"],
+        ["evengraph", "compare", "toy"],
+    ]
+    assert call("inspect", "toy", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["commands"][0] == "evengraph run toy"
