@@ -30,7 +30,7 @@ def random_table(rows: int, columns: int, density: float) -> Task:
     edges = torch.empty(2, 0, dtype=torch.long)
     train = torch.arange(rows) < rows // 2
     graph = Data(x=x, edge_index=edges, y=(first > first.median()).long())
-    return Task(graph=graph, train=train, val=~train, test=torch.zeros_like(train))
+    return Task(graph=graph, train=train, val=~train, test=torch.zeros_like(train), num_classes=2)
 
 
 def main() -> None:

@@ -121,7 +121,7 @@ def test_nothing_is_cut_at_80_columns(metric, capsys, fraud, monkeypatch):
     said = capsys.readouterr().out
     assert "…" not in said
     assert max(len(line) for line in said.split("In percent")[0].splitlines()[2:]) <= 80
-    binary = {one.short for one in METRICS.values() if one.binary} - {METRICS[metric].short}
+    binary = {one.short for one in METRICS.values() if one.binary} - {METRICS[metric].short, "R@k"}
     for head in ("verdict", *binary, "ECE calibrated", "seconds"):
         assert head in said
 
@@ -197,7 +197,6 @@ def test_an_interrupt_shows_in_the_status(capsys, monkeypatch):
         (["toy", "--folds", "900"], ["Class", "900 folds"]),
         (["toy", "--train", "0.9", "--val", "0.2"], ["train + val"]),
         (["toy", "--budget", "0"], ["budget must be at least 1"]),
-        (["toy", "--budget", "9999"], ["settings to try"]),
         (["toy", "--jobs", "0"], ["jobs must be at least 1"]),
         (["toy", "--time-limit", "soon"], ["90, 10m or 2h", "soon"]),
         (["toy", "--set", "alfa=1"], ["alfa"]),
@@ -225,3 +224,19 @@ def test_a_comparison_that_fails_leaves_no_folder(before, tmp_path, capsys, frau
     assert call("toy", "--methods", "gcn", "--splits", "3", "--out", str(folder)) == 2
     assert "Class" in capsys.readouterr().err
     assert folder.exists() == folder.parent.exists() == before
+
+
+def test_semisupervised_draws_ten_splits_and_compares_by_average_precision(fraud, tmp_path):
+    words = ["--imbalance", "semisupervised", "--methods", "logistic", "--set", "max_epochs=2"]
+    assert call("toy", *words, "--out", str(tmp_path / "out")) == 0
+    content = json.loads((tmp_path / "out" / "comparison.json").read_text())
+    assert content["metric"] == "positive_average_precision"
+    assert content["seeds"] == list(range(10))
+    assert content["protocol"] == {"name": "semisupervised", "positives": 20, "negatives": 80}
+
+
+def test_semisupervised_goes_with_no_shares(capsys):
+    assert call("toy", "--imbalance", "semisupervised", "--train", "0.3") == 2
+    assert "semisupervised has no --train" in capsys.readouterr().err
+    assert call("toy", "--imbalance", "step") == 2
+    assert "'step'" in capsys.readouterr().err

@@ -3,7 +3,7 @@ from dataclasses import asdict
 import pytest
 
 from evengraph.experiment.search_space import candidates
-from evengraph.methods import METHODS, Logistic, UniGNN
+from evengraph.methods import METHODS, Boosting, Logistic, UniGNN
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if not METHODS[name].selects_itself])
@@ -32,7 +32,13 @@ def test_what_somebody_chose_stays():
     assert len({one.threshold for one in found}) == 2
 
 
-@pytest.mark.parametrize(("budget", "words"), [(0, "at least 1, got 0"), (109, "108 settings")])
-def test_bad_budgets(budget, words):
-    with pytest.raises(ValueError, match=words):
-        candidates(METHODS["gcn"](), budget)
+def test_a_small_search_space_is_tried_completely():
+    method = Boosting(learning_rate=0.2, hops=2)
+    found = candidates(method, 99)
+    assert found[0] == method
+    assert len(found) == len({str(one) for one in found}) == 12
+
+
+def test_a_budget_of_nothing_is_refused():
+    with pytest.raises(ValueError, match="budget must be at least 1, got 0"):
+        candidates(METHODS["gcn"](), 0)

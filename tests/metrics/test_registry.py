@@ -18,7 +18,6 @@ MADE_UP = Metric(
     short="worst",
     meaning="Recall of the class that is found least.",
     function=lambda p: (p.confusion.diagonal() / p.confusion.sum(1)).min(),
-    needs_probabilities=False,
 )
 
 
@@ -53,6 +52,7 @@ def test_binary_metrics_by_hand():
         {
             "positive_average_precision": 0.5 * 1 + 0.5 * 2 / 3,
             "precision_at_k": 0.5,
+            "recall_at_k": 0.5,
             "recall_at_1": 0.5,
             "recall_at_5": 0.5,
             "tuned_threshold": 0.5,
@@ -62,6 +62,7 @@ def test_binary_metrics_by_hand():
     at_k = METRICS["precision_at_k"].function
     assert at_k(predictions(labels, scores, k=3)) == pytest.approx(2 / 3)
     assert at_k(predictions(labels, scores, k=99)) == pytest.approx(2 / 5)
+    assert METRICS["recall_at_k"].function(predictions(labels, scores, k=3)) == pytest.approx(1)
     assert math.isnan(METRICS["tuned_f1"].function(predictions(labels, scores)))
 
 

@@ -5,6 +5,7 @@ import pytest
 from evengraph.report.formatting import (
     decimals,
     integer,
+    metric_value,
     percentage,
     plural,
     plus_minus,
@@ -33,3 +34,10 @@ def test_plural():
     assert plural(1, "class", "classes") == "1 class"
     assert plural(1200, "class", "classes") == "1,200 classes"
     assert plural(0, "seed") == "0 seeds"
+
+
+def test_a_threshold_is_a_probability():
+    assert metric_value("tuned_threshold", 98.92) == "0.989"
+    assert metric_value("tuned_threshold", 50.0, 1.25) == "0.500 ± 0.013"
+    assert metric_value("macro_f1", 50.0, 1.25) == "50.0 ± 1.2"
+    assert metric_value("tuned_threshold", None) == "–"

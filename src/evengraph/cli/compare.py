@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from evengraph.splits import SplitProtocol
 
 NUM_SPLITS = 5
+PROTOCOLS = ("natural", "semisupervised")
+DEFAULT_METRICS = {"semisupervised": "positive_average_precision"}
 
 
 @column_options()
@@ -33,7 +35,16 @@ def compare(
         str | None,
         typer.Option(help="Such as gcn,unignn, or all; by default GCN and what auto chooses from."),
     ] = None,
-    splits: Annotated[int | None, typer.Option(help="Random splits; by default 5.")] = None,
+    splits: Annotated[
+        int | None, typer.Option(help="Random splits; by default 5, with semisupervised 10.")
+    ] = None,
+    imbalance: Annotated[
+        str | None,
+        typer.Option(
+            help="Split protocol: natural or, for two classes, semisupervised (20 positive and 80 "
+            "negative labels); by default natural, or what the columns of your files say."
+        ),
+    ] = None,
     folds: Annotated[int | None, typer.Option(help="Cross-validation instead of splits.")] = None,
     train: Annotated[
         float | None,
@@ -43,9 +54,15 @@ def compare(
         float | None,
         typer.Option(help="Share to validate on; by default 0.1, for your own files 0.2."),
     ] = None,
-    metric: Annotated[str, typer.Option(help="Metric to compare by.")] = "balanced_accuracy",
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help="Metric to compare by; by default balanced_accuracy, with semisupervised "
+            "positive_average_precision."
+        ),
+    ] = None,
     budget: Annotated[
-        int, typer.Option(help="Settings to try per method; validation selects one.")
+        int, typer.Option(help="Settings to try per method at most; validation selects one.")
     ] = 1,
     settings: Settings = None,
     positive: Annotated[
@@ -70,18 +87,20 @@ def compare(
     from evengraph.core.devices import pick_device
     from evengraph.core.records import Record
     from evengraph.experiment import comparison as library
+    from evengraph.experiment.search_space import candidates
     from evengraph.training.progress import count_bar
 
     source = open_data(data, data_root, columns)
-    protocol, seeds = _plan_splits(source, splits=splits, folds=folds, train=train, val=val)
+    shares = {name: share for name, share in (("train", train), ("val", val)) if share is not None}
+    protocol, seeds = _plan_splits(source, imbalance, splits, folds, shares)
     torch_device = pick_device(device)
     seconds = None if time_limit is None else parse_seconds(time_limit)
     entries = _make_methods(methods, settings or [], source.graph)
     if to is not None:
         check_folder(to)
     _announce(source, entries, protocol, len(seeds), torch_device.type)
-    settings_each = (1 if one.selects_itself else max(budget, 1) for one in entries.values())
-    with count_bar("comparing", sum(settings_each) * len(seeds)) as count:
+    fits = sum(len(candidates(one, budget)) for one in entries.values()) * len(seeds)
+    with count_bar("comparing", fits) as count:
 
         def on_end(job: Job, result: Result) -> None:
             count()
@@ -94,7 +113,7 @@ def compare(
             protocol,
             seeds=seeds,
             budget=budget,
-            metric=metric,
+            metric=metric or DEFAULT_METRICS.get(imbalance or "", "balanced_accuracy"),
             positive=_class_index(source.graph, positive),
             k=at,
             device=torch_device,
@@ -112,29 +131,34 @@ def compare(
 
 def _plan_splits(
     source: GraphSource,
-    *,
+    imbalance: str | None,
     splits: int | None,
     folds: int | None,
-    train: float | None,
-    val: float | None,
+    given: Mapping[str, float],
 ) -> tuple[SplitProtocol, list[int]]:
     """A split protocol and its seeds; a split or time column decides on the protocol."""
-    from evengraph.experiment.parsing import MOST_SEEDS
-    from evengraph.splits import Folds, Natural
+    from evengraph.cli.arguments import make_protocol
+    from evengraph.experiment.parsing import MOST_SEEDS, unknown
+    from evengraph.splits import DRAWS, Folds
 
-    given = {name: share for name, share in (("train", train), ("val", val)) if share is not None}
-    shares = source.default_shares("natural") | given
+    if imbalance not in (None, *PROTOCOLS):
+        raise ValueError(unknown("imbalance", str(imbalance), PROTOCOLS))
     if folds is not None:
-        for option, value in (("--splits", splits), ("--train", train)):
+        options = {"--splits": splits, "--train": given.get("train"), "--imbalance": imbalance}
+        for option, value in options.items():
             if value is not None:
                 raise ValueError(f"--folds decides how many splits there are; leave {option} out.")
+        shares = source.default_shares("natural") | dict(given)
         shares.pop("train", None)
         return Folds(folds=folds, **shares), list(range(folds))
-    count = NUM_SPLITS if splits is None else splits
+    if imbalance is None and source.default_split not in ("given", "bytime"):
+        imbalance = "natural"
+    count = DRAWS.get(imbalance or "", NUM_SPLITS) if splits is None else splits
     if not 1 <= count <= MOST_SEEDS:
         raise ValueError(f"--splits must lie between 1 and {MOST_SEEDS}, got {count}.")
-    if source.default_split not in ("given", "bytime"):
-        return Natural(**shares), list(range(count))
+    if imbalance is not None:
+        shares = source.default_shares(imbalance) | dict(given)
+        return make_protocol(imbalance, shares), list(range(count))
     for name in given:
         raise ValueError(f"the split or the time column decides; leave --{name} out.")
     return source.make_split(), list(range(count))
@@ -182,12 +206,14 @@ def _announce(
 ) -> None:
     from evengraph.experiment.published import PAPER
     from evengraph.methods import Method
-    from evengraph.splits import Folds, Natural
+    from evengraph.splits import Folds, Natural, SemiSupervised
 
     titles = ", ".join(method.full_title for method in entries.values())
     how = f"{splits} {'split' if splits == 1 else 'splits'}"
     if isinstance(protocol, Natural):
         how += f" (train={protocol.train:g}, val={protocol.val:g})"
+    elif isinstance(protocol, SemiSupervised):
+        how += f" ({protocol.positives} positive and {protocol.negatives} negative labels)"
     elif isinstance(protocol, Folds):
         how = f"{protocol.folds}-fold cross-validation"
     else:

@@ -51,15 +51,19 @@ def run(
     imbalance: Annotated[
         str | None,
         typer.Option(
-            help="Split protocol: step, longtail, natural, publicstep, folds, given or bytime; by "
-            "default step, for your own files what their columns allow."
+            help="Split protocol: step, longtail, natural, publicstep, folds, given, bytime or "
+            "semisupervised (20 positive and 80 negative labels); by default step, for your own "
+            "files what their columns allow."
         ),
     ] = None,
     minority: Minority = None,
     ratio: Ratio = None,
     train: Annotated[float | None, typer.Option(help="Share to train on (natural).")] = None,
     val: Annotated[float | None, typer.Option(help="Share to validate on (natural).")] = None,
-    seeds: Annotated[str, typer.Option(help="Such as 5,6,7 or 5-24.")] = "5,6,7",
+    seeds: Annotated[
+        str | None,
+        typer.Option(help="Such as 5-24; by default 5,6,7, with semisupervised ten, 5-14."),
+    ] = None,
     settings: Settings = None,
     preset: Annotated[
         bool,
@@ -83,6 +87,7 @@ def run(
     from evengraph.experiment.run import RunPlan
     from evengraph.methods import DEFAULT_METHOD, METHODS
     from evengraph.methods.bases.model_folder import check_model_folder
+    from evengraph.splits import DRAWS
 
     names = parse_methods(method or DEFAULT_METHOD)
     if save is not None:
@@ -90,6 +95,7 @@ def run(
             raise ValueError("--save saves one model; name one --method.")
         check_model_folder(save)
         check_folder(save.parent)
+    seeds = seeds or (f"5-{4 + DRAWS[imbalance]}" if imbalance in DRAWS else "5,6,7")
     all_seeds = parse_seeds(seeds)
     known = {"minority": minority, "ratio": ratio, "train": train, "val": val}
     options = {name: value for name, value in known.items() if value is not None}
@@ -224,7 +230,7 @@ class _Display(ExitStack):
         err.print(f"seed {record.seed}: bAcc {value:.1f}, {epochs}{record.seconds:.0f} s")
 
     def _announce(self, job: Job) -> None:
-        names = ("minority", "ratio", "train", "val")
+        names = ("minority", "ratio", "train", "val", "positives", "negatives")
         values = {name: getattr(job.protocol, name, None) for name in names}
         text = ", ".join(f"{name}={value}" for name, value in values.items() if value is not None)
         out.print(

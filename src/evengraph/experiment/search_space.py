@@ -15,7 +15,8 @@ def candidates(method: Method, budget: int) -> list[Method]:
     """The given method, then others with parameters drawn at random from its search space.
 
     The draw is the same each time. Parameters that differ from their defaults stay as they are. A
-    method that selects its settings itself has one candidate.
+    method that selects its settings itself has one candidate; one with a small search space has
+    all of it.
     """
     if budget < 1:
         raise ValueError(f"budget must be at least 1, got {budget}.")
@@ -27,11 +28,7 @@ def candidates(method: Method, budget: int) -> list[Method]:
         for values in product(*space.values())
         if any(params[name] != value for name, value in zip(space, values, strict=True))
     ]
-    if budget - 1 > len(rest):
-        raise ValueError(
-            f"{method.title} has {len(rest) + 1} settings to try, budget={budget} is too large."
-        )
-    drawn = random.Random(0).sample(rest, budget - 1)
+    drawn = random.Random(0).sample(rest, min(budget - 1, len(rest)))
     return [type(method)(**{**params, **changed}) for changed in ({}, *drawn)]
 
 

@@ -89,7 +89,8 @@ class Metric:
         higher_is_better: None where neither direction is better.
         range: Smallest and largest value, as a fraction; results are in percent.
         binary: Whether it is for two classes only, one of them positive.
-        needs_probabilities: False where the predicted classes are enough.
+        ranking: Whether tables about two classes have it although it is for any number.
+        is_probability: Whether it is shown as a probability, not in percent.
         calibration: Whether it needs calibrators; `evaluate` leaves it out without them.
         headline: Whether the paper's tables have it.
         column: Whether the tables of `compare` have a column for it.
@@ -103,7 +104,8 @@ class Metric:
     higher_is_better: bool | None = True
     range: tuple[float, float] = (0.0, 1.0)
     binary: bool = False
-    needs_probabilities: bool = True
+    ranking: bool = False
+    is_probability: bool = False
     calibration: bool = False
     headline: bool = False
     column: bool = True
@@ -124,7 +126,6 @@ METRICS = {
             meaning="Mean recall over all classes, so that a rare class counts as much as a "
             "common one.",
             function=lambda p: multiclass.balanced_accuracy(p.confusion),
-            needs_probabilities=False,
             headline=True,
         ),
         Metric(
@@ -134,7 +135,6 @@ METRICS = {
             meaning="Unweighted mean over classes of F1, the harmonic mean of precision and "
             "recall.",
             function=lambda p: multiclass.macro_f1(p.confusion),
-            needs_probabilities=False,
             headline=True,
         ),
         Metric(
@@ -144,7 +144,6 @@ METRICS = {
             meaning="Geometric mean of sensitivity (recall) and specificity (true negative rate), "
             "each averaged over classes first.",
             function=lambda p: multiclass.g_mean(p.confusion),
-            needs_probabilities=False,
             headline=True,
             column=False,
         ),
@@ -155,7 +154,6 @@ METRICS = {
             meaning="Share of test nodes classified correctly; under imbalance the common classes "
             "dominate it.",
             function=lambda p: multiclass.accuracy(p.confusion),
-            needs_probabilities=False,
         ),
         Metric(
             name="average_precision",
@@ -173,6 +171,7 @@ METRICS = {
             meaning="Probability that a node of a class is ranked above a node of another class, "
             "averaged over classes; 50% is chance.",
             function=lambda p: multiclass.auroc(p.labels, p.probabilities),
+            ranking=True,
         ),
         Metric(
             name="positive_average_precision",
@@ -189,6 +188,15 @@ METRICS = {
             meaning="Share of true positives among the k nodes ranked highest, k being the number "
             "of positive test nodes unless set.",
             function=lambda p: binary.precision_at(*p.ranking, p.top),
+            binary=True,
+        ),
+        Metric(
+            name="recall_at_k",
+            title="recall at k",
+            short="R@k",
+            meaning="Share of the positive nodes that are among the k ranked highest; equal to "
+            "precision at k unless k is set.",
+            function=lambda p: binary.recall_at_top(*p.ranking, p.top),
             binary=True,
         ),
         Metric(
@@ -215,6 +223,7 @@ METRICS = {
             "best F1 on the validation nodes.",
             function=lambda p: p.threshold,
             higher_is_better=None,
+            is_probability=True,
             binary=True,
         ),
         Metric(

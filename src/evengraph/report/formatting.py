@@ -1,5 +1,6 @@
 """Format numbers for pages and the terminal; undefined ones show as a dash."""
 
+from evengraph.metrics import METRICS
 from evengraph.report.untrusted import number
 
 DASH = "–"
@@ -38,6 +39,14 @@ def plus_minus(mean: object, std: object, digits: int = 1) -> str:
     if number(mean) is None or number(std) is None:
         return decimals(mean, digits)
     return f"{decimals(mean, digits)} ± {decimals(std, digits)}"
+
+
+def metric_value(name: str, mean: object, std: object = None, digits: int = 1) -> str:
+    """Format a metric, which results hold in percent: a probability as such, others in percent."""
+    if name in METRICS and METRICS[name].is_probability:
+        mean, std = (None if (v := number(value)) is None else v / 100 for value in (mean, std))
+        digits += 2
+    return plus_minus(mean, std, digits)
 
 
 def plural(count: int, singular: str, plural: str | None = None) -> str:

@@ -7,6 +7,7 @@ from evengraph.splits.given import Given as Given
 from evengraph.splits.longtail import LongTail as LongTail
 from evengraph.splits.natural import Natural as Natural
 from evengraph.splits.publicstep import PublicStep as PublicStep
+from evengraph.splits.semisupervised import SemiSupervised as SemiSupervised
 from evengraph.splits.step import Step as Step
 
 SPLITS = {
@@ -17,4 +18,8 @@ SPLITS = {
     "publicstep": PublicStep,
     "given": Given,
     "bytime": ByTime,
+    "semisupervised": SemiSupervised,
 }
+
+DRAWS = {"semisupervised": 10}
+"""Splits that are usually averaged over, where a protocol has a custom of its own."""

@@ -1,5 +1,6 @@
 """Validation of parameters and graphs."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -124,3 +125,10 @@ def test_check_params(name, value, rule):
     check_params(More(reach=2))
     with pytest.raises(ValueError, match=f"{name} must {rule}"):
         check_params(More(**{name: value}))
+
+
+def test_a_positive_parameter_is_finite():
+    check_positive("time_limit", 1e9)
+    for value, words in ((0, "above 0, got 0"), (math.inf, "finite, got inf"), (math.nan, "nan")):
+        with pytest.raises(ValueError, match=f"time_limit must be .*{words}"):
+            check_positive("time_limit", value)

@@ -154,7 +154,12 @@ def test_two_classes_get_a_table_of_the_rarer_one():
     result["mean"]["tuned_f1"] = None
     head, row = drawn(two_class_table(result)).splitlines()
     assert head.split()[2:7] == ["AP", "P@k", "R@1%", "R@5%", "threshold"]
-    assert row.split() == ["mean", *(f"{10 + place}.0±1.0" for place in range(5)), "–"]
+    assert row.split() == [
+        "mean",
+        *(f"{10 + place}.0±1.0" for place in range(4)),
+        "0.140±0.010",
+        "–",
+    ]
     (note,) = [line for line in notes([result]) if line.startswith("Rarer class")]
     assert "P@k is precision at k" in note
     result["runs"] = result["runs"][:1]

@@ -1,6 +1,6 @@
 from rich.console import Console
 
-from evengraph.report.terminal.table import plain_table
+from evengraph.report.terminal.table import plain_table, two_class_metrics
 
 
 def drawn(table, width):
@@ -29,3 +29,11 @@ def test_the_gap():
     table = plain_table("ab", "c", gap=1)
     table.add_row("1", "2", "3")
     assert drawn(table, 80) == ["a b c", "1 2 3"]
+
+
+def test_recall_at_k_shows_only_where_it_differs_from_precision_at_k():
+    values = {"auroc": 1.0, "precision_at_k": 2.0, "recall_at_k": 2.0, "macro_f1": 3.0}
+    assert [m.name for m in two_class_metrics([values])] == ["auroc", "precision_at_k"]
+    other = {**values, "recall_at_k": 1.0}
+    names = [metric.name for metric in two_class_metrics([values, other])]
+    assert names == ["auroc", "precision_at_k", "recall_at_k"]

@@ -108,9 +108,11 @@ def check_minimum(name: str, value: float, minimum: float) -> None:
 
 
 def check_positive(name: str, value: float) -> None:
-    """Raise ValueError for a parameter that is not above 0."""
+    """Raise ValueError for a parameter that is not above 0, or infinite."""
     if not value > 0:
         raise ValueError(f"{name} must be above 0, got {value}.")
+    if value == math.inf:
+        raise ValueError(f"{name} must be finite, got {value}.")
 
 
 def check_fraction(name: str, value: float) -> None:

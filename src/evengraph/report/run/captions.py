@@ -24,6 +24,7 @@ _PROTOCOLS = {
     "folds": "natural class imbalance, cross-validated",
     "given": "natural class imbalance, split by a column",
     "bytime": "natural class imbalance, split by time",
+    "semisupervised": "a few labels of two classes",
 }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from evengraph.metrics import HEADLINE, METRICS
 from evengraph.report import page
-from evengraph.report.formatting import DASH, decimals, integer, plus_minus, signed
+from evengraph.report.formatting import DASH, decimals, integer, metric_value, plus_minus, signed
 from evengraph.report.run import captions
 from evengraph.report.run.classes import confusion_section, recall_section
 from evengraph.report.run.committee import agreement_section, summary_section
@@ -108,14 +108,14 @@ def _seeds(result: Mapping[str, Any]) -> Markup:
     extra = () if omitted else ("best epoch", "epochs", "seconds")
     lines = []
     for run in runs(result):
-        cells = [decimals(lookup(run, "metrics", name), 2) for name in names]
+        cells = [metric_value(name, lookup(run, "metrics", name), digits=2) for name in names]
         if extra:
             cells += [integer(run.get(key)) for key in ("best_epoch", "epochs")]
             cells.append(decimals(run.get("seconds")))
         stopped = " (interrupted)" if run.get("interrupted") is True else ""
         lines.append((f"{run.get('seed', '?')}{stopped}", cells))
     lines += [
-        (key, [decimals(lookup(result, key, name), 2) for name in names])
+        (key, [metric_value(name, lookup(result, key, name), digits=2) for name in names])
         for key in ("mean", "std")[: len(runs(result))]  # one seed has no deviation
     ]
     if paper := part(result, "paper"):

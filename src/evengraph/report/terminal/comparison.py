@@ -15,8 +15,8 @@ from rich.table import Table
 
 from evengraph.metrics import METRICS, Metric, abbreviations
 from evengraph.metrics.significance import format_p
-from evengraph.report.formatting import decimals, plural
-from evengraph.report.terminal.table import plain_table
+from evengraph.report.formatting import decimals, metric_value, plural
+from evengraph.report.terminal.table import plain_table, two_class_metrics
 
 HEAD = 20  # characters; longer heads are wrapped, so that no table is wider than 80
 STRENGTH = {"clear": "significant", "here": "on these nodes", "noise": "not significant"}
@@ -25,14 +25,12 @@ Comparison = Mapping[str, Any]
 
 def comparison_tables(comparison: Comparison) -> list[Table]:
     """The metric they are compared by, other metrics, and calibration with cost."""
-    binary = comparison["positive"] is not None
+    plain = [metric for metric in METRICS.values() if metric.column and not metric.binary]
+    metrics = plain if comparison["positive"] is None else _two_class_metrics(comparison)
     others = [
         metric
-        for metric in METRICS.values()
-        if metric.column
-        and not metric.calibration
-        and metric.binary == binary
-        and metric.name != comparison["metric"]  # the first table shows it
+        for metric in metrics
+        if not metric.calibration and metric.name != comparison["metric"]  # the first table has it
     ]
     calibration = [metric for metric in METRICS.values() if metric.column and metric.calibration]
     return [
@@ -65,18 +63,22 @@ def _metrics_table(
     heads = [*(metric.short for metric in metrics), *(["seconds"] if seconds else [])]
     table = plain_table(["method"], heads, dim={"seconds"})
     for method in comparison["methods"]:
-        values = [method["figures"][metric.name]["mean"] for metric in metrics]
-        values += [method["seconds"]] if seconds else []
-        table.add_row(escape(method["title"]), *map(decimals, values))
+        means = {metric.name: method["figures"][metric.name]["mean"] for metric in metrics}
+        cells = [metric_value(name, mean) for name, mean in means.items()]
+        cells += [decimals(method["seconds"])] if seconds else []
+        table.add_row(escape(method["title"]), *cells)
     return table
+
+
+def _two_class_metrics(comparison: Comparison) -> list[Metric]:
+    return two_class_metrics([method["figures"] for method in comparison["methods"]])
 
 
 def comparison_notes(comparison: Comparison) -> list[str]:
     """What a reader of the tables should know, one line each."""
     lines = [
         f"In percent, means over {plural(len(comparison['seeds']), 'split')} with 95% intervals; "
-        f"the same splits for all methods, and {plural(comparison['budget'], 'setting')} of each, "
-        "selected on validation."
+        f"the same splits for all methods, and {_budget(comparison['budget'])}."
     ]
     pairs, methods = comparison["pairs"], comparison["methods"]
     pair = _behind_best(comparison, methods[1]["label"]) if len(methods) > 1 else None
@@ -100,7 +102,7 @@ def comparison_notes(comparison: Comparison) -> list[str]:
         size, total = comparison["class_counts"][index], sum(comparison["class_counts"])
         lines.append(
             f"The positive class is {comparison['positive']}, {size:,} of {total:,} labelled "
-            f"nodes. {abbreviations(metric for metric in METRICS.values() if metric.binary)}. The "
+            f"nodes. {abbreviations(_two_class_metrics(comparison))}. The "
             "threshold has the best F1 on validation nodes, before calibration."
         )
     lines.append(
@@ -109,6 +111,12 @@ def comparison_notes(comparison: Comparison) -> list[str]:
         "validation nodes."
     )
     return lines + _uncalibrated(comparison)
+
+
+def _budget(settings: int) -> str:
+    if settings == 1:
+        return "one setting of each"
+    return f"up to {settings} settings of each, selected on validation"
 
 
 def _uncalibrated(comparison: Comparison) -> list[str]:

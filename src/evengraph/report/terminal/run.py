@@ -9,8 +9,8 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from evengraph.metrics import HEADLINE, METRICS, abbreviations
-from evengraph.report.formatting import DASH, plus_minus, signed
-from evengraph.report.terminal.table import plain_table
+from evengraph.report.formatting import DASH, metric_value, plus_minus, signed
+from evengraph.report.terminal.table import plain_table, two_class_metrics
 from evengraph.report.untrusted import number
 
 SHOWN_IN_FULL = 3  # runs whose summaries are shown in full
@@ -39,11 +39,12 @@ def result_table(result: Mapping[str, Any]) -> Table:
 
 def two_class_table(result: Mapping[str, Any]) -> Table | None:
     """Binary metrics of the positive class; None unless there are two classes."""
-    metrics = [m for m in METRICS.values() if m.binary and m.name in result["mean"]]
-    if not metrics:
+    metrics = two_class_metrics([result["mean"]])
+    if not any(metric.binary for metric in metrics):
         return None
-    table = plain_table(["rarer class"], [metric.short for metric in metrics])
-    table.add_row("mean", *(_tight(*_mean_and_std(result, metric.name)) for metric in metrics))
+    table = plain_table(["rarer class"], [metric.short for metric in metrics], gap=1)
+    cells = (metric_value(m.name, *_mean_and_std(result, m.name)) for m in metrics)
+    table.add_row("mean", *(cell.replace(" ", "") for cell in cells))
     return table
 
 
@@ -93,8 +94,8 @@ def notes(results: Sequence[Mapping[str, Any]]) -> list[str]:
         "± is the standard deviation over seeds; G-mean is the square root of mean recall times "
         "mean specificity, as in the paper."
     ]
-    means = {name for result in results for name in result["mean"]}
-    if binary := [m for m in METRICS.values() if m.binary and m.name in means]:
+    binary = two_class_metrics([result["mean"] for result in results])
+    if any(metric.binary for metric in binary):
         lines.append(f"Rarer class: {abbreviations(binary)}.")
     changed: dict[str, list[str]] = {}
     for result in results:

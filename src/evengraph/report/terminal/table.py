@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from rich.table import Table
+
+from evengraph.metrics import METRICS, Metric
 
 
 def plain_table(
@@ -21,3 +23,18 @@ def plain_table(
         style = "dim" if name in dim else None
         table.add_column(name, justify="right", style=style, no_wrap=True)
     return table
+
+
+def two_class_metrics(values: Sequence[Mapping[str, object]]) -> list[Metric]:
+    """Metrics of tables about two classes, among those that there are values of.
+
+    Recall at k is left out where it equals precision at k: where k is the number of positives.
+    """
+    equal = all(each.get("recall_at_k") == each.get("precision_at_k") for each in values)
+    return [
+        metric
+        for name, metric in METRICS.items()
+        if (metric.binary or metric.ranking)
+        and all(name in each for each in values)
+        and not (name == "recall_at_k" and equal)
+    ]
