@@ -50,7 +50,10 @@ def test_commands_on_raw_tables_run_as_printed(raw, capsys):
     assert call(*predict[1:]) == 0
     assert {row["id"] for row in read(raw / "predictions.csv")} == {str(i) for i in range(90)}
     assert (
-        call(*compare[1 : len(words) + 2], "--methods", "logistic,labelprop", "--splits", "2") == 0
+        call(
+            *compare[1 : len(words) + 2], "--methods", "logistic,labelpropagation", "--splits", "2"
+        )
+        == 0
     )
 
 
