@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from evengraph.tables.cells import (
     Floats,
     as_text,
-    canonical_names,
     column_kind,
     distinct_names,
     is_empty,
@@ -30,14 +29,13 @@ from evengraph.tables.number_encoders import (
     check_varies,
     fit_number,
 )
+from evengraph.tables.text_encoders import Text, Words, fit_text
 
 MAX_CATEGORIES = 50
 FEW_VALUES = 10
 MIN_FREQUENCY, MIN_FREQUENCY_OF_FEW = 5, 2
 """How often a category must occur to be saved by its name, which may be a person's; less often in a
 column with few distinct values."""
-
-TEXT_BUCKETS = 256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,41 +114,10 @@ class Category:
         return features
 
 
-@dataclass(frozen=True, kw_only=True)
-class Text:
-    """Long text: TF-IDF of words hashed into buckets, unit length; empty cells are all 0."""
-
-    column: str
-    idf: tuple[float, ...]
-
-    @classmethod
-    def fit(cls, values: Any, table: str) -> Self:
-        """Compute the inverse document frequency of each bucket."""
-        from sklearn.feature_extraction.text import TfidfTransformer
-
-        counts = _bucket_counts(values, TEXT_BUCKETS)
-        if not counts.nnz:
-            raise UselessColumnError("it holds no words")
-        idf = TfidfTransformer().fit(counts).idf_
-        return cls(column=str(values.name), idf=tuple(float(value) for value in idf))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the features."""
-        return tuple(f"{self.column}#{bucket}" for bucket in range(len(self.idf)))
-
-    def transform(self, values: Any, table: str) -> NDArray[np.float32]:
-        """The features of every row, (N, buckets)."""
-        from sklearn.preprocessing import normalize
-
-        weighted = _bucket_counts(values, len(self.idf)).multiply(np.array(self.idf)[None])
-        unit = normalize(weighted.tocsr()).astype(np.float32)  # dense only when small
-        return np.asarray(unit.toarray())
-
-
-ColumnEncoder = Number | Date | Log | Quantile | Boolean | Category | Text
+ColumnEncoder = Number | Date | Log | Quantile | Boolean | Category | Words | Text
 KINDS: dict[str, type[ColumnEncoder]] = {
-    kind.__name__.lower(): kind for kind in (Number, Date, Log, Quantile, Boolean, Category, Text)
+    kind.__name__.lower(): kind
+    for kind in (Number, Date, Log, Quantile, Boolean, Category, Words, Text)
 }
 
 
@@ -183,12 +150,6 @@ def fit_column(values: Any, table: str) -> ColumnEncoder:
         kind = "text" if cells is not None and cells.num_words().mean() >= 4 else "category"
     if kind == "number":
         return fit_number(str(values.name), to_numbers(values, table))
+    if kind == "text":
+        return fit_text(values, table)
     return KINDS[kind].fit(values, table)
-
-
-def _bucket_counts(values: Any, buckets: int) -> Any:
-    """Number of words of each bucket in every cell, sparse, (N, buckets)."""
-    from sklearn.feature_extraction.text import HashingVectorizer
-
-    hashing = HashingVectorizer(n_features=buckets, alternate_sign=False, norm=None)
-    return hashing.transform(np.where(is_empty(values), "", canonical_names(values)))

@@ -14,7 +14,6 @@ from torch import Tensor
 from evengraph.tables.cells import check_columns, table_name, to_numbers
 from evengraph.tables.column_encoders import (
     ColumnEncoder,
-    Text,
     as_dict,
     fit_column,
     from_dict,
@@ -22,6 +21,7 @@ from evengraph.tables.column_encoders import (
 from evengraph.tables.notes import Note, NoteKind, Notes
 from evengraph.tables.number_encoders import Number, UselessColumnError, describe_curves
 from evengraph.tables.structure import STRUCTURAL, structural_features
+from evengraph.tables.text_encoders import Text
 
 VERSION = 2
 
@@ -31,7 +31,7 @@ class FeatureEncoder:
     """Encodes rows with statistics of the rows that it was fitted to.
 
     Numbers are imputed with the median and scaled, heavy-tailed ones after a logarithm; dates are
-    numbers, booleans 1 and -1, short text is one-hot encoded, long text becomes hashed TF-IDF.
+    numbers, booleans 1 and -1, short text is one-hot encoded, long text becomes TF-IDF.
     Empty and constant columns are left out. Without any column the features are computed from the
     edges: log degree, log PageRank and the clustering coefficient.
 
