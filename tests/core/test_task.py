@@ -4,6 +4,7 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 import torch
+from torch_geometric.data import Data
 
 from evengraph.core.task import Task
 from small_graphs import graph_of, task_of
@@ -83,3 +84,26 @@ def test_labels_below_minus_one_are_refused():
 def test_validation_nodes_per_class():
     assert make().val_counts == (1, 0)
     assert make(train=mask(0), val=mask(1, 2, 4), num_classes=3).val_counts == (1, 1, 0)
+
+
+def test_a_task_of_a_graph_with_masks():
+    y = torch.tensor([[0], [1], [0], [1], [0], [1]], dtype=torch.int32)
+    masks = torch.eye(3, dtype=torch.bool).repeat_interleave(2, dim=0)
+    graph = Data(x=torch.eye(6), edge_index=torch.zeros(2, 0, dtype=torch.long), y=y)
+    graph.train_mask, graph.val_mask, graph.test_mask = masks.unbind(1)
+    graph.class_names = ["a", "b"]
+    task = Task.from_graph(graph)
+    assert task.graph.y.tolist() == [0, 1] * 3
+    assert graph.y is y
+    assert (task.num_classes, task.class_names) == (2, ("a", "b"))
+    assert task.train_nodes.tolist() == [0, 1]
+    assert task.test.nonzero().flatten().tolist() == [4, 5]
+
+
+def test_gradients_do_not_reach_the_features_of_the_caller():
+    x = torch.eye(2, requires_grad=True)
+    graph = Data(x=x, edge_index=torch.zeros(2, 0, dtype=torch.long), y=torch.tensor([0, 1]))
+    train, val = torch.eye(2, dtype=torch.bool)
+    hidden = Task(graph, train, val, ~(train | val), 2).hide_test_labels()
+    assert not hidden.graph.x.requires_grad
+    assert graph.x is x

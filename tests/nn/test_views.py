@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from evengraph.nn.views import LENGTH, Diffusion, Views
+from evengraph.nn.views import LENGTH, Diffusion, Views, scale_of
 from evengraph.ops.propagate import adjacency, neighbour_means
 from small_graphs import small_task
 
@@ -120,3 +120,10 @@ def test_relations_extend_the_ego_view_alone():
     part = apart.ego[3]
     expected = ((smaller @ related.x) @ part.basis - part.centre) * part.scale / 5**0.5
     torch.testing.assert_close(ours[1, :, 3 * width : 4 * width], expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e25])
+def test_rows_of_any_size_get_the_same_length(size):
+    rows = torch.tensor([[3.0, 4.0], [0.0, 5.0]]) * size
+    assert float(scale_of(rows) * size) == pytest.approx(LENGTH / 5)
+    assert scale_of(torch.zeros(2, 2)) == 1

@@ -59,3 +59,13 @@ def test_columns_of_zeros_do_not_matter():
     basis, rows = principal_components(x, lambda y: y, lambda y: y, 256)
     torch.testing.assert_close(basis.T @ basis, torch.eye(256), rtol=0, atol=1e-4)
     torch.testing.assert_close(rows @ rows.T, x @ x.T, rtol=0, atol=0.02)
+
+
+@pytest.mark.parametrize("scale", [1e-20, 1e20, 1e25])
+def test_directions_do_not_depend_on_the_scale(scale):
+    x, matrix = low_rank(40, 60, 4), propagation(40)
+    maps = (lambda y: matrix @ y, lambda y: matrix.T @ y)
+    basis, _ = principal_components(x, *maps, 4)
+    scaled, rows = principal_components(x * scale, *maps, 4)
+    torch.testing.assert_close(scaled @ scaled.T, basis @ basis.T, rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(rows, matrix @ (x * scale) @ scaled, rtol=1e-3, atol=1e-3 * scale)

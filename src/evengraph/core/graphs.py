@@ -19,12 +19,17 @@ def bare_graph(graph: Data, **values: Any) -> Data:
         edge_index: (2, E), edge_weight: (E,)
         relation_index: (3, R), relation, node and neighbour; relation_weight: (R,)
     """
-    parts = {"x": graph.x, "edge_index": graph.edge_index}
+    parts = {"x": _without_grad(graph.x), "edge_index": graph.edge_index}
     weight = edge_weight(graph)
     if weight is not None:
-        parts["edge_weight"] = weight
+        parts["edge_weight"] = _without_grad(weight)
     parts |= {name: graph[name] for name in EDGE_PARTS if name in graph}
     return Data(**parts | values)
+
+
+def _without_grad(values: Tensor) -> Tensor:
+    """Values that no gradient flows to; the same tensor unless it requires one."""
+    return values.detach() if values.requires_grad else values
 
 
 def edge_weight(graph: Data) -> Tensor | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -10,6 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.core.graphs import bare_graph
+from evengraph.core.masks import class_labels, split_masks
 
 HIDDEN_LABEL = -1
 """Replaces labels that a method must not see."""
@@ -65,6 +67,28 @@ class Task:
             raise ValueError(
                 f"class_names must hold {self.num_classes} names, got {len(self.class_names)}."
             )
+
+    @classmethod
+    def from_graph(cls, graph: Data, *, seed: int = 0, split: int | None = None) -> Task:
+        """The task of a PyG graph with `train_mask`, `val_mask` and `test_mask`.
+
+        Without `train_mask`, all labelled nodes are for training, provided that others have the
+        label -1. Without `val_mask`, a fifth of each class's training nodes is held out to validate
+        on, with a warning. Without `test_mask`, all other labelled nodes are for testing. Nodes
+        without a label are in no set.
+
+        Args:
+            graph: Features, edges, labels and masks.
+            seed: Decides which nodes are held out.
+            split: Column of masks that hold several splits.
+        """
+        labels = class_labels(graph)
+        train, val, test = split_masks(graph, labels, seed, split)
+        if labels is not graph.y:
+            graph = copy(graph)
+            graph.y = labels
+        names = tuple(map(str, graph.class_names)) if "class_names" in graph else ()
+        return cls(graph, train, val, test, int(labels.max()) + 1, names)
 
     @cached_property
     def train_nodes(self) -> Tensor:

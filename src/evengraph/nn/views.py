@@ -165,6 +165,8 @@ class Views(nn.Module):
 def scale_of(rows: Tensor) -> Tensor:
     """The factor that makes the root mean square length of rows `LENGTH`; 1 if all are zero."""
     length = rows.square().sum(1).mean().sqrt()
+    if torch.isinf(length):  # squares of huge features leave single precision
+        length = rows.double().square().sum(1).mean().sqrt().to(rows.dtype)
     return torch.where(length > 0, LENGTH / length, 1.0)
 
 

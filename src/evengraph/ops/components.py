@@ -13,6 +13,7 @@ from evengraph.core.rng import generator
 from evengraph.ops.sparse import LinearMap, Sparse
 
 EXTRA = 16  # columns of the sketch beyond the wanted ones
+LARGEST = 1e15  # above it, sums of squares may leave single precision
 SEED = 0  # the sketch is the same for every run on a graph
 
 
@@ -39,10 +40,10 @@ def principal_components(
         return basis, propagate(x @ basis)
     width = min(count + EXTRA, num_features)
     sketch = torch.randn(num_features, width, generator=generator(SEED)).to(device)
-    rows = _centred(propagate(x @ sketch))
+    rows = _squarable(_centred(propagate(x @ sketch)))
     basis = torch.linalg.qr(_transposed_product(x, transposed(rows))).Q
     rows = propagate(x @ basis)
-    centred = _centred(rows)
+    centred = _squarable(_centred(rows))
     vectors = _eigenvectors(centred.T @ centred)[:, -count:].flip(1)
     return basis @ vectors, rows @ vectors
 
@@ -63,6 +64,12 @@ def _eigenvectors(matrix: Tensor) -> Tensor:
 
 def _centred(x: Tensor) -> Tensor:
     return x - x.mean(0)
+
+
+def _squarable(x: Tensor) -> Tensor:
+    """Rows whose products stay finite; directions do not depend on their scale."""
+    largest = x.abs().max()
+    return x / largest if largest > LARGEST else x
 
 
 def _transposed_product(x: Tensor | Sparse, y: Tensor) -> Tensor:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass
 
 from torch_geometric.data import Data
 
 from evengraph.core.errors import ArgumentError
+from evengraph.core.masks import hold_out, node_mask
 from evengraph.core.task import Task
 from evengraph.splits.base import (
     check_class_size,
@@ -15,8 +15,6 @@ from evengraph.splits.base import (
     class_nodes,
     count_classes,
     make_task,
-    mask_of,
-    shuffled_nodes,
 )
 
 
@@ -38,8 +36,9 @@ class Given:
 
     def __call__(self, graph: Data, *, seed: int) -> Task:
         """Split the graph."""
+        masks = {name: node_mask(graph, name) for name in ("train", "val", "test")}
         for name in ("train", "test"):
-            if f"{name}_mask" not in graph:
+            if masks[name] is None:
                 raise ArgumentError(
                     f"The split protocol given needs a graph with a split, and no node is marked "
                     f"{name}; name a column that holds train, val or test.",
@@ -47,18 +46,13 @@ class Given:
                 )
         labels = range(count_classes(graph))
         labelled = graph.y >= 0
-        train, test = graph.train_mask & labelled, graph.test_mask & labelled
+        train, test = masks["train"] & labelled, masks["test"] & labelled
         for label in labels:
             check_class_size(graph, label, class_nodes(graph, label, train), 1, "training")
-        if "val_mask" in graph:
-            val = graph.val_mask & labelled
+        if masks["val"] is not None:
+            val = masks["val"] & labelled
         else:
-            stream = random.Random(seed)
-            val_nodes: list[int] = []
-            for label in labels:
-                nodes = shuffled_nodes(graph, label, stream, among=train)
-                val_nodes += nodes[: min(max(1, round(self.val * len(nodes))), len(nodes) - 1)]
-            val = mask_of(val_nodes, graph)
+            val = hold_out(graph.y, train, self.val, seed)
             train = train & ~val
         for name, mask in (("validation", val), ("test", test)):
             if not mask.any():

@@ -104,6 +104,9 @@ VALID_TASKS: dict[str, Edit] = {
     "two_classes": lambda task: small_task(num_classes=2),
     "dense_and_negative_features": _normal_features,
     "features_all_zero": lambda task: with_graph(task, x=torch.zeros_like(task.graph.x)),
+    "features_that_require_gradients": lambda task: with_graph(
+        task, x=task.graph.x.clone().requires_grad_()
+    ),
     "all_nodes_labelled": _all_labelled,
 }
 """Tasks that every method must fit, most of them unusual, each as a change of `small_task()`."""

@@ -278,6 +278,34 @@ def test_predict_is_the_most_probable_class(task, fitted):
     assert torch.equal(fitted.predict(task.graph), fitted.predict_proba(task.graph).argmax(1))
 
 
+def test_a_graph_with_masks_is_a_task_and_the_seed_has_a_default(task, fitted):
+    graph = task.graph.clone()
+    graph.train_mask, graph.val_mask, graph.test_mask = task.train, task.val, task.test
+    again = fitted.__class__(**fitted.get_params()).fit(graph)
+    expected = clone(fitted).fit(task, seed=0)
+    assert torch.equal(again.predict_proba(graph), expected.predict_proba(task.graph))
+    assert again.score(graph) == expected.score(task)
+    assert again.score(graph, nodes=graph.val_mask) == expected.score(task, nodes=task.val)
+    assert again.score(graph, nodes=[0, 1]) == again.score(task, nodes=torch.tensor([0, 1]))
+    assert again.classes_.tolist() == list(range(task.num_classes))
+
+
+def test_classes_are_names_where_there_are_some():
+    task = dataclasses.replace(small_task(), class_names=("ant", "bee", "crab"))
+    method = spy()
+    with pytest.raises(RuntimeError, match="not fitted"):
+        _ = method.classes_
+    method.fit(task)
+    assert method.classes_[method.predict(task.graph)].shape == (task.graph.num_nodes,)
+    assert method.classes_.tolist() == ["ant", "bee", "crab"]
+
+
+@pytest.mark.parametrize("what", [None, [1, 2], "cora"])
+def test_what_cannot_be_fitted_is_named(what):
+    with pytest.raises(TypeError, match=f"a Task or a .*Data, got {type(what).__name__}"):
+        spy().fit(what)
+
+
 @pytest.mark.parametrize("form", ["default", "mask", "list", "val"])
 def test_score_is_balanced_accuracy(task, fitted, form):
     mask = task.val if form == "val" else task.test

@@ -8,10 +8,23 @@ from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.core.graphs import check_edge_weight, check_relations, edge_weight
 from evengraph.core.task import Task
+
+
+def as_task(task: Task | Data, seed: int) -> Task:
+    """A task, or that of a PyG graph with masks."""
+    if isinstance(task, Task):
+        return task
+    if not isinstance(task, Data):
+        raise TypeError(
+            f"task must be a Task or a torch_geometric.data.Data, got {type(task).__name__}."
+        )
+    check_graph(task)
+    return Task.from_graph(task, seed=seed)
 
 
 def check_task(task: Task) -> None:
@@ -21,7 +34,8 @@ def check_task(task: Task) -> None:
     if counts.min() < 1:
         empty = int(counts.argmin())
         name = f" ({task.class_names[empty]})" if task.class_names else ""
-        raise ValueError(f"Class {empty}{name} has no training node; every class needs one.")
+        gap = "" if (task.graph.y == empty).any() else " Number the classes without gaps."
+        raise ValueError(f"Class {empty}{name} has no training node; every class needs one.{gap}")
     for name in ("train", "val"):
         mask = getattr(task, name)
         if not mask.any():
@@ -33,8 +47,10 @@ def check_task(task: Task) -> None:
 def check_graph(graph: Data) -> None:
     """Raise ValueError for a graph without usable features and edges."""
     x, edges = graph.x, graph.edge_index
-    if x is None or x.dim() != 2 or not x.is_floating_point():
-        raise ValueError("graph.x must hold a row of floating-point features per node.")
+    if not isinstance(x, Tensor) or x.dim() != 2 or not x.is_floating_point():
+        raise ValueError("graph.x must hold a row of floating-point features per node, a tensor.")
+    if x.layout != torch.strided:
+        raise ValueError("graph.x must be a dense tensor, got a sparse one; x.to_dense() is dense.")
     # a sum needs no memory and a fraction of the time; that of huge numbers overflows
     if not torch.isfinite(x.sum()) and not torch.isfinite(x).all():
         row = int((~torch.isfinite(x)).any(dim=1).nonzero()[0])

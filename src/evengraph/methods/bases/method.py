@@ -8,15 +8,18 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, cast, final
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from evengraph.core.graphs import bare_graph, count_relations, edge_weight
+from evengraph.core.masks import class_labels, scored_nodes
 from evengraph.core.rng import seeded
 from evengraph.core.task import Task
 from evengraph.methods.bases.batching import Batching, fit_as_batch
-from evengraph.methods.bases.checks import Limit, check_graph, check_params, check_task
+from evengraph.methods.bases.checks import Limit, as_task, check_graph, check_params, check_task
 from evengraph.methods.bases.committee import Committee
 from evengraph.methods.bases.model_folder import (
     Labelled,
@@ -177,9 +180,9 @@ class Method(ABC):
     @final
     def fit(
         self,
-        task: Task,
+        task: Task | Data,
         *,
-        seed: int,
+        seed: int = 0,
         on_epoch: Callback | None = None,
         progress: bool | None = None,
     ) -> Self:
@@ -188,12 +191,13 @@ class Method(ABC):
         Test labels are hidden before `_fit` sees the task. The caller's random state is unchanged.
 
         Args:
-            task: What to learn.
+            task: What to learn: a task, or a PyG graph with masks (`Task.from_graph`).
             seed: Seed of everything random: initial weights, dropout, clusters.
             on_epoch: Called with the history after every epoch, for example with a TensorBoard
                 writer: `lambda h: writer.add_scalar("loss", h.loss[-1], h.epochs)`.
             progress: Show a progress bar; by default on a terminal only.
         """
+        task = as_task(task, seed)
         self.reset(task)
         with epoch_bar(self.title, progress) as show:
             self._callbacks: Sequence[Callback] = [
@@ -220,7 +224,7 @@ class Method(ABC):
         self.fitted_params_, self.extra_ = self.get_params(), dict[str, Any]()
         self.details_, self.summary_ = dict[str, Any](), ()
         nodes = task.train.nonzero().squeeze(1)  # a copy: the caller's masks may change later
-        signatures = feature_signatures(task.graph.x[nodes])
+        signatures = feature_signatures(task.graph.x[nodes].detach())
         self.labelled_ = Labelled(nodes, task.graph.y[nodes], signatures)
         self._callbacks = ()
 
@@ -228,6 +232,12 @@ class Method(ABC):
     def is_fitted(self) -> bool:
         """Whether `fit` has completed."""
         return getattr(self, "fitted_", False)
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Names of the classes, or their numbers, in the order of the columns of predict_proba."""
+        self._check_fitted()
+        return np.array(self.class_names_ or range(self.num_classes_))
 
     def batching(self) -> Batching | None:
         """How several fits are trained as one batch on a GPU; None if they cannot be."""
@@ -312,24 +322,28 @@ class Method(ABC):
         """
         return None
 
-    def score(self, task: Task, *, nodes: Tensor | None = None) -> float:
+    def score(self, task: Task | Data, *, nodes: Tensor | None = None) -> float:
         """Balanced accuracy on the test nodes, or on others.
 
         Args:
-            task: The graph and its labels.
+            task: The graph and its labels: a task, or a PyG graph with masks.
             nodes: A mask, or node indices, to score instead of the test nodes.
 
         Shapes:
             nodes: bool, (N,), or int64, (M,)
         """
-        index = _node_indices(task.test if nodes is None else nodes, task)
-        labels = task.graph.y[index]
+        graph = task if isinstance(task, Data) else task.graph
+        if nodes is None:
+            nodes = scored_nodes(graph) if isinstance(task, Data) else task.test
+        index = _node_indices(nodes, graph)
+        labels = class_labels(graph)[index]
         if not labels.numel():
             raise ValueError("There are no nodes to score on.")
         if labels.min() < 0:
             raise ValueError("Some of the nodes to score on have no label.")
-        predicted = self.predict(task.graph)[index]
-        return float(balanced_accuracy(confusion_matrix(labels, predicted, task.num_classes)))
+        predicted = self.predict(graph)[index]
+        num_classes = max(self.num_classes_, int(labels.max()) + 1)
+        return float(balanced_accuracy(confusion_matrix(labels, predicted, num_classes)))
 
     def model_input(self, graph: Data) -> Data:
         """Validate a graph and return its features and edges, without labels, on the device."""
@@ -425,9 +439,9 @@ class Method(ABC):
         return self._build_network().to(self.device_)
 
 
-def _node_indices(nodes: Tensor, task: Task) -> Tensor:
+def _node_indices(nodes: Tensor, graph: Data) -> Tensor:
     """A mask or node indices as indices."""
-    num_nodes, nodes = task.graph.num_nodes, nodes.to(task.graph.y.device)
+    num_nodes, nodes = graph.num_nodes, torch.as_tensor(nodes, device=graph.y.device)
     if nodes.dtype == torch.bool:
         if nodes.shape != (num_nodes,):
             raise ValueError(f"nodes must be a mask of {num_nodes} nodes, got {nodes.numel()}.")
