@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-
 HELD_OUT = 0.2
 """Share of the training nodes to validate on, where a graph has no validation nodes."""
 
@@ -89,10 +88,10 @@ def node_mask(graph: Data, part: str, split: int | None = None) -> Tensor | None
         split: Column of a mask with several splits.
     """
     name = f"{part}_mask"
-    mask: Any = graph[name] if name in graph else None
-    if mask is None:
+    value: Any = graph.get(name)
+    if value is None:
         return None
-    mask = torch.as_tensor(mask)
+    mask = torch.as_tensor(value)
     if mask.dtype != torch.bool and not ((mask == 0) | (mask == 1)).all():
         raise ValueError(f"graph.{name} must be a mask of {graph.num_nodes} nodes, not indices.")
     mask = mask.bool()
