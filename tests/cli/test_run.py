@@ -12,7 +12,7 @@ from time import monotonic
 
 import pytest
 import torch
-from command_line import UNIGNN, call
+from command_line import COLUMNS, FAST, UNIGNN, call, read
 
 from evengraph.datasets import toy
 from evengraph.methods import DEFAULT_METHOD, METHODS
@@ -282,3 +282,18 @@ def test_a_long_fit_away_from_a_terminal_prints_lines(tmp_path, capsys, monkeypa
         f"seed 5: epoch {epoch}" for epoch in range(4)
     ]
     assert lines[-1].startswith("seed 5: bAcc")
+
+
+def test_unlabelled_nodes_are_predicted_by_the_saved_model(shop, capsys):
+    assert call("run", "shop", *COLUMNS, *FAST, "--out", "out", "--save", "model") == 0
+    shown = capsys.readouterr().out
+    assert "trained again on" in shown
+    rows, nodes = read(shop / "out" / "predictions.csv"), read(shop / "shop" / "nodes.csv")
+    missing = [row["account"] for row in nodes if not row["kind"]]
+    assert [row["id"] for row in rows] == missing
+    assert f"predictions.csv: {len(missing)} unlabelled nodes" in shown
+    assert call("predict", "model", "shop", "--only-unlabelled", "--out", "p.csv") == 0
+    assert read(shop / "p.csv") == rows
+    assert call("run", "shop", *COLUMNS, *FAST, "--out", "b", "--save", "m", "--no-refit") == 0
+    assert "trained again" not in capsys.readouterr().out
+    assert read(shop / "b" / "predictions.csv") != rows

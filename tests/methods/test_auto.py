@@ -1,5 +1,6 @@
 """Auto: candidates from the table, what is kept of them, and what a saved model holds."""
 
+import dataclasses
 import json
 
 import pytest
@@ -90,7 +91,7 @@ def test_a_member_of_a_former_version_loads(tmp_path):
 @pytest.mark.parametrize("node", [3, 40, 120])
 def test_an_average_is_explained_by_all_its_members(node):
     method = average("boosting,gcn,logistic", [0.5, 0.3, 0.2])
-    found = explain(method, TASK.graph, node, task=TASK)
+    found = explain(method, TASK.graph, node, task=TASK, top=99)
     rows = method.predict_proba(TASK.graph)[node].double().log()
     assert found.margin == pytest.approx(float(rows[found.predicted] - rows[found.runner_up]))
     assert {"own", "others", "mean of neighbours"} <= {part.origin for part in found.columns}
@@ -99,6 +100,24 @@ def test_an_average_is_explained_by_all_its_members(node):
     one, other = (explain(part, TASK.graph, node, task=TASK) for part in same)
     assert one.columns == other.columns
     assert one.labelled == other.labelled
+
+
+def test_refitting_keeps_what_was_selected(monkeypatch):
+    method = average("gcn,logistic", [0.75, 0.25])
+    method.summary_ = ["Chose both."]
+    full = dataclasses.replace(TASK, train=~TASK.val, test=TASK.test & False)
+    again = method.refitted(full, seed=4)
+    assert [type(member) for member in again.members_] == [type(m) for m in method.members_]
+    assert again.weights_ == [0.75, 0.25]
+    assert again.summary_ == ["Chose both."]
+    assert again.labelled_.nodes.numel() == int(full.train.sum())
+    expected = method.members_[1].refitted(full, seed=4).predict_proba(TASK.graph)
+    assert torch.equal(again.members_[1].predict_proba(TASK.graph), expected)
+    rows = again.predict_proba(TASK.graph)
+    assert torch.allclose(rows.sum(1), torch.ones(len(rows)))
+    monkeypatch.setattr(type(method.members_[0]), "_fit", lambda self, task: 1 / 0)
+    with pytest.raises(ValueError, match="GCN could not be fitted again in time"):
+        method.refitted(full, seed=4)
 
 
 def test_the_committee_is_that_of_the_members(monkeypatch):

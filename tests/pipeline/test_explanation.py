@@ -60,6 +60,15 @@ def test_columns_and_nodes_have_the_same_sum(name):
     assert all(part.name == f"c{part.column}" for part in found.columns)
 
 
+@pytest.mark.parametrize("name", ["boosting", "logistic"])
+def test_the_degree_is_a_column_with_a_name(name):
+    method = fitted(name, hops=2, degree=True)
+    found = explain(method, GRAPH, 7, top=1000, feature_names=NAMES)
+    values = method.predict_proba(GRAPH)[7].double().sort(descending=True).values.log()
+    assert found.margin == pytest.approx(float(values[0] - values[1]), abs=1e-4)
+    assert {part.name for part in found.columns} <= {*NAMES, "log degree"}
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_the_bias_of_a_committee_is_that_of_its_networks(seed):
     method = METHODS["unison"](max_epochs=20).fit(TASK, seed=seed)

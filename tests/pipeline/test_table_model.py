@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 
 import numpy as np
 import pandas
@@ -87,9 +88,17 @@ def test_fitting_equals_the_parts_put_together(model, tables):
     task = eg.splits.Natural(train=0.6, val=0.2)(parts.graph, seed=5)
     method = eg.UniGNN(max_epochs=15, clusters_per_class=2).fit(task, seed=5)
     expected = method.predict_proba(parts.graph)
-    assert torch.equal(torch.from_numpy(model.predict_proba(*tables)), expected)
+    once = eg.TableModel(METHOD, refit=False).fit(*tables, **COLUMNS, seed=5)
+    assert torch.equal(torch.from_numpy(once.predict_proba(*tables)), expected)
     score = eg.evaluate(task, expected)["balanced_accuracy"]
     assert model.evaluate()["balanced_accuracy"] == 100 * score
+    assert once.info.refit is None
+    full = replace(task, train=(task.graph.y >= 0) & ~task.val, test=task.test & False)
+    again = eg.UniGNN(max_epochs=15, clusters_per_class=2).fit(full, seed=5)
+    expected = again.predict_proba(parts.graph)
+    assert torch.equal(torch.from_numpy(model.predict_proba(*tables)), expected)
+    labelled, validation = int((task.graph.y >= 0).sum()), int(task.val.sum())
+    assert model.info.refit == (labelled - validation, validation, int(task.train.sum()))
 
 
 def test_files_and_frames_give_the_same_model(model, tables, folder):
@@ -120,12 +129,53 @@ def test_the_command_line_saves_and_predicts_the_same(folder):
             del history["seconds"]
         del about["seal"]
     assert one == two
-    assert set(one["extra"]) == {"calibrator", "test", "trained_on", "columns", "encoder"}
+    assert set(one["extra"]) == {"calibrator", "test", "trained_on", "columns", "encoder", "refit"}
     NODES.to_csv("n.csv", index=False)
     EDGES.to_csv("e.csv", index=False)
     command("predict", "one", "n.csv", "e.csv", "--known", "shop", "--out", "p.parquet")
     frame = eg.TableModel.load("two").predict("n.csv", "e.csv", known="shop")
     assert pandas.read_parquet("p.parquet").equals(frame)
+
+
+def test_only_unlabelled_nodes(model, tables, folder):
+    missing = tables[0].loc[tables[0]["kind"] == "", "account"].tolist()
+    new = model.open("shop", only_unlabelled=True)
+    assert new.ids.tolist() == missing
+    frame, every = model.predict(new), model.predict("shop")
+    assert frame.equals(every[every["id"].isin(missing)].reset_index(drop=True))
+    with pytest.raises(ValueError, match="no column 'kind'"):
+        model.open(NODES, EDGES.iloc[1:], only_unlabelled=True)
+
+
+@pytest.mark.parametrize("suffix", ["npz", "pt"])
+def test_files_of_arrays_are_predicted(suffix, tmp_path):
+    graph = eg.toy()
+    arrays = {"x": graph.x, "edge_index": graph.edge_index, "y": graph.y.clone()}
+    arrays["y"][::3] = -1
+    path = tmp_path / f"graph.{suffix}"
+    if suffix == "npz":
+        np.savez(path, **{name: value.numpy() for name, value in arrays.items()})
+    else:
+        torch.save(arrays, path)
+    model = eg.TableModel(eg.GCN(max_epochs=5)).fit(path)
+    expected = model.method_.predict_proba(eg.open_graph(path).graph)
+    assert np.allclose(model.predict_proba(path), expected.numpy())
+    assert model.open(path, only_unlabelled=True).ids.tolist() == list(range(0, 2000, 3))
+    assert model.explain("7").node == 7
+    model.save(tmp_path / "model")
+    assert eg.TableModel.load(tmp_path / "model").explain("7").node == 7
+    with pytest.raises(ValueError, match="does not take known: it holds a whole graph"):
+        model.open(path, known=path)
+    arrays["x"] = graph.x[:, 1:]
+    torch.save(arrays, tmp_path / "narrow.pt")
+    with pytest.raises(ValueError, match="x must have 256 columns, got 255"):
+        model.open(tmp_path / "narrow.pt")
+
+
+def test_tables_and_arrays_do_not_mix(model, tmp_path):
+    torch.save({"x": torch.ones(3, 2), "edge_index": torch.tensor([[0], [1]])}, tmp_path / "g.pt")
+    with pytest.raises(ValueError, match="holds arrays, and features are made of columns such as"):
+        model.predict(tmp_path / "g.pt")
 
 
 def test_new_nodes_attach_to_known_ones(model, tables):
@@ -158,21 +208,21 @@ def test_the_best_of_several_seeds_is_kept(tables):
         probabilities = method.predict_proba(graph)
         scores[seed] = float(eg.metrics.validation_score(probabilities, task)), probabilities
     best = max(scores.values(), key=lambda pair: pair[0])[1]
-    model = eg.TableModel(METHOD).fit(*tables, **COLUMNS, seed=[1, 2, 3])
+    model = eg.TableModel(METHOD, refit=False).fit(*tables, **COLUMNS, seed=[1, 2, 3])
     assert torch.equal(torch.from_numpy(model.predict_proba(*tables)), best)
 
 
 def test_a_graph_is_trained_on_and_predicted(tmp_path):
     graph = eg.toy()
     task = eg.splits.Natural(train=0.6, val=0.2)(graph, seed=3)
-    model = eg.TableModel(eg.GCN(max_epochs=5)).fit(graph, seed=3)
+    model = eg.TableModel(eg.GCN(max_epochs=5), refit=False).fit(graph, seed=3)
     expected = eg.GCN(max_epochs=5).fit(task, seed=3).predict_proba(graph)
     assert torch.equal(torch.from_numpy(model.predict_proba(graph)), expected)
     assert model.classes_ == ("0", "1", "2", "3", "4")
     assert model.predict(graph)["id"].tolist() == list(range(2000))
     assert model.explain(7, known=graph).node == 7
     graph.train_mask, graph.val_mask, graph.test_mask = task.train, task.test, task.val
-    masked = eg.TableModel(eg.GCN(max_epochs=5)).fit(graph)
+    masked = eg.TableModel(eg.GCN(max_epochs=5), refit=False).fit(graph)
     assert masked.method_.labelled_.nodes.equal(task.train.nonzero().squeeze(1))
     model.save(tmp_path / "model")
     with pytest.raises(ValueError, match="trained on a graph"):

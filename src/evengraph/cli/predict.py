@@ -1,4 +1,4 @@
-"""evengraph predict: predict the class of every node of two tables."""
+"""evengraph predict: predict the classes of nodes with a saved model."""
 
 from __future__ import annotations
 
@@ -18,8 +18,16 @@ if TYPE_CHECKING:
 
 def predict(
     model: Annotated[Path, typer.Argument(help="Folder that evengraph run --save wrote.")],
-    nodes: Annotated[Path, typer.Argument(help="Table of nodes.")],
-    edges: Annotated[Path, typer.Argument(help="Table of edges.")],
+    data: Annotated[
+        Path,
+        typer.Argument(
+            help="A folder with nodes.csv and edges.csv, a nodes table, or a graph file "
+            "(.graphml, .npz, .pt)."
+        ),
+    ],
+    edges: Annotated[
+        Path | None, typer.Argument(help="Table of edges, if DATA is a nodes table.")
+    ] = None,
     to: Annotated[Path, typer.Option("--out", help="A .csv or .parquet file.")] = Path(
         "predictions.csv"
     ),
@@ -33,8 +41,11 @@ def predict(
     calibrated: Annotated[
         bool, typer.Option("--calibrated", help="Calibrate probabilities on validation.")
     ] = False,
+    only_unlabelled: Annotated[
+        bool, typer.Option("--only-unlabelled", help="Predict only nodes without a label.")
+    ] = False,
 ) -> None:
-    """Predict the class of every node of two tables with a saved model."""
+    """Predict the class of every node of a graph with a saved model."""
     from evengraph.cli.files import check_folder
     from evengraph.pipeline.table_model import TableModel
     from evengraph.tables import UnknownNodeError
@@ -44,7 +55,8 @@ def predict(
     table_model = TableModel.load(model)
     check_folder(to.parent)
     try:
-        new = table_model.open(nodes, edges, known=_known_tables(known, known_edges))
+        known_tables = _known_tables(known, known_edges)
+        new = table_model.open(data, edges, known=known_tables, only_unlabelled=only_unlabelled)
     except UnknownNodeError as error:
         if known is not None:
             raise
@@ -129,8 +141,6 @@ def write_predictions(frame: Any, path: Path) -> None:
     """Write predictions as CSV or Parquet, completely or not at all."""
     from evengraph.core.files import csv_text, write_atomic
 
-    if "flagged" in frame:
-        frame = frame.assign(flagged=frame["flagged"].map({True: "yes", False: "no"}))
     if path.suffix.lower() == ".parquet":
         content = io.BytesIO()
         frame.to_parquet(content, index=False)

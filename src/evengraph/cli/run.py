@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from evengraph.experiment.run import RunPlan, RunResults
     from evengraph.methods import Method
     from evengraph.pipeline.graph_source import GraphSource
+    from evengraph.pipeline.table_model import TableModel
     from evengraph.splits import SplitProtocol
     from evengraph.training import Callback
 
@@ -76,6 +77,14 @@ def run(
     ] = None,
     save: Annotated[
         Path | None, typer.Option(help="Folder for the model, for predict and explain.")
+    ] = None,
+    refit: Annotated[
+        bool | None,
+        typer.Option(
+            "--refit/--no-refit",
+            help="Train the best model again with the test labels, after it was tested; with "
+            "--save the default for files of your own.",
+        ),
     ] = None,
 ) -> None:
     """Train and test one or several methods, once per seed, and report."""
@@ -122,7 +131,9 @@ def run(
     print_notes(sentences)
     parts = [*(settings or []), *([] if preset else ["no-preset"]), f"seeds={seeds}"]
     folder = to or Path("runs") / _folder_name(plan, options, parts)
-    _run_plan(plan, presets, pick_device(device), folder, source, save)
+    if refit is None:
+        refit = save is not None and not source.is_dataset
+    _run_plan(plan, presets, pick_device(device), folder, source, save, refit)
 
 
 def _presets(
@@ -159,6 +170,7 @@ def _run_plan(
     folder: Path,
     source: GraphSource,
     save: Path | None,
+    refit: bool,
 ) -> None:
     """Run methods on the same splits, show the results and write them; save the best model."""
     from evengraph.core.files import write_json
@@ -170,11 +182,13 @@ def _run_plan(
     for path in folders.values():
         check_folder(path)
     best: list[tuple[Method, Task, Record]] = []
+    predicts = not several and source.tables is not None and bool((source.graph.y < 0).any())
     lines: list[str] = []
 
     def on_fit(job: Job, method: Method, task: Task, record: Record) -> None:
         display.show(record)
-        if save is not None and (not best or record.validation > best[0][2].validation):
+        better = not best or record.validation > best[0][2].validation
+        if better and (save is not None or predicts):
             best[:] = [(method, task, record)]
 
     def write(name: str, result: dict[str, Any]) -> None:
@@ -194,8 +208,12 @@ def _run_plan(
             lines = [_write_comparison(plan, outcome, folder)]
         for line in lines:
             out.print(line, soft_wrap=True)
-    if save is not None and best:
-        _save_model(*best[0], folder=save, source=source)
+    if best:
+        model = _final_model(*best[0], source=source, refit=refit)
+        if predicts:
+            _predict_unlabelled(model, source, folder / "predictions.csv")
+        if save is not None:
+            _save_model(model, best[0][2], save)
     _exit_status(plan, outcome)
 
 
@@ -278,19 +296,49 @@ def _write_comparison(plan: RunPlan, outcome: RunResults, folder: Path) -> str:
     return f"{verb} {escape(str(folder))}: {files}"
 
 
-def _save_model(
-    method: Method, task: Task, record: Record, *, folder: Path, source: GraphSource
-) -> None:
-    """Save the best model of a run for predict and explain."""
-    from evengraph.methods.bases.model_folder import MAIN
+def _final_model(
+    method: Method, task: Task, record: Record, *, source: GraphSource, refit: bool
+) -> TableModel:
+    """The best model of a run, fitted again to all labels if asked for."""
     from evengraph.pipeline.table_model import TableModel
 
-    replaced = (folder / MAIN).exists()
-    TableModel.from_fitted(method, task, source).save(folder)
+    if refit:
+        try:
+            with err.status("training again on all labels"):
+                return TableModel.from_fitted(method, task, source, seed=record.seed, refit=True)
+        except (ValueError, ArithmeticError) as error:
+            err.print(f"Warning: not trained again on all labels: {error}", soft_wrap=True)
+    return TableModel.from_fitted(method, task, source)
+
+
+def _predict_unlabelled(model: TableModel, source: GraphSource, path: Path) -> None:
+    """Write predictions for all nodes without a label."""
+    from evengraph.cli.predict import write_predictions
+    from evengraph.pipeline.new_nodes import NewNodes
+
+    assert source.tables is not None
+    nodes = NewNodes(tables=source.tables, rows=slice(None))
+    line = written(path)
+    frame = model.predict(nodes.without((source.graph.y >= 0).numpy()))
+    write_predictions(frame, path)
+    out.print(f"{line}: {len(frame):,} unlabelled nodes", soft_wrap=True)
+
+
+def _save_model(model: TableModel, record: Record, folder: Path) -> None:
+    """Save the best model of a run for predict and explain."""
+    from evengraph.methods.bases.model_folder import MAIN
+
+    verb = "replaced the model in" if (folder / MAIN).exists() else "wrote"
+    model.save(folder)
+    score = f"balanced accuracy {record.metrics['balanced_accuracy']:.1f} on its test nodes"
+    if refit := model.info.refit:
+        score += (
+            f", then trained again on {refit.train:,} labels instead of {refit.train_before:,} "
+            "(--no-refit to keep the first)"
+        )
     out.print(
-        f"{'replaced the model in' if replaced else 'wrote'} {escape(str(folder))}: the model of "
-        f"seed {record.seed}, the best on validation; balanced accuracy "
-        f"{record.metrics['balanced_accuracy']:.1f} on its test nodes; see: evengraph predict",
+        f"{verb} {escape(str(folder))}: the model of seed {record.seed}, the best on validation; "
+        f"{score}; see: evengraph predict",
         soft_wrap=True,
     )
 

@@ -104,6 +104,21 @@ class Auto(Method):
         limits = {name: min(getattr(method, name), getattr(self, name)) for name in LIMITS}
         return replace(method, **limits)
 
+    def refitted(self, task: Task, *, seed: int) -> Method:
+        """The selected methods, fitted again within the time limit; their weights stay."""
+        other = Auto(**self.get_params())
+        other.reset(task)
+        search = Search(task, self.time_limit, None if self.metric == AUTO else self.metric)
+        copies = [type(member)(**member.get_params()) for member in self.members_]
+        search.run(copies, seed, lambda history: None)
+        if len(search.fitted) < len(copies):
+            left = [trial.method for trial in search.failed] + search.not_reached
+            raise ValueError(f"{left[0].full_title} could not be fitted again in time.")
+        other.members_, other.weights_ = copies, list(self.weights_)
+        other.history_, other.summary_ = search.history(search.fitted[0]), list(self.summary_)
+        other.fitted_ = True
+        return other
+
     def _logits(self, graph: Data) -> Tensor:
         parts = [member.predict_proba(graph) for member in self.members_]
         mean = weighted_mean(self.weights_, parts)

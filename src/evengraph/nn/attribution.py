@@ -7,6 +7,7 @@ from copy import copy
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 from torch_geometric.data import Data
 
 from evengraph.nn.tracing import Contributions
@@ -55,8 +56,16 @@ def weighted_sum(parts: Sequence[Contributions], weights: Sequence[float]) -> Co
     columns: dict[str, Tensor] = {}
     for part, weight in zip(parts, weights, strict=True):
         for origin, values in part.columns.items():
-            columns[origin] = columns.get(origin, 0) + weight * values.double()
+            columns[origin] = _add(columns.get(origin), weight * values.double())
     pairs = list(zip(parts, weights, strict=True))
     value = torch.stack([weight * part.value.double() for part, weight in pairs]).sum()
     total = torch.stack([weight * part.total.double() for part, weight in pairs]).sum(0)
     return Contributions(value, total, columns=columns)
+
+
+def _add(one: Tensor | None, other: Tensor) -> Tensor:
+    """The sum of two vectors; the shorter is filled up with zeros."""
+    if one is None:
+        return other
+    width = max(len(one), len(other))
+    return pad(one, (0, width - len(one))) + pad(other, (0, width - len(other)))

@@ -28,7 +28,8 @@ class Contributions(NamedTuple):
         along_paths: (N,), the part of the total that went over A_struct only
         within_clusters: (N,), the part of the total that went through shared clusters only
         clusters: int64, (N,) per layer
-        columns: (F,) per origin: `OWN`, the features of the node itself, and those of others
+        columns: (F,) per origin: `OWN`, the features of the node itself, and those of others; where
+            the degree is one of a method's columns it is the last, (F + 1,)
     """
 
     value: Tensor

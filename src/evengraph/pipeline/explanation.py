@@ -16,6 +16,9 @@ from evengraph.nn.tracing import Contributions
 from evengraph.ops.signature import feature_signatures, matching_signatures
 from evengraph.pipeline.ego_graph import Distances, ego_graph
 
+DEGREE = "log degree"
+"""The name of the column that some methods add to the features."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Influence:
@@ -201,7 +204,8 @@ def explain(
     listed = _strongest(parts.total, others, top)
     from_itself, total = float(parts.total[node]), float(parts.total.sum())
     from_labelled = float(parts.total[others >= 0].sum())
-    columns = _columns(parts.columns, feature_names, top)
+    names = feature_names or [f"feature {column}" for column in range(bare.num_features)]
+    columns = _columns(parts.columns, [*names, DEGREE], top)
     return Explanation(
         node=node,
         predicted=order[0],
@@ -285,7 +289,7 @@ def _columns(parts: Mapping[str, Tensor], names: Sequence[str], top: int) -> tup
     return tuple(
         ColumnPart(
             column=column,
-            name=names[column] if names else f"feature {column}",
+            name=names[column],
             origin=origin,
             contribution=value,
         )

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, Self
 
+from torch import Tensor
+
+from evengraph.metrics.binary import best_threshold
 from evengraph.metrics.calibration import Calibrator
+from evengraph.pipeline.refit import Refit
 from evengraph.tables import FeatureEncoder, TableColumns
 
 
@@ -15,6 +20,14 @@ class Threshold(NamedTuple):
 
     positive: int
     value: float
+
+    @classmethod
+    def best(cls, probabilities: Tensor, labels: Tensor, positive: int | None) -> Self | None:
+        """The threshold with the best F1 on validation nodes; None without one."""
+        if positive is None or not len(labels):
+            return None
+        value = best_threshold(labels == positive, probabilities[:, positive])
+        return None if math.isnan(value) else cls(positive, value)
 
 
 class TrainedOn(NamedTuple):
@@ -35,6 +48,7 @@ class ModelInfo:
         threshold: For two classes, where one could be chosen.
         test_scores: Metrics on the test nodes in percent; None for one that is undefined.
         trained_on: Where the training tables were; None for objects in memory.
+        refit: If the model was fitted again to all labels; the test scores are from before.
     """
 
     encoder: FeatureEncoder | None = None
@@ -43,6 +57,7 @@ class ModelInfo:
     threshold: Threshold | None = None
     test_scores: dict[str, float | None] = field(default_factory=dict)
     trained_on: TrainedOn | None = None
+    refit: Refit | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The record as stored, without what is unknown."""
@@ -52,6 +67,8 @@ class ModelInfo:
         extra["test"] = self.test_scores
         if self.trained_on is not None:
             extra["trained_on"] = self.trained_on._asdict()
+        if self.refit is not None:
+            extra["refit"] = self.refit._asdict()
         if self.threshold is not None:
             extra["flag"] = {"class": self.threshold.positive, "from": self.threshold.value}
         if self.encoder is not None:
@@ -71,6 +88,7 @@ class ModelInfo:
                 threshold=None if flag is None else Threshold(flag["class"], flag["from"]),
                 test_scores=dict(extra.get("test", {})),
                 trained_on=TrainedOn(**extra["trained_on"]) if "trained_on" in extra else None,
+                refit=Refit(**extra["refit"]) if "refit" in extra else None,
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"extra was not written by TableModel: {error!r}.") from error

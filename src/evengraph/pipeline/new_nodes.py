@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 
@@ -24,16 +25,22 @@ class NewNodes:
 
     Args:
         tables: The graph with all nodes.
-        rows: The nodes to predict.
+        rows: The nodes to predict, a slice or their indices.
     """
 
     tables: TableGraph
-    rows: slice
+    rows: Any
+
+    def without(self, labelled: NDArray[np.bool_]) -> NewNodes:
+        """The nodes to predict that have no label; `labelled` holds one value for each, (M,)."""
+        rows = np.arange(self.tables.graph.num_nodes)[self.rows]
+        return NewNodes(tables=self.tables, rows=rows[~labelled])
 
     @property
     def ids(self) -> NDArray[Any]:
         """Ids of the nodes to predict, (M,)."""
-        return self.tables.ids[self.rows]
+        ids: NDArray[Any] = self.tables.ids[self.rows]
+        return ids
 
     @property
     def num_isolated(self) -> int:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from pathlib import Path
 from typing import Any, Self, final
 
@@ -25,10 +25,11 @@ from evengraph.pipeline.graph_source import GraphSource, open_tables
 from evengraph.pipeline.loading import load_model
 from evengraph.pipeline.model_info import ModelInfo, Threshold, TrainedOn
 from evengraph.pipeline.new_nodes import NewNodes, build_new_nodes
+from evengraph.pipeline.refit import Refit, all_labels
 from evengraph.splits import SplitProtocol
 from evengraph.tables import Note, TableColumns, TableGraph, UnknownNodeError
-from evengraph.tables.cells import import_pandas
-from evengraph.tables.open import read_tables
+from evengraph.tables.cells import has_class, import_pandas
+from evengraph.tables.open import is_graph_file, open_graph_file, read_tables
 
 
 @final
@@ -44,6 +45,8 @@ class TableModel:
         protocol: How to split the labelled nodes. By default the split or time column decides;
             without them 60% of each class is for training and 20% for validation.
         positive: Of two classes the one to find; by default the rarer one.
+        refit: Once the test scores are known, fit again with the test labels added to those for
+            training. Validation, the threshold and the scores stay those of the split.
 
     Attributes after fitting:
         method_: The fitted method.
@@ -59,12 +62,14 @@ class TableModel:
         *,
         protocol: SplitProtocol | None = None,
         positive: str | None = None,
+        refit: bool = True,
     ) -> None:
         if isinstance(method, str) and method not in METHODS:
             raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
         self.method = method
         self.protocol = protocol
         self.positive = positive
+        self.refit = refit
         self.info = ModelInfo()
         self.notes: tuple[Note, ...] = ()
         self._training_tables: TableGraph | None = None
@@ -93,22 +98,30 @@ class TableModel:
         """
         data = open_tables(nodes, edges, **columns)
         protocol = self.protocol or data.make_split()
-        best: tuple[float, Method, Task] | None = None
+        best: tuple[float, Method, Task, int] | None = None
         for each in [seed] if isinstance(seed, int) else seed:
             task = protocol(data.graph, seed=each).to(pick_device(device))
             self._positive(task)  # fails before training, not after
             method = self._new_method(data.graph).fit(task, seed=each, progress=progress)
             score = float(validation_score(method.predict_proba(task.graph), task))
             if best is None or score > best[0]:
-                best = score, method, task
+                best = score, method, task, each
         if best is None:
             raise ValueError("seed must hold at least one seed, got none.")
         return self._take(*best[1:], data)
 
     @classmethod
-    def from_fitted(cls, method: Method, task: Task, source: GraphSource) -> Self:
+    def from_fitted(
+        cls,
+        method: Method,
+        task: Task,
+        source: GraphSource,
+        *,
+        seed: int = 0,
+        refit: bool = False,
+    ) -> Self:
         """Make a model of a method that was fitted to a task on the graph of a source."""
-        return cls(method)._take(method, task, source)
+        return cls(method, refit=refit)._take(method, task, seed, source)
 
     def predict(
         self, nodes: Any, edges: Any = None, *, known: Any = None, calibrated: bool = False
@@ -188,7 +201,10 @@ class TableModel:
         return explain(self.method_, tables.graph, index, ids=ids, feature_names=names, top=top)
 
     def evaluate(self) -> dict[str, float | None]:
-        """Metrics in percent on the test nodes of training; None for one that is undefined."""
+        """Metrics in percent on the test nodes of training; None for one that is undefined.
+
+        A model that was fitted again to all labels (`info.refit`) has the scores from before.
+        """
         self._check_fitted()
         return dict(self.info.test_scores)
 
@@ -205,21 +221,44 @@ class TableModel:
         model.method_, model.info = method, ModelInfo.from_dict(method.extra_)
         return model
 
-    def open(self, nodes: Any, edges: Any = None, *, known: Any = None, **columns: str) -> NewNodes:
+    def open(
+        self,
+        nodes: Any,
+        edges: Any = None,
+        *,
+        known: Any = None,
+        only_unlabelled: bool = False,
+        **columns: str,
+    ) -> NewNodes:
         """Encode new tables, to read their notes before predicting.
 
         Args:
             nodes: As in `predict`, and so are `edges` and `known`.
+            only_unlabelled: Predict only nodes whose label column holds none of the classes.
             columns: Names that differ from the training tables: id, source, target or weight.
         """
         self._check_fitted()
+        if is_graph_file(nodes):
+            return self._open_file(Path(nodes), edges, known, only_unlabelled)
         if self.info.encoder is None:
             raise ValueError("This model was trained on a graph and cannot encode tables.")
         roles = ("id", "source", "target", "weight")
         names = {role: getattr(self.info.columns, role) for role in roles} | columns
         known_tables = None if known is None else read_tables(*_pair(known))
-        new_tables = read_tables(nodes, edges)
-        return build_new_nodes(new_tables, known_tables, TableColumns(**names), self.info.encoder)
+        tables = read_tables(nodes, edges)
+        new = build_new_nodes(tables, known_tables, TableColumns(**names), self.info.encoder)
+        if not only_unlabelled:
+            return new
+        return new.without(has_class(tables[0], self.info.columns.label, self.classes_))
+
+    def _open_file(self, path: Path, edges: Any, known: Any, only_unlabelled: bool) -> NewNodes:
+        """Open a file that holds a whole graph."""
+        for name, value in (("edges", edges), ("known", known)):
+            if value is not None:
+                raise ValueError(f"{path} does not take {name}: it holds a whole graph.")
+        tables = open_graph_file(path, self.info.columns, self.info.encoder)
+        new = NewNodes(tables=tables, rows=slice(None))
+        return new.without((tables.graph.y >= 0).numpy()) if only_unlabelled else new
 
     @property
     def classes_(self) -> tuple[str, ...]:
@@ -235,25 +274,26 @@ class TableModel:
         positive, value = threshold
         return Threshold(positive, self._calibrator().threshold(value, positive))
 
-    def _take(self, method: Method, task: Task, source: GraphSource) -> Self:
-        """Adopt a fitted method: calibrate it, choose its threshold and score it."""
-        tables = source.tables
-        self.method_, self._training_tables = method, tables
-        self.notes = () if tables is None else tables.notes
+    def _take(self, method: Method, task: Task, seed: int, source: GraphSource) -> Self:
+        """Adopt a fitted method: score it, fit it again, calibrate it and choose its threshold."""
+        tables, data = source.tables, source.data
         positive = self._positive(task)
         probabilities = method.predict_proba(task.graph)
         scores = evaluate(task, probabilities, positive=positive)
-        percent = {k: v if math.isfinite(v) else None for k, v in reported(scores).items()}
-        tuned, data = percent.get("tuned_threshold"), source.data
+        if self.refit:
+            method = method.refitted(all_labels(task), seed=seed)
+            probabilities = method.predict_proba(task.graph)
+        self.method_, self._training_tables = method, tables
+        self.notes = () if tables is None else tables.notes
+        rows, labels = probabilities[task.val], task.graph.y[task.val]
         self.info = ModelInfo(
             encoder=None if tables is None else tables.encoder,
             columns=TableColumns() if tables is None else tables.columns,
-            calibrator=Calibrator.fit(probabilities[task.val], task.graph.y[task.val]),
-            threshold=None
-            if tuned is None or positive is None
-            else Threshold(positive, tuned / 100),
-            test_scores=percent,
+            calibrator=Calibrator.fit(rows, labels),
+            threshold=Threshold.best(rows, labels, positive),
+            test_scores={k: v if isfinite(v) else None for k, v in reported(scores).items()},
             trained_on=None if data is None else TrainedOn(data, dict(source.columns)),
+            refit=Refit.of(task) if self.refit else None,
         )
         return self
 
@@ -296,7 +336,7 @@ class TableModel:
         return probabilities[rows].cpu(), flags
 
     def _known_graph(
-        self, nodes: Any, edges: Any, known: Any, columns: Mapping[str, str]
+        self, nodes: Any, edges: Any, known: Any, columns: Mapping[str, Any]
     ) -> TableGraph:
         """The training graph, with new nodes below the others if there are any."""
         if nodes is None and known is None and self._training_tables is not None:

@@ -7,7 +7,7 @@ alike and every error names the table, the column and the row.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -329,3 +329,11 @@ def _short_repr(value: Any) -> str:
     """A value in a message: short, on one line."""
     text = repr(value.item() if isinstance(value, np.generic) else value)
     return text if len(text) <= 40 else text[:37] + "..."
+
+
+def has_class(nodes: Any, column: str | None, classes: Sequence[str]) -> NDArray[np.bool_]:
+    """Which rows of a nodes table hold the name of a class in a column, (N,)."""
+    if column is None:
+        raise ValueError("There is no label column, so it is unknown which nodes are unlabelled.")
+    check_columns(nodes, [column], "nodes")
+    return np.isin(canonical_names(nodes[column]).astype(str), list(classes))

@@ -20,6 +20,7 @@ from evengraph.tables.arrays import PARTS, from_matrix
 from evengraph.tables.build import TableGraph, build_graph
 from evengraph.tables.cells import import_pandas
 from evengraph.tables.columns import TableColumns
+from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.notes import NoteKind, Notes
 
 
@@ -47,7 +48,9 @@ def from_networkx(
     return _build_network(network, columns, name)
 
 
-def read_graphml(path: Path, columns: TableColumns | None = None) -> TableGraph:
+def read_graphml(
+    path: Path, columns: TableColumns | None = None, encoder: FeatureEncoder | None = None
+) -> TableGraph:
     """Read a GraphML file; its attributes are columns as in `from_networkx`."""
     import networkx
 
@@ -58,10 +61,12 @@ def read_graphml(path: Path, columns: TableColumns | None = None) -> TableGraph:
         raise ValueError(f"{path} cannot be read as GraphML: {_first_line(error)}.") from None
     if not len(network):
         raise ValueError(f"{path} holds no nodes.")
-    return _build_network(network, columns or TableColumns(), str(path))
+    return _build_network(network, columns or TableColumns(), str(path), encoder)
 
 
-def _build_network(network: Any, columns: TableColumns, name: str) -> TableGraph:
+def _build_network(
+    network: Any, columns: TableColumns, name: str, encoder: FeatureEncoder | None = None
+) -> TableGraph:
     pandas = import_pandas()
     rows = {node: row for row, node in enumerate(network.nodes)}
     nodes = pandas.DataFrame([dict(network.nodes[node]) for node in rows], index=range(len(rows)))
@@ -75,7 +80,7 @@ def _build_network(network: Any, columns: TableColumns, name: str) -> TableGraph
     nodes.insert(0, "(node)", range(len(rows)))
     nodes.attrs["file"] = edges.attrs["file"] = name
     columns = replace(columns, id="(node)", source="(source)", target="(target)")
-    table_graph = build_graph(nodes, edges, columns)
+    table_graph = build_graph(nodes, edges, columns, encoder)
     ids = np.empty(len(rows), dtype=object)
     ids[:] = list(rows)
     columns = replace(table_graph.columns, id=None, source=None, target=None)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from evengraph.tables.build import TableGraph, build_graph
-from evengraph.tables.cells import check_columns
+from evengraph.tables.cells import check_columns, import_pandas
 from evengraph.tables.columns import TableColumns
+from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.graph_files import read_graphml, read_npz, read_pyg
 from evengraph.tables.read import TABLE_SUFFIXES, read_table, reject_spreadsheet, table_suffix
 
@@ -46,7 +49,7 @@ def open_graph(
     """
     path = Path(data).expanduser() if isinstance(data, str | Path) else Path()
     columns = TableColumns(id, label, split, time, source, target, weight, features, unlabelled)
-    if path.suffix.lower() in GRAPH_SUFFIXES and not path.is_dir():
+    if is_graph_file(data):
         return _open_file(path, columns, {"edges": edges, "drop": drop or None})
     nodes_table, edges_table = read_tables(data, edges)
     if drop:
@@ -79,6 +82,45 @@ def read_tables(data: Any, edges: Any = None) -> tuple[Any, Any]:
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; {expected}.")
     raise ValueError(f"{path} cannot be opened; {expected}.")
+
+
+def is_graph_file(data: Any) -> bool:
+    """Whether it is the path of a file that holds a whole graph."""
+    if not isinstance(data, str | Path):
+        return False
+    path = Path(data).expanduser()
+    return path.suffix.lower() in GRAPH_SUFFIXES and not path.is_dir()
+
+
+def open_graph_file(
+    path: Path, columns: TableColumns, encoder: FeatureEncoder | None
+) -> TableGraph:
+    """Open a file that holds a whole graph, with the features of a fitted encoder.
+
+    Args:
+        columns: Attributes of a GraphML file by their role in training.
+        encoder: None takes the features of a file of arrays as they are.
+    """
+    path = path.expanduser()
+    if path.suffix.lower() == ".graphml":
+        roles = TableColumns(label=columns.label, weight=columns.weight)
+        return read_graphml(path, roles, encoder)
+    tables = read_npz(path) if path.suffix.lower() == ".npz" else read_pyg(path)
+    if encoder is None:
+        return tables
+    if encoder.columns:
+        some = ", ".join(encoder.input_columns[:3])
+        raise ValueError(f"{path} holds arrays, and features are made of columns such as {some}.")
+    graph = tables.graph.clone()
+    if encoder.plain and graph.num_features != len(encoder.plain):
+        raise ValueError(
+            f"{path}: x must have {len(encoder.plain)} columns, got {graph.num_features}."
+        )
+    names = list(encoder.input_columns)
+    values = graph.x.numpy() if names else np.empty((graph.num_nodes, 0))
+    nodes = import_pandas().DataFrame(values, columns=names)
+    graph.x = encoder.transform(nodes, edge_index=graph.edge_index)
+    return replace(tables, graph=graph, encoder=encoder)
 
 
 def read_nodes_table(data: str | Path) -> Any:

@@ -213,6 +213,10 @@ class Method(ABC):
         self.fitted_ = True
         return self
 
+    def refitted(self, task: Task, *, seed: int) -> Method:
+        """A copy fitted to another task, with what this one has selected; shows no progress."""
+        return type(self)(**self.get_params()).fit(task, seed=seed, progress=False)
+
     def reset(self, task: Task) -> None:
         """Validate the task and reset fitted state."""
         check_task(task)
