@@ -186,3 +186,20 @@ def test_columns_can_be_left_out(shop, capsys):
     assert names == ["amount"]
     assert call("inspect", "shop", *COLUMNS, "--drop", "colour") == 2
     assert "colour" in capsys.readouterr().err
+
+
+def test_a_class_without_validation_nodes_is_announced(shop, capsys):
+    rows = read(shop / "shop" / "nodes.csv")
+    part = {"fraud": ["train", "test"], "honest": ["train", "val", "test"]}
+    for place, row in enumerate(rows):
+        kinds = part.get(row["kind"], part["honest"])
+        row["part"] = kinds[place % len(kinds)] if row["kind"] else ""
+    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
+    words = [*COLUMNS, "--split-column", "part", "--set", "max_epochs=2"]
+    warning = "Warning: no validation node is of class fraud: the best epoch and model"
+    assert call("run", "shop", *words, "--method", "gcn", "--seeds", "5") == 0
+    assert warning in capsys.readouterr().err
+    assert call("compare", "shop", *words, "--methods", "gcn", "--splits", "1") == 0
+    assert warning in capsys.readouterr().err
+    assert call("run", "shop", *COLUMNS, *FAST) == 0
+    assert "no validation node" not in capsys.readouterr().err

@@ -13,7 +13,15 @@ TITLES = {"gcn": "GCN", "reweight": "Re-weight", "unignn": "Uni-GNN"}
 WAVE = [0.0, 0.4, -0.3, 0.1, -0.2, 0.3]
 
 
-def verdict(values, *, overlap=0.25, independent=True, seconds=None, metric="balanced_accuracy"):
+def verdict(
+    values,
+    *,
+    overlap=0.25,
+    independent=True,
+    seconds=None,
+    metric="balanced_accuracy",
+    alone=(),
+):
     pairs = compare_pairs(values, overlap=overlap, independent=independent)
     seconds = seconds or {"gcn": 1.0, "reweight": 2.0, "unignn": 9.0}
     standings = [
@@ -25,7 +33,7 @@ def verdict(values, *, overlap=0.25, independent=True, seconds=None, metric="bal
         )
         for label in values
     ]
-    return judge(standings, pairs, metric), pairs
+    return judge(standings, pairs, metric, alone=alone), pairs
 
 
 def series(mean, noise=1.0, turn=0):
@@ -178,3 +186,22 @@ def test_intervals_are_wider_where_more_is_compared():
     _, pairs = verdict({**two, "reweight": series(73.0, 2, 4)})
     (among,) = [one for one in pairs if {one.ahead, one.behind} == {"gcn", "unignn"}]
     assert among.wide_high - among.wide_low > alone.wide_high - alone.wide_low
+
+
+def test_that_the_graph_does_not_help_comes_first_and_nothing_that_uses_it_is_advised():
+    values = {"gcn": series(72.83), "reweight": series(73.0), "unignn": series(70.0)}
+    found, _ = verdict(values, alone=["reweight"])
+    assert found.sentences[0] == (
+        "The graph does not help: Re-weight, which ignores it, reaches 73.0, the best method that "
+        "uses it, GCN, 72.9."
+    )
+    assert found.sentences[1] == (
+        "Re-weight and GCN do not differ significantly; use the one that ignores the graph: "
+        "Re-weight."
+    )
+    assert found.take == "reweight"
+    assert verdict(values)[0].take == "gcn"  # which is cheaper
+    assert "graph" not in " ".join(verdict(values, alone=["gcn"])[0].sentences)
+    assert "graph" not in " ".join(
+        verdict(values, alone=["gcn", "reweight", "unignn"])[0].sentences
+    )

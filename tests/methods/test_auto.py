@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -137,6 +138,16 @@ def test_without_a_limit_reached_a_seed_decides_everything():
     one, other = (fitted("iceberg,gcn,logistic") for _ in range(2))
     assert torch.equal(one.predict_proba(TASK.graph), other.predict_proba(TASK.graph))
     assert one.weights_ == other.weights_
+
+
+def test_without_edges_only_models_without_the_graph_are_tried():
+    graph = TASK.graph.clone()
+    graph.edge_index = graph.edge_index[:, :0]
+    method = Auto(candidates="gcn,logistic", **SHORT).fit(replace(TASK, graph=graph), seed=0)
+    assert [stage.stage for stage in method.history_] == ["Logistic"]
+    assert method.summary_[0].startswith("The graph does not help, it has no edges: chose Logis")
+    method = Auto(candidates="gcn", **SHORT).fit(replace(TASK, graph=graph), seed=0)
+    assert [stage.stage for stage in method.history_] == ["GCN"]
 
 
 def test_out_of_time_the_first_counts_with_its_best_weights_so_far():

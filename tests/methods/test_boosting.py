@@ -153,6 +153,18 @@ def test_the_number_of_rounds_is_chosen():
     assert history.epochs <= history.first_best_epoch + 13
 
 
+def test_an_interrupt_before_the_first_score_keeps_the_rounds_that_are_trained():
+    def stop(history):
+        raise KeyboardInterrupt
+
+    task = task_with(9, 9, 9)
+    method = Boosting(max_epochs=40).fit(task, seed=0, on_epoch=stop)
+    assert method.history_[0].epochs == 0
+    assert method.trees_.roots.numel() == 3 * 20
+    trained = method.predict(task.graph)[task.train] == task.graph.y[task.train]
+    assert trained.float().mean() > 0.9
+
+
 def test_before_any_round_classes_are_as_frequent_as_they_weigh():
     task = task_with(9, 4, 1)
     values = Boosting(max_epochs=0).fit(task, seed=0).predict_proba(task.graph)

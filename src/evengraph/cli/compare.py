@@ -83,7 +83,7 @@ def compare(
 ) -> None:
     """Run several methods on the same splits and tell which is better, and how significantly."""
     from evengraph.cli.arguments import parse_seconds
-    from evengraph.cli.opening import open_data
+    from evengraph.cli.opening import open_data, warn_of_gaps
     from evengraph.core.devices import pick_device
     from evengraph.core.records import Record
     from evengraph.experiment import comparison as library
@@ -98,6 +98,7 @@ def compare(
     entries = _make_methods(methods, settings or [], source.graph)
     if to is not None:
         check_folder(to)
+    warn_of_gaps(protocol(source.graph, seed=seeds[0]))
     _announce(source, entries, protocol, len(seeds), torch_device.type)
     fits = sum(len(candidates(one, budget)) for one in entries.values()) * len(seeds)
     with count_bar("comparing", fits) as count:

@@ -9,6 +9,7 @@ from rich.markup import escape
 
 from evengraph.cli.console import err, print_notes
 from evengraph.cli.options import FLAGS, Columns
+from evengraph.core.task import Task
 from evengraph.datasets import DATASETS
 from evengraph.pipeline.graph_source import GraphSource, open_dataset, open_tables
 
@@ -34,6 +35,18 @@ def open_data(data: str, root: Path | None, columns: Columns) -> GraphSource:
         source = open_tables(data, **arguments)
     print_notes(source.tables.notes if source.tables else (), err)
     return source
+
+
+def warn_of_gaps(task: Task) -> None:
+    """Print which classes have no validation node, so that nothing is selected for them."""
+    names = task.class_names or tuple(map(str, range(task.num_classes)))
+    missing = [name for name, size in zip(names, task.val_counts, strict=True) if not size]
+    if missing:
+        err.print(
+            f"Warning: no validation node is of class {escape(', '.join(missing))}: the best epoch "
+            "and model are selected without regard to it.",
+            soft_wrap=True,
+        )
 
 
 def show_classes(source: GraphSource) -> None:

@@ -89,7 +89,7 @@ def run(
 ) -> None:
     """Train and test one or several methods, once per seed, and report."""
     from evengraph.cli.arguments import make_protocol, parse_methods, parse_settings
-    from evengraph.cli.opening import open_data, show_classes
+    from evengraph.cli.opening import open_data, show_classes, warn_of_gaps
     from evengraph.core.devices import pick_device
     from evengraph.datasets import DATASETS
     from evengraph.experiment.parsing import parse_seeds
@@ -127,7 +127,8 @@ def run(
         methods=made,
         seeds=all_seeds,
     )
-    protocol(source.graph, seed=all_seeds[0])  # raises if the graph cannot be split so
+    task = protocol(source.graph, seed=all_seeds[0])  # raises if the graph cannot be split so
+    warn_of_gaps(task)
     print_notes(sentences)
     parts = [*(settings or []), *([] if preset else ["no-preset"]), f"seeds={seeds}"]
     folder = to or Path("runs") / _folder_name(plan, options, parts)

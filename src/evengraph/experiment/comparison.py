@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -214,7 +214,14 @@ def compare(
         standings=standings,
         pairs=pairs,
         failed=failed,
-        verdict=_verdict(standings, pairs, metric, len(counts), fixed=_is_fixed(protocol)),
+        verdict=_verdict(
+            standings,
+            pairs,
+            metric,
+            len(counts),
+            alone=[label for label, method in entries.items() if not method.uses_graph],
+            fixed=_is_fixed(protocol),
+        ),
         fixed=_is_fixed(protocol),
         positive=positive,
         classes=[str(n) for n in getattr(graph, "class_names", None) or range(len(counts))],
@@ -389,10 +396,11 @@ def _verdict(
     metric: str,
     num_classes: int,
     *,
+    alone: Collection[str],
     fixed: bool,
 ) -> Verdict:
     """Return the verdict, with a warning where no method beats guessing."""
-    verdict = judge(standings, pairs, metric)
+    verdict = judge(standings, pairs, metric, alone=alone)
     sentences = verdict.sentences
     guessing = 100 / num_classes
     if max(fmean(one.values("balanced_accuracy")) for one in standings) <= guessing + 1:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import fmean
 from typing import Literal
@@ -138,8 +138,41 @@ class Verdict:
     sentences: tuple[str, ...]
 
 
-def judge(standings: Sequence[Standing], pairs: Sequence[Pair], metric: str) -> Verdict:
-    """Tell which method to use, given what `compare_pairs` returned."""
+def judge(
+    standings: Sequence[Standing],
+    pairs: Sequence[Pair],
+    metric: str,
+    *,
+    alone: Collection[str] = (),
+) -> Verdict:
+    """Tell which method to use, given what `compare_pairs` returned.
+
+    Args:
+        standings: The methods.
+        pairs: Every two of them.
+        metric: Metric to judge by.
+        alone: Methods that ignore the graph. If one of them is best, the verdict begins with that,
+            and the method to use is one of them.
+    """
+    verdict = _judge(standings, pairs, metric, alone)
+    means = {standing.label: fmean(standing.values(metric)) for standing in standings}
+    with_graph = [label for label in means if label not in alone]
+    best = max(with_graph, key=lambda label: means[label], default=None)
+    if best is None or verdict.best not in alone:
+        return verdict
+    titles = {standing.label: standing.title for standing in standings}
+    sentence = (
+        f"The graph does not help: {titles[verdict.best]}, which ignores it, reaches "
+        f"{means[verdict.best]:.1f}, the best method that uses it, {titles[best]}, "
+        f"{means[best]:.1f}."
+    )
+    return replace(verdict, sentences=(sentence, *verdict.sentences))
+
+
+def _judge(
+    standings: Sequence[Standing], pairs: Sequence[Pair], metric: str, alone: Collection[str]
+) -> Verdict:
+    """The verdict, without a word about the graph."""
     means = {standing.label: fmean(standing.values(metric)) for standing in standings}
     titles = {standing.label: standing.title for standing in standings}
     seconds = {standing.label: standing.seconds for standing in standings}
@@ -159,7 +192,8 @@ def judge(standings: Sequence[Standing], pairs: Sequence[Pair], metric: str) -> 
     # of equal means either may be first in a pair
     level = [o for o in others if o not in against or against[o].strength == "noise"]
     beaten = [label for label in others if label not in level]
-    take, advice = _advice([best, *level], means, seconds)
+    suited = [label for label in (best, *level) if best not in alone or label in alone]
+    take, advice = _advice(suited, means, seconds)
     sentences = []
     if not beaten:
         several = len(others) > 1
@@ -185,6 +219,8 @@ def _advice(
     """The method to use among those that do not differ significantly, and the sentence for it."""
     close = [label for label in labels if means[labels[0]] - means[label] <= CLOSE]
     take, advice = _cheapest(close, seconds)
+    if len(labels) == 1:
+        return take, "the one that ignores the graph"
     if len(close) == len(labels):
         return take, advice
     if take == labels[0]:

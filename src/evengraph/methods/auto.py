@@ -14,7 +14,7 @@ from evengraph.core.task import Task
 from evengraph.methods.bases.committee import Committee
 from evengraph.methods.bases.method import Method
 from evengraph.methods.bases.portfolio import method_table, portfolio, restored
-from evengraph.methods.bases.search import Search, weighted_mean
+from evengraph.methods.bases.search import Search, has_edges, weighted_mean
 from evengraph.metrics import comparable_metrics
 from evengraph.nn.attribution import vote_shares, weighted_sum
 from evengraph.nn.tracing import Contributions
@@ -32,8 +32,9 @@ class Auto(Method):
     classes, trees, label propagation, and models that ignore the graph, each with its defaults for
     the graph. Validation selects one, or weights of an average of their probabilities if it is
     better by more than the noise of few validation nodes; of candidates that are as good up to
-    noise the first. If the best one ignores the graph, so does the one selected. `summary_` says in
-    at most three lines what was selected, what was rejected, and whether the graph helps.
+    noise the first. If the best one ignores the graph, so does the one selected. Without edges only
+    candidates that ignore the graph are tried. `summary_` says in at most three lines what was
+    selected, what was rejected, and whether the graph helps; that it does not, in the first.
 
     Args:
         time_limit: Seconds for all candidates. A candidate may take half of what is left, one that
@@ -90,8 +91,10 @@ class Auto(Method):
     def _fit(self, task: Task) -> None:
         search = Search(task, self.time_limit, None if self.metric == AUTO else self.metric)
         seed = int(torch.randint(2**31, ()))
-        methods = portfolio(task.graph, names=self._names)
-        search.run([self._limited(method) for method in methods.values()], seed, self._report_epoch)
+        methods = [self._limited(one) for one in portfolio(task.graph, names=self._names).values()]
+        if not has_edges(task.graph):
+            methods = [one for one in methods if not one.uses_graph] or methods
+        search.run(methods, seed, self._report_epoch)
         weights = search.weights(seed)
         order = sorted(weights, key=lambda index: -weights[index])
         self.weights_ = [weights[index] for index in order]

@@ -1,6 +1,6 @@
 """Search: what is fitted in the time there is, what is selected, and what is said about it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -269,7 +269,6 @@ def test_one_stage_is_the_main_one():
     ("graph", "alone", "sentence"),
     [
         (0.9, 0.4, "The graph helps: the best model without it, B, reaches "),
-        (0.4, 0.9, "The graph does not help: the best models reach "),
         (0.52, 0.5, "Whether the graph helps is unclear: "),
         (1.0, 1.0, "Whether the graph helps is unclear: "),
     ],
@@ -277,6 +276,21 @@ def test_one_stage_is_the_main_one():
 def test_it_says_whether_the_graph_helps(graph, alone, sentence):
     search = search_of(Fake(right=graph), Fake(name="B", right=alone, graph=False, shift=30))
     assert search.summary({0: 1.0}, 0)[-1].startswith(sentence)
+
+
+def test_that_the_graph_does_not_help_is_in_the_first_line():
+    search = search_of(Fake(right=0.4), Fake(name="B", right=0.9, graph=False, shift=30))
+    first, second = search.summary({1: 1.0}, 0)
+    scores = [f"{100 * trial.score:.1f}" for trial in search.fitted]
+    assert first.startswith(
+        f"The graph does not help, the best models reach {scores[0]} with it and {scores[1]} "
+        "without it: chose B (validation "
+    )
+    assert second.startswith("Rejected: Fake")
+    search.task = replace(TASK, graph=TASK.graph.clone())
+    search.task.graph.edge_index = torch.tensor([[3, 4], [3, 4]])
+    (first, second) = search.summary({1: 1.0}, 0)
+    assert first.startswith("The graph does not help, it has no edges: chose B (validation ")
 
 
 @pytest.mark.parametrize(("graph", "alone"), [(0.9, 0.4), (0.4, 0.9)])

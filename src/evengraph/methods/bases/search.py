@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from evengraph.core.rng import generator
 from evengraph.core.task import Task
@@ -23,6 +24,7 @@ SHARE = 0.5  # of the time left that a candidate may take, unless it is the last
 QUICK_SHARE = 0.1  # the same for one that is quick or ignores the graph
 TIE = 0.5  # standard errors by which a candidate must be ahead of those before it
 GAIN = 1.0  # standard errors by which an average must be ahead of a single candidate
+NO_HELP = "The graph does not help"
 CERTAIN = 2.0  # standard errors from which on a difference is called one
 ERRORS = (ValueError, RuntimeError, ArithmeticError, MemoryError)  # what a fit may fail with
 
@@ -169,12 +171,18 @@ class Search:
     # Summary
 
     def summary(self, weights: Mapping[int, float], seed: int) -> list[str]:
-        """What was selected, what was rejected and whether the graph helps, one line each."""
-        lines = [self._selected(weights), self._rejected(weights), self._about_graph(seed)]
-        return [line for line in lines if line]
+        """What was selected, what was rejected and whether the graph helps, one line each.
+
+        That the graph does not help is part of the first line.
+        """
+        chosen, rejected = self._selected(weights), self._rejected(weights)
+        about = self._about_graph(seed)
+        if about.startswith(NO_HELP):
+            return [line for line in (f"{about}: chose {chosen}", rejected) if line]
+        return [line for line in (f"Chose {chosen}", rejected, about) if line]
 
     def _selected(self, weights: Mapping[int, float]) -> str:
-        """Such as `Chose GCN (validation balanced accuracy 81.2) out of 5 candidates in 9 s.`"""
+        """Such as `GCN (validation balanced accuracy 81.2) out of 5 candidates in 9 s.`"""
         order = sorted(weights, key=lambda index: -weights[index])
         names = [self.fitted[index].title for index in order]
         if len(order) > 1:
@@ -187,7 +195,7 @@ class Search:
         near = ", not clearly behind the best" if behind else ""
         tried = len(self.fitted) + len(self.failed)
         return (
-            f"Chose {names[0]} (validation {title} {100 * score:.1f}{near}) out of "
+            f"{names[0]} (validation {title} {100 * score:.1f}{near}) out of "
             f"{tried} candidate{'s' * (tried != 1)} in {self.seconds:.0f} s."
         )
 
@@ -205,6 +213,8 @@ class Search:
 
     def _about_graph(self, seed: int) -> str:
         """Whether the best model that uses the graph is better than the best that does not."""
+        if not has_edges(self.task.graph):
+            return f"{NO_HELP}, it has no edges"
         best: dict[bool, Trial] = {}
         for trial in sorted(self.fitted, key=lambda trial: trial.score):
             best[trial.method.uses_graph] = trial
@@ -220,8 +230,13 @@ class Search:
         if gap > CERTAIN * noise:
             return f"The graph helps: the best model without it, {alone.title}, reaches {reached}."
         if gap < 0:
-            return f"The graph does not help: the best models reach {scores}."
+            return f"{NO_HELP}, the best models reach {scores}"
         return f"{unclear} are close on {self.validation.labels.numel()} nodes."
+
+
+def has_edges(graph: Data) -> bool:
+    """Whether an edge joins two different nodes."""
+    return bool((graph.edge_index[0] != graph.edge_index[1]).any())
 
 
 def _takes_long(method: Method) -> bool:
