@@ -189,7 +189,7 @@ def test_intervals_are_wider_where_more_is_compared():
 
 
 def test_that_the_graph_does_not_help_comes_first_and_nothing_that_uses_it_is_advised():
-    values = {"gcn": series(72.83), "reweight": series(73.0), "unignn": series(70.0)}
+    values = {"gcn": series(72.83, 1, 3), "reweight": series(73), "unignn": series(68, 1, 2)}
     found, _ = verdict(values, alone=["reweight"])
     assert found.sentences[0] == (
         "The graph does not help: Re-weight, which ignores it, reaches 73.0, the best method that "
