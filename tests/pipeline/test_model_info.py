@@ -37,7 +37,7 @@ def test_stored_keys_are_read_and_written_as_before():
     assert info.trained_on == TrainedOn("/shop", {"label": "kind", "drop": "a,b"})
     assert info.columns.source == "from"
     assert info.encoder.input_columns == ("amount",)
-    later = {"unlabelled": None}  # keys that did not exist then
+    later = {"unlabelled": None, "date_order": None}  # keys that did not exist then
     assert info.as_dict() == STORED | {"columns": STORED["columns"] | later}
     assert list(info.as_dict()) == list(STORED)
 

@@ -68,6 +68,7 @@ def test_every_part_by_hand():
         "time": None,
         "features": ["age", "city"],
         "unlabelled": None,
+        "date_order": None,
     }
     assert "Nodes without edges: 1 of 6." in own.notes
 

@@ -15,7 +15,7 @@ from evengraph.tables.number_encoders import (
     Log,
     Number,
     Quantile,
-    describe_curves,
+    describe_numbers,
     fit_number,
     is_heavy_tailed,
 )
@@ -99,7 +99,7 @@ def test_one_sentence_for_all_columns():
         "Logarithm of views0, views1, views2, views3, views4 and 2 more (heavy-tailed).",
         "Quantiles of rank (heavy-tailed).",
     )
-    assert describe_curves([]) == []
+    assert describe_numbers([]) == []
 
 
 def test_an_encoder_saved_before_there_were_curves_gives_the_same_features():

@@ -49,9 +49,10 @@ COLUMN_HELP = {
     "weight": "Column with weights; 0 means no edge.",
     "split": "Column with train, val or test.",
     "time": "Column with times; the oldest nodes are for training.",
+    "date_order": "dmy or mdy: how to read dates such as 03/04/2024.",
     "drop": "Columns to leave out, such as a,b.",
 }
-FLAGS = {"split": "--split-column", "time": "--time-column"}
+FLAGS = {"split": "--split-column", "time": "--time-column", "date_order": "--date-order"}
 
 
 def column_options(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

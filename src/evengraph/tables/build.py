@@ -77,6 +77,7 @@ def from_frames(
     split: str | None = None,
     time: str | None = None,
     features: Sequence[str] | None = None,
+    date_order: str | None = None,
     encoder: FeatureEncoder | None = None,
 ) -> TableGraph:
     """Build a graph from a table of nodes and a table of edges.
@@ -102,10 +103,14 @@ def from_frames(
             nothing else.
         time: Column of `nodes` with dates or numbers, for `ByTime`.
         features: Columns of `nodes` to make features from. Default: all without another role.
+        date_order: "dmy" or "mdy": how to read dates such as 03/04/2024 in a column in which no
+            cell tells day from month.
         encoder: A fitted encoder, to encode new rows as before; then `features` is not used, and
             there are labels only if `label` is named.
     """
-    columns = TableColumns(id, label, split, time, source, target, weight, features, unlabelled)
+    columns = TableColumns(
+        id, label, split, time, source, target, weight, features, unlabelled, date_order
+    )
     return build_graph(nodes, edges, columns, encoder)
 
 
@@ -131,7 +136,9 @@ def build_graph(
         if columns.label is None:
             candidates = label_candidates(nodes, columns.of_nodes.values())
         features = feature_columns(nodes, columns, notes)
-        encoder = FeatureEncoder.fit(nodes, features, edge_index=edge_index)
+        encoder = FeatureEncoder.fit(
+            nodes, features, edge_index=edge_index, date_order=columns.date_order
+        )
         notes += encoder.notes
         note_mixed_columns(nodes, features, encoder, notes)
     if columns.label is None:
@@ -189,7 +196,7 @@ def assemble(
             text = f"Nodes marked {name} but left out, because they have no label: {unlabelled}."
             notes.add(NoteKind.SPLIT, text)
     if columns.time is not None:
-        graph.time = torch.tensor(read_times(nodes[columns.time], table))
+        graph.time = torch.tensor(read_times(nodes[columns.time], table, columns.date_order))
         unknown = int(torch.isnan(graph.time).sum())
         if unknown:
             notes.add(NoteKind.NO_TIME, f"Nodes without a time: {unknown} of {num_nodes}.")

@@ -20,6 +20,7 @@ from evengraph.tables.cells import (
     to_numbers,
     to_signs,
 )
+from evengraph.tables.date_forms import date_form
 from evengraph.tables.number_encoders import (
     Date,
     Log,
@@ -140,8 +141,11 @@ def from_dict(stored: dict[str, Any]) -> ColumnEncoder:
         raise ValueError(f"The stored encoder of kind {kind!r} is incomplete: {error}.") from None
 
 
-def fit_column(values: Any, table: str) -> ColumnEncoder:
+def fit_column(values: Any, table: str, date_order: str | None = None) -> ColumnEncoder:
     """Fit an encoder to a column; text of four words or more on average is long."""
+    form = date_form(values, table, date_order)
+    if form is not None:
+        return Date.fit(values, table, form)
     kind: str = column_kind(values, table)
     if kind == "empty":
         raise UselessColumnError("it is empty")

@@ -23,7 +23,7 @@ END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
 class TableColumns:
     """Column names by role, as in `from_frames`; None for a role without a column.
 
-    `unlabelled` holds values of the label column instead.
+    `unlabelled` holds values of the label column and `date_order` is dmy or mdy.
     """
 
     id: str | None = None
@@ -35,6 +35,7 @@ class TableColumns:
     weight: str | None = None
     features: Sequence[str] | None = None
     unlabelled: Sequence[Any] | None = None
+    date_order: str | None = None
 
     @property
     def of_nodes(self) -> dict[str, str]:

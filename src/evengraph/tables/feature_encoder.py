@@ -19,7 +19,7 @@ from evengraph.tables.column_encoders import (
     from_dict,
 )
 from evengraph.tables.notes import Note, NoteKind, Notes
-from evengraph.tables.number_encoders import Number, UselessColumnError, describe_curves
+from evengraph.tables.number_encoders import Number, UselessColumnError, describe_numbers
 from evengraph.tables.structure import STRUCTURAL, structural_features
 from evengraph.tables.text_encoders import Text
 
@@ -48,8 +48,17 @@ class FeatureEncoder:
     notes: tuple[Note, ...] = ()
 
     @classmethod
-    def fit(cls, nodes: Any, columns: Sequence[str], *, edge_index: Tensor) -> Self:
+    def fit(
+        cls,
+        nodes: Any,
+        columns: Sequence[str],
+        *,
+        edge_index: Tensor,
+        date_order: str | None = None,
+    ) -> Self:
         """Fit an encoder to columns of a nodes table, or to its edges if no column is useful.
+
+        `date_order` is that of `from_frames`.
 
         Shapes:
             edge_index: (2, E), both directions of every edge
@@ -59,10 +68,10 @@ class FeatureEncoder:
         notes = Notes()
         for column in columns:
             try:
-                encoders.append(fit_column(nodes[column], table_name(nodes, "nodes")))
+                encoders.append(fit_column(nodes[column], table_name(nodes, "nodes"), date_order))
             except UselessColumnError as reason:
                 notes.add(NoteKind.FEATURES, f"Left out column {column!r}: {reason}.")
-        for sentence in describe_curves(encoders):
+        for sentence in describe_numbers(encoders):
             notes.add(NoteKind.FEATURES, sentence)
         if encoders:
             return cls(columns=tuple(encoders), notes=tuple(notes))

@@ -21,7 +21,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from evengraph.tables.cells import Floats, to_numbers, to_seconds
+from evengraph.tables.cells import Floats, to_numbers
+from evengraph.tables.date_forms import describe_dates, seconds_of
 
 MAX_FEATURE = 1e6
 """Bound of scaled features: an extreme cell in new rows must not dominate all others."""
@@ -42,7 +43,6 @@ class UselessColumnError(ValueError):
 class Number:
     """Numbers: empty cells get the median, then mean 0 and standard deviation 1."""
 
-    parse = staticmethod(to_numbers)
     column: str
     median: float
     mean: float
@@ -51,7 +51,7 @@ class Number:
     @classmethod
     def fit(cls, values: Any, table: str) -> Self:
         """Compute median, mean and standard deviation."""
-        return cls.fit_numbers(str(values.name), cls.parse(values, table))
+        return cls.fit_numbers(str(values.name), to_numbers(values, table))
 
     @classmethod
     def fit_numbers(cls, column: str, numbers: Floats) -> Self:
@@ -75,6 +75,10 @@ class Number:
         """Names of the features."""
         return (self.column,)
 
+    def parse(self, values: Any, table: str) -> Floats:
+        """The column as numbers, NaN where empty, (N,)."""
+        return to_numbers(values, table)
+
     def curve(self, numbers: Floats) -> Floats:
         """The numbers to be scaled, (N,)."""
         return numbers
@@ -91,9 +95,19 @@ class Number:
 
 @dataclass(frozen=True, kw_only=True)
 class Date(Number):
-    """Dates: seconds since 1970, treated as numbers."""
+    """Dates: seconds since 1970, treated as numbers; `form` is empty for those of ISO 8601."""
 
-    parse = staticmethod(to_seconds)
+    form: str = ""
+
+    @classmethod
+    def fit(cls, values: Any, table: str, form: str = "") -> Self:
+        """Compute median, mean and standard deviation of dates in a form."""
+        numbers = cls.fit_numbers(str(values.name), seconds_of(values, table, form))
+        return replace(numbers, form=form)
+
+    def parse(self, values: Any, table: str) -> Floats:
+        """The column as seconds since 1970, NaN where empty, (N,)."""
+        return seconds_of(values, table, self.form)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,13 +179,14 @@ def signed_log(numbers: Floats, unit: float) -> Floats:
     return np.sign(numbers) * logs
 
 
-def describe_curves(encoders: Iterable[object]) -> list[str]:
-    """One sentence for all columns with a logarithm, and one for all with quantiles."""
+def describe_numbers(encoders: Iterable[object]) -> list[str]:
+    """One sentence each for columns with a logarithm, with quantiles, and with unusual dates."""
     columns = [encoder for encoder in encoders if isinstance(encoder, Number)]
     logs = [encoder.column for encoder in columns if isinstance(encoder, Log)]
     ranks = [encoder.column for encoder in columns if isinstance(encoder, Quantile)]
     titles = {"Logarithm": logs, "Quantiles": ranks}
-    return [
+    dates = describe_dates({date.column: date.form for date in columns if isinstance(date, Date)})
+    return dates + [
         f"{title} of {_listed(names)} (heavy-tailed)." for title, names in titles.items() if names
     ]
 

@@ -33,6 +33,7 @@ def open_graph(
     split: str | None = None,
     time: str | None = None,
     features: Sequence[str] | None = None,
+    date_order: str | None = None,
     drop: Sequence[str] = (),
 ) -> TableGraph:
     """Open a graph of your own.
@@ -48,7 +49,9 @@ def open_graph(
         drop: Columns of the nodes table to leave out.
     """
     path = Path(data).expanduser() if isinstance(data, str | Path) else Path()
-    columns = TableColumns(id, label, split, time, source, target, weight, features, unlabelled)
+    columns = TableColumns(
+        id, label, split, time, source, target, weight, features, unlabelled, date_order
+    )
     if is_graph_file(data):
         return _open_file(path, columns, {"edges": edges, "drop": drop or None})
     nodes_table, edges_table = read_tables(data, edges)

@@ -26,6 +26,7 @@ from evengraph.tables.cells import (
     to_seconds,
     to_signs,
 )
+from evengraph.tables.date_forms import date_form, seconds_of
 from evengraph.tables.label_checks import (
     MISSING_WORDS,
     ask_about_missing,
@@ -156,8 +157,11 @@ def is_split_column(values: Any) -> bool:
     return bool(names) and names <= SPLIT_WORDS.keys()
 
 
-def read_times(values: Any, table: str) -> Floats:
+def read_times(values: Any, table: str, date_order: str | None = None) -> Floats:
     """Times as numbers, dates in seconds since 1970, NaN where empty, (N,)."""
+    form = date_form(values, table, date_order)
+    if form is not None:
+        return seconds_of(values, table, form)
     kind = column_kind(values, table, required=True)
     if kind not in ("number", "date"):
         raise ValueError(
