@@ -1,6 +1,8 @@
-"""ArgumentError: the message, and the argument that fixes it."""
+"""Errors of input: the message, the argument that fixes it, the name that was meant."""
 
-from evengraph.core.errors import ArgumentError
+import pytest
+
+from evengraph.core.errors import ArgumentError, UnknownNameError, unknown
 
 
 def test_an_argument_error_says_what_to_set():
@@ -11,3 +13,20 @@ def test_an_argument_error_says_what_to_set():
         "imbalance",
         "natural",
     )
+
+
+def test_the_nearest_name_is_offered():
+    assert "Did you mean beta?" in unknown("letter", "bta", ["alpha", "beta"])
+    assert "Did you mean" not in unknown("letter", "qqq", ["alpha", "beta"])
+
+
+@pytest.mark.parametrize("name", ["trees", "Tree", "xg-boost", "XGBOOST", "boosting"])
+def test_names_that_others_use_lead_to_ours(name):
+    others = {"trees": "boosting", "xgboost": "boosting"}
+    assert "Did you mean boosting?" in unknown("method", name, ["gcn", "boosting"], others)
+
+
+def test_an_unknown_name_is_a_key_error_that_can_be_read():
+    error = UnknownNameError("Unknown letter 'x'.")
+    assert isinstance(error, KeyError)
+    assert str(error) == "Unknown letter 'x'."

@@ -107,3 +107,17 @@ def test_a_plugin_may_use_the_table_while_it_is_imported(plugins, monkeypatch):
     monkeypatch.setattr(EntryPoint, "load", load)
     plugins.add("dog", "anything:Dog")
     assert list(zoo) == ["cat", "dog"]
+
+
+def test_a_name_that_is_missing_gets_a_suggestion(plugins):
+    zoo = Registry("our.animals", Animal, {"cat": Cat, "dog": Dog}, subclasses=True)
+    with pytest.raises(KeyError, match=r"^Unknown animal 'cta'. Did you mean cat\?"):
+        zoo["cta"]
+    assert zoo.get("cta") is None
+    assert "cta" not in zoo
+    Dog.other_names = ("hound",)
+    try:
+        with pytest.raises(KeyError, match="Did you mean dog"):
+            zoo["hound"]
+    finally:
+        del Dog.other_names

@@ -273,3 +273,31 @@ def test_by_default_the_baseline_and_the_portfolio_are_compared(graph, monkeypat
     assert {one.label for one in found.standings} == set(entries)
     titles = [one.title for one in found.standings]
     assert len(set(titles)) == len(titles)
+
+
+def test_tables_are_compared_without_a_protocol():
+    pandas = pytest.importorskip("pandas")
+    kinds = ["rare" if index % 4 == 0 else "common" for index in range(80)]
+    nodes = pandas.DataFrame({"id": range(80), "size": range(80), "kind": kinds})
+    edges = pandas.DataFrame({"source": range(79), "target": range(1, 80)})
+    found = compare(nodes, "labelpropagation", edges=edges, label="kind", positive="common")
+    assert found.protocol == {"name": "natural", "train": 0.6, "val": 0.2}
+    assert found.as_dict()["positive"] == "common"
+    with pytest.raises(ValueError, match="Unknown class 'odd'"):
+        compare(nodes, "labelpropagation", edges=edges, label="kind", positive="odd")
+
+
+def test_masks_of_a_graph_are_its_split(graph):
+    task = Natural(train=0.2, val=0.2)(graph, seed=0)
+    masked = graph.clone()
+    masked.train_mask, masked.val_mask, masked.test_mask = task.train, task.val, task.test
+    found = compare(masked, {"a": GCN(max_epochs=2)}, seeds=[0])
+    assert found.protocol["name"] == "given"
+    assert found.fixed
+
+
+def test_a_data_set_by_its_name_has_a_natural_split():
+    found = compare("toy", {"a": Logistic(max_epochs=1)}, seeds=[0])
+    assert found.protocol == {"name": "natural", "train": 0.1, "val": 0.1}
+    with pytest.raises(ValueError, match="label is for tables of your own, and toy is a data set"):
+        compare("toy", label="kind")

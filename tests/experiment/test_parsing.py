@@ -4,7 +4,6 @@ from evengraph.experiment.parsing import (
     known_method,
     parse_fields,
     parse_seeds,
-    unknown,
 )
 from evengraph.methods import UniGNN
 
@@ -44,8 +43,3 @@ def test_values_get_the_declared_types():
 def test_other_values_are_refused(word):
     with pytest.raises(ValueError, match=word.partition("=")[0]):
         parse_fields(UniGNN, [word])
-
-
-def test_the_nearest_name_is_offered():
-    assert "Did you mean beta?" in unknown("letter", "bta", ["alpha", "beta"])
-    assert "Did you mean" not in unknown("letter", "qqq", ["alpha", "beta"])

@@ -286,7 +286,7 @@ def test_the_stored_keys_stay_readable(model, tmp_path):
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda m, t: eg.TableModel("gnc"), ValueError, "method must be one of .*, got 'gnc'"),
+        (lambda m, t: eg.TableModel("gnc"), ValueError, "method 'gnc'. Did you mean gcn"),
         (lambda m, t: eg.TableModel().predict(*t), RuntimeError, "not fitted yet"),
         (lambda m, t: m.predict(NODES), ValueError, "edges must be a pandas DataFrame"),
         (lambda m, t: m.predict(NODES, EDGES), ValueError, "names 'a-000', which is not the"),

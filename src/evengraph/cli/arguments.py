@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from evengraph.experiment.parsing import known_method, parse_fields, unknown
+from evengraph.core.errors import unknown
+from evengraph.experiment.parsing import known_method, parse_fields
 from evengraph.methods import METHODS
 from evengraph.splits import SPLITS, SplitProtocol
 

@@ -115,7 +115,7 @@ def compare(
             seeds=seeds,
             budget=budget,
             metric=metric or DEFAULT_METRICS.get(imbalance or "", "balanced_accuracy"),
-            positive=_class_index(source.graph, positive),
+            positive=positive,
             k=at,
             device=torch_device,
             jobs=jobs,
@@ -139,7 +139,8 @@ def _plan_splits(
 ) -> tuple[SplitProtocol, list[int]]:
     """A split protocol and its seeds; a split or time column decides on the protocol."""
     from evengraph.cli.arguments import make_protocol
-    from evengraph.experiment.parsing import MOST_SEEDS, unknown
+    from evengraph.core.errors import unknown
+    from evengraph.experiment.parsing import MOST_SEEDS
     from evengraph.splits import DRAWS, Folds
 
     if imbalance not in (None, *PROTOCOLS):
@@ -182,20 +183,6 @@ def _make_methods(names: str | None, settings: Sequence[str], graph: Graph) -> d
         name: METHODS[name](**{**METHODS[name].graph_defaults(graph), **params[name]})
         for name in labels
     }
-
-
-def _class_index(graph: Graph, name: str | None) -> int | None:
-    """The index of a class, by its name or index."""
-    from evengraph.experiment.parsing import unknown
-
-    if name is None:
-        return None
-    names = [str(known) for known in getattr(graph, "class_names", None) or []]
-    indices = [str(label) for label in range(int(graph.y.max()) + 1)]
-    for known in (names, indices):
-        if name in known:
-            return known.index(name)
-    raise ValueError(unknown("class", name, names or indices))
 
 
 def _announce(

@@ -1,6 +1,9 @@
-"""ArgumentError: an input error that another value of one argument fixes."""
+"""Errors of input that another value fixes, and which value it could be."""
 
 from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
 
 
 class ArgumentError(ValueError):
@@ -16,3 +19,29 @@ class ArgumentError(ValueError):
         super().__init__(message)
         self.argument = argument
         self.value = value
+
+
+class UnknownNameError(KeyError):
+    """A name that a table does not have; the message is not quoted as that of a KeyError is."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def unknown(
+    what: str, name: str, allowed: Iterable[str], other_names: Mapping[str, str] | None = None
+) -> str:
+    """Error message for a name that does not exist: the closest match, and all names.
+
+    Args:
+        what: What it should name.
+        name: What the user wrote.
+        allowed: All names.
+        other_names: Names that others use, and ours for the same.
+    """
+    allowed, other_names = list(allowed), other_names or {}
+    key = name.lower().translate({ord(sign): None for sign in "-_ "})
+    close = difflib.get_close_matches(key, [*allowed, *other_names], n=1)
+    close = close or difflib.get_close_matches(name, allowed, n=1)
+    hint = f" Did you mean {other_names.get(close[0], close[0])}?" if close else ""
+    return f"Unknown {what} {name!r}.{hint} Allowed: {', '.join(allowed)}."

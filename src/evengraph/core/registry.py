@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
+from evengraph.core.errors import UnknownNameError, unknown
+
 logger = logging.getLogger(__name__)
 Item = TypeVar("Item")
 
@@ -35,7 +37,27 @@ class Registry(MutableMapping[str, Item]):
         self._complete = False
 
     def __getitem__(self, name: str) -> Item:
-        return self._load()[name]
+        items = self._load()
+        if name not in items:
+            raise UnknownNameError(unknown(self.what, str(name), items, self.other_names))
+        return items[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._load()
+
+    @property
+    def what(self) -> str:
+        """What an entry is, in messages."""
+        return self.group.rpartition(".")[2].removesuffix("s")
+
+    @property
+    def other_names(self) -> dict[str, str]:
+        """Names of entries under which users look for others, such as `xgboost`."""
+        return {
+            other: name
+            for name, item in self._load().items()
+            for other in getattr(item, "other_names", ())
+        }
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._load())

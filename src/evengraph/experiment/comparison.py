@@ -15,17 +15,19 @@ import torch
 from torch_geometric.data import Data
 
 import evengraph
+from evengraph.core.errors import unknown
 from evengraph.core.records import Record
+from evengraph.experiment.comparison_text import comparison_frame, comparison_text
 from evengraph.experiment.environment import describe
 from evengraph.experiment.executor import Executor, OnEnd
 from evengraph.experiment.jobs import Failure, Job, LoadedGraph, Result
-from evengraph.experiment.parsing import unknown
 from evengraph.experiment.ranking import FEWEST_SPLITS, Pair, Verdict, compare_pairs, judge
 from evengraph.experiment.search_space import candidates
 from evengraph.experiment.standing import Standing
 from evengraph.methods import METHODS, Method, portfolio
 from evengraph.metrics import METRICS, comparable_metrics
 from evengraph.metrics.binary import positive_class
+from evengraph.pipeline.graph_source import open_source
 from evengraph.splits import ByTime, Folds, Given, SplitProtocol
 
 ONE_SPLIT = (
@@ -79,6 +81,15 @@ class Comparison:
         """The method with the highest mean."""
         return self.standings[0]
 
+    @property
+    def frame(self) -> Any:
+        """A DataFrame with one row per method, the best first: metrics with 95% intervals."""
+        return comparison_frame(self.standings, self.pairs)
+
+    def __str__(self) -> str:
+        sentences = (*self.verdict.sentences, *(f"{k}: {v}" for k, v in self.failed.items()))
+        return comparison_text(self.standings, self.pairs, self.metric, sentences)
+
     def as_dict(self) -> dict[str, Any]:
         """The comparison as JSON can hold it."""
         names = list(self.best.records[0].all_metrics)
@@ -130,19 +141,21 @@ def _run(label: str, candidate: int, record: Record) -> dict[str, Any]:
 
 
 def compare(
-    graph: Data,
-    methods: Sequence[str] | Mapping[str, Method] | None,
-    protocol: SplitProtocol,
+    data: Any,
+    methods: str | Sequence[str] | Mapping[str, Method] | None = None,
+    protocol: SplitProtocol | None = None,
     *,
+    edges: Any = None,
     seeds: Sequence[int] = range(5),
     budget: int = 1,
     metric: str = "balanced_accuracy",
-    positive: int | None = None,
+    positive: int | str | None = None,
     k: int | None = None,
     device: torch.device | str = "cpu",
     jobs: int = 1,
     time_limit: float | None = None,
     on_end: OnEnd = lambda job, result: None,
+    **columns: Any,
 ) -> Comparison:
     """Train several methods on the same splits and tell which is better.
 
@@ -151,25 +164,34 @@ def compare(
     on. If time runs out, the splits on which all methods ran count.
 
     Args:
-        graph: Features, edges and labels; -1 is unlabelled.
+        data: A PyG graph with labels, -1 is unlabelled; a table of nodes as a DataFrame or a path,
+            as in `TableModel.fit`; or the name of a data set.
         methods: Names, for methods with `Method.graph_defaults` of the graph; or methods with
             your own settings, under labels of your choice; None for the baseline and the
             candidates of `auto`.
-        protocol: Makes a split from a seed, such as `Natural()` or `Folds()`.
+        protocol: Makes a split from a seed, such as `Natural()` or `Folds()`. By default the masks
+            of the graph, or its split or time column, decide; otherwise `Natural`, for your own
+            data with 60% of each class for training and 20% for validation.
+        edges: The table of edges, where `data` is one of nodes.
         seeds: One split each.
         budget: Settings to try per method; the first is the one given.
         metric: Metric to compare by.
-        positive: For two classes, the positive one; by default the rarer.
+        positive: For two classes, name or index of the positive one; by default the rarer.
         k: For precision at k; by default the number of positive test nodes.
         device: Where to train.
         jobs: Number of worker processes, on the CPU.
         time_limit: Seconds after which training stops.
         on_end: Called with each job and its result.
+        columns: The column arguments of `open_graph` for tables, such as `label`.
     """
+    source = open_source(data, edges, **columns)
+    graph = source.graph
+    protocol = protocol or source.make_split(of_dataset="natural")
     entries = _entries(methods, graph)
     seeds = list(dict.fromkeys(seeds))
     _check(seeds, time_limit, metric, jobs)
     counts = _class_counts(graph)
+    positive = class_index(graph, positive)
     if len(counts) == 2 and positive is None:
         positive = positive_class(counts)
     _check_binary(metric, positive, k, len(counts))
@@ -249,9 +271,11 @@ def default_entries(
 
 
 def _entries(
-    methods: Sequence[str] | Mapping[str, Method] | None, graph: Data
+    methods: str | Sequence[str] | Mapping[str, Method] | None, graph: Data
 ) -> dict[str, Method]:
     """Methods by label."""
+    if isinstance(methods, str):
+        methods = [name.strip() for name in methods.split(",")]
     if methods is None:
         entries = default_entries(graph)
     elif isinstance(methods, Mapping):
@@ -259,11 +283,23 @@ def _entries(
     else:
         for name in methods:
             if name not in METHODS:
-                raise ValueError(unknown("method", name, METHODS))
+                raise ValueError(unknown("method", name, METHODS, METHODS.other_names))
         entries = {name: METHODS[name](**METHODS[name].graph_defaults(graph)) for name in methods}
     if not entries:
         raise ValueError("methods must name at least one method.")
     return entries
+
+
+def class_index(graph: Data, label: int | str | None) -> int | None:
+    """The index of a class, by its name or index."""
+    if label is None or isinstance(label, int):
+        return label
+    names = [str(name) for name in getattr(graph, "class_names", None) or []]
+    indices = [str(index) for index in range(int(graph.y.max()) + 1)]
+    for known in (names, indices):
+        if label in known:
+            return known.index(label)
+    raise ValueError(unknown("class", label, names or indices))
 
 
 def _check(seeds: Sequence[int], time_limit: float | None, metric: str, jobs: int) -> None:

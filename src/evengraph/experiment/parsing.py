@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from evengraph.core.errors import unknown
 from evengraph.methods import METHODS
 from evengraph.methods.bases.checks import split_words
 
@@ -18,7 +18,7 @@ def known_method(name: str) -> str:
     """The key of a method in `METHODS`, also for its title: `graphens` for GraphENS."""
     key = name.lower().replace("-", "").replace(" ", "")
     if key not in METHODS:
-        raise ValueError(unknown("method", name, [*METHODS, "all"]))
+        raise ValueError(unknown("method", name, [*METHODS, "all"], METHODS.other_names))
     return key
 
 
@@ -84,11 +84,3 @@ def describe_type(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return "one of " + ", ".join(str(word) for word in get_args(kind))
     return {int: "a whole number", float: "a number", bool: "true or false"}.get(kind, str(kind))
-
-
-def unknown(what: str, name: str, allowed: Iterable[str]) -> str:
-    """Error message for a name that does not exist: the closest match, and all names."""
-    allowed = list(allowed)
-    close = difflib.get_close_matches(name, allowed, n=1)
-    hint = f" Did you mean {close[0]}?" if close else ""
-    return f"Unknown {what} {name!r}.{hint} Allowed: {', '.join(allowed)}."

@@ -11,8 +11,9 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from evengraph.core.errors import unknown
 from evengraph.datasets.registry import lookup
-from evengraph.experiment.parsing import check_field, known_method, parse_seeds, unknown
+from evengraph.experiment.parsing import check_field, known_method, parse_seeds
 from evengraph.experiment.published import packaged
 from evengraph.experiment.toml_lines import line_of
 from evengraph.methods import METHODS, Method

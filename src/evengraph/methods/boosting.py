@@ -78,6 +78,16 @@ class Boosting(Method):
         "smallest_leaf": (1, 5),
         "balance": (False, True),
     }
+    other_names = (
+        "xgb",
+        "xgboost",
+        "lightgbm",
+        "lgbm",
+        "catboost",
+        "gbdt",
+        "trees",
+        "randomforest",
+    )
     suits_heterophily = True
     untuned_params = {"leaves": 15, "smallest_leaf": 10, "weight_decay": 1.0}
     portfolio = tuple(

@@ -33,6 +33,7 @@ class GCN(NetworkMethod):
         ICLR 2017.
     """
 
+    other_names = ("gnn", "gat", "sage", "graphsage")
     role = "baseline"
     suits_heterophily = True
     batchable = True

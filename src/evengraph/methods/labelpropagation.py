@@ -48,6 +48,7 @@ class LabelPropagation(Method):
         NeurIPS 2003.
     """
 
+    other_names = ("lp", "labelspreading")
     weighted_edges = True
     title = "Label propagation"
     portfolio = ({},)

@@ -63,6 +63,7 @@ class Logistic(Method):
         Networks", ICML 2020 workshop.
     """
 
+    other_names = ("lr", "logreg", "logisticregression", "linear")
     portfolio = tuple({"hops": hops, "degree": True} for hops in (2, 0))
     selects_itself = True
     weighted_edges = True

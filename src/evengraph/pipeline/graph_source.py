@@ -9,7 +9,7 @@ from typing import Any
 
 from torch_geometric.data import Data
 
-from evengraph.datasets import load
+from evengraph.datasets import DATASETS, load
 from evengraph.datasets.registry import lookup
 from evengraph.splits import SPLITS, SplitProtocol
 from evengraph.tables import NoLabelError, TableGraph, open_graph
@@ -57,9 +57,9 @@ class GraphSource:
             return {}
         return {"train": TRAIN, "val": VAL}  # of a user's labels, which are few
 
-    def make_split(self) -> SplitProtocol:
-        """The default protocol."""
-        name = self.default_split
+    def make_split(self, *, of_dataset: str = "step") -> SplitProtocol:
+        """The default protocol; one of evengraph's data sets has a given one."""
+        name = of_dataset if self.is_dataset else self.default_split
         protocol: SplitProtocol = SPLITS[name](**self.default_shares(name))
         return protocol
 
@@ -67,6 +67,15 @@ class GraphSource:
 def open_dataset(name: str, *, root: Path | None = None) -> GraphSource:
     """Load one of evengraph's data sets."""
     return GraphSource(name=name, graph=load(name, root=root), data=name)
+
+
+def open_source(data: Any, edges: Any = None, **columns: Any) -> GraphSource:
+    """Open a data set by its name, or a user's labelled graph as `open_tables` does."""
+    if isinstance(data, str) and data in DATASETS:
+        for name in (*(["edges"] if edges is not None else []), *columns):
+            raise ValueError(f"{name} is for tables of your own, and {data} is a data set.")
+        return open_dataset(data)
+    return open_tables(data, edges, **columns)
 
 
 def open_tables(nodes: Any, edges: Any = None, **columns: Any) -> GraphSource:

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.core.devices import pick_device
-from evengraph.core.errors import ArgumentError
+from evengraph.core.errors import ArgumentError, unknown
 from evengraph.core.task import Task
 from evengraph.methods import DEFAULT_METHOD, METHODS, Method
 from evengraph.metrics import evaluate, reported, validation_score
@@ -65,7 +65,7 @@ class TableModel:
         refit: bool = True,
     ) -> None:
         if isinstance(method, str) and method not in METHODS:
-            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
+            raise ValueError(unknown("method", method, METHODS, METHODS.other_names))
         self.method = method
         self.protocol = protocol
         self.positive = positive
