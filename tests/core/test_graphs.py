@@ -4,7 +4,13 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from evengraph.core.graphs import bare_graph, check_relations, count_relations, edge_weight
+from evengraph.core.graphs import (
+    bare_graph,
+    check_relations,
+    count_relations,
+    edge_weight,
+    keep_edges,
+)
 
 EDGES = torch.tensor([[0, 1, 2], [1, 0, 1]])
 WEIGHTS = torch.tensor([1.0, 2.0, 3.0])
@@ -51,3 +57,21 @@ def test_relations_are_checked():
         check_relations(graph(relation_index=index, num_relations=4))
     with pytest.raises(ValueError, match="num_relations must be above 4"):
         check_relations(graph(relation_index=index))
+
+
+def test_keep_some_edges():
+    relations = torch.tensor([[0, 1, 1], [0, 1, 1], [1, 2, 0]])
+    full = graph(
+        edge_attr=torch.arange(6.0).view(3, 2),
+        edge_weight=WEIGHTS,
+        relation_index=relations,
+        relation_weight=WEIGHTS,
+        num_relations=2,
+    )
+    part = keep_edges(full, torch.tensor([True, False, False]))
+    assert part.edge_index.tolist() == [[0], [1]]
+    assert part.edge_attr.tolist() == [[0, 1]]
+    assert part.edge_weight.tolist() == [1]
+    assert part.relation_index.T.tolist() == [[0, 0, 1], [1, 1, 0]]
+    assert part.relation_weight.tolist() == [1, 3]
+    assert full.edge_index is EDGES

@@ -86,3 +86,23 @@ def test_bad_fields_and_no_times():
         ByTime(train=0)
     with pytest.raises(ValueError, match=r"train \+ val must be below 1"):
         ByTime(train=0.6, val=0.4)
+
+
+def test_edges_of_a_graph_may_have_times():
+    size = 20
+    edge_index = torch.tensor([[0, 1, 2, 18, 5], [1, 0, 3, 19, 6]])
+    graph = Data(
+        x=torch.eye(size),
+        edge_index=edge_index,
+        y=torch.arange(size) % 2,
+        time=torch.arange(size).double(),
+        edge_time=torch.tensor([3.0, 3.0, 15.0, 16.0, float("nan")]),
+        edge_weight=torch.arange(5.0),
+    )
+    task = ByTime(train=0.6, val=0.2)(graph, seed=0)
+    assert task.past.edge_index.T.tolist() == [[0, 1], [1, 0], [2, 3]]  # the cut-off is 15
+    assert task.past.edge_weight.tolist() == [0, 1, 2]
+    assert task.graph is graph
+    without = graph.clone()
+    del without.edge_time
+    assert ByTime(train=0.6, val=0.2)(without, seed=0).past is None

@@ -1,5 +1,6 @@
 """Two tables to a graph: columns, ids, labels, edges, and every mistake in one line."""
 
+import json
 import re
 import time
 from dataclasses import asdict
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evengraph.splits import ByTime, Given, Natural
-from evengraph.tables import NoteKind, UnknownNodeError, from_frames
+from evengraph.tables import FeatureEncoder, NoteKind, UnknownNodeError, from_frames
 
 
 def people(**columns):
@@ -30,8 +31,12 @@ def ties(pairs=(("ann", "bob"), ("cid", "dee"), ("eve", "ann")), **columns):
     return pd.DataFrame(list(pairs), columns=["source", "target"]).assign(**columns)
 
 
+def edge_list(own):
+    return [(own.ids[a], own.ids[b]) for a, b in own.graph.edge_index.T.tolist()]
+
+
 def edges_of(own):
-    return {(own.ids[a], own.ids[b]) for a, b in own.graph.edge_index.T.tolist()}
+    return set(edge_list(own))
 
 
 def test_from_two_tables_to_a_task():
@@ -69,6 +74,10 @@ def test_every_part_by_hand():
         "features": ["age", "city"],
         "unlabelled": None,
         "date_order": None,
+        "type": None,
+        "edge_time": None,
+        "directed": False,
+        "relations": None,
     }
     assert "Nodes without edges: 1 of 6." in own.notes
 
@@ -95,7 +104,7 @@ def test_ends_are_found_behind_other_columns():
     edges = ties(since=2020)[["since", "target", "source"]]
     own = from_frames(people(), edges, label="kind")
     assert (own.columns.source, own.columns.target) == ("source", "target")
-    assert "Unused columns of edges: since." in own.notes
+    assert "Left out column 'since' of edges: it is constant." in own.notes
 
 
 @pytest.mark.parametrize("name", ["ID", "Node", "node_id"])
@@ -195,15 +204,65 @@ def test_a_million_repeated_edges_are_fine():
     assert any(re.fullmatch(r"Merged \d+ repeated edges\.", note) for note in own.notes)
 
 
-def test_weights_say_what_is_an_edge():
-    own = from_frames(people(), ties(w=[2.5, 0, None]), label="kind", weight="w")
-    assert edges_of(own) == {("ann", "bob"), ("bob", "ann")}
+def test_weights_of_edges():
+    pairs = [("ann", "bob"), ("bob", "ann"), ("bob", "ann"), ("cid", "dee"), ("eve", "fay")]
+    own = from_frames(people(), ties(pairs, w=[2.5, 1, 2, 0, 4]), label="kind", weight="w")
+    weights = dict(zip(edge_list(own), own.graph.edge_weight.tolist(), strict=True))
+    assert weights == {
+        ("ann", "bob"): 3, ("bob", "ann"): 3, ("eve", "fay"): 4, ("fay", "eve"): 4
+    }  # fmt: skip
     assert "Dropped 1 edge: weight 0." in own.notes
-    assert "Dropped 1 edge: no weight." in own.notes
-    with pytest.raises(ValueError, match=r"edges, column 'w', row 2 is -1; .* not be negative"):
+    assert "Merged 1 repeated edge, their weights summed." in own.notes
+    with pytest.raises(ValueError, match=r"edges, column 'w', row 2 is -1; a weight must be"):
         from_frames(people(), ties(w=[1, -1, 1]), label="kind", weight="w")
+    with pytest.raises(ValueError, match=r"edges, column 'w', row 3 is empty; a weight must be"):
+        from_frames(people(), ties(w=[1, 1, None]), label="kind", weight="w")
     with pytest.raises(ValueError, match=r"column 'w', row 3 is infinite"):
         from_frames(people(), ties(w=[1, 1, np.inf]), label="kind", weight="w")
+
+
+def test_a_column_called_weight_is_found():
+    own = from_frames(people(), ties(weight=[1, 2, 3]), label="kind")
+    assert own.columns.weight == "weight"
+    assert "Using column 'weight' of edges as the weight." in own.notes
+    signed = from_frames(people(), ties(weight=[1, -2, 3]), label="kind")
+    assert signed.columns.weight is None
+    assert "edge_weight" not in signed.graph
+    plain = from_frames(people(), ties(), label="kind")
+    assert "edge_weight" not in plain.graph
+    encoded = from_frames(people(), ties(weight=[1, 2, 3]), encoder=plain.encoder)
+    assert "edge_weight" not in encoded.graph  # a model that was trained without weights
+
+
+def test_types_and_directions_are_relations():
+    edges = ties([("ann", "bob"), ("bob", "cid"), ("ann", "dee")], type=["a", "a", "b"])
+    edges = pd.concat([edges, edges], ignore_index=True)
+    own = from_frames(people(), edges, label="kind", directed=True)
+    assert own.graph.relation_names == ("a out", "a in", "b out", "b in")
+    assert "Relations: a out, a in, b out, b in." in own.notes
+    arcs = {tuple(arc) for arc in own.graph.relation_index.T.tolist()}
+    assert arcs == {(0, 0, 1), (0, 1, 2), (1, 1, 0), (1, 2, 1), (2, 0, 3), (3, 3, 0)}
+    assert own.graph.num_relations == 4
+    assert own.graph.edge_index.shape == (2, 6)  # the union, both directions
+    undirected = from_frames(people(), edges, label="kind").graph
+    assert undirected.relation_names == ("a", "b")
+    assert "relation_index" not in from_frames(people(), ties(), label="kind").graph
+
+
+def test_edge_columns_are_features_of_new_tables_too():
+    edges = ties(amount=[1.0, 10.0, 3.0])
+    own = from_frames(people(), edges, label="kind")
+    assert own.encoder.names[-3:] == ("edges.count", "edges.mean(amount)", "edges.sum(amount)")
+    assert "3 features of nodes from edges: count, mean and sum of amount." in own.notes
+    assert own.columns.features == ["age", "city"]
+    stored = FeatureEncoder.from_dict(json.loads(json.dumps(own.encoder.as_dict())))
+    assert stored == own.encoder
+    again = from_frames(people(), edges, encoder=stored)
+    assert torch.equal(again.graph.x, own.graph.x)
+    with pytest.raises(ValueError, match="edges has no column 'amount'"):
+        from_frames(people(), ties(), encoder=stored)
+    named = from_frames(people(), edges, label="kind", features=["age"])
+    assert named.encoder.names == ("age",)
 
 
 def test_no_edges_at_all():

@@ -38,11 +38,12 @@ def test_networkx():
     assert own.ids.tolist() == ["ann", "bob", ("c", 1), 4]
     assert own.graph.edge_index.tolist() == PATH
     assert own.graph.y.tolist() == [0, 1, 0, -1]
-    assert own.encoder.names == ("age",)
+    assert own.encoder.names == ("age", "edges.count", "edges.mean(w)", "edges.sum(w)")
     assert own.columns.label == "kind"
     assert own.columns.id is None
     assert "Merged 1 repeated edge." in own.notes
-    assert from_networkx(social(), label="kind", weight="w").graph.num_edges == 2
+    weighted = from_networkx(social(), label="kind", weight="w").graph
+    assert weighted.edge_weight.tolist() == [3, 3]
 
 
 def test_networkx_without_attributes():
@@ -107,7 +108,7 @@ def test_matrices_with_names():
     ("arguments", "message"),
     [
         ({"matrix": np.ones((2, 3))}, r"the matrix must be square, got shape \(2, 3\)"),
-        ({"matrix": -path_matrix()}, "is -1; a weight must not be negative"),
+        ({"matrix": -path_matrix()}, "is -1; a weight must be a number from 0 on"),
         ({"features": np.ones((2, 2))}, r"features must be numbers of shape \(3, F\), got"),
         ({"features": np.full((3, 1), np.inf)}, "column 'x0', row 1 is infinite"),
         ({"labels": [0, 1]}, r"labels must hold one value for each of the 3 nodes, got shape \(2,"),

@@ -114,3 +114,31 @@ def test_what_cannot_be_opened(folder):
     assert "has no nodes table; name it nodes.csv" in complaint(folder)
     (folder / "Nodes.xlsx").write_text("")
     assert "Nodes.xlsx is a spreadsheet" in complaint(folder)
+
+
+def test_several_edges_tables_are_types_of_edges(folder):
+    (folder / "edges.csv").unlink()
+    for name, ends in (("pays", "from,to"), ("knows", "a,b")):
+        (folder / f"edges_{name}.csv").write_text(f"{ends}\nann,bob\nann,bob\n")
+    paths = [str(folder / f"edges_{name}.csv") for name in ("knows", "pays")]
+    frames = {"knows": paths[0], "pays": pd.read_csv(paths[1])}
+    for own in (
+        open_graph(folder, label="kind"),
+        open_graph(folder / "nodes.csv", edges=paths, label="kind"),
+        open_graph(folder / "nodes.csv", edges=",".join(paths), label="kind"),
+        open_graph(folder / "nodes.csv", edges=frames, label="kind"),
+    ):
+        assert own.graph.relation_names == ("knows", "pays")
+        assert own.graph.num_edges == 2
+        assert own.columns.type == "type"
+    (folder / "edges.csv").write_text(EDGES)
+    assert "relation_index" not in open_graph(folder, label="kind").graph
+
+
+def test_columns_of_edges_can_be_dropped(folder):
+    (folder / "edges.csv").write_text("source,target,weight\nann,bob,1\nbob,cid,2\n")
+    assert "edge_weight" in open_graph(folder, label="kind").graph
+    own = open_graph(folder, label="kind", drop=["weight", "age"])
+    assert "edge_weight" not in own.graph
+    with pytest.raises(ValueError, match="has no column 'wieght'"):
+        open_graph(folder, label="kind", drop=["wieght"])

@@ -40,19 +40,28 @@ Columns = dict[str, str]
 """The column options that the user gave, by the names of `open_graph`'s parameters."""
 
 COLUMN_HELP = {
-    "edges": "Table of edges.",
+    "edges": "Table of edges; several such as pays.csv,knows.csv are types of edges.",
     "label": "Column with the classes.",
     "unlabelled": "Labels that mean unlabelled, such as unknown,-1.",
     "id": "Column with the ids.",
     "source": "Column with one end of an edge.",
     "target": "Column with the other end.",
-    "weight": "Column with weights; 0 means no edge.",
+    "weight": "Column with weights of edges; 0 means no edge.",
+    "type": "Column with types of edges, whose neighbours some methods average apart.",
+    "edge_time": "Column with times of edges; a split by time hides later ones from training.",
+    "directed": "Keep edges from a node apart from edges to it.",
     "split": "Column with train, val or test.",
     "time": "Column with times; the oldest nodes are for training.",
     "date_order": "dmy or mdy: how to read dates such as 03/04/2024.",
-    "drop": "Columns to leave out, such as a,b.",
+    "drop": "Columns of nodes or edges to leave out, such as a,b.",
 }
-FLAGS = {"split": "--split-column", "time": "--time-column", "date_order": "--date-order"}
+FLAGS = {
+    "split": "--split-column",
+    "time": "--time-column",
+    "edge_time": "--edge-time",
+    "date_order": "--date-order",
+}
+SWITCHES = ("directed",)
 
 
 def column_options(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -66,7 +75,7 @@ def column_options(*names: str) -> Callable[[Callable[..., None]], Callable[...,
             inspect.Parameter.KEYWORD_ONLY,
             default=None,
             annotation=Annotated[
-                str | None,
+                bool | None if name in SWITCHES else str | None,
                 typer.Option(
                     FLAGS.get(name, f"--{name}"), help=COLUMN_HELP[name], rich_help_panel=OWN_FILES
                 ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import torch
@@ -54,6 +55,28 @@ def check_edge_weight(graph: Data) -> None:
     if wrong.any():
         edge = int(wrong.nonzero()[0])
         raise ValueError(f"{rule}, got {float(weight[edge])} for edge {edge}.")
+
+
+def keep_edges(graph: Data, keep: Tensor) -> Data:
+    """A copy of the graph with some of its edges; relations keep those between the same nodes.
+
+    Shapes:
+        keep: bool, (E,)
+    """
+    result = copy(graph)
+    result.edge_index = graph.edge_index[:, keep]
+    for name in ("edge_weight", "edge_attr", "edge_time"):
+        if isinstance(graph.get(name), Tensor):
+            result[name] = graph[name][keep]
+    if "relation_index" in graph:
+        (start, end), (_, node, other) = result.edge_index, graph.relation_index
+        size = graph.num_nodes
+        pairs = torch.cat([start * size + end, end * size + start])
+        kept = torch.isin(node * size + other, pairs)
+        result.relation_index = graph.relation_index[:, kept]
+        if "relation_weight" in graph:
+            result.relation_weight = graph.relation_weight[kept]
+    return result
 
 
 def count_relations(graph: Data) -> int:

@@ -28,6 +28,8 @@ class Task:
         test: Nodes whose labels are used by `evaluate` alone.
         num_classes: Number of classes, including those without nodes in a set.
         class_names: A display name for each class.
+        past: The graph as methods may see it in training, if it has edges that came later; its
+            nodes are those of `graph`.
 
     Shapes:
         graph.x: (N, F), graph.edge_index: (2, E), graph.y: (N,)
@@ -40,6 +42,7 @@ class Task:
     test: Tensor
     num_classes: int
     class_names: tuple[str, ...] = ()
+    past: Data | None = None
 
     def __post_init__(self) -> None:
         num_nodes = self.graph.num_nodes
@@ -114,13 +117,17 @@ class Task:
         return torch.bincount(labels[labels >= 0], minlength=self.num_classes)
 
     def hide_test_labels(self) -> Task:
-        """A task with features, edges and masks, and -1 for labels outside train and validation."""
+        """A task with features, edges and masks, and -1 for labels outside train and validation.
+
+        Edges that came after the time of a split are hidden, too.
+        """
         labels = torch.where(self.train | self.val, self.graph.y, HIDDEN_LABEL)
-        graph = bare_graph(self.graph, y=labels)
-        return replace(self, graph=graph)
+        graph = bare_graph(self.graph if self.past is None else self.past, y=labels)
+        return replace(self, graph=graph, past=None)
 
     def to(self, device: torch.device | str) -> Task:
         """A copy of the task on a device."""
         graph = self.graph.clone().to(device)
         train, val, test = (mask.to(device) for mask in (self.train, self.val, self.test))
-        return replace(self, graph=graph, train=train, val=val, test=test)
+        past = None if self.past is None else self.past.clone().to(device)
+        return replace(self, graph=graph, train=train, val=val, test=test, past=past)

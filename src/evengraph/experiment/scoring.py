@@ -24,7 +24,7 @@ def score(
     `seconds` is by default the sum over the stages of the fit; about `together` runs shared the
     device.
     """
-    probabilities = method.predict_proba(task.graph)
+    probabilities = method.predict_task(task)
     calibrators = None
     if job.calibrate:
         validation = probabilities[task.val], task.graph.y[task.val]

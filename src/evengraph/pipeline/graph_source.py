@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from torch_geometric.data import Data
 
+from evengraph.core.task import Task
 from evengraph.datasets import DATASETS, load
 from evengraph.datasets.registry import lookup
 from evengraph.splits import SPLITS, SplitProtocol
@@ -64,6 +65,15 @@ class GraphSource:
         return protocol
 
 
+def tables_of(task: Task, source: GraphSource) -> TableGraph | None:
+    """The tables of a source; if a split by time hides edges, with the features of that time."""
+    tables = source.tables
+    if tables is None or "encoder" not in task.graph:
+        return tables
+    encoder, columns = task.graph.encoder, task.graph.columns
+    return replace(tables, graph=task.graph, encoder=encoder, columns=columns)
+
+
 def open_dataset(name: str, *, root: Path | None = None) -> GraphSource:
     """Load one of evengraph's data sets."""
     return GraphSource(name=name, graph=load(name, root=root), data=name)
@@ -105,7 +115,7 @@ def open_tables(nodes: Any, edges: Any = None, **columns: Any) -> GraphSource:
     for name in {"drop", "unlabelled"} & given.keys():
         given[name] = ",".join(map(str, given[name]))
     if edges is not None:
-        given["edges"] = str(Path(edges).expanduser().absolute()) if is_path else ""
+        given["edges"] = _absolute(edges) if is_path else ""
     return GraphSource(
         name=path.resolve().name if path.is_dir() else path.stem,
         graph=tables.graph,
@@ -113,3 +123,13 @@ def open_tables(nodes: Any, edges: Any = None, **columns: Any) -> GraphSource:
         data=str(path.absolute()) if is_path else None,
         columns=given,
     )
+
+
+def _absolute(edges: Any) -> str:
+    """The absolute path of the edges table, or of several with commas between them."""
+    if isinstance(edges, Mapping):
+        return ""
+    parts = edges if isinstance(edges, list | tuple) else str(edges).split(",")
+    if isinstance(edges, Path) or (isinstance(edges, str) and Path(edges).expanduser().exists()):
+        parts = [edges]
+    return ",".join(str(Path(str(part).strip()).expanduser().absolute()) for part in parts)

@@ -21,7 +21,7 @@ from evengraph.metrics import evaluate, reported, validation_score
 from evengraph.metrics.binary import flagged, positive_class
 from evengraph.metrics.calibration import Calibrator
 from evengraph.pipeline.explanation import Explanation, explain
-from evengraph.pipeline.graph_source import GraphSource, open_tables
+from evengraph.pipeline.graph_source import GraphSource, open_tables, tables_of
 from evengraph.pipeline.loading import load_model
 from evengraph.pipeline.model_info import ModelInfo, Threshold, TrainedOn
 from evengraph.pipeline.new_nodes import NewNodes, build_new_nodes
@@ -94,7 +94,7 @@ class TableModel:
             device: Where to train.
             progress: Show a live bar; by default on a terminal only.
             columns: The column arguments of `open_graph`: label, id, source, target, weight,
-                split, time, features and drop.
+                type, edge_time, directed, unlabelled, split, time, features and drop.
         """
         data = open_tables(nodes, edges, **columns)
         protocol = self.protocol or data.make_split()
@@ -103,7 +103,7 @@ class TableModel:
             task = protocol(data.graph, seed=each).to(pick_device(device))
             self._positive(task)  # fails before training, not after
             method = self._new_method(data.graph).fit(task, seed=each, progress=progress)
-            score = float(validation_score(method.predict_proba(task.graph), task))
+            score = float(validation_score(method.predict_task(task), task))
             if best is None or score > best[0]:
                 best = score, method, task, each
         if best is None:
@@ -235,15 +235,17 @@ class TableModel:
         Args:
             nodes: As in `predict`, and so are `edges` and `known`.
             only_unlabelled: Predict only nodes whose label column holds none of the classes.
-            columns: Names that differ from the training tables: id, source, target or weight.
+            columns: Names that differ from the training tables: id, source, target, weight, type
+                or edge_time.
         """
         self._check_fitted()
         if is_graph_file(nodes):
             return self._open_file(Path(nodes), edges, known, only_unlabelled)
         if self.info.encoder is None:
             raise ValueError("This model was trained on a graph and cannot encode tables.")
-        roles = ("id", "source", "target", "weight")
-        names = {role: getattr(self.info.columns, role) for role in roles} | columns
+        trained = self.info.columns
+        names = {role: getattr(trained, role) for role in ("id", "source", "target")}
+        names |= trained.edge_options | columns
         known_tables = None if known is None else read_tables(*_pair(known))
         tables = read_tables(nodes, edges)
         new = build_new_nodes(tables, known_tables, TableColumns(**names), self.info.encoder)
@@ -276,9 +278,9 @@ class TableModel:
 
     def _take(self, method: Method, task: Task, seed: int, source: GraphSource) -> Self:
         """Adopt a fitted method: score it, fit it again, calibrate it and choose its threshold."""
-        tables, data = source.tables, source.data
+        tables, data = tables_of(task, source), source.data
         positive = self._positive(task)
-        probabilities = method.predict_proba(task.graph)
+        probabilities = method.predict_task(task)
         scores = evaluate(task, probabilities, positive=positive)
         if self.refit:
             method = method.refitted(all_labels(task), seed=seed)
@@ -354,8 +356,9 @@ class TableModel:
                 "known must be given: the model was not trained on files.", argument="known"
             )
         paths = trained_on.data, trained_on.columns.get("edges")
-        for path in paths:
-            if path is not None and not Path(path).exists():
+        edges = [] if paths[1] is None else paths[1].split(",")  # there may be several
+        for path in (paths[0], *edges):
+            if not Path(path).exists():
                 raise ArgumentError(
                     f"{path} no longer exists; known must be the tables that the model was "
                     "trained on, a folder or a nodes and an edges table.",

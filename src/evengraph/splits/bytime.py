@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch_geometric.data import Data
 
 from evengraph.core.errors import ArgumentError
+from evengraph.core.graphs import keep_edges
 from evengraph.core.task import Task
 from evengraph.splits.base import (
     check_class_size,
@@ -23,8 +24,12 @@ class ByTime:
     """Train on the oldest labelled nodes, validate on the next, test on the newest.
 
     Nodes of the same time are never separated: they join the older set. The seed makes no
-    difference. Nodes without a label or a time are in no set. All edges stay, also those of newer
-    nodes: only labels are hidden from the past.
+    difference. Nodes without a label or a time are in no set.
+
+    If edges have times (`graph.edge_time`, or a column of a table), training sees only edges up to
+    the time of the last validation node, the time at which a model would be trained. Edges without
+    a time count as later. Test nodes and nodes in no set are predicted with all edges. Without
+    times of edges all of them stay, also those of newer nodes.
 
     Args:
         train: Share of the labelled nodes to train on.
@@ -68,4 +73,24 @@ class ByTime:
         for label in range(num_classes):
             oldest = class_nodes(graph, label, among=train)
             check_class_size(graph, label, oldest, 1, "training, among the oldest")
-        return make_task(graph, train, val, test)
+        task = make_task(graph, train, val, test)
+        past, graph = _graphs_at(graph, float(last_val))
+        return task if past is None else replace(task, graph=graph, past=past)
+
+
+def _graphs_at(graph: Data, time: float) -> tuple[Data | None, Data]:
+    """The graph without edges after a time, None if edges have no times; and that of all edges."""
+    if "history" in graph:
+        times = torch.tensor(graph.history.times)
+    elif "edge_time" in graph:
+        times = graph.edge_time
+    else:
+        return None, graph
+    if times.numel() and not (times <= time).any():
+        raise ValueError(
+            f"No edge has a time up to that of the last validation node, {time:g}; are the times "
+            "of nodes and edges in the same unit?"
+        )
+    if "history" in graph:
+        return graph.history.at(time)  # type: ignore[no-any-return]
+    return keep_edges(graph, times <= time), graph

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from evengraph.core.graphs import keep_edges
 from evengraph.core.task import Task
 from evengraph.splits.base import (
     Nodes,
@@ -77,7 +78,7 @@ class LongTail:
             test += _draw(graph, label, test_pool, self.test_per_class, stream)
         graph = relabel(graph, order)
         removed = _cut_tail(graph, train_pool, _target_sizes(sizes[order].tolist(), self.ratio))
-        graph.edge_index = graph.edge_index[:, ~removed[graph.edge_index].any(dim=0)]
+        graph = keep_edges(graph, ~removed[graph.edge_index].any(dim=0))
         return make_task(graph, train_pool & ~removed, val, test)
 
     def _draw_pools(self, graph: Data, stream: random.Random) -> tuple[Tensor, Tensor]:

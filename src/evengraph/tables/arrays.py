@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from evengraph.tables.build import TableGraph, assemble
-from evengraph.tables.cells import Ints, import_pandas
+from evengraph.tables.cells import Floats, Ints, import_pandas
 from evengraph.tables.columns import TableColumns
-from evengraph.tables.edges import id_index, positive_weights, undirected_edges
+from evengraph.tables.edges import id_index, positive_weights, read_weights, undirected_edges
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.notes import NoteKind, Notes
 
@@ -34,9 +34,9 @@ def from_matrix(
 ) -> TableGraph:
     """Build a graph from an adjacency matrix and arrays.
 
-    Every entry above 0 is an undirected edge; negative entries raise an error. Features are used
-    as they are, without scaling; NaN is replaced by the median of its column. Without features,
-    they are computed from the edges.
+    Every entry above 0 is the weight of an undirected edge; negative entries raise an error.
+    Features are used as they are, without scaling; NaN is replaced by the median of its column.
+    Without features, they are computed from the edges.
 
     Args:
         matrix: Adjacency, a SciPy sparse matrix or an array.
@@ -52,14 +52,14 @@ def from_matrix(
         matrix: (N, N); features: (N, F); labels, ids, times, masks: (N,)
     """
     notes = Notes()
-    source, target = _matrix_edges(matrix, name, notes)
+    source, target, weights = _matrix_edges(matrix, name, notes)
     num_nodes = np.shape(matrix)[0]
     if num_nodes < 1:
         raise ValueError(f"{name} holds no nodes.")
-    edge_index = undirected_edges(source, target, num_nodes, notes)
+    links = undirected_edges(source, target, num_nodes, notes, weights)
     ids = np.arange(num_nodes) if ids is None else _per_node(ids, num_nodes, "ids", name)
     id_index(import_pandas().Series(ids, name="ids"), name)
-    nodes, encoder = _encode_features(features, num_nodes, edge_index, name)
+    nodes, encoder = _encode_features(features, num_nodes, links.edge_index, name)
     notes += encoder.notes
     nodes.attrs["file"] = name
     if labels is None:
@@ -76,23 +76,24 @@ def from_matrix(
         if part not in PARTS:
             raise ValueError(f"{name}: masks must be called train, val and test, got {part!r}.")
         bools[part] = _per_node(mask, num_nodes, f"{part}_mask", name).astype(bool)
-    result = assemble(nodes, edge_index, columns, encoder, notes, ids=ids, masks=bools)
+    result = assemble(nodes, links, columns, encoder, notes, ids=ids, masks=bools)
     if labels is not None and class_names is not None and nodes["labels"].dtype.kind in "if":
         result.graph.class_names = _class_names(result.class_names, class_names, name)
     return replace(result, columns=replace(result.columns, label=None, time=None))
 
 
-def _matrix_edges(matrix: Any, name: str, notes: Notes) -> Ints:
-    """Row and column of every positive entry of a square matrix, (2, M)."""
+def _matrix_edges(matrix: Any, name: str, notes: Notes) -> tuple[Ints, Ints, Floats | None]:
+    """Row, column and weight of every positive entry, (M,) each; no weights if all are equal."""
     adjacency = sp.coo_array(matrix)
     if adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1]:
         raise ValueError(f"{name}: the matrix must be square, got shape {adjacency.shape}.")
     weights = import_pandas().Series(np.asarray(adjacency.data), name="matrix")
-    weight_notes = Notes()
-    positive = positive_weights(weights, name, weight_notes)
-    weighted = (adjacency.data[positive] != 1).any()
-    notes += [note for note in weight_notes if weighted or note.kind != NoteKind.UNUSED_WEIGHTS]
-    return np.stack([adjacency.row[positive], adjacency.col[positive]]).astype(np.int64)
+    numbers = read_weights(weights, name)
+    positive = positive_weights(numbers, notes)
+    source, target = (end[positive].astype(np.int64) for end in (adjacency.row, adjacency.col))
+    numbers = numbers[positive]
+    weighted = bool((numbers != numbers[:1]).any())
+    return source, target, numbers if weighted else None
 
 
 def _encode_features(

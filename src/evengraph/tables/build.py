@@ -8,10 +8,9 @@ from typing import Any
 
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 from torch_geometric.data import Data
 
-from evengraph.tables.cells import Bools, import_pandas, table_name
+from evengraph.tables.cells import Bools, canonical_names, import_pandas, is_unnamed, table_name
 from evengraph.tables.columns import (
     TableColumns,
     feature_columns,
@@ -19,10 +18,13 @@ from evengraph.tables.columns import (
     note_mixed_columns,
     resolve_columns,
 )
-from evengraph.tables.edges import edge_rows, id_index, positive_weights, undirected_edges
+from evengraph.tables.edge_features import EdgeFeatures
+from evengraph.tables.edges import EdgeRows, Links, id_index, read_edge_rows, undirected_edges
 from evengraph.tables.feature_encoder import FeatureEncoder
+from evengraph.tables.history import EdgeHistory
 from evengraph.tables.ids import check_no_copy
 from evengraph.tables.notes import Note, NoteKind, Notes
+from evengraph.tables.relations import common_types, make_relations
 from evengraph.tables.roles import (
     NoLabelError,
     encode_labels,
@@ -38,7 +40,8 @@ class TableGraph:
 
     Args:
         graph: Features, edges and labels; where they are known also `class_names`, `train_mask`,
-            `val_mask`, `test_mask` and `time`; dates are in seconds since 1970.
+            `val_mask`, `test_mask` and `time`; dates are in seconds since 1970. `edge_weight` and
+            `relation_index` with `relation_names`, if the edges have weights and relations.
         ids: Ids of the nodes as given.
         encoder: Makes the features, also for new rows.
         columns: The column of each role; None where there is none.
@@ -74,6 +77,9 @@ def from_frames(
     source: str | None = None,
     target: str | None = None,
     weight: str | None = None,
+    type: str | None = None,
+    edge_time: str | None = None,
+    directed: bool = False,
     split: str | None = None,
     time: str | None = None,
     features: Sequence[str] | None = None,
@@ -82,11 +88,12 @@ def from_frames(
 ) -> TableGraph:
     """Build a graph from a table of nodes and a table of edges.
 
-    Edges are treated as undirected; self-loops are dropped and repeated edges merged. With
-    weights, rows of weight 0 or without a weight are dropped, negative weights raise an error, and
-    all other rows are edges alike, since no method uses weights. The notes of the result report
-    all of this. An id may be spelt 3, 3.0 or "3". Empty labels are unlabelled nodes; classes are
-    sorted.
+    Edges are treated as undirected; self-loops are dropped and repeated edges merged. Rows of
+    weight 0 are dropped; empty, negative and infinite weights raise an error. Columns of `edges`
+    beside the ends become features of nodes: count, mean, sum, recency, count per value. Edges of
+    different types, or directions if `directed`, are relations, whose neighbours some methods
+    average apart. The notes of the result report all of this. An id may be spelt 3, 3.0 or "3".
+    Empty labels are unlabelled nodes; classes are sorted.
 
     Args:
         nodes: A pandas DataFrame with one row per node.
@@ -98,7 +105,12 @@ def from_frames(
             numbers from 0, if the edges hold such.
         source: Column of `edges` with one end. Default: source, src or from, else the first.
         target: Column of `edges` with the other end. Default: target, dst or to, else the second.
-        weight: Column of `edges` with weights.
+        weight: Column of `edges` with weights; those of repeated edges are summed. Default: one
+            called weight, if it holds numbers from 0 on.
+        type: Column of `edges` with their types. Default: one called type, edge_type or relation.
+        edge_time: Column of `edges` with dates or numbers; a split by time hides later edges from
+            training. Default: one called time, timestamp, date or edge_time.
+        directed: Keep edges from a node apart from edges to it where a method can.
         split: Column of `nodes` with train, val or test. Default: one called split, if it holds
             nothing else.
         time: Column of `nodes` with dates or numbers, for `ByTime`.
@@ -109,7 +121,19 @@ def from_frames(
             there are labels only if `label` is named.
     """
     columns = TableColumns(
-        id, label, split, time, source, target, weight, features, unlabelled, date_order
+        id=id,
+        label=label,
+        split=split,
+        time=time,
+        source=source,
+        target=target,
+        weight=weight,
+        features=features,
+        unlabelled=unlabelled,
+        type=type,
+        edge_time=edge_time,
+        directed=directed,
+        date_order=date_order,
     )
     return build_graph(nodes, edges, columns, encoder)
 
@@ -125,49 +149,101 @@ def build_graph(
     nodes, edges = normalize_table(nodes, "nodes"), normalize_table(edges, "edges")
     if not len(nodes):
         raise ValueError(f"{table_name(nodes, 'nodes')} has no rows; at least one node is needed.")
-    notes = Notes()
-    columns = resolve_columns(nodes, edges, columns, notes, guess_label=encoder is None)
+    notes, is_new = Notes(), encoder is None
+    columns = resolve_columns(nodes, edges, columns, notes, guess=is_new)
     ids = pandas.Series(range(len(nodes)), name="row") if columns.id is None else nodes[columns.id]
     if columns.label is not None:
         check_no_copy(nodes[columns.label], ids, table_name(nodes, "nodes"))
-    edge_index = _edge_index(ids, nodes, edges, columns, notes)
+    rows = read_edge_rows(edges, id_index(ids, table_name(nodes, "nodes")), columns, notes)
+    if columns.type is not None and columns.relations is None:
+        columns = replace(columns, relations=common_types(rows.edges[columns.type], notes))
+    links = _link(rows, len(nodes), columns, notes)
+    table = nodes
     candidates: tuple[str, ...] = ()
     if encoder is None:
         if columns.label is None:
             candidates = label_candidates(nodes, columns.of_nodes.values())
         features = feature_columns(nodes, columns, notes)
+        made = None if columns.features is not None else _fit_edge_features(rows, columns, notes)
+        if made is not None:
+            table = _with_edge_features(nodes, rows, made)
+        names = [*features, *(() if made is None else made.names)]
         encoder = FeatureEncoder.fit(
-            nodes, features, edge_index=edge_index, date_order=columns.date_order
+            table, names, edge_index=links.edge_index, date_order=columns.date_order
         )
+        encoder = replace(encoder, edges=made)
         notes += encoder.notes
         note_mixed_columns(nodes, features, encoder, notes)
+    elif encoder.edges is not None:
+        table = _with_edge_features(nodes, rows, encoder.edges)
     if columns.label is None:
         notes.add(NoteKind.NO_LABEL, str(NoLabelError(candidates)))
-    return assemble(
-        nodes,
-        edge_index,
+    result = assemble(
+        table,
+        links,
         columns,
         encoder,
         notes,
         ids=ids.to_numpy(),
         label_candidates=candidates,
     )
+    if is_new and columns.edge_time is not None and columns.time is not None:
+        unfitted = replace(columns, relations=None)  # which were found in all edges
+        result.graph.history = EdgeHistory(nodes, edges, unfitted, build_graph)
+    return result
 
 
-def _edge_index(ids: Any, nodes: Any, edges: Any, columns: TableColumns, notes: Notes) -> Tensor:
-    """Row numbers of both ends of every edge, (2, E)."""
-    table = table_name(edges, "edges")
-    index = id_index(ids, table_name(nodes, "nodes"))
-    source, target = edge_rows(edges[columns.source], edges[columns.target], index, table)
-    if columns.weight is not None:
-        positive = positive_weights(edges[columns.weight], table, notes)
-        source, target = source[positive], target[positive]
-    return undirected_edges(source, target, len(nodes), notes)
+def _link(rows: EdgeRows, num_nodes: int, columns: TableColumns, notes: Notes) -> Links:
+    """Edges in both directions, and relations by type and direction."""
+    edges, source, target, weight = rows
+    links = undirected_edges(source, target, num_nodes, notes, weight)
+    between = source != target
+    relations = make_relations(
+        source[between],
+        target[between],
+        num_nodes,
+        types=columns.relations or (),
+        type_of=None if columns.type is None else canonical_names(edges[columns.type])[between],
+        directed=columns.directed,
+        weight=None if weight is None else weight[between],
+    )
+    if relations is not None:
+        notes.add(NoteKind.RELATIONS, f"Relations: {', '.join(relations.names)}.")
+    return links._replace(relations=relations)
+
+
+def _fit_edge_features(rows: EdgeRows, columns: TableColumns, notes: Notes) -> EdgeFeatures | None:
+    ends = columns.source, columns.target
+    return EdgeFeatures.fit(
+        rows.edges,
+        [column for column in rows.edges.columns if column not in ends and not is_unnamed(column)],
+        type=columns.type,
+        time=columns.edge_time,
+        directed=columns.directed,
+        date_order=columns.date_order,
+        notes=notes,
+    )
+
+
+def _with_edge_features(nodes: Any, rows: EdgeRows, features: EdgeFeatures) -> Any:
+    """The nodes table with columns made of the edges table."""
+    made = features.compute(rows.edges, rows.source, rows.target, len(nodes))
+    for name in made:
+        if name in nodes.columns:
+            raise ValueError(
+                f"{table_name(nodes, 'nodes')} has a column {name!r}, a name of features from the "
+                "edges; rename it."
+            )
+    table = import_pandas().concat(
+        [nodes, import_pandas().DataFrame(made, index=nodes.index)], axis=1
+    )
+    table.attrs = nodes.attrs
+    return table
 
 
 def assemble(
     nodes: Any,
-    edge_index: Tensor,
+    links: Links,
     columns: TableColumns,
     encoder: FeatureEncoder,
     notes: Notes,
@@ -178,8 +254,16 @@ def assemble(
 ) -> TableGraph:
     """Encode the features of a nodes table and read its labels, split and times."""
     table, num_nodes = table_name(nodes, "nodes"), len(nodes)
+    edge_index = links.edge_index
     x = encoder.transform(nodes, edge_index=edge_index)
     graph = Data(x=x, edge_index=edge_index, y=torch.full((num_nodes,), -1))
+    if links.edge_weight is not None:
+        graph.edge_weight = links.edge_weight
+    if links.relations is not None:
+        graph.relation_index, graph.relation_names = links.relations.arcs, links.relations.names
+        graph.num_relations = len(links.relations.names)
+        if links.relations.weight is not None:
+            graph.relation_weight = links.relations.weight
     if columns.label is not None:
         labels, class_names = encode_labels(
             nodes[columns.label], table, notes, columns.unlabelled or ()

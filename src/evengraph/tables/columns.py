@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from evengraph.tables.cells import check_columns, describe_mismatch, is_unnamed, table_name
+from evengraph.tables.cells import (
+    check_columns,
+    column_kind,
+    describe_mismatch,
+    import_pandas,
+    is_unnamed,
+    table_name,
+    to_numbers,
+)
 from evengraph.tables.column_encoders import Category
+from evengraph.tables.date_forms import date_form
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.ids import find_id, is_spare_id
 from evengraph.tables.notes import NoteKind, Notes
@@ -16,6 +25,12 @@ from evengraph.tables.roles import is_split_column
 ID_NAMES = ("id", "node", "node_id")
 LABEL_NAMES = ("label", "class")
 SPLIT_NAMES = ("split",)
+EDGE_NAMES = {
+    "weight": ("weight",),
+    "type": ("type", "edge_type", "relation"),
+    "edge_time": ("time", "timestamp", "date", "edge_time"),
+}
+TABLE_TYPE = "type"  # of edges, where each type has a table
 END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
 
 
@@ -23,7 +38,8 @@ END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
 class TableColumns:
     """Column names by role, as in `from_frames`; None for a role without a column.
 
-    `unlabelled` holds values of the label column and `date_order` is dmy or mdy.
+    `unlabelled` holds values of the label column, `date_order` is dmy or mdy, and `relations`
+    holds the types of edges that became relations in training.
     """
 
     id: str | None = None
@@ -36,12 +52,33 @@ class TableColumns:
     features: Sequence[str] | None = None
     unlabelled: Sequence[Any] | None = None
     date_order: str | None = None
+    type: str | None = None
+    edge_time: str | None = None
+    directed: bool = False
+    relations: Sequence[str] | None = None
 
     @property
     def of_nodes(self) -> dict[str, str]:
         """Role to column, for the columns of the nodes table that are not features."""
         roles = {"id": self.id, "label": self.label, "split": self.split, "time": self.time}
         return {role: column for role, column in roles.items() if column is not None}
+
+    def having(self, role: str, column: str) -> TableColumns:
+        """A copy in which a role has a column."""
+        values: dict[str, Any] = {role: column}
+        return replace(self, **values)
+
+    @property
+    def of_edges(self) -> dict[str, str]:
+        """Role to column, for the columns of the edges table that do not name an end."""
+        roles = {"weight": self.weight, "type": self.type, "edge_time": self.edge_time}
+        return {role: column for role, column in roles.items() if column is not None}
+
+    @property
+    def edge_options(self) -> dict[str, Any]:
+        """What a model needs to read the edges of new tables as in training, without the ends."""
+        names = ("weight", "type", "edge_time", "directed", "relations")
+        return {name: getattr(self, name) for name in names}
 
 
 def normalize_table(table: Any, name: str) -> Any:
@@ -57,11 +94,13 @@ def normalize_table(table: Any, name: str) -> Any:
 
 
 def resolve_columns(
-    nodes: Any, edges: Any, columns: TableColumns, notes: Notes, *, guess_label: bool
+    nodes: Any, edges: Any, columns: TableColumns, notes: Notes, *, guess: bool
 ) -> TableColumns:
     """Check the columns that were named and guess the others by their usual names."""
     named = columns.id is not None
-    columns = _resolve_node_columns(nodes, columns, notes, guess_label)
+    columns = _resolve_node_columns(nodes, columns, notes, guess)
+    if guess:
+        columns = _guess_edge_columns(edges, columns, notes)
     source, target = edge_ends(edges, columns, notes)
     if not named:
         taken = {role: column for role, column in columns.of_nodes.items() if role != "id"}
@@ -84,7 +123,7 @@ def _resolve_node_columns(
         column = next((column for column in _match(free, names) if column is not None), None)
         if column is None or (role == "split" and not is_split_column(nodes[column])):
             continue
-        columns = replace(columns, **{role: column})
+        columns = columns.having(role, column)
         if role != "id":
             notes.add(NoteKind.GUESSED_COLUMN, f"Using column {column!r} as the {role}.")
     roles: dict[str, str] = {}
@@ -95,12 +134,40 @@ def _resolve_node_columns(
     return columns
 
 
+def _guess_edge_columns(edges: Any, columns: TableColumns, notes: Notes) -> TableColumns:
+    """Find weights, types and times of edges by their usual names, if the cells fit."""
+    for role, names in EDGE_NAMES.items():
+        taken = (columns.source, columns.target, *columns.of_edges.values())
+        free = [column for column in edges.columns if column not in taken]
+        column = next((column for column in _match(free, names) if column is not None), None)
+        if role in columns.of_edges or column is None or len(free) + len(taken) < 3:
+            continue
+        if _fits_role(edges[column], role, table_name(edges, "edges")):
+            columns = columns.having(role, column)
+            text = f"Using column {column!r} of {table_name(edges, 'edges')} as the "
+            notes.add(NoteKind.GUESSED_COLUMN, text + f"{role.replace('_', ' ')}.")
+    return columns
+
+
+def _fits_role(values: Any, role: str, table: str) -> bool:
+    """Whether a column of the edges table can be what its name says."""
+    try:
+        kind = column_kind(values, table)
+        if role == "weight":
+            return kind == "number" and bool((to_numbers(values, table) >= 0).all())
+        if role == "type":
+            return kind in ("text", "number")
+        return kind in ("date", "number") or date_form(values, table, "dmy") is not None
+    except ValueError:
+        return False
+
+
 def edge_ends(edges: Any, columns: TableColumns, notes: Notes) -> tuple[str, str]:
     """The columns of both ends of an edge: those named, else guessed."""
     name = table_name(edges, "edges")
-    named = (columns.source, columns.target, columns.weight)
+    named = (columns.source, columns.target, *columns.of_edges.values())
     check_columns(edges, [column for column in named if column is not None], "edges")
-    free = [column for column in edges.columns if column != columns.weight]
+    free = [column for column in edges.columns if column not in columns.of_edges.values()]
     if len(free) < 2:
         raise ValueError(
             f"{name} needs two columns, one for each end of an edge; its columns are: "
@@ -115,9 +182,6 @@ def edge_ends(edges: Any, columns: TableColumns, notes: Notes) -> tuple[str, str
     if not (columns.source and columns.target) and (source, target) != guess:
         text = f"Using columns {source!r} and {target!r} of {name} as the ends of edges."
         notes.add(NoteKind.GUESSED_COLUMN, text)
-    unused = [column for column in free if column not in (source, target)]
-    if unused:
-        notes.add(NoteKind.UNUSED_COLUMNS, f"Unused columns of {name}: {', '.join(unused)}.")
     return source, target
 
 
@@ -126,6 +190,23 @@ def is_usual(role: str, column: str) -> bool:
     ends = {end for names in END_NAMES for end in names}
     usual = {"id": ID_NAMES, "label": LABEL_NAMES, "split": SPLIT_NAMES}
     return column.lower() in usual.get(role, ends)
+
+
+def join_edges(tables: Mapping[str, Any]) -> Any:
+    """Several edges tables as one, with their names as the type of edges."""
+    if not tables:
+        raise ValueError("edges must hold at least one table, got none.")
+    parts = []
+    for name, table in tables.items():
+        part = normalize_table(table, name)
+        source, target = edge_ends(part, TableColumns(), Notes())
+        part = part.rename(columns={source: "source", target: "target"})
+        if TABLE_TYPE in part.columns:
+            part = part.rename(columns={TABLE_TYPE: f"{TABLE_TYPE} of edge"})
+        parts.append(part.assign(**{TABLE_TYPE: name}))
+    joined = import_pandas().concat(parts, ignore_index=True)
+    joined.attrs = {"file": ", ".join(table_name(t, name) for name, t in tables.items())}
+    return joined
 
 
 def feature_columns(nodes: Any, columns: TableColumns, notes: Notes) -> list[str]:

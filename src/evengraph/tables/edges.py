@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor
 from evengraph.core.arrays import sorted_unique
 from evengraph.tables.cells import (
     Bools,
+    Floats,
     Ints,
     canonical_name,
     canonical_names,
@@ -20,11 +21,34 @@ from evengraph.tables.cells import (
     is_empty,
     location,
     plural,
+    table_name,
     to_numbers,
 )
 from evengraph.tables.notes import NoteKind, Notes
+from evengraph.tables.relations import Relations
 
 _WHOLE_NUMBER = re.compile(r"(-?\d+)\.0+")
+
+
+class Links(NamedTuple):
+    """Edges in both directions, with weights and relations if there are any.
+
+    Shapes:
+        edge_index: int64, (2, E), sorted; edge_weight: float32, (E,)
+    """
+
+    edge_index: Tensor
+    edge_weight: Tensor | None = None
+    relations: Relations | None = None
+
+
+class EdgeRows(NamedTuple):
+    """The rows of an edges table that are edges, with the row numbers of their ends, (M,)."""
+
+    edges: Any
+    source: Ints
+    target: Ints
+    weight: Floats | None
 
 
 class UnknownNodeError(ValueError):
@@ -103,49 +127,77 @@ def _node_rows(values: Any, ids: Any, table: str) -> Ints:
     return rows[codes] if len(rows) else rows
 
 
-def undirected_edges(source: Ints, target: Ints, num_nodes: int, notes: Notes) -> Tensor:
+def read_edge_rows(edges: Any, ids: Any, columns: Any, notes: Notes) -> EdgeRows:
+    """Look up the ends of every edge and read its weight; rows of weight 0 are dropped."""
+    table = table_name(edges, "edges")
+    source, target = edge_rows(edges[columns.source], edges[columns.target], ids, table)
+    if columns.weight is None:
+        return EdgeRows(edges, source, target, None)
+    weight = read_weights(edges[columns.weight], table)
+    positive = positive_weights(weight, notes)
+    if not positive.all():
+        attributes, edges = edges.attrs, edges[positive].reset_index(drop=True)
+        edges.attrs = attributes
+    return EdgeRows(edges, source[positive], target[positive], weight[positive])
+
+
+def undirected_edges(
+    source: Ints, target: Ints, num_nodes: int, notes: Notes, weights: Floats | None = None
+) -> Links:
     """Drop self-loops, merge repeated edges and add the reverse of each.
 
+    Weights of repeated edges are summed; where both directions are given, the larger sum counts.
+
     Shapes:
-        source, target: (M,), row numbers of nodes
-        returns: (2, E), sorted, both directions of every edge
+        source, target, weights: (M,), row numbers of nodes
     """
     between = source != target
     loops = len(source) - int(between.sum())
     if loops:
         notes.add(NoteKind.DROPPED_EDGES, f"Dropped {plural(loops, 'self-loop')}.")
     source, target = source[between], target[between]
-    directed = sorted_unique(source * num_nodes + target)
+    keys = source * num_nodes + target
+    directed = sorted_unique(keys)
     repeated = len(source) - len(directed)
     if repeated:
-        notes.add(NoteKind.MERGED_EDGES, f"Merged {plural(repeated, 'repeated edge')}.")
-    source, target = directed // num_nodes, directed % num_nodes
-    both = sorted_unique(np.concatenate([directed, target * num_nodes + source]))
+        summed = "" if weights is None else ", their weights summed"
+        notes.add(NoteKind.MERGED_EDGES, f"Merged {plural(repeated, 'repeated edge')}{summed}.")
+    ahead, back = directed, directed % num_nodes * num_nodes + directed // num_nodes
+    both = sorted_unique(np.concatenate([ahead, back]))
     mutual = (2 * len(directed) - len(both)) // 2
     if mutual:
         text = f"Merged {plural(mutual, 'edge')} given in both directions."
         notes.add(NoteKind.MERGED_EDGES, text)
     if mutual * 2 < len(directed):
         notes.add(NoteKind.UNDIRECTED, "Edges are treated as undirected.")
-    return torch.from_numpy(np.stack([both // num_nodes, both % num_nodes]))
+    edge_index = torch.from_numpy(np.stack([both // num_nodes, both % num_nodes]))
+    if weights is None:
+        return Links(edge_index)
+    sums = np.bincount(np.searchsorted(directed, keys), weights[between], len(directed))
+    largest = np.zeros(len(both))
+    for direction in (ahead, back):
+        np.maximum.at(largest, np.searchsorted(both, direction), sums)
+    return Links(edge_index, torch.from_numpy(largest).float())
 
 
-def positive_weights(weights: Any, table: str, notes: Notes) -> Bools:
-    """Which rows are edges by their weight, (M,): those above 0; negative ones raise an error."""
+def read_weights(weights: Any, table: str) -> Floats:
+    """Weights of all rows, (M,); empty, negative and infinite ones raise an error."""
     numbers = to_numbers(weights, table)
-    negative = numbers < 0
-    if negative.any():
-        row = int(negative.argmax())
+    wrong = ~(numbers >= 0)
+    if wrong.any():
+        row = int(wrong.argmax())
+        value = "empty" if np.isnan(numbers[row]) else f"{numbers[row]:g}"
         raise ValueError(
-            f"{location(table, weights.name, row)} is {numbers[row]:g}; a weight must not be "
-            "negative: no method supports signed edges. Leave such rows out."
+            f"{location(table, weights.name, row)} is {value}; a weight must be a number from 0 "
+            f"on, leave out other rows (there are {int(wrong.sum())})."
         )
-    zero, missing = int((numbers == 0).sum()), int(np.isnan(numbers).sum())
-    for count, reason in (zero, "weight 0"), (missing, "no weight"):
-        if count:
-            notes.add(NoteKind.DROPPED_EDGES, f"Dropped {plural(count, 'edge')}: {reason}.")
+    return numbers
+
+
+def positive_weights(numbers: Floats, notes: Notes) -> Bools:
+    """Which rows are edges by their weight, (M,): those above 0."""
     positive: Bools = numbers > 0
-    if positive.any():
-        text = f"Weights (column {str(weights.name)!r}) only decide which rows are edges."
-        notes.add(NoteKind.UNUSED_WEIGHTS, f"{text} No method uses them.")
+    zero = len(numbers) - int(positive.sum())
+    if zero:
+        notes.add(NoteKind.DROPPED_EDGES, f"Dropped {plural(zero, 'edge')}: weight 0.")
     return positive

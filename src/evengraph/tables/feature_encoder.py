@@ -18,6 +18,7 @@ from evengraph.tables.column_encoders import (
     fit_column,
     from_dict,
 )
+from evengraph.tables.edge_features import EdgeFeatures
 from evengraph.tables.notes import Note, NoteKind, Notes
 from evengraph.tables.number_encoders import Number, UselessColumnError, describe_numbers
 from evengraph.tables.structure import STRUCTURAL, structural_features
@@ -39,12 +40,14 @@ class FeatureEncoder:
         columns: One encoder per column in use.
         structural: Scaling of the features from the edges; empty if there are columns.
         plain: Columns that are features already, only imputed: name and median of each.
+        edges: Columns that are made of the edges table first.
         notes: What was left out and why.
     """
 
     columns: tuple[ColumnEncoder, ...] = ()
     structural: tuple[Number, ...] = ()
     plain: tuple[tuple[str, float], ...] = ()
+    edges: EdgeFeatures | None = None
     notes: tuple[Note, ...] = ()
 
     @classmethod
@@ -117,8 +120,10 @@ class FeatureEncoder:
 
     @property
     def input_columns(self) -> tuple[str, ...]:
-        """The columns that a nodes table must have."""
-        return tuple(name for name, _ in self.plain) or tuple(e.column for e in self.columns)
+        """The columns that a nodes table must have, beside those made of the edges."""
+        made = () if self.edges is None else self.edges.names
+        columns = (encoder.column for encoder in self.columns if encoder.column not in made)
+        return tuple(name for name, _ in self.plain) or tuple(columns)
 
     def transform(self, nodes: Any, *, edge_index: Tensor | None = None) -> Tensor:
         """Encode every row of a nodes table; columns other than `input_columns` are ignored.
@@ -159,7 +164,8 @@ class FeatureEncoder:
     def check_rows(self, nodes: Any) -> None:
         """Raise the errors that `transform` would raise about cells, without needing edges."""
         for encoder in self.columns:
-            encoder.transform(nodes[encoder.column], table_name(nodes, "nodes"))
+            if encoder.column in self.input_columns:
+                encoder.transform(nodes[encoder.column], table_name(nodes, "nodes"))
 
     def as_dict(self) -> dict[str, Any]:
         """The encoder as a dict that JSON can hold."""
@@ -169,6 +175,7 @@ class FeatureEncoder:
             "structural": [as_dict(encoder) for encoder in self.structural],
             "plain": [list(pair) for pair in self.plain],
             "notes": list(self.notes),
+            **({} if self.edges is None else {"edges": self.edges.as_dict()}),
         }
 
     @classmethod
@@ -184,5 +191,6 @@ class FeatureEncoder:
             columns=tuple(from_dict(item) for item in stored["columns"]),
             structural=tuple(item for item in structural if isinstance(item, Number)),
             plain=tuple((str(name), float(median)) for name, median in stored["plain"]),
+            edges=EdgeFeatures.from_dict(stored["edges"]) if "edges" in stored else None,
             notes=tuple(Note(NoteKind.FEATURES, text) for text in stored["notes"]),
         )

@@ -37,7 +37,8 @@ def from_networkx(
     """Build a graph from a NetworkX graph; its attributes are columns as in `from_frames`.
 
     Args:
-        network: Any kind of NetworkX graph; directions and keys of edges are not used.
+        network: Any kind of NetworkX graph; directions and keys of edges are not used. Attributes
+            of edges are columns, too.
         label: Attribute of nodes, as are `split`, `time` and `features`.
         weight: Attribute of edges.
         name: Name of the graph in error messages.
@@ -74,8 +75,11 @@ def _build_network(
     edges = pandas.DataFrame(
         {"(source)": [a for a, _, _ in ends], "(target)": [b for _, b, _ in ends]}
     )
+    attributes = dict.fromkeys(attribute for _, _, data in ends for attribute in data)
     if columns.weight is not None:
-        edges[columns.weight] = [data.get(columns.weight) for _, _, data in ends]
+        attributes.setdefault(columns.weight)
+    for attribute in attributes:
+        edges[str(attribute)] = [data.get(attribute) for _, _, data in ends]
     # in parentheses, because an attribute may be called id
     nodes.insert(0, "(node)", range(len(rows)))
     nodes.attrs["file"] = edges.attrs["file"] = name
@@ -91,9 +95,10 @@ def read_npz(path: Path) -> TableGraph:
     """Read a NumPy file with the arrays of a graph; pickled objects are rejected.
 
     Required are the edges: `edge_index`, (2, E) or (E, 2), or the parts of a SciPy CSR matrix,
-    `adj_data`, `adj_indices`, `adj_indptr`, `adj_shape`. Optional are the features `x`, (N, F),
-    or `attr_data`, `attr_indices`, `attr_indptr`, `attr_shape`; the labels `y` or `labels`, (N,),
-    -1 for unlabelled; `class_names`; `ids`; `time`; `train_mask`, `val_mask`, `test_mask`.
+    `adj_data`, `adj_indices`, `adj_indptr`, `adj_shape`. Optional are `edge_weight`, (E,), or
+    `edge_attr` with one number per edge; the features `x`, (N, F), or `attr_data`, `attr_indices`,
+    `attr_indptr`, `attr_shape`; the labels `y` or `labels`, (N,), -1 for unlabelled; `class_names`;
+    `ids`; `time`; `train_mask`, `val_mask`, `test_mask`.
     """
     _check_file(path)
     if not zipfile.is_zipfile(path):
@@ -171,7 +176,7 @@ def _from_named_arrays(named: dict[str, Any], name: str) -> TableGraph:
 
 
 def _edge_matrix(named: dict[str, Any], num_nodes: int | None, name: str) -> Any:
-    """The edges of the array edge_index as a sparse matrix of ones, (N, N)."""
+    """The edges of the array edge_index as a sparse matrix of ones or weights, (N, N)."""
     if "edge_index" not in named:
         raise ValueError(
             f"{name} has no edges: it needs edge_index, or adj_data, adj_indices, adj_indptr and "
@@ -193,7 +198,24 @@ def _edge_matrix(named: dict[str, Any], num_nodes: int | None, name: str) -> Any
             f"{name}: edge {edge + 1} is {ends[:, edge].tolist()}, but nodes are numbered from 0 "
             f"to {size - 1}; edges with an unknown node: {int(outside.sum())}."
         )
-    return sp.coo_array((np.ones(ends.shape[1]), ends.astype(np.int64)), shape=(size, size))
+    weights = _edge_weights(named, ends.shape[1], name)
+    return sp.coo_array((weights, ends.astype(np.int64)), shape=(size, size))
+
+
+def _edge_weights(named: dict[str, Any], size: int, name: str) -> Any:
+    """The weights of an array edge_weight, or of edge_attr with a number per edge; else ones."""
+    weights: Any = named.get("edge_weight")
+    attributes = named.get("edge_attr")
+    if weights is None and attributes is not None and np.asarray(attributes).dtype.kind == "f":
+        weights = attributes if np.size(attributes) == size else None
+    if weights is None:
+        return np.ones(size)
+    if np.size(weights) != size or np.asarray(weights).dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name}: edge_weight must hold a number for each of the {size} edges, got shape "
+            f"{np.shape(weights)}."
+        )
+    return np.asarray(weights, dtype=np.float64).reshape(size)
 
 
 def _csr_matrix(named: dict[str, Any], prefix: str) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,12 @@ import numpy as np
 
 from evengraph.tables.build import TableGraph, build_graph
 from evengraph.tables.cells import check_columns, import_pandas
-from evengraph.tables.columns import TableColumns
+from evengraph.tables.columns import TableColumns, join_edges
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.graph_files import read_graphml, read_npz, read_pyg
 from evengraph.tables.read import TABLE_SUFFIXES, read_table, reject_spreadsheet, table_suffix
 
+EDGES_PREFIX = re.compile(r"edges[_-]", re.IGNORECASE)
 GRAPH_SUFFIXES = (".graphml", ".npz", ".pt", ".pth")
 """Suffixes of files that hold a whole graph."""
 
@@ -30,6 +32,9 @@ def open_graph(
     source: str | None = None,
     target: str | None = None,
     weight: str | None = None,
+    type: str | None = None,
+    edge_time: str | None = None,
+    directed: bool = False,
     split: str | None = None,
     time: str | None = None,
     features: Sequence[str] | None = None,
@@ -44,31 +49,49 @@ def open_graph(
     Args:
         data: The path of a folder with a nodes table and an edges table (such as nodes.csv and
             edges.csv), of a nodes table, or of a graph file: .graphml, .npz, or .pt by torch.save;
-            or a DataFrame with one row per node.
-        edges: The edges table, a path or a DataFrame, if `data` is a nodes table.
-        drop: Columns of the nodes table to leave out.
+            or a DataFrame with one row per node. A folder may hold several edges tables, such as
+            edges_pays.csv and edges_knows.csv: one type of edges each.
+        edges: The edges table, a path or a DataFrame, if `data` is a nodes table; or several, a
+            list of paths or a dict of types and tables.
+        drop: Columns of the nodes table, or of the edges table, to leave out.
     """
     path = Path(data).expanduser() if isinstance(data, str | Path) else Path()
     columns = TableColumns(
-        id, label, split, time, source, target, weight, features, unlabelled, date_order
+        id=id,
+        label=label,
+        split=split,
+        time=time,
+        source=source,
+        target=target,
+        weight=weight,
+        features=features,
+        unlabelled=unlabelled,
+        type=type,
+        edge_time=edge_time,
+        directed=directed,
+        date_order=date_order,
     )
     if is_graph_file(data):
         return _open_file(path, columns, {"edges": edges, "drop": drop or None})
     nodes_table, edges_table = read_tables(data, edges)
     if drop:
-        check_columns(nodes_table, drop, "nodes")
-        nodes_table = nodes_table.drop(columns=list(drop))
+        edge_columns = [name for name in drop if name in edges_table.columns]
+        check_columns(nodes_table, [name for name in drop if name not in edge_columns], "nodes")
+        nodes_table = nodes_table.drop(columns=list(drop), errors="ignore")
+        edges_table = edges_table.drop(columns=edge_columns)
     return build_graph(nodes_table, edges_table, columns)
 
 
 def read_tables(data: Any, edges: Any = None) -> tuple[Any, Any]:
     """The nodes table and the edges table of a folder, of two paths, or of two DataFrames."""
     if not isinstance(data, str | Path):
-        return data, _read(edges)
+        return data, read_edges(edges)
     path = Path(data).expanduser()
     if path.is_dir():
         _reject(path, {"edges": edges}, "a folder holds both tables")
-        return _table_of_folder(path, "nodes"), _table_of_folder(path, "edges")
+        several = edge_tables_of(path)
+        edges_table = read_edges(several) if several else _table_of_folder(path, "edges")
+        return _table_of_folder(path, "nodes"), edges_table
     if table_suffix(path):
         if edges is None:
             missing = "" if path.is_file() else f"{path} does not exist, and "
@@ -76,7 +99,7 @@ def read_tables(data: Any, edges: Any = None) -> tuple[Any, Any]:
                 f"{missing}edges must name the edges table that belongs to {path.name}; or put "
                 "both into a folder as nodes.csv and edges.csv and name the folder."
             )
-        return read_table(path), _read(edges)
+        return read_table(path), read_edges(edges)
     reject_spreadsheet(path)
     expected = (
         "expected a folder with a nodes and an edges table, a nodes table "
@@ -134,6 +157,31 @@ def read_nodes_table(data: str | Path) -> Any:
     return read_table(path) if table_suffix(path) else None
 
 
+def read_edges(edges: Any) -> Any:
+    """The edges table: a DataFrame itself, the table at a path, or several of them joined."""
+    if isinstance(edges, str) and "," in edges and not Path(edges).expanduser().exists():
+        edges = edges.split(",")
+    if isinstance(edges, list | tuple):
+        edges = {_edge_type(Path(path)): path for path in (str(path).strip() for path in edges)}
+    if isinstance(edges, Mapping):
+        return join_edges({str(name): _read(table) for name, table in edges.items()})
+    return _read(edges)
+
+
+def edge_tables_of(folder: Path) -> dict[str, Path]:
+    """Type and path of the tables edges_TYPE.csv of a folder, unless one is called edges.csv."""
+    tables = [path for path in sorted(folder.iterdir()) if table_suffix(path)]
+    if any(path.name.lower().startswith("edges.") for path in tables):
+        return {}
+    return {_edge_type(path): path for path in tables if EDGES_PREFIX.match(path.name)}
+
+
+def _edge_type(path: Path) -> str:
+    """The type of edges that a table is named for: pays for edges_pays.csv and for pays.csv."""
+    name = path.name.removesuffix(table_suffix(path) or path.suffix)
+    return EDGES_PREFIX.sub("", name)
+
+
 def _read(table: Any) -> Any:
     """A DataFrame itself, or the table at a path."""
     return read_table(Path(table).expanduser()) if isinstance(table, str | Path) else table
@@ -175,5 +223,5 @@ def find_table(folder: Path, stem: str) -> Path:
 
 def _reject(path: Path, arguments: dict[str, Any], reason: str) -> None:
     for name, value in arguments.items():
-        if value is not None:
+        if value not in (None, False):
             raise ValueError(f"{path} does not take {name}: {reason}.")

@@ -311,6 +311,18 @@ class Method(ABC):
         """
         return self._logits(self.model_input(graph)).softmax(dim=1).to(graph.x.device)
 
+    def predict_task(self, task: Task) -> Tensor:
+        """Class probabilities of every node of a task, (N, C).
+
+        Where a split by time hides edges, training and validation nodes are predicted without
+        those that came after them, all others with all edges.
+        """
+        probabilities = self.predict_proba(task.graph)
+        if task.past is None:
+            return probabilities
+        seen = (task.train | task.val).unsqueeze(1)
+        return torch.where(seen, self.predict_proba(task.past), probabilities)
+
     def predict(self, graph: Data) -> Tensor:
         """The most probable class of every node.
 
