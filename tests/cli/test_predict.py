@@ -1,5 +1,7 @@
 """Kept models on the command line: new nodes beside known ones, flags, calibration."""
 
+import json
+
 import pandas
 import pytest
 import torch
@@ -300,3 +302,30 @@ def test_mistakes_with_a_model(arguments, words, model, capsys):
     (line,) = [one for one in capsys.readouterr().err.splitlines() if one.startswith("Error: ")]
     for word in words:
         assert word in line
+
+
+def test_costs_set_the_threshold_when_training_and_when_predicting(two, shop, capsys):
+    def flags(model, *words):
+        rows = predicted(shop, model, *words)
+        return sum(row["flagged"] == "True" for row in rows)
+
+    few, many = (flags(two, *words) for words in (["--cost-alarm", 1e6], ["--cost-miss", 1e6]))
+    assert few <= many
+    capsys.readouterr()
+    words = [*COLUMNS, *FAST, "--cost-miss", "1e6", "--save", "dear", "--out", "dear-run"]
+    assert call("run", "shop", *words) == 0
+    result = json.loads((shop / "dear-run" / "result.json").read_text())
+    assert result["costs"] == {"miss": 1e6, "alarm": 1.0}
+    assert result["runs"][0]["base_rates"][0].keys() >= {"base_rate", "alarms", "cost"}
+    assert "a miss costs 1e+06, an alarm 1" in capsys.readouterr().out
+    assert flags("dear") == flags("dear", "--cost-miss", 1e6) >= flags("dear", "--cost-alarm", 1e6)
+    assert "the threshold with the lowest cost on validation" in capsys.readouterr().out
+
+
+def test_costs_are_for_two_classes(model, shop, capsys):
+    assert call("predict", model, "shop", "--cost-miss", "5") == 2
+    assert "Costs need a model of two classes" in capsys.readouterr().err
+    assert call("run", "shop", *COLUMNS, *FAST, "--cost-miss", "5") == 2
+    assert "costs are for two classes, this graph has 3" in capsys.readouterr().err
+    assert call("run", "shop", *COLUMNS, *FAST, "--cost-miss", "0") == 2
+    assert "cost_miss must be above 0 and finite, got 0" in capsys.readouterr().err

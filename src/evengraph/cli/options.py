@@ -36,6 +36,17 @@ Settings = Annotated[
     ),
 ]
 
+CostMiss = Annotated[
+    float | None,
+    typer.Option(
+        help="Of two classes, what a node of the rarer one that is not flagged costs; sets the "
+        "threshold by cost instead of F1."
+    ),
+]
+CostAlarm = Annotated[
+    float | None, typer.Option(help="What a node that is flagged by mistake costs; by default 1.")
+]
+
 Columns = dict[str, str]
 """The column options that the user gave, by the names of `open_graph`'s parameters."""
 

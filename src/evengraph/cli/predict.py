@@ -11,6 +11,7 @@ import typer
 from rich.markup import escape
 
 from evengraph.cli.console import err, out, print_notes, print_written
+from evengraph.cli.options import CostAlarm, CostMiss
 
 if TYPE_CHECKING:
     from evengraph.metrics.calibration import Calibrator
@@ -41,18 +42,24 @@ def predict(
     calibrated: Annotated[
         bool, typer.Option("--calibrated", help="Calibrate probabilities on validation.")
     ] = False,
+    cost_miss: CostMiss = None,
+    cost_alarm: CostAlarm = None,
     only_unlabelled: Annotated[
         bool, typer.Option("--only-unlabelled", help="Predict only nodes without a label.")
     ] = False,
 ) -> None:
     """Predict the class of every node of a graph with a saved model."""
     from evengraph.cli.files import check_folder
+    from evengraph.metrics.costs import Costs
     from evengraph.pipeline.table_model import TableModel
     from evengraph.tables import UnknownNodeError
 
     if to.suffix.lower() not in (".csv", ".parquet"):
         raise ValueError(f"--out takes a name that ends in .csv or .parquet, got {to}.")
     table_model = TableModel.load(model)
+    costs = Costs.of(cost_miss, cost_alarm)
+    if costs is not None:
+        table_model.use_costs(costs)
     check_folder(to.parent)
     try:
         known_tables = _known_tables(known, known_edges)
@@ -78,7 +85,9 @@ def predict(
         out.print(f"{int((frame['class'] == name).sum()):>10,}  {escape(name)}")
     threshold = table_model.threshold(calibrated=calibrated)
     if threshold is not None:
-        show_flags(frame, table_model.classes_[threshold.positive], threshold.value)
+        curve = table_model.info.cost_curve
+        goal = "the lowest cost" if curve is not None and curve.costs else "the best F1"
+        show_flags(frame, table_model.classes_[threshold.positive], threshold.value, goal)
     print_written(to)
 
 
@@ -108,12 +117,12 @@ def show_calibrator(calibrator: Calibrator) -> None:
         )
 
 
-def show_flags(frame: Any, name: str, threshold: float) -> None:
+def show_flags(frame: Any, name: str, threshold: float, goal: str = "the best F1") -> None:
     """Print how many nodes are flagged as the positive class, and where `class` differs."""
     shown = format_probability(threshold)
     out.print(
         f"{int(frame['flagged'].sum()):>10,}  flagged: {escape(name)} with a probability of "
-        f"{shown} or more, the best threshold on validation",
+        f"{shown} or more, the threshold with {goal} on validation",
         soft_wrap=True,
     )
     differ = int((frame["flagged"] != (frame["class"] == name)).sum())

@@ -14,6 +14,8 @@ from evengraph.cli.console import err, out, print_error, print_notes
 from evengraph.cli.files import check_folder, written
 from evengraph.cli.options import (
     Columns,
+    CostAlarm,
+    CostMiss,
     Data,
     DataRoot,
     Device,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from evengraph.experiment.jobs import Job
     from evengraph.experiment.run import RunPlan, RunResults
     from evengraph.methods import Method
+    from evengraph.metrics.costs import Costs
     from evengraph.pipeline.graph_source import GraphSource
     from evengraph.pipeline.table_model import TableModel
     from evengraph.splits import SplitProtocol
@@ -65,6 +68,8 @@ def run(
         str | None,
         typer.Option(help="Such as 5-24; by default 5,6,7, with semisupervised ten, 5-14."),
     ] = None,
+    cost_miss: CostMiss = None,
+    cost_alarm: CostAlarm = None,
     settings: Settings = None,
     preset: Annotated[
         bool,
@@ -96,6 +101,7 @@ def run(
     from evengraph.experiment.run import RunPlan
     from evengraph.methods import DEFAULT_METHOD, METHODS
     from evengraph.methods.bases.model_folder import check_model_folder
+    from evengraph.metrics.costs import Costs
     from evengraph.splits import DRAWS
 
     names = parse_methods(method or DEFAULT_METHOD)
@@ -104,6 +110,7 @@ def run(
             raise ValueError("--save saves one model; name one --method.")
         check_model_folder(save)
         check_folder(save.parent)
+    costs = Costs.of(cost_miss, cost_alarm)
     seeds = seeds or (f"5-{4 + DRAWS[imbalance]}" if imbalance in DRAWS else "5,6,7")
     all_seeds = parse_seeds(seeds)
     known = {"minority": minority, "ratio": ratio, "train": train, "val": val}
@@ -126,11 +133,15 @@ def run(
         protocol=protocol,
         methods=made,
         seeds=all_seeds,
+        costs=costs,
     )
     task = protocol(source.graph, seed=all_seeds[0])  # raises if the graph cannot be split so
+    if costs is not None and task.num_classes != 2:
+        raise ValueError(f"costs are for two classes, this graph has {task.num_classes}.")
     warn_of_gaps(task)
     print_notes(sentences)
     parts = [*(settings or []), *([] if preset else ["no-preset"]), f"seeds={seeds}"]
+    parts += [] if costs is None else [f"costs={costs.miss:g},{costs.alarm:g}"]
     folder = to or Path("runs") / _folder_name(plan, options, parts)
     if refit is None:
         refit = save is not None and not source.is_dataset
@@ -210,7 +221,7 @@ def _run_plan(
         for line in lines:
             out.print(line, soft_wrap=True)
     if best:
-        model = _final_model(*best[0], source=source, refit=refit)
+        model = _final_model(*best[0], source=source, refit=refit, costs=plan.costs)
         if predicts:
             _predict_unlabelled(model, source, folder / "predictions.csv")
         if save is not None:
@@ -275,6 +286,9 @@ def _show(results: Sequence[dict[str, Any]], several: bool) -> None:
         if (table := tables.two_class_table(results[0])) is not None:
             out.print()
             out.print(table)
+        if (table := tables.base_rate_table(results[0])) is not None:
+            out.print()
+            out.print(table)
         if (table := tables.summary_table(results[0])) is not None:
             out.print()
             out.print(table)
@@ -298,7 +312,13 @@ def _write_comparison(plan: RunPlan, outcome: RunResults, folder: Path) -> str:
 
 
 def _final_model(
-    method: Method, task: Task, record: Record, *, source: GraphSource, refit: bool
+    method: Method,
+    task: Task,
+    record: Record,
+    *,
+    source: GraphSource,
+    refit: bool,
+    costs: Costs | None,
 ) -> TableModel:
     """The best model of a run, fitted again to all labels if asked for."""
     from evengraph.pipeline.table_model import TableModel
@@ -306,10 +326,12 @@ def _final_model(
     if refit:
         try:
             with err.status("training again on all labels"):
-                return TableModel.from_fitted(method, task, source, seed=record.seed, refit=True)
+                return TableModel.from_fitted(
+                    method, task, source, seed=record.seed, refit=True, costs=costs
+                )
         except (ValueError, ArithmeticError) as error:
             err.print(f"Warning: not trained again on all labels: {error}", soft_wrap=True)
-    return TableModel.from_fitted(method, task, source)
+    return TableModel.from_fitted(method, task, source, costs=costs)
 
 
 def _predict_unlabelled(model: TableModel, source: GraphSource, path: Path) -> None:

@@ -34,6 +34,8 @@ class Record:
         criterion: What `validation` and the scores of `history` are.
         summary: What the method says about what it did, where it says something.
         agreement: Test nodes, and correct ones, per band of agreement of a committee.
+        base_rates: For two classes, results at the tuned threshold by share of the positive class,
+            that of the test nodes first; shares are fractions.
         resolved: Parameters whose value was left to fitting, with that value.
 
     Shapes:
@@ -61,6 +63,7 @@ class Record:
     criterion: str = "Macro-F1"
     summary: list[str] | None = None
     agreement: list[dict[str, Any]] | None = None
+    base_rates: list[dict[str, float]] | None = None
     resolved: dict[str, Any] | None = None
 
     @property

@@ -16,6 +16,7 @@ from evengraph.core.store import JobSpec
 from evengraph.core.task import Task
 from evengraph.datasets import load
 from evengraph.methods import Method
+from evengraph.metrics.costs import Costs
 from evengraph.splits import SplitProtocol
 
 
@@ -80,6 +81,7 @@ class Job:
         candidate: Index of the settings among those tried under this label.
         positive: For two classes, the class that two-class metrics are about.
         k: For two classes, the k of precision at k.
+        costs: For two classes, the costs of misses and false alarms that set the threshold.
         calibrate: Also calibrate on validation nodes and measure that.
         spec: Names and parameters under which a store keeps the result.
     """
@@ -92,6 +94,7 @@ class Job:
     candidate: int = 0
     positive: int | None = None
     k: int | None = None
+    costs: Costs | None = None
     calibrate: bool = False
     spec: JobSpec | None = None
 

@@ -21,6 +21,7 @@ from evengraph.experiment.published import PAPER, paper_cell
 from evengraph.experiment.standing import Standing
 from evengraph.inspection.edges import count_edges
 from evengraph.methods import Method
+from evengraph.metrics.costs import Costs
 from evengraph.splits import SplitProtocol
 
 
@@ -35,6 +36,7 @@ class RunPlan:
         protocol: The split protocol.
         methods: By their names in `METHODS`; every seed fits a fresh copy.
         seeds: One fit each; a seed decides the split and everything random in the method.
+        costs: For two classes, the costs of misses and false alarms that set the threshold.
     """
 
     dataset: str
@@ -43,6 +45,7 @@ class RunPlan:
     protocol: SplitProtocol
     methods: Mapping[str, Method]
     seeds: Sequence[int]
+    costs: Costs | None = None
 
 
 @dataclass
@@ -116,6 +119,7 @@ def run(
             protocol=plan.protocol,
             method=method,
             seed=seed,
+            costs=plan.costs,
             calibrate=len(plan.methods) > 1,  # comparison.csv has columns for it
         )
         for name, method in plan.methods.items()  # one is complete before the next begins
@@ -170,6 +174,7 @@ def _result(
         "std": std,
         "paper": None if changed else paper,
         "changed_from_paper": changed,
+        **({} if plan.costs is None else {"costs": plan.costs._asdict()}),
         "environment": describe(device),
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -13,7 +14,9 @@ from evengraph.experiment.jobs import Job
 from evengraph.methods import Method
 from evengraph.metrics import METRICS, criterion, evaluate, reported, validation_score
 from evengraph.metrics.agreement import agreement_bands
+from evengraph.metrics.binary import positive_class
 from evengraph.metrics.calibration import Calibrator
+from evengraph.metrics.costs import base_rate_sweep
 
 
 def score(
@@ -29,7 +32,14 @@ def score(
     if job.calibrate:
         validation = probabilities[task.val], task.graph.y[task.val]
         calibrators = Calibrator.fit(*validation), Calibrator.fit(*validation, shift=True)
-    values = evaluate(task, probabilities, positive=job.positive, k=job.k, calibrators=calibrators)
+    values = evaluate(
+        task,
+        probabilities,
+        positive=job.positive,
+        k=job.k,
+        costs=job.costs,
+        calibrators=calibrators,
+    )
     metrics = reported(values)
     calibration = None
     if calibrators is not None:
@@ -62,8 +72,20 @@ def score(
         criterion=criterion(task),
         summary=list(method.summary_) or None,
         agreement=_agreement(method, task, probabilities),
+        base_rates=_base_rates(job, task, probabilities, values),
         resolved=method.resolved_params or None,
     )
+
+
+def _base_rates(
+    job: Job, task: Task, probabilities: Tensor, values: Mapping[str, Any]
+) -> list[dict[str, float]] | None:
+    """What the threshold would give at other base rates; None unless there are two classes."""
+    if task.num_classes != 2:
+        return None
+    positive = positive_class(task.class_counts) if job.positive is None else job.positive
+    ranking = task.graph.y[task.test] == positive, probabilities[task.test, positive]
+    return base_rate_sweep(*ranking, values["tuned_threshold"], job.costs) or None
 
 
 def _agreement(method: Method, task: Task, probabilities: Tensor) -> list[dict[str, Any]] | None:

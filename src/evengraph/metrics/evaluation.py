@@ -11,6 +11,7 @@ from torch import Tensor
 from evengraph.core.task import Task
 from evengraph.metrics.binary import positive_class
 from evengraph.metrics.calibration import Calibrator
+from evengraph.metrics.costs import Costs
 from evengraph.metrics.multiclass import f1_scores, recalls
 from evengraph.metrics.registry import METRICS, Predictions
 
@@ -21,6 +22,7 @@ def evaluate(
     *,
     positive: int | None = None,
     k: int | None = None,
+    costs: Costs | None = None,
     calibrators: tuple[Calibrator, Calibrator] | None = None,
 ) -> dict[str, Any]:
     """Compute every metric on the test nodes, as fractions; an undefined one is NaN.
@@ -30,6 +32,7 @@ def evaluate(
         probabilities: What `predict_proba` returned for all nodes.
         positive: Of two classes, the positive one; by default the rarer in training.
         k: For precision at k; by default the number of positive test nodes.
+        costs: Of misses and false alarms, for the threshold; by default it maximises F1.
         calibrators: By temperature, and by temperature and shift; adds calibration metrics.
 
     Shapes:
@@ -60,6 +63,7 @@ def evaluate(
         positive=positive,
         validation=(labels[val], probabilities[val]) if val.any() else None,
         k=k,
+        costs=costs,
         calibrators=calibrators or (Calibrator(), Calibrator()),
     )
     confusion = predictions.confusion

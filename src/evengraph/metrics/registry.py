@@ -14,6 +14,7 @@ from torch import Tensor
 
 from evengraph.metrics import binary, calibration, multiclass
 from evengraph.metrics.calibration import Calibrator
+from evengraph.metrics.costs import Costs, cheapest_threshold
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +27,7 @@ class Predictions:
         positive: Index of the positive class, for metrics of two classes.
         validation: Labels and probabilities of the validation nodes; None without any.
         k: How many of the highest scores `precision_at_k` uses; by default the class size.
+        costs: Of misses and false alarms, for the threshold; by default it maximises F1.
         calibrators: By temperature, and by temperature and shift; for calibration metrics.
 
     Shapes:
@@ -38,6 +40,7 @@ class Predictions:
     positive: int = 1
     validation: tuple[Tensor, Tensor] | None = None
     k: int | None = None
+    costs: Costs | None = None
     calibrators: tuple[Calibrator, Calibrator] = (Calibrator(), Calibrator())
 
     @cached_property
@@ -59,11 +62,14 @@ class Predictions:
 
     @cached_property
     def threshold(self) -> float:
-        """The threshold with the best F1 on the validation nodes; NaN without any."""
+        """The threshold with the best F1 or the lowest cost on validation; NaN without any."""
         if self.validation is None:
             return math.nan
         labels, probabilities = self.validation
-        return binary.best_threshold(labels == self.positive, probabilities[:, self.positive])
+        ranking = labels == self.positive, probabilities[:, self.positive]
+        if self.costs is not None:
+            return cheapest_threshold(*ranking, self.costs)
+        return binary.best_threshold(*ranking)
 
     @cached_property
     def calibrated(self) -> Tensor:
@@ -220,7 +226,7 @@ METRICS = {
             title="tuned threshold",
             short="threshold",
             meaning="Probability of the positive class from which on a node is flagged, with the "
-            "best F1 on the validation nodes.",
+            "best F1 on the validation nodes, or the lowest cost if costs are given.",
             function=lambda p: p.threshold,
             higher_is_better=None,
             is_probability=True,

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from evengraph.metrics.binary import best_threshold
 from evengraph.metrics.calibration import Calibrator
+from evengraph.metrics.costs import CostCurve, Costs, cheapest_threshold
 from evengraph.pipeline.refit import Refit
 from evengraph.tables import FeatureEncoder, TableColumns
 
@@ -22,11 +23,18 @@ class Threshold(NamedTuple):
     value: float
 
     @classmethod
-    def best(cls, probabilities: Tensor, labels: Tensor, positive: int | None) -> Self | None:
-        """The threshold with the best F1 on validation nodes; None without one."""
+    def best(
+        cls,
+        probabilities: Tensor,
+        labels: Tensor,
+        positive: int | None,
+        costs: Costs | None = None,
+    ) -> Self | None:
+        """The threshold with the best F1 or lowest cost on validation nodes; None without one."""
         if positive is None or not len(labels):
             return None
-        value = best_threshold(labels == positive, probabilities[:, positive])
+        ranking = labels == positive, probabilities[:, positive]
+        value = cheapest_threshold(*ranking, costs) if costs else best_threshold(*ranking)
         return None if math.isnan(value) else cls(positive, value)
 
 
@@ -46,6 +54,7 @@ class ModelInfo:
         columns: The columns of the training tables.
         calibrator: Fitted on the validation nodes.
         threshold: For two classes, where one could be chosen.
+        cost_curve: What other thresholds do on validation, to choose one by costs.
         test_scores: Metrics on the test nodes in percent; None for one that is undefined.
         trained_on: Where the training tables were; None for objects in memory.
         refit: If the model was fitted again to all labels; the test scores are from before.
@@ -55,6 +64,7 @@ class ModelInfo:
     columns: TableColumns = field(default_factory=TableColumns)
     calibrator: Calibrator | None = None
     threshold: Threshold | None = None
+    cost_curve: CostCurve | None = None
     test_scores: dict[str, float | None] = field(default_factory=dict)
     trained_on: TrainedOn | None = None
     refit: Refit | None = None
@@ -71,6 +81,8 @@ class ModelInfo:
             extra["refit"] = self.refit._asdict()
         if self.threshold is not None:
             extra["flag"] = {"class": self.threshold.positive, "from": self.threshold.value}
+        if self.cost_curve is not None:
+            extra["cost_curve"] = self.cost_curve._asdict()
         if self.encoder is not None:
             extra |= {"columns": asdict(self.columns), "encoder": self.encoder.as_dict()}
         return extra
@@ -86,6 +98,9 @@ class ModelInfo:
                 columns=TableColumns(**extra["columns"]) if encoded else TableColumns(),
                 calibrator=None if calibrator is None else Calibrator.from_dict(calibrator),
                 threshold=None if flag is None else Threshold(flag["class"], flag["from"]),
+                cost_curve=CostCurve.from_dict(extra["cost_curve"])
+                if "cost_curve" in extra
+                else None,
                 test_scores=dict(extra.get("test", {})),
                 trained_on=TrainedOn(**extra["trained_on"]) if "trained_on" in extra else None,
                 refit=Refit(**extra["refit"]) if "refit" in extra else None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 from typing import Any, Self, final
@@ -20,6 +21,7 @@ from evengraph.methods import DEFAULT_METHOD, METHODS, Method
 from evengraph.metrics import evaluate, reported, validation_score
 from evengraph.metrics.binary import flagged, positive_class
 from evengraph.metrics.calibration import Calibrator
+from evengraph.metrics.costs import CostCurve, Costs
 from evengraph.pipeline.explanation import Explanation, explain
 from evengraph.pipeline.graph_source import GraphSource, open_tables, tables_of
 from evengraph.pipeline.loading import load_model
@@ -47,6 +49,8 @@ class TableModel:
         positive: Of two classes the one to find; by default the rarer one.
         refit: Once the test scores are known, fit again with the test labels added to those for
             training. Validation, the threshold and the scores stay those of the split.
+        costs: For two classes, what a miss and a false alarm cost: the threshold then has the
+            lowest cost on validation, `Costs(miss=50, alarm=1)`.
 
     Attributes after fitting:
         method_: The fitted method.
@@ -63,6 +67,7 @@ class TableModel:
         protocol: SplitProtocol | None = None,
         positive: str | None = None,
         refit: bool = True,
+        costs: Costs | None = None,
     ) -> None:
         if isinstance(method, str) and method not in METHODS:
             raise ValueError(unknown("method", method, METHODS, METHODS.other_names))
@@ -70,6 +75,7 @@ class TableModel:
         self.protocol = protocol
         self.positive = positive
         self.refit = refit
+        self.costs = costs
         self.info = ModelInfo()
         self.notes: tuple[Note, ...] = ()
         self._training_tables: TableGraph | None = None
@@ -119,9 +125,10 @@ class TableModel:
         *,
         seed: int = 0,
         refit: bool = False,
+        costs: Costs | None = None,
     ) -> Self:
         """Make a model of a method that was fitted to a task on the graph of a source."""
-        return cls(method, refit=refit)._take(method, task, seed, source)
+        return cls(method, refit=refit, costs=costs)._take(method, task, seed, source)
 
     def predict(
         self, nodes: Any, edges: Any = None, *, known: Any = None, calibrated: bool = False
@@ -276,12 +283,25 @@ class TableModel:
         positive, value = threshold
         return Threshold(positive, self._calibrator().threshold(value, positive))
 
+    def use_costs(self, costs: Costs) -> Self:
+        """Replace the threshold by the one with the lowest cost on validation."""
+        curve, threshold = self.info.cost_curve, self.info.threshold
+        if curve is None or threshold is None:
+            raise ValueError(
+                "Costs need a model of two classes that was saved with what thresholds do on "
+                "validation."
+            )
+        chosen = Threshold(threshold.positive, curve.threshold(costs))
+        curve = curve._replace(costs=costs)
+        self.info = replace(self.info, threshold=chosen, cost_curve=curve)
+        return self
+
     def _take(self, method: Method, task: Task, seed: int, source: GraphSource) -> Self:
         """Adopt a fitted method: score it, fit it again, calibrate it and choose its threshold."""
         tables, data = tables_of(task, source), source.data
         positive = self._positive(task)
         probabilities = method.predict_task(task)
-        scores = evaluate(task, probabilities, positive=positive)
+        scores = evaluate(task, probabilities, positive=positive, costs=self.costs)
         if self.refit:
             method = method.refitted(all_labels(task), seed=seed)
             probabilities = method.predict_proba(task.graph)
@@ -292,7 +312,10 @@ class TableModel:
             encoder=None if tables is None else tables.encoder,
             columns=TableColumns() if tables is None else tables.columns,
             calibrator=Calibrator.fit(rows, labels),
-            threshold=Threshold.best(rows, labels, positive),
+            threshold=Threshold.best(rows, labels, positive, self.costs),
+            cost_curve=None
+            if positive is None
+            else CostCurve.of(labels == positive, rows[:, positive], self.costs),
             test_scores={k: v if isfinite(v) else None for k, v in reported(scores).items()},
             trained_on=None if data is None else TrainedOn(data, dict(source.columns)),
             refit=Refit.of(task) if self.refit else None,

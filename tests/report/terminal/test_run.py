@@ -1,6 +1,7 @@
 from rich.console import Console
 
 from evengraph.report.terminal.run import (
+    base_rate_table,
     comparison_table,
     method_card,
     notes,
@@ -164,6 +165,27 @@ def test_two_classes_get_a_table_of_the_rarer_one():
     assert "P@k is precision at k" in note
     result["runs"] = result["runs"][:1]
     assert "±" not in drawn(two_class_table(result))
+
+
+def test_other_base_rates_get_a_table():
+    result = example()
+    assert base_rate_table(result) is None
+    row = {"base_rate": 0.06, "alarms": 0.1, "precision": 0.4, "recall": 0.5}
+    row["average_precision"] = 0.3
+    rows = [row, {**row, "base_rate": 0.001, "precision": None}]
+    result["runs"] = [{**run, "base_rates": rows} for run in result["runs"][:2]]
+    result["runs"][1]["base_rates"] = [{**row, "precision": 0.6}, rows[1]]
+    lines = drawn(base_rate_table(result)).splitlines()
+    assert lines[1].split() == ["6%", "(test", "nodes)", "100.0", "50.0", "30.0"]
+    assert lines[2].split() == ["0.1%", "100.0", "–", "30.0"]
+    (note,) = [line for line in notes([result]) if line.startswith("The threshold")]
+    assert "has the best F1 on validation nodes; it finds 50.0% of" in note
+    for run in result["runs"]:
+        run["base_rates"] = [{**one, "cost": 0.002} for one in run["base_rates"]]
+    result["costs"] = {"miss": 20.0, "alarm": 1.0}
+    assert drawn(base_rate_table(result)).splitlines()[1].split()[-1] == "2.0"
+    (note,) = [line for line in notes([result]) if line.startswith("The threshold")]
+    assert "lowest cost on validation nodes (a miss costs 20, an alarm 1)" in note
 
 
 LINES = [
