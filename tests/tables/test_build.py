@@ -428,10 +428,10 @@ BAD = {
         ties(),
         "nodes, column 'kind', row 3 holds 'x', other rows hold 1: mixed types",
     ),
-    "a list in a cell": (
-        people(age=[[1], [2], [3], [4], [5], [6]]),
+    "a list as a label": (
+        people(kind=[[1], [2], [3], [4], [5], [6]]),
         ties(),
-        "nodes, column 'age', row 1 holds a list",
+        "Column 'kind' holds lists or other containers",
     ),
     "a list as an id": (
         people(id=[[1], [2], [3], [4], [5], [6]]),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-ColumnKind = Literal["empty", "boolean", "number", "date", "text"]
+ColumnKind = Literal["empty", "boolean", "number", "date", "text", "list"]
 
 # What programs write for a missing value. Only columns of numbers, dates and labels treat them as
 # missing: as an id or a category, NA is a country. "none" is a common class, so no missing label.
@@ -36,7 +36,8 @@ _KINDS: dict[str, ColumnKind] = {
 }
 _MOSTLY = 0.8  # from this share of numbers or dates on, the other cells are errors
 _SHOWN_CELLS = 3
-_CONTAINERS = (list, tuple, dict, set, np.ndarray)
+LISTS = (list, tuple, set, frozenset, np.ndarray)
+_CONTAINERS = (*LISTS, dict)
 
 
 def import_pandas() -> Any:
@@ -136,10 +137,13 @@ def distinct_names(values: Any) -> tuple[Ints, NDArray[Any]]:
     return np.append(merged, -1)[codes], names
 
 
-def factorize(values: Any, **options: Any) -> tuple[Ints, NDArray[Any]]:
-    """The index of every cell's value among the distinct values, (N,), and those values."""
+def factorize(values: Any) -> tuple[Ints, NDArray[Any]]:
+    """The index of every cell's value, -1 if missing, (N,), and the distinct values, stripped."""
+    text = as_text(values)
+    if text is not None:
+        return text.distinct()
     try:
-        codes, distinct = import_pandas().factorize(values.to_numpy(object), **options)
+        codes, distinct = import_pandas().factorize(values.to_numpy(object))
     except TypeError:  # lists are not hashable
         raise ValueError(
             f"Column {values.name!r} holds lists or other containers; a cell must hold one number "
@@ -177,6 +181,8 @@ def column_kind(values: Any, table: str, *, required: bool = False) -> ColumnKin
         others = (i for i, cell in enumerate(cells) if type(cell) is not type(value))
         index = next(others, 0)
         row, value = rows[index], cells.iloc[index]
+    if isinstance(value, LISTS) and not required:
+        return "list"
     if isinstance(value, _CONTAINERS):
         raise ValueError(
             f"{location(table, values.name, row)} holds a {type(value).__name__}; a cell must hold "
@@ -192,6 +198,8 @@ def describe_mismatch(values: Any) -> tuple[str, str] | None:
     """The kind of at least half of a column, number or date, and the cells of another kind."""
     rows = np.flatnonzero(~is_empty(values, EMPTY_NUMBERS))
     if not len(rows) or not _may_hold_text(values):
+        return None
+    if isinstance(values.iloc[rows[0]], _CONTAINERS):
         return None
     for kind, wrong in _mismatches(values, rows).items():
         if not wrong.any():
@@ -263,6 +271,8 @@ def _kind_of_text(
         return "boolean"
     if not mismatches["date"].any():
         return "date"
+    if not required and text.list_separator() is not None:
+        return "list"
     for kind, wrong in mismatches.items():
         if (~wrong).mean() >= _MOSTLY:
             fix = f"fix or empty {'it' if wrong.sum() == 1 else 'them'}"

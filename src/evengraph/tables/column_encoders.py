@@ -21,6 +21,7 @@ from evengraph.tables.cells import (
     to_signs,
 )
 from evengraph.tables.date_forms import date_form
+from evengraph.tables.list_encoders import Items, Vector, fit_list
 from evengraph.tables.number_encoders import (
     Date,
     Log,
@@ -115,10 +116,10 @@ class Category:
         return features
 
 
-ColumnEncoder = Number | Date | Log | Quantile | Boolean | Category | Words | Text
+ColumnEncoder = Number | Date | Log | Quantile | Boolean | Category | Words | Text | Items | Vector
 KINDS: dict[str, type[ColumnEncoder]] = {
     kind.__name__.lower(): kind
-    for kind in (Number, Date, Log, Quantile, Boolean, Category, Words, Text)
+    for kind in (Number, Date, Log, Quantile, Boolean, Category, Words, Text, Items, Vector)
 }
 
 
@@ -156,4 +157,6 @@ def fit_column(values: Any, table: str, date_order: str | None = None) -> Column
         return fit_number(str(values.name), to_numbers(values, table))
     if kind == "text":
         return fit_text(values, table)
+    if kind == "list":
+        return fit_list(values, table)
     return KINDS[kind].fit(values, table)

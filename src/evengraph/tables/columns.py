@@ -15,11 +15,13 @@ from evengraph.tables.cells import (
     table_name,
     to_numbers,
 )
-from evengraph.tables.column_encoders import Category
+from evengraph.tables.column_encoders import Boolean, Category
 from evengraph.tables.date_forms import date_form
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.ids import find_id, is_spare_id
+from evengraph.tables.list_encoders import Items, Vector
 from evengraph.tables.notes import NoteKind, Notes
+from evengraph.tables.number_encoders import Number
 from evengraph.tables.roles import is_split_column
 
 ID_NAMES = ("id", "node", "node_id")
@@ -241,7 +243,12 @@ def note_mixed_columns(
     These notes quote cells, so they must not become notes of the encoder, which a model saves.
     """
     categories = {item.column for item in encoder.columns if isinstance(item, Category)}
+    kinds = Number | Boolean | Items | Vector
+    parsed = {item.column for item in encoder.columns if isinstance(item, kinds)}
+    parsed |= set(encoder.indicators)
     for column in columns:
+        if column in parsed:
+            continue
         mismatch = describe_mismatch(nodes[column])
         if mismatch is not None:
             kind, cells = mismatch

@@ -19,6 +19,8 @@ from evengraph.tables.column_encoders import (
     from_dict,
 )
 from evengraph.tables.edge_features import EdgeFeatures
+from evengraph.tables.indicators import find_indicators, indicator_features, select_indicators
+from evengraph.tables.list_encoders import describe_lists
 from evengraph.tables.notes import Note, NoteKind, Notes
 from evengraph.tables.number_encoders import Number, UselessColumnError, describe_numbers
 from evengraph.tables.structure import STRUCTURAL, structural_features
@@ -32,13 +34,15 @@ class FeatureEncoder:
     """Encodes rows with statistics of the rows that it was fitted to.
 
     Numbers are imputed with the median and scaled, heavy-tailed ones after a logarithm; dates are
-    numbers, booleans 1 and -1, short text is one-hot encoded, long text becomes TF-IDF.
+    numbers, booleans 1 and -1, short text is one-hot encoded, long text becomes TF-IDF, lists are
+    multi-hot encoded, vectors scaled as a whole, and many columns of 0 and 1 stay as they are.
     Empty and constant columns are left out. Without any column the features are computed from the
     edges: log degree, log PageRank and the clustering coefficient.
 
     Args:
         columns: One encoder per column in use.
         structural: Scaling of the features from the edges; empty if there are columns.
+        indicators: Columns of 0 and 1, if there are many.
         plain: Columns that are features already, only imputed: name and median of each.
         edges: Columns that are made of the edges table first.
         notes: What was left out and why.
@@ -46,6 +50,7 @@ class FeatureEncoder:
 
     columns: tuple[ColumnEncoder, ...] = ()
     structural: tuple[Number, ...] = ()
+    indicators: tuple[str, ...] = ()
     plain: tuple[tuple[str, float], ...] = ()
     edges: EdgeFeatures | None = None
     notes: tuple[Note, ...] = ()
@@ -69,15 +74,22 @@ class FeatureEncoder:
         check_columns(nodes, columns, "nodes")
         encoders: list[ColumnEncoder] = []
         notes = Notes()
+        indicators: tuple[str, ...] = ()
+        flags = find_indicators(nodes, columns)
+        if flags:
+            indicators, note = select_indicators(flags, len(nodes))
+            notes.add(NoteKind.FEATURES, note)
         for column in columns:
+            if column in flags:
+                continue
             try:
                 encoders.append(fit_column(nodes[column], table_name(nodes, "nodes"), date_order))
             except UselessColumnError as reason:
                 notes.add(NoteKind.FEATURES, f"Left out column {column!r}: {reason}.")
-        for sentence in describe_numbers(encoders):
+        for sentence in (*describe_numbers(encoders), *describe_lists(encoders)):
             notes.add(NoteKind.FEATURES, sentence)
-        if encoders:
-            return cls(columns=tuple(encoders), notes=tuple(notes))
+        if encoders or indicators:
+            return cls(columns=tuple(encoders), indicators=indicators, notes=tuple(notes))
         text = "No feature columns: using degree, PageRank and clustering coefficient."
         notes.add(NoteKind.FEATURES, text)
         features = structural_features(edge_index, len(nodes))
@@ -108,7 +120,8 @@ class FeatureEncoder:
         """Names of the features, (F,)."""
         if self.plain:
             return tuple(name for name, _ in self.plain)
-        return tuple(n for encoder in self.columns or self.structural for n in encoder.names)
+        encoders = (*self.columns, *self.structural)
+        return tuple(n for encoder in encoders for n in encoder.names) + self.indicators
 
     @property
     def hashed(self) -> NDArray[np.bool_]:
@@ -116,14 +129,16 @@ class FeatureEncoder:
         if not self.columns:
             return np.zeros(len(self.names), dtype=bool)
         is_text = [isinstance(encoder, Text) for encoder in self.columns]
-        return np.repeat(is_text, [len(encoder.names) for encoder in self.columns])
+        sizes = [len(encoder.names) for encoder in self.columns]
+        return np.repeat([*is_text, False], [*sizes, len(self.indicators)])
 
     @property
     def input_columns(self) -> tuple[str, ...]:
         """The columns that a nodes table must have, beside those made of the edges."""
         made = () if self.edges is None else self.edges.names
-        columns = (encoder.column for encoder in self.columns if encoder.column not in made)
-        return tuple(name for name, _ in self.plain) or tuple(columns)
+        columns = (*(encoder.column for encoder in self.columns), *self.indicators)
+        plain = tuple(name for name, _ in self.plain)
+        return plain or tuple(column for column in columns if column not in made)
 
     def transform(self, nodes: Any, *, edge_index: Tensor | None = None) -> Tensor:
         """Encode every row of a nodes table; columns other than `input_columns` are ignored.
@@ -140,6 +155,8 @@ class FeatureEncoder:
             stop = start + len(encoder.names)
             features[:, start:stop] = encoder.transform(nodes[encoder.column], table)
             start = stop
+        if self.indicators:
+            features[:, start:] = indicator_features(nodes, self.indicators, table)
         if self.plain:
             features[:] = self._plain_features(nodes, table)
         if self.structural:
@@ -163,9 +180,12 @@ class FeatureEncoder:
 
     def check_rows(self, nodes: Any) -> None:
         """Raise the errors that `transform` would raise about cells, without needing edges."""
+        table = table_name(nodes, "nodes")
         for encoder in self.columns:
             if encoder.column in self.input_columns:
-                encoder.transform(nodes[encoder.column], table_name(nodes, "nodes"))
+                encoder.transform(nodes[encoder.column], table)
+        columns = [column for column in self.indicators if column in nodes.columns]
+        indicator_features(nodes, columns, table)
 
     def as_dict(self) -> dict[str, Any]:
         """The encoder as a dict that JSON can hold."""
@@ -173,6 +193,7 @@ class FeatureEncoder:
             "version": VERSION,
             "columns": [as_dict(encoder) for encoder in self.columns],
             "structural": [as_dict(encoder) for encoder in self.structural],
+            "indicators": list(self.indicators),
             "plain": [list(pair) for pair in self.plain],
             "notes": list(self.notes),
             **({} if self.edges is None else {"edges": self.edges.as_dict()}),
@@ -190,6 +211,7 @@ class FeatureEncoder:
         return cls(
             columns=tuple(from_dict(item) for item in stored["columns"]),
             structural=tuple(item for item in structural if isinstance(item, Number)),
+            indicators=tuple(map(str, stored.get("indicators", ()))),
             plain=tuple((str(name), float(median)) for name, median in stored["plain"]),
             edges=EdgeFeatures.from_dict(stored["edges"]) if "edges" in stored else None,
             notes=tuple(Note(NoteKind.FEATURES, text) for text in stored["notes"]),

@@ -7,6 +7,8 @@ only when there is text.
 
 from __future__ import annotations
 
+import ast
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
@@ -19,6 +21,12 @@ from numpy.typing import NDArray
 
 WHITESPACE = "".join(character for character in map(chr, range(0x3001)) if character.isspace())
 """What `str.strip` removes; Arrow's own list of white space is shorter."""
+
+LIST_SEPARATORS = (";", "|", ",")
+PROSE = r",\s|[0-9],[0-9]"
+MIN_SPLIT = 0.1  # share of the cells with a separator
+MAX_ITEM_WORDS = 3
+NUMBER_START = r"\A[-+.0-9iI]"  # infinity is a number
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,12 +66,15 @@ class TextColumn:
 
     def numbers(self) -> NDArray[np.float64]:
         """The cells as numbers, NaN where there is none, (N,)."""
+        likely = _bools(pc.match_substring_regex(self.cells, NUMBER_START))
+        numbers = np.full(len(self.cells), np.nan)
         try:
-            return np.asarray(self.cells.cast(pa.float64()).to_numpy(zero_copy_only=False))
+            cells = self.cells if likely.all() else self.take(likely).cells
+            numbers[likely] = cells.cast(pa.float64()).to_numpy(zero_copy_only=False)
         except pa.ArrowInvalid:  # a cell is no number, or one that only pandas reads, such as +1
-            codes, texts = self.distinct()
-            numbers = np.asarray(pd.to_numeric(pd.Series(texts), errors="coerce"), np.float64)
-            return np.append(numbers, np.nan)[codes]  # a missing cell has the code -1
+            codes, texts = self.take(likely).distinct()
+            numbers[likely] = np.asarray(pd.to_numeric(pd.Series(texts), errors="coerce"))[codes]
+        return numbers
 
     def distinct(self) -> tuple[NDArray[np.int64], NDArray[Any]]:
         """The index of every cell among the distinct texts, -1 if missing, (N,), and the texts."""
@@ -75,6 +86,46 @@ class TextColumn:
         """The number of words in every cell, (N,)."""
         counts = pc.count_substring_regex(self.cells, r"\S+").fill_null(0)
         return np.asarray(counts.to_numpy(zero_copy_only=False), np.int64)
+
+    def list_separator(self) -> str | None:
+        """What separates the items if cells are lists, "" for JSON; None if they are no lists.
+
+        Separated lists share items: splitting them gives fewer distinct items than there are
+        distinct cells, of three words or fewer. A comma must not be followed by a space, as in
+        prose, or stand between digits, as in 1,5.
+        """
+        if self.matches(r"(?s)\[.*\]").all() and parse_lists(self.cells.to_pylist()) is not None:
+            return ""
+        for separator in LIST_SEPARATORS:
+            split = pc.match_substring(self.cells, separator)
+            if pc.mean(split).as_py() < MIN_SPLIT:
+                continue
+            if separator == "," and pc.any(pc.match_substring_regex(self.cells, PROSE)).as_py():
+                continue
+            cells = self.cells.unique()
+            items = type(self)(pc.list_flatten(pc.split_pattern(cells, separator)).unique())
+            if len(items.cells) < len(cells) and items.num_words().mean() <= MAX_ITEM_WORDS:
+                return separator
+        return None
+
+    def split(self, separator: str) -> tuple[NDArray[np.int64], Any]:
+        """The number of items in every cell, (N,), and all items, as a pandas column of text."""
+        lists = pc.split_pattern(self.cells, separator)
+        lengths = pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
+        return lengths.astype(np.int64), pc.list_flatten(lists).to_pandas()
+
+
+def parse_lists(texts: Iterable[str]) -> list[Any] | None:
+    """Lists from JSON, or from Python's notation, which pandas writes; None if one is no list."""
+    joined = f"[{','.join(texts)}]"  # all at once, not one by one
+    try:
+        lists = json.loads(joined)
+    except (ValueError, RecursionError):
+        try:
+            lists = ast.literal_eval(joined)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            return None
+    return lists if all(isinstance(item, list) for item in lists) else None
 
 
 def _bools(array: Any) -> NDArray[np.bool_]:
