@@ -376,7 +376,16 @@ def test_results_are_filtered(words, count, filled, tmp_path, capsys):
 
 def test_results_of_nothing_say_so(filled, capsys):
     assert call("results", filled.path, "--dataset", "cora") == 0
-    assert capsys.readouterr().out == "No such runs.\n"
+    assert capsys.readouterr().out == f"None of the {len(filled.rows())} runs match.\n"
+
+
+@pytest.mark.parametrize("words", [[], ["--export", "rows.csv"]])
+def test_an_empty_store_has_nothing_to_list(words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Store(tmp_path / "empty.sqlite")
+    assert call("results", "empty.sqlite", *words) == 2
+    assert "The store empty.sqlite holds no runs." in capsys.readouterr().err
+    assert not (tmp_path / "rows.csv").exists()
 
 
 def check_flat(found, store, empty):

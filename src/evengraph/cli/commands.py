@@ -24,7 +24,6 @@ from evengraph.cli.run import run
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     help="Node classification with imbalanced classes.",
 )
 COMMANDS = (inspect, run, compare, predict, explain, reproduce, results, report, methods)
@@ -45,7 +44,7 @@ def _print_version(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; an input error prints one line and exits with status 2."""
     try:
-        status = app(args=arguments, standalone_mode=False)
+        status = app(args=arguments, prog_name="evengraph", standalone_mode=False)
     except KeyboardInterrupt:
         status = 130
     except (ValueError, OSError, MemoryError, FloatingPointError) as error:

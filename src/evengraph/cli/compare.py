@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
+from evengraph.cli.completion import complete_methods
 from evengraph.cli.console import err, out, print_error, print_notes
 from evengraph.cli.files import check_folder, written
 from evengraph.cli.options import Columns, Data, DataRoot, Device, Settings, column_options
@@ -33,7 +34,10 @@ def compare(
     columns: Columns,
     methods: Annotated[
         str | None,
-        typer.Option(help="Such as gcn,unignn, or all; by default GCN and what auto chooses from."),
+        typer.Option(
+            help="Such as gcn,unignn, or all; by default GCN and what auto chooses from.",
+            autocompletion=complete_methods,
+        ),
     ] = None,
     splits: Annotated[
         int | None, typer.Option(help="Random splits; by default 5, with semisupervised 10.")

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from evengraph.cli.completion import complete_data_set
 from evengraph.cli.console import err, out
 from evengraph.cli.options import DataRoot
 
@@ -30,7 +31,10 @@ def data_list(data_root: DataRoot = None) -> None:
 
 @data_app.command("fetch")
 def data_fetch(
-    name: Annotated[str, typer.Argument(help="Name of a data set.")], data_root: DataRoot = None
+    name: Annotated[
+        str, typer.Argument(help="Name of a data set.", autocompletion=complete_data_set)
+    ],
+    data_root: DataRoot = None,
 ) -> None:
     """Download a data set into the cache, or show where it already is."""
     from evengraph.datasets import fetch

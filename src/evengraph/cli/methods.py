@@ -7,11 +7,14 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from evengraph.cli.completion import complete_method
 from evengraph.cli.console import out
 
 
 def methods(
-    name: Annotated[str | None, typer.Argument(help="Show one method in full.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Show one method in full.", autocompletion=complete_method)
+    ] = None,
 ) -> None:
     """List the methods: idea, reference, cost, parameters."""
     from dataclasses import asdict

@@ -10,6 +10,8 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from evengraph.cli.completion import complete_data
+
 OWN_FILES = "Your own files"
 
 Data = Annotated[
@@ -18,6 +20,7 @@ Data = Annotated[
         help="Name of a data set (evengraph data list), a folder with nodes.csv and edges.csv, a "
         "nodes table with --edges, or a graph file (.graphml, .npz, .pt).",
         metavar="DATA",
+        autocompletion=complete_data,
     ),
 ]
 DataRoot = Annotated[

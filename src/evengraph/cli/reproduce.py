@@ -20,6 +20,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from evengraph.cli.completion import complete_experiment, complete_methods
 from evengraph.cli.console import err, out, print_failure, print_notes
 from evengraph.cli.options import DataRoot, Device
 
@@ -36,14 +37,18 @@ def reproduce(
         list[str],
         typer.Argument(
             help="table1, table2, table3, figure2 or all; beyond the paper newer, publicstep, "
-            "publicraw, unreal, natural, successor, parts or portfolio; or a TOML file."
+            "publicraw, unreal, natural, successor, parts or portfolio; or a TOML file.",
+            autocompletion=complete_experiment,
         ),
     ],
     quick: Annotated[
         bool, typer.Option("--quick", help="Run a small part: minutes instead of hours.")
     ] = False,
     seeds: Annotated[str | None, typer.Option(help="Such as 5,6,7 or 5-24.")] = None,
-    methods: Annotated[str | None, typer.Option(help="Only these, such as gcn,unignn.")] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(help="Only these, such as gcn,unignn.", autocompletion=complete_methods),
+    ] = None,
     setups: Annotated[
         str | None,
         typer.Option(help="Only settings with these in their names, such as cora-step-3."),

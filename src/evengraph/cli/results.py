@@ -8,14 +8,19 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from evengraph.cli.completion import complete_data_set, complete_method
 from evengraph.cli.console import out, print_failure
 
 
 def results(
     store: Annotated[Path, typer.Argument(help="File of a store.")],
-    dataset: Annotated[str | None, typer.Option(help="Only this graph.")] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="Only this graph.", autocompletion=complete_data_set)
+    ] = None,
     imbalance: Annotated[str | None, typer.Option(help="Only this protocol.")] = None,
-    method: Annotated[str | None, typer.Option(help="Only this method.")] = None,
+    method: Annotated[
+        str | None, typer.Option(help="Only this method.", autocompletion=complete_method)
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Only this seed.")] = None,
     status: Annotated[str | None, typer.Option(help="done or failed.")] = None,
     to: Annotated[
@@ -30,9 +35,10 @@ def results(
 
     if not store.is_file():
         raise ValueError(f"There is no store {store}.")
-    rows = Store(store).rows(
-        dataset=dataset, imbalance=imbalance, method=method, seed=seed, status=status
-    )
+    filters = {"dataset": dataset, "imbalance": imbalance, "method": method, "status": status}
+    rows = Store(store).rows(seed=seed, **filters)
+    if not rows and not Store(store).rows():
+        raise ValueError(f"The store {store} holds no runs.")
     if to is not None:
         export_runs(rows, to)
         out.print(f"wrote {escape(str(to))}: {len(rows)} runs", soft_wrap=True)
@@ -42,4 +48,4 @@ def results(
             if not row.done:
                 print_failure(row, row.job.method, out)
     else:
-        out.print("No such runs.")
+        out.print(f"None of the {len(Store(store).rows()):,} runs match.")

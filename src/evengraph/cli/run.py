@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
+from evengraph.cli.completion import complete_methods
 from evengraph.cli.console import err, out, print_error, print_notes
 from evengraph.cli.files import check_folder, written
 from evengraph.cli.options import (
@@ -49,7 +50,8 @@ def run(
         typer.Option(
             help="One, several such as gcn,lte4g to compare, or all; see: evengraph methods. By "
             "default auto, which tries several within two minutes per seed (--set time_limit=300 "
-            "for five)."
+            "for five).",
+            autocompletion=complete_methods,
         ),
     ] = None,
     imbalance: Annotated[
