@@ -12,7 +12,7 @@ from evengraph.tables.edges import are_row_numbers, edge_rows, id_index
 from evengraph.tables.notes import NoteKind, Notes
 
 CHECKED_EDGES = 1000
-"""How many edges decide whether a column called id is the one; the others are read later."""
+"""How many edges decide which column holds the ids; the others are read later."""
 
 _ID_NAME = re.compile(r"(?:.*[_\W])?(?:id|uid|uuid|guid|node|key|index)|.*[a-z]I[dD]", re.DOTALL)
 
@@ -37,8 +37,8 @@ def find_id(
         taken: Columns with another role, by role.
         notes: Says which other column was found.
     """
-    head = slice(CHECKED_EDGES)
-    if usual is not None and _fits(nodes[usual], sources[head], targets[head]):
+    sources, targets = sources[:CHECKED_EDGES], targets[:CHECKED_EDGES]
+    if usual is not None and _fits(nodes[usual], sources, targets):
         return usual
     free = [column for column in nodes.columns if column not in taken.values()]
     fitting = [
@@ -112,7 +112,10 @@ def _fits(values: Any, sources: Any, targets: Any) -> bool:
     if values.dtype.kind in "bmM":
         return False
     try:
+        # most columns are told by a few rows
+        if not (values.iloc[:CHECKED_EDGES].is_unique and values.is_unique):
+            return False
         edge_rows(sources, targets, id_index(values, ""), "")
-    except ValueError:
+    except (TypeError, ValueError):  # lists cannot be hashed
         return False
     return True

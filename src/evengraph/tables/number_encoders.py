@@ -147,7 +147,7 @@ def fit_number(column: str, numbers: Floats) -> Number:
     """Fit the encoder that suits the tails of a column of numbers, (N,)."""
     plain = Number.fit_numbers(column, numbers)
     known = numbers[~np.isnan(numbers)]
-    if not is_heavy_tailed(known) or len(np.unique(known)) <= MIN_DISTINCT:
+    if not is_heavy_tailed(known) or _has_few_values(known):
         return plain
     fields: dict[str, Any] = {"column": column, "median": plain.median, "mean": 0.0, "scale": 1.0}
     unit = _unit(known)
@@ -168,7 +168,8 @@ def is_heavy_tailed(numbers: Floats) -> bool:
     if not deviation:
         return False
     scores = centred / deviation
-    skewness, kurtosis = np.mean(scores**3), np.mean(scores**4) - 3
+    squares = scores * scores  # products: powers are ten times slower
+    skewness, kurtosis = np.mean(squares * scores), np.mean(squares * squares) - 3
     return bool(abs(skewness) > HEAVY_SKEWNESS or kurtosis > HEAVY_KURTOSIS)
 
 
@@ -195,6 +196,11 @@ def check_varies(numbers: Floats) -> None:
     """Raise an error if all numbers are equal."""
     if not len(numbers) or (numbers == numbers[0]).all():
         raise UselessColumnError("it is constant")
+
+
+def _has_few_values(known: Floats) -> bool:
+    first = known[:1000]  # hardly ever more than these are sorted
+    return all(len(np.unique(some)) <= MIN_DISTINCT for some in (first, known))
 
 
 def _unit(known: Floats) -> float:

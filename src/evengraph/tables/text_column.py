@@ -55,6 +55,19 @@ class TextColumn:
         indices = np.flatnonzero(rows) if rows.dtype == bool else rows
         return type(self)(self.cells.take(pa.array(indices)))
 
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def first(self, rows: NDArray[np.bool_]) -> str:
+        """The first cell of a mask."""
+        return str(self.cells[int(rows.argmax())].as_py())
+
+    def seconds(self, format: str) -> NDArray[np.float64]:
+        """Dates in a format of strptime as seconds since 1970, NaN where there is none, (N,)."""
+        dates = pc.strptime(self.cells, format=format, unit="s", error_is_null=True)
+        numbers = dates.cast(pa.int64()).cast(pa.float64()).fill_null(np.nan)
+        return np.asarray(numbers.to_numpy(zero_copy_only=False))
+
     def is_one_of(self, words: Iterable[str]) -> NDArray[np.bool_]:
         """Which cells are one of these words in lower case, (N,)."""
         words = pa.array(sorted(words), pa.large_string())

@@ -19,6 +19,10 @@ from evengraph.tables.number_encoders import UselessColumnError
 MIN_CELLS = 5
 """Cells that must hold a word for it to be saved: a rarer word may be a name."""
 MIN_WORDS, MAX_WORDS = 10, 1000
+MAX_ENTRIES = 50_000_000
+"""Bound of rows times words, since features are dense; never below the number of buckets."""
+SAMPLED_CELLS = 50_000
+"""How many cells choose the words."""
 TEXT_BUCKETS = 256
 
 
@@ -39,9 +43,10 @@ class Words:
         """Choose the words and compute the inverse document frequency of each."""
         from sklearn.feature_extraction.text import TfidfVectorizer
 
-        tfidf = TfidfVectorizer(min_df=MIN_CELLS, max_features=MAX_WORDS)
+        most = max(min(MAX_WORDS, MAX_ENTRIES // len(values)), TEXT_BUCKETS)
+        tfidf = TfidfVectorizer(min_df=MIN_CELLS, max_features=most)
         try:
-            tfidf.fit(_cells(values))
+            tfidf.fit(_cells(values.iloc[:: max(len(values) // SAMPLED_CELLS, 1)]))
         except ValueError:  # no word is common
             raise UselessColumnError("no word occurs in five cells") from None
         return cls(
