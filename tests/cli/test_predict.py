@@ -329,3 +329,21 @@ def test_costs_are_for_two_classes(model, shop, capsys):
     assert "costs are for two classes, this graph has 3" in capsys.readouterr().err
     assert call("run", "shop", *COLUMNS, *FAST, "--cost-miss", "0") == 2
     assert "cost_miss must be above 0 and finite, got 0" in capsys.readouterr().err
+
+
+def test_the_most_suspicious_are_listed_with_reasons(two, shop, capsys):
+    rows = predicted(shop, two)
+    capsys.readouterr()
+    predicted(shop, two, "--top", "4")
+    lines = capsys.readouterr().out.splitlines()
+    (head,) = [place for place, line in enumerate(lines) if "p(fraud)" in line]
+    shown = [line.split() for line in lines[head + 1 : head + 5]]
+    assert [line[0] for line in shown] == ["1", "2", "3", "4"]
+    best = sorted((float(row["p_fraud"]) for row in rows), reverse=True)[:4]
+    assert [float(line[2]) for line in shown] == pytest.approx(best, abs=1e-3)
+    assert any("amount" in line for line in lines[head + 1 : head + 5])
+
+
+def test_suspects_are_of_two_classes(model, shop, capsys):
+    assert call("predict", model, "shop", "--top", "4") == 2
+    assert "--top lists nodes of the rarer of two classes" in capsys.readouterr().err

@@ -15,6 +15,8 @@ from evengraph.cli.options import CostAlarm, CostMiss
 
 if TYPE_CHECKING:
     from evengraph.metrics.calibration import Calibrator
+    from evengraph.pipeline.new_nodes import NewNodes
+    from evengraph.pipeline.table_model import TableModel
 
 
 def predict(
@@ -44,6 +46,10 @@ def predict(
     ] = False,
     cost_miss: CostMiss = None,
     cost_alarm: CostAlarm = None,
+    top: Annotated[
+        int | None,
+        typer.Option(help="Of two classes, also list so many nodes most likely of the rarer one."),
+    ] = None,
     only_unlabelled: Annotated[
         bool, typer.Option("--only-unlabelled", help="Predict only nodes without a label.")
     ] = False,
@@ -60,6 +66,8 @@ def predict(
     costs = Costs.of(cost_miss, cost_alarm)
     if costs is not None:
         table_model.use_costs(costs)
+    if top is not None and table_model.info.threshold is None:
+        raise ValueError("--top lists nodes of the rarer of two classes; this model has none.")
     check_folder(to.parent)
     try:
         known_tables = _known_tables(known, known_edges)
@@ -88,7 +96,29 @@ def predict(
         curve = table_model.info.cost_curve
         goal = "the lowest cost" if curve is not None and curve.costs else "the best F1"
         show_flags(frame, table_model.classes_[threshold.positive], threshold.value, goal)
+        if top is not None:
+            _show_suspects(table_model, new, frame, threshold.positive, top)
     print_written(to)
+
+
+def _show_suspects(
+    model: TableModel, nodes: NewNodes, frame: Any, positive: int, count: int
+) -> None:
+    """Print the nodes most likely of the positive class, and why."""
+    from evengraph.pipeline.suspects import suspects
+    from evengraph.report.terminal.table import plain_table
+
+    name = model.classes_[positive]
+    scores = frame[f"p_{name}"].to_numpy()
+    with err.status("explaining"):
+        found = suspects(model.method_, nodes, scores, positive=positive, count=count)
+    table = plain_table(["", "id", f"p({escape(name)})", "speaks for it"])
+    for rank, one in enumerate(found, start=1):
+        shown = format_probability(one.probability)
+        table.add_row(str(rank), escape(one.id), shown, escape("; ".join(one.reasons)))
+    out.print()
+    out.print(table)
+    out.print()
 
 
 def _known_tables(known: str | None, edges: str | None) -> Any:
