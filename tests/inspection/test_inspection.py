@@ -100,3 +100,13 @@ def test_mistakes(change, words):
     arguments = {"graph": graph_of([0, 1])} | change
     with pytest.raises(ValueError, match=words):
         eg.inspect_graph(arguments.pop("graph"), **arguments)
+
+
+def test_weights_and_relations_are_counted():
+    graph = eg.toy(60, 150, 10, 3)
+    plain = eg.inspect_graph(graph).edges
+    assert (plain.weighted, plain.relations) == (False, ())
+    graph.edge_weight = torch.rand(graph.num_edges)
+    graph.relation_names = ("card", "cash")
+    edges = eg.inspect_graph(graph).edges
+    assert (edges.weighted, edges.relations) == (True, ("card", "cash"))

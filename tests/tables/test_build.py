@@ -224,7 +224,7 @@ def test_weights_of_edges():
 def test_a_column_called_weight_is_found():
     own = from_frames(people(), ties(weight=[1, 2, 3]), label="kind")
     assert own.columns.weight == "weight"
-    assert "Using column 'weight' of edges as the weight." in own.notes
+    assert "Using columns of edges: 'weight' as the weight of edges." in own.notes
     signed = from_frames(people(), ties(weight=[1, -2, 3]), label="kind")
     assert signed.columns.weight is None
     assert "edge_weight" not in signed.graph
@@ -247,6 +247,11 @@ def test_types_and_directions_are_relations():
     undirected = from_frames(people(), edges, label="kind").graph
     assert undirected.relation_names == ("a", "b")
     assert "relation_index" not in from_frames(people(), ties(), label="kind").graph
+
+
+def test_a_column_of_edges_has_one_role():
+    with pytest.raises(ValueError, match="'w' cannot be both weight and type"):
+        from_frames(people(), ties(w=[1, 2, 3]), label="kind", weight="w", type="w")
 
 
 def test_edge_columns_are_features_of_new_tables_too():

@@ -44,6 +44,8 @@ def test_common_types():
     notes = Notes()
     assert common_types(pd.Series(["b", "a", "b", None, "a"]), notes) == ("a", "b")
     assert not notes
+    assert common_types(pd.Series(["a", "b", "a"]), notes) == ("a",)
+    assert notes.pop() == "No two types of edges are common: there are no relations."
     many = pd.Series([f"t{i:02}" for i in range(14) for _ in range(2 + i)] + ["rare"])
     assert common_types(many, notes) == tuple(f"t{i:02}" for i in range(14 - MAX_RELATIONS, 14))
     assert notes == ["Edges of the 10 most common of 15 types are relations."]

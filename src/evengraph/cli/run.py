@@ -141,6 +141,9 @@ def run(
     if costs is not None and task.num_classes != 2:
         raise ValueError(f"costs are for two classes, this graph has {task.num_classes}.")
     warn_of_gaps(task)
+    if task.past is not None:
+        seen, total = task.past.num_edges // 2, task.graph.num_edges // 2
+        sentences.append(f"Training sees {seen:,} of {total:,} edges: the later ones are hidden.")
     print_notes(sentences)
     parts = [*(settings or []), *([] if preset else ["no-preset"]), f"seeds={seeds}"]
     parts += [] if costs is None else [f"costs={costs.miss:g},{costs.alarm:g}"]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-EDGE_PARTS = ("relation_index", "relation_weight", "num_relations")
+EDGE_PARTS = ("relation_index", "relation_weight", "num_relations", "relation_names")
 """What a graph may hold about its edges, beside `edge_index` and their weights."""
 
 

@@ -48,6 +48,8 @@ class Edges:
     to_itself: int  # self-loops
     one_way: int  # pairs listed in one direction only
     directed: bool  # whether there is such a pair
+    weighted: bool = False
+    relations: tuple[str, ...] = ()  # kinds of edges that are averaged apart
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.core.errors import ArgumentError
+from evengraph.core.graphs import edge_weight
 from evengraph.inspection.edges import (
     Bools,
     Components,
@@ -128,7 +129,11 @@ def inspect_graph(
         num_nodes=len(labels),
         labels=count_labels(labels, known, names),
         homophily=measure_homophily(neighbours.pairs, labels, known, len(names)),
-        edges=edges,
+        edges=replace(
+            edges,
+            weighted=edge_weight(graph) is not None,
+            relations=tuple(graph.relation_names) if "relation_names" in graph else (),
+        ),
         degrees=count_degrees(neighbours),
         components=count_components(component, known),
         reach=measure_reach(neighbours, component, labels, known, len(names), hops),

@@ -258,7 +258,8 @@ class Boosting(Method):
         value = self.baseline_ @ outputs + sums.sum()
         hops, relations = range(1, 1 + self.hops), range(1, len(by_part) - self.hops)
         names = [OWN, *(MEAN_OF.get(hop, f"mean {hop} hops away") for hop in hops)]
-        names += [f"mean in relation {number}" for number in relations]
+        kinds = graph.relation_names if "relation_names" in graph else relations
+        names += [f"mean over {kind}" for kind in kinds if relations]
         return Contributions(value, total, columns=dict(zip(names, by_part, strict=True)))
 
     def _neighbour_weights(self, graph: Data, node: int) -> Tensor:

@@ -207,6 +207,8 @@ def _link(rows: EdgeRows, num_nodes: int, columns: TableColumns, notes: Notes) -
         directed=columns.directed,
         weight=None if weight is None else weight[between],
     )
+    if columns.directed:
+        notes[:] = [note for note in notes if note.kind != NoteKind.UNDIRECTED]
     if relations is not None:
         notes.add(NoteKind.RELATIONS, f"Relations: {', '.join(relations.names)}.")
     return links._replace(relations=relations)

@@ -101,6 +101,7 @@ def resolve_columns(
     """Check the columns that were named and guess the others by their usual names."""
     named = columns.id is not None
     columns = _resolve_node_columns(nodes, columns, notes, guess)
+    _check_edge_roles(columns)
     if guess:
         columns = _guess_edge_columns(edges, columns, notes)
     source, target = edge_ends(edges, columns, notes)
@@ -138,6 +139,7 @@ def _resolve_node_columns(
 
 def _guess_edge_columns(edges: Any, columns: TableColumns, notes: Notes) -> TableColumns:
     """Find weights, types and times of edges by their usual names, if the cells fit."""
+    found = []
     for role, names in EDGE_NAMES.items():
         taken = (columns.source, columns.target, *columns.of_edges.values())
         free = [column for column in edges.columns if column not in taken]
@@ -146,9 +148,20 @@ def _guess_edge_columns(edges: Any, columns: TableColumns, notes: Notes) -> Tabl
             continue
         if _fits_role(edges[column], role, table_name(edges, "edges")):
             columns = columns.having(role, column)
-            text = f"Using column {column!r} of {table_name(edges, 'edges')} as the "
-            notes.add(NoteKind.GUESSED_COLUMN, text + f"{role.replace('_', ' ')}.")
+            found.append(f"{column!r} as the {role.removeprefix('edge_')}")
+    if found:
+        text = f"Using columns of {table_name(edges, 'edges')}: {', '.join(found)} of edges."
+        notes.add(NoteKind.GUESSED_COLUMN, text)
     return columns
+
+
+def _check_edge_roles(columns: TableColumns) -> None:
+    """Raise an error if a column of the edges table has two roles."""
+    roles: dict[str, str] = {}
+    for role, column in columns.of_edges.items():
+        if column in roles:
+            raise ValueError(f"Column {column!r} cannot be both {roles[column]} and {role}.")
+        roles[column] = role
 
 
 def _fits_role(values: Any, role: str, table: str) -> bool:

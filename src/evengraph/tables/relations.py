@@ -38,7 +38,9 @@ def common_types(values: Any, notes: Notes) -> tuple[str, ...]:
     distinct, counts = np.unique(names.astype(str), return_counts=True)
     order = np.argsort(-counts, kind="stable")[:MAX_RELATIONS]
     types = tuple(str(distinct[i]) for i in sorted(order) if counts[i] >= MIN_FREQUENCY_OF_FEW)
-    if len(types) < len(distinct):
+    if len(types) < 2:
+        notes.add(NoteKind.RELATIONS, "No two types of edges are common: there are no relations.")
+    elif len(types) < len(distinct):
         text = f"Edges of the {len(types)} most common of {len(distinct)} types are relations."
         notes.add(NoteKind.RELATIONS, text)
     return types

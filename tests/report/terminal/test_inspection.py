@@ -64,3 +64,9 @@ def test_bars_end_where_they_should():
     assert bar(5, 10) == "█" * (BAR // 2)
     assert bar(1, 10**6) == "▏"
     assert bar(0, 10) == bar(0, 0) == ""
+
+
+def test_weights_and_relations_stand_with_the_edges():
+    found = look()
+    found["edges"] |= {"weighted": True, "relations": ["card", "cash"]}
+    assert "900 edges, weighted, 2 relations ·" in drawn(found).splitlines()[0]

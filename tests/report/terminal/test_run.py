@@ -136,6 +136,7 @@ def test_a_method_in_a_few_lines():
         "idea": "Two [graph] convolutions.",
         "reference": "Kipf",
         "cost": "O(E)",
+        "edges": "with their weights",
         "fields": {"hidden": 64, "dropout": 0.5},
     }
     lines = [line.split() for line in drawn(method_card(words)).splitlines()]

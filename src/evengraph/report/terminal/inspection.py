@@ -42,6 +42,10 @@ def _facts(inspection: Mapping[str, Any]) -> Text:
         f"{integer(lookup(inspection, 'features', 'count'))} features",
         plural(len(items(labels, "names")), "class", "classes"),
     ]
+    if lookup(inspection, "edges", "weighted"):
+        facts[1] += ", weighted"
+    if relations := items(inspection, "edges", "relations"):
+        facts[1] += f", {len(relations)} relations"
     line.append(" · ".join(facts), style="dim")
     line.append("\n")
     median = number(degrees.get("median"))
