@@ -45,12 +45,12 @@ def _child(graph: str, method: str) -> None:
     params |= {name: value for name, value in STAGES.items() if name in names}
     if "reconstruct" in names:
         params["reconstruct"] = True  # the more expensive option
-    held = _gibibytes("VmRSS")
+    held = gibibytes("VmRSS")
     spent: list[float] = []
     model = METHODS[method](**params).fit(
         task, seed=5, progress=False, on_epoch=lambda history: spent.append(perf_counter())
     )
-    peak = _gibibytes("VmHWM")
+    peak = gibibytes("VmHWM")
     lengths = [len(history.loss) for history in model.history_]
     (main,) = (index for index, history in enumerate(model.history_) if history.main)
     start = sum(lengths[:main])
@@ -66,7 +66,7 @@ def _child(graph: str, method: str) -> None:
     )
 
 
-def _gibibytes(what: str) -> float:
+def gibibytes(what: str) -> float:
     """Current (VmRSS) or peak (VmHWM) memory of this process."""
     with open("/proc/self/status") as status:
         line = next(line for line in status if line.startswith(what))

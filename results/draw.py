@@ -42,6 +42,7 @@ PUBLIC = {
 PUBLIC_METHODS = (
     "GCN",
     "Uni-GNN",
+    "Unison",
     "GraphENS",
     "BAT1",
     "ReNode + BAT",

@@ -225,12 +225,15 @@ def compared():
 def test_figures_are_stored_ones(name):
     """Every number with a decimal, or above 1,000, stands in a page that was drawn from runs."""
     sources = [*(DOCS / "results").glob("*.md"), *(DOCS / "beyond").glob("*.md")]
+    sources += (DOCS / "successor").glob("*.md")
     sources += [DOCS / "reproduction.md"]
     sources += [ROOT / "results" / "readings.md", ROOT / "benchmarks" / "README.md"]
     stored = "\n".join(path.read_text(encoding="utf-8") for path in sources)
     stored += "\n".join(str(item.counts) for item in eg.datasets.available())
     stored += "\n".join(compared())
     draw = module(ROOT / "results" / "draw.py", "results_draw")
+    unison = module(ROOT / "results" / "draw_unison.py", "results_draw_unison")
+    stored += "\n".join([unison.successor(), unison.behind(), unison.margin()])
     parts = [draw.newer(), draw.rates(), draw.patient(), draw.order(), draw.ceiling()]
     stored += "\n".join([*parts, draw.gap("newer", "IceBerg", "Uni-GNN")])
     known = set(re.findall(r"[\d.,]*\d", stored.replace(",", "")))

@@ -10,6 +10,8 @@ import pytest
 
 from evengraph.core.store import Store
 from evengraph.experiment.published import _presets, preset_for
+from evengraph.experiment.reproduce import missing
+from evengraph.experiment.spec import read_specs
 from evengraph.methods import METHODS
 from evengraph.report.store.experiment_results import load_experiments
 from evengraph.report.store.tables import markdown, table_csv
@@ -17,14 +19,24 @@ from evengraph.report.store.tables import markdown, table_csv
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results"
 PAPER = {5, 6, 7}
+WITHOUT_NETWORK = {"Boosting", "Boosting, two hops", "Logistic"}  # not all run yet
+
+
+def _script(name):
+    spec = importlib.util.spec_from_file_location(name, RESULTS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="module")
 def draw():
-    spec = importlib.util.spec_from_file_location("draw", RESULTS / "draw.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return _script("draw")
+
+
+@pytest.fixture(scope="module")
+def draw_unison():
+    return _script("draw_unison")
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +52,14 @@ def beyond(tmp_path_factory):
     """A copy of what goes beyond the paper."""
     path = tmp_path_factory.mktemp("results") / "beyond.sqlite"
     shutil.copy(RESULTS / "beyond.sqlite", path)
+    return Store(path)
+
+
+@pytest.fixture(scope="module")
+def unison(tmp_path_factory):
+    """A copy of the runs of Unison and auto."""
+    path = tmp_path_factory.mktemp("results") / "unison.sqlite"
+    shutil.copy(RESULTS / "unison.sqlite", path)
     return Store(path)
 
 
@@ -154,12 +174,12 @@ def test_runs_beyond_the_paper_say_where_they_come_from(beyond):
     rows = beyond.rows()
     assert all(row.done for row in rows)
     assert all(not row.environment["commit"].endswith("+") for row in rows)
-    assert len(rows) == 4590
+    assert len(rows) == 4650
 
 
 def test_everything_beyond_the_paper_was_run(beyond):
     found = {results.name: results for results in load_experiments(beyond)}
-    sizes = {"newer": (14, 23), "publicstep": (3, 41), "publicraw": (3, 11), "natural": (4, 34)}
+    sizes = {"newer": (14, 23), "publicstep": (3, 42), "publicraw": (3, 12), "natural": (4, 34)}
     assert set(found) == {*sizes, "unreal"}
     for name, (setups, labels) in sizes.items():
         results = found[name]
@@ -170,13 +190,51 @@ def test_everything_beyond_the_paper_was_run(beyond):
 
 
 def test_the_pages_beyond_the_paper_are_drawn_from_the_runs(beyond):
-    folder = ROOT / "docs" / "beyond"
-    found = load_experiments(beyond)
+    _check_pages(ROOT / "docs" / "beyond", load_experiments(beyond))
+
+
+def _check_pages(folder, found):
     for results in found:
         text = (folder / f"{results.name}.md").read_text(encoding="utf-8")
         lines = [line for line in text.splitlines() if line and not line.startswith("![")]
         assert lines == [line for line in markdown(results).splitlines() if line]
     assert (folder / "tables.csv").read_text(encoding="utf-8") == table_csv(found)
+
+
+def test_runs_of_unison_are_complete_and_say_where_they_come_from(unison):
+    found = {results.name: results for results in load_experiments(unison)}
+    sizes = {"successor": (14, 5, 20), "parts": (6, 7, 10), "portfolio": (7, 15, 10)}
+    assert set(found) == set(sizes)
+    for name, (setups, labels, seeds) in sizes.items():
+        results = found[name]
+        assert (len(results.settings), len(results.labels)) == (setups, labels)
+        networks = [cell for cell in results.cells if cell.label not in WITHOUT_NETWORK]
+        assert len(networks) == setups * len(set(results.labels) - WITHOUT_NETWORK)
+        assert {len(cell.rows) for cell in networks} == {seeds}
+        assert {row.job.seed for cell in results.cells for row in cell.rows} == set(results.seeds)
+    assert {row.environment["commit"] for row in unison.rows()} == {"fb726ba"}
+    lacking = {job.method for job in missing(read_specs(list(sizes)), unison)}
+    assert lacking <= {"boosting", "logistic"}
+
+
+def test_the_page_on_unison_has_its_tables(draw_unison):
+    text = (ROOT / "docs" / "unison.md").read_text(encoding="utf-8")
+    drawn = (
+        "successor",
+        "standing",
+        "margin",
+        "cells_of_the_paper",
+        "public",
+        "parts",
+        "portfolio",
+        "behind",
+    )
+    assert [name for name in drawn if getattr(draw_unison, name)() not in text] == []
+    assert draw_unison.front() in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_pages_on_unison_are_drawn_from_the_runs(unison):
+    _check_pages(ROOT / "docs" / "successor", load_experiments(unison))
 
 
 @pytest.mark.parametrize("name", ["computers", "physics", "reddit-user"])

@@ -1,0 +1,213 @@
+"""Draw the tables of docs/unison.md from stored runs: `python results/draw_unison.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from statistics import fmean
+
+from evengraph.core.store import Store
+from evengraph.report.store.comparisons import ALPHA, Comparison, compare_with_others
+from evengraph.report.store.experiment_results import Cell, ExperimentResults, load_experiments
+
+HERE = Path(__file__).parent
+METRIC = "balanced_accuracy"
+RANKING = "positive_average_precision"  # of the rarer of two classes
+PAPER_METRICS = (METRIC, "macro_f1", "g_mean")
+DATASETS = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed"}
+
+
+@cache
+def experiments() -> dict[str, ExperimentResults]:
+    """Experiments with Unison and auto."""
+    return {results.name: results for results in load_experiments(Store(HERE / "unison.sqlite"))}
+
+
+def successor() -> str:
+    """Every setting of the paper: means, and the difference from IceBerg with its interval."""
+    results = experiments()["successor"]
+    others = ("GCN", "Boosting", "Uni-GNN", "IceBerg")
+    gaps = {c.setting: c for c in _compared("IceBerg")}
+    rows = []
+    for setting in results.settings:
+        means = [_mean(_complete(results, setting, label)) for label in (*others, "Unison")]
+        paper = _cell(results, setting, "Uni-GNN").published(METRIC)
+        (low, high), mean = gaps[setting].gaps.band, gaps[setting].gaps.mean
+        star = "*" if gaps[setting].corrected < ALPHA else ""
+        rows.append(
+            [_title(setting), *means, f"{paper}", f"{mean:+.1f}{star} ({low:.1f} to {high:.1f})"]
+        )
+    complete = [all(_complete(results, s, x) for s in results.settings) for x in others]
+    last = [_average(label) if done else "" for label, done in zip(others, complete, strict=True)]
+    rows.append(["**mean**", *last, f"**{_average('Unison')}**", _paper_average(), ""])
+    header = ["setting", *others, "**Unison**", "Uni-GNN in the paper", "Unison minus IceBerg"]
+    return _table(header, rows)
+
+
+def front() -> str:
+    """The averages over the settings of the paper, in one sentence."""
+    others = ", ".join(f"{label} {_average(label)}" for label in ("IceBerg", "Uni-GNN", "GCN"))
+    return f"Unison reaches a balanced accuracy of {_average('Unison')}, {others}"
+
+
+def standing() -> str:
+    """In how many settings Unison is ahead, and of how many published means."""
+    parts = []
+    for label in ("IceBerg", "Uni-GNN", "GCN"):
+        tests = _compared(label)
+        ahead = sum(test.gaps.mean > 0 for test in tests)
+        sure = sum(test.gaps.mean > 0 and test.corrected < ALPHA for test in tests)
+        parts.append(
+            f"{label} in {ahead} of {len(tests)} settings, in {sure} of them significantly"
+        )
+    return f"ahead of {'; of '.join(parts)}"
+
+
+def margin() -> str:
+    """The difference from IceBerg over all settings and seeds."""
+    gaps = [gap for test in _compared("IceBerg") for gap in test.gaps.values]
+    wins = sum(gap > 0 for gap in gaps)
+    return f"{fmean(gaps):.1f} points on average, in {wins} of {len(gaps)} runs on the same split"
+
+
+def cells_of_the_paper() -> str:
+    """How many of the paper's means of Uni-GNN are exceeded, and where not."""
+    results = experiments()["successor"]
+    above, below = 0, []
+    for setting in results.settings:
+        paper, own = (_cell(results, setting, label) for label in ("Uni-GNN", "Unison"))
+        for metric in PAPER_METRICS:
+            published = paper.published(metric)
+            assert published is not None
+            above += own.mean(metric) > published
+            if own.mean(metric) <= published:
+                below.append(setting)
+    places = ", ".join(_title(setting) for setting in dict.fromkeys(below))
+    return (
+        f"{above} of {above + len(below)} published means of Uni-GNN are exceeded, all but {places}"
+    )
+
+
+def public() -> str:
+    """Unison on the public split, with scaled and with raw features."""
+    found = {results.name: results for results in load_experiments(Store(HERE / "beyond.sqlite"))}
+    means = {}
+    for name in ("publicstep", "publicraw"):
+        cells = [_cell(found[name], setting, "Unison") for setting in found[name].settings]
+        means[name] = _listed([f"{cell.mean(METRIC):.1f}" for cell in cells])
+    return (
+        f"{means['publicstep']} on Cora, CiteSeer and PubMed with scaled features, "
+        f"{means['publicraw']} with raw ones"
+    )
+
+
+def parts() -> str:
+    """The ablation: balanced accuracy in six settings, and the mean."""
+    results = experiments()["parts"]
+    rows = []
+    for label in results.labels:
+        cells = [_cell(results, setting, label) for setting in results.settings]
+        means = [cell.mean(METRIC) for cell in cells]
+        rows.append([label, *map(_mean, cells), f"{fmean(means):.1f}"])
+    return _table(["", *map(_title, results.settings), "mean"], rows)
+
+
+def portfolio() -> str:
+    """Auto and single methods on seven graphs, each by the metric that fits it."""
+    results = experiments()["portfolio"]
+    metrics = {setting: _metric(results, setting) for setting in results.settings}
+    best = {s: _best(results, s, metrics[s]) for s in metrics}
+    rows = []
+    for label in results.labels:
+        cells = [(s, _complete(results, s, label)) for s in results.settings]
+        shown = ["–" if c is None else _bold(c.mean(metrics[s]), best[s]) for s, c in cells]
+        worst = max(best[s] - c.mean(metrics[s]) for s, c in cells if c is not None)
+        rows.append((worst if all(c for _, c in cells) else 1e3, [label, *shown]))
+    complete = [[*row, f"{worst:.1f}" if worst < 1e3 else "–"] for worst, row in sorted(rows)]
+    titles = [
+        f"{s.partition('-natural')[0]}{' (AP)' if m == RANKING else ''}" for s, m in metrics.items()
+    ]
+    return _table(["method", *titles, "at worst behind"], complete)
+
+
+def behind() -> str:
+    """How far auto is behind the best method of the table at worst."""
+    results = experiments()["portfolio"]
+    gaps = []
+    for setting in results.settings:
+        metric = _metric(results, setting)
+        best = _best(results, setting, metric)
+        gaps.append(best - _cell(results, setting, "Auto").mean(metric))
+    return f"{max(gaps):.1f} points at worst, {fmean(gaps):.1f} on average"
+
+
+def _compared(label: str) -> list[Comparison]:
+    tests = compare_with_others(experiments()["successor"], "Unison", METRIC)
+    return [test for test in tests if test.against == label]
+
+
+def _best(results: ExperimentResults, setting: str, metric: str) -> float:
+    cells = [_complete(results, setting, label) for label in results.labels]
+    return max(cell.mean(metric) for cell in cells if cell is not None)
+
+
+def _metric(results: ExperimentResults, setting: str) -> str:
+    found = _cell(results, setting, "Auto").rows[0].outcome["metrics"]
+    return RANKING if RANKING in found else METRIC
+
+
+def _complete(results: ExperimentResults, setting: str, label: str) -> Cell | None:
+    """The cell, if all its seeds were run."""
+    cell = results.find(setting, label)
+    return cell if cell is not None and len(cell.rows) == len(results.seeds) else None
+
+
+def _cell(results: ExperimentResults, setting: str, label: str) -> Cell:
+    cell = results.find(setting, label)
+    assert cell is not None
+    return cell
+
+
+def _mean(cell: Cell | None) -> str:
+    return "–" if cell is None else f"{cell.mean(METRIC):.1f} ± {cell.deviation(METRIC):.1f}"
+
+
+def _bold(value: float, best: float) -> str:
+    return f"**{value:.1f}**" if value == best else f"{value:.1f}"
+
+
+def _average(label: str) -> str:
+    results = experiments()["successor"]
+    return f"{fmean(_cell(results, s, label).mean(METRIC) for s in results.settings):.1f}"
+
+
+def _paper_average() -> str:
+    results = experiments()["successor"]
+    cells = [_cell(results, setting, "Uni-GNN") for setting in results.settings]
+    return f"{fmean(float(cell.published(METRIC) or 0) for cell in cells):.1f}"
+
+
+def _title(setting: str) -> str:
+    """`CiteSeer 3, 10%` for `citeseer-step-3-0.1`."""
+    dataset, kind, *numbers = setting.split("-")
+    name = DATASETS.get(dataset, dataset)
+    if kind == "natural":
+        return name
+    ratio = f"{100 * float(numbers[-1]):g}%"
+    return f"{name}, long tail" if kind == "longtail" else f"{name} {numbers[0]}, {ratio}"
+
+
+def _listed(words: list[str]) -> str:
+    return f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    columns = list(header)
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+if __name__ == "__main__":
+    sentences = (standing(), margin(), cells_of_the_paper(), public(), behind())
+    print(successor(), *sentences, parts(), portfolio(), sep="\n\n")
