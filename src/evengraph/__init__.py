@@ -9,6 +9,7 @@ eg.evaluate(task, model.predict_proba(task.graph))
 """
 
 from importlib import import_module
+from sys import modules
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` does the same at run time
@@ -30,6 +31,7 @@ if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` does the same 
     from evengraph.nn import transforms as transforms
     from evengraph.pipeline.explanation import explain as explain
     from evengraph.pipeline.loading import load_model as load_model
+    from evengraph.pipeline.node_classifier import NodeClassifier as NodeClassifier
     from evengraph.pipeline.table_model import TableModel as TableModel
     from evengraph.tables import from_frames as from_frames
     from evengraph.tables import from_matrix as from_matrix
@@ -50,6 +52,7 @@ _NAMES = {
     "metrics": ("evaluate",),
     "pipeline.explanation": ("explain",),
     "pipeline.loading": ("load_model",),
+    "pipeline.node_classifier": ("NodeClassifier",),
     "pipeline.table_model": ("TableModel",),
     "tables": ("from_frames", "from_matrix", "from_networkx", "open_graph"),
 }
@@ -76,7 +79,8 @@ if not TYPE_CHECKING:  # a type checker would take any name for defined
             return __dir__()
         if name[0].isupper() and name in (methods := _methods()):
             return methods[name]
-        raise AttributeError(f"module 'evengraph' has no attribute {name!r}")
+        message = f"module 'evengraph' has no attribute {name!r}"
+        raise AttributeError(message, name=name, obj=modules[__name__])
 
 
 def __dir__() -> list[str]:
