@@ -27,6 +27,13 @@ def test_a_folder(folder):
     assert own.graph.num_edges == 4
 
 
+def test_the_only_table_beside_the_edges(folder):
+    (folder / "nodes.csv").rename(folder / "people.csv")
+    assert open_graph(folder, label="kind").ids.tolist() == ["ann", "bob", "cid"]
+    (folder / "cities.csv").write_text(NODES)
+    assert "has no nodes table; name it nodes.csv" in complaint(folder, label="kind")
+
+
 def test_two_tables(folder):
     pd.read_csv(folder / "edges.csv").to_parquet(folder / "ties.parquet")
     own = open_graph(folder / "nodes.csv", edges=folder / "ties.parquet", label="kind")

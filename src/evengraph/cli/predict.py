@@ -41,6 +41,12 @@ def predict(
     known_edges: Annotated[
         str | None, typer.Option(help="Table of edges, if --known is a table of nodes.")
     ] = None,
+    lists: Annotated[
+        Path | None,
+        typer.Option(
+            help="JSON file {node: [items]}; features.json beside the nodes table needs no option."
+        ),
+    ] = None,
     calibrated: Annotated[
         bool, typer.Option("--calibrated", help="Calibrate probabilities on validation.")
     ] = False,
@@ -71,7 +77,9 @@ def predict(
     check_folder(to.parent)
     try:
         known_tables = _known_tables(known, known_edges)
-        new = table_model.open(data, edges, known=known_tables, only_unlabelled=only_unlabelled)
+        new = table_model.open(
+            data, edges, known=known_tables, only_unlabelled=only_unlabelled, lists=lists
+        )
     except UnknownNodeError as error:
         if known is not None:
             raise

@@ -114,6 +114,8 @@ def open_tables(nodes: Any, edges: Any = None, **columns: Any) -> GraphSource:
         raise NoLabelError(tables.label_candidates)
     for name in {"drop", "unlabelled"} & given.keys():
         given[name] = ",".join(map(str, given[name]))
+    if "lists" in given:
+        given["lists"] = _absolute(given["lists"])
     if edges is not None:
         given["edges"] = _absolute(edges) if is_path else ""
     return GraphSource(

@@ -235,6 +235,7 @@ class TableModel:
         *,
         known: Any = None,
         only_unlabelled: bool = False,
+        lists: str | Path | None = None,
         **columns: str,
     ) -> NewNodes:
         """Encode new tables, to read their notes before predicting.
@@ -242,6 +243,7 @@ class TableModel:
         Args:
             nodes: As in `predict`, and so are `edges` and `known`.
             only_unlabelled: Predict only nodes whose label column holds none of the classes.
+            lists: As in `open_graph`, for the new nodes.
             columns: Names that differ from the training tables: id, source, target, weight, type
                 or edge_time.
         """
@@ -254,7 +256,7 @@ class TableModel:
         names = {role: getattr(trained, role) for role in ("id", "source", "target")}
         names |= trained.edge_options | columns
         known_tables = None if known is None else read_tables(*_pair(known))
-        tables = read_tables(nodes, edges)
+        tables = read_tables(nodes, edges, lists)
         new = build_new_nodes(tables, known_tables, TableColumns(**names), self.info.encoder)
         if not only_unlabelled:
             return new
@@ -368,26 +370,28 @@ class TableModel:
             return self._training_tables
         known = self._trained_on() if known is None else known
         if nodes is None:
-            return self.open(*_pair(known), **columns).tables
+            data, edges, *lists = _pair(known)
+            return self.open(data, edges, lists=lists[0] if lists else None, **columns).tables
         return self.open(nodes, edges, known=known, **columns).tables
 
-    def _trained_on(self) -> tuple[str, str | None]:
-        """The paths of the training tables."""
+    def _trained_on(self) -> tuple[str | None, ...]:
+        """The paths of the training tables, and of a file of lists if one was named."""
         trained_on = self.info.trained_on
         if trained_on is None:
             raise ArgumentError(
                 "known must be given: the model was not trained on files.", argument="known"
             )
-        paths = trained_on.data, trained_on.columns.get("edges")
-        edges = [] if paths[1] is None else paths[1].split(",")  # there may be several
-        for path in (paths[0], *edges):
+        edges = trained_on.columns.get("edges")
+        lists = [trained_on.columns["lists"]] if "lists" in trained_on.columns else []
+        several = [] if edges is None else edges.split(",")
+        for path in (trained_on.data, *several, *lists):
             if not Path(path).exists():
                 raise ArgumentError(
                     f"{path} no longer exists; known must be the tables that the model was "
                     "trained on, a folder or a nodes and an edges table.",
                     argument="known",
                 )
-        return paths
+        return trained_on.data, edges, *lists
 
     def _calibrator(self) -> Calibrator:
         if self.info.calibrator is None:
@@ -399,6 +403,6 @@ class TableModel:
             raise RuntimeError("This TableModel is not fitted yet; call fit or load first.")
 
 
-def _pair(known: Any) -> tuple[Any, Any]:
+def _pair(known: Any) -> tuple[Any, ...]:
     """Known tables as a pair: a folder has no edges table of its own."""
     return known if isinstance(known, tuple) else (known, None)

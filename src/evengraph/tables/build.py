@@ -150,6 +150,8 @@ def build_graph(
     if not len(nodes):
         raise ValueError(f"{table_name(nodes, 'nodes')} has no rows; at least one node is needed.")
     notes, is_new = Notes(), encoder is None
+    for text in nodes.attrs.get("notes", ()):
+        notes.add(NoteKind.FEATURES, text)
     columns = resolve_columns(nodes, edges, columns, notes, guess=is_new)
     ids = pandas.Series(range(len(nodes)), name="row") if columns.id is None else nodes[columns.id]
     if columns.label is not None:

@@ -15,6 +15,7 @@ from evengraph.tables.cells import check_columns, import_pandas
 from evengraph.tables.columns import TableColumns, join_edges
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.graph_files import read_graphml, read_npz, read_pyg
+from evengraph.tables.list_file import attach_lists
 from evengraph.tables.read import TABLE_SUFFIXES, read_table, reject_spreadsheet, table_suffix
 
 EDGES_PREFIX = re.compile(r"edges[_-]", re.IGNORECASE)
@@ -40,6 +41,7 @@ def open_graph(
     features: Sequence[str] | None = None,
     date_order: str | None = None,
     drop: Sequence[str] = (),
+    lists: str | Path | None = None,
 ) -> TableGraph:
     """Open a graph of your own.
 
@@ -54,6 +56,8 @@ def open_graph(
         edges: The edges table, a path or a DataFrame, if `data` is a nodes table; or several, a
             list of paths or a dict of types and tables.
         drop: Columns of the nodes table, or of the edges table, to leave out.
+        lists: A JSON file {node: [items]} of further features. Default: features.json beside the
+            nodes table, if there is one.
     """
     path = Path(data).expanduser() if isinstance(data, str | Path) else Path()
     columns = TableColumns(
@@ -72,8 +76,8 @@ def open_graph(
         date_order=date_order,
     )
     if is_graph_file(data):
-        return _open_file(path, columns, {"edges": edges, "drop": drop or None})
-    nodes_table, edges_table = read_tables(data, edges)
+        return _open_file(path, columns, {"edges": edges, "drop": drop or None, "lists": lists})
+    nodes_table, edges_table = read_tables(data, edges, lists)
     if drop:
         edge_columns = [name for name in drop if name in edges_table.columns]
         check_columns(nodes_table, [name for name in drop if name not in edge_columns], "nodes")
@@ -82,8 +86,20 @@ def open_graph(
     return build_graph(nodes_table, edges_table, columns)
 
 
-def read_tables(data: Any, edges: Any = None) -> tuple[Any, Any]:
-    """The nodes table and the edges table of a folder, of two paths, or of two DataFrames."""
+def read_tables(data: Any, edges: Any = None, lists: str | Path | None = None) -> tuple[Any, Any]:
+    """The nodes table and the edges table of a folder, of two paths, or of two DataFrames.
+
+    The lists of a JSON file are a column of the nodes table, see `attach_lists`.
+    """
+    nodes_table, edges_table = _read_pair(data, edges)
+    beside = None
+    if isinstance(data, str | Path):
+        path = Path(data).expanduser()
+        beside = path if path.is_dir() else path.parent
+    return attach_lists(nodes_table, lists, beside), edges_table
+
+
+def _read_pair(data: Any, edges: Any) -> tuple[Any, Any]:
     if not isinstance(data, str | Path):
         return data, read_edges(edges)
     path = Path(data).expanduser()
@@ -207,6 +223,10 @@ def find_table(folder: Path, stem: str) -> Path:
     """The path of the nodes or the edges table of a folder."""
     names = {stem + suffix for suffix in TABLE_SUFFIXES}
     paths = [path for path in sorted(folder.iterdir()) if path.name.lower() in names]
+    if not paths and stem == "nodes":  # the only table beside the edges, whatever its name
+        tables = [path for path in sorted(folder.iterdir()) if table_suffix(path)]
+        others = [path for path in tables if not path.name.lower().startswith("edges")]
+        paths = others if len(others) == 1 else []
     if not paths:
         for path in folder.iterdir():
             if path.stem.lower() == stem:

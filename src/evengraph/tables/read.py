@@ -50,10 +50,22 @@ def read_table(path: str | Path) -> Any:
     if not path.is_file():
         reason = "is a folder, not a file" if path.is_dir() else "does not exist"
         raise FileNotFoundError(f"{path} {reason}.")
+    return _read(path, suffix).copy()
+
+
+def read_lists(path: Path) -> Any:
+    """Read a JSON object {node: [items]} as a pandas column of lists, indexed by node."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist.")
+    return _read(path, ".json").copy()
+
+
+def _read(path: Path, suffix: str) -> Any:
+    """What a file holds, parsed once for as long as it does not change."""
     status = path.stat()
     if time.time() - status.st_mtime < SETTLED_SECONDS:
         return _parse(path, suffix)
-    return _parse_cached(path.resolve(), path, suffix, status.st_mtime_ns, status.st_size).copy()
+    return _parse_cached(path.resolve(), path, suffix, status.st_mtime_ns, status.st_size)
 
 
 @lru_cache(maxsize=CACHED_TABLES)
@@ -65,6 +77,8 @@ def _parse_cached(resolved: Path, path: Path, suffix: str, changed: int, size: i
 def _parse(path: Path, suffix: str) -> Any:
     if suffix == ".parquet":
         table = _read_parquet(path)
+    elif suffix == ".json":
+        table = _parse_list_file(_read_text(path), path)
     elif suffix.startswith((".jsonl", ".ndjson")):
         table = _read_json_lines(_read_text(path), path)
     else:
@@ -256,6 +270,25 @@ def _parse_lines(text: str, path: Path) -> list[dict[str, Any]]:
             )
         rows.append(row)
     return rows
+
+
+def _parse_list_file(text: str, path: Path) -> Any:
+    example = '{"7": [12, 5], "8": []}'
+    try:
+        lists = json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"{path} is not JSON: {error}.") from None
+    if not isinstance(lists, dict) or not lists:
+        raise ValueError(f"{path} must be an object of nodes and lists, such as {example}.")
+    for node, items in lists.items():
+        if not isinstance(items, list):
+            raise ValueError(
+                f"{path}: node {node!r} holds {json.dumps(items)[:40]}; expected a list, as in "
+                f"{example}."
+            )
+    keys = [key.strip() for key in lists]
+    column = import_pandas().Series(list(lists.values()), index=keys, dtype=object)
+    return column[~column.index.duplicated()]
 
 
 def _read_parquet(path: Path) -> Any:
