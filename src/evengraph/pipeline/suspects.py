@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evengraph.methods import Method
-from evengraph.pipeline.explanation import Explanation, explain
+from evengraph.pipeline.explanation import ColumnPart, Explanation, explain
 from evengraph.pipeline.new_nodes import NewNodes
 
 REASONS = 3  # per node
@@ -58,12 +58,7 @@ def suspects(
 def reasons_for(explanation: Explanation, positive: int) -> list[str]:
     """What speaks for a class, in a few words each: columns, then a labelled node of the class."""
     sign = 1 if explanation.predicted == positive else -1
-    parts = {
-        part.name if part.origin == "own" else f"{part.name} ({part.origin})": (
-            sign * part.contribution
-        )
-        for part in explanation.columns
-    }
+    parts = {_column(part): sign * part.contribution for part in explanation.columns}
     largest = max(parts.values(), default=0.0)
     strong = [name for name, value in parts.items() if value > max(SHARE * largest, 0.0)]
     reasons = sorted(strong, key=lambda name: -parts[name])[:REASONS]
@@ -78,3 +73,10 @@ def reasons_for(explanation: Explanation, positive: int) -> list[str]:
         known = explanation.class_names[positive] if explanation.class_names else str(positive)
         reasons.append(f"{explanation.ids[first.node]} ({known}, {steps})")
     return reasons
+
+
+def _column(part: ColumnPart) -> str:
+    """A column, and whose it is unless it is the node's own."""
+    if part.origin == "own":
+        return part.name
+    return f"{part.name} ({'neighbourhood' if part.origin == 'others' else part.origin})"

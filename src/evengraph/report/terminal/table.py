@@ -34,7 +34,8 @@ def two_class_metrics(values: Sequence[Mapping[str, object]]) -> list[Metric]:
     return [
         metric
         for name, metric in METRICS.items()
-        if (metric.binary or metric.ranking)
+        if metric.column
+        and (metric.binary or metric.ranking)
         and all(name in each for each in values)
         and not (name == "recall_at_k" and equal)
     ]
