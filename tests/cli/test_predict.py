@@ -347,3 +347,25 @@ def test_the_most_suspicious_are_listed_with_reasons(two, shop, capsys):
 def test_suspects_are_of_two_classes(model, shop, capsys):
     assert call("predict", model, "shop", "--top", "4") == 2
     assert "--top lists nodes of the rarer of two classes" in capsys.readouterr().err
+
+
+def test_shares_and_abstention_are_told(model, shop, capsys):
+    shares = "fraud=0.2,honest=0.5,shop=0.3"
+    assert call("predict", "model", "shop", "--out", "p.csv", "--prior", shares) == 0
+    assert "class shares: fraud 20.0%, honest 50.0%, shop 30.0%; assumes" in capsys.readouterr().out
+    assert call("predict", "model", "shop", "--out", "p.csv", "--abstain", 0.2) == 0
+    shown = capsys.readouterr().out
+    count = sum(row["abstained"] == "True" for row in read(shop / "p.csv"))
+    assert f"{count}  abstained: confidence below 0." in shown
+    assert "validation nodes that leaves" in shown
+    assert call("predict", "model", "shop", "--out", "p.csv", "--prior", "fraud=much") == 2
+    assert "--prior takes estimate or yes=0.1,no=0.9, got fraud=much" in capsys.readouterr().err
+
+
+def test_drift_is_a_warning(model, shop, capsys):
+    rows = read(shop / "shop" / "nodes.csv")
+    for row in rows:
+        row["amount"] = "30"
+    write(shop / "n.csv", list(rows[0]), *(list(row.values()) for row in rows))
+    assert call("predict", "model", "n.csv", "shop/edges.csv", "--out", "p.csv") == 0
+    assert "Warning: Different from training: amount is" in capsys.readouterr().err

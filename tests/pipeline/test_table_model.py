@@ -129,7 +129,8 @@ def test_the_command_line_saves_and_predicts_the_same(folder):
             del history["seconds"]
         del about["seal"]
     assert one == two
-    assert set(one["extra"]) == {"calibrator", "test", "trained_on", "columns", "encoder", "refit"}
+    extra = {"calibrator", "test", "trained_on", "columns", "encoder", "refit"}
+    assert set(one["extra"]) == extra | {"statistics", "prior", "risk"}
     NODES.to_csv("n.csv", index=False)
     EDGES.to_csv("e.csv", index=False)
     command("predict", "one", "n.csv", "e.csv", "--known", "shop", "--out", "p.parquet")

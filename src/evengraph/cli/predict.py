@@ -15,7 +15,9 @@ from evengraph.cli.options import CostAlarm, CostMiss
 
 if TYPE_CHECKING:
     from evengraph.metrics.calibration import Calibrator
+    from evengraph.pipeline.model_info import ModelInfo
     from evengraph.pipeline.new_nodes import NewNodes
+    from evengraph.pipeline.predictions import Predictions
     from evengraph.pipeline.table_model import TableModel
 
 
@@ -56,6 +58,22 @@ def predict(
         int | None,
         typer.Option(help="Of two classes, also list so many nodes most likely of the rarer one."),
     ] = None,
+    prior: Annotated[
+        str | None,
+        typer.Option(
+            help="Correct probabilities for class shares that differ from training: estimate, or "
+            "shares such as yes=0.1,no=0.9.",
+            metavar="SHARES",
+        ),
+    ] = None,
+    abstain: Annotated[
+        float | None,
+        typer.Option(help="Share of nodes to leave undecided, the least certain, such as 0.1."),
+    ] = None,
+    max_error: Annotated[
+        float | None,
+        typer.Option(help="Leave so many undecided that the error on validation is no larger."),
+    ] = None,
     only_unlabelled: Annotated[
         bool, typer.Option("--only-unlabelled", help="Predict only nodes without a label.")
     ] = False,
@@ -93,7 +111,16 @@ def predict(
             soft_wrap=True,
         )
     with err.status("predicting"):
-        frame = table_model.predict(new, calibrated=calibrated)
+        predictions = table_model.predictions(
+            new,
+            calibrated=calibrated,
+            prior=parse_prior(prior),
+            abstain=abstain,
+            max_error=max_error,
+        )
+    frame = predictions.frame
+    for sentence in predictions.drift:
+        err.print(f"Warning: {escape(sentence)}", soft_wrap=True)
     if calibrated and table_model.info.calibrator is not None:
         show_calibrator(table_model.info.calibrator)
     write_predictions(frame, to)
@@ -106,6 +133,7 @@ def predict(
         show_flags(frame, table_model.classes_[threshold.positive], threshold.value, goal)
         if top is not None:
             _show_suspects(table_model, new, frame, threshold.positive, top)
+    show_decisions(predictions, table_model.info)
     print_written(to)
 
 
@@ -127,6 +155,39 @@ def _show_suspects(
     out.print()
     out.print(table)
     out.print()
+
+
+def parse_prior(text: str | None) -> str | dict[str, float] | None:
+    """`estimate`, or the shares of classes."""
+    if text is None or "=" not in text:
+        return text
+    pairs = [part.rpartition("=") for part in text.split(",")]
+    try:
+        return {name.strip(): float(value) for name, _, value in pairs}
+    except ValueError:
+        raise ValueError(f"--prior takes estimate or yes=0.1,no=0.9, got {text}.") from None
+
+
+def show_decisions(predictions: Predictions, info: ModelInfo) -> None:
+    """Print the class shares that probabilities were corrected for, and what abstaining gains."""
+    if predictions.shares is not None:
+        shares = (f"{escape(name)} {share:.1%}" for name, share in predictions.shares.items())
+        out.print(
+            f"corrected for these class shares: {', '.join(shares)}; assumes that nodes of a class "
+            "look as in training, and only their share has changed",
+            soft_wrap=True,
+        )
+    level, risk = predictions.abstention, info.risk
+    if level is not None and risk is not None:
+        every = risk.levels[0]
+        out.print(
+            f"{int(predictions.frame['abstained'].sum()):>10,}  abstained: confidence below "
+            f"{format_probability(level.confidence)}. On {risk.nodes:,} validation nodes that "
+            f"leaves {level.coverage:.0%}, with an error of {level.error:.1%} instead of "
+            f"{every.error:.1%} (mean over classes {level.balanced_error:.1%} instead of "
+            f"{every.balanced_error:.1%})",
+            soft_wrap=True,
+        )
 
 
 def _known_tables(known: str | None, edges: str | None) -> Any:

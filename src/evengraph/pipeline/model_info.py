@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 from torch import Tensor
 
+from evengraph.metrics.abstention import Abstention, RiskCurve
 from evengraph.metrics.binary import best_threshold
 from evengraph.metrics.calibration import Calibrator
 from evengraph.metrics.costs import CostCurve, Costs, cheapest_threshold
+from evengraph.pipeline.drift import TrainingStatistics
 from evengraph.pipeline.refit import Refit
 from evengraph.tables import FeatureEncoder, TableColumns
+
+T = TypeVar("T")
 
 
 class Threshold(NamedTuple):
@@ -45,6 +49,29 @@ class TrainedOn(NamedTuple):
     columns: dict[str, str]
 
 
+class Prior(NamedTuple):
+    """A calibrator with a shift per class, and the class shares that its probabilities hold for."""
+
+    calibrator: Calibrator
+    shares: tuple[float, ...]
+
+    @classmethod
+    def fit(cls, probabilities: Tensor, labels: Tensor) -> Self:
+        """Fit to validation nodes."""
+        calibrator = Calibrator.fit(probabilities, labels, shift=True)
+        mean = calibrator(probabilities).double().mean(0)
+        return cls(calibrator, tuple(mean.tolist()))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields as JSON types."""
+        return {"calibrator": self.calibrator.as_dict(), "shares": list(self.shares)}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
+        """Rebuild from `as_dict`."""
+        return cls(Calibrator.from_dict(content["calibrator"]), tuple(content["shares"]))
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelInfo:
     """What a model needs to predict tables, and what is known about it.
@@ -58,6 +85,9 @@ class ModelInfo:
         test_scores: Metrics on the test nodes in percent; None for one that is undefined.
         trained_on: Where the training tables were; None for objects in memory.
         refit: If the model was fitted again to all labels; the test scores are from before.
+        statistics: Means over the training graph, which new nodes are compared with.
+        prior: What probabilities are corrected with where classes have other shares.
+        risk: What leaving nodes undecided gains on validation.
     """
 
     encoder: FeatureEncoder | None = None
@@ -68,6 +98,9 @@ class ModelInfo:
     test_scores: dict[str, float | None] = field(default_factory=dict)
     trained_on: TrainedOn | None = None
     refit: Refit | None = None
+    statistics: TrainingStatistics | None = None
+    prior: Prior | None = None
+    risk: RiskCurve | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The record as stored, without what is unknown."""
@@ -79,6 +112,12 @@ class ModelInfo:
             extra["trained_on"] = self.trained_on._asdict()
         if self.refit is not None:
             extra["refit"] = self.refit._asdict()
+        if self.statistics is not None:
+            extra["statistics"] = self.statistics.as_dict()
+        if self.prior is not None:
+            extra["prior"] = self.prior.as_dict()
+        if self.risk is not None:
+            extra["risk"] = {"nodes": self.risk.nodes, "levels": list(map(list, self.risk.levels))}
         if self.threshold is not None:
             extra["flag"] = {"class": self.threshold.positive, "from": self.threshold.value}
         if self.cost_curve is not None:
@@ -104,6 +143,18 @@ class ModelInfo:
                 test_scores=dict(extra.get("test", {})),
                 trained_on=TrainedOn(**extra["trained_on"]) if "trained_on" in extra else None,
                 refit=Refit(**extra["refit"]) if "refit" in extra else None,
+                statistics=_read(TrainingStatistics.from_dict, extra, "statistics"),
+                prior=_read(Prior.from_dict, extra, "prior"),
+                risk=_read(_risk_curve, extra, "risk"),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"extra was not written by TableModel: {error!r}.") from error
+
+
+def _read(read: Callable[[Any], T], extra: Mapping[str, Any], name: str) -> T | None:
+    """A part that models of former versions do not have."""
+    return read(extra[name]) if name in extra else None
+
+
+def _risk_curve(content: Mapping[str, Any]) -> RiskCurve:
+    return RiskCurve(content["nodes"], tuple(Abstention(*level) for level in content["levels"]))

@@ -11,7 +11,6 @@ from typing import Any, Self, final
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.core.devices import pick_device
@@ -19,18 +18,21 @@ from evengraph.core.errors import ArgumentError, unknown
 from evengraph.core.task import Task
 from evengraph.methods import DEFAULT_METHOD, METHODS, Method
 from evengraph.metrics import evaluate, reported, validation_score
-from evengraph.metrics.binary import flagged, positive_class
+from evengraph.metrics.abstention import RiskCurve
+from evengraph.metrics.binary import positive_class
 from evengraph.metrics.calibration import Calibrator
 from evengraph.metrics.costs import CostCurve, Costs
+from evengraph.pipeline.drift import TrainingStatistics
 from evengraph.pipeline.explanation import Explanation, explain
 from evengraph.pipeline.graph_source import GraphSource, open_tables, tables_of
 from evengraph.pipeline.loading import load_model
-from evengraph.pipeline.model_info import ModelInfo, Threshold, TrainedOn
+from evengraph.pipeline.model_info import ModelInfo, Prior, Threshold, TrainedOn
 from evengraph.pipeline.new_nodes import NewNodes, build_new_nodes
+from evengraph.pipeline.predictions import Predictions, predict_nodes
 from evengraph.pipeline.refit import Refit, all_labels
 from evengraph.splits import SplitProtocol
 from evengraph.tables import Note, TableColumns, TableGraph, UnknownNodeError
-from evengraph.tables.cells import has_class, import_pandas
+from evengraph.tables.cells import has_class
 from evengraph.tables.open import is_graph_file, open_graph_file, read_tables
 
 
@@ -131,7 +133,15 @@ class TableModel:
         return cls(method, refit=refit, costs=costs)._take(method, task, seed, source)
 
     def predict(
-        self, nodes: Any, edges: Any = None, *, known: Any = None, calibrated: bool = False
+        self,
+        nodes: Any,
+        edges: Any = None,
+        *,
+        known: Any = None,
+        calibrated: bool = False,
+        prior: str | Mapping[str, float] | None = None,
+        abstain: float | None = None,
+        max_error: float | None = None,
     ) -> Any:
         """Predict the class of every new node.
 
@@ -141,35 +151,52 @@ class TableModel:
             known: The graph that new nodes attach to: a folder, or a pair of tables. New edges may
                 name its nodes; only new nodes are predicted.
             calibrated: Calibrate probabilities on validation.
+            prior: Correct probabilities for class shares that differ from training: a share for
+                each class, or `estimate`. Assumes that a node of a class looks as in training, and
+                calibrates. Flags stay: the threshold finds the same part of each class.
+            abstain: Leave this share of nodes undecided, as measured on validation: those with the
+                least confidence.
+            max_error: Leave so many undecided that the error on validation is no larger.
 
         Returns:
             A DataFrame with one row per node: `id`, `class` (the argmax), its `probability`,
-            `p_<class>` for every class, for two classes `flagged` (uses the threshold) and, if the
-            model is a committee, `agreement` (the share of its votes for the class).
+            `p_<class>` for every class, for two classes `flagged` (uses the threshold). If the
+            model is a committee, 80% of its votes lie between `low` and `high`, and `agreement` is
+            the share of votes for the class. With abstention, `abstained` is true for nodes that
+            should be left undecided.
+        """
+        return self.predictions(
+            nodes,
+            edges,
+            known=known,
+            calibrated=calibrated,
+            prior=prior,
+            abstain=abstain,
+            max_error=max_error,
+        ).frame
+
+    def predictions(
+        self, nodes: Any, edges: Any = None, *, known: Any = None, **options: Any
+    ) -> Predictions:
+        """What `predict` returns, with sentences about drift, and the shares and errors in use.
+
+        Args:
+            nodes: As in `predict`, and so are `edges` and `known`.
+            options: The others of `predict`: calibrated, prior, abstain and max_error.
         """
         graph, rows, ids = self._graph_of(nodes, edges, known)
-        probabilities, flags = self._predict(graph, rows, calibrated)
-        names = self.classes_
-        top, best = probabilities.max(1)
-        frame = import_pandas().DataFrame({"id": ids})
-        frame["class"] = [names[index] for index in best.tolist()]
-        frame["probability"] = top.tolist()
-        for name, column in zip(names, probabilities.T, strict=True):
-            frame[f"p_{name}"] = column.tolist()
-        if flags is not None:
-            frame["flagged"] = flags.tolist()
-        committee = self.method_.predict_members(graph)
-        if committee is not None:
-            votes = committee._replace(probabilities=committee.probabilities[:, rows])
-            frame["agreement"] = votes.to(best.device).agreement(best).tolist()
-        return frame
+        options = {"calibrated": False, **options}
+        if options["calibrated"]:
+            self._calibrator()  # raises without one
+        return predict_nodes(self.method_, self.info, self.classes_, graph, rows, ids, **options)
 
     def predict_proba(
         self, nodes: Any, edges: Any = None, *, known: Any = None, calibrated: bool = False
     ) -> NDArray[Any]:
         """Class probabilities of every new node, (M, C), in the order of `classes_`."""
         graph, rows, _ = self._graph_of(nodes, edges, known)
-        return self._predict(graph, rows, calibrated)[0].numpy()
+        probabilities = self.method_.predict_proba(graph)[rows].cpu()
+        return (self._calibrator()(probabilities) if calibrated else probabilities).numpy()
 
     def explain(
         self,
@@ -321,6 +348,11 @@ class TableModel:
             test_scores={k: v if isfinite(v) else None for k, v in reported(scores).items()},
             trained_on=None if data is None else TrainedOn(data, dict(source.columns)),
             refit=Refit.of(task) if self.refit else None,
+            statistics=TrainingStatistics.of(
+                task.graph, all_labels(task).train if self.refit else task.train, probabilities
+            ),
+            prior=Prior.fit(rows, labels),
+            risk=RiskCurve.of(labels, rows),
         )
         return self
 
@@ -350,17 +382,6 @@ class TableModel:
             return nodes, slice(None), np.arange(nodes.num_nodes)
         new = nodes if isinstance(nodes, NewNodes) else self.open(nodes, edges, known=known)
         return new.tables.graph, new.rows, new.ids
-
-    def _predict(self, graph: Data, rows: slice, calibrated: bool) -> tuple[Tensor, Tensor | None]:
-        """Probabilities and flags of some rows."""
-        probabilities = self.method_.predict_proba(graph)
-        flags = None
-        if self.info.threshold is not None:  # which was chosen before calibration
-            positive, value = self.info.threshold
-            flags = flagged(probabilities[:, positive], value)[rows]
-        if calibrated:
-            probabilities = self._calibrator()(probabilities)
-        return probabilities[rows].cpu(), flags
 
     def _known_graph(
         self, nodes: Any, edges: Any, known: Any, columns: Mapping[str, Any]

@@ -41,3 +41,12 @@ def test_joined_committees_agree_as_their_weighted_parts(first, second, share):
     assert joined.probabilities.shape == (first + second, 6, 3)
     torch.testing.assert_close(joined.weights.sum(), torch.tensor(1.0, dtype=torch.float64))
     torch.testing.assert_close(joined.agreement(predicted), expected)
+
+
+def test_an_interval_cuts_off_light_votes():
+    first = torch.tensor([0.1, 0.5, 0.6, 0.9]).unsqueeze(1)
+    rows = torch.stack([first, 1 - first], dim=2)  # (M, 1, C)
+    committee = Committee(rows, torch.tensor([0.05, 0.45, 0.45, 0.05]))
+    for label, share, ends in ((0, 0.8, (0.5, 0.6)), (1, 0.8, (0.4, 0.5)), (0, 1.0, (0.1, 0.9))):
+        low, high = committee.interval(torch.tensor([label]), share)
+        torch.testing.assert_close(torch.cat([low, high]), torch.tensor(ends))

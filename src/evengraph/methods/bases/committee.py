@@ -36,6 +36,29 @@ class Committee(NamedTuple):
         """The same committee on a device."""
         return Committee(*(part.to(device) for part in self))
 
+    def interval(self, classes: Tensor, share: float = 0.8) -> tuple[Tensor, Tensor]:
+        """Between which probabilities of a class most of the votes lie, by weight.
+
+        Args:
+            classes: One class per node.
+            share: Of the votes; the rest is cut off at both ends.
+
+        Shapes:
+            classes: int64, (N,)
+            returns: (N,) each
+        """
+        members = self.probabilities.shape[0]
+        index = classes.expand(members, -1).unsqueeze(2)
+        values, order = self.probabilities.gather(2, index).squeeze(2).sort(dim=0)
+        votes = self.weights[order].cumsum(0)  # (M, N)
+        cut = (1 - share) / 2
+        ends = (
+            (votes < level - 1e-6).sum(0).clamp(max=members - 1).unsqueeze(0)
+            for level in (cut, 1 - cut)
+        )
+        low, high = (values.gather(0, end).squeeze(0) for end in ends)
+        return low, high
+
     def agreement(self, predicted: Tensor) -> Tensor:
         """The share of the votes, by weight, that each node's predicted class gets.
 

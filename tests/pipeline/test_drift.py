@@ -1,0 +1,57 @@
+"""Drift: silence where nothing has changed, a sentence with numbers where something has."""
+
+import json
+
+import torch
+from torch_geometric.data import Data
+
+from evengraph.pipeline.drift import TrainingStatistics
+
+
+def graph_of(nodes, *, shift=0.0, edges=3, seed=0):
+    draw = torch.Generator().manual_seed(seed)
+    x = torch.randn(nodes, 2, generator=draw) + torch.tensor([shift, 0.0])
+    ends = torch.randint(nodes, (2, edges * nodes), generator=draw)
+    y = torch.where(torch.arange(nodes) % 2 == 0, 0, -1)
+    return Data(x=x, edge_index=torch.cat([ends, ends.flip(0)], dim=1), y=y)
+
+
+def predictions(first, nodes):
+    rows = torch.tensor([[0.9, 0.1]] * int(first * nodes))
+    return torch.cat([rows, torch.tensor([[0.1, 0.9]] * (nodes - len(rows)))])
+
+
+TRAIN = graph_of(1000)
+STATISTICS = TrainingStatistics.of(
+    TRAIN, torch.zeros(1000, dtype=torch.bool), predictions(0.45, 1000)
+)
+
+
+def lines(graph, first):
+    rows = predictions(first, graph.num_nodes)
+    return STATISTICS.compare(
+        graph, slice(None), rows, features=["views", "age"], classes=["False", "True"]
+    )
+
+
+def test_nothing_has_changed():
+    assert lines(graph_of(500, seed=1), 0.45) == []
+    assert lines(graph_of(5, seed=1, shift=0.5), 0.6) == []  # too few to tell
+
+
+def test_other_classes_are_predicted():
+    (line,) = lines(graph_of(500, seed=1), 0.79)
+    assert line.startswith("79% are predicted False; in the training graph 45% were")
+    assert "100% of the labels" in line
+
+
+def test_features_and_degrees_have_moved():
+    (line,) = lines(graph_of(500, seed=1, shift=-1.5, edges=20), 0.45)
+    assert "views is 1.5 standard deviations lower" in line
+    assert "age" not in line
+    assert "neighbours, " in line
+
+
+def test_statistics_survive_json():
+    stored = json.loads(json.dumps(STATISTICS.as_dict()))
+    assert TrainingStatistics.from_dict(stored) == STATISTICS

@@ -1,0 +1,100 @@
+"""Predictions: intervals, corrected shares and abstention."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+import evengraph as eg
+from small_graphs import small_task
+
+GRAPH = small_task(num_classes=2).graph
+
+
+@pytest.fixture(scope="module")
+def committee():
+    return eg.TableModel(eg.Unison(max_epochs=20, members=2)).fit(GRAPH, seed=1)
+
+
+@pytest.fixture(scope="module")
+def single():
+    return eg.TableModel(eg.GCN(max_epochs=20)).fit(GRAPH, seed=1)
+
+
+@pytest.mark.parametrize("calibrated", [False, True])
+def test_most_votes_lie_in_the_interval(committee, single, calibrated):
+    frame = committee.predict(GRAPH, calibrated=calibrated)
+    assert (frame["low"] <= frame["probability"]).all()
+    assert (frame["probability"] <= frame["high"]).all()
+    assert (frame["low"] < frame["high"]).any()
+    assert "low" not in single.predict(GRAPH)
+
+
+def test_shares_that_are_given_move_probabilities(single):
+    names = single.classes_
+    rare = single.predict(GRAPH, prior={names[0]: 1, names[1]: 99})
+    common = single.predict(GRAPH, prior={names[0]: 99, names[1]: 1})
+    change = common[f"p_{names[0]}"] - rare[f"p_{names[0]}"]
+    assert (change >= 0).all()
+    assert (change > 0).mean() > 0.5
+    assert (rare["flagged"] == common["flagged"]).all()
+    same = dict(zip(names, single.info.prior.shares, strict=True))
+    calibrated = single.info.prior.calibrator(single.method_.predict_proba(GRAPH)).numpy()
+    found = single.predict(GRAPH, prior=same)[[f"p_{name}" for name in names]].to_numpy()
+    np.testing.assert_allclose(found, calibrated, atol=1e-6)
+
+
+def test_shares_are_estimated(single):
+    keep = GRAPH.y == 0
+    nodes = keep.nonzero().squeeze(1)
+    edges = torch.stack([torch.arange(len(nodes)), torch.arange(len(nodes)).roll(1)])
+    alone = Data(x=GRAPH.x[keep], edge_index=torch.cat([edges, edges.flip(0)], dim=1))
+    found = single.predictions(alone, prior="estimate").shares
+    assert sum(found.values()) == pytest.approx(1)
+    assert found["0"] > single.info.prior.shares[0]
+    assert single.predictions(alone).shares is None
+
+
+def test_the_least_certain_are_left_undecided(single):
+    predictions = single.predictions(GRAPH, abstain=0.3)
+    frame, level = predictions.frame, predictions.abstention
+    assert level == single.info.risk.at_share(0.3)
+    assert (frame["abstained"] == (frame["probability"] < level.confidence)).all()
+    assert 0 < frame["abstained"].sum() < len(frame)
+    strict = single.predictions(GRAPH, max_error=level.error).abstention
+    assert strict.coverage >= level.coverage
+    calibrated = single.predict(GRAPH, abstain=0.3, calibrated=True)
+    assert (calibrated["abstained"] == frame["abstained"]).all()
+
+
+def test_new_nodes_that_differ_are_told(single):
+    assert single.predictions(GRAPH).drift == []
+    moved = Data(x=GRAPH.x + 5, edge_index=GRAPH.edge_index)
+    assert any("standard deviations higher" in line for line in single.predictions(moved).drift)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"prior": "guess"}, "prior must be 'estimate' or shares of classes, got 'guess'"),
+        ({"prior": {"0": 1}}, "prior must give a share of at least 0 to each of 0, 1"),
+        ({"prior": "estimate", "abstain": 0.1}, "prior excludes abstain and max_error"),
+        ({"max_error": 0.1, "abstain": 0.1}, "abstain and max_error exclude each other"),
+    ],
+)
+def test_what_is_refused(single, options, message):
+    with pytest.raises(ValueError, match=message):
+        single.predict(GRAPH, **options)
+
+
+def test_models_of_former_versions_say_what_they_lack(single):
+    old = eg.TableModel(single.method_)
+    old.method_ = single.method_
+    old.info = replace(single.info, prior=None, risk=None, statistics=None)
+    assert old.predictions(GRAPH).drift == []
+    with pytest.raises(ValueError, match="holds no class shares to correct"):
+        old.predict(GRAPH, prior="estimate")
+    with pytest.raises(ValueError, match="holds no errors on validation"):
+        old.predict(GRAPH, abstain=0.1)
