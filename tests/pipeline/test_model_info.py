@@ -37,8 +37,12 @@ def test_stored_keys_are_read_and_written_as_before():
     assert info.trained_on == TrainedOn("/shop", {"label": "kind", "drop": "a,b"})
     assert info.columns.source == "from"
     assert info.encoder.input_columns == ("amount",)
-    later = {"unlabelled": None, "date_order": None}  # keys that did not exist then
-    assert info.as_dict() == STORED | {"columns": STORED["columns"] | later}
+    written = info.as_dict()
+    for name, part in STORED.items():
+        if name in ("columns", "encoder"):  # later versions add keys
+            assert written[name].items() >= part.items()
+        else:
+            assert written[name] == part
     assert list(info.as_dict()) == list(STORED)
 
 
