@@ -339,3 +339,21 @@ def test_by_default_auto_chooses(tables):
     model = eg.TableModel(eg.Auto(candidates="gcn,logistic", max_epochs=5)).fit(*tables, **COLUMNS)
     assert model.method_.summary_[0].startswith("Chose ")
     assert len(model.predict(NODES, EDGES, known=tables)) == 2
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_classes_come_out_as_they_went_in(missing, tmp_path):
+    nodes = pandas.DataFrame({"id": range(10, 130), "size": [i % 3 for i in range(120)]})
+    nodes["kind"] = nodes["size"].where(nodes["id"] < 100) if missing else nodes["size"]
+    edges = pandas.DataFrame({"source": range(10, 129), "target": range(11, 130)})
+    model = eg.TableModel("labelpropagation").fit(nodes, edges, label="kind")
+    model.save(tmp_path / "model")
+    for one in (model, eg.TableModel.load(tmp_path / "model")):
+        predicted = one.predict(nodes, edges)
+        assert predicted["class"].dtype.kind == "i"
+        assert predicted["id"].tolist() == list(range(10, 130))
+        known = nodes["kind"].notna()
+        assert (predicted["class"] == nodes["kind"])[known].mean() > 0.1
+    text = nodes.assign(kind=nodes["size"].astype(str))
+    model = eg.TableModel("labelpropagation").fit(text, edges, label="kind")
+    assert set(model.predict(text, edges)["class"]) <= {"0", "1", "2"}

@@ -224,7 +224,7 @@ def show_flags(frame: Any, name: str, threshold: float, goal: str = "the best F1
         f"{shown} or more, the threshold with {goal} on validation",
         soft_wrap=True,
     )
-    differ = int((frame["flagged"] != (frame["class"] == name)).sum())
+    differ = int((frame["flagged"] != (frame["class"].astype(str) == name)).sum())
     if differ:
         out.print(
             f"class is the argmax, flagged uses the tuned threshold; they differ for {differ:,} of "

@@ -88,6 +88,7 @@ class ModelInfo:
         statistics: Means over the training graph, which new nodes are compared with.
         prior: What probabilities are corrected with where classes have other shares.
         risk: What leaving nodes undecided gains on validation.
+        integer_labels: Whether classes were integers in a DataFrame; predictions then are, too.
     """
 
     encoder: FeatureEncoder | None = None
@@ -101,6 +102,7 @@ class ModelInfo:
     statistics: TrainingStatistics | None = None
     prior: Prior | None = None
     risk: RiskCurve | None = None
+    integer_labels: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """The record as stored, without what is unknown."""
@@ -122,6 +124,8 @@ class ModelInfo:
             extra["flag"] = {"class": self.threshold.positive, "from": self.threshold.value}
         if self.cost_curve is not None:
             extra["cost_curve"] = self.cost_curve._asdict()
+        if self.integer_labels:
+            extra["integer_labels"] = True
         if self.encoder is not None:
             extra |= {"columns": asdict(self.columns), "encoder": self.encoder.as_dict()}
         return extra
@@ -146,6 +150,7 @@ class ModelInfo:
                 statistics=_read(TrainingStatistics.from_dict, extra, "statistics"),
                 prior=_read(Prior.from_dict, extra, "prior"),
                 risk=_read(_risk_curve, extra, "risk"),
+                integer_labels=bool(extra.get("integer_labels", False)),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"extra was not written by TableModel: {error!r}.") from error

@@ -70,7 +70,8 @@ def predict_nodes(
     probabilities = transform(raw)
     frame = import_pandas().DataFrame({"id": ids})
     top, best = probabilities.max(1)
-    frame["class"] = [classes[index] for index in best.tolist()]
+    labels = [int(name) for name in classes] if info.integer_labels else classes
+    frame["class"] = [labels[index] for index in best.tolist()]
     frame["probability"] = top.tolist()
     committee = _committee(method, graph, rows)
     if committee is not None:

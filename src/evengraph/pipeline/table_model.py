@@ -116,7 +116,11 @@ class TableModel:
                 best = score, method, task, each
         if best is None:
             raise ValueError("seed must hold at least one seed, got none.")
-        return self._take(*best[1:], data)
+        self._take(*best[1:], data)
+        label = self.info.columns.label
+        if label is not None and _holds_integers(nodes, label, self.classes_):
+            self.info = replace(self.info, integer_labels=True)
+        return self
 
     @classmethod
     def from_fitted(
@@ -422,6 +426,12 @@ class TableModel:
     def _check_fitted(self) -> None:
         if not hasattr(self, "method_"):
             raise RuntimeError("This TableModel is not fitted yet; call fit or load first.")
+
+
+def _holds_integers(nodes: Any, label: str, classes: Sequence[str]) -> bool:
+    """Whether the classes in a DataFrame are integers, or floats because some are missing."""
+    kind = getattr(getattr(nodes, "dtypes", {}).get(label), "kind", "")
+    return kind in "iuf" and all(name.lstrip("-").isdigit() for name in classes)
 
 
 def _pair(known: Any) -> tuple[Any, ...]:
