@@ -11,7 +11,7 @@ import pytest
 from evengraph.core.store import Store
 from evengraph.experiment.published import _presets, preset_for
 from evengraph.experiment.reproduce import missing
-from evengraph.experiment.spec import read_specs
+from evengraph.experiment.spec import read_spec, read_specs
 from evengraph.methods import METHODS
 from evengraph.report.store.experiment_results import load_experiments
 from evengraph.report.store.tables import markdown, table_csv
@@ -100,6 +100,11 @@ def test_presets_are_what_validation_chose(experiments):
             assert preset_for(*asked, "unignn") == cell.selected
             found += 1
     assert found == 14 == sum(preset["method"] == "unignn" for preset in _presets())
+
+
+@pytest.mark.parametrize("name", ["table1", "table2", "table3", "figure2"])
+def test_no_stored_run_has_to_be_repeated(store, name):
+    assert missing([read_spec(name)], store) == []
 
 
 @pytest.mark.parametrize("name", ["table1", "table2", "table3", "figure2"])

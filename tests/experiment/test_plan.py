@@ -6,6 +6,7 @@ from evengraph.core.store import Row, Store
 from evengraph.experiment.plan import SEARCH_BATCH, Plan, job_spec
 from evengraph.experiment.published import preset_for
 from evengraph.experiment.reproduce import missing
+from evengraph.methods import METHODS
 from tiny_experiments import ended, entry, failed, spec_of, toy_job, toy_setup
 
 GRID = {"max_epochs": [1, 2, 3]}
@@ -352,3 +353,21 @@ def test_runs_of_former_versions_count():
     assert Plan(spec, old).missing() == []
     other = [replace(row, job=replace(row.job, method="elsewhere")) for row in old]
     assert Plan(spec, other).missing() == jobs
+
+
+def test_a_row_without_a_later_parameter_is_found(monkeypatch):
+    """Its default changes nothing, so the run need not be repeated."""
+    spec = spec_of(entry(fields={"max_epochs": 2}))
+    rows = [ended(job) for job in Plan(spec, []).missing()]
+    older = []
+    for row in rows:
+        fields = row.job.method_fields.items()
+        params = {name: v for name, v in fields if name not in ("network", "backbone")}
+        older.append(replace(row, job=replace(row.job, method_fields=params)))
+    assert Plan(spec, older).missing() == []
+    other = spec_of(entry(fields={"max_epochs": 2, "network": "plain"}))
+    assert len(Plan(other, older).missing()) == 2
+    former = classmethod(lambda cls, params: {"network": "plain", **params})
+    monkeypatch.setattr(METHODS["gcn"], "current_params", former)  # it did something else then
+    assert Plan(other, older).missing() == []
+    assert len(Plan(spec, older).missing()) == 2

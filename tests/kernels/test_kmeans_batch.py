@@ -62,3 +62,23 @@ def test_distances_in_pieces(monkeypatch):
     whole = batched_kmeans(x, KS, seeds=[4, 5, 6, 7])
     monkeypatch.setattr("evengraph.kernels.kmeans_batch.CHUNK", 100)
     assert torch.equal(batched_kmeans(x, KS, seeds=[4, 5, 6, 7]), whole)
+
+
+def test_each_set_keeps_its_tightest_start():
+    x = normal(len(KS), 60, 4, seed=8)  # without structure, so that starts differ
+    seeds, starts = [4, 15, 26, 37], 5
+    rounds = [batched_kmeans(x, KS, seeds=[s + i for s in seeds]) for i in range(starts)]
+    best = batched_kmeans(x, KS, seeds=seeds, starts=starts)
+    chosen = set()
+    for number, (rows, k) in enumerate(zip(x, KS, strict=True)):
+        values = [inertia(rows, one[number], k) for one in rounds]
+        assert inertia(rows, best[number], k) == pytest.approx(min(values))
+        chosen.add(values.index(min(values)))
+    assert len(chosen) > 1  # not one round for all
+
+
+def test_given_clusters_are_one_start():
+    x = sets()
+    start = batched_kmeans(x, KS, seeds=[4, 5, 6, 7])
+    expected = batched_kmeans(x, KS, start=start)
+    assert torch.equal(batched_kmeans(x, KS, start=start, starts=3), expected)

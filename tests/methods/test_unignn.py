@@ -8,6 +8,7 @@ from torch_geometric.data import Data
 
 from evengraph.methods import UniGNN, unignn
 from evengraph.methods.bases.batching import Fit, fit_batch, share_batch
+from evengraph.metrics.stopping import stopping_score
 from evengraph.nn import unified
 from evengraph.ops import balanced_pseudo_labels, prepare_clusters
 from evengraph.pipeline.loading import load_model
@@ -142,8 +143,8 @@ def clusterings(monkeypatch):
     """Every call of k-means: epochs seen before it, width of the rows, start and outcome."""
     calls, real = [], unified.kmeans
 
-    def spy(x, k, seed, *, start=None):
-        found = real(x, k, seed, start=start)
+    def spy(x, k, seed, *, start=None, **options):
+        found = real(x, k, seed, start=start, **options)
         last = None if start is None else start.clone()
         calls.append((len(epochs), x.shape[1], last, found.clone()))
         return found
@@ -189,10 +190,10 @@ def test_clustering_starts_from_the_clusters_before(clusterings):
 
 def test_restored_clusters_belong_to_the_best_epoch(monkeypatch):
     scores = iter([0.1, 0.2, 0.9, 0.3, 0.2, 0.1])
-    monkeypatch.setattr(unignn, "validation_score", lambda *args: torch.tensor(next(scores)))
+    monkeypatch.setattr(unignn, "stopping_score", lambda *args: torch.tensor(next(scores)))
     found = []
 
-    def roll(x, k, seed, *, start=None):  # other clusters each time
+    def roll(x, k, seed, *, start=None, **options):  # other clusters each time
         found.append((torch.arange(x.shape[0]) + len(found)) % k)
         return found[-1]
 
@@ -217,9 +218,7 @@ def test_the_best_epoch_is_what_a_shorter_run_ends_with(monkeypatch):
     answers = []
     for max_epochs in (4, 9):
         scores = iter([0.1, 0.2, 0.3, 0.4, 0.9, 0.5, 0.5, 0.5, 0.5, 0.5])
-        monkeypatch.setattr(
-            unignn, "validation_score", lambda *args, s=scores: torch.tensor(next(s))
-        )
+        monkeypatch.setattr(unignn, "stopping_score", lambda *args, s=scores: torch.tensor(next(s)))
         answers.append(probabilities(small_task(), max_epochs=max_epochs, recluster_every=2))
     assert torch.equal(*answers)
 
@@ -312,6 +311,7 @@ def test_ctrl_c_before_the_first_epoch_is_passed_on(monkeypatch):
         ("dropout", 1, r"lie in \[0, 1\)"),
         ("pseudo_labels", "some", "be one of balanced, all, none"),
         ("encoders", "neither", "be one of both, structural, semantic"),
+        ("cluster_starts", 0, "be at least 1"),
     ],
 )
 def test_bad_fields_are_refused(field, value, rule):
@@ -389,3 +389,107 @@ def test_runs_of_one_batch_have_one_alpha():
     assert [method.alpha_ for method in methods] == [unignn.auto_alpha(task.graph)] * 2
     assert share_batch(*methods)
     assert not share_batch(methods[0], UniGNN(alpha=2, **{"max_epochs": 4, "dropout": 0.0}))
+
+
+# Readings of what the paper leaves open.
+
+
+def plain_mean(task, values):
+    own = values[task.train].gather(1, task.graph.y[task.train, None])
+    return float(-own.log().mean())
+
+
+def test_the_mean_loss_is_the_weighted_mean_of_torch():
+    task, values, loss = first_loss(pseudo_labels="none", readings="mean-loss")
+    labels = task.graph.y[task.train]
+    weight = 1 / torch.bincount(labels).double()
+    expected = torch.nn.functional.nll_loss(values[task.train].log(), labels, weight)
+    assert loss == pytest.approx(float(expected), rel=1e-5)
+    task, values, loss = first_loss(pseudo_labels="none", class_weights=False, readings="mean-loss")
+    assert loss == pytest.approx(plain_mean(task, values), rel=1e-5)
+
+
+def test_the_mean_loss_changes_two_weights_only():
+    """Adam does not see the scale of a loss: dividing by C is C times both other terms."""
+    task, classes = small_task(), 3
+    settings = {"dropout": 0.0, "threshold": 0.2, "max_epochs": 12, "clusters_per_class": 4}
+    mean = UniGNN(**settings, readings="mean-loss", weight_decay=1e-3)
+    equal = UniGNN(**settings, pseudo_weight=classes, weight_decay=classes * 1e-3)
+    values = [m.fit(task, seed=2).predict_proba(task.graph) for m in (mean, equal)]
+    torch.testing.assert_close(*values, rtol=1e-3, atol=1e-4)
+
+
+def test_readings_and_starts_change_the_outcome():
+    task = small_task()
+    fields = {"alpha": 2, "threshold": 0.3, "max_epochs": 30, "patience": 5}
+    full = probabilities(task, **fields)
+    assert torch.equal(probabilities(task, **fields, cluster_starts=1, readings=" "), full)
+    changes = [{"readings": name} for name in ("mean-loss", "unit-rows", "stop-on-loss")]
+    for change in ({"cluster_starts": 10}, *changes):
+        assert not torch.allclose(probabilities(task, **fields | change), full, atol=1e-4), change
+
+
+def test_training_stops_by_what_was_asked_for():
+    task = small_task()
+    for name, on in (("", "score"), ("stop-on-loss", "loss"), ("stop-on-accuracy", "accuracy")):
+        model = UniGNN(**QUICK, readings=name).fit(task, seed=0)
+        logits = model.predict_proba(task.graph).log()
+        expected = float(stopping_score(on, logits, task))
+        assert model.history_[0].best_score == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"readings": "unit-rows, mean-loss"}, {"readings": "stop-on-loss"}]
+)
+def test_readings_hold_in_a_batch(settings):
+    """As one run, up to the noise of dropout, which is off, and rounding."""
+    task = small_task()
+    fields = {"max_epochs": 8, "clusters_per_class": 4, "dropout": 0.0, "cluster_starts": 3}
+    method = UniGNN(**fields | settings)
+    method.reset(task)
+    for _ in fit_batch([Fit(method, task.hide_test_labels(), 3)], 1):
+        pass
+    alone = UniGNN(**fields | settings).fit(task, seed=3)
+    assert method.history_[0].loss[0] == pytest.approx(alone.history_[0].loss[0], rel=1e-4)
+    assert method.history_[0].score[0] == pytest.approx(alone.history_[0].score[0], rel=1e-4)
+
+
+def test_runs_with_other_readings_are_no_batch():
+    assert not share_batch(UniGNN(alpha=1), UniGNN(alpha=1, readings="mean-loss"))
+    assert not share_batch(UniGNN(alpha=1), UniGNN(alpha=1, cluster_starts=2))
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_a_cluster_with_most_nodes_is_noted(batch):
+    task = small_task()
+    x = task.graph.x.clone()
+    x[: int(0.8 * len(x))] = 1.0  # equal rows cannot be divided
+    crowded = with_graph(task, x=x)
+    for one, notes in ((task, 0), (crowded, 1)):
+        method = UniGNN(max_epochs=1, clusters_per_class=4)
+        if batch:
+            method.reset(one)
+            for _ in fit_batch([Fit(method, one.hide_test_labels(), 3)], 1):
+                pass
+        else:
+            method.fit(one, seed=3)
+        found = [note for note in method.notes_ if "semantic layer 1" in note]
+        assert len(found) == notes
+        if found:
+            assert found[0].startswith("One of the 12 clusters of semantic layer 1 holds ")
+    assert UniGNN(max_epochs=1, encoders="structural").fit(crowded, seed=3).notes_ == []
+
+
+def test_unit_rows_hold_for_another_graph(tmp_path):
+    task = small_task()
+    model = UniGNN(max_epochs=3, clusters_per_class=4, readings="unit-rows").fit(task, seed=1)
+    longer = task.graph.clone()
+    longer.x = torch.cat([longer.x, 5 * longer.x[:1]])  # another length, the same direction
+    clusters = model._inputs_and_clusters(longer)[1](0, model._inputs(longer).x)
+    assert clusters.assignment[-1] == clusters.assignment[0]
+
+
+@pytest.mark.parametrize("text", ["mean", "stop-on-loss, stop-on-accuracy", "unit-rows,unit-rows"])
+def test_bad_readings(text):
+    with pytest.raises(ValueError, match=f"readings must be some of mean-loss, .* got '{text}'"):
+        UniGNN(readings=text)

@@ -1,5 +1,7 @@
 """K-means: its promises, and how close it comes to scikit-learn's."""
 
+import itertools
+
 import pytest
 import torch
 from hypothesis import given
@@ -8,8 +10,8 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 
 from evengraph.datasets import toy
-from evengraph.kernels.kmeans_batch import fill_empty
-from evengraph.ops import Sparse, cluster_means, kmeans, nearest_mean
+from evengraph.kernels.kmeans_batch import fill_empty, start_seeds
+from evengraph.ops import Sparse, cluster_means, kmeans, nearest_mean, unit_rows
 from evengraph.ops.sparse import sparsify
 from small_graphs import normal
 
@@ -180,3 +182,73 @@ def test_means_and_the_nearest_of_them(num_rows, k, seed):
     for rows in (x, Sparse.from_dense(x)):
         torch.testing.assert_close(cluster_means(rows, assignment, k), means)
         assert torch.equal(nearest_mean(rows, means), nearest)
+
+
+# Several starts.
+
+
+def partitions(num_rows, k):
+    """All ways to divide rows into k clusters that are not empty."""
+    for ids in itertools.product(range(k), repeat=num_rows):
+        if len(set(ids)) == k:
+            yield torch.tensor(ids)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_enough_starts_find_the_best_of_all_partitions(seed):
+    x = normal(8, 2, seed=seed)
+    best = min(inertia(x, one) for one in partitions(8, 3))
+    assert inertia(x, kmeans(x, 3, seed, starts=40)) == pytest.approx(best, rel=1e-9)
+
+
+@pytest.mark.parametrize("make", [blobs, words])
+def test_the_tightest_start_is_returned(make):
+    x = make()
+    rows, starts = sparsify(x), 6
+    alone = [kmeans(rows, 20, seed) for seed in start_seeds(3, starts)]
+    best = min(alone, key=lambda assignment: inertia(x, assignment))
+    assert torch.equal(kmeans(rows, 20, 3, starts=starts), best)
+    assert torch.equal(kmeans(rows, 20, 3, starts=1), kmeans(rows, 20, 3))
+
+
+@pytest.mark.parametrize(("make", "k"), [(blobs, 30), (words, 20)])
+def test_several_starts_are_as_tight_as_those_of_scikit_learn(make, k):
+    x = make()
+    ours = inertia(x, kmeans(sparsify(x), k, 0, starts=8))
+    theirs = KMeans(k, n_init=8, max_iter=100, random_state=0).fit(x.numpy()).inertia_
+    assert ours < 1.01 * theirs
+    assert ours < inertia(x, kmeans(sparsify(x), k, 0))
+
+
+def test_given_clusters_are_one_start():
+    x = blobs()
+    start = kmeans(x, 12, 0)
+    assert torch.equal(kmeans(x, 12, 0, start=start, starts=5), kmeans(x, 12, 0, start=start))
+
+
+# Rows of length one.
+
+
+@given(st.integers(1, 9), st.integers(1, 5), st.integers(0, 200))
+def test_unit_rows_are_directions(num_rows, width, seed):
+    x = normal(num_rows, width, seed=seed)
+    x[torch.rand(num_rows, generator=_stream(seed)) < 0.3] = 0
+    expected = torch.stack([row / row.norm() if row.any() else row for row in x])
+    torch.testing.assert_close(unit_rows(x), expected)
+    sparse = unit_rows(Sparse.from_dense(x))
+    torch.testing.assert_close(sparse.matrix.to_dense(), expected)
+    torch.testing.assert_close(sparse.transpose.to_dense(), expected.T)
+
+
+def test_unit_rows_of_a_symmetric_matrix_have_their_own_transpose():
+    x = torch.tensor([[0.0, 3.0], [3.0, 4.0]])
+    sparse = unit_rows(Sparse.symmetric(x.to_sparse_csr()))
+    expected = torch.tensor([[0.0, 1.0], [0.6, 0.8]])
+    torch.testing.assert_close(sparse.matrix.to_dense(), expected)
+    torch.testing.assert_close(sparse.transpose.to_dense(), expected.T)
+
+
+def test_clusters_of_unit_rows_do_not_depend_on_their_lengths():
+    x, scale = blobs(), 1 + torch.rand(400, 1, generator=_stream(0))
+    one, other = (kmeans(unit_rows(rows), 12, 0) for rows in (x, x * scale))
+    assert torch.equal(one, other)

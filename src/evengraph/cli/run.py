@@ -263,6 +263,8 @@ class _Display(ExitStack):
         if record.summary:  # a choice among several methods, whose epochs say little
             epochs = ""
         err.print(f"seed {record.seed}: bAcc {value:.1f}, {epochs}{record.seconds:.0f} s")
+        for note in record.notes or []:
+            err.print(f"[dim]{escape(note)}[/]")
 
     def _announce(self, job: Job) -> None:
         names = ("minority", "ratio", "train", "val", "positives", "negatives")

@@ -33,6 +33,7 @@ class Record:
         calibration: The calibrator fitted on validation nodes, and its metrics.
         criterion: What `validation` and the scores of `history` are.
         summary: What the method says about what it did, where it says something.
+        notes: What went otherwise than expected in the fit, where something did.
         agreement: Test nodes, and correct ones, per band of agreement of a committee.
         base_rates: For two classes, results at the tuned threshold by share of the positive class,
             that of the test nodes first; shares are fractions.
@@ -62,6 +63,7 @@ class Record:
     calibration: dict[str, Any] | None = None
     criterion: str = "Macro-F1"
     summary: list[str] | None = None
+    notes: list[str] | None = None
     agreement: list[dict[str, Any]] | None = None
     base_rates: list[dict[str, float]] | None = None
     resolved: dict[str, Any] | None = None

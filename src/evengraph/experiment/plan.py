@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import product
 from statistics import fmean
 from typing import Any
@@ -177,11 +177,16 @@ def job_spec(setup: Setup, method: str, settings: Fields, seed: int) -> JobSpec:
 
 
 def _current(job: JobSpec) -> JobSpec:
-    """A stored job with its parameters as this version names them."""
+    """A stored job with all parameters of this version.
+
+    A row lists every parameter that there was. One that it lacks came later, and has the value that
+    `current_params` gives it, or its default: adding a parameter changes no earlier result.
+    """
     kind = METHODS.get(job.method)  # the method of a plugin may not be installed
     if kind is None:
         return job
-    return replace(job, method_fields=kind.current_params(job.method_fields))
+    defaults = {item.name: item.default for item in fields(kind)}
+    return replace(job, method_fields=defaults | kind.current_params(job.method_fields))
 
 
 def _suggest(trial: Any, name: str, allowed: Sequence[Any]) -> Any:

@@ -71,6 +71,7 @@ def score(
         calibration=calibration,
         criterion=criterion(task),
         summary=list(method.summary_) or None,
+        notes=list(method.notes_) or None,
         agreement=_agreement(method, task, probabilities),
         base_rates=_base_rates(job, task, probabilities, values),
         resolved=method.resolved_params or None,

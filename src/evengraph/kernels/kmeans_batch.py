@@ -21,6 +21,7 @@ def batched_kmeans(
     *,
     seeds: Sequence[int] | None = None,
     start: Tensor | None = None,
+    starts: int = 1,
     max_iterations: int = 100,
     tolerance: float = 1e-4,
 ) -> Tensor:
@@ -30,31 +31,39 @@ def batched_kmeans(
         ks: Number of clusters of each set.
         seeds: Seeds of k-means++; required without `start`.
         start: Clusters to start from.
+        starts: How often to run from k-means++; each set keeps its best result.
 
     Shapes:
         x: (R, N, d)
         start, returns: int64, (R, N)
     """
-    k = torch.tensor(list(ks), device=x.device)
     x = x - x.mean(1, keepdim=True)
     norms = x.square().sum(2)  # (R, N)
-    if start is None:
-        assert seeds is not None
-        means = _plus_plus(x, norms, ks, seeds)
-    else:
+    if start is not None:
         means = _means(x, start, _sizes(start, max(ks)))
-    unused = torch.arange(max(ks), device=x.device) >= k.unsqueeze(1)
-    sets = _Sets(
-        x,
-        norms,
-        means.masked_fill(unused.unsqueeze(2), 0.0),
-        unused,
-        smallest_move=tolerance * norms.mean(1) / x.shape[2],
-        number=torch.arange(x.shape[0], device=x.device),
-    )
+        return _lloyd(_sets(x, norms, means, ks, tolerance), max_iterations)[0]
+    assert seeds is not None
+    results, totals = [], []
+    for numbers in zip(*(start_seeds(seed, starts) for seed in seeds), strict=True):
+        means = _plus_plus(x, norms, ks, numbers)
+        result, distance = _lloyd(_sets(x, norms, means, ks, tolerance), max_iterations)
+        results.append(result)
+        totals.append(distance.double().sum(1))
+    best = torch.stack(totals).argmin(0)  # (R,)
+    return torch.stack(results)[best, torch.arange(x.shape[0], device=x.device)]
+
+
+def start_seeds(seed: int, starts: int) -> list[int]:
+    """A seed for each of several starts, the first of them `seed` itself."""
+    return [seed + index for index in range(starts)]
+
+
+def _lloyd(sets: _Sets, max_iterations: int) -> tuple[Tensor, Tensor]:
+    """Lloyd's iterations from given means: clusters and squared distances of all sets, (R, N)."""
+    unused = sets.unused
     assignment, distance = _nearest(sets)
     result, result_distance = assignment.clone(), distance.clone()
-    done = torch.zeros_like(k, dtype=torch.bool)
+    done = torch.zeros_like(sets.number, dtype=torch.bool)
     for iteration in range(max_iterations):
         sizes = _fill(assignment, distance, sets.unused)
         moved = _means(sets.x, assignment, sizes)
@@ -76,7 +85,7 @@ def batched_kmeans(
                 sets = _Sets(*(part[left] for part in sets))
                 assignment, distance, done = assignment[left], distance[left], done[left]
     _fill(result, result_distance, unused)
-    return result
+    return result, result_distance
 
 
 class _Sets(NamedTuple):
@@ -97,6 +106,18 @@ class _Sets(NamedTuple):
     unused: Tensor
     smallest_move: Tensor
     number: Tensor
+
+
+def _sets(x: Tensor, norms: Tensor, means: Tensor, ks: Sequence[int], tolerance: float) -> _Sets:
+    unused = torch.arange(max(ks), device=x.device) >= torch.tensor(ks, device=x.device)[:, None]
+    return _Sets(
+        x,
+        norms,
+        means.masked_fill(unused.unsqueeze(2), 0.0),
+        unused,
+        smallest_move=tolerance * norms.mean(1) / x.shape[2],
+        number=torch.arange(x.shape[0], device=x.device),
+    )
 
 
 def _means(x: Tensor, assignment: Tensor, sizes: Tensor) -> Tensor:

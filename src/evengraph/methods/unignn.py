@@ -17,6 +17,7 @@ from evengraph.core.task import Task
 from evengraph.methods.bases.batching import Batching, Fit
 from evengraph.methods.bases.checks import same_graph
 from evengraph.methods.bases.method import Method
+from evengraph.methods.bases.readings import Readings, parse_readings
 from evengraph.methods.bases.unified import (
     Examples,
     UnifiedReplicas,
@@ -24,7 +25,7 @@ from evengraph.methods.bases.unified import (
     labelled_weights,
     unified_epoch,
 )
-from evengraph.metrics import validation_score
+from evengraph.metrics.stopping import stopping_score
 from evengraph.nn import Connectivity, UnifiedNetwork
 from evengraph.nn.tracing import Contributions, trace_unified
 from evengraph.nn.unified import FindClusters
@@ -91,6 +92,12 @@ class UniGNN(Method):
         hidden: Width of every layer.
         dropout: Dropout rate after each layer.
         memory_limit: Bytes that the structural adjacency may take; fitting needs about four times.
+        cluster_starts: How often k-means starts anew, the tightest clusters are used; re-clustering
+            starts from the previous clusters, once.
+        readings: Other readings of the paper, with commas between them: `mean-loss` divides the
+            loss of labelled nodes by the sum of their weights, `unit-rows` clusters rows scaled to
+            length one, `stop-on-loss` and `stop-on-accuracy` end training by the loss or the
+            balanced accuracy of the validation nodes instead of their Macro-F1.
 
     Cost:
         O((E_alpha + N) h + nnz(X) h) per epoch, with E_alpha pairs at most alpha steps apart;
@@ -100,7 +107,10 @@ class UniGNN(Method):
         Points that the paper leaves open: pseudo-labels and clustered embeddings come from a pass
         without dropout; validation and test nodes, without their labels, may get a pseudo-label.
         The first layer's clusters come from the features, once; later clusterings start from the
-        previous clusters, which is faster and scores no less. A_sem has ones on its diagonal before
+        previous clusters, which is faster and scores no less. K-means starts once
+        (`cluster_starts`); on sparse features it may then put most nodes into one cluster, and a
+        note of the fit says so. The loss of labelled nodes is a sum, as printed, and training stops
+        by Macro-F1 (`readings` has other choices). A_sem has ones on its diagonal before
         the identity is added. The classifier propagates over the input graph. Features are neither
         normalised nor dropped out. Encoders have Xavier weights and no bias, as in the equations;
         the classifier starts like that of the comparison methods. Of epochs with equal validation
@@ -124,7 +134,7 @@ class UniGNN(Method):
     tuned_params = frozenset({"alpha", "clusters_per_class", "threshold", "recluster_every"})
     suits_heterophily = True
     limits = {
-        **dict.fromkeys(("alpha", "clusters_per_class", "layers", "hidden"), 1),
+        **dict.fromkeys(("alpha", "clusters_per_class", "cluster_starts", "layers", "hidden"), 1),
         **dict.fromkeys(("recluster_every", "pseudo_weight", "memory_limit"), 0),
         **dict.fromkeys(("threshold", "dropout"), "fraction"),
     }
@@ -142,6 +152,12 @@ class UniGNN(Method):
     hidden: int = 64
     dropout: float = 0.5
     memory_limit: float = 4 * 2**30
+    cluster_starts: int = 1
+    readings: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        parse_readings(self.readings)
 
     def describe_defaults(self, graph: Data) -> str:
         """A sentence about `alpha`."""
@@ -162,7 +178,7 @@ class UniGNN(Method):
         self.alpha_ = auto_alpha(task.graph) if self.alpha == "auto" else self.alpha
 
     def _fit(self, task: Task) -> None:
-        graph, every = task.graph, self.recluster_every
+        graph, every, stop_on = task.graph, self.recluster_every, self._readings.stop_on
         inputs = self._inputs(graph)
         net = self._network(graph)
         net.init_clusters(inputs)
@@ -176,7 +192,7 @@ class UniGNN(Method):
                 inputs,
                 net.stored,
                 select=select,
-                score=lambda logits: validation_score(logits, task),
+                score=lambda logits: stopping_score(stop_on, logits, task),
                 recluster=net.recluster if due else None,
             )
 
@@ -188,7 +204,7 @@ class UniGNN(Method):
         """The examples of an epoch, labelled nodes first, from logits without dropout."""
         labelled, counts, unlabelled = task.train_nodes, task.class_counts, ~task.train
         labels = task.graph.y[labelled]
-        weights = labelled_weights(counts, self.class_weights)[labels]
+        weights = labelled_weights(counts, self.class_weights, self._readings.mean_loss)[labels]
 
         def select(logits: Tensor) -> Examples:
             probabilities = logits.t().softmax(0).t()  # torch vectorises over nodes, not classes
@@ -233,6 +249,7 @@ class UniGNN(Method):
             threshold=self.threshold,
             pseudo_weight=self.pseudo_weight,
             class_weights=self.class_weights,
+            readings=self._readings,
             recluster_every=self.recluster_every,
             on_epoch=self._report_epoch,
             on_end=on_end,
@@ -243,6 +260,7 @@ class UniGNN(Method):
         self.graph_: Data | None = graph
         self.inputs_: Connectivity | None = inputs
         self.signatures_: Tensor | None = None  # computed when another graph needs them
+        self.notes_ = list(net.crowded_layers())
 
     def _logits(self, graph: Data) -> Tensor:
         inputs, clusters = self._inputs_and_clusters(graph)
@@ -355,7 +373,13 @@ class UniGNN(Method):
             layers=self.layers,
             hidden=self.hidden,
             dropout=self.dropout,
+            cluster_starts=self.cluster_starts,
+            unit_length=self._readings.unit_rows,
         )
+
+    @property
+    def _readings(self) -> Readings:
+        return parse_readings(self.readings)
 
 
 def auto_alpha(graph: Data) -> int:

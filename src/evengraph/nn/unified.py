@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import torch
@@ -17,11 +17,15 @@ from evengraph.ops import (
     nearest_mean,
     prepare_clusters,
     semantic_propagate,
+    unit_rows,
 )
 from evengraph.ops.dropout import Noise, relu_dropout
 from evengraph.ops.semantic import propagate_halves
 from evengraph.ops.sparse import has_kernels
 from evengraph.ops.subset_products import Subset, SubsetMatrix, semantic_propagate_subset
+
+CROWDED = 0.5  # share of the nodes in one cluster that is worth a note
+FEWEST = 4  # clusters; of two or three one may well hold most nodes
 
 FindClusters = Callable[[int, "Tensor | Sparse"], Clusters]
 """Gives the clusters of a layer from the layer's input."""
@@ -62,9 +66,12 @@ class UnifiedNetwork(nn.Module):
         layers: int,
         hidden: int,
         dropout: float,
+        cluster_starts: int = 1,
+        unit_length: bool = False,
     ) -> None:
         super().__init__()
         self.num_clusters, self.share, self.dropout = num_clusters, share, dropout
+        self.cluster_starts, self.unit_length = cluster_starts, unit_length
         self.encoders = tuple(sorted(encoders))  # semantic, structural: the order of the columns
         self.noise: Noise | None = None
         self.width = width = hidden * len(encoders)
@@ -191,6 +198,10 @@ class UnifiedNetwork(nn.Module):
             outputs.append(_encode(x, weights[name], over, nodes))
         return torch.cat(outputs, dim=-1)
 
+    def cluster_rows(self, embeddings: Tensor | Sparse) -> Tensor | Sparse:
+        """What k-means groups: the input of a layer, or its direction."""
+        return unit_rows(embeddings) if self.unit_length else embeddings
+
     # Sources of clusters, each a `FindClusters`.
 
     def stored(self, layer: int, embeddings: Tensor | Sparse) -> Clusters:
@@ -203,14 +214,15 @@ class UnifiedNetwork(nn.Module):
         """Run k-means from the latest clusters (Eq. 3, 4) and store the result."""
         last = self._prepared[layer].assignment if layer in self._prepared else None
         seed = int(torch.randint(2**31, ()))
-        assignment = kmeans(embeddings, self.num_clusters, seed, start=last)
+        rows, starts = self.cluster_rows(embeddings), self.cluster_starts
+        assignment = kmeans(rows, self.num_clusters, seed, start=last, starts=starts)
         self.get_buffer(f"clusters_{layer}").copy_(assignment)
         self._prepared[layer] = self._prepare(assignment)
         return self._prepared[layer]
 
     def nearest(self, layer: int, embeddings: Tensor | Sparse) -> Clusters:
         """For another graph: the trained cluster with the nearest mean."""
-        return self._prepare(nearest_mean(embeddings, self.means[layer]))
+        return self._prepare(nearest_mean(self.cluster_rows(embeddings), self.means[layer]))
 
     def stored_or_nearest(self, known: Tensor) -> FindClusters:
         """For a changed training graph: `stored` for known nodes, `nearest` for others.
@@ -224,7 +236,7 @@ class UnifiedNetwork(nn.Module):
             stored = self.get_buffer(f"clusters_{layer}")
             if nodes.numel() == known.numel() == stored.numel():
                 return self.stored(layer, embeddings)
-            assignment = nearest_mean(embeddings, self.means[layer])
+            assignment = nearest_mean(self.cluster_rows(embeddings), self.means[layer])
             assignment[nodes] = stored[nodes]
             return self._prepare(assignment)
 
@@ -238,6 +250,17 @@ class UnifiedNetwork(nn.Module):
         with torch.no_grad():
             self.first_layer(inputs, self.recluster)
 
+    def crowded_layers(self) -> Iterator[str]:
+        """A sentence about each layer of which one cluster holds most nodes: it averages them."""
+        for layer in range(len(self.weights) if "semantic" in self.encoders else 0):
+            assignment = self.get_buffer(f"clusters_{layer}")
+            largest, nodes = int(assignment.bincount().max()), assignment.numel()
+            if self.num_clusters >= FEWEST and largest > CROWDED * nodes:
+                yield (
+                    f"One of the {self.num_clusters} clusters of semantic layer {layer + 1} holds "
+                    f"{largest:,} of {nodes:,} nodes; more cluster_starts may divide it."
+                )
+
     def clear_cache(self) -> None:
         """Drop what was derived from clusters that the best weights may have replaced."""
         self._prepared.clear()
@@ -248,7 +271,8 @@ class UnifiedNetwork(nn.Module):
 
         def clusters(layer: int, embeddings: Tensor | Sparse) -> Clusters:
             assignment = self.get_buffer(f"clusters_{layer}")
-            self.means[layer] = cluster_means(embeddings, assignment, self.num_clusters)
+            rows = self.cluster_rows(embeddings)
+            self.means[layer] = cluster_means(rows, assignment, self.num_clusters)
             return self.stored(layer, embeddings)
 
         if "semantic" in self.encoders and not self.means:

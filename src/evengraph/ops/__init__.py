@@ -13,6 +13,7 @@ from evengraph.ops.dropout import relu_dropout as relu_dropout
 from evengraph.ops.kmeans import cluster_means as cluster_means
 from evengraph.ops.kmeans import kmeans as kmeans
 from evengraph.ops.kmeans import nearest_mean as nearest_mean
+from evengraph.ops.kmeans import unit_rows as unit_rows
 from evengraph.ops.losses import balanced_softmax as balanced_softmax
 from evengraph.ops.losses import class_loss as class_loss
 from evengraph.ops.losses import effective_number_weights as effective_number_weights

@@ -10,9 +10,10 @@ import math
 
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from evengraph.core.rng import generator
-from evengraph.kernels.kmeans_batch import fill_empty
+from evengraph.kernels.kmeans_batch import fill_empty, start_seeds
 from evengraph.ops.semantic import prepare_clusters
 from evengraph.ops.sparse import Sparse, csr, product, row_entries
 
@@ -25,6 +26,7 @@ def kmeans(
     seed: int,
     *,
     start: Tensor | None = None,
+    starts: int = 1,
     max_iterations: int = 100,
     tolerance: float = 1e-4,
 ) -> Tensor:
@@ -36,6 +38,9 @@ def kmeans(
 
     Args:
         start: Clusters of an earlier call to start from, instead of k-means++.
+        starts: How often to run k-means++ and what follows; the result with the smallest squared
+            distances is returned. One start may put most rows into a single cluster where rows are
+            sparse and short.
         tolerance: Stop when the squared movement of the means is below this share of the variance.
 
     Shapes:
@@ -50,9 +55,23 @@ def kmeans(
         # Distances do not change, and far from the origin rounding errors would dominate.
         x = x - x.mean(0)
     norms = _square_norms(x)
-    means = _plus_plus(x, norms, k, seed) if start is None else cluster_means(x, start, k)
     centre = cluster_means(x, torch.zeros_like(norms, dtype=torch.long), 1)
     variance = float((norms.mean() - centre.square().sum()).clamp(min=0) / x.shape[1])
+    smallest_move = tolerance * variance
+    if start is not None:
+        return _lloyd(x, norms, cluster_means(x, start, k), max_iterations, smallest_move)[0]
+    results = (
+        _lloyd(x, norms, _plus_plus(x, norms, k, one), max_iterations, smallest_move)
+        for one in start_seeds(seed, starts)
+    )
+    return min(results, key=lambda result: float(result[1]))[0]
+
+
+def _lloyd(
+    x: Tensor | Sparse, norms: Tensor, means: Tensor, max_iterations: int, smallest_move: float
+) -> tuple[Tensor, Tensor]:
+    """Lloyd's iterations from given means; returns the clusters and the sum of distances."""
+    k = means.shape[0]
     assignment, distance = _nearest(x, norms, means)
     for _ in range(max_iterations):
         fill_empty(assignment, distance, k)
@@ -60,10 +79,10 @@ def kmeans(
         move = (moved - means).square().sum()
         means, before = moved, assignment
         assignment, distance = _nearest(x, norms, means)
-        if move <= tolerance * variance or torch.equal(before, assignment):
+        if move <= smallest_move or torch.equal(before, assignment):
             break
     fill_empty(assignment, distance, k)
-    return assignment
+    return assignment, distance.double().sum()
 
 
 def cluster_means(x: Tensor | Sparse, assignment: Tensor, k: int) -> Tensor:
@@ -83,6 +102,24 @@ def cluster_means(x: Tensor | Sparse, assignment: Tensor, k: int) -> Tensor:
         sums = product(clusters.members, x, clusters.chunks)
     sizes = torch.bincount(assignment, minlength=k).clamp(min=1)
     return sums / sizes.unsqueeze(1)
+
+
+def unit_rows(x: Tensor | Sparse) -> Tensor | Sparse:
+    """Rows scaled to length one, so that clusters group directions; zero rows stay zero.
+
+    Shapes:
+        x, returns: (..., N, d)
+    """
+    if isinstance(x, Tensor):
+        return normalize(x, dim=-1)
+    lengths = _square_norms(x).sqrt().clamp(min=torch.finfo(x.matrix.dtype).tiny)
+    matrix, transpose = x.matrix, x.transpose
+    by_row = matrix.values() / lengths[x.entries[0]]
+    by_column = transpose.values() / lengths[transpose.col_indices().long()]
+    return Sparse(
+        csr(matrix.crow_indices(), matrix.col_indices(), by_row, x.shape),
+        csr(transpose.crow_indices(), transpose.col_indices(), by_column, x.shape[::-1]),
+    )
 
 
 def nearest_mean(x: Tensor | Sparse, means: Tensor) -> Tensor:

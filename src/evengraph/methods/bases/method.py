@@ -102,6 +102,8 @@ class Method(ABC):
 
     summary_ = cast(Sequence[str], ())
     """Summary of the fit, one sentence per line; empty for most methods."""
+    notes_ = cast(Sequence[str], ())
+    """What went otherwise than expected in the fit, a sentence each; usually empty."""
 
     learning_rate: float = 0.01
     weight_decay: float = 5e-4
@@ -152,7 +154,10 @@ class Method(ABC):
 
     @classmethod
     def current_params(cls, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Parameters that an older version saved, as this version names them."""
+        """Parameters that an older version saved, as this version names them.
+
+        Those that are new since then have their defaults, unless they are given here.
+        """
         return dict(params)
 
     def __post_init__(self) -> None:
@@ -228,7 +233,7 @@ class Method(ABC):
         self.num_relations_ = count_relations(task.graph)
         self.num_classes_, self.class_names_ = task.num_classes, task.class_names
         self.fitted_params_, self.extra_ = self.get_params(), dict[str, Any]()
-        self.details_, self.summary_ = dict[str, Any](), ()
+        self.details_, self.summary_, self.notes_ = dict[str, Any](), (), ()
         nodes = task.train.nonzero().squeeze(1)  # a copy: the caller's masks may change later
         signatures = feature_signatures(task.graph.x[nodes].detach())
         self.labelled_ = Labelled(nodes, task.graph.y[nodes], signatures)

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from evengraph.methods.bases.readings import Readings
+from evengraph.metrics.stopping import batched_stopping_scores
 from evengraph.nn import Connectivity, UnifiedNetwork
 from evengraph.nn.unified import FindClusters
 from evengraph.ops import (
@@ -81,9 +83,13 @@ def unified_loss(logits: Tensor, examples: Examples) -> Tensor:
     return loss
 
 
-def labelled_weights(class_counts: Tensor, balance: bool) -> Tensor:
-    """The weight of a labelled node of each class: equal for all classes (Eq. 8), or for nodes."""
-    return inverse_class_weights(class_counts) if balance else torch.ones_like(class_counts)
+def labelled_weights(class_counts: Tensor, balance: bool, mean_loss: bool = False) -> Tensor:
+    """The weight of a labelled node of each class: equal for all classes (Eq. 9), or for nodes.
+
+    With `mean_loss` the weights of all labelled nodes sum to one, so that Eq. 8 is a mean.
+    """
+    weights = inverse_class_weights(class_counts) if balance else torch.ones_like(class_counts)
+    return weights / (weights * class_counts).sum() if mean_loss else weights
 
 
 @dataclass(kw_only=True)
@@ -95,6 +101,7 @@ class UnifiedRun(Run):
     threshold: float
     pseudo_weight: float
     class_weights: bool
+    readings: Readings
     recluster_every: int
 
 
@@ -120,6 +127,7 @@ class UnifiedReplicas(TaskReplicas[UnifiedRun]):
         self.pseudo_weight = torch.zeros(self.slots, 1, device=device)
         self.feature_clusters: dict[tuple[int, int], Tensor] = {}
         self.semantic = "semantic" in net.encoders
+        self.stop_on = runs[0].readings.stop_on
         self.limits = self._limits(runs)
         able = net.share and self.layers > 1 and len(net.encoders) == 2
         self.few = able and 2 * self.limits[1] <= self.labels.shape[1]
@@ -139,7 +147,7 @@ class UnifiedReplicas(TaskReplicas[UnifiedRun]):
 
     def class_weights(self, run: UnifiedRun) -> Tensor:
         """As in a single run."""
-        return labelled_weights(run.task.class_counts, run.class_weights)
+        return labelled_weights(run.task.class_counts, run.class_weights, run.readings.mean_loss)
 
     def load(self, slot: int, run: UnifiedRun) -> None:
         """Copy parameters and the clusters of the features into a slot."""
@@ -151,13 +159,19 @@ class UnifiedReplicas(TaskReplicas[UnifiedRun]):
         if self.semantic:
             key = run.net.num_clusters, run.cluster_seeds[0]
             if key not in self.feature_clusters:
-                self.feature_clusters[key] = kmeans(self.inputs.x, *key)
+                rows = run.net.cluster_rows(self.inputs.x)
+                clusters = kmeans(rows, *key, starts=run.net.cluster_starts)
+                self.feature_clusters[key] = clusters
             self.net.get_buffer("clusters_0")[slot] = self.feature_clusters[key]
 
     def epoch(self) -> tuple[Tensor, Tensor]:
         """As in a single run; clusters are found in `pause`."""
         net: UnifiedNetwork = self.net  # type: ignore[assignment]
         return unified_epoch(net, self.inputs, self.stored, select=self._select, score=self.score)
+
+    def score(self, logits: Tensor) -> Tensor:
+        """What early stopping maximises, of each run, (R,)."""
+        return batched_stopping_scores(self.stop_on, *self.validation(logits))
 
     def _select(self, logits: Tensor) -> Examples:
         probabilities = logits.softmax(-1)
@@ -225,11 +239,14 @@ class UnifiedReplicas(TaskReplicas[UnifiedRun]):
             for slots, warm_start in ((fresh, False), (due, True)):
                 if slots:
                     runs = [self._run(slot) for slot in slots]
+                    rows = net.cluster_rows(joint[slots])
+                    assert isinstance(rows, Tensor)
                     buffer[slots] = batched_kmeans(
-                        joint[slots],
+                        rows,
                         [run.net.num_clusters for run in runs],
                         seeds=[run.cluster_seeds[layer] for run in runs],
                         start=buffer[slots] if warm_start else None,
+                        starts=net.cluster_starts,
                     )
             self._refresh(layer)
             joint = net.activate(net.layer(layer, joint, self.inputs, self.stored), False)

@@ -64,10 +64,12 @@ class TaskReplicas(Replicas[T], Generic[T]):
         Shapes:
             logits: (R, N, C)
         """
+        return batched_validation_scores(*self.validation(logits))
+
+    def validation(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Labels and logits of the validation nodes, which of them count, and the rare class."""
         nodes = self.val.unsqueeze(2).expand(-1, -1, self.num_classes)
-        return batched_validation_scores(
-            self.labels.gather(1, self.val), logits.gather(1, nodes), self.counted, self.rare
-        )
+        return self.labels.gather(1, self.val), logits.gather(1, nodes), self.counted, self.rare
 
 
 def _slots_in_memory(run: Run, width: int) -> int:
