@@ -1,8 +1,9 @@
 """Encoders of lists: items as 0/1 features, vectors (embeddings) as numbers.
 
-Written by hand on Arrow arrays: scikit-learn's MultiLabelBinarizer and CountVectorizer loop over
-items in Python (4 s instead of 0.3 s for two million) and keep a fitted object that JSON cannot
-hold; the former has no rule for rare items. skrub's TableVectorizer has no encoder of lists.
+Written by hand, though scikit-learn is as fast: two million items in 100,000 lists take
+MultiLabelBinarizer 0.42 s, CountVectorizer 0.73 s and `Items.fit` 0.56 s. MultiLabelBinarizer has
+no rule for rare items, and of all that either does only the names of the items would be left:
+splitting cells, spelling 3 and 3.0 alike and encoding from plain JSON stay ours.
 """
 
 from __future__ import annotations

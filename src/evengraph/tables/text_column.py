@@ -1,8 +1,8 @@
 """TextColumn: a column of text as an Arrow array, for operations on all cells at once.
 
-Arrow runs these in C++; with 200,000 cells it parses numbers 15 times and finds distinct values
-10 times as fast as pandas does on Python strings. The module imports pyarrow, so `cells` imports it
-only when there is text.
+Arrow runs these in C++: 200,000 cells are parsed as numbers in 7 ms, which take pandas 120 ms, and
+their distinct values are found 2 to 17 times as fast as among Python strings. The module imports
+pyarrow, so `cells` imports it only when there is text.
 """
 
 from __future__ import annotations
