@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import isfinite
 from pathlib import Path
 from typing import Any, Self, final
 
@@ -14,26 +13,22 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from evengraph.core.devices import pick_device
-from evengraph.core.errors import ArgumentError, unknown
+from evengraph.core.errors import unknown
 from evengraph.core.task import Task
 from evengraph.methods import DEFAULT_METHOD, METHODS, Method
-from evengraph.metrics import evaluate, reported, validation_score
-from evengraph.metrics.abstention import RiskCurve
-from evengraph.metrics.binary import positive_class
+from evengraph.metrics import validation_score
 from evengraph.metrics.calibration import Calibrator
-from evengraph.metrics.costs import CostCurve, Costs
-from evengraph.pipeline.drift import TrainingStatistics
+from evengraph.metrics.costs import Costs
+from evengraph.pipeline.assessment import assess, positive_index
 from evengraph.pipeline.explanation import Explanation, explain
 from evengraph.pipeline.graph_source import GraphSource, open_tables, tables_of
 from evengraph.pipeline.loading import load_model
-from evengraph.pipeline.model_info import ModelInfo, Prior, Threshold, TrainedOn
-from evengraph.pipeline.new_nodes import NewNodes, build_new_nodes
+from evengraph.pipeline.model_info import ModelInfo, Threshold
+from evengraph.pipeline.model_tables import as_pair, open_new_nodes, training_paths
+from evengraph.pipeline.new_nodes import NewNodes
 from evengraph.pipeline.predictions import Predictions, predict_nodes
-from evengraph.pipeline.refit import Refit, all_labels
 from evengraph.splits import SplitProtocol
-from evengraph.tables import Note, TableColumns, TableGraph, UnknownNodeError
-from evengraph.tables.cells import has_class
-from evengraph.tables.open import is_graph_file, open_graph_file, read_tables
+from evengraph.tables import Note, TableGraph, UnknownNodeError
 
 
 @final
@@ -109,7 +104,7 @@ class TableModel:
         best: tuple[float, Method, Task, int] | None = None
         for each in [seed] if isinstance(seed, int) else seed:
             task = protocol(data.graph, seed=each).to(pick_device(device))
-            self._positive(task)  # fails before training, not after
+            positive_index(task, self.positive)  # fails before training, not after
             method = self._new_method(data.graph).fit(task, seed=each, progress=progress)
             score = float(validation_score(method.predict_task(task), task))
             if best is None or score > best[0]:
@@ -279,28 +274,16 @@ class TableModel:
                 or edge_time.
         """
         self._check_fitted()
-        if is_graph_file(nodes):
-            return self._open_file(Path(nodes), edges, known, only_unlabelled)
-        if self.info.encoder is None:
-            raise ValueError("This model was trained on a graph and cannot encode tables.")
-        trained = self.info.columns
-        names = {role: getattr(trained, role) for role in ("id", "source", "target")}
-        names |= trained.edge_options | columns
-        known_tables = None if known is None else read_tables(*_pair(known))
-        tables = read_tables(nodes, edges, lists)
-        new = build_new_nodes(tables, known_tables, TableColumns(**names), self.info.encoder)
-        if not only_unlabelled:
-            return new
-        return new.without(has_class(tables[0], self.info.columns.label, self.classes_))
-
-    def _open_file(self, path: Path, edges: Any, known: Any, only_unlabelled: bool) -> NewNodes:
-        """Open a file that holds a whole graph."""
-        for name, value in (("edges", edges), ("known", known)):
-            if value is not None:
-                raise ValueError(f"{path} does not take {name}: it holds a whole graph.")
-        tables = open_graph_file(path, self.info.columns, self.info.encoder)
-        new = NewNodes(tables=tables, rows=slice(None))
-        return new.without((tables.graph.y >= 0).numpy()) if only_unlabelled else new
+        return open_new_nodes(
+            self.info,
+            self.classes_,
+            nodes,
+            edges,
+            known=known,
+            only_unlabelled=only_unlabelled,
+            lists=lists,
+            columns=columns,
+        )
 
     @property
     def classes_(self) -> tuple[str, ...]:
@@ -331,46 +314,14 @@ class TableModel:
 
     def _take(self, method: Method, task: Task, seed: int, source: GraphSource) -> Self:
         """Adopt a fitted method: score it, fit it again, calibrate it and choose its threshold."""
-        tables, data = tables_of(task, source), source.data
-        positive = self._positive(task)
-        probabilities = method.predict_task(task)
-        scores = evaluate(task, probabilities, positive=positive, costs=self.costs)
-        if self.refit:
-            method = method.refitted(all_labels(task), seed=seed)
-            probabilities = method.predict_proba(task.graph)
-        self.method_, self._training_tables = method, tables
-        self.notes = () if tables is None else tables.notes
-        rows, labels = probabilities[task.val], task.graph.y[task.val]
-        self.info = ModelInfo(
-            encoder=None if tables is None else tables.encoder,
-            columns=TableColumns() if tables is None else tables.columns,
-            calibrator=Calibrator.fit(rows, labels),
-            threshold=Threshold.best(rows, labels, positive, self.costs),
-            cost_curve=None
-            if positive is None
-            else CostCurve.of(labels == positive, rows[:, positive], self.costs),
-            test_scores={k: v if isfinite(v) else None for k, v in reported(scores).items()},
-            trained_on=None if data is None else TrainedOn(data, dict(source.columns)),
-            refit=Refit.of(task) if self.refit else None,
-            statistics=TrainingStatistics.of(
-                task.graph, all_labels(task).train if self.refit else task.train, probabilities
-            ),
-            prior=Prior.fit(rows, labels),
-            risk=RiskCurve.of(labels, rows),
+        positive = positive_index(task, self.positive)
+        refit_seed = seed if self.refit else None
+        self.method_, self.info = assess(
+            method, task, source, positive, refit_seed=refit_seed, costs=self.costs
         )
+        tables = tables_of(task, source)
+        self._training_tables, self.notes = tables, () if tables is None else tables.notes
         return self
-
-    def _positive(self, task: Task) -> int | None:
-        """The index of the positive class; None unless there are two classes."""
-        if self.positive is None:
-            return positive_class(task.class_counts) if task.num_classes == 2 else None
-        names = task.class_names or tuple(map(str, range(task.num_classes)))
-        if len(names) != 2 or self.positive not in names:
-            raise ValueError(
-                f"positive must be one of two classes, got {self.positive!r}; there are "
-                f"{', '.join(names)}."
-            )
-        return names.index(self.positive)
 
     def _new_method(self, graph: Data) -> Method:
         """An unfitted method."""
@@ -393,30 +344,11 @@ class TableModel:
         """The training graph, with new nodes below the others if there are any."""
         if nodes is None and known is None and self._training_tables is not None:
             return self._training_tables
-        known = self._trained_on() if known is None else known
+        known = training_paths(self.info) if known is None else known
         if nodes is None:
-            data, edges, *lists = _pair(known)
+            data, edges, *lists = as_pair(known)
             return self.open(data, edges, lists=lists[0] if lists else None, **columns).tables
         return self.open(nodes, edges, known=known, **columns).tables
-
-    def _trained_on(self) -> tuple[str | None, ...]:
-        """The paths of the training tables, and of a file of lists if one was named."""
-        trained_on = self.info.trained_on
-        if trained_on is None:
-            raise ArgumentError(
-                "known must be given: the model was not trained on files.", argument="known"
-            )
-        edges = trained_on.columns.get("edges")
-        lists = [trained_on.columns["lists"]] if "lists" in trained_on.columns else []
-        several = [] if edges is None else edges.split(",")
-        for path in (trained_on.data, *several, *lists):
-            if not Path(path).exists():
-                raise ArgumentError(
-                    f"{path} no longer exists; known must be the tables that the model was "
-                    "trained on, a folder or a nodes and an edges table.",
-                    argument="known",
-                )
-        return trained_on.data, edges, *lists
 
     def _calibrator(self) -> Calibrator:
         if self.info.calibrator is None:
@@ -432,8 +364,3 @@ def _holds_integers(nodes: Any, label: str, classes: Sequence[str]) -> bool:
     """Whether the classes in a DataFrame are integers, or floats because some are missing."""
     kind = getattr(getattr(nodes, "dtypes", {}).get(label), "kind", "")
     return kind in "iuf" and all(name.lstrip("-").isdigit() for name in classes)
-
-
-def _pair(known: Any) -> tuple[Any, ...]:
-    """Known tables as a pair: a folder has no edges table of its own."""
-    return known if isinstance(known, tuple) else (known, None)

@@ -1,0 +1,77 @@
+"""Assess a fitted method: test scores, calibration, threshold and what drift is measured by."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from evengraph.core.task import Task
+from evengraph.methods import Method
+from evengraph.metrics import evaluate, reported
+from evengraph.metrics.abstention import RiskCurve
+from evengraph.metrics.binary import positive_class
+from evengraph.metrics.calibration import Calibrator
+from evengraph.metrics.costs import CostCurve, Costs
+from evengraph.pipeline.drift import TrainingStatistics
+from evengraph.pipeline.graph_source import GraphSource, tables_of
+from evengraph.pipeline.model_info import ModelInfo, Prior, Threshold, TrainedOn
+from evengraph.pipeline.refit import Refit, all_labels
+from evengraph.tables import TableColumns
+
+
+def assess(
+    method: Method,
+    task: Task,
+    source: GraphSource,
+    positive: int | None,
+    *,
+    refit_seed: int | None,
+    costs: Costs | None,
+) -> tuple[Method, ModelInfo]:
+    """Score a method on the test nodes, fit it again if asked, and calibrate it on validation.
+
+    Args:
+        method: Fitted to the task.
+        source: Where its graph came from.
+        positive: The index of the positive class, if there are two.
+        refit_seed: The seed to fit again to all labels with; None does not.
+        costs: What the threshold minimises, if not F1.
+
+    Returns:
+        The method, the one fitted again if there is one, and what is known about it.
+    """
+    tables, data, refit = tables_of(task, source), source.data, refit_seed is not None
+    probabilities = method.predict_task(task)
+    scores = evaluate(task, probabilities, positive=positive, costs=costs)
+    if refit_seed is not None:
+        method = method.refitted(all_labels(task), seed=refit_seed)
+        probabilities = method.predict_proba(task.graph)
+    rows, labels = probabilities[task.val], task.graph.y[task.val]
+    return method, ModelInfo(
+        encoder=None if tables is None else tables.encoder,
+        columns=TableColumns() if tables is None else tables.columns,
+        calibrator=Calibrator.fit(rows, labels),
+        threshold=Threshold.best(rows, labels, positive, costs),
+        cost_curve=None
+        if positive is None
+        else CostCurve.of(labels == positive, rows[:, positive], costs),
+        test_scores={k: v if isfinite(v) else None for k, v in reported(scores).items()},
+        trained_on=None if data is None else TrainedOn(data, dict(source.columns)),
+        refit=Refit.of(task) if refit else None,
+        statistics=TrainingStatistics.of(
+            task.graph, all_labels(task).train if refit else task.train, probabilities
+        ),
+        prior=Prior.fit(rows, labels),
+        risk=RiskCurve.of(labels, rows),
+    )
+
+
+def positive_index(task: Task, name: str | None) -> int | None:
+    """The index of the positive class, by default the rarer one; None unless there are two."""
+    if name is None:
+        return positive_class(task.class_counts) if task.num_classes == 2 else None
+    names = task.class_names or tuple(map(str, range(task.num_classes)))
+    if len(names) != 2 or name not in names:
+        raise ValueError(
+            f"positive must be one of two classes, got {name!r}; there are {', '.join(names)}."
+        )
+    return names.index(name)

@@ -1,0 +1,32 @@
+"""Assessing a fitted method: scores are from before refitting, the rest from after."""
+
+import pytest
+import torch
+
+import evengraph as eg
+from evengraph.metrics import evaluate, reported
+from evengraph.pipeline.assessment import assess, positive_index
+from evengraph.pipeline.graph_source import GraphSource
+from small_graphs import small_task
+
+
+def test_scores_are_from_before_refitting_and_the_threshold_from_after():
+    task = small_task()
+    method = eg.Logistic(max_epochs=6).fit(task, seed=0)
+    source = GraphSource(name="graph", graph=task.graph)
+    same, plain = assess(method, task, source, None, refit_seed=None, costs=None)
+    other, again = assess(method, task, source, None, refit_seed=0, costs=None)
+    assert same is method
+    assert plain.refit is None
+    assert plain.test_scores == again.test_scores
+    scores = reported(evaluate(task, method.predict_proba(task.graph)))
+    assert again.test_scores["accuracy"] == scores["accuracy"]
+    assert again.refit is not None
+    assert not torch.equal(other.predict_proba(task.graph), method.predict_proba(task.graph))
+
+
+def test_the_positive_class_has_a_name_or_is_the_rarer_one():
+    three = small_task()
+    assert positive_index(three, None) is None
+    with pytest.raises(ValueError, match="positive must be one of two classes, got 'x'"):
+        positive_index(three, "x")
