@@ -1,5 +1,7 @@
 """Boosting: its table by hand, its trees against scikit-learn's own answer."""
 
+import sys
+
 import pytest
 import torch
 from oracles import check_chosen, check_predicts_without_sklearn, dense_graph, task_with
@@ -94,7 +96,7 @@ def test_models_of_former_versions_load(tmp_path):
     for hops in (0, 1):
         method = Boosting(hops=hops, max_epochs=8).fit(task, seed=0)
         about, tensors = method.get_params(), method._state()
-        del about["hops"], about["columns"], about["degree"]
+        del about["hops"], about["columns"], about["degree"], about["engine"]
         about["neighbours"] = hops == 1
         labelled = {f"labelled.{key}": part for key, part in method.labelled_._asdict().items()}
         description = {
@@ -171,6 +173,22 @@ def test_before_any_round_classes_are_as_frequent_as_they_weigh():
     torch.testing.assert_close(values[0], torch.full((3,), 1 / 3))
     values = Boosting(max_epochs=0, balance=False).fit(task, seed=0).predict_proba(task.graph)
     torch.testing.assert_close(values[0], torch.tensor([9.0, 4.0, 1.0]) / 14)
+
+
+@pytest.mark.parametrize("engine", ["lightgbm", "xgboost"])
+def test_a_saved_model_of_another_engine_predicts_without_it(engine, tmp_path, monkeypatch):
+    pytest.importorskip(engine)
+    task = small_task()
+    method = Boosting(engine=engine, max_epochs=8).fit(task, seed=0)
+    check_chosen(method, task)
+    assert method.full_title == f"Boosting ({engine})"
+    method.save(tmp_path / "model")
+    for name in [name for name in sys.modules if name.partition(".")[0] == engine]:
+        monkeypatch.setitem(sys.modules, name, None)
+    loaded, proba = load_model(tmp_path / "model"), method.predict_proba(task.graph)
+    assert torch.equal(loaded.predict_proba(task.graph), proba)
+    with pytest.raises(ValueError, match=r"is not installed; try: pip install"):
+        method.fit(task, seed=0)
 
 
 def test_predicting_needs_no_scikit_learn(tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ from evengraph.ops.trees import (
     path_contributions,
     separation,
     tree_values,
-    trees_from_sklearn,
+    trees_from_tables,
 )
 from small_graphs import normal
 
@@ -48,7 +48,7 @@ def test_trees_of_scikit_learn(at_once, monkeypatch):
     x, y = normal(80, 5), normal(80, 1, seed=1).squeeze(1)
     model = HistGradientBoostingRegressor(max_iter=12, min_samples_leaf=3).fit(x.numpy(), y.numpy())
     tables = [tree.nodes for trees in model._predictors for tree in trees]
-    values = tree_values(trees_from_sklearn(tables, x.device), x)
+    values = tree_values(trees_from_tables(tables, x.device), x)
     assert values.shape == (80, 12)
     expected = torch.from_numpy(model.predict(x.numpy()))
     base = float(model._baseline_prediction.item())
@@ -75,12 +75,12 @@ def test_a_tree_grown_on_coarse_columns_answers_the_same_for_both():
     assert not torch.equal(coarse, x)
     model = HistGradientBoostingRegressor(max_iter=5, min_samples_leaf=1)
     model.fit(coarse.numpy(), y.numpy(), sample_weight=torch.rand(400).numpy() + 0.1)
-    trees = trees_from_sklearn([one.nodes for many in model._predictors for one in many], x.device)
+    trees = trees_from_tables([one.nodes for many in model._predictors for one in many], x.device)
     assert torch.equal(tree_values(trees, coarse), tree_values(trees, x))
 
 
 def test_no_trees_and_no_rows():
-    none = trees_from_sklearn([], torch.device("cpu"))
+    none = trees_from_tables([], torch.device("cpu"))
     assert tree_values(none, normal(4, 2)).shape == (4, 0)
     assert tree_values(tiny(), torch.zeros(0, 2)).shape == (0, 2)
 
@@ -111,7 +111,7 @@ def test_splits_on_a_path_sum_to_the_value_of_the_tree():
     x, y = normal(80, 5), normal(80, 1, seed=1).squeeze(1)
     model = HistGradientBoostingRegressor(max_iter=12, min_samples_leaf=3).fit(x.numpy(), y.numpy())
     tables = [tree.nodes for trees in model._predictors for tree in trees]
-    trees = trees_from_sklearn(tables, x.device)
+    trees = trees_from_tables(tables, x.device)
     for row in x[:5]:
         _, parts = path_contributions(trees, row, 0.1)
         torch.testing.assert_close(parts.sum(0), tree_values(trees, row[None])[0])

@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from evengraph.core.graphs import count_relations
 from evengraph.core.task import Task
 from evengraph.methods.bases.method import Method
+from evengraph.methods.bases.tree_engines import Engine, TreeParams, grower
 from evengraph.metrics import validation_score
 from evengraph.nn.tracing import OWN, Contributions
 from evengraph.ops import inverse_class_weights, weighted_adjacency
@@ -21,15 +22,13 @@ from evengraph.ops.hops import with_log_degree
 from evengraph.ops.relations import neighbour_averages
 from evengraph.ops.trees import (
     Trees,
-    coarsen,
     path_contributions,
     separation,
     tree_values,
-    trees_from_sklearn,
+    trees_from_tables,
 )
 
 CHUNK = 20  # rounds that are trained between two validations
-BINS = 255  # distinct values of a column; scikit-learn takes minutes to bin weighted rows
 WIDTH = 1_000  # columns that are compared at a time
 MEAN_OF = {1: "mean of neighbours", 2: "mean of two hops"}
 DIGITS = 16  # bits of a feature that are used: the last ones depend on the order of summation
@@ -44,7 +43,7 @@ class Boosting(Method):
     mean of the neighbours' means; in a graph with relations also the mean in each; its degree, if
     asked for. Each round adds one tree per class; the number of rounds is selected on the
     validation nodes. Trees are stored as tensors: a saved model holds no pickle, and only fitting
-    needs scikit-learn.
+    needs the library that grows them.
 
     Args:
         leaves: Maximum number of leaves of a tree.
@@ -56,6 +55,8 @@ class Boosting(Method):
         columns: Columns to use of the node's features and of each mean: those that differ most
             between the classes of the training nodes (F statistic). 0 uses all.
         balance: Weight nodes by one over the size of their class.
+        engine: The library that grows the trees. LightGBM and XGBoost are installed apart; what
+            they have grown is stored and predicts as scikit-learn's trees do, without them.
 
     Cost:
         O(n F C) per round for n labelled nodes; O(E F) per hop for the means.
@@ -63,7 +64,8 @@ class Boosting(Method):
     Departs:
         An epoch is a round, `learning_rate` the shrinkage and `weight_decay` the L2 penalty on
         leaves. Nothing is random: seeds have no effect. On a graph that it was not tuned for, trees
-        are smaller and leaves larger than by default.
+        are smaller and leaves larger than by default. XGBoost has no smallest leaf: it adds up how
+        undecided the nodes of a leaf are, 1/4 for a node between two classes.
 
     Reference:
         Ke, Meng, Finley, Wang, Chen, Ma, Ye and Liu, "LightGBM: A Highly Efficient Gradient
@@ -105,6 +107,7 @@ class Boosting(Method):
     degree: bool = False
     columns: int = 0
     balance: bool = True
+    engine: Engine = "sklearn"
 
     @property
     def uses_graph(self) -> bool:
@@ -113,20 +116,20 @@ class Boosting(Method):
 
     @property
     def full_title(self) -> str:
-        """The title, with the hops unless there is one."""
+        """The title, with the hops unless there is one and the engine unless it is the default."""
         reach = {0: " without the graph", 1: ""}.get(self.hops, f" over {self.hops} hops")
-        return self.title + reach
+        return self.title + reach + ("" if self.engine == "sklearn" else f" ({self.engine})")
 
     @classmethod
     def current_params(cls, params: Mapping[str, Any]) -> dict[str, Any]:
         """Replace `neighbours`, a flag of former versions, by `hops`."""
-        params = {"columns": 0, "degree": False, **params}
+        params = {"columns": 0, "degree": False, "engine": "sklearn", **params}
         if "neighbours" in params:
             params["hops"] = int(params.pop("neighbours"))
         return params
 
     def _fit(self, task: Task) -> None:
-        self.trees_ = trees_from_sklearn([], task.graph.x.device)
+        self.trees_ = trees_from_tables([], task.graph.x.device)
         self.baseline_ = torch.zeros(self._outputs, dtype=torch.float64, device=self.device_)
         columns = self._columns(task)
         history = self._train_in_steps(self._rounds(task, columns))
@@ -161,16 +164,13 @@ class Boosting(Method):
         weights = inverse_class_weights(task.class_counts, torch.float64)[labels]
         weights = weights / weights.mean() if self.balance else torch.ones_like(weights)
         logits = torch.zeros(graph.num_nodes, task.num_classes, device=x.device).double()
-        table = coarsen(x[task.train[nodes]], BINS).double().cpu().numpy()
-        model, rounds = self._model(), 0
+        grow, rounds = grower(self.engine, x[task.train[nodes]], labels, weights, self._shape()), 0
         while True:
             rounds = min(rounds + CHUNK, max(self.max_epochs, 1))
-            model.set_params(max_iter=rounds)
-            model.fit(table, labels.cpu().numpy(), sample_weight=weights.cpu().numpy())
-            tables = [tree.nodes for trees in model._predictors for tree in trees]
+            tables, baseline = grow(rounds)
             before = self.trees_.roots.numel()
-            self.trees_ = trees_from_sklearn(tables, x.device)
-            self.baseline_ = torch.from_numpy(model._baseline_prediction).to(x.device).flatten()
+            self.trees_ = trees_from_tables(tables, x.device)
+            self.baseline_ = torch.from_numpy(baseline).to(x.device)
             values = tree_values(self.trees_, x).unflatten(1, (rounds, self._outputs))
             sums = self.baseline_ + torch.cat([0 * values[:, :1], values], dim=1).cumsum(1)
             for stage in range(before // self._outputs + bool(before), rounds + 1):
@@ -180,23 +180,8 @@ class Boosting(Method):
             if rounds >= self.max_epochs:
                 return
 
-    def _model(self) -> Any:
-        try:
-            from sklearn.ensemble import HistGradientBoostingClassifier
-        except ImportError:
-            raise ValueError(
-                "scikit-learn is not installed; try: pip install 'evengraph[tables]'."
-            ) from None
-        return HistGradientBoostingClassifier(
-            learning_rate=self.learning_rate,
-            l2_regularization=self.weight_decay,
-            max_leaf_nodes=self.leaves,
-            max_bins=BINS,
-            min_samples_leaf=self.smallest_leaf,
-            early_stopping=False,
-            warm_start=True,
-            random_state=0,
-        )
+    def _shape(self) -> TreeParams:
+        return TreeParams(self.learning_rate, self.weight_decay, self.leaves, self.smallest_leaf)
 
     @property
     def _outputs(self) -> int:

@@ -1,4 +1,4 @@
-"""Decision trees as tensors: save, move to a device, and evaluate without scikit-learn."""
+"""Decision trees as tensors: save, move to a device, and evaluate without what grew them."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def separation(x: Tensor, labels: Tensor, num_classes: int) -> Tensor:
     return torch.where(between > 0, freedom * between / within, 0.0)
 
 
-def trees_from_sklearn(tables: list[Any], device: torch.device) -> Trees:
-    """Trees from the structured node arrays of scikit-learn's histogram trees."""
+def trees_from_tables(tables: list[Any], device: torch.device) -> Trees:
+    """Trees from structured node arrays, in the form of scikit-learn's histogram trees."""
     sizes = np.array([table.shape[0] for table in tables], dtype=np.int64)
     roots = sizes.cumsum() - sizes
     if not tables:
