@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from evengraph.kernels.kmeans_batch import batched_kmeans, flatten_clusters
+from evengraph.kernels.kmeans_batch import batched_kmeans, flatten_clusters, start_seeds
 from evengraph.ops import cluster_means, kmeans
 from small_graphs import normal
 
@@ -67,7 +67,8 @@ def test_distances_in_pieces(monkeypatch):
 def test_each_set_keeps_its_tightest_start():
     x = normal(len(KS), 60, 4, seed=8)  # without structure, so that starts differ
     seeds, starts = [4, 15, 26, 37], 5
-    rounds = [batched_kmeans(x, KS, seeds=[s + i for s in seeds]) for i in range(starts)]
+    each = zip(*(start_seeds(seed, starts) for seed in seeds), strict=True)
+    rounds = [batched_kmeans(x, KS, seeds=one) for one in each]
     best = batched_kmeans(x, KS, seeds=seeds, starts=starts)
     chosen = set()
     for number, (rows, k) in enumerate(zip(x, KS, strict=True)):
@@ -75,6 +76,12 @@ def test_each_set_keeps_its_tightest_start():
         assert inertia(rows, best[number], k) == pytest.approx(min(values))
         chosen.add(values.index(min(values)))
     assert len(chosen) > 1  # not one round for all
+
+
+def test_seeds_of_starts_begin_with_the_seed_and_do_not_overlap():
+    one, other = start_seeds(7, 5), start_seeds(8, 5)
+    assert (one[0], other[0], start_seeds(7, 1)) == (7, 8, [7])
+    assert len({*one, *other}) == 10
 
 
 def test_given_clusters_are_one_start():

@@ -55,7 +55,8 @@ def batched_kmeans(
 
 def start_seeds(seed: int, starts: int) -> list[int]:
     """A seed for each of several starts, the first of them `seed` itself."""
-    return [seed + index for index in range(starts)]
+    others: list[int] = torch.randint(2**31, (starts - 1,), generator=generator(seed)).tolist()
+    return [seed, *others]
 
 
 def _lloyd(sets: _Sets, max_iterations: int) -> tuple[Tensor, Tensor]:

@@ -50,7 +50,8 @@ class ImGAGN(NetworkMethod):
         and classifier reach the generators; the public code detaches them, so that only the
         distance trains. Weights are over labelled nodes only, never over test nodes. The only
         labelled node of a class is linked to its copies. The distance between classes, a constant
-        of the network's loss, is left out. Validation uses the given nodes and the graph without
+        of the network's loss, is left out. Features are used as they are; the public code scales
+        each row to sum to one. Validation uses the given nodes and the graph without
         new nodes; network and selection are those of the comparison.
 
     Reference:

@@ -60,7 +60,9 @@ class UNREAL(Method):
     Departs:
         Overlap compares the two rankings; the public code compares lists of ranks, which is not the
         same. Batch-norm statistics are exactly those of the weights that predict. Selection is
-        that of the comparison. The learning rate is constant.
+        that of the comparison. The learning rate is constant. Convolutions start with the weights
+        of the comparison's, uniform by the number of outputs; the other methods on the public split
+        have PyG's.
 
     Reference:
         Yan, Zhang, Li, Zhou and Huang, "UNREAL: Unlabeled Nodes Retrieval and Labeling for

@@ -1,4 +1,4 @@
-"""Class-balanced pseudo-labels (Eq. 9 to 12)."""
+"""Class-balanced pseudo-labels (Eq. 10 to 12)."""
 
 from __future__ import annotations
 

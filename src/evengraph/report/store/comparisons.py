@@ -36,7 +36,7 @@ class Comparison(NamedTuple):
             return "differs"
         if paper * self.gaps.mean < 0:
             return "opposite sign"
-        return "holds" if self.corrected < ALPHA else "likely"
+        return "holds" if self.corrected < ALPHA else "uncorrected only"
 
 
 def compare_with_others(results: ExperimentResults, label: str, metric: str) -> list[Comparison]:

@@ -48,11 +48,11 @@ GLOSSARY = {
     "all rows of the table.",
     "Chance": "How often the mean of as many seeds as the paper has, drawn from all of ours, "
     "reaches the published mean.",
-    "Holds, likely, not significant": "Corrected p below 0.05; the interval excludes zero; the "
-    "interval includes zero.",
+    "Holds, uncorrected only, not significant": "Corrected p below 0.05; the interval excludes "
+    "zero, but the corrected p is larger; the interval includes zero.",
     "Selection": "Hyperparameters are selected by mean {} on validation nodes only.",
-    "Paper": "Published by Alchihabi, Yan and Guo, 2024, over seeds 5, 6 and 7; on the public "
-    "split by the papers of other methods, over their own splits.",
+    "Paper": "Published by Alchihabi, Yan and Guo, 2024, over three runs whose seeds they do not "
+    "name; on the public split by the papers of other methods, over their own splits.",
 }
 
 

@@ -55,8 +55,8 @@ def markdown(results: ExperimentResults, pictures: Sequence[str] = ()) -> str:
     if results.kind == "ablation":
         note = (
             f"Difference in bAcc of each variant from {results.reference} on the same seeds. "
-            f"{TESTS_NOTE} Holds: corrected p below 0.05; likely: the interval excludes zero; "
-            "not significant: it includes zero."
+            f"{TESTS_NOTE} Holds: corrected p below 0.05; uncorrected only: the interval excludes "
+            "zero, but the corrected p is larger; not significant: it includes zero."
         )
         parts += _section("Which published differences hold", claims_table(results), note)
     else:
