@@ -294,6 +294,10 @@ def test_unlabelled_nodes_are_predicted_by_the_saved_model(shop, capsys):
     assert f"predictions.csv: {len(missing)} unlabelled nodes" in shown
     assert call("predict", "model", "shop", "--only-unlabelled", "--out", "p.csv") == 0
     assert read(shop / "p.csv") == rows
+    model = json.loads((shop / "out" / "result.json").read_text())["model"]
+    assert model["refit"]["train"] > model["refit"]["train_before"]
+    assert model["abstention"][0]["coverage"] == 1
+    assert "trained again with the test labels" in (shop / "out" / "report.html").read_text()
     assert call("run", "shop", *COLUMNS, *FAST, "--out", "b", "--save", "m", "--no-refit") == 0
     assert "trained again" not in capsys.readouterr().out
     assert read(shop / "b" / "predictions.csv") != rows

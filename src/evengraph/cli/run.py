@@ -227,6 +227,9 @@ def _run_plan(
             out.print(line, soft_wrap=True)
     if best:
         model = _final_model(*best[0], source=source, refit=refit, costs=plan.costs)
+        for result in outcome.results:  # there is one
+            result["model"] = {"seed": best[0][2].seed, **model.info.decisions()}
+            write(result["method"]["name"], result)
         if predicts:
             _predict_unlabelled(model, source, folder / "predictions.csv")
         if save is not None:

@@ -18,6 +18,7 @@ from evengraph.pipeline.refit import Refit
 from evengraph.tables import FeatureEncoder, TableColumns
 
 T = TypeVar("T")
+UNDECIDED = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5)  # shares of nodes left undecided, for results
 
 
 class Threshold(NamedTuple):
@@ -103,6 +104,15 @@ class ModelInfo:
     prior: Prior | None = None
     risk: RiskCurve | None = None
     integer_labels: bool = False
+
+    def decisions(self) -> dict[str, Any]:
+        """What a result says about the model: labels it was fitted to again, and abstention."""
+        levels = [] if self.risk is None else map(self.risk.at_share, UNDECIDED)
+        return {
+            "refit": None if self.refit is None else self.refit._asdict(),
+            "validation": None if self.risk is None else self.risk.nodes,
+            "abstention": [level._asdict() for level in dict.fromkeys(levels)],
+        }
 
     def as_dict(self) -> dict[str, Any]:
         """The record as stored, without what is unknown."""

@@ -11,6 +11,7 @@ from evengraph.report.run import captions
 from evengraph.report.run.classes import confusion_section, recall_section
 from evengraph.report.run.committee import agreement_section, summary_section
 from evengraph.report.run.curves import curves_section
+from evengraph.report.run.decisions import base_rate_section, model_section
 from evengraph.report.run.result_reader import class_rows, runs
 from evengraph.report.svg.charts import strip, swatch
 from evengraph.report.svg.markup import Markup, tag
@@ -34,6 +35,8 @@ def render_page(result: Mapping[str, Any]) -> str:
         curves_section(result),
         confusion_section(result, rows),
         _seeds(result),
+        base_rate_section(result),
+        model_section(result),
         _settings(result),
         page.glossary("What the metrics mean", {m.heading: m.meaning for m in metrics}),
     )

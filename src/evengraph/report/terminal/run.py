@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from statistics import fmean
 from typing import Any
 
 from rich.markup import escape
 from rich.table import Column, Table
 
 from evengraph.metrics import HEADLINE, METRICS, abbreviations
+from evengraph.report.base_rates import base_rate_rows, describe_threshold, has_costs
 from evengraph.report.formatting import DASH, decimals, metric_value, plus_minus, signed
 from evengraph.report.terminal.table import plain_table, two_class_metrics
 from evengraph.report.untrusted import number
@@ -52,25 +51,15 @@ def two_class_table(result: Mapping[str, Any]) -> Table | None:
 
 def base_rate_table(result: Mapping[str, Any]) -> Table | None:
     """What the threshold would give if the rarer class had another share; None without one."""
-    sweeps = [run["base_rates"] for run in result["runs"] if run.get("base_rates")]
-    if not sweeps:
+    rows = base_rate_rows(result)
+    if not rows:
         return None
-    cost = "cost" in sweeps[0][0]
-    heads = ["alarms per 1,000", "precision", "AP", *(["cost per 1,000"] if cost else [])]
+    heads = ["alarms per 1,000", "precision", "AP"]
+    heads += ["cost per 1,000"] if has_costs(result) else []
     table = plain_table(["if the rarer class is"], heads)
-    for rows in zip(*sweeps, strict=True):
-        mean = {name: _mean_of(rows, name) for name in rows[0]}
-        here = " (test nodes)" if rows[0] is sweeps[0][0] else ""
-        cells = [1000 * mean["alarms"], 100 * mean["precision"], 100 * mean["average_precision"]]
-        cells += [1000 * mean["cost"]] if cost else []
-        table.add_row(f"{100 * mean['base_rate']:.3g}%{here}", *map(decimals, cells))
+    for name, values in rows:
+        table.add_row(name, *map(decimals, values))
     return table
-
-
-def _mean_of(rows: Sequence[Mapping[str, Any]], name: str) -> float:
-    """The mean over runs, of those where it is defined."""
-    values = [value for row in rows if (value := number(row[name])) is not None]
-    return fmean(values) if values else math.nan
 
 
 def summary_table(result: Mapping[str, Any]) -> Table | None:
@@ -122,8 +111,8 @@ def notes(results: Sequence[Mapping[str, Any]]) -> list[str]:
     binary = two_class_metrics([result["mean"] for result in results])
     if any(metric.binary for metric in binary):
         lines.append(f"Rarer class: {abbreviations(binary)}.")
-    if len(results) == 1 and any(run.get("base_rates") for run in results[0]["runs"]):
-        lines.append(_about_base_rates(results[0]))
+    if len(results) == 1 and base_rate_rows(results[0]):
+        lines.append(describe_threshold(results[0]))
     changed: dict[str, list[str]] = {}
     for result in results:
         if result["changed_from_paper"] and result["dataset"]["name"] in PAPER_GRAPHS:
@@ -139,18 +128,6 @@ def notes(results: Sequence[Mapping[str, Any]]) -> list[str]:
         if not result["complete"]
     ]
     return lines
-
-
-def _about_base_rates(result: Mapping[str, Any]) -> str:
-    sweeps = [run["base_rates"] for run in result["runs"] if run.get("base_rates")]
-    recall = 100 * fmean(rows[0]["recall"] for rows in sweeps)
-    costs = result.get("costs")
-    chosen = "best F1" if costs is None else "lowest cost"
-    how = "" if costs is None else f" (a miss costs {costs['miss']:g}, an alarm {costs['alarm']:g})"
-    return (
-        f"The threshold has the {chosen} on validation nodes{how}; it finds {recall:.1f}% of the "
-        "rarer class at any share, if nodes of a class look the same."
-    )
 
 
 def method_card(method: Mapping[str, Any]) -> Table:
