@@ -48,7 +48,7 @@ def test_commands_on_raw_tables_run_as_printed(raw, capsys):
     assert "0 " in capsys.readouterr().out
     assert predict[2:] == ["model", GIVEN[0], "follows.csv", "--out", "predictions.csv"]
     assert call(*predict[1:]) == 0
-    assert {row["id"] for row in read(raw / "predictions.csv")} == {str(i) for i in range(90)}
+    assert {row["new_id"] for row in read(raw / "predictions.csv")} == {str(i) for i in range(90)}
     assert (
         call(
             *compare[1 : len(words) + 2], "--methods", "logistic,labelpropagation", "--splits", "2"

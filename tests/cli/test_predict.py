@@ -176,8 +176,8 @@ def test_mistakes_with_known_tables(known, words, renamed, new, shop, capsys):
 def test_two_tables_to_predictions_in_two_commands(model, shop, capsys):
     assert call("predict", "model", "shop/nodes.csv", "shop/edges.csv", "--out", "p.csv") == 0
     rows = read(shop / "p.csv")
-    assert [row["id"] for row in rows] == [f"a-{place:03d}" for place in range(120)]
-    assert set(rows[0]) == {"id", "class", "probability", "p_fraud", "p_honest", "p_shop"}
+    assert [row["account"] for row in rows] == [f"a-{place:03d}" for place in range(120)]
+    assert set(rows[0]) == {"account", "class", "probability", "p_fraud", "p_honest", "p_shop"}
     for row in rows:
         chances = {name: float(row[f"p_{name}"]) for name in ("fraud", "honest", "shop")}
         assert sum(chances.values()) == pytest.approx(1, abs=1e-5)
@@ -197,7 +197,7 @@ def test_new_nodes_attach_to_the_known_graph(model, shop):
     import pandas
 
     found = pandas.read_parquet(shop / "new.parquet")
-    assert found["id"].tolist() == ["new-1", "new-2"]
+    assert found["account"].tolist() == ["new-1", "new-2"]
     assert found.filter(like="p_").sum(axis=1).tolist() == pytest.approx([1.0, 1.0], abs=1e-5)
 
 

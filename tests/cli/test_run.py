@@ -290,7 +290,7 @@ def test_unlabelled_nodes_are_predicted_by_the_saved_model(shop, capsys):
     assert "trained again on" in shown
     rows, nodes = read(shop / "out" / "predictions.csv"), read(shop / "shop" / "nodes.csv")
     missing = [row["account"] for row in nodes if not row["kind"]]
-    assert [row["id"] for row in rows] == missing
+    assert [row["account"] for row in rows] == missing
     assert f"predictions.csv: {len(missing)} unlabelled nodes" in shown
     assert call("predict", "model", "shop", "--only-unlabelled", "--out", "p.csv") == 0
     assert read(shop / "p.csv") == rows

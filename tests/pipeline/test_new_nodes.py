@@ -1,10 +1,12 @@
 """New rows below known ones: encoding, ids, and errors with rows of the new tables."""
 
+from types import SimpleNamespace
+
 import pandas
 import pytest
 import torch
 
-from evengraph.pipeline.new_nodes import build_new_nodes
+from evengraph.pipeline.new_nodes import NewNodes, build_new_nodes
 from evengraph.tables import TableColumns, UnknownNodeError, from_frames
 
 KNOWN = (
@@ -61,3 +63,12 @@ def test_errors_name_rows_of_the_new_tables(nodes, edges, message, encoder):
     with pytest.raises(ValueError, match=message) as raised:
         build_new_nodes(tables, KNOWN, COLUMNS, encoder)
     assert isinstance(raised.value, UnknownNodeError) == ("names" in message)
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [("new_id", "new_id"), (None, "id"), ("class", "id"), ("p_fraud", "id")],
+)
+def test_predictions_call_ids_as_the_table_does_unless_the_name_is_taken(column, expected):
+    tables = SimpleNamespace(columns=TableColumns(id=column))
+    assert NewNodes(tables=tables, rows=slice(None)).id_name == expected

@@ -73,8 +73,8 @@ def command(*arguments):
 
 def test_predictions_have_one_row_per_node(model, tables):
     frame = model.predict(*tables)
-    assert list(frame) == ["id", "class", "probability", "p_fraud", "p_honest", "p_shop"]
-    assert frame["id"].tolist() == tables[0]["account"].tolist()
+    assert list(frame) == ["account", "class", "probability", "p_fraud", "p_honest", "p_shop"]
+    assert frame["account"].tolist() == tables[0]["account"].tolist()
     probabilities = frame[["p_fraud", "p_honest", "p_shop"]].to_numpy()
     assert probabilities.sum(1) == pytest.approx(np.ones(105), abs=1e-5)
     assert (np.array(model.classes_)[probabilities.argmax(1)] == frame["class"]).all()
@@ -143,7 +143,7 @@ def test_only_unlabelled_nodes(model, tables, folder):
     new = model.open("shop", only_unlabelled=True)
     assert new.ids.tolist() == missing
     frame, every = model.predict(new), model.predict("shop")
-    assert frame.equals(every[every["id"].isin(missing)].reset_index(drop=True))
+    assert frame.equals(every[every["account"].isin(missing)].reset_index(drop=True))
     with pytest.raises(ValueError, match="no column 'kind'"):
         model.open(NODES, EDGES.iloc[1:], only_unlabelled=True)
 
@@ -181,7 +181,7 @@ def test_tables_and_arrays_do_not_mix(model, tmp_path):
 
 def test_new_nodes_attach_to_known_ones(model, tables):
     frame = model.predict(NODES, EDGES, known=tables)
-    assert frame["id"].tolist() == ["new-1", "new-2"]
+    assert frame["account"].tolist() == ["new-1", "new-2"]
     alone = model.predict(NODES, EDGES.iloc[1:])
     assert not np.allclose(frame["p_fraud"], alone["p_fraud"])
     assert model.open(NODES, EDGES.iloc[:0]).num_isolated == 2
@@ -238,7 +238,7 @@ def test_a_named_method_takes_the_defaults_for_the_graph(tables):
 def test_a_prediction_is_explained_by_ids(model, tables, folder):
     why = model.explain("a-003")
     assert why.ids[why.node] == "a-003"
-    row = model.predict(*tables).set_index("id").loc["a-003"]
+    row = model.predict(*tables).set_index("account").loc["a-003"]
     assert why.probability == pytest.approx(row["probability"], abs=1e-6)
     assert model.classes_[why.predicted] == row["class"]
     new = model.explain("new-1", nodes=NODES, edges=EDGES, known=tables)

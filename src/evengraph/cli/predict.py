@@ -254,8 +254,9 @@ def write_predictions(frame: Any, path: Path) -> None:
         frame.to_parquet(content, index=False)
         write_atomic(content.getvalue(), path)
         return
+    id = frame.columns[0]
     rows = [
-        {k: f"{v:.6f}" if isinstance(v, float) and k != "id" else v for k, v in row.items()}
+        {k: f"{v:.6f}" if isinstance(v, float) and k != id else v for k, v in row.items()}
         for row in frame.to_dict("records")
     ]
     write_atomic(csv_text(rows).encode(), path)

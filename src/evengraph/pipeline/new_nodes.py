@@ -15,6 +15,12 @@ from evengraph.tables.columns import edge_ends
 from evengraph.tables.edges import edge_rows, id_index
 from evengraph.tables.notes import Notes
 
+ID = "id"
+"""What predictions call the ids of nodes whose table has no name for them."""
+
+OUTPUTS = ("class", "probability", "low", "high", "flagged", "agreement", "abstained")
+"""Columns of predictions, which an id cannot be called like; `p_<class>` is another."""
+
 Tables = tuple[Any, Any]
 """A nodes table and an edges table."""
 
@@ -41,6 +47,12 @@ class NewNodes:
         """Ids of the nodes to predict, (M,)."""
         ids: NDArray[Any] = self.tables.ids[self.rows]
         return ids
+
+    @property
+    def id_name(self) -> str:
+        """What predictions call the ids: as the nodes table does, so that the two can be joined."""
+        name = self.tables.columns.id
+        return ID if name is None or name in OUTPUTS or name.startswith("p_") else name
 
     @property
     def num_isolated(self) -> int:

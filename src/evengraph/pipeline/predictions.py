@@ -47,14 +47,17 @@ def predict_nodes(
     classes: Sequence[str],
     graph: Data,
     rows: Any,
-    ids: NDArray[Any],
+    ids: Mapping[str, NDArray[Any]],
     *,
     calibrated: bool,
     prior: str | Mapping[str, float] | None = None,
     abstain: float | None = None,
     max_error: float | None = None,
 ) -> Predictions:
-    """Predict some rows of a graph; the options are those of `TableModel.predict`."""
+    """Predict some rows of a graph, whose ids are given by the name of their column.
+
+    The options are those of `TableModel.predict`.
+    """
     abstention = find_abstention(info, abstain, max_error)
     if abstention is not None and prior is not None:
         raise ValueError(
@@ -68,7 +71,7 @@ def predict_nodes(
     elif calibrated and info.calibrator is not None:
         transform = info.calibrator
     probabilities = transform(raw)
-    frame = import_pandas().DataFrame({"id": ids})
+    frame = import_pandas().DataFrame(dict(ids))
     top, best = probabilities.max(1)
     labels = [int(name) for name in classes] if info.integer_labels else classes
     frame["class"] = [labels[index] for index in best.tolist()]

@@ -25,7 +25,7 @@ from evengraph.pipeline.graph_source import GraphSource, open_tables, tables_of
 from evengraph.pipeline.loading import load_model
 from evengraph.pipeline.model_info import ModelInfo, Threshold
 from evengraph.pipeline.model_tables import as_pair, open_new_nodes, training_paths
-from evengraph.pipeline.new_nodes import NewNodes
+from evengraph.pipeline.new_nodes import ID, NewNodes
 from evengraph.pipeline.predictions import Predictions, predict_nodes
 from evengraph.splits import SplitProtocol
 from evengraph.tables import Note, TableGraph, UnknownNodeError
@@ -158,11 +158,11 @@ class TableModel:
             max_error: Leave so many undecided that the error on validation is no larger.
 
         Returns:
-            A DataFrame with one row per node: `id`, `class` (the argmax), its `probability`,
-            `p_<class>` for every class, for two classes `flagged` (uses the threshold). If the
-            model is a committee, 80% of its votes lie between `low` and `high`, and `agreement` is
-            the share of votes for the class. With abstention, `abstained` is true for nodes that
-            should be left undecided.
+            A DataFrame with one row per node: its id under the name of the id column in `nodes`
+            (`id` if there is none), `class` (the argmax), its `probability`, `p_<class>` for every
+            class, for two classes `flagged` (uses the threshold). If the model is a committee, 80%
+            of its votes lie between `low` and `high`, and `agreement` is the share of votes for the
+            class. With abstention, `abstained` is true for nodes that should be left undecided.
         """
         return self.predictions(
             nodes,
@@ -330,13 +330,15 @@ class TableModel:
             return kind(**kind.graph_defaults(graph))
         return type(self.method)(**self.method.get_params())
 
-    def _graph_of(self, nodes: Any, edges: Any, known: Any) -> tuple[Data, slice, NDArray[Any]]:
-        """The graph to predict, the rows of the new nodes in it, and their ids."""
+    def _graph_of(
+        self, nodes: Any, edges: Any, known: Any
+    ) -> tuple[Data, slice, dict[str, NDArray[Any]]]:
+        """The graph to predict, the rows of the new nodes in it, and their ids by their name."""
         self._check_fitted()
         if isinstance(nodes, Data):
-            return nodes, slice(None), np.arange(nodes.num_nodes)
+            return nodes, slice(None), {ID: np.arange(nodes.num_nodes)}
         new = nodes if isinstance(nodes, NewNodes) else self.open(nodes, edges, known=known)
-        return new.tables.graph, new.rows, new.ids
+        return new.tables.graph, new.rows, {new.id_name: new.ids}
 
     def _known_graph(
         self, nodes: Any, edges: Any, known: Any, columns: Mapping[str, Any]
