@@ -131,7 +131,10 @@ class UniGNN(Method):
         "threshold": (0.5, 0.7),
         "recluster_every": (50, 100),
     }
-    tuned_params = frozenset({"alpha", "clusters_per_class", "threshold", "recluster_every"})
+    tuned_params = frozenset(  # the last two are not stated in the paper
+        {"alpha", "clusters_per_class", "threshold", "recluster_every"}
+        | {"cluster_starts", "readings"}
+    )
     suits_heterophily = True
     limits = {
         **dict.fromkeys(("alpha", "clusters_per_class", "cluster_starts", "layers", "hidden"), 1),
