@@ -20,22 +20,29 @@ BASE_RATES = (0.001, 0.01, 0.05, 0.1, 0.25)
 """Shares of the positive class that results are computed for."""
 
 
-class Costs(NamedTuple):
-    """What a positive node that is not flagged costs, and a negative one that is."""
-
+class _Costs(NamedTuple):
     miss: float
     alarm: float
 
+
+class Costs(_Costs):
+    """What a positive node that is not flagged costs, and a negative one that is."""
+
+    __slots__ = ()
+
+    def __new__(cls, miss: float = 1.0, alarm: float = 1.0) -> Costs:
+        """Check both; one that is not given is 1."""
+        for name, value in (("miss", miss), ("alarm", alarm)):
+            if not 0 < value < math.inf:
+                raise ValueError(f"cost_{name} must be above 0 and finite, got {value:g}.")
+        return super().__new__(cls, miss, alarm)
+
     @classmethod
     def of(cls, miss: float | None, alarm: float | None) -> Costs | None:
-        """Validate costs; one that is not given is 1, and None stands for neither."""
+        """Costs of which one may be missing, and is 1 then; None stands for neither."""
         if miss is None and alarm is None:
             return None
-        costs = cls(1.0 if miss is None else miss, 1.0 if alarm is None else alarm)
-        for name, value in zip(("cost_miss", "cost_alarm"), costs, strict=True):
-            if not 0 < value < math.inf:
-                raise ValueError(f"{name} must be above 0 and finite, got {value:g}.")
-        return costs
+        return cls(1.0 if miss is None else miss, 1.0 if alarm is None else alarm)
 
 
 class OperatingPoint(NamedTuple):
