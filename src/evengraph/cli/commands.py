@@ -14,6 +14,7 @@ from evengraph.cli.compare import compare
 from evengraph.cli.console import err, out, print_error
 from evengraph.cli.data import data_app
 from evengraph.cli.explain import explain
+from evengraph.cli.export import export
 from evengraph.cli.inspect import inspect
 from evengraph.cli.methods import methods
 from evengraph.cli.predict import predict
@@ -26,7 +27,7 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Node classification with imbalanced classes.",
 )
-COMMANDS = (inspect, run, compare, predict, explain, reproduce, results, report, methods)
+COMMANDS = (inspect, run, compare, predict, explain, export, reproduce, results, report, methods)
 for command in COMMANDS:
     app.command()(command)
 app.add_typer(data_app, name="data")

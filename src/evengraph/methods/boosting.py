@@ -14,10 +14,13 @@ from torch_geometric.data import Data
 from evengraph.core.graphs import count_relations
 from evengraph.core.task import Task
 from evengraph.methods.bases.method import Method
+from evengraph.methods.bases.row_model import RowInput, hop_inputs
 from evengraph.methods.bases.tree_engines import Engine, TreeParams, grower
 from evengraph.metrics import validation_score
+from evengraph.nn.onnx_graph import OnnxGraph
 from evengraph.nn.tracing import OWN, Contributions
 from evengraph.ops import inverse_class_weights, weighted_adjacency
+from evengraph.ops.floats import largest_up_to
 from evengraph.ops.hops import with_log_degree
 from evengraph.ops.relations import neighbour_averages
 from evengraph.ops.trees import (
@@ -206,6 +209,10 @@ class Boosting(Method):
         return 1 + self.hops + (count_relations(graph) if self.hops else 0)
 
     def _table(self, graph: Data, nodes: Tensor, columns: Tensor | None = None) -> Tensor:
+        """Features and means over neighbours of some nodes, all columns or some, rounded."""
+        return _rounded(self._values(graph, nodes, columns))
+
+    def _values(self, graph: Data, nodes: Tensor, columns: Tensor | None = None) -> Tensor:
         """Features and means over neighbours of some nodes, all columns or some."""
         x, width = graph.x.float(), self._width(graph)
         if columns is None:
@@ -223,8 +230,7 @@ class Boosting(Method):
                 for _ in range(steps - 1):
                     values = mean @ values
                 parts.append((mean.rows(nodes) @ values).float())
-        mantissa, exponent = torch.frexp(torch.cat(parts, dim=1))
-        return torch.ldexp((mantissa * 2**DIGITS).round(), exponent - DIGITS)
+        return torch.cat(parts, dim=1)
 
     def contributions(self, graph: Data, node: int, direction: Tensor) -> Contributions:
         """What the splits on the paths through the trees add to the logits.
@@ -262,6 +268,31 @@ class Boosting(Method):
             rows.append(row)
         return torch.cat([row if row.any() else one for row in rows], dim=1).t()
 
+    # Export
+
+    def row_inputs(self) -> dict[str, RowInput]:
+        """Features, and their means over neighbours."""
+        relations = self.num_relations_
+        return hop_inputs(self.num_features_, self.hops, relations, degree=self.degree)
+
+    def rows(self, graph: Data) -> dict[str, Tensor]:
+        """The parts of a row, not rounded."""
+        nodes = torch.arange(graph.num_nodes, device=graph.x.device)
+        inputs = self.row_inputs()
+        widths = [item.width for item in inputs.values()]
+        return dict(zip(inputs, self._values(graph, nodes).split(widths, dim=1), strict=True))
+
+    def onnx_probabilities(self, onnx: OnnxGraph, rows: Mapping[str, str]) -> str:
+        """The trees, with thresholds that a value that was not rounded can be compared with."""
+        row, trees = onnx.concatenate(list(rows.values())), self.trees_
+        start = _logits_of(self.baseline_.unsqueeze(0))[0]
+        if not trees.roots.numel():
+            width = sum(item.width for item in self.row_inputs().values())
+            return onnx.softmax(onnx.linear(row, torch.zeros(width, start.numel()), start))
+        targets = torch.arange(trees.roots.numel()) % self._outputs + start.numel() - self._outputs
+        trees = trees._replace(threshold=largest_up_to(_rounded, trees.threshold))
+        return onnx.softmax(onnx.tree_sums(row, trees, targets.to(start.device), start))
+
     def _state(self) -> dict[str, Tensor]:
         trees = {f"trees.{name}": part for name, part in self.trees_._asdict().items()}
         return trees | {"baseline": self.baseline_}
@@ -269,6 +300,11 @@ class Boosting(Method):
     def _load_state(self, state: Mapping[str, Tensor]) -> None:
         self.trees_ = Trees(*(state[f"trees.{name}"] for name in Trees._fields))
         self.baseline_ = state["baseline"]
+
+
+def _rounded(x: Tensor) -> Tensor:
+    mantissa, exponent = torch.frexp(x)
+    return torch.ldexp((mantissa * 2**DIGITS).round(), exponent - DIGITS)
 
 
 def _logits_of(sums: Tensor) -> Tensor:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import final
+from typing import cast, final
 
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from evengraph.core.task import Task
 from evengraph.methods.bases.network import NetworkMethod
+from evengraph.methods.bases.row_model import RowInput
 from evengraph.methods.bases.self_training import double_balancing_epoch
 from evengraph.nn import Inputs, PlainNetwork
+from evengraph.nn.onnx_graph import OnnxGraph
 from evengraph.ops.attach import Propagation
 from evengraph.ops.losses import NamedLoss
 from evengraph.ops.propagate import Normalisation, diffuse
@@ -76,6 +79,21 @@ class IceBerg(NetworkMethod):
         propagation = self._propagation(graph)
         x = diffuse(propagation, graph.x.float(), self.steps, self.teleport)
         return Inputs(x, propagation)
+
+    def row_inputs(self) -> dict[str, RowInput]:
+        """The propagated features."""
+        about = f"features, propagated {self.steps} steps with teleport {self.teleport}"
+        return {"propagated": RowInput(self.num_features_, f"{about}, {self.normalisation}")}
+
+    def rows(self, graph: Data) -> dict[str, Tensor]:
+        """The propagated features of a graph."""
+        return {"propagated": cast(Tensor, self._inputs(graph).x)}
+
+    def onnx_probabilities(self, onnx: OnnxGraph, rows: Mapping[str, str]) -> str:
+        """The two layers."""
+        layers = self.net_.encoder.linear, self.net_.last.linear
+        weights = [(layer.weight.t(), layer.bias) for layer in layers]
+        return onnx.softmax(onnx.perceptron(rows["propagated"], weights))
 
     def _build_network(self) -> nn.Module:
         widths = self.num_features_, self.hidden, self.num_classes_

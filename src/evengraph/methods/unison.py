@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Literal, final
@@ -13,16 +14,23 @@ from torch_geometric.data import Data
 from evengraph.core.task import Task
 from evengraph.methods.bases.committee import Committee
 from evengraph.methods.bases.method import Method
+from evengraph.methods.bases.row_model import RowInput
 from evengraph.methods.bases.self_training import above_mean, pseudo_label_loss
 from evengraph.metrics.selection import batched_validation_scores, rare_class
 from evengraph.nn.attribution import vote_shares, with_features
 from evengraph.nn.members import Members
+from evengraph.nn.onnx_graph import OnnxGraph
 from evengraph.nn.tracing import Contributions, gradient_times_input
 from evengraph.nn.views import Diffusion, Views
 from evengraph.ops import balanced_softmax
 from evengraph.training.loop import deferred_interrupts
 
 VIEWS = ("structural", "semantic", "ego")
+ABOUT_VIEWS = {
+    "structural": "principal components of personalised PageRank of the features",
+    "semantic": "the structural view, averaged over similar nodes",
+    "ego": "principal components of the features and of their means over neighbours",
+}
 SPREAD = 4.0  # weight decay of the strictest and of the freest member, relative to the middle
 LABELLED = 2  # labelled nodes per epoch at most, in batches
 VALIDATE_EVERY = 5  # epochs
@@ -164,6 +172,30 @@ class Unison(Method):
             return value
 
         return gradient_times_input(margin, graph.x, node)
+
+    # Export
+
+    def row_inputs(self) -> dict[str, RowInput]:
+        """The views; which nodes are alike is known only for a whole graph."""
+        widths = self.net_.views.widths
+        return {name: RowInput(widths[name], ABOUT_VIEWS[name], True) for name in self._names}
+
+    def rows(self, graph: Data) -> dict[str, Tensor]:
+        """The views of a graph."""
+        widths, views = self.net_.views.widths, self.net_.views(graph)
+        names = enumerate(self._names)
+        return {name: views[index, :, : widths[name]] for index, name in names}
+
+    def onnx_probabilities(self, onnx: OnnxGraph, rows: Mapping[str, str]) -> str:
+        """All members, and the mean of their votes."""
+        names, widths = self._names, self.net_.views.widths
+        votes = []
+        for index, layers in enumerate(self.net_.members.networks()):
+            name = names[index // self.members]
+            (first, bias), second = layers
+            votes.append(onnx.perceptron(rows[name], [(first[: widths[name]], bias), second]))
+        weights = self.net_.votes.tolist()
+        return onnx.weighted_mean([onnx.softmax(vote) for vote in votes], weights)
 
     def _committee(self, graph: Data) -> Committee:
         return Committee(self.net_(graph).softmax(2), self.net_.votes)

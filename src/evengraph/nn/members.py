@@ -58,6 +58,15 @@ class Members(nn.Module):
         parts = [self.classify(self.hidden(part)) for part in rows.split(ROWS, dim=1)]
         return torch.cat(parts, dim=1)
 
+    def networks(self) -> list[list[tuple[Tensor, Tensor]]]:
+        """The two layers of every member, each a weight, (inputs, outputs), and a bias."""
+        first, bias = (
+            layer.unflatten(2, (self.count, -1)).transpose(1, 2).flatten(0, 1)
+            for layer in (self.first, self.bias)
+        )
+        layers = zip(first, bias, self.second, self.second_bias, strict=True)
+        return [[(one, shift[0]), (two, shift_two[0])] for one, shift, two, shift_two in layers]
+
     def penalty(self, decay: Tensor) -> Tensor:
         """Half the squared first layer of each member times its weight decay, added up.
 

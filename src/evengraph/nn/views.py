@@ -106,17 +106,19 @@ class Views(nn.Module):
     ) -> None:
         super().__init__()
         self.names, self.diffusion, self.neighbours = names, diffusion, neighbours
-        self.width = 0
+        widths = {}
         if {"structural", "semantic"} & set(names):
             self.structural = Components(num_features, components)
-            self.width = self.structural.width
+            widths["structural"] = widths["semantic"] = self.structural.width
             self.register_buffer("semantic_scale", torch.ones(()))
         if "ego" in names:
             count = HOPS + 1 + relations
             share = max(-(-components // count), min(components, SMALLEST_PART))
             parts = [Components(num_features, share) for _ in range(count)]
             self.ego = nn.ModuleList(parts)
-            self.width = max(self.width, sum(part.width for part in parts))
+            widths["ego"] = sum(part.width for part in parts)
+        self.widths = {name: widths[name] for name in names}
+        self.width = max(widths.values(), default=0)
 
     def forward(self, graph: Data, *, fit: bool = False) -> Tensor:
         """The views of a graph; `fit` finds components and scales in it first.

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import scipy.sparse as sp
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.core.graphs import count_relations
@@ -18,6 +19,12 @@ class Average(NamedTuple):
 
     matrix: Sparse
     steps: int
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The means of rows, (N, F)."""
+        for _ in range(self.steps):
+            x = self.matrix @ x
+        return x
 
 
 def neighbour_averages(

@@ -16,6 +16,7 @@ from evengraph.core.devices import pick_device
 from evengraph.core.errors import unknown
 from evengraph.core.task import Task
 from evengraph.methods import DEFAULT_METHOD, METHODS, Method
+from evengraph.methods.bases.row_model import RowInput
 from evengraph.metrics import validation_score
 from evengraph.metrics.calibration import Calibrator
 from evengraph.metrics.costs import Costs
@@ -26,6 +27,7 @@ from evengraph.pipeline.loading import load_model
 from evengraph.pipeline.model_info import ModelInfo, Threshold
 from evengraph.pipeline.model_tables import as_pair, open_new_nodes, training_paths
 from evengraph.pipeline.new_nodes import ID, NewNodes
+from evengraph.pipeline.onnx_export import export_onnx, onnx_inputs
 from evengraph.pipeline.predictions import Predictions, predict_nodes
 from evengraph.splits import SplitProtocol
 from evengraph.tables import Note, TableGraph, UnknownNodeError
@@ -245,6 +247,30 @@ class TableModel:
         """Write the model to a folder: weights as safetensors, the rest as JSON."""
         self._check_fitted()
         self.method_.save(folder, extra=self.info.as_dict())
+
+    def export_onnx(self, path: str | Path) -> dict[str, RowInput]:
+        """Write the method as an ONNX file, which takes `onnx_inputs` and gives `predict_proba`.
+
+        Unison, IceBerg, MLP, boosting, logistic regression and averages of them can be exported:
+        their edges are used before the model. The file's metadata hold the names of classes and
+        features and, for two classes, the threshold, as JSON.
+
+        Returns:
+            The inputs by name, with their widths and what they hold.
+        """
+        self._check_fitted()
+        return export_onnx(self.method_, path, self.info)
+
+    def onnx_inputs(
+        self, nodes: Any, edges: Any = None, *, known: Any = None
+    ) -> dict[str, NDArray[np.float32]]:
+        """What the exported file takes for every new node, (M, width) each, by name of the input.
+
+        Args:
+            nodes: As in `predict`, and so are `edges` and `known`.
+        """
+        graph, rows, _ = self._graph_of(nodes, edges, known)
+        return {name: table[rows] for name, table in onnx_inputs(self.method_, graph).items()}
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str | torch.device = "cpu") -> Self:
