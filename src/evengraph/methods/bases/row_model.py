@@ -68,14 +68,11 @@ def hop_inputs(
         return inputs
     if degree:
         inputs["log_degree"] = RowInput(1, "log(1 + number of neighbours)")
-    what = "scaled features" if scaled else "features"
-    what += " and log_degree" if degree else ""
-    names = {f"mean_{hop}": f"mean of {what}, {hop} hops away" for hop in range(1, hops + 1)}
-    if hops:
-        names["mean_1"] = f"mean of the neighbours' {what}"
-    for relation in range(relations):
-        names[f"relation_{relation + 1}"] = f"mean of {what} over relation {relation + 1}"
+    what = ("scaled features" if scaled else "features") + (" and log_degree" if degree else "")
     start = "scaled_" if scaled else ""
-    return inputs | {
-        start + name: RowInput(width + degree, about, scaled) for name, about in names.items()
-    }
+    means = {f"{start}mean_1": f"mean of the neighbours' {what}"}
+    for hop in range(2, hops + 1):
+        means[f"{start}mean_{hop}"] = f"mean of the neighbours' {start}mean_{hop - 1}"
+    for relation in range(1, relations + 1):
+        means[f"{start}relation_{relation}"] = f"mean of {what} over relation {relation}"
+    return inputs | {name: RowInput(width + degree, about, scaled) for name, about in means.items()}
