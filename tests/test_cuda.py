@@ -14,6 +14,8 @@ from evengraph.core.rng import generator, seeded
 from evengraph.datasets import toy
 from evengraph.kernels.kmeans_batch import flatten_clusters
 from evengraph.methods import METHODS, Auto, UniGNN, Unison, fit_many
+from evengraph.methods.bases.readings import parse_readings
+from evengraph.metrics.stopping import stopping_score
 from evengraph.ops import (
     Sparse,
     adjacency,
@@ -27,6 +29,7 @@ from evengraph.ops import (
     semantic_propagate,
     sparsify,
     structural_adjacency,
+    unit_rows,
 )
 from evengraph.ops.dropout import Noise
 from evengraph.ops.subset_products import make_subset, neighbour_mask
@@ -103,15 +106,18 @@ def inertia(x, assignment, k):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_kmeans(sparse):
+@pytest.mark.parametrize("starts", [1, 4])
+@pytest.mark.parametrize("scale", [lambda x: x, unit_rows])
+def test_kmeans(sparse, starts, scale):
     x = toy(600, 1200, 200, 4).x
     form = sparsify if sparse else (lambda x: x)
-    on_cpu = kmeans(form(x), 20, 0)
-    on_gpu = kmeans(form(x.to(GPU)), 20, 0)
+    on_cpu = kmeans(scale(form(x)), 20, 0, starts=starts)
+    on_gpu = kmeans(scale(form(x.to(GPU))), 20, 0, starts=starts)
     assert on_gpu.is_cuda
     assert on_gpu.unique().tolist() == list(range(20))
-    assert inertia(x, on_gpu.cpu(), 20) == pytest.approx(inertia(x, on_cpu, 20), rel=0.02)
-    assert torch.equal(on_gpu, kmeans(form(x.to(GPU)), 20, 0))
+    rows = scale(x)
+    assert inertia(rows, on_gpu.cpu(), 20) == pytest.approx(inertia(rows, on_cpu, 20), rel=0.02)
+    assert torch.equal(on_gpu, kmeans(scale(form(x.to(GPU))), 20, 0, starts=starts))
 
 
 def test_means_of_clusters():
@@ -181,6 +187,17 @@ def test_a_rare_class_selects_the_epoch_on_the_gpu(name):
     method = METHODS[name](max_epochs=30, patience=30).fit(task, seed=1)
     score = float(metrics.validation_score(method.predict_proba(task.graph), task))
     assert method.history_[0].best_score == pytest.approx(score, abs=1e-3)
+
+
+@pytest.mark.parametrize("name", ["stop-on-loss", "stop-on-accuracy", "mean-loss, unit-rows"])
+def test_readings_of_unignn_on_the_gpu(name):
+    """Batched and recorded as every fit there; the best score is that of the fitted model."""
+    task = small_task().to(GPU)
+    settings = {"max_epochs": 30, "clusters_per_class": 4, "cluster_starts": 3, "readings": name}
+    method = UniGNN(**settings, recluster_every=7).fit(task, seed=1)
+    on = parse_readings(name).stop_on
+    expected = float(stopping_score(on, method.predict_proba(task.graph).log(), task))
+    assert method.history_[0].best_score == pytest.approx(expected, abs=1e-3)
 
 
 def network_and_inputs(graph, device, **settings):
