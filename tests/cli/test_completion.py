@@ -56,7 +56,9 @@ def test_the_shell_is_offered_names_and_paths(tmp_path, words, expected):
 
 def test_it_can_be_installed(tmp_path):
     words = [sys.executable, "-c", PROGRAM, "--install-completion", "bash"]
-    subprocess.run(words, env=os.environ | {"HOME": str(tmp_path)}, check=True, capture_output=True)
+    # the shell is the one that is named, not the one that the tests were started from, if any
+    env = {"HOME": str(tmp_path), "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    subprocess.run(words, env=os.environ | env, check=True, capture_output=True)
     (script,) = (tmp_path / ".bash_completions").iterdir()
     assert "_EVENGRAPH_COMPLETE=complete_bash" in script.read_text()
 

@@ -357,6 +357,8 @@ def test_shares_and_abstention_are_told(model, shop, capsys):
     shown = capsys.readouterr().out
     count = sum(row["abstained"] == "True" for row in read(shop / "p.csv"))
     assert f"{count}  abstained: confidence below 0." in shown
+    assert call("predict", "model", "shop", "--out", "p.csv", "--max-error", 0.99) == 0
+    assert "0  abstained: the error on" in capsys.readouterr().out
     assert "validation nodes that leaves" in shown
     assert call("predict", "model", "shop", "--out", "p.csv", "--prior", "fraud=much") == 2
     assert "--prior takes estimate or yes=0.1,no=0.9, got fraud=much" in capsys.readouterr().err

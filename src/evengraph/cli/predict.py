@@ -178,16 +178,19 @@ def show_decisions(predictions: Predictions, info: ModelInfo) -> None:
             soft_wrap=True,
         )
     level, risk = predictions.abstention, info.risk
-    if level is not None and risk is not None:
-        every = risk.levels[0]
-        out.print(
-            f"{int(predictions.frame['abstained'].sum()):>10,}  abstained: confidence below "
-            f"{format_probability(level.confidence)}. On {risk.nodes:,} validation nodes that "
-            f"leaves {level.coverage:.0%}, with an error of {level.error:.1%} instead of "
-            f"{every.error:.1%} (mean over classes {level.balanced_error:.1%} instead of "
-            f"{every.balanced_error:.1%})",
-            soft_wrap=True,
+    if level is None or risk is None:
+        return
+    every, count = risk.levels[0], int(predictions.frame["abstained"].sum())
+    if level == every:
+        text = f"the error on {risk.nodes:,} validation nodes is {every.error:.1%} without it"
+    else:
+        text = (
+            f"confidence below {format_probability(level.confidence)}. On {risk.nodes:,} "
+            f"validation nodes that leaves {level.coverage:.0%}, with an error of "
+            f"{level.error:.1%} instead of {every.error:.1%} (mean over classes "
+            f"{level.balanced_error:.1%} instead of {every.balanced_error:.1%})"
         )
+    out.print(f"{count:>10,}  abstained: {text}", soft_wrap=True)
 
 
 def _known_tables(known: str | None, edges: str | None) -> Any:
