@@ -202,7 +202,7 @@ def test_ctrl_c_keeps_the_best_weights_so_far():
 
 
 def test_an_interrupt_before_the_first_epoch_is_passed_on(monkeypatch):
-    def stop(*arguments):
+    def stop(*arguments, **options):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("evengraph.methods.bases.unified.kmeans", stop)
