@@ -42,16 +42,15 @@ def test_epochs_are_upper_limits():
     method = Auto(candidates="gcn,logistic", max_epochs=5, patience=3).fit(TASK, seed=0)
     assert [(stage.max_epochs, stage.patience) for stage in method.history_] == [(5, 3)] * 3
     method = Auto(candidates="logistic").fit(TASK, seed=0)
-    assert [(stage.max_epochs, stage.patience) for stage in method.history_] == [(40, 100)] * 2
+    assert [(stage.max_epochs, stage.patience) for stage in method.history_] == [(20, 100)] * 2
 
 
 def test_a_single_candidate_is_predicted_as_it_is():
-    method = fitted("logistic,iceberg")
+    method = fitted("iceberg")
     (member,) = method.members_
     expected = member.predict_proba(TASK.graph)
     torch.testing.assert_close(method.predict_proba(TASK.graph), expected)
     assert method.weights_ == [1.0]
-    assert 2 <= len(method.summary_) <= 3
     assert method.summary_[0].startswith(f"Chose {member.full_title} (validation balanced accura")
 
 

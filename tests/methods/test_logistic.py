@@ -21,21 +21,21 @@ def test_the_answer_is_that_of_scikit_learn(counts):
     best = method.history_[0].best_epoch
     assert best > 0
     theirs = LogisticRegression(
-        C=2 ** ((best - 1) // 2) / sum(counts),
-        class_weight="balanced" if best % 2 else None,
+        C=2 ** (best - 1) / sum(counts),
+        class_weight="balanced",
         max_iter=1000,
     )
     x = method.scaling_(task.graph.x).numpy()
     theirs.fit(x[task.train.numpy()], task.graph.y[task.train].numpy())
     expected = torch.from_numpy(theirs.predict_proba(x)).float()
-    torch.testing.assert_close(method.predict_proba(task.graph), expected, rtol=0, atol=5e-3)
+    torch.testing.assert_close(method.predict_proba(task.graph), expected, rtol=0, atol=1e-2)
 
 
 def test_the_penalty_is_chosen_on_validation():
     task = task_with(9, 9, 9)
     method = Logistic().fit(task, seed=0)
     (history,) = method.history_
-    assert history.epochs == 40
+    assert history.epochs == 20
     score = float(validation_score(method.predict_proba(task.graph), task))
     assert score == pytest.approx(max(history.score), abs=1e-6)
     assert score > history.score[0] + 0.1

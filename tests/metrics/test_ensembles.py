@@ -1,15 +1,11 @@
-"""Selection on validation against scikit-learn, formulas and search through everything."""
-
-from itertools import product
+"""Selection on validation against scikit-learn and formulas."""
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, balanced_accuracy_score
 
 from evengraph.core.rng import generator
-from evengraph.metrics.ensembles import Validation, greedy_weights, suitable_metric
+from evengraph.metrics.ensembles import Validation, suitable_metric
 from small_graphs import graph_of, normal, task_of
 
 RARE, ALL = "positive_average_precision", "balanced_accuracy"
@@ -90,64 +86,3 @@ def test_noise_is_the_standard_error_of_the_paired_difference():
     variances = [gaps[labels == c].var(unbiased=False) / (labels == c).sum() for c in (0, 1)]
     assert found == pytest.approx(float(sum(variances)) ** 0.5 / 2, rel=0.08)
     assert validation.noise(first, first, validation.resamples(generator(1))) == 0
-
-
-def halves():
-    """Two models that are each certain of one half of the nodes, and one that knows nothing."""
-    labels = torch.tensor([0, 1, 0, 1])
-    certain = torch.nn.functional.one_hot(labels, 2).double()
-    unsure = torch.tensor([[0.45, 0.55]]).expand(4, 2).double()
-    first, second = certain.clone(), certain.clone()
-    first[2:], second[:2] = unsure[2:], unsure[:2]
-    return labels, [first, second, 1 - certain]
-
-
-def test_models_that_complement_each_other_are_averaged():
-    labels, parts = halves()
-    score = Validation(labels, ALL).score
-    assert [score(part) for part in parts] == [0.75, 0.75, 0]
-    assert greedy_weights(parts, score, 0).tolist() == [0.5, 0.5, 0]
-    assert greedy_weights(parts, score, 1).tolist() == [0.5, 0.5, 0]
-
-
-def test_a_model_that_is_not_improved_stays_alone():
-    labels, parts = halves()
-    certain = torch.nn.functional.one_hot(labels, 2).double()
-    weights = greedy_weights([*parts, certain], Validation(labels, ALL).score, 3)
-    assert weights.tolist() == [0, 0, 0, 1]
-
-
-def naive_greedy(parts, score, start):
-    """The list of selected models, by trying every addition to it."""
-    chosen = [start]
-    while len(chosen) < 20:
-        tries = [[*chosen, index] for index in range(len(parts))]
-        scores = [score(torch.stack([parts[i] for i in one]).mean(0)) for one in tries]
-        if max(scores) <= score(torch.stack([parts[i] for i in chosen]).mean(0)) + 1e-12:
-            break
-        chosen = tries[scores.index(max(scores))]
-    return chosen
-
-
-@given(st.integers(1, 4), st.integers(0, 1000))
-def test_the_average_is_that_of_trying_every_addition(number, seed):
-    labels = torch.arange(12) % 3
-    parts = [normal(12, 3, seed=seed + index).softmax(1) for index in range(number)]
-    score = Validation(labels, ALL).score
-    weights = greedy_weights(parts, score, seed % number)
-    chosen = naive_greedy(parts, score, seed % number)
-    expected = [chosen.count(index) / len(chosen) for index in range(number)]
-    assert weights.tolist() == pytest.approx(expected)
-
-
-@given(st.integers(0, 1000))
-def test_it_is_between_the_start_and_the_best_of_all_mixtures(seed):
-    labels = torch.arange(12) % 3
-    parts = [normal(12, 3, seed=seed + index).softmax(1) for index in range(3)]
-    score = Validation(labels, ALL).score
-    weights = greedy_weights(parts, score, 0)
-    found = score(sum(w * part for w, part in zip(weights, parts, strict=True)))
-    size = len(naive_greedy(parts, score, 0))
-    mixtures = [m for m in product(range(size + 1), repeat=3) if sum(m) == size]
-    best = max(score(sum(n / size * p for n, p in zip(m, parts, strict=True))) for m in mixtures)
-    assert score(parts[0]) <= found <= best + 1e-12

@@ -26,15 +26,14 @@ AUTO = "auto"  # the metric that fits the task
 @final
 @dataclass(kw_only=True)
 class Auto(Method):
-    """Fit a portfolio of methods, and keep the best on validation or a weighted average of some.
+    """Fit a portfolio of methods, and average those that validation cannot tell from the best.
 
     The candidates are those that methods declare (`Method.portfolio`): methods for imbalanced
     classes, trees, label propagation, and models that ignore the graph, each with its defaults for
-    the graph. Validation selects one, or weights of an average of their probabilities if it is
-    better by more than the noise of few validation nodes; of candidates that are as good up to
-    noise the first. If the best one ignores the graph, so does the one selected. Without edges only
-    candidates that ignore the graph are tried. `summary_` says in at most three lines what was
-    selected, what was rejected, and whether the graph helps; that it does not, in the first.
+    the graph. A candidate that is behind the best on validation by one standard error counts 1/e
+    as much as the best, beyond two it is rejected; Unison counts as three, one per view. If models
+    that ignore the graph are ahead, all others are rejected. `summary_` says in at most three lines
+    what was selected, what was rejected, and whether the graph helps.
 
     Args:
         time_limit: Seconds for all candidates. A candidate may take half of what is left, one that
@@ -49,9 +48,9 @@ class Auto(Method):
         O(sum of the candidates' costs), up to the time limit.
 
     Departs:
-        Published ensemble selection starts from the best models and adds to them without regard to
-        noise. `max_epochs` and `patience` are upper limits for every candidate; `learning_rate` and
-        `weight_decay` have no effect.
+        Published ensemble selection adds models one by one as long as the score rises, without
+        regard to noise. `max_epochs` and `patience` are upper limits for every candidate;
+        `learning_rate` and `weight_decay` have no effect.
 
     Reference:
         Caruana, Niculescu-Mizil, Crew and Ksikes, "Ensemble Selection from Libraries of Models",

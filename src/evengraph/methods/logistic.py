@@ -41,9 +41,9 @@ class Logistic(Method):
     mean of their means and so on; in a graph with relations also the mean in each. Columns are
     scaled: by median and quartiles where most nodes have a value of their own, by the largest
     absolute value where most are equal, so that a bag of words stays sparse and a rare word stays
-    small; means are scaled to the size of what they are means of. The L2 penalty, and whether
-    classes are weighted by one over their size, are selected on validation. Weights are stored as
-    tensors: only fitting needs scikit-learn.
+    small; means are scaled to the size of what they are means of. Classes are weighted by one over
+    their size, and the L2 penalty is selected on validation. Weights are stored as tensors: only
+    fitting needs scikit-learn.
 
     Args:
         hops: How far a row reaches: 0 is the node's own features, 1 adds the mean over neighbours,
@@ -55,9 +55,8 @@ class Logistic(Method):
         O(nnz(X) C) per iteration of L-BFGS, over labelled nodes; at most 100 iterations per epoch.
 
     Departs:
-        An epoch is one model: penalties are halved from one per labelled node on, first with class
-        weights, then without. `learning_rate` and `weight_decay` have no effect. Nothing is random:
-        seeds have no effect.
+        An epoch is one model: penalties are halved from one per labelled node on. `learning_rate`
+        and `weight_decay` have no effect. Nothing is random: seeds have no effect.
 
     Reference:
         Pedregosa et al., "Scikit-learn: Machine Learning in Python", JMLR 2011; its
@@ -72,8 +71,8 @@ class Logistic(Method):
     separate_relations = True
     limits = {"hops": 0}
 
-    max_epochs: int = 40
-    patience: int = 40
+    max_epochs: int = 20
+    patience: int = 20
     hops: int = 0
     degree: bool = False
 
@@ -130,12 +129,11 @@ class Logistic(Method):
         graph = task.graph
         labels, train = graph.y[task.train], task.train[nodes].cpu().numpy()
         train_table = table[train]
-        solvers = [_solver("balanced"), _solver(None)]
+        solver = _solver()
         logits = torch.zeros(graph.num_nodes, task.num_classes, device=graph.x.device).double()
         for epoch in range(self.max_epochs + 1):
             if epoch:
-                solver = solvers[(epoch - 1) % 2]
-                solver.C = PATH ** ((epoch - 1) // 2) / labels.numel()
+                solver.C = PATH ** (epoch - 1) / labels.numel()
                 models.append(_fitted(solver, train_table, labels))
             weights = models[-1].cpu().numpy()
             values = torch.from_numpy(table @ weights[:, :-1].T + weights[:, -1])
@@ -202,14 +200,14 @@ class Logistic(Method):
         self.scaling_ = Scaling(*(state[name] for name in Scaling._fields))
 
 
-def _solver(class_weight: str | None) -> Any:
+def _solver() -> Any:
     try:
         from sklearn.linear_model import LogisticRegression
     except ImportError:
         raise ValueError(
             "scikit-learn is not installed; try: pip install 'evengraph[tables]'."
         ) from None
-    return LogisticRegression(class_weight=class_weight, max_iter=ITERATIONS, warm_start=True)
+    return LogisticRegression(class_weight="balanced", max_iter=ITERATIONS, warm_start=True)
 
 
 def _fitted(solver: Any, table: Any, labels: Tensor) -> Tensor:

@@ -84,6 +84,7 @@ class Unison(Method):
     role = "highlight"
     suits_heterophily = True
     portfolio = ({},)
+    votes = len(VIEWS)
     limits = {
         "members": 1,
         "hidden": 1,

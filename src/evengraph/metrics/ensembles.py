@@ -1,11 +1,11 @@
-"""Choice between models on validation nodes: the metric, its noise, and a weighted average.
+"""Choice between models on validation nodes: the metric and its noise.
 
 All functions are pure; probabilities and labels are those of the validation nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -17,10 +17,6 @@ from evengraph.metrics.registry import METRICS, Predictions
 from evengraph.metrics.selection import rare_class
 
 ROUNDS = 100  # resamples of the validation nodes that noise is measured on
-STEPS = 20  # models that an average may count, repeats included
-
-Score = Callable[[Tensor], float]
-"""The score of probabilities, (M, C)."""
 
 
 def suitable_metric(task: Task) -> str:
@@ -95,28 +91,3 @@ class Validation(NamedTuple):
         """
         gaps = [self.score(first, rows) - self.score(second, rows) for rows in samples]
         return float(torch.tensor(gaps, dtype=torch.float64).std())
-
-
-def greedy_weights(probabilities: Sequence[Tensor], score: Score, start: int) -> Tensor:
-    """Weights of an average that validation prefers to its parts, (K,), which sum to one.
-
-    Starts with one model and adds, again and again, the one that raises the score of the average
-    most, possibly one that is part of it already (Caruana et al., 2004); of equally good ones the
-    first. Ends when none raises it.
-
-    Args:
-        probabilities: Of each model, (M, C).
-        score: What to maximise.
-        start: The model to start with.
-    """
-    counts = torch.zeros(len(probabilities), dtype=torch.float64)
-    counts[start] = 1
-    total, best = probabilities[start], score(probabilities[start])
-    for size in range(2, STEPS + 1):
-        scores = [score((total + other) / size) for other in probabilities]
-        index = max(range(len(scores)), key=lambda index: (scores[index], -index))
-        if scores[index] <= best:
-            break
-        counts[index] += 1
-        total, best = total + probabilities[index], scores[index]
-    return counts / counts.sum()

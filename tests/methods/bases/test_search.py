@@ -1,10 +1,12 @@
 """Search: what is fitted in the time there is, what is selected, and what is said about it."""
 
 from dataclasses import dataclass, replace
+from math import exp
 
 import pytest
 import torch
 
+from evengraph.core.rng import generator
 from evengraph.methods.bases import search as module
 from evengraph.methods.bases.method import Method
 from evengraph.methods.bases.search import Search, join
@@ -76,8 +78,8 @@ def test_the_best_on_validation_is_selected():
     assert scores[1] == max(scores)
 
 
-def test_of_equals_the_first_is_selected():
-    assert search_of(Fake(), Fake(), Fake()).weights(0) == {0: 1.0}
+def test_equals_have_equal_weights():
+    assert search_of(Fake(), Fake()).weights(0) == {0: 0.5, 1: 0.5}
 
 
 def right_on(search, *nodes):
@@ -93,58 +95,57 @@ def right_on(search, *nodes):
     return search.fitted[1].score - search.fitted[0].score
 
 
-def test_a_lead_within_the_noise_does_not_count(monkeypatch):
-    monkeypatch.setattr(module, "TIE", 1.0)
-    monkeypatch.setattr(module, "GAIN", 100.0)  # no averages
+def test_one_standard_error_behind_counts_an_eth_of_the_best():
     search = search_of(Fake(), Fake(), metric="accuracy")
     half = NUM_VAL // 2
-    # all nodes differ, and the second is right on one or two more
     lead = right_on(search, range(half - 1), range(half - 1, NUM_VAL - half % 2))
-    assert 0 < lead < 0.2
-    assert search.weights(0) == {0: 1.0}
-    # the same lead, where the two agree on all other nodes
-    assert right_on(search, range(half), range(half + 1)) > 0
+    first, second = (trial.probabilities for trial in search.fitted)
+    samples = search.validation.resamples(generator(0))
+    ratio = exp(-lead / search.validation.noise(second, first, samples))
+    assert 0.1 < ratio < 1  # all nodes differ, and the second is right on one or two more
+    assert search.weights(0) == pytest.approx({0: ratio / (1 + ratio), 1: 1 / (1 + ratio)})
+
+
+def test_what_is_far_behind_is_rejected():
+    search = search_of(Fake(), Fake(), metric="accuracy")
+    assert right_on(search, range(2), range(NUM_VAL - 1)) > 0.5
     assert search.weights(0) == {1: 1.0}
+    assert right_on(search, range(NUM_VAL), range(2)) < -0.5
+    assert search.weights(0) == {0: 1.0}
 
 
-def test_a_model_with_the_graph_does_not_replace_a_better_one_without(monkeypatch):
-    monkeypatch.setattr(module, "TIE", 100.0)
-    monkeypatch.setattr(module, "GAIN", 100.0)
-    methods = [Fake(right=0.5), Fake(right=0.4, graph=False), Fake(right=0.6, graph=False)]
-    assert search_of(*methods).weights(0) == {1: 1.0}
-    methods[0].right = 0.9
-    assert search_of(*methods).weights(0) == {0: 1.0}
-
-
-def halves(search):
-    """Each of the last two candidates knows one half and is unsure about the other."""
-    certain = torch.nn.functional.one_hot(search.validation.labels, 3).float()
-    unsure = torch.tensor([0.37, 0.3, 0.33]).expand_as(certain)
-    half = (torch.arange(NUM_VAL) % 2 == 0).unsqueeze(1)
-    for trial, mask in zip(search.fitted[-2:], (half, ~half), strict=True):
-        trial.probabilities = torch.where(mask, certain, unsure)
-        trial.score = search.validation.score(trial.probabilities)
-
-
-@pytest.mark.parametrize("first", [True, False])
-@pytest.mark.parametrize("second", [True, False])
-def test_where_the_graph_shows_no_use_it_is_no_part_of_an_average(first, second):
-    search = search_of(Fake(graph=first), Fake(graph=second))
-    halves(search)
-    best = max(search.fitted, key=lambda trial: trial.score)
-    other = next(trial for trial in search.fitted if trial is not best)
-    both = best.method.uses_graph or not other.method.uses_graph
-    expected = {0: 0.5, 1: 0.5} if both else {search.fitted.index(best): 1.0}
-    assert search.weights(0) == expected
-
-
-def test_candidates_that_complement_each_other_are_averaged():
-    """The average knows both halves."""
+def test_small_shares_are_left_out(monkeypatch):
     search = search_of(Fake(), Fake())
-    halves(search)
-    assert search.weights(0) == {0: 0.5, 1: 0.5}
-    text = search.summary({0: 0.5, 1: 0.5}, 0)[0]
-    assert "Chose an average of Fake (50%) and Fake (50%) (validation balanced accuracy 100" in text
+    search.fitted[0].method.votes = 3
+    monkeypatch.setattr(module, "MIN_SHARE", 0.25)
+    assert set(search.weights(0)) == {0, 1}
+    monkeypatch.setattr(module, "MIN_SHARE", 0.26)
+    assert search.weights(0) == {0: 1.0}
+
+
+def test_some_methods_count_as_several():
+    search = search_of(Fake(), Fake())
+    search.fitted[0].method.votes = 3
+    assert search.weights(0) == {0: 0.75, 1: 0.25}
+
+
+@pytest.mark.parametrize("graph", [True, False])
+def test_where_the_graph_shows_no_use_it_is_no_part_of_the_average(graph, monkeypatch):
+    monkeypatch.setattr(module, "FAR", 100.0)
+    search = search_of(Fake(graph=graph), Fake(graph=False), metric="accuracy")
+    half = NUM_VAL // 2
+    assert right_on(search, range(half), range(half + 5)) > 0
+    assert (0 in search.weights(0)) == (not graph)
+    monkeypatch.setattr(module, "USELESS", 100.0)  # the same lead is no proof
+    assert 0 in search.weights(0)
+    assert right_on(search, range(half + 5), range(half)) < 0
+    assert set(search.weights(0)) == {0, 1}
+
+
+def test_an_average_is_named_with_its_shares():
+    search = search_of(Fake(), Fake())
+    text = search.summary({0: 0.6, 1: 0.4}, 0)[0]
+    assert text.startswith("Chose an average of Fake (60%) and Fake (40%) (validation balanced")
 
 
 def test_a_failure_is_reported_and_the_others_go_on():

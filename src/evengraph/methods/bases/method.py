@@ -68,7 +68,9 @@ class Method(ABC):
     """How figures treat it: as the baseline of a comparison, highlighted, or like any other."""
     portfolio: ClassVar[Sequence[Mapping[str, Any]]] = ()
     """Parameters with which `auto` and, if no methods are named, `compare` try it; one mapping per
-    candidate. Methods are tried, and preferred if they do equally well, in the order of METHODS."""
+    candidate. Methods are tried in the order of METHODS."""
+    votes: ClassVar[int] = 1
+    """How many models it counts as in the average of `auto`."""
     is_quick: ClassVar[bool] = False
     """Whether a fit takes seconds on any graph; `auto` fits such methods early."""
     weighted_edges: ClassVar[bool] = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import exp
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from torch_geometric.data import Data
 
 from evengraph.core.rng import generator
 from evengraph.core.task import Task
-from evengraph.metrics.ensembles import Validation, greedy_weights
+from evengraph.metrics.ensembles import Validation
 from evengraph.metrics.registry import METRICS
 from evengraph.training import Callback, History
 
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 
 SHARE = 0.5  # of the time left that a candidate may take, unless it is the last
 QUICK_SHARE = 0.1  # the same for one that is quick or ignores the graph
-TIE = 0.5  # standard errors by which a candidate must be ahead of those before it
-GAIN = 1.0  # standard errors by which an average must be ahead of a single candidate
+FAR = 2.0  # standard errors behind the best from which on a candidate is rejected
+USELESS = 0.5  # the same for all that use the graph, behind the best that ignores it
+MIN_SHARE = 0.05  # of an average; less is not worth the time that predictions take
 NO_HELP = "The graph does not help"
 CERTAIN = 2.0  # standard errors from which on a difference is called one
 ERRORS = (ValueError, RuntimeError, ArithmeticError, MemoryError)  # what a fit may fail with
@@ -122,31 +124,40 @@ class Search:
     def weights(self, seed: int) -> dict[int, float]:
         """The selected candidates by index, and their weights, which sum to one.
 
-        The first that is not behind the best by more than the noise of the validation nodes, or an
-        average if it is ahead of that by more than noise. Where the best ignores the graph, so does
-        all that is selected: the graph has then shown no use.
+        As in the vote of Unison, a candidate that is behind the best by one standard error of the
+        difference counts 1/e as much: with few validation nodes the average is nearly even, with
+        many it is the best candidate alone. Where the graph is of no use, all that use it are out.
         """
         samples = self.validation.resamples(generator(seed))
-        best = max(self.fitted, key=lambda trial: trial.score)
-        allowed = {
-            index: trial
-            for index, trial in enumerate(self.fitted)
-            if best.method.uses_graph or not trial.method.uses_graph
-        }
-        single = next(
-            index
-            for index, trial in allowed.items()
-            if trial.method.uses_graph == best.method.uses_graph
-            and best.score - trial.score <= TIE * self.noise(best, trial, samples)
-        )
-        parts = [trial.probabilities for trial in allowed.values()]
-        start = list(allowed).index(single)
-        weights = greedy_weights(parts, self.validation.score, start).tolist()
-        mean = weighted_mean(weights, parts)
-        gain = self.validation.score(mean) - self.fitted[single].score
-        if gain <= GAIN * self.validation.noise(mean, parts[start], samples):
-            return {single: 1.0}
-        return {index: weight for index, weight in zip(allowed, weights, strict=True) if weight}
+        useless = self._graph_is_useless(samples)
+        allowed = [trial for trial in self.fitted if not (useless and trial.method.uses_graph)]
+        best = max(allowed, key=lambda trial: trial.score)
+        counts = {trial: self._votes(trial, best, samples) for trial in allowed}
+        least = min(counts[best], MIN_SHARE * sum(counts.values()))
+        kept = {trial: count for trial, count in counts.items() if count >= least}
+        total = sum(kept.values())
+        return {self.fitted.index(trial): count / total for trial, count in kept.items()}
+
+    def _votes(self, trial: Trial, best: Trial, samples: Sequence[Tensor]) -> float:
+        """What a candidate counts in the average, before all are divided by their sum."""
+        if trial.score == best.score:
+            return float(trial.method.votes)
+        noise = self.noise(best, trial, samples)
+        behind = (best.score - trial.score) / noise if noise else FAR
+        return trial.method.votes * exp(-behind) if behind < FAR else 0.0
+
+    def _graph_is_useless(self, samples: Sequence[Tensor]) -> bool:
+        """Whether the best model without the graph is ahead of the best with it."""
+        best = self._best_by_use()
+        if len(best) < 2:
+            return False
+        graph, alone = best[True], best[False]
+        return graph.score - alone.score < -USELESS * self.noise(graph, alone, samples)
+
+    def _best_by_use(self) -> dict[bool, Trial]:
+        """The best candidate that uses the graph (True), and the best that does not."""
+        ordered = sorted(self.fitted, key=lambda trial: trial.score)
+        return {trial.method.uses_graph: trial for trial in ordered}
 
     def noise(self, first: Trial, second: Trial, samples: Sequence[Tensor]) -> float:
         """Standard error of the difference between the scores of two candidates."""
@@ -215,13 +226,12 @@ class Search:
         """Whether the best model that uses the graph is better than the best that does not."""
         if not has_edges(self.task.graph):
             return f"{NO_HELP}, it has no edges"
-        best: dict[bool, Trial] = {}
-        for trial in sorted(self.fitted, key=lambda trial: trial.score):
-            best[trial.method.uses_graph] = trial
+        best = self._best_by_use()
         if len(best) < 2:
             return ""
         graph, alone = best[True], best[False]
-        noise = self.noise(graph, alone, self.validation.resamples(generator(seed)))
+        samples = self.validation.resamples(generator(seed))
+        noise = self.noise(graph, alone, samples)
         gap, reached = graph.score - alone.score, f"{100 * alone.score:.1f}"
         scores = f"{100 * graph.score:.1f} with it and {reached} without it"
         unclear = f"Whether the graph helps is unclear: {scores}"
@@ -229,7 +239,7 @@ class Search:
             return f"{unclear}, but some models were not trained to the end."
         if gap > CERTAIN * noise:
             return f"The graph helps: the best model without it, {alone.title}, reaches {reached}."
-        if gap < 0:
+        if self._graph_is_useless(samples):
             return f"{NO_HELP}, the best models reach {scores}"
         return f"{unclear} are close on {self.validation.labels.numel()} nodes."
 

@@ -1,0 +1,168 @@
+"""`auto` on raw tables, beside what a user of scikit-learn would write instead.
+
+`python results/tables.py DATA`, where DATA holds folders with `target.csv`, `edges.csv` and
+`features.json`, such as the public Twitch graphs. In every draw 15% of the nodes keep their label, and all others are predicted; with
+`--transfer` those of the other folder are. Rows are appended to tables.csv; what is there is not
+run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score, balanced_accuracy_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from evengraph.experiment.environment import describe
+from evengraph.pipeline.table_model import TableModel
+
+OUT = Path(__file__).with_name("tables.csv")
+HEADER = ("trained_on", "label", "draw", "predicted", "model", "bacc", "ap", "seconds", "commit")
+LABELS = ("partner", "mature")
+SHARE = 0.15
+COUNTS = ("days", "views")  # columns that the transformed models take the logarithm of
+ITEMS = 3170
+Features = dict[str, np.ndarray[Any, Any]]
+
+
+def read(folder: Path) -> pd.DataFrame:
+    """The nodes, ordered by the ids that the edges use."""
+    return pd.read_csv(folder / "target.csv").sort_values("new_id").reset_index(drop=True)
+
+
+def features(folder: Path, label: str) -> Features:
+    """What the alternatives see: columns as they are, with logarithms, lists, and two hops."""
+    nodes = read(folder)
+    columns = [name for name in ("days", "views", "mature", "partner") if name != label]
+    raw = nodes[columns].to_numpy(dtype=float)
+    log = np.where(np.isin(columns, COUNTS), np.log1p(raw), raw)
+    lists = json.loads((folder / "features.json").read_text())
+    items = np.zeros((len(nodes), ITEMS))
+    for node, values in lists.items():
+        items[int(node), values] = 1
+    edges = pd.read_csv(folder / "edges.csv").to_numpy()
+    graph = sp.coo_matrix((np.ones(len(edges)), edges.T), (len(nodes),) * 2).tocsr()
+    graph = ((graph + graph.T) > 0).astype(float)
+    degree = np.asarray(graph.sum(1)).ravel()
+    mean = sp.diags(1 / np.maximum(degree, 1)) @ graph
+    hops = np.hstack([log, mean @ log, mean @ (mean @ log), np.log1p(degree)[:, None]])
+    return {
+        "raw": raw,
+        "log": log,
+        "log, lists": np.hstack([log, items]),
+        "two hops": hops,
+        "two hops, lists": np.hstack([hops, items]),
+    }
+
+
+def alternatives() -> dict[str, tuple[str, Callable[[], Any]]]:
+    """Name of each alternative, the features it sees, and the model."""
+
+    def linear() -> Any:
+        model = LogisticRegression(max_iter=1000, class_weight="balanced")
+        return make_pipeline(StandardScaler(), model)
+
+    def trees() -> Any:
+        return HistGradientBoostingClassifier(class_weight="balanced", random_state=0)
+
+    seen = {linear: ("raw", "log", "log, lists", "two hops"), trees: ("raw", "two hops")}
+    seen[trees] = (*seen[trees], "two hops, lists")
+    names = {linear: "logistic regression", trees: "boosted trees"}
+    return {f"{names[m]}, {kind}": (kind, m) for m, kinds in seen.items() for kind in kinds}
+
+
+def labelled(number: int, draw: int) -> np.ndarray[Any, Any]:
+    """Which nodes keep their label."""
+    order = np.random.default_rng(draw).permutation(number)
+    return np.isin(np.arange(number), order[: round(SHARE * number)])
+
+
+def predict_with_auto(folder: Path, label: str, known: Any, other: Path | None, draw: int) -> Any:
+    """Class and probability of every node by `TableModel`, from files as a user has them."""
+    with tempfile.TemporaryDirectory() as name:
+        copy = Path(name)
+        for file in ("edges.csv", "features.json"):
+            (copy / file).write_bytes((folder / file).read_bytes())
+        nodes = read(folder)
+        nodes[label] = nodes[label].astype(object).where(known, None)
+        nodes.to_csv(copy / "target.csv", index=False)
+        model = TableModel().fit(copy, label=label, seed=draw, progress=False)
+        found = model.predict(copy if other is None else other)
+    found = found.set_index(found.iloc[:, 0].astype(int)).sort_index()
+    return found["class"].astype(str) == "True", found["p_True"]
+
+
+def run(folder: Path, label: str, draw: int, other: Path | None) -> Iterator[tuple[Any, ...]]:
+    """Every model of one draw: name, balanced accuracy, average precision, seconds."""
+    y = read(folder)[label].to_numpy()
+    known = labelled(len(y), draw)
+    target = read(other)[label].to_numpy() if other else y
+    rows = np.ones(len(target), dtype=bool) if other else ~known
+    own = features(folder, label)
+    new = features(other, label) if other else own
+
+    def scores(classes: Any, probabilities: Any) -> tuple[float, float]:
+        bacc = balanced_accuracy_score(target[rows], np.asarray(classes)[rows])
+        ap = average_precision_score(target[rows], np.asarray(probabilities)[rows])
+        return round(100 * bacc, 2), round(100 * ap, 2)
+
+    for name, (kind, make) in alternatives().items():
+        start = perf_counter()
+        model = make().fit(own[kind][known], y[known])
+        found = model.predict_proba(new[kind])[:, 1]
+        yield name, *scores(found > 0.5, found), round(perf_counter() - start, 2)
+    start = perf_counter()
+    found = predict_with_auto(folder, label, known, other, draw)
+    yield "evengraph", *scores(*found), round(perf_counter() - start, 2)
+
+
+def main() -> None:
+    """Run what tables.csv lacks."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--folders", default="twitch-ru,twitch-es")
+    parser.add_argument("--draws", default="200,201,202,203,204,205,206,207,208,209")
+    parser.add_argument("--transfer", action="store_true")
+    options = parser.parse_args()
+    import torch
+
+    commit = describe(torch.device("cpu"))["commit"]
+    if not OUT.exists():
+        OUT.write_text(",".join(HEADER) + "\n")
+    with OUT.open(newline="") as file:
+        done = {tuple(row[name] for name in HEADER[:4]) for row in csv.DictReader(file)}
+    names = options.folders.split(",")
+    for draw in options.draws.split(","):
+        for folder in names:
+            for label in LABELS:
+                others = (
+                    [name for name in names if name != folder] if options.transfer else [folder]
+                )
+                for other in others:
+                    job = (folder, label, draw, other)
+                    if job in done:
+                        continue
+                    away = options.data / other if other != folder else None
+                    rows = list(run(options.data / folder, label, int(draw), away))
+                    with OUT.open("a", newline="") as file:
+                        csv.writer(file).writerows([*job, *row, commit] for row in rows)
+                    print(
+                        *job, *(f"{row[0]} {row[1]} {row[2]}" for row in rows), sep="; ", flush=True
+                    )
+
+
+if __name__ == "__main__":
+    main()
