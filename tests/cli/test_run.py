@@ -1,6 +1,7 @@
 import csv
 import json
 import os
+import random
 import select
 import signal
 import subprocess
@@ -12,7 +13,7 @@ from time import monotonic
 
 import pytest
 import torch
-from command_line import COLUMNS, FAST, UNIGNN, call, read
+from command_line import COLUMNS, FAST, UNIGNN, call, read, write
 
 from evengraph.datasets import toy
 from evengraph.methods import DEFAULT_METHOD, METHODS
@@ -301,3 +302,19 @@ def test_unlabelled_nodes_are_predicted_by_the_saved_model(shop, capsys):
     assert call("run", "shop", *COLUMNS, *FAST, "--out", "b", "--save", "m", "--no-refit") == 0
     assert "trained again" not in capsys.readouterr().out
     assert read(shop / "b" / "predictions.csv") != rows
+
+
+def test_unlabelled_nodes_have_the_features_of_the_split_by_time(shop):
+    nodes, edges = (shop / "shop" / f"{name}.csv" for name in ("nodes", "edges"))
+    for path, column in ((nodes, "since"), (edges, "when")):
+        rows = read(path)
+        days = [place / len(rows) for place in range(len(rows))]
+        amounts = [10 * day for day in days]
+        random.Random(0).shuffle(days if path == nodes else amounts)
+        header = [*rows[0], column, "paid"] if path == edges else [*rows[0], column]
+        added = zip(days, amounts, strict=True) if path == edges else ((day,) for day in days)
+        write(path, header, *([*row.values(), *new] for row, new in zip(rows, added, strict=True)))
+    words = [*COLUMNS, *FAST, "--time-column", "since", "--edge-time", "when"]
+    assert call("run", "shop", *words, "--out", "out", "--save", "model") == 0
+    assert call("predict", "model", "shop", "--only-unlabelled", "--out", "p.csv") == 0
+    assert read(shop / "p.csv") == read(shop / "out" / "predictions.csv")

@@ -231,7 +231,7 @@ def _run_plan(
             result["model"] = {"seed": best[0][2].seed, **model.info.decisions()}
             write(result["method"]["name"], result)
         if predicts:
-            _predict_unlabelled(model, source, folder / "predictions.csv")
+            _predict_unlabelled(model, best[0][1], source, folder / "predictions.csv")
         if save is not None:
             _save_model(model, best[0][2], save)
     _exit_status(plan, outcome)
@@ -344,13 +344,15 @@ def _final_model(
     return TableModel.from_fitted(method, task, source, costs=costs)
 
 
-def _predict_unlabelled(model: TableModel, source: GraphSource, path: Path) -> None:
-    """Write predictions for all nodes without a label."""
+def _predict_unlabelled(model: TableModel, task: Task, source: GraphSource, path: Path) -> None:
+    """Write predictions for all nodes without a label, with the features that it learnt from."""
     from evengraph.cli.predict import write_predictions
+    from evengraph.pipeline.graph_source import tables_of
     from evengraph.pipeline.new_nodes import NewNodes
 
-    assert source.tables is not None
-    nodes = NewNodes(tables=source.tables, rows=slice(None))
+    tables = tables_of(task, source)
+    assert tables is not None
+    nodes = NewNodes(tables=tables, rows=slice(None))
     line = written(path)
     frame = model.predict(nodes.without((source.graph.y >= 0).numpy()))
     write_predictions(frame, path)
