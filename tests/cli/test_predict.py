@@ -1,6 +1,7 @@
 """Kept models on the command line: new nodes beside known ones, flags, calibration."""
 
 import json
+import re
 
 import pandas
 import pytest
@@ -371,3 +372,15 @@ def test_drift_is_a_warning(model, shop, capsys):
     write(shop / "n.csv", list(rows[0]), *(list(row.values()) for row in rows))
     assert call("predict", "model", "n.csv", "shop/edges.csv", "--out", "p.csv") == 0
     assert "Warning: Different from training: amount is" in capsys.readouterr().err
+
+
+def test_classes_that_are_integers_are_counted(shop, capsys):
+    rows = pandas.read_csv(shop / "shop" / "nodes.csv").fillna({"kind": "honest"})
+    codes = rows.assign(kind=(rows["kind"] == "fraud").astype(int))
+    edges = pandas.read_csv(shop / "shop" / "edges.csv")
+    eg.TableModel("logistic").fit(codes, edges, label="kind", id="account").save("model")
+    capsys.readouterr()
+    assert call("predict", "model", "shop", "--out", "p.csv") == 0
+    counts = re.findall(r"^ +(\d+)  ([01])$", capsys.readouterr().out, re.MULTILINE)
+    assert [name for _, name in counts] == ["0", "1"]
+    assert sum(int(count) for count, _ in counts) == len(rows)

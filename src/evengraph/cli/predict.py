@@ -124,8 +124,9 @@ def predict(
     if calibrated and table_model.info.calibrator is not None:
         show_calibrator(table_model.info.calibrator)
     write_predictions(frame, to)
+    predicted = frame["class"].astype(str)  # classes may be integers
     for name in table_model.classes_:
-        out.print(f"{int((frame['class'] == name).sum()):>10,}  {escape(name)}")
+        out.print(f"{int((predicted == name).sum()):>10,}  {escape(name)}")
     threshold = table_model.threshold(calibrated=calibrated)
     if threshold is not None:
         curve = table_model.info.cost_curve
