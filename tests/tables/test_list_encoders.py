@@ -49,6 +49,14 @@ def test_items_as_scikit_learn_does_it(form):
     assert encoder.describe() == f"Column 'tags': 12 items of {nodes} nodes as 0/1 features."
 
 
+def test_two_lists_in_a_cell_are_not_one():
+    values = pd.Series(["[1],[2]", "[1]", "[2]"] * 20, name="tags")
+    assert fit_column(values, "t").names == ("tags=[1]", "tags=[2]")  # separated by commas
+    encoder = fit_column(pd.Series(["[1, 2]", "[1]", "[2]"] * 20, name="tags"), "t")
+    with pytest.raises(ValueError, match=re.escape("row 1 holds '[1],[2]'; expected a list")):
+        encoder.transform(values, "t")
+
+
 def test_parquet_and_json_and_back(tmp_path):
     table = pd.DataFrame(
         {"tags": lists(), "v": list(np.random.default_rng(0).normal(size=(60, 3)))}

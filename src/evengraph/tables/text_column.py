@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -128,7 +128,7 @@ class TextColumn:
         return lengths.astype(np.int64), pc.list_flatten(lists).to_pandas()
 
 
-def parse_lists(texts: Iterable[str]) -> list[Any] | None:
+def parse_lists(texts: Sequence[str]) -> list[Any] | None:
     """Lists from JSON, or from Python's notation, which pandas writes; None if one is no list."""
     joined = f"[{','.join(texts)}]"  # all at once, not one by one
     try:
@@ -138,7 +138,9 @@ def parse_lists(texts: Iterable[str]) -> list[Any] | None:
             lists = ast.literal_eval(joined)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             return None
-    return lists if all(isinstance(item, list) for item in lists) else None
+    # a cell such as [1],[2] is not one list but two
+    same = len(lists) == len(texts) and all(isinstance(item, list) for item in lists)
+    return lists if same else None
 
 
 def _bools(array: Any) -> NDArray[np.bool_]:
