@@ -51,6 +51,28 @@ def test_row_numbers(folder):
     assert nodes["features.json"].dropna().to_dict() == {0: [1], 2: [2]}
 
 
+@pytest.mark.parametrize("name", ["id", "new_id"])
+def test_of_several_columns_that_fit_the_id_is_used(folder, name):
+    rows = [f"{10 + (11 * i) % 30},{10 + (7 * i) % 30},{'ab'[i % 2]}" for i in range(30)]
+    (folder / "nodes.csv").write_text(f"rank,{name},kind\n" + "\n".join(rows) + "\n")
+    own = open_graph(folder, label="kind", id=name, drop=["rank"])
+    assert own.graph.x.tolist() == expected(own, range(6))
+    if name == "id":
+        found = open_graph(folder, label="kind", drop=["rank"])
+        assert found.graph.x.tolist() == own.graph.x.tolist()
+    other = open_graph(folder, label="kind", id="rank", drop=[name])
+    assert other.graph.x.tolist() == expected(other, range(6))
+
+
+def test_row_numbers_that_a_count_nearly_fits(folder):
+    rows = [f"n{i},{1 + i},{'ab'[i % 2]}" for i in range(30)]
+    (folder / "nodes.csv").write_text("id,rank,kind\n" + "\n".join(rows) + "\n")
+    (folder / "edges.csv").write_text("source,target\nn10,n11\nn12,n13\n")
+    (folder / "features.json").write_text(json.dumps({str(i): [i] for i in range(30)}))
+    nodes, _ = read_tables(folder)
+    assert nodes["features.json"].tolist() == [[i] for i in range(30)]
+
+
 def test_keys_of_other_nodes(folder):
     (folder / "features.json").write_text(json.dumps({"x": [1], "y": [2]}))
     own = open_graph(folder, label="kind")

@@ -32,9 +32,10 @@ def open_new_nodes(
         raise ValueError("This model was trained on a graph and cannot encode tables.")
     names = {role: getattr(info.columns, role) for role in ("id", "source", "target")}
     names |= {**info.columns.edge_options, **columns}
-    known_tables = None if known is None else read_tables(*as_pair(known))
-    tables = read_tables(nodes, edges, lists)
-    new = build_new_nodes(tables, known_tables, TableColumns(**names), info.encoder)
+    roles = TableColumns(**names)
+    known_tables = None if known is None else read_tables(*as_pair(known), columns=roles)
+    tables = read_tables(nodes, edges, lists, columns=roles)
+    new = build_new_nodes(tables, known_tables, roles, info.encoder)
     if not only_unlabelled:
         return new
     return new.without(has_class(tables[0], info.columns.label, classes))

@@ -112,6 +112,17 @@ def resolve_columns(
     return replace(columns, source=source, target=target)
 
 
+def likely_id(nodes: Any, edges: Any, columns: TableColumns) -> str | None:
+    """The id column: the one named, else the one that would be found; None if there is none."""
+    if columns.id is not None:
+        return columns.id
+    try:
+        tables = normalize_table(nodes, "nodes"), normalize_table(edges, "edges")
+        return resolve_columns(*tables, columns, Notes(), guess=True).id
+    except (AttributeError, ValueError):  # which is told when the graph is built
+        return None
+
+
 def _resolve_node_columns(
     nodes: Any, columns: TableColumns, notes: Notes, guess_label: bool
 ) -> TableColumns:

@@ -12,7 +12,7 @@ import numpy as np
 
 from evengraph.tables.build import TableGraph, build_graph
 from evengraph.tables.cells import check_columns, import_pandas
-from evengraph.tables.columns import TableColumns, join_edges
+from evengraph.tables.columns import TableColumns, join_edges, likely_id
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.graph_files import read_graphml, read_npz, read_pyg
 from evengraph.tables.list_file import attach_lists
@@ -77,7 +77,7 @@ def open_graph(
     )
     if is_graph_file(data):
         return _open_file(path, columns, {"edges": edges, "drop": drop or None, "lists": lists})
-    nodes_table, edges_table = read_tables(data, edges, lists)
+    nodes_table, edges_table = read_tables(data, edges, lists, columns=columns)
     if drop:
         edge_columns = [name for name in drop if name in edges_table.columns]
         check_columns(nodes_table, [name for name in drop if name not in edge_columns], "nodes")
@@ -86,17 +86,29 @@ def open_graph(
     return build_graph(nodes_table, edges_table, columns)
 
 
-def read_tables(data: Any, edges: Any = None, lists: str | Path | None = None) -> tuple[Any, Any]:
+def read_tables(
+    data: Any,
+    edges: Any = None,
+    lists: str | Path | None = None,
+    *,
+    columns: TableColumns | None = None,
+) -> tuple[Any, Any]:
     """The nodes table and the edges table of a folder, of two paths, or of two DataFrames.
 
-    The lists of a JSON file are a column of the nodes table, see `attach_lists`.
+    The lists of a JSON file are a column of the nodes table, see `attach_lists`; `columns` are
+    those that are known.
     """
     nodes_table, edges_table = _read_pair(data, edges)
     beside = None
     if isinstance(data, str | Path):
         path = Path(data).expanduser()
         beside = path if path.is_dir() else path.parent
-    return attach_lists(nodes_table, lists, beside), edges_table
+    known = columns or TableColumns()
+
+    def find_id() -> str | None:
+        return likely_id(nodes_table, edges_table, known)
+
+    return attach_lists(nodes_table, lists, beside, find_id), edges_table
 
 
 def _read_pair(data: Any, edges: Any) -> tuple[Any, Any]:
