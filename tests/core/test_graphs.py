@@ -6,6 +6,7 @@ from torch_geometric.data import Data
 
 from evengraph.core.graphs import (
     bare_graph,
+    check_edge_weight,
     check_relations,
     count_relations,
     edge_weight,
@@ -75,3 +76,9 @@ def test_keep_some_edges():
     assert part.relation_index.T.tolist() == [[0, 0, 1], [1, 1, 0]]
     assert part.relation_weight.tolist() == [1, 3]
     assert full.edge_index is EDGES
+
+
+@pytest.mark.parametrize("name", ["edge_weight", "edge_attr"])
+def test_an_error_names_what_holds_the_weights(name):
+    with pytest.raises(ValueError, match=rf"graph.{name} must hold .*, got -1.0 for edge 0"):
+        check_edge_weight(graph(**{name: -WEIGHTS}))

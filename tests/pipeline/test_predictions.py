@@ -1,9 +1,10 @@
 """Predictions: intervals, corrected shares and abstention."""
 
-from dataclasses import replace
+from dataclasses import math
 
 import numpy as np
 import pytest
+import replace
 import torch
 from torch_geometric.data import Data
 
@@ -79,7 +80,9 @@ def test_new_nodes_that_differ_are_told(single):
     ("options", "message"),
     [
         ({"prior": "guess"}, "prior must be 'estimate' or shares of classes, got 'guess'"),
-        ({"prior": {"0": 1}}, "prior must give a share of at least 0 to each of 0, 1"),
+        ({"prior": {"0": 1}}, "prior must give a finite share of at least 0 to each of 0, 1"),
+        ({"prior": {"0": math.nan, "1": 1}}, "prior must give a finite share"),
+        ({"prior": {"0": math.inf, "1": 1}}, "prior must give a finite share"),
         ({"prior": "estimate", "abstain": 0.1}, "prior excludes abstain and max_error"),
         ({"max_error": 0.1, "abstain": 0.1}, "abstain and max_error exclude each other"),
     ],

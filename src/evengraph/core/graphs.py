@@ -48,13 +48,15 @@ def check_edge_weight(graph: Data) -> None:
     weight, size = edge_weight(graph), graph.edge_index.shape[1]
     if weight is None:
         return
-    rule = f"graph.edge_weight must hold a number from 0 on for each of the {size} edges"
+    name = "edge_weight" if graph.get("edge_weight") is not None else "edge_attr"
+    rule = f"graph.{name} must hold a number from 0 on for each of the {size} edges"
     if not isinstance(weight, Tensor) or weight.shape != (size,):
         raise ValueError(f"{rule}, got shape {tuple(getattr(weight, 'shape', ()))}.")
     wrong = ~(torch.isfinite(weight) & (weight >= 0))
     if wrong.any():
         edge = int(wrong.nonzero()[0])
-        raise ValueError(f"{rule}, got {float(weight[edge])} for edge {edge}.")
+        hint = "" if name == "edge_weight" else " Delete it if it is no weight."
+        raise ValueError(f"{rule}, got {float(weight[edge])} for edge {edge}.{hint}")
 
 
 def keep_edges(graph: Data, keep: Tensor) -> Data:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -127,9 +128,10 @@ def corrected(
             raise ValueError(f"prior must be {ESTIMATE!r} or shares of classes, got {prior!r}.")
         shares = estimate_shares(calibrator(raw), training)
     else:
-        if set(prior) != set(classes) or min(prior.values()) < 0 or sum(prior.values()) <= 0:
+        usable = all(0 <= share < math.inf for share in prior.values())  # not so for NaN
+        if set(prior) != set(classes) or not usable or sum(prior.values()) <= 0:
             names = ", ".join(classes)
-            raise ValueError(f"prior must give a share of at least 0 to each of {names}.")
+            raise ValueError(f"prior must give a finite share of at least 0 to each of {names}.")
         shares = torch.tensor([prior[name] for name in classes], dtype=torch.float64)
         shares = shares / shares.sum()
 
