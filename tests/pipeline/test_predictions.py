@@ -1,10 +1,10 @@
 """Predictions: intervals, corrected shares and abstention."""
 
-from dataclasses import math
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
-import replace
 import torch
 from torch_geometric.data import Data
 
