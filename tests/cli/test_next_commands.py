@@ -57,6 +57,19 @@ def test_commands_on_raw_tables_run_as_printed(raw, capsys):
     )
 
 
+def test_a_class_that_may_mean_unlabelled_is_asked_about_first(raw, capsys):
+    again, run, *_ = commands(*GIVEN[:5], *ENDS, capsys=capsys)
+    assert again[:2] == ["evengraph", "inspect"]
+    assert again[again.index("--unlabelled") + 1] == "-1"
+    assert run[1] == "run"
+    assert "--unlabelled" not in run
+    assert [command[1] for command in commands(*again[2:], capsys=capsys)] == [
+        "run",
+        "predict",
+        "compare",
+    ]
+
+
 def test_ends_that_were_guessed_are_named(raw, capsys):
     run = commands(*GIVEN, "--drop", "closed", "--source", "who", "--target", "whom", capsys=capsys)
     assert run[0].count("--source") == 1

@@ -40,6 +40,16 @@ CLASSES = "The smallest, class 'fraud', has 12 labelled nodes, the largest, clas
             "'fraud' has only 1 labelled node: scores of so few vary widely between runs.",
             {"labels": {"labelled": (340, 1), "ratio": 340.0}},
         ),
+        (
+            "warning",
+            "Class '?' may mean unlabelled, and counts as a class here: if it does, say so before "
+            "all else, since every figure will change.",
+            {
+                "labels": {"names": ("fine", "fraud", "?"), "labelled": (340, 12, 9)},
+                "homophily": {"per_class": (0.9, 0.5, 0.5), "neighbours": (900, 100, 100)},
+                "reach": {"nodes": 0},
+            },
+        ),
         ("note", "352 of 1,000 nodes are labelled (35%).", {}),
         (
             "good",
@@ -204,3 +214,17 @@ def test_without_unlabelled_nodes_nothing_is_said_of_reach():
 )
 def test_percent_never_rounds_to_none_or_all(share, text):
     assert percent(share) == text
+
+
+def test_without_edges_one_finding_says_so():
+    parts = {
+        "edges": {"pairs": 0},
+        "degrees": {"isolated": 1000, "isolated_share": 1.0},
+        "homophily": {"edges": 0, "edge": None, "adjusted": None},
+        "components": {"count": 1000, "unlabelled": 648, "unlabelled_nodes": 648},
+    }
+    found = find(changed(**parts))
+    assert [finding.text for finding in found if "edge" in finding.text] == [
+        "There are no edges between different nodes: use a model that ignores edges."
+    ]
+    assert {finding.topic for finding in found}.isdisjoint({"neighbours", "reach", "parts"})

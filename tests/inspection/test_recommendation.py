@@ -44,6 +44,8 @@ def test_advice():
     assert advised(**even).startswith("Many nodes are far from labels: use the default, ")
     assert advised(homophily={"adjusted": 0.0}).startswith("Compare methods on GraphSAGE, ")
     assert avoids_neighbours(changed(homophily={"adjusted": 0.0}))
+    none = advised(edges={"pairs": 0})
+    assert none.startswith("Without edges, use the default, which includes models of features ")
     few = {"homophily": {"adjusted": 0.0, "edges": 3}}
     assert advised(**few).startswith("Classes are imbalanced")
     assert not avoids_neighbours(changed(**few))

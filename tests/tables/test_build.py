@@ -228,6 +228,10 @@ def test_a_column_called_weight_is_found():
     signed = from_frames(people(), ties(weight=[1, -2, 3]), label="kind")
     assert signed.columns.weight is None
     assert "edge_weight" not in signed.graph
+    assert (
+        "Column 'weight' of edges is not used as the weight of edges: some cells are no numbers "
+        "from 0 on."
+    ) in signed.notes
     plain = from_frames(people(), ties(), label="kind")
     assert "edge_weight" not in plain.graph
     encoded = from_frames(people(), ties(weight=[1, 2, 3]), encoder=plain.encoder)

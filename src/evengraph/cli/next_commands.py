@@ -20,8 +20,12 @@ FOUND = ("label", "id", "source", "target", "split")
 def next_commands(
     data: str, columns: Columns, source: GraphSource, inspection: Inspection
 ) -> list[str]:
-    """Train, predict and compare, with all that was given and found."""
+    """Train, predict and compare, with all that was given and found.
+
+    If a class may mean unlabelled, inspecting without it comes first.
+    """
     from evengraph.inspection.recommendation import HETEROPHILY_OPTIONS, avoids_neighbours
+    from evengraph.tables.label_checks import doubtful_classes
 
     if sum(count > 0 for count in inspection.labels.labelled) < 2:
         return []
@@ -31,7 +35,12 @@ def next_commands(
         compare += HETEROPHILY_OPTIONS
     if source.is_dataset:
         return [join(["evengraph", "run", *words]), join(compare)]
-    commands = [["evengraph", "run", *words, "--save", "model"]]
+    commands = []
+    if doubtful := doubtful_classes(inspection.labels.names):
+        unlabelled = ",".join([*filter(None, [columns.get("unlabelled")]), *doubtful])
+        again = {**columns, "unlabelled": unlabelled}
+        commands.append(["evengraph", "inspect", data, *_words(again)])
+    commands.append(["evengraph", "run", *words, "--save", "model"])
     tables = _tables(data, columns)
     if tables:
         commands.append(["evengraph", "predict", "model", *tables, "--out", "predictions.csv"])
@@ -46,10 +55,12 @@ def _options(columns: Columns, source: GraphSource, inspection: Inspection) -> l
         leaks = [leak.column for leak in inspection.leaks if _can_drop(leak.column, source)]
         if leaks:
             options["drop"] = ",".join([*filter(None, [columns.get("drop")]), *leaks])
-    words = []
-    for role, value in options.items():
-        words += [FLAGS.get(role, f"--{role}"), value]
-    return words
+    return _words(options)
+
+
+def _words(options: Mapping[str, str]) -> list[str]:
+    """The options as on the command line."""
+    return [word for role in options for word in (FLAGS.get(role, f"--{role}"), options[role])]
 
 
 def _found(source: GraphSource) -> Mapping[str, str]:

@@ -12,6 +12,7 @@ from evengraph.inspection.labels import Homophily, Labels
 from evengraph.inspection.leaks import Leak
 from evengraph.inspection.reach import Reach
 from evengraph.methods import METHODS
+from evengraph.tables.label_checks import doubtful_classes
 
 if TYPE_CHECKING:
     from evengraph.inspection.inspection import Inspection
@@ -31,6 +32,7 @@ MANY_CUT_OFF = 0.05  # share of nodes without neighbours, or in components witho
 MANY_DUPLICATES = 0.01  # share of nodes with the features of another
 FEW_DISTINCT = 0.5  # share of duplicates from which the features are simply few
 MOST_LISTED = 5  # findings of one kind; further ones are summarised
+ON_EDGES = ("neighbours", "reach", "parts")  # topics of which there is nothing to say without edges
 LEAK_TEXTS = {
     "copy": ("warning", "{0} is a copy of the label: remove it."),
     "label": ("warning", "{0} alone almost determines the label: remove it."),
@@ -65,6 +67,7 @@ def find(inspection: Inspection) -> tuple[Finding, ...]:
     """All findings, warnings first."""
     labels, features, num_nodes = inspection.labels, inspection.features, inspection.num_nodes
     topics = {
+        "unlabelled": _about_doubtful_classes(labels),
         "leaks": _about_leaks(inspection.leaks, features),
         "classes": _about_classes(labels),
         "labels": _about_labels(labels),
@@ -78,6 +81,7 @@ def find(inspection: Inspection) -> tuple[Finding, ...]:
     findings = [
         Finding(level=level, topic=topic, text=capitalise(text))
         for topic, sentences in topics.items()
+        if inspection.edges.pairs or topic not in ON_EDGES
         for level, text in sentences
     ]
     return tuple(sorted(findings, key=lambda finding: LEVELS.index(finding.level)))
@@ -90,6 +94,12 @@ def percent(share: float) -> str:
     if 0.99 < share < 1:
         return "more than 99%"
     return f"{100 * share:.0f}%"
+
+
+def _about_doubtful_classes(labels: Labels) -> Sentences:
+    if words := doubtful_classes(labels.names):
+        text = f"Class {join_names(words)} may mean unlabelled, and counts as a class here: if it "
+        yield "warning", f"{text}does, say so before all else, since every figure will change."
 
 
 def _about_leaks(leaks: Sequence[Leak], features: Features) -> Sentences:

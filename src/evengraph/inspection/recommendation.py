@@ -45,7 +45,9 @@ def recommend(inspection: Inspection) -> tuple[str, ...]:
         return (*sentences, "Label nodes of at least two classes before training.")
     imbalanced = labels.ratio is not None and labels.ratio >= IMBALANCED
     far = reach.nodes > 0 and max(far_shares(reach)) >= OUT_OF_REACH
-    if avoids_neighbours(inspection):
+    if not inspection.edges.pairs:
+        sentences.append("Without edges, use the default, which includes models of features alone.")
+    elif avoids_neighbours(inspection):
         sentences.append(
             "Compare methods on GraphSAGE, which separates a node from its neighbours, including "
             "models that ignore edges; the default includes some of them."

@@ -150,18 +150,23 @@ def _resolve_node_columns(
 
 def _guess_edge_columns(edges: Any, columns: TableColumns, notes: Notes) -> TableColumns:
     """Find weights, types and times of edges by their usual names, if the cells fit."""
-    found = []
+    found, name = [], table_name(edges, "edges")
     for role, names in EDGE_NAMES.items():
         taken = (columns.source, columns.target, *columns.of_edges.values())
         free = [column for column in edges.columns if column not in taken]
         column = next((column for column in _match(free, names) if column is not None), None)
         if role in columns.of_edges or column is None or len(free) + len(taken) < 3:
             continue
-        if _fits_role(edges[column], role, table_name(edges, "edges")):
+        if _fits_role(edges[column], role, name):
             columns = columns.having(role, column)
             found.append(f"{column!r} as the {role.removeprefix('edge_')}")
+        elif role == "weight":
+            text = (
+                f"Column {column!r} of {name} is not used as the weight of edges: some cells are "
+            )
+            notes.add(NoteKind.GUESSED_COLUMN, f"{text}no numbers from 0 on.")
     if found:
-        text = f"Using columns of {table_name(edges, 'edges')}: {', '.join(found)} of edges."
+        text = f"Using columns of {name}: {', '.join(found)} of edges."
         notes.add(NoteKind.GUESSED_COLUMN, text)
     return columns
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,10 +54,16 @@ def _as_numbers(names: Iterable[str]) -> list[float] | None:
         return None
 
 
+def doubtful_classes(names: Collection[str]) -> list[str]:
+    """The classes that may stand for unlabelled; none unless two others remain."""
+    words = [name for name in names if name.lower() in MISSING_WORDS]
+    return words if len(names) - len(words) >= 2 else []
+
+
 def ask_about_missing(counts: Mapping[str, int], notes: Notes) -> None:
     """Add a note if one of the classes may stand for unlabelled, and two others remain."""
-    words = [name for name in counts if name.lower() in MISSING_WORDS]
-    if not words or len(counts) - len(words) < 2:
+    words = doubtful_classes(counts)
+    if not words:
         return
     sizes = " and ".join(f"{name!r} ({plural(counts[name], 'node')})" for name in words)
     text = f"Is label {sizes} a class? If it means unlabelled, set unlabelled to {','.join(words)}."

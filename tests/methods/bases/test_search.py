@@ -276,7 +276,9 @@ def test_one_stage_is_the_main_one():
 )
 def test_it_says_whether_the_graph_helps(graph, alone, sentence):
     search = search_of(Fake(right=graph), Fake(name="B", right=alone, graph=False, shift=30))
-    assert search.summary({0: 1.0}, 0)[-1].startswith(sentence)
+    line = search.summary({0: 1.0}, 0)[-1]
+    assert line.startswith(sentence)
+    assert line.endswith(" validation nodes cannot tell apart.") == ("unclear" in sentence)
 
 
 def test_that_the_graph_does_not_help_is_in_the_first_line():

@@ -241,7 +241,8 @@ class Search:
             return f"The graph helps: the best model without it, {alone.title}, reaches {reached}."
         if self._graph_is_useless(samples):
             return f"{NO_HELP}, the best models reach {scores}"
-        return f"{unclear} are close on {self.validation.labels.numel()} nodes."
+        nodes = self.validation.labels.numel()
+        return f"{unclear}, which {nodes:,} validation nodes cannot tell apart."
 
 
 def has_edges(graph: Data) -> bool:
