@@ -5,10 +5,12 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from evengraph.tables.column_encoders import as_dict, fit_column, from_dict
-from evengraph.tables.text_encoders import MAX_WORDS, TEXT_BUCKETS, Text, Words, fit_text
+from evengraph.tables.text_encoders import MAX_WORDS, MIN_CELLS, TEXT_BUCKETS, Text, Words, fit_text
 
 DRAW = np.random.default_rng(0)
 WORDS = np.array([f"word{i}" for i in range(30)])
@@ -25,6 +27,21 @@ def test_common_words_as_scikit_learn_does_it():
     assert found == pytest.approx(expected, abs=1e-6)
     assert found.dtype == np.float32
     assert not found[-2:].any()
+
+
+@given(st.lists(st.text("aBc_9 .,-'éÜ中", max_size=30), min_size=5, max_size=40))
+def test_words_are_those_of_scikit_learn(cells):
+    theirs = TfidfVectorizer(min_df=MIN_CELLS)
+    values = pd.Series([*cells, "ab cd"] * MIN_CELLS, name="about", dtype=object)
+    encoder, expected = Words.fit(values, ""), theirs.fit_transform(values).toarray()
+    assert encoder.words == tuple(theirs.get_feature_names_out())
+    assert encoder.transform(values, "") == pytest.approx(expected, abs=1e-6)
+
+
+def test_half_a_surrogate_pair_is_no_letter():
+    cells = CELLS.fillna("").astype(object)
+    cells.iloc[0] = "word1 \ud800 word2"
+    assert fit_text(cells, "").transform(cells, "")[0].astype(bool).sum() == 2
 
 
 def test_json_and_back_encodes_new_words_as_nothing():

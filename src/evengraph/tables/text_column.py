@@ -24,6 +24,7 @@ WHITESPACE = "".join(character for character in map(chr, range(0x3001)) if chara
 
 LIST_SEPARATORS = (";", "|", ",")
 PROSE = r",\s|[0-9],[0-9]"
+NO_WORD = r"[^\pL\pN_]+"
 MIN_SPLIT = 0.1  # share of the cells with a separator
 MAX_ITEM_WORDS = 3
 NUMBER_START = r"\A[-+.0-9iI]"  # infinity is a number
@@ -67,6 +68,16 @@ class TextColumn:
         dates = pc.strptime(self.cells, format=format, unit="s", error_is_null=True)
         numbers = dates.cast(pa.int64()).cast(pa.float64()).fill_null(np.nan)
         return np.asarray(numbers.to_numpy(zero_copy_only=False))
+
+    def words(self) -> tuple[NDArray[np.int64], Any]:
+        """Every word of two letters or more, in lower case, and the row that it is in, (W,) each.
+
+        Words are those of scikit-learn's vectorizers, which take 15 times as long.
+        """
+        parts = pc.split_pattern_regex(pc.utf8_lower(pc.fill_null(self.cells, "")), NO_WORD)
+        words, rows = pc.list_flatten(parts), pc.list_parent_indices(parts)
+        long = pc.greater(pc.utf8_length(words), 1)
+        return rows.filter(long).to_numpy(zero_copy_only=False), words.filter(long)
 
     def is_one_of(self, words: Iterable[str]) -> NDArray[np.bool_]:
         """Which cells are one of these words in lower case, (N,)."""

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from evengraph.tables.cells import canonical_names, is_empty
+from evengraph.tables.cells import canonical_names, import_pandas, is_empty
 from evengraph.tables.number_encoders import UselessColumnError
 
 MIN_CELLS = 5
@@ -41,18 +42,24 @@ class Words:
     @classmethod
     def fit(cls, values: Any, table: str) -> Self:
         """Choose the words and compute the inverse document frequency of each."""
-        from sklearn.feature_extraction.text import TfidfVectorizer
-
+        sample = values.iloc[:: max(len(values) // SAMPLED_CELLS, 1)]
+        rows, words = _words(sample)
+        encoded = words.dictionary_encode()
+        codes, names = encoded.indices.to_numpy(), encoded.dictionary.to_numpy(zero_copy_only=False)
+        in_cells = np.unique(np.stack([rows, codes]), axis=1)[1]
+        cells = np.bincount(in_cells, minlength=len(names))
+        occurrences = np.bincount(codes, minlength=len(names))
+        common = np.flatnonzero(cells >= MIN_CELLS)
+        if not len(common):
+            raise UselessColumnError("no word occurs in five cells")
         most = max(min(MAX_WORDS, MAX_ENTRIES // len(values)), TEXT_BUCKETS)
-        tfidf = TfidfVectorizer(min_df=MIN_CELLS, max_features=most)
-        try:
-            tfidf.fit(_cells(values.iloc[:: max(len(values) // SAMPLED_CELLS, 1)]))
-        except ValueError:  # no word is common
-            raise UselessColumnError("no word occurs in five cells") from None
+        common = common[np.lexsort((names[common], -occurrences[common]))][:most]
+        common = common[np.argsort(names[common])]
+        idf = np.log((1 + len(sample)) / (1 + cells[common])) + 1  # as scikit-learn smooths it
         return cls(
             column=str(values.name),
-            words=tuple(map(str, tfidf.get_feature_names_out())),
-            idf=tuple(map(float, tfidf.idf_)),
+            words=tuple(map(str, names[common])),
+            idf=tuple(map(float, idf)),
         )
 
     @property
@@ -62,10 +69,15 @@ class Words:
 
     def transform(self, values: Any, table: str) -> NDArray[np.float32]:
         """The features of every row, (N, words)."""
-        from sklearn.feature_extraction.text import CountVectorizer
+        import pyarrow as pa
+        import pyarrow.compute as pc
 
-        counts = CountVectorizer(vocabulary=list(self.words)).transform(_cells(values))
-        return _weighted(counts, self.idf)
+        rows, words = _words(values)
+        codes = pc.index_in(words, value_set=pa.array(self.words, pa.large_string()))
+        known = codes.is_valid().to_numpy(zero_copy_only=False)
+        where = rows[known], codes.drop_null().to_numpy()
+        counts = sp.coo_matrix((np.ones(len(where[0])), where), (len(values), len(self.words)))
+        return _weighted(counts.tocsr(), self.idf)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +119,18 @@ def fit_text(values: Any, table: str) -> Words | Text:
 
 def _cells(values: Any) -> NDArray[Any]:
     return np.where(is_empty(values), "", canonical_names(values))
+
+
+def _words(values: Any) -> tuple[NDArray[np.int64], Any]:
+    """The words of a column, and the row of each."""
+    from evengraph.tables.text_column import TextColumn
+
+    text = TextColumn.of(values)
+    if text is None:  # other values than text, or halves of surrogate pairs, which Arrow refuses
+        clean = [str(cell).encode("utf-8", "replace").decode() for cell in _cells(values)]
+        text = TextColumn.of(import_pandas().Series(clean, dtype=object))
+    assert text is not None
+    return text.words()
 
 
 def _bucket_counts(values: Any, buckets: int) -> Any:
