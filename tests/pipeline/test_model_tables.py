@@ -43,4 +43,27 @@ def test_training_tables_are_found_or_asked_for(info, tmp_path):
     nodes.touch()
     edges.touch()
     assert training_paths(info) == (str(nodes), str(edges))
+    comma = tmp_path / "a,b.csv"
+    comma.touch()
+    info = ModelInfo(trained_on=TrainedOn(str(nodes), {"edges": str(comma)}))
+    assert training_paths(info) == (str(nodes), str(comma))
+    with pytest.raises(ValueError, match="known must be given"):
+        training_paths(ModelInfo(trained_on=TrainedOn(str(nodes), {"edges": ""})))
     assert as_pair("folder") == ("folder", None)
+
+
+@pytest.mark.parametrize("options", [{"directed": True}, {"type": "way"}, {"weight": "strength"}])
+def test_edges_of_graphml_are_read_as_in_training(options, tmp_path):
+    networkx = pytest.importorskip("networkx")
+    network = networkx.DiGraph()
+    for i in range(12):
+        network.add_node(f"n{i}", size=float(i % 5), kind="ab"[i % 2])
+        network.add_edge(f"n{i}", f"n{(i + 1) % 12}", way="pq"[i % 2], strength=1.0 + i % 3)
+    networkx.write_graphml(network, tmp_path / "g.graphml")
+    own = eg.open_graph(tmp_path / "g.graphml", label="kind", **options)
+    info = ModelInfo(encoder=own.encoder, columns=own.columns)
+    new = open_new_nodes(info, ("a", "b"), tmp_path / "g.graphml", columns={}).tables.graph
+    assert new.x.equal(own.graph.x)
+    for name in ("edge_weight", "relation_index"):
+        assert (name in new) == (name in own.graph)
+        assert name not in new or new[name].equal(own.graph[name])

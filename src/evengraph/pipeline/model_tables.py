@@ -56,13 +56,13 @@ def _open_file(
 def training_paths(info: ModelInfo) -> tuple[str | None, ...]:
     """The paths of the training tables, and of a file of lists if one was named."""
     trained_on = info.trained_on
-    if trained_on is None:
+    if trained_on is None or trained_on.columns.get("edges") == "":  # in memory
         raise ArgumentError(
             "known must be given: the model was not trained on files.", argument="known"
         )
     edges = trained_on.columns.get("edges")
     lists = [trained_on.columns["lists"]] if "lists" in trained_on.columns else []
-    several = [] if edges is None else edges.split(",")
+    several = [] if edges is None or Path(edges).exists() else edges.split(",")
     for path in (trained_on.data, *several, *lists):
         if not Path(path).exists():
             raise ArgumentError(

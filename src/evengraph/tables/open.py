@@ -157,7 +157,7 @@ def open_graph_file(
     """
     path = path.expanduser()
     if path.suffix.lower() == ".graphml":
-        roles = TableColumns(label=columns.label, weight=columns.weight)
+        roles = TableColumns(label=columns.label, **columns.edge_options)
         return read_graphml(path, roles, encoder)
     tables = read_npz(path) if path.suffix.lower() == ".npz" else read_pyg(path)
     if encoder is None:
