@@ -25,6 +25,23 @@ def test_scores_are_from_before_refitting_and_the_threshold_from_after():
     assert not torch.equal(other.predict_proba(task.graph), method.predict_proba(task.graph))
 
 
+def test_a_second_fit_that_was_interrupted_does_not_count(monkeypatch):
+    def interrupt(history):
+        if history.epochs == 2:
+            raise KeyboardInterrupt
+
+    def refitted(self, task, *, seed):
+        return eg.GCN(max_epochs=5).fit(task, seed=seed, on_epoch=interrupt)
+
+    task = small_task()
+    method = eg.GCN(max_epochs=5).fit(task, seed=0)
+    monkeypatch.setattr(eg.GCN, "refitted", refitted)
+    source = GraphSource(name="graph", graph=task.graph)
+    same, info = assess(method, task, source, None, refit_seed=0, costs=None)
+    assert same is method
+    assert info.refit is None
+
+
 def test_the_positive_class_has_a_name_or_is_the_rarer_one():
     three = small_task()
     assert positive_index(three, None) is None

@@ -331,16 +331,21 @@ def _final_model(
     costs: Costs | None,
 ) -> TableModel:
     """The best model of a run, fitted again to all labels if asked for."""
+    from evengraph.methods.bases.search import ERRORS
     from evengraph.pipeline.table_model import TableModel
 
     if refit:
         try:
             with err.status("training again on all labels"):
-                return TableModel.from_fitted(
+                model = TableModel.from_fitted(
                     method, task, source, seed=record.seed, refit=True, costs=costs
                 )
-        except (ValueError, ArithmeticError) as error:
-            err.print(f"Warning: not trained again on all labels: {error}", soft_wrap=True)
+            if model.info.refit is None:
+                err.print("Warning: not trained again on all labels: it was interrupted.")
+            return model
+        except ERRORS as error:  # such as too little memory for all labels
+            reason = escape(str(error))
+            err.print(f"Warning: not trained again on all labels: {reason}", soft_wrap=True)
     return TableModel.from_fitted(method, task, source, costs=costs)
 
 

@@ -29,6 +29,8 @@ def assess(
 ) -> tuple[Method, ModelInfo]:
     """Score a method on the test nodes, fit it again if asked, and calibrate it on validation.
 
+    If Ctrl-C ends the second fit, the method stays as it was.
+
     Args:
         method: Fitted to the task.
         source: Where its graph came from.
@@ -39,12 +41,14 @@ def assess(
     Returns:
         The method, the one fitted again if there is one, and what is known about it.
     """
-    tables, data, refit = tables_of(task, source), source.data, refit_seed is not None
+    tables, data, refit = tables_of(task, source), source.data, False
     probabilities = method.predict_task(task)
     scores = evaluate(task, probabilities, positive=positive, costs=costs)
     if refit_seed is not None:
-        method = method.refitted(all_labels(task), seed=refit_seed)
-        probabilities = method.predict_proba(task.graph)
+        again = method.refitted(all_labels(task), seed=refit_seed)
+        refit = not any(stage.interrupted for stage in again.history_)
+        if refit:
+            method, probabilities = again, again.predict_proba(task.graph)
     rows, labels = probabilities[task.val], task.graph.y[task.val]
     return method, ModelInfo(
         encoder=None if tables is None else tables.encoder,

@@ -47,7 +47,8 @@ class TableModel:
             without them 60% of each class is for training and 20% for validation.
         positive: Of two classes the one to find; by default the rarer one.
         refit: Once the test scores are known, fit again with the test labels added to those for
-            training. Validation, the threshold and the scores stay those of the split.
+            training. The validation nodes still decide when to stop, the threshold and the
+            calibration; the scores stay those of the split.
         costs: For two classes, what a miss and a false alarm cost: the threshold then has the
             lowest cost on validation, `Costs(miss=50, alarm=1)`.
 
