@@ -8,6 +8,7 @@ from sklearn.feature_selection import f_classif
 from evengraph.ops import trees as module
 from evengraph.ops.trees import (
     Trees,
+    check_trees,
     coarsen,
     path_contributions,
     separation,
@@ -115,3 +116,19 @@ def test_splits_on_a_path_sum_to_the_value_of_the_tree():
     for row in x[:5]:
         _, parts = path_contributions(trees, row, 0.1)
         torch.testing.assert_close(parts.sum(0), tree_values(trees, row[None])[0])
+
+
+@pytest.mark.parametrize(
+    ("part", "values"),
+    [
+        ("left", [1, 0, 2, 3, 4, 5]),  # a path that never ends
+        ("right", [2, 9, 2, 3, 4, 5]),
+        ("right", [2, -1, 2, 3, 4, 5]),
+        ("roots", [0, 6]),
+        ("feature", [1]),
+    ],
+)
+def test_trees_of_a_file_are_checked(part, values):
+    check_trees(tiny())
+    with pytest.raises(ValueError, match="The trees are damaged"):
+        check_trees(tiny()._replace(**{part: torch.tensor(values)}))

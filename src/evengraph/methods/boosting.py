@@ -25,6 +25,7 @@ from evengraph.ops.hops import with_log_degree
 from evengraph.ops.relations import neighbour_averages
 from evengraph.ops.trees import (
     Trees,
+    check_trees,
     path_contributions,
     separation,
     tree_values,
@@ -299,6 +300,7 @@ class Boosting(Method):
 
     def _load_state(self, state: Mapping[str, Tensor]) -> None:
         self.trees_ = Trees(*(state[f"trees.{name}"] for name in Trees._fields))
+        check_trees(self.trees_)
         self.baseline_ = state["baseline"]
 
 

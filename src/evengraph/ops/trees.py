@@ -97,6 +97,20 @@ def trees_from_tables(tables: list[Any], device: torch.device) -> Trees:
     return Trees(*(torch.from_numpy(part).to(device) for part in parts))
 
 
+def check_trees(trees: Trees) -> None:
+    """Raise ValueError for trees of a file on which a path would not end, or lead elsewhere."""
+    size = trees.left.numel()
+    sizes = {part.numel() for name, part in trees._asdict().items() if name != "roots"}
+    index = torch.arange(size, device=trees.left.device)
+    fits = sizes == {size} and bool(((trees.roots >= 0) & (trees.roots < size)).all())
+    if fits:  # a child comes after its parent, a leaf is its own child
+        below = [(child > index) & (child < size) for child in (trees.left, trees.right)]
+        leaf = (trees.left == index) & (trees.right == index)
+        fits = bool((leaf | (below[0] & below[1])).all())
+    if not fits:
+        raise ValueError("The trees are damaged: a child must come after its parent.")
+
+
 def path_contributions(trees: Trees, row: Tensor, shrinkage: float) -> tuple[Tensor, Tensor]:
     """What the splits on the path of one row add to the value of each tree.
 
