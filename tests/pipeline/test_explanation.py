@@ -105,7 +105,7 @@ def test_without_biases_nothing_is_left_over(name):
 
 
 def test_a_constant_in_the_features_belongs_to_the_bias():
-    moved = Data(x=GRAPH.x + 3, edge_index=GRAPH.edge_index)
+    moved = Data(x=GRAPH.x + 0.05, edge_index=GRAPH.edge_index)
     method = fitted("logistic")
     one, other = (explain(method, graph, 7, task=TASK, top=99) for graph in (GRAPH, moved))
     expected = [(part.column, pytest.approx(part.contribution, abs=1e-5)) for part in one.columns]

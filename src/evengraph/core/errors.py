@@ -45,3 +45,7 @@ def unknown(
     close = close or difflib.get_close_matches(name, allowed, n=1)
     hint = f" Did you mean {other_names.get(close[0], close[0])}?" if close else ""
     return f"Unknown {what} {name!r}.{hint} Allowed: {', '.join(allowed)}."
+
+
+class MissingPackageError(ValueError):
+    """An optional package is not installed; the message says what to install."""

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from evengraph.core.errors import MissingPackageError
 from evengraph.ops.trees import coarsen
 
 BINS = 255  # distinct values of a column; scikit-learn takes minutes to bin weighted rows
@@ -69,7 +70,9 @@ def grower(
     try:
         import_module(engine)
     except ImportError:
-        raise ValueError(f"{package} is not installed; try: pip install {source}.") from None
+        raise MissingPackageError(
+            f"{package} is not installed; try: pip install {source}."
+        ) from None
     y, w = labels.cpu().numpy(), weights.cpu().numpy()
     if engine == "sklearn":
         return _sklearn(coarsen(x, BINS).double().cpu().numpy(), y, w, params)
