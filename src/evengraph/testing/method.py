@@ -288,7 +288,7 @@ class MethodContract:
     # Parameters.
 
     def all_combinations_of_choices(self) -> None:
-        """Every combination of flags and choices fits, unless it needs a package that is missing."""
+        """Every combination of flags and choices fits, if its packages are installed."""
         task = small_task()
         for params in product(*_choices(self.cls)):
             with suppress(MissingPackageError):
