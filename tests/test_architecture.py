@@ -23,7 +23,7 @@ LAYERS = [
     {"methods"},
     {"inspection", "pipeline"},
     {"experiment"},
-    {"report", "testing", "cli"},
+    {"report", "testing", "cli", "__main__"},
 ]
 
 # Modules without a test file of their own, and where they are tested instead.
