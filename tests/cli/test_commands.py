@@ -57,12 +57,6 @@ def test_mistakes_get_one_line_and_status_two(arguments, words, tmp_path, capsys
     assert not list(tmp_path.rglob("*.json"))
 
 
-def test_python_can_run_it_as_a_module():
-    call = [sys.executable, "-m", "evengraph", "--version"]
-    found = subprocess.run(call, capture_output=True, text=True, check=True).stdout
-    assert found.startswith("evengraph")
-
-
 def test_version(capsys):
     from evengraph import __version__
 
