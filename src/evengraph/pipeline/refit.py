@@ -34,7 +34,7 @@ def all_labels(task: Task) -> Task:
     """A task that trains on every label outside validation; nothing is left to test on.
 
     The validation nodes stay: early stopping, threshold and calibration need labels that were not
-    learnt from, and with half of them models were worse, not better. Edges that a split by time
+    learnt from, and giving half of them away did not help in trials. Edges that a split by time
     hides are seen.
     """
     train = (task.graph.y >= 0) & ~task.val
