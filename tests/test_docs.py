@@ -162,11 +162,12 @@ def test_the_reference_documents_every_method():
     )
 
 
-FOLDERS = ("src", "docs", "tests", "results", "benchmarks", "examples", "experiments")
+FOLDERS = ("src", "docs", "tests", "results", "benchmarks", "attack", "examples", "experiments")
 NAMED_PATH = re.compile(r"(?<![\w/.<])((?:[\w.-]+/)+[\w-]+(?:\.\w+)*)(?![\w/<*])")
 HAND_WRITTEN = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
+    ROOT / "attack" / "README.md",
     ROOT / "benchmarks" / "README.md",
     ROOT / "results" / "README.md",
     *sorted(DOCS.glob("*.md")),

@@ -1,0 +1,1 @@
+"""Attacks on the library: what it must survive, repeatable from a seed."""
