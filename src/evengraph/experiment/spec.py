@@ -29,6 +29,7 @@ BEYOND = (
     "readings",
     "budget",
     "control",
+    "machines",
     "successor",
     "parts",
     "portfolio",
