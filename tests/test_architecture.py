@@ -17,7 +17,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 # Imports point to the same line or to a line above, never below.
 LAYERS = [
     {"core"},
-    {"metrics", "kernels", "ops"},
+    {"metrics", "kernels", "ops", "disk"},
     {"datasets", "tables", "splits", "nn"},
     {"training"},
     {"methods"},
