@@ -1,0 +1,164 @@
+"""Propagate tables over a graph on disk, within a limit of memory.
+
+Columns do not depend on one another. So as many as fit are loaded for all nodes and taken through
+all steps, while the matrix passes by in blocks of rows; then the next ones.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from evengraph.core.sizes import format_size
+from evengraph.ops.sparse import product
+from evengraph.outofcore.operators import KEPT_BYTES, Kind, Links, Operator
+from evengraph.outofcore.tables import ColumnTable, Table, joined_hash, row_slices
+
+BUFFERS = 3  # of the columns: the start, the current step and the next one
+FLOAT = 4
+SHARE = 0.125  # of the memory for the block of rows that is being made
+VERSION = "1"  # of the results; incremented when the same input gives other numbers
+
+Progress = Callable[[str, float], None]
+"""Called with the name of a stage and the share of it that is done."""
+
+
+class Walk(NamedTuple):
+    """How a table is propagated: so many steps, each of which adds a share of the start again."""
+
+    kind: Kind
+    steps: int
+    teleport: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.steps} {self.teleport!r}"
+
+
+def no_progress(stage: str, share: float) -> None:
+    """Ignore progress."""
+
+
+@dataclass(frozen=True, eq=False)
+class Workspace:
+    """A graph on disk, and where and with how much memory to work on it.
+
+    Args:
+        links: The graph.
+        folder: Where results are stored, each under a hash of what it was computed from. What is
+            there is not computed again.
+        memory: Bytes to use.
+        device: Where products are computed; blocks are sent there one at a time.
+        progress: Called as a stage goes on.
+    """
+
+    links: Links
+    folder: Path
+    memory: int
+    device: torch.device = torch.device("cpu")
+    progress: Progress = no_progress
+
+    def propagate(self, table: Table, walk: Walk, stage: str = "propagate") -> Table:
+        """The propagated table; columns that are stored already are not computed again."""
+        if not walk.steps:
+            return table
+        if not walk.teleport and walk.steps > 1:  # whose first steps may be stored
+            table = self.propagate(table, walk._replace(steps=walk.steps - 1), stage)
+            walk = walk._replace(steps=1)
+        key = joined_hash(VERSION, self.links.content_hash, table.content_hash, str(walk))
+        result = ColumnTable(self.folder / key[:24], table.shape, key)
+        gaps = result.missing()
+        if gaps:
+            self._check_disk(table, sum(stop - start for start, stop in gaps))
+            self._fill(result, table, walk, stage)
+        return result
+
+    def _fill(self, result: ColumnTable, table: Table, walk: Walk, stage: str) -> None:
+        """Compute the columns that are missing."""
+        matrix = _Blocks(Operator(self.links, walk.kind), self.memory, self.device)
+        width, total = self._width(), table.shape[1]
+        for first, end in result.missing():
+            for start in range(first, end, width):
+                stop = min(start + width, end)
+                done = start / total, (stop - start) / total
+                columns = self._load(table, slice(start, stop))
+                for step, values in enumerate(matrix.walk(columns, walk), start=1):
+                    self.progress(stage, done[0] + done[1] * step / walk.steps)
+                result.write(start, values.cpu().numpy())
+
+    def _load(self, table: Table, columns: slice) -> Tensor:
+        """Some columns of all rows, on the device."""
+        values = torch.empty(table.shape[0], columns.stop - columns.start, device=self.device)
+        for rows in row_slices(table.shape[0]):
+            values[rows] = table.read(rows, columns)
+        return values
+
+    def _width(self) -> int:
+        """How many columns fit in memory at a time."""
+        column = BUFFERS * FLOAT * self.links.num_nodes
+        fixed = 8 * self.links.num_nodes + int(SHARE * self.memory)
+        width = (self.memory - fixed) // column
+        if width < 1:
+            least = (column + 8 * self.links.num_nodes) / (1 - SHARE)
+            raise ValueError(
+                f"memory must be at least {format_size(least)} for {self.links.num_nodes:,} nodes, "
+                f"got {format_size(self.memory)}."
+            )
+        return int(width)
+
+    def _check_disk(self, table: Table, columns: int) -> None:
+        """Raise OSError if the result does not fit on the disk."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        free, needed = shutil.disk_usage(self.folder).free, FLOAT * table.shape[0] * columns
+        if needed > free:
+            raise OSError(
+                f"{self.folder} needs {format_size(needed)} for propagated features, and "
+                f"{format_size(free)} are free."
+            )
+
+
+class _Blocks:
+    """The blocks of a matrix; they stay in memory from step to step where all of them fit."""
+
+    def __init__(self, operator: Operator, memory: int, device: torch.device) -> None:
+        self.operator, self.device = operator, device
+        self.rows = list(operator.blocks(int(SHARE * memory)))
+        self.memory = memory
+
+    def walk(self, start: Tensor, walk: Walk) -> Iterator[Tensor]:
+        """The columns after each step; the last ones are the result."""
+        current, other = start, torch.empty_like(start)
+        keep = self._all_fit(start)
+        for step in range(walk.steps):
+            for rows, block in self._each(keep):
+                moved = product(block, current)
+                if walk.teleport:
+                    moved.mul_(1 - walk.teleport).add_(start[rows] * walk.teleport)
+                other[rows] = moved
+            # the start is needed to the end, if there is a share of it
+            spare = torch.empty_like(start) if step == 0 and walk.teleport else current
+            current, other = other, spare
+            yield current
+
+    def _each(self, keep: bool) -> Iterator[tuple[slice, Tensor]]:
+        if keep:
+            yield from zip(self.rows, self._stored, strict=True)
+            return
+        for rows in self.rows:
+            yield rows, self.operator.block(rows).to(self.device)
+
+    @cached_property
+    def _stored(self) -> list[Tensor]:
+        return [self.operator.block(rows).to(self.device) for rows in self.rows]
+
+    def _all_fit(self, columns: Tensor) -> bool:
+        """Whether all blocks fit beside the columns."""
+        entries = self.operator.num_entries
+        left = self.memory * (1 - SHARE) - BUFFERS * FLOAT * columns.numel()
+        return KEPT_BYTES * entries <= left

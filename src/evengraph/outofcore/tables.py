@@ -1,0 +1,205 @@
+"""Tables with one row per node that need not fit in memory."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+ROWS = 2**16  # rows that are read at a time
+ALL = slice(None)
+
+Rows = slice | Tensor
+"""Rows to read: a slice, or their indices."""
+
+
+class Table(Protocol):
+    """A table of numbers, read in parts.
+
+    Shapes:
+        read: float32, (rows, columns)
+    """
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        ...
+
+    @property
+    def content_hash(self) -> str:
+        """A hash of the content, or of what it is computed from."""
+        ...
+
+    def read(self, rows: Rows, columns: slice = ALL) -> Tensor:
+        """Some rows of some columns, in memory."""
+        ...
+
+
+class ArrayTable:
+    """A table in one array, of half or single precision.
+
+    Args:
+        load: Returns the array. It is called by every read, so that pages of a memory map do not
+            stay in memory.
+        content_hash: A hash of the content.
+    """
+
+    def __init__(self, load: Callable[[], NDArray[Any]], content_hash: str) -> None:
+        self._load, self.content_hash = load, content_hash
+        rows, columns = load().shape
+        self.shape: tuple[int, int] = rows, columns
+
+    @classmethod
+    def of(cls, x: Tensor | NDArray[Any]) -> ArrayTable:
+        """A table in memory."""
+        array = np.ascontiguousarray(x)
+        return cls(lambda: array, hashlib.sha256(array.tobytes()).hexdigest())
+
+    def read(self, rows: Rows, columns: slice = ALL) -> Tensor:
+        """See `Table`."""
+        return torch.from_numpy(_part(self._load(), rows, columns).astype(np.float32))
+
+
+class ColumnTable:
+    """A table in files of some columns each, named by their first column and their end.
+
+    A file is written completely or not at all, so that finished ones are the journal: after a kill
+    only the missing columns are computed.
+
+    Args:
+        folder: Where the files are.
+        shape: Rows and columns of the complete table.
+        content_hash: A hash of what it is computed from.
+    """
+
+    def __init__(self, folder: Path, shape: tuple[int, int], content_hash: str) -> None:
+        self.folder, self.shape, self.content_hash = folder, shape, content_hash
+
+    def parts(self) -> list[tuple[int, int, Path]]:
+        """First column, end and path of the files that are there, ascending."""
+        files = self.folder.glob("columns-*.npy")
+        found = sorted((*map(int, path.stem.split("-")[1:]), path) for path in files)
+        return [(int(start), int(stop), path) for start, stop, path in found]
+
+    def missing(self) -> list[tuple[int, int]]:
+        """First column and end of each gap."""
+        gaps, position = [], 0
+        for start, stop, _ in [*self.parts(), (self.shape[1], self.shape[1], None)]:
+            if start > position:
+                gaps.append((position, start))
+            position = max(position, stop)
+        return gaps
+
+    def write(self, start: int, values: NDArray[np.float32]) -> None:
+        """Store some columns."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        name = f"columns-{start:06d}-{start + values.shape[1]:06d}.npy"
+        handle, temporary = tempfile.mkstemp(dir=self.folder, prefix=".columns-")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                np.save(file, values)
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, self.folder / name)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+
+    def read(self, rows: Rows, columns: slice = ALL) -> Tensor:
+        """See `Table`."""
+        first, end, _ = columns.indices(self.shape[1])
+        read, position = [], first
+        for start, stop, path in self.parts():
+            low, high = max(start, position), min(stop, end)
+            if low < high:
+                array = np.load(path, mmap_mode="r")
+                read.append(_part(array, rows, slice(low - start, high - start)))
+                position = high
+        return torch.from_numpy(np.concatenate(read, axis=1))
+
+
+class DerivedTable:
+    """A table whose rows are a function of the same rows of another one.
+
+    Args:
+        table: The other table.
+        function: Takes rows, (n, F), and which columns to return, (n, columns).
+        width: Number of columns.
+        content: What the function does, by name, and the tensors that it uses.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        function: Callable[[Tensor, slice], Tensor],
+        width: int,
+        content: tuple[str, Sequence[Tensor]],
+    ) -> None:
+        self.table, self.function = table, function
+        self.shape = table.shape[0], width
+        name, tensors = content
+        self.content_hash = joined_hash(table.content_hash, name, *map(tensor_hash, tensors))
+
+    def read(self, rows: Rows, columns: slice = ALL) -> Tensor:
+        """See `Table`."""
+        return self.function(self.table.read(rows), columns)
+
+
+def product_table(table: Table, matrix: Tensor) -> DerivedTable:
+    """A table times a matrix, (F, d)."""
+    return DerivedTable(
+        table, lambda rows, some: rows @ matrix[:, some], matrix.shape[1], ("product", [matrix])
+    )
+
+
+def scaled_table(table: Table, centre: Tensor, scale: Tensor) -> DerivedTable:
+    """A table minus its centre, (F,), times a factor."""
+    return DerivedTable(
+        table,
+        lambda rows, some: (rows[:, some] - centre[some]) * scale,
+        table.shape[1],
+        ("scaled", [centre, scale]),
+    )
+
+
+class JoinedTable:
+    """Tables side by side."""
+
+    def __init__(self, tables: Sequence[Table]) -> None:
+        self.tables = tables
+        self.shape = tables[0].shape[0], sum(table.shape[1] for table in tables)
+        self.content_hash = joined_hash("joined", *(table.content_hash for table in tables))
+
+    def read(self, rows: Rows, columns: slice = ALL) -> Tensor:
+        """See `Table`."""
+        return torch.cat([table.read(rows) for table in self.tables], dim=1)[:, columns]
+
+
+def row_slices(num_rows: int, size: int = ROWS) -> Iterator[slice]:
+    """Slices that cover all rows in order."""
+    for start in range(0, num_rows, size):
+        yield slice(start, min(start + size, num_rows))
+
+
+def joined_hash(*parts: str) -> str:
+    """One hash of several names or hashes."""
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def tensor_hash(values: Tensor) -> str:
+    """A hash of the numbers and the shape of a tensor."""
+    array = values.detach().cpu().contiguous().numpy()
+    return hashlib.sha256(f"{array.dtype}{array.shape}".encode() + array.tobytes()).hexdigest()
+
+
+def _part(array: NDArray[Any], rows: Rows, columns: slice) -> NDArray[np.float32]:
+    """A copy of some rows and columns, in single precision."""
+    index = rows if isinstance(rows, slice) else rows.cpu().numpy()
+    return np.array(array[index, columns], np.float32)
