@@ -20,6 +20,7 @@ LAYERS = [
     {"metrics", "kernels", "ops", "disk"},
     {"datasets", "tables", "splits", "nn"},
     {"training"},
+    {"outofcore"},
     {"methods"},
     {"inspection", "pipeline"},
     {"experiment"},

@@ -50,7 +50,8 @@ def test_blocks_respect_the_limit_and_cover_all_rows():
     assert [block.start for block in blocks[1:]] == [block.stop for block in blocks[:-1]]
     assert (blocks[0].start, blocks[-1].stop) == (0, 50)
     sizes = [operator.block(rows)._nnz() for rows in blocks]
-    assert max(sizes) <= 30 and sum(sizes) == operator.num_entries
+    assert max(sizes) <= 30
+    assert sum(sizes) == operator.num_entries
 
 
 def test_transposes():

@@ -19,7 +19,7 @@ from torch import Tensor
 from evengraph.ops.sparse import csr
 
 Kind = Literal["symmetric", "row", "mean", "mean transposed"]
-"""`symmetric` and `row` have self-loops, as in `normalise`; `mean` is that over neighbours alone."""
+"""`symmetric` and `row` have self-loops, as in `normalise`; `mean` is over neighbours alone."""
 
 ENTRY_BYTES = 48  # of an entry while its block is made
 KEPT_BYTES = 8  # of an entry in a block: a column and a value
@@ -105,8 +105,8 @@ class Operator:
             pointers = pointers + np.arange(len(pointers))
         owners = np.repeat(own, np.diff(pointers))
         values = self._values(owners, columns, weights)
-        parts = (torch.from_numpy(part) for part in (pointers, columns, values))
-        return csr(*parts, (len(own), self.num_nodes))
+        ends, others, entries = (torch.from_numpy(part) for part in (pointers, columns, values))
+        return csr(ends, others, entries, (len(own), self.num_nodes))
 
     def _values(
         self, rows: NDArray[Any], columns: NDArray[Any], weights: NDArray[Any] | None
@@ -119,7 +119,8 @@ class Operator:
             values = factor[rows] if weights is None else factor[rows] * weights
             if self.kind == "symmetric":
                 values = values * factor[columns]
-        return values.astype(np.float32)
+        result: NDArray[np.float32] = values.astype(np.float32)
+        return result
 
     def _entries(
         self, rows: slice
@@ -128,10 +129,10 @@ class Operator:
         pointers = np.array(self.links.array("indptr")[rows.start : rows.stop + 1], np.int64)
         some = slice(int(pointers[0]), int(pointers[-1]))
         columns = np.array(self.links.array("indices")[some])
-        weights = None
+        weights: NDArray[np.float32] | None = None
         if self.links.edge_weight is not None:
-            weights = np.asarray(self.links.array("edge_weight")[some]) / self._mean_weight
-            weights = weights.astype(np.float32)
+            raw = np.asarray(self.links.array("edge_weight")[some], np.float64)
+            weights = (raw / self._mean_weight).astype(np.float32)
         return pointers - pointers[0], columns, weights
 
     @cached_property

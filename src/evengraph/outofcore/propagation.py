@@ -24,6 +24,7 @@ from evengraph.outofcore.tables import ColumnTable, Table, joined_hash, row_slic
 BUFFERS = 3  # of the columns: the start, the current step and the next one
 FLOAT = 4
 SHARE = 0.125  # of the memory for the block of rows that is being made
+CPU = torch.device("cpu")
 VERSION = "1"  # of the results; incremented when the same input gives other numbers
 
 Progress = Callable[[str, float], None]
@@ -61,7 +62,7 @@ class Workspace:
     links: Links
     folder: Path
     memory: int
-    device: torch.device = torch.device("cpu")
+    device: torch.device = CPU
     progress: Progress = no_progress
 
     def propagate(self, table: Table, walk: Walk, stage: str = "propagate") -> Table:
@@ -87,9 +88,10 @@ class Workspace:
             for start in range(first, end, width):
                 stop = min(start + width, end)
                 done = start / total, (stop - start) / total
-                columns = self._load(table, slice(start, stop))
-                for step, values in enumerate(matrix.walk(columns, walk), start=1):
+                values = self._load(table, slice(start, stop))
+                for step, after in enumerate(matrix.walk(values, walk), start=1):
                     self.progress(stage, done[0] + done[1] * step / walk.steps)
+                    values = after
                 result.write(start, values.cpu().numpy())
 
     def _load(self, table: Table, columns: slice) -> Tensor:

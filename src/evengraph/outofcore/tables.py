@@ -85,9 +85,11 @@ class ColumnTable:
 
     def parts(self) -> list[tuple[int, int, Path]]:
         """First column, end and path of the files that are there, ascending."""
-        files = self.folder.glob("columns-*.npy")
-        found = sorted((*map(int, path.stem.split("-")[1:]), path) for path in files)
-        return [(int(start), int(stop), path) for start, stop, path in found]
+        found = []
+        for path in sorted(self.folder.glob("columns-*.npy")):
+            start, stop = map(int, path.stem.split("-")[1:])
+            found.append((start, stop, path))
+        return sorted(found)
 
     def missing(self) -> list[tuple[int, int]]:
         """First column and end of each gap."""
