@@ -275,16 +275,6 @@ def test_the_patience_of_the_paper_is_a_preset_of_its_settings(data, name, expec
         assert METHODS[name](**expected).patience == (1000 if data == "cora" else 100)
 
 
-def test_a_long_fit_away_from_a_terminal_prints_lines(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("evengraph.training.progress.LINE_EVERY", 0)
-    assert call("run", "toy", *QUICK, "--seeds", "5", "--out", str(tmp_path)) == 0
-    lines = capsys.readouterr().err.splitlines()
-    assert [line.partition(",")[0] for line in lines[:-1]] == [
-        f"seed 5: epoch {epoch}" for epoch in range(4)
-    ]
-    assert lines[-1].startswith("seed 5: bAcc")
-
-
 def test_unlabelled_nodes_are_predicted_by_the_saved_model(shop, capsys):
     assert call("run", "shop", *COLUMNS, *FAST, "--out", "out", "--save", "model") == 0
     shown = capsys.readouterr().out

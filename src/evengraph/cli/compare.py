@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data as Graph
 
     from evengraph.experiment.comparison import Comparison
+    from evengraph.experiment.executor import OnEnd
     from evengraph.experiment.jobs import Job, Result
     from evengraph.methods import Method
     from evengraph.pipeline.graph_source import GraphSource
@@ -28,68 +29,78 @@ PROTOCOLS = ("natural", "semisupervised")
 DEFAULT_METRICS = {"semisupervised": "positive_average_precision"}
 
 
+Methods = Annotated[
+    str | None,
+    typer.Option(
+        help="Such as gcn,unignn, or all; by default GCN and what auto chooses from.",
+        autocompletion=complete_methods,
+    ),
+]
+Splits = Annotated[
+    int | None, typer.Option(help="Random splits; by default 5, with semisupervised 10.")
+]
+Imbalance = Annotated[
+    str | None,
+    typer.Option(
+        help="Split protocol: natural or, for two classes, semisupervised (20 positive and 80 "
+        "negative labels); by default natural, or what the columns of your files say."
+    ),
+]
+NumFolds = Annotated[int | None, typer.Option(help="Cross-validation instead of splits.")]
+Train = Annotated[
+    float | None, typer.Option(help="Share to train on; by default 0.1, for your own files 0.6.")
+]
+Val = Annotated[
+    float | None, typer.Option(help="Share to validate on; by default 0.1, for your own files 0.2.")
+]
+MetricName = Annotated[
+    str | None,
+    typer.Option(
+        help="Metric to compare by; by default balanced_accuracy, with semisupervised "
+        "positive_average_precision."
+    ),
+]
+Budget = Annotated[
+    int, typer.Option(help="Settings to try per method at most; validation selects one.")
+]
+Positive = Annotated[
+    str | None, typer.Option(help="Of two classes, the positive one; by default the rarer.")
+]
+At = Annotated[
+    int | None, typer.Option(help="k of precision at k; by default the size of the class.")
+]
+TimeLimit = Annotated[str | None, typer.Option(help="Stop after this, such as 90, 10m or 2h.")]
+Jobs = Annotated[int, typer.Option(help="Number of worker processes.")]
+Out = Annotated[
+    Path | None, typer.Option("--out", help="Folder for comparison.csv and comparison.json.")
+]
+
+
 @column_options()
 def compare(
     data: Data,
     columns: Columns,
-    methods: Annotated[
-        str | None,
-        typer.Option(
-            help="Such as gcn,unignn, or all; by default GCN and what auto chooses from.",
-            autocompletion=complete_methods,
-        ),
-    ] = None,
-    splits: Annotated[
-        int | None, typer.Option(help="Random splits; by default 5, with semisupervised 10.")
-    ] = None,
-    imbalance: Annotated[
-        str | None,
-        typer.Option(
-            help="Split protocol: natural or, for two classes, semisupervised (20 positive and 80 "
-            "negative labels); by default natural, or what the columns of your files say."
-        ),
-    ] = None,
-    folds: Annotated[int | None, typer.Option(help="Cross-validation instead of splits.")] = None,
-    train: Annotated[
-        float | None,
-        typer.Option(help="Share to train on; by default 0.1, for your own files 0.6."),
-    ] = None,
-    val: Annotated[
-        float | None,
-        typer.Option(help="Share to validate on; by default 0.1, for your own files 0.2."),
-    ] = None,
-    metric: Annotated[
-        str | None,
-        typer.Option(
-            help="Metric to compare by; by default balanced_accuracy, with semisupervised "
-            "positive_average_precision."
-        ),
-    ] = None,
-    budget: Annotated[
-        int, typer.Option(help="Settings to try per method at most; validation selects one.")
-    ] = 1,
+    methods: Methods = None,
+    splits: Splits = None,
+    imbalance: Imbalance = None,
+    folds: NumFolds = None,
+    train: Train = None,
+    val: Val = None,
+    metric: MetricName = None,
+    budget: Budget = 1,
     settings: Settings = None,
-    positive: Annotated[
-        str | None, typer.Option(help="Of two classes, the positive one; by default the rarer.")
-    ] = None,
-    at: Annotated[
-        int | None, typer.Option(help="k of precision at k; by default the size of the class.")
-    ] = None,
-    time_limit: Annotated[
-        str | None, typer.Option(help="Stop after this, such as 90, 10m or 2h.")
-    ] = None,
-    jobs: Annotated[int, typer.Option(help="Number of worker processes.")] = 1,
+    positive: Positive = None,
+    at: At = None,
+    time_limit: TimeLimit = None,
+    jobs: Jobs = 1,
     device: Device = "auto",
     data_root: DataRoot = None,
-    to: Annotated[
-        Path | None, typer.Option("--out", help="Folder for comparison.csv and comparison.json.")
-    ] = None,
+    to: Out = None,
 ) -> None:
     """Run several methods on the same splits and tell which is better, and how significantly."""
     from evengraph.cli.arguments import parse_seconds
     from evengraph.cli.opening import open_data, warn_of_gaps
     from evengraph.core.devices import pick_device
-    from evengraph.core.records import Record
     from evengraph.experiment import comparison as library
     from evengraph.experiment.search_space import candidates
     from evengraph.training.progress import count_bar
@@ -106,12 +117,6 @@ def compare(
     _announce(source, entries, protocol, len(seeds), torch_device.type)
     fits = sum(len(candidates(one, budget)) for one in entries.values()) * len(seeds)
     with count_bar("comparing", fits) as count:
-
-        def on_end(job: Job, result: Result) -> None:
-            count()
-            if isinstance(result, Record) and not err.is_terminal:
-                err.print(f"split {job.seed}: {job.method.full_title}, {result.seconds:.0f} s")
-
         comparison = library.compare(
             source.graph,
             entries,
@@ -124,14 +129,23 @@ def compare(
             device=torch_device,
             jobs=jobs,
             time_limit=seconds,
-            on_end=on_end,
+            on_end=_progress(count),
         )
     _show(comparison)
-    if to is not None:
-        _write(comparison, source.name, to)
-    else:
-        print_notes(["Nothing was written; --out DIR writes CSV and JSON."])
+    _write(comparison, source.name, to)
     _exit_status(comparison, entries, seconds)
+
+
+def _progress(count: Callable[[], None]) -> OnEnd:
+    """Counts each fit, and prints a line for it where no bar is drawn."""
+    from evengraph.core.records import Record
+
+    def on_end(job: Job, result: Result) -> None:
+        count()
+        if isinstance(result, Record) and not err.is_terminal:
+            err.print(f"split {job.seed}: {job.method.full_title}, {result.seconds:.0f} s")
+
+    return on_end
 
 
 def _plan_splits(
@@ -238,10 +252,13 @@ def _show(comparison: Comparison) -> None:
         out.print(f"[bold]{escape(sentence)}[/]", soft_wrap=True)
 
 
-def _write(comparison: Comparison, name: str, folder: Path) -> None:
+def _write(comparison: Comparison, name: str, folder: Path | None) -> None:
     from evengraph.core.files import write_json
     from evengraph.experiment.standing import write_comparison
 
+    if folder is None:
+        print_notes(["Nothing was written; --out DIR writes CSV and JSON."])
+        return
     paths = folder / "comparison.csv", folder / "comparison.json"
     lines = [written(path) for path in paths]
     write_comparison(comparison.standings, comparison.pairs, paths[0])

@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 from evengraph.cli.console import err, out, print_notes, print_written
-from evengraph.cli.options import CostAlarm, CostMiss
+from evengraph.cli.options import COLUMN_HELP, CostAlarm, CostMiss
 
 if TYPE_CHECKING:
     from evengraph.metrics.calibration import Calibrator
@@ -21,62 +21,68 @@ if TYPE_CHECKING:
     from evengraph.pipeline.table_model import TableModel
 
 
-def predict(
-    model: Annotated[Path, typer.Argument(help="Folder that evengraph run --save wrote.")],
-    data: Annotated[
-        Path,
-        typer.Argument(
-            help="A folder with nodes.csv and edges.csv, a nodes table, or a graph file "
-            "(.graphml, .npz, .pt)."
-        ),
-    ],
-    edges: Annotated[
-        Path | None, typer.Argument(help="Table of edges, if DATA is a nodes table.")
-    ] = None,
-    to: Annotated[Path, typer.Option("--out", help="A .csv or .parquet file.")] = Path(
-        "predictions.csv"
+ModelFolder = Annotated[Path, typer.Argument(help="Folder that evengraph run --save wrote.")]
+Nodes = Annotated[
+    Path,
+    typer.Argument(
+        help="A folder with nodes.csv and edges.csv, a nodes table, or a graph file "
+        "(.graphml, .npz, .pt)."
     ),
-    known: Annotated[
-        str | None,
-        typer.Option(help="Folder, or nodes table, that the new nodes attach to.", metavar="PATH"),
-    ] = None,
-    known_edges: Annotated[
-        str | None, typer.Option(help="Table of edges, if --known is a table of nodes.")
-    ] = None,
-    lists: Annotated[
-        Path | None,
-        typer.Option(
-            help="JSON file {node: [items]}; features.json beside the nodes table needs no option."
-        ),
-    ] = None,
-    calibrated: Annotated[
-        bool, typer.Option("--calibrated", help="Calibrate probabilities on validation.")
-    ] = False,
+]
+Edges = Annotated[Path | None, typer.Argument(help="Table of edges, if DATA is a nodes table.")]
+Out = Annotated[Path, typer.Option("--out", help="A .csv or .parquet file.")]
+Known = Annotated[
+    str | None,
+    typer.Option(help="Folder, or nodes table, that the new nodes attach to.", metavar="PATH"),
+]
+KnownEdges = Annotated[
+    str | None, typer.Option(help="Table of edges, if --known is a table of nodes.")
+]
+Lists = Annotated[Path | None, typer.Option(help=COLUMN_HELP["lists"])]
+Calibrated = Annotated[
+    bool, typer.Option("--calibrated", help="Calibrate probabilities on validation.")
+]
+Top = Annotated[
+    int | None,
+    typer.Option(help="Of two classes, also list so many nodes most likely of the rarer one."),
+]
+Prior = Annotated[
+    str | None,
+    typer.Option(
+        help="Correct probabilities for class shares that differ from training: estimate, or "
+        "shares such as yes=0.1,no=0.9.",
+        metavar="SHARES",
+    ),
+]
+Abstain = Annotated[
+    float | None,
+    typer.Option(help="Share of nodes to leave undecided, the least certain, such as 0.1."),
+]
+MaxError = Annotated[
+    float | None,
+    typer.Option(help="Leave so many undecided that the error on validation is no larger."),
+]
+OnlyUnlabelled = Annotated[
+    bool, typer.Option("--only-unlabelled", help="Predict only nodes without a label.")
+]
+
+
+def predict(
+    model: ModelFolder,
+    data: Nodes,
+    edges: Edges = None,
+    to: Out = Path("predictions.csv"),
+    known: Known = None,
+    known_edges: KnownEdges = None,
+    lists: Lists = None,
+    calibrated: Calibrated = False,
     cost_miss: CostMiss = None,
     cost_alarm: CostAlarm = None,
-    top: Annotated[
-        int | None,
-        typer.Option(help="Of two classes, also list so many nodes most likely of the rarer one."),
-    ] = None,
-    prior: Annotated[
-        str | None,
-        typer.Option(
-            help="Correct probabilities for class shares that differ from training: estimate, or "
-            "shares such as yes=0.1,no=0.9.",
-            metavar="SHARES",
-        ),
-    ] = None,
-    abstain: Annotated[
-        float | None,
-        typer.Option(help="Share of nodes to leave undecided, the least certain, such as 0.1."),
-    ] = None,
-    max_error: Annotated[
-        float | None,
-        typer.Option(help="Leave so many undecided that the error on validation is no larger."),
-    ] = None,
-    only_unlabelled: Annotated[
-        bool, typer.Option("--only-unlabelled", help="Predict only nodes without a label.")
-    ] = False,
+    top: Top = None,
+    prior: Prior = None,
+    abstain: Abstain = None,
+    max_error: MaxError = None,
+    only_unlabelled: OnlyUnlabelled = False,
 ) -> None:
     """Predict the class of every node of a graph with a saved model."""
     from evengraph.cli.files import check_folder
@@ -103,13 +109,7 @@ def predict(
             raise
         hint = "Nodes of the known graph? Name its folder with --known."
         raise ValueError(f"{error} {hint}") from None
-    print_notes(new.notes, err)
-    if new.num_isolated:
-        err.print(
-            f"{new.num_isolated:,} of {len(new.ids):,} new nodes have no edge: their predictions "
-            "cannot use the graph.",
-            soft_wrap=True,
-        )
+    _show_notes(new)
     with err.status("predicting"):
         predictions = table_model.predictions(
             new,
@@ -118,24 +118,47 @@ def predict(
             abstain=abstain,
             max_error=max_error,
         )
-    frame = predictions.frame
     for sentence in predictions.drift:
         err.print(f"Warning: {escape(sentence)}", soft_wrap=True)
-    if calibrated and table_model.info.calibrator is not None:
-        show_calibrator(table_model.info.calibrator)
-    write_predictions(frame, to)
-    predicted = frame["class"].astype(str)  # classes may be integers
-    for name in table_model.classes_:
-        out.print(f"{int((predicted == name).sum()):>10,}  {escape(name)}")
-    threshold = table_model.threshold(calibrated=calibrated)
-    if threshold is not None:
-        curve = table_model.info.cost_curve
-        goal = "the lowest cost" if curve is not None and curve.costs else "the best F1"
-        show_flags(frame, table_model.classes_[threshold.positive], threshold.value, goal)
-        if top is not None:
-            _show_suspects(table_model, new, frame, threshold.positive, top)
-    show_decisions(predictions, table_model.info)
+    write_predictions(predictions.frame, to)
+    _show_predictions(table_model, new, predictions, calibrated=calibrated, top=top)
     print_written(to)
+
+
+def _show_notes(nodes: NewNodes) -> None:
+    """Print what was done to the tables, and how many nodes the graph says nothing of."""
+    print_notes(nodes.notes, err)
+    if nodes.num_isolated:
+        err.print(
+            f"{nodes.num_isolated:,} of {len(nodes.ids):,} new nodes have no edge: their "
+            "predictions cannot use the graph.",
+            soft_wrap=True,
+        )
+
+
+def _show_predictions(
+    model: TableModel,
+    nodes: NewNodes,
+    predictions: Predictions,
+    *,
+    calibrated: bool,
+    top: int | None,
+) -> None:
+    """Print the number of nodes per class, flagged nodes, suspects and how they were decided."""
+    frame = predictions.frame
+    if calibrated and model.info.calibrator is not None:
+        show_calibrator(model.info.calibrator)
+    predicted = frame["class"].astype(str)  # classes may be integers
+    for name in model.classes_:
+        out.print(f"{int((predicted == name).sum()):>10,}  {escape(name)}")
+    threshold = model.threshold(calibrated=calibrated)
+    if threshold is not None:
+        curve = model.info.cost_curve
+        goal = "the lowest cost" if curve is not None and curve.costs else "the best F1"
+        show_flags(frame, model.classes_[threshold.positive], threshold.value, goal)
+        if top is not None:
+            _show_suspects(model, nodes, frame, threshold.positive, top)
+    show_decisions(predictions, model.info)
 
 
 def _show_suspects(

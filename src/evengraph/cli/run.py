@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +24,7 @@ from evengraph.cli.options import (
     Settings,
     column_options,
 )
+from evengraph.cli.run_display import RunDisplay
 
 if TYPE_CHECKING:
     import torch
@@ -38,92 +38,91 @@ if TYPE_CHECKING:
     from evengraph.pipeline.graph_source import GraphSource
     from evengraph.pipeline.table_model import TableModel
     from evengraph.splits import SplitProtocol
-    from evengraph.training import Callback
+
+
+Methods = Annotated[
+    str | None,
+    typer.Option(
+        help="One, several such as gcn,lte4g to compare, or all; see: evengraph methods. By "
+        "default auto, which tries several within two minutes per seed (--set time_limit=300 "
+        "for five).",
+        autocompletion=complete_methods,
+    ),
+]
+Imbalance = Annotated[
+    str | None,
+    typer.Option(
+        help="Split protocol: step, longtail, natural, publicstep, folds, given, bytime or "
+        "semisupervised (20 positive and 80 negative labels); by default step, for your own "
+        "files what their columns allow."
+    ),
+]
+Train = Annotated[float | None, typer.Option(help="Share to train on (natural).")]
+Val = Annotated[float | None, typer.Option(help="Share to validate on (natural).")]
+Seeds = Annotated[
+    str | None,
+    typer.Option(help="Such as 5-24; by default 5,6,7, with semisupervised ten, 5-14."),
+]
+Preset = Annotated[
+    bool, typer.Option(help="Use parameters selected or published for the setting, if any.")
+]
+Out = Annotated[Path | None, typer.Option("--out", help="Folder for result.json and report.html.")]
+Save = Annotated[Path | None, typer.Option(help="Folder for the model, for predict and explain.")]
+Refit = Annotated[
+    bool | None,
+    typer.Option(
+        "--refit/--no-refit",
+        help="Train the best model again with the test labels, after it was tested; with "
+        "--save the default for files of your own.",
+    ),
+]
 
 
 @column_options()
 def run(
     data: Data,
     columns: Columns,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            help="One, several such as gcn,lte4g to compare, or all; see: evengraph methods. By "
-            "default auto, which tries several within two minutes per seed (--set time_limit=300 "
-            "for five).",
-            autocompletion=complete_methods,
-        ),
-    ] = None,
-    imbalance: Annotated[
-        str | None,
-        typer.Option(
-            help="Split protocol: step, longtail, natural, publicstep, folds, given, bytime or "
-            "semisupervised (20 positive and 80 negative labels); by default step, for your own "
-            "files what their columns allow."
-        ),
-    ] = None,
+    method: Methods = None,
+    imbalance: Imbalance = None,
     minority: Minority = None,
     ratio: Ratio = None,
-    train: Annotated[float | None, typer.Option(help="Share to train on (natural).")] = None,
-    val: Annotated[float | None, typer.Option(help="Share to validate on (natural).")] = None,
-    seeds: Annotated[
-        str | None,
-        typer.Option(help="Such as 5-24; by default 5,6,7, with semisupervised ten, 5-14."),
-    ] = None,
+    train: Train = None,
+    val: Val = None,
+    seeds: Seeds = None,
     cost_miss: CostMiss = None,
     cost_alarm: CostAlarm = None,
     settings: Settings = None,
-    preset: Annotated[
-        bool,
-        typer.Option(help="Use parameters selected or published for the setting, if any."),
-    ] = True,
+    preset: Preset = True,
     device: Device = "auto",
     data_root: DataRoot = None,
-    to: Annotated[
-        Path | None, typer.Option("--out", help="Folder for result.json and report.html.")
-    ] = None,
-    save: Annotated[
-        Path | None, typer.Option(help="Folder for the model, for predict and explain.")
-    ] = None,
-    refit: Annotated[
-        bool | None,
-        typer.Option(
-            "--refit/--no-refit",
-            help="Train the best model again with the test labels, after it was tested; with "
-            "--save the default for files of your own.",
-        ),
-    ] = None,
+    to: Out = None,
+    save: Save = None,
+    refit: Refit = None,
 ) -> None:
     """Train and test one or several methods, once per seed, and report."""
     from evengraph.cli.arguments import make_protocol, parse_methods, parse_settings
-    from evengraph.cli.opening import open_data, show_classes, warn_of_gaps
+    from evengraph.cli.opening import open_data, show_classes
     from evengraph.core.devices import pick_device
     from evengraph.datasets import DATASETS
     from evengraph.experiment.parsing import parse_seeds
     from evengraph.experiment.run import RunPlan
     from evengraph.methods import DEFAULT_METHOD, METHODS
-    from evengraph.methods.bases.model_folder import check_model_folder
     from evengraph.metrics.costs import Costs
-    from evengraph.splits import DRAWS
 
     names = parse_methods(method or DEFAULT_METHOD)
-    if save is not None:
-        if len(names) > 1:
-            raise ValueError("--save saves one model; name one --method.")
-        check_model_folder(save)
-        check_folder(save.parent)
+    _check_save(save, names)
     costs = Costs.of(cost_miss, cost_alarm)
-    seeds = seeds or (f"5-{4 + DRAWS[imbalance]}" if imbalance in DRAWS else "5,6,7")
+    seeds = seeds or _default_seeds(imbalance)
     all_seeds = parse_seeds(seeds)
-    known = {"minority": minority, "ratio": ratio, "train": train, "val": val}
-    options = {name: value for name, value in known.items() if value is not None}
     params, sentences = parse_settings(names, settings or [])
     source = None if data in DATASETS else open_data(data, data_root, columns)
     split = imbalance or ("step" if source is None else source.default_split)
-    options = {**(source.default_shares(split) if source else {}), **options}
+    options = dict(source.default_shares(split)) if source else {}
+    given = {"minority": minority, "ratio": ratio, "train": train, "val": val}
+    options |= {name: value for name, value in given.items() if value is not None}
     protocol = make_protocol(split, options)
     presets = _presets(data, source, split, protocol, names) if preset else {}
-    made = {name: METHODS[name](**{**presets.get(name, {}), **params[name]}) for name in names}
+    methods = {name: METHODS[name](**{**presets.get(name, {}), **params[name]}) for name in names}
     if source is None:  # mistakes in the options show before a graph is loaded
         source = open_data(data, data_root, columns)
     else:
@@ -133,24 +132,48 @@ def run(
         graph=source.graph,
         imbalance=split,
         protocol=protocol,
-        methods=made,
+        methods=methods,
         seeds=all_seeds,
         costs=costs,
     )
-    task = protocol(source.graph, seed=all_seeds[0])  # raises if the graph cannot be split so
-    if costs is not None and task.num_classes != 2:
-        raise ValueError(f"costs are for two classes, this graph has {task.num_classes}.")
-    warn_of_gaps(task)
-    if task.past is not None:
-        seen, total = task.past.num_edges // 2, task.graph.num_edges // 2
-        sentences.append(f"Training sees {seen:,} of {total:,} edges: the later ones are hidden.")
-    print_notes(sentences)
+    print_notes([*sentences, *_check_split(plan)])
     parts = [*(settings or []), *([] if preset else ["no-preset"]), f"seeds={seeds}"]
-    parts += [] if costs is None else [f"costs={costs.miss:g},{costs.alarm:g}"]
     folder = to or Path("runs") / _folder_name(plan, options, parts)
     if refit is None:
         refit = save is not None and not source.is_dataset
     _run_plan(plan, presets, pick_device(device), folder, source, save, refit)
+
+
+def _check_save(folder: Path | None, methods: Sequence[str]) -> None:
+    """Raise if no model can be saved there, before anything is trained."""
+    from evengraph.methods.bases.model_folder import check_model_folder
+
+    if folder is None:
+        return
+    if len(methods) > 1:
+        raise ValueError("--save saves one model; name one --method.")
+    check_model_folder(folder)
+    check_folder(folder.parent)
+
+
+def _default_seeds(imbalance: str | None) -> str:
+    from evengraph.splits import DRAWS
+
+    return f"5-{4 + DRAWS[imbalance]}" if imbalance in DRAWS else "5,6,7"
+
+
+def _check_split(plan: RunPlan) -> list[str]:
+    """Raise if the graph cannot be split so, warn of gaps; returns what else to know."""
+    from evengraph.cli.opening import warn_of_gaps
+
+    task = plan.protocol(plan.graph, seed=plan.seeds[0])
+    if plan.costs is not None and task.num_classes != 2:
+        raise ValueError(f"costs are for two classes, this graph has {task.num_classes}.")
+    warn_of_gaps(task)
+    if task.past is None:
+        return []
+    seen, total = task.past.num_edges // 2, task.graph.num_edges // 2
+    return [f"Training sees {seen:,} of {total:,} edges: the later ones are hidden."]
 
 
 def _presets(
@@ -176,7 +199,8 @@ def _presets(
 def _folder_name(plan: RunPlan, options: Mapping[str, Any], parts: Sequence[str]) -> str:
     """A folder per combination of options, so that one run does not replace another."""
     given = (f"{name}={value}" for name, value in options.items())
-    parts = [plan.dataset, plan.imbalance, *given, "+".join(plan.methods), *parts]
+    costs = [] if plan.costs is None else [f"costs={plan.costs.miss:g},{plan.costs.alarm:g}"]
+    parts = [plan.dataset, plan.imbalance, *given, "+".join(plan.methods), *parts, *costs]
     return "-".join(parts).replace("/", "_").replace(" ", "")
 
 
@@ -214,7 +238,7 @@ def _run_plan(
         write_json(result, paths[0])
         write_page(result, paths[1])
 
-    with _Display(plan, presets, device) as display:
+    with RunDisplay(plan, presets, device) as display:
         outcome = run(plan, device, on_start=display.start, on_fit=on_fit, on_result=write)
     if not several:
         for failure in outcome.failed.values():
@@ -235,54 +259,6 @@ def _run_plan(
         if save is not None:
             _save_model(model, best[0][2], save)
     _exit_status(plan, outcome)
-
-
-class _Display(ExitStack):
-    """Announces each method, and shows a bar per fit on a terminal, elsewhere lines."""
-
-    def __init__(
-        self, plan: RunPlan, presets: Mapping[str, Mapping[str, Any]], device: torch.device
-    ) -> None:
-        super().__init__()
-        self.plan, self.presets, self.device = plan, presets, device
-        self.announced = ""
-
-    def start(self, job: Job) -> Callback | None:
-        from evengraph.training.progress import epoch_bar, epoch_lines
-
-        self.close()
-        if job.label != self.announced:
-            self.announced = job.label
-            self._announce(job)
-        if err.is_terminal:
-            return self.enter_context(epoch_bar(f"seed {job.seed}", visible=True))
-        return epoch_lines(f"seed {job.seed}", lambda line: err.print(escape(line), soft_wrap=True))
-
-    def show(self, record: Record) -> None:
-        self.close()
-        value = record.metrics["balanced_accuracy"]
-        stage = f" (of the main one of {record.stages} stages)" if record.stages > 1 else ""
-        epochs = f"best epoch {record.best_epoch} of {record.epochs}{stage}, "
-        if record.summary:  # a choice among several methods, whose epochs say little
-            epochs = ""
-        err.print(f"seed {record.seed}: bAcc {value:.1f}, {epochs}{record.seconds:.0f} s")
-        for note in record.notes or []:
-            err.print(f"[dim]{escape(note)}[/]")
-
-    def _announce(self, job: Job) -> None:
-        names = ("minority", "ratio", "train", "val", "positives", "negatives")
-        values = {name: getattr(job.protocol, name, None) for name in names}
-        text = ", ".join(f"{name}={value}" for name, value in values.items() if value is not None)
-        out.print(
-            f"[bold]{job.method.full_title}[/] on [bold]{self.plan.dataset}[/], "
-            f"{self.plan.imbalance} imbalance ({text}), on {self.device.type}"
-        )
-        if preset := self.presets.get(job.label):
-            text = ", ".join(f"{name}={value}" for name, value in preset.items())
-            print_notes([f"preset: {text} (--no-preset for the defaults)"])
-        graph = self.plan.graph
-        sentences = job.method.describe_defaults(graph), job.method.describe_edges(graph)
-        print_notes([sentence for sentence in sentences if sentence])
 
 
 def _show(results: Sequence[dict[str, Any]], several: bool) -> None:

@@ -1,0 +1,69 @@
+"""What `evengraph run` prints while methods are trained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from rich.markup import escape
+
+from evengraph.cli.console import err, out, print_notes
+
+if TYPE_CHECKING:
+    import torch
+
+    from evengraph.core.records import Record
+    from evengraph.experiment.jobs import Job
+    from evengraph.experiment.run import RunPlan
+    from evengraph.training import Callback
+
+
+class RunDisplay(ExitStack):
+    """Announces each method, and shows a bar per fit on a terminal, elsewhere lines."""
+
+    def __init__(
+        self, plan: RunPlan, presets: Mapping[str, Mapping[str, Any]], device: torch.device
+    ) -> None:
+        super().__init__()
+        self.plan, self.presets, self.device = plan, presets, device
+        self.announced = ""
+
+    def start(self, job: Job) -> Callback | None:
+        """Announce the method before its first fit; returns what shows the epochs of this fit."""
+        from evengraph.training.progress import epoch_bar, epoch_lines
+
+        self.close()
+        if job.label != self.announced:
+            self.announced = job.label
+            self._announce(job)
+        if err.is_terminal:
+            return self.enter_context(epoch_bar(f"seed {job.seed}", visible=True))
+        return epoch_lines(f"seed {job.seed}", lambda line: err.print(escape(line), soft_wrap=True))
+
+    def show(self, record: Record) -> None:
+        """Print what a fit gave."""
+        self.close()
+        value = record.metrics["balanced_accuracy"]
+        stage = f" (of the main one of {record.stages} stages)" if record.stages > 1 else ""
+        epochs = f"best epoch {record.best_epoch} of {record.epochs}{stage}, "
+        if record.summary:  # a choice among several methods, whose epochs say little
+            epochs = ""
+        err.print(f"seed {record.seed}: bAcc {value:.1f}, {epochs}{record.seconds:.0f} s")
+        for note in record.notes or []:
+            err.print(f"[dim]{escape(note)}[/]")
+
+    def _announce(self, job: Job) -> None:
+        names = ("minority", "ratio", "train", "val", "positives", "negatives")
+        values = {name: getattr(job.protocol, name, None) for name in names}
+        text = ", ".join(f"{name}={value}" for name, value in values.items() if value is not None)
+        out.print(
+            f"[bold]{job.method.full_title}[/] on [bold]{self.plan.dataset}[/], "
+            f"{self.plan.imbalance} imbalance ({text}), on {self.device.type}"
+        )
+        if preset := self.presets.get(job.label):
+            text = ", ".join(f"{name}={value}" for name, value in preset.items())
+            print_notes([f"preset: {text} (--no-preset for the defaults)"])
+        graph = self.plan.graph
+        sentences = job.method.describe_defaults(graph), job.method.describe_edges(graph)
+        print_notes([sentence for sentence in sentences if sentence])
