@@ -80,6 +80,13 @@ def test_an_edge_to_nowhere_is_refused(tmp_path):
         )
 
 
+@pytest.mark.parametrize("wrong", [{"attr_indices": [0, 1, 2**31]}, {"adj_indptr": [0, 2, 99, 3]}])
+def test_parts_of_matrices_are_checked(tmp_path, wrong):
+    content = write_npz(tmp_path / "photo.npz", **wrong).read_bytes()
+    with pytest.raises(DataMismatch, match=r"here cannot be read as csr_npz: (attr|adj)_ind"):
+        read(DATASETS["photo"].file_sets[0], {"photo.npz": content}, "here")
+
+
 def test_numpy_files_never_unpickle(tmp_path, bomb):
     target = bomb[1]
     hidden = np.empty(1, dtype=object)

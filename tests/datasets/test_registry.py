@@ -4,7 +4,8 @@ import pytest
 
 from evengraph.datasets import DATASETS, load
 from evengraph.datasets.readers import READERS
-from evengraph.datasets.registry import lookup
+from evengraph.datasets.registry import Counts, DataMismatch, Dataset, graph_hash, lookup
+from evengraph.datasets.toy import toy
 
 
 @pytest.mark.parametrize("name", DATASETS)
@@ -18,6 +19,24 @@ def test_entries_are_complete(name):
         assert form.files
         for sha256 in form.files.values():
             assert not sha256 or re.fullmatch("[0-9a-f]{64}", sha256)
+    assert not dataset.sha256 or re.fullmatch("[0-9a-f]{64}", dataset.sha256)
+
+
+@pytest.mark.parametrize("name", ["computers", "physics", "dblp", "cora_ml", "blogcatalog"])
+def test_graphs_whose_files_have_no_hash_have_one(name):
+    assert lookup(name).sha256
+
+
+def test_a_graph_with_the_right_sizes_and_wrong_values_is_refused():
+    graph = toy(60, 120, 8, 2)
+    counts = Counts(60, graph.edge_index.shape[1], 8, 2)
+    dataset = Dataset("A toy", counts, sha256=graph_hash(graph))
+    dataset.check(graph, "here")
+    for part in ("x", "edge_index", "y"):
+        other = graph.clone()
+        other[part] = other[part].flip(0)
+        with pytest.raises(DataMismatch, match=r"here is not the graph A toy: its sizes are right"):
+            dataset.check(other, "here")
 
 
 @pytest.mark.parametrize("name", DATASETS)

@@ -49,3 +49,8 @@ def unknown(
 
 class MissingPackageError(ValueError):
     """An optional package is not installed; the message says what to install."""
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error message, without its full stop; the type if there is none."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:150].rstrip(".")

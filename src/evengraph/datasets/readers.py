@@ -16,11 +16,12 @@ from importlib import resources
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
+from evengraph.core.arrays import csr_matrix
+from evengraph.core.npz import read_npz
 from evengraph.datasets.registry import DATASETS, DataMismatch, FileSet
 
 Contents = Mapping[str, bytes]
@@ -144,13 +145,12 @@ def _unpickle(content: bytes) -> Any:
 
 def _arrays(contents: Contents, *keys: str) -> dict[str, NDArray[Any]]:
     (content,) = contents.values()
-    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-        return {key: archive[key] for key in keys}
+    arrays = read_npz(io.BytesIO(content), "the file", keys.__contains__)
+    return {key: arrays[key] for key in keys}
 
 
 def _csr(part: Mapping[str, NDArray[Any]], matrix: str) -> Any:
-    data, indices, indptr, shape = (part[f"{matrix}_{key}"] for key in _CSR_KEYS)
-    return sp.csr_matrix((data, indices, indptr), tuple(int(side) for side in shape))
+    return csr_matrix([part[f"{matrix}_{key}"] for key in _CSR_KEYS], matrix)
 
 
 def _cora_order() -> Ints:

