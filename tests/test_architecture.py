@@ -22,7 +22,7 @@ LAYERS = [
     {"training"},
     {"outofcore"},
     {"methods"},
-    {"inspection", "pipeline"},
+    {"inspection", "pipeline", "packing"},
     {"experiment"},
     {"report", "testing", "cli", "__main__"},
 ]

@@ -57,7 +57,10 @@ def pack_graph(
             mask = graph.get(f"{part}_mask")
             if isinstance(mask, Tensor) and mask.shape == (num_nodes,):
                 writer.write(f"{part}_mask", mask.cpu().numpy().astype(bool))
-        return writer.publish(class_names=list(names), **header)
+        if isinstance(graph.get("time"), Tensor):
+            writer.write("time", graph.time.cpu().numpy())
+        counts = torch.bincount(labels[labels >= 0], minlength=len(names)).tolist()
+        return writer.publish(class_names=list(names), class_counts=counts, **header)
 
 
 def _write_edges(writer: PackWriter, graph: Data, num_nodes: int) -> None:
@@ -108,4 +111,6 @@ def unpack_graph(packed: PackedGraph) -> Data:
         mask = packed.mask(part)
         if mask is not None:
             graph[f"{part}_mask"] = torch.from_numpy(np.array(mask))
+    if "time" in packed.header["arrays"]:
+        graph.time = torch.from_numpy(np.array(packed.array("time")))
     return graph

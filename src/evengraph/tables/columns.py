@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -96,9 +96,18 @@ def normalize_table(table: Any, name: str) -> Any:
 
 
 def resolve_columns(
-    nodes: Any, edges: Any, columns: TableColumns, notes: Notes, *, guess: bool
+    nodes: Any,
+    edges: Any,
+    columns: TableColumns,
+    notes: Notes,
+    *,
+    guess: bool,
+    fits: Callable[[str], bool] | None = None,
 ) -> TableColumns:
-    """Check the columns that were named and guess the others by their usual names."""
+    """Check the columns that were named and guess the others by their usual names.
+
+    `fits` is that of `find_id`.
+    """
     named = columns.id is not None
     columns = _resolve_node_columns(nodes, columns, notes, guess)
     _check_edge_roles(columns)
@@ -107,7 +116,7 @@ def resolve_columns(
     source, target = edge_ends(edges, columns, notes)
     if not named:
         taken = {role: column for role, column in columns.of_nodes.items() if role != "id"}
-        id = find_id(nodes, edges[source], edges[target], columns.id, taken, notes)
+        id = find_id(nodes, edges[source], edges[target], columns.id, taken, notes, fits)
         columns = replace(columns, id=id)
     return replace(columns, source=source, target=target)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from evengraph.core.errors import ArgumentError
@@ -24,6 +24,7 @@ def find_id(
     usual: str | None,
     taken: Mapping[str, str],
     notes: Notes,
+    fits: Callable[[str], bool] | None = None,
 ) -> str | None:
     """The column with the ids: the usual one if it fits the edges, else the one that does.
 
@@ -36,14 +37,14 @@ def find_id(
         usual: A column called id or similar, if there is one.
         taken: Columns with another role, by role.
         notes: Says which other column was found.
+        fits: Whether a column holds the ids that the edges name. Default: compares all cells.
     """
     sources, targets = sources[:CHECKED_EDGES], targets[:CHECKED_EDGES]
-    if usual is not None and _fits(nodes[usual], sources, targets):
+    fits = fits or (lambda column: _fits(nodes[column], sources, targets))
+    if usual is not None and fits(usual):
         return usual
     free = [column for column in nodes.columns if column not in taken.values()]
-    fitting = [
-        column for column in free if column != usual and _fits(nodes[column], sources, targets)
-    ]
+    fitting = [column for column in free if column != usual and fits(column)]
     named = [column for column in fitting if is_id_name(column)]
     numbered = usual is None and all(are_row_numbers(end, len(nodes)) for end in (sources, targets))
     columns = named or ([] if numbered else fitting)
@@ -60,7 +61,7 @@ def find_id(
         notes.add(NoteKind.GUESSED_COLUMN, text)
         return str(columns[0])
     for role, column in taken.items():
-        if not numbered and _fits(nodes[column], sources, targets):
+        if not numbered and fits(column):
             raise ArgumentError(
                 f"Column {column!r} of {table_name(nodes, 'nodes')} holds the ids that the edges "
                 f"name; set {role} to another column.",

@@ -24,6 +24,7 @@ TABLE_SUFFIXES = (*TEXT_SUFFIXES, *(f"{suffix}.gz" for suffix in TEXT_SUFFIXES),
 
 SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 MAX_CELL_LENGTH = 2**31 - 1
+MAX_HEADER_LENGTH = 2**22
 SPREADSHEET_SUFFIXES = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
 CACHED_TABLES = 4
 """How many tables are held in memory: those of a known graph and of new nodes."""
@@ -143,6 +144,22 @@ def _read_csv(text: str, path: Path, separator: str | None) -> Any:
         table = _read_any_csv(text, path, separator)
     table.columns = [name or f"Unnamed: {index}" for index, name in enumerate(header)]
     return table.apply(_with_decimal_points) if separator == ";" else table
+
+
+def csv_header(path: Path) -> tuple[str, list[str]]:
+    """Separator and column names of a CSV or TSV file; only its beginning is read."""
+    suffix = table_suffix(path)
+    try:
+        with gzip.open(path) if suffix.endswith(".gz") else path.open("rb") as file:
+            content = file.read(MAX_HEADER_LENGTH)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ValueError(f"{path} cannot be unpacked: {error}.") from None
+    if not content.strip():
+        raise ValueError(f"{path} is empty.")
+    text = content.decode("utf-8-sig", "replace").lstrip("\r\n ")
+    separator = "\t" if suffix.startswith(".tsv") else _separator(text)
+    header = _read_header(text, path, separator)
+    return separator, [name or f"Unnamed: {index}" for index, name in enumerate(header)]
 
 
 def _read_plain_csv(text: str, separator: str, num_columns: int) -> Any:
