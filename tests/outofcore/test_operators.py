@@ -54,14 +54,6 @@ def test_blocks_respect_the_limit_and_cover_all_rows():
     assert sum(sizes) == operator.num_entries
 
 
-def test_transposes():
-    links = Arrays(random_matrix(10, 3, seed=3))
-    assert Operator(links, "mean").transposed.transposed.kind == "mean"
-    assert Operator(links, "symmetric").transposed.kind == "symmetric"
-    with pytest.raises(ValueError, match="transpose of row"):
-        _ = Operator(links, "row").transposed
-
-
 def test_log_degrees():
     matrix = random_matrix(10, 3, seed=4)
     expected = np.log1p(matrix.getnnz(axis=1))

@@ -146,10 +146,7 @@ class Views(nn.Module):
         return rows
 
     def _semantic(self, rows: Tensor, fit: bool) -> Tensor:
-        if rows.shape[0] > 1:
-            similar = neighbour_graph(rows.detach(), self.neighbours)
-            propagation = propagation_matrix(similar, rows.device)
-            rows = diffuse(propagation, rows, NEIGHBOUR_STEPS, NEIGHBOUR_TELEPORT)
+        rows = averaged_over_similar(rows, self.neighbours)
         if fit:
             self.semantic_scale = scale_of(rows)
         return rows * self.semantic_scale
@@ -162,6 +159,14 @@ class Views(nn.Module):
             transposed = partial(_repeat, matrix.transposed_product, steps) if fit else None
             rows.append(part(x, propagate, transposed))
         return torch.cat(rows, dim=1) / math.sqrt(len(rows))
+
+
+def averaged_over_similar(rows: Tensor, neighbours: int) -> Tensor:
+    """Rows, propagated over the graph that joins each to those most like it, (N, d)."""
+    if rows.shape[0] < 2:
+        return rows
+    propagation = propagation_matrix(neighbour_graph(rows.detach(), neighbours), rows.device)
+    return diffuse(propagation, rows, NEIGHBOUR_STEPS, NEIGHBOUR_TELEPORT)
 
 
 def scale_of(rows: Tensor) -> Tensor:

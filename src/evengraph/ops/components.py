@@ -44,11 +44,11 @@ def principal_components(
     basis = torch.linalg.qr(_transposed_product(x, transposed(rows))).Q
     rows = propagate(x @ basis)
     centred = _squarable(_centred(rows))
-    vectors = _eigenvectors(centred.T @ centred)[:, -count:].flip(1)
+    vectors = eigenvectors(centred.T @ centred)[:, -count:].flip(1)
     return basis @ vectors, rows @ vectors
 
 
-def _eigenvectors(matrix: Tensor) -> Tensor:
+def eigenvectors(matrix: Tensor) -> Tensor:
     """Eigenvectors of a symmetric matrix, eigenvalues ascending.
 
     Features of low rank, such as a hashed text of few words, leave entries too small for single

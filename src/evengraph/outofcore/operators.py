@@ -76,15 +76,6 @@ class Operator:
         """Whether every node is its own neighbour, too."""
         return self.kind in ("symmetric", "row")
 
-    @property
-    def transposed(self) -> Operator:
-        """The transpose."""
-        if self.kind == "symmetric":
-            return self
-        if self.kind == "row":
-            raise ValueError("The transpose of row normalisation is not available in blocks.")
-        return Operator(self.links, "mean" if self.kind == "mean transposed" else "mean transposed")
-
     def blocks(self, memory: int) -> Iterator[slice]:
         """Slices of rows, each of which takes at most so many bytes; at least one row."""
         pointers = self.links.array("indptr")

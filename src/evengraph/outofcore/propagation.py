@@ -38,6 +38,14 @@ class Walk(NamedTuple):
     steps: int
     teleport: float = 0.0
 
+    @property
+    def transposed(self) -> Walk:
+        """The walk of the transposed matrix."""
+        kinds: dict[Kind, Kind] = {"mean": "mean transposed", "mean transposed": "mean"}
+        if self.kind == "row":
+            raise ValueError("The transpose of row normalisation is not available in blocks.")
+        return self._replace(kind=kinds.get(self.kind, self.kind))
+
     def __str__(self) -> str:
         return f"{self.kind} {self.steps} {self.teleport!r}"
 
@@ -78,6 +86,21 @@ class Workspace:
         if gaps:
             self._check_disk(table, sum(stop - start for start, stop in gaps))
             self._fill(result, table, walk, stage)
+        return result
+
+    def store(self, name: str, table: Table, compute: Callable[[Tensor], Tensor]) -> Table:
+        """A table of the same shape that is computed in memory, unless it is stored already.
+
+        Args:
+            name: What is computed.
+            table: What it is computed from.
+            compute: Takes all rows and returns as many.
+        """
+        key = joined_hash(VERSION, name, table.content_hash)
+        result = ColumnTable(self.folder / key[:24], table.shape, key)
+        if result.missing():
+            self._check_disk(table, table.shape[1])
+            result.write(0, compute(self._load(table, slice(0, table.shape[1]))).cpu().numpy())
         return result
 
     def _fill(self, result: ColumnTable, table: Table, walk: Walk, stage: str) -> None:

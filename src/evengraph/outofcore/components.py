@@ -1,0 +1,96 @@
+"""Principal components of propagated features in passes over tables on disk.
+
+The steps are those of `ops.components`. A table of one block gives the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from evengraph.core.rng import generator
+from evengraph.nn.views import LENGTH, Components
+from evengraph.ops.components import EXTRA, LARGEST, SEED, eigenvectors
+from evengraph.outofcore.propagation import Walk, Workspace
+from evengraph.outofcore.tables import Table, product_table, row_slices, scaled_table
+
+ONE = torch.tensor(1.0)
+
+
+def component_table(
+    part: Components, x: Table, space: Workspace, walk: Walk, *, fit: bool, stage: str
+) -> Table:
+    """The components of propagated features; `fit` finds them in these features first."""
+    basis, rows = part.basis, x
+    if fit:
+        basis, rows = _principal_components(x, space, walk, part.width, stage)
+        part.basis, part.centre = basis, column_means(rows)
+        part.scale = scale_of(scaled_table(rows, part.centre, ONE))
+    elif part.width < x.shape[1]:
+        rows = space.propagate(product_table(x, basis), walk, stage)
+    else:
+        rows = space.propagate(x, walk, stage)
+    return scaled_table(rows, part.centre, part.scale)
+
+
+def _principal_components(
+    x: Table, space: Workspace, walk: Walk, count: int, stage: str
+) -> tuple[Tensor, Table]:
+    """See `ops.components.principal_components`."""
+    num_features = x.shape[1]
+    if num_features <= count:
+        return torch.eye(num_features), space.propagate(x, walk, stage)
+    width = min(count + EXTRA, num_features)
+    sketch = torch.randn(num_features, width, generator=generator(SEED))
+    rows = _squarable(space.propagate(product_table(x, sketch), walk, f"{stage}: sketch"))
+    back = space.propagate(rows, walk.transposed, f"{stage}: transposed")
+    basis = torch.linalg.qr(cross_product(x, back)).Q
+    rows = space.propagate(product_table(x, basis), walk, stage)
+    centred = _squarable(rows)
+    vectors = eigenvectors(cross_product(centred, centred))[:, -count:].flip(1)
+    return basis @ vectors, product_table(rows, vectors)
+
+
+def column_means(table: Table) -> Tensor:
+    """The mean of each column, (F,)."""
+    return _weighted_mean(table, lambda rows: rows.mean(0)).float()
+
+
+def scale_of(table: Table) -> Tensor:
+    """The factor that makes the root mean square length of rows `LENGTH`; 1 if all are zero."""
+    square = _weighted_mean(table, lambda rows: rows.square().sum(1).mean())
+    if torch.isinf(square):  # squares of huge features leave single precision
+        square = _weighted_mean(table, lambda rows: rows.double().square().sum(1).mean())
+    length = square.float().sqrt() if torch.isfinite(square.float()) else square.sqrt().float()
+    return torch.where(length > 0, LENGTH / length, 1.0)
+
+
+def cross_product(left: Table, right: Table) -> Tensor:
+    """The transpose of a table times another one, (F, d)."""
+    total = torch.zeros(left.shape[1], right.shape[1])
+    for rows in row_slices(left.shape[0]):
+        ours = left.read(rows)
+        total += ours.T @ (ours if right is left else right.read(rows))
+    return total
+
+
+def _squarable(table: Table) -> Table:
+    """Centred rows whose products stay finite; directions do not depend on their scale."""
+    centred = scaled_table(table, column_means(table), ONE)
+    slices = row_slices(table.shape[0])
+    largest = torch.stack([centred.read(rows).abs().max() for rows in slices]).max()
+    if largest <= LARGEST:
+        return centred
+    return scaled_table(centred, torch.zeros(table.shape[1]), 1 / largest)
+
+
+def _weighted_mean(table: Table, mean: Callable[[Tensor], Tensor]) -> Tensor:
+    """The mean over all rows of what a function gives as the mean over some, in float64."""
+    parts = [
+        mean(table.read(rows)).double() * ((rows.stop - rows.start) / table.shape[0])
+        for rows in row_slices(table.shape[0])
+    ]
+    total: Tensor = torch.stack(parts).sum(0)
+    return total
