@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, final
 
 import torch
@@ -31,6 +32,12 @@ from evengraph.ops.trees import (
     tree_values,
     trees_from_tables,
 )
+from evengraph.outofcore.hops import degree_table, mean_tables, own_columns
+from evengraph.outofcore.propagation import Workspace
+from evengraph.outofcore.tables import Table
+
+TableReader = Callable[[Tensor, Tensor], Tensor]
+"""Returns some columns of the rows of some nodes."""
 
 CHUNK = 20  # rounds that are trained between two validations
 WIDTH = 1_000  # columns that are compared at a time
@@ -133,17 +140,21 @@ class Boosting(Method):
         return params
 
     def _fit(self, task: Task) -> None:
+        self._grow(task, partial(self._table, task.graph))
+
+    def _grow(self, task: Task, table: TableReader) -> None:
+        """Grow trees on the rows and columns that a function reads."""
         self.trees_ = trees_from_tables([], task.graph.x.device)
         self.baseline_ = torch.zeros(self._outputs, dtype=torch.float64, device=self.device_)
-        columns = self._columns(task)
-        history = self._train_in_steps(self._rounds(task, columns))
+        columns = self._columns(task, table)
+        history = self._train_in_steps(self._rounds(task, columns, table))
         rounds = history.best_epoch
         if history.interrupted and not rounds:  # those that are trained are better than none
             rounds = self.trees_.roots.numel() // self._outputs
         trees = self.trees_.first(rounds * self._outputs)
         self.trees_ = trees._replace(feature=columns[trees.feature])
 
-    def _columns(self, task: Task) -> Tensor:
+    def _columns(self, task: Task, table: TableReader) -> Tensor:
         """Indices of the columns to use, ascending, (K,)."""
         graph, width = task.graph, self._width(task.graph)
         every = torch.arange(self._parts(graph) * width, device=graph.x.device)
@@ -152,7 +163,7 @@ class Boosting(Method):
         nodes, labels = task.train_nodes, graph.y[task.train_nodes]
         ratios = torch.cat(
             [
-                separation(self._table(graph, nodes, some), labels, task.num_classes)
+                separation(table(nodes, some), labels, task.num_classes)
                 for some in every.split(WIDTH)
             ]
         )
@@ -160,10 +171,12 @@ class Boosting(Method):
         offsets = every[::width].unsqueeze(1)
         return (best[:, : self.columns] + offsets).flatten().sort().values
 
-    def _rounds(self, task: Task, columns: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    def _rounds(
+        self, task: Task, columns: Tensor, table: TableReader
+    ) -> Iterator[tuple[Tensor, Tensor]]:
         """Loss and score before any tree, after one round, after two and so on."""
         graph, nodes = task.graph, (task.train | task.val).nonzero().squeeze(1)
-        x = self._table(graph, nodes, columns)
+        x = table(nodes, columns)
         labels = graph.y[task.train]
         weights = inverse_class_weights(task.class_counts, torch.float64)[labels]
         weights = weights / weights.mean() if self.balance else torch.ones_like(weights)
@@ -193,13 +206,40 @@ class Boosting(Method):
         return self.num_classes_ if self.num_classes_ > 2 else 1
 
     def _logits(self, graph: Data) -> Tensor:
-        columns, features = self.trees_.feature.unique(return_inverse=True)
-        trees = self.trees_._replace(feature=features)
         nodes = torch.arange(graph.num_nodes, device=graph.x.device)
-        values = tree_values(trees, self._table(graph, nodes, columns))
+        return self._tree_logits(lambda columns: self._table(graph, nodes, columns))
+
+    def _tree_logits(self, read: Callable[[Tensor], Tensor]) -> Tensor:
+        """Logits of rows, of which a function reads the columns in use."""
+        columns, features = self.trees_.feature.unique(return_inverse=True)
+        table = read(columns)
+        values = tree_values(self.trees_._replace(feature=features), table)
         rounds = values.unflatten(1, (-1, self._outputs)).sum(1) if values.shape[1] else 0.0
-        sums = self.baseline_.expand(graph.num_nodes, -1) + rounds
+        sums = self.baseline_.expand(len(table), -1) + rounds
         return _logits_of(sums).float()
+
+    # Graphs on disk
+
+    def fit_tables(self, x: Table, space: Workspace) -> dict[str, Table]:
+        """The parts of a row."""
+        return self.tables(x, space)
+
+    def fit_rows(self, task: Task, rows: Mapping[str, Tensor]) -> None:
+        """Grow trees on rows in memory."""
+        table = _rounded(torch.cat(list(rows.values()), dim=1))
+        self._grow(task, lambda nodes, columns: table[nodes][:, columns])
+
+    def tables(self, x: Table, space: Workspace) -> dict[str, Table]:
+        """The parts of a row of a graph on disk."""
+        degree = self.degree and self.hops > 0
+        means = mean_tables(own_columns(x, space.links, degree=degree), space, self.hops)
+        own = [x, degree_table(space.links)] if degree else [x]
+        return dict(zip(self.row_inputs(), [*own, *means], strict=True))
+
+    def row_logits(self, rows: Mapping[str, Tensor]) -> Tensor:
+        """The trees on rows."""
+        table = torch.cat(list(rows.values()), dim=1)
+        return self._tree_logits(lambda columns: _rounded(table[:, columns]))
 
     def _width(self, graph: Data) -> int:
         """Columns per part."""

@@ -6,18 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast, final
 
+import scipy.sparse as sp
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from evengraph.core.task import Task
 from evengraph.methods.bases.network import NetworkMethod
+from evengraph.methods.bases.row_batches import FULL, batched_epoch
 from evengraph.methods.bases.row_model import RowInput
 from evengraph.methods.bases.self_training import double_balancing_epoch
 from evengraph.nn import Inputs, PlainNetwork
 from evengraph.nn.onnx_graph import OnnxGraph
 from evengraph.ops.attach import Propagation
-from evengraph.ops.losses import NamedLoss
+from evengraph.ops.losses import NamedLoss, labelled_loss
 from evengraph.ops.propagate import Normalisation, diffuse
+from evengraph.outofcore.propagation import Walk, Workspace
+from evengraph.outofcore.tables import Table
+
+NO_EDGES = sp.csr_matrix((0, 0))  # the loss does not use them
 
 
 @final
@@ -79,6 +85,45 @@ class IceBerg(NetworkMethod):
         propagation = self._propagation(graph)
         x = diffuse(propagation, graph.x.float(), self.steps, self.teleport)
         return Inputs(x, propagation)
+
+    # Graphs on disk
+
+    def fit_tables(self, x: Table, space: Workspace) -> dict[str, Table]:
+        """The propagated features."""
+        if self.loss == "renode":
+            raise ValueError("loss must not be 'renode' for a graph on disk: it needs its edges.")
+        return self.tables(x, space)
+
+    def fit_rows(self, task: Task, rows: Mapping[str, Tensor]) -> None:
+        """Train on all rows in every epoch, or on some of many."""
+        self.net_, x, counts = self._new_network(), rows["propagated"], task.class_counts
+        if len(x) <= FULL:
+            inputs = Inputs(x, self._propagation(task.graph))  # which is not used
+            epoch = double_balancing_epoch(self.net_, inputs, task, self.loss, self.pseudo_weight)
+        else:
+            links = self._propagation(task.graph)
+
+            def on_labels(nodes: Tensor, logits: Tensor) -> Tensor:
+                labels = task.graph.y[nodes]
+                return labelled_loss(self.loss, NO_EDGES, nodes, labels, counts)(logits)
+
+            epoch = batched_epoch(
+                self.net_, x, task, lambda size: links, on_labels, self.pseudo_weight
+            )
+        self._train(self.net_, epoch)
+
+    def tables(self, x: Table, space: Workspace) -> dict[str, Table]:
+        """The propagated features of a graph on disk."""
+        walk = Walk(self.normalisation, self.steps, self.teleport)
+        return {"propagated": space.propagate(x, walk)}
+
+    def row_logits(self, rows: Mapping[str, Tensor]) -> Tensor:
+        """Both layers on rows."""
+        x = rows["propagated"]
+        logits: Tensor = self.net_(x, None)
+        return logits
+
+    # Export
 
     def row_inputs(self) -> dict[str, RowInput]:
         """The propagated features."""

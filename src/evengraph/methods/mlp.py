@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import final
 
 import scipy.sparse as sp
+import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 
+from evengraph.core.task import Task
 from evengraph.methods.bases.network import NetworkMethod
+from evengraph.methods.bases.row_batches import FULL, batched_epoch
 from evengraph.methods.bases.row_model import RowInput, hop_inputs
 from evengraph.nn.onnx_graph import OnnxGraph
-from evengraph.ops import Sparse
+from evengraph.ops import Sparse, sparsify
+from evengraph.outofcore.propagation import CPU, Workspace
+from evengraph.outofcore.tables import Table
 
 
 @final
@@ -42,6 +49,39 @@ class MLP(NetworkMethod):
         """Never."""
         return False
 
+    # Graphs on disk
+
+    def fit_tables(self, x: Table, space: Workspace) -> dict[str, Table]:
+        """The features as they are."""
+        return self.tables(x, space)
+
+    def fit_rows(self, task: Task, rows: Mapping[str, Tensor]) -> None:
+        """Train on all labelled rows in every epoch, or on some of many."""
+        x = rows["features"]
+        if len(x) <= FULL:
+            graph = copy(task.graph)
+            graph.x = x
+            self._fit(replace(task, graph=graph))
+            return
+        self.net_ = self._new_network()
+
+        def on_labels(nodes: Tensor, logits: Tensor) -> Tensor:
+            return cross_entropy(logits, task.graph.y[nodes])
+
+        self._train(self.net_, batched_epoch(self.net_, x, task, _identity, on_labels))
+
+    def tables(self, x: Table, space: Workspace) -> dict[str, Table]:
+        """The features."""
+        return {"features": x}
+
+    def row_logits(self, rows: Mapping[str, Tensor]) -> Tensor:
+        """All layers on rows."""
+        x = rows["features"]
+        logits: Tensor = self.net_(sparsify(x), _identity(len(x)))
+        return logits
+
+    # Export
+
     def row_inputs(self) -> dict[str, RowInput]:
         """The features alone."""
         return hop_inputs(self.num_features_, 0, 0, degree=False)
@@ -59,4 +99,8 @@ class MLP(NetworkMethod):
 
     def _propagation(self, graph: Data) -> Sparse:
         """The identity: a node receives its own features only."""
-        return Sparse.from_scipy(sp.identity(graph.num_nodes, format="csr"), graph.x.device)
+        return _identity(graph.num_nodes, graph.x.device)
+
+
+def _identity(size: int, device: torch.device = CPU) -> Sparse:
+    return Sparse.from_scipy(sp.identity(size, format="csr"), device)

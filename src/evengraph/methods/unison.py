@@ -9,11 +9,13 @@ from typing import Any, Literal, final
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 from torch_geometric.data import Data
 
 from evengraph.core.task import Task
 from evengraph.methods.bases.committee import Committee
 from evengraph.methods.bases.method import Method
+from evengraph.methods.bases.row_batches import draw
 from evengraph.methods.bases.row_model import RowInput
 from evengraph.methods.bases.self_training import above_mean, pseudo_label_loss
 from evengraph.metrics.selection import batched_validation_scores, rare_class
@@ -23,6 +25,9 @@ from evengraph.nn.onnx_graph import OnnxGraph
 from evengraph.nn.tracing import Contributions, gradient_times_input
 from evengraph.nn.views import Diffusion, Views
 from evengraph.ops import balanced_softmax
+from evengraph.outofcore.propagation import Workspace
+from evengraph.outofcore.tables import Table
+from evengraph.outofcore.views import view_tables
 from evengraph.training.loop import deferred_interrupts
 
 VIEWS = ("structural", "semantic", "ego")
@@ -34,6 +39,7 @@ ABOUT_VIEWS = {
 SPREAD = 4.0  # weight decay of the strictest and of the freest member, relative to the middle
 LABELLED = 2  # labelled nodes per epoch at most, in batches
 VALIDATE_EVERY = 5  # epochs
+COMPARED = 1_000_000  # nodes of a graph on disk up to which the semantic view is used
 
 
 @final
@@ -126,8 +132,13 @@ class Unison(Method):
         return [name.strip() for name in self.views.split(",") if name.strip()]
 
     def _fit(self, task: Task) -> None:
-        self.net_ = net = self._new_network()
-        training = _Training(self, task, net, net.views(task.graph, fit=True))
+        self.net_ = self._new_network()
+        self._learn(task, self.net_.views(task.graph, fit=True))
+
+    def _learn(self, task: Task, inputs: Tensor) -> None:
+        """Train the members on the views, (V, N, width)."""
+        net = self.net_
+        training = _Training(self, task, net, inputs)
         history = self._train(net.members, training.epoch)
         net.votes, score = training.finish()
         # Epochs have the mean of the members' best scores, which never falls.
@@ -153,8 +164,7 @@ class Unison(Method):
         return _Network(views, Members(len(self._names), self.members, *shape))
 
     def _logits(self, graph: Data) -> Tensor:
-        mean = mean_vote(*self._committee(graph))
-        return mean.clamp(min=torch.finfo(mean.dtype).tiny).log()
+        return _log(mean_vote(*self._committee(graph)))
 
     @torch.no_grad()
     def predict_members(self, graph: Data) -> Committee:
@@ -173,6 +183,37 @@ class Unison(Method):
             return value
 
         return gradient_times_input(margin, graph.x, node)
+
+    # Graphs on disk
+
+    @classmethod
+    def disk_defaults(cls, num_nodes: int) -> dict[str, Any]:
+        """No semantic view of a large graph: its cost grows faster than the graph."""
+        if num_nodes <= COMPARED:
+            return {}
+        return {"views": ",".join(name for name in VIEWS if name != "semantic")}
+
+    def fit_tables(self, x: Table, space: Workspace) -> dict[str, Table]:
+        """The views, fitted in passes."""
+        self.net_ = self._new_network()
+        return view_tables(self.net_.views, x, space, fit=True)
+
+    def fit_rows(self, task: Task, rows: Mapping[str, Tensor]) -> None:
+        """Train the members on rows of the views."""
+        self._learn(task, self._stacked(rows))
+
+    def tables(self, x: Table, space: Workspace) -> dict[str, Table]:
+        """The views of a graph on disk."""
+        return view_tables(self.net_.views, x, space)
+
+    def row_logits(self, rows: Mapping[str, Tensor]) -> Tensor:
+        """The vote of the members on rows of the views."""
+        return _log(mean_vote(self.net_.members(self._stacked(rows)).softmax(2), self.net_.votes))
+
+    def _stacked(self, rows: Mapping[str, Tensor]) -> Tensor:
+        """Rows of all views, (V, n, width)."""
+        width = self.net_.views.width
+        return torch.stack([pad(rows[name], (0, width - rows[name].shape[1])) for name in rows])
 
     # Export
 
@@ -238,8 +279,8 @@ class _Training:
         if self.epochs % VALIDATE_EVERY == 0:
             self._validate()
         self.epochs += 1
-        labelled = _draw(self.labelled, LABELLED * self.batch)
-        nodes = torch.cat([labelled, _draw(self.unlabelled, self.batch)])
+        labelled = draw(self.labelled, LABELLED * self.batch)
+        nodes = torch.cat([labelled, draw(self.unlabelled, self.batch)])
         loss = self._loss(self.inputs[:, nodes], self.task.graph.y[labelled])
         return loss, self.best_scores.mean()
 
@@ -290,11 +331,8 @@ class _Training:
         return batched_validation_scores(labels, probabilities, everyone, rare)
 
 
-def _draw(nodes: Tensor, count: int) -> Tensor:
-    """All nodes, or so many at random with replacement if there are more."""
-    if nodes.numel() <= count:
-        return nodes
-    return nodes[torch.randint(nodes.numel(), (count,)).to(nodes.device)]
+def _log(probabilities: Tensor) -> Tensor:
+    return probabilities.clamp(min=torch.finfo(probabilities.dtype).tiny).log()
 
 
 def mean_vote(probabilities: Tensor, votes: Tensor) -> Tensor:

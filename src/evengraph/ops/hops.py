@@ -34,8 +34,7 @@ def hop_table(
 ) -> tuple[Any, Any]:
     """Rows of some nodes: theirs, the means over neighbours, over their means and so on.
 
-    Means vary less than what they are means of. Each column is multiplied with a factor that gives
-    it the size (root mean square) of the column it comes from, up to LARGEST.
+    Columns of means are scaled as in `join_parts`.
 
     Args:
         table: NumPy array or SciPy matrix, (N, F).
@@ -52,7 +51,18 @@ def hop_table(
     for hop in range(hops):
         table = mean @ table if hop else table
         parts.append(rows @ table)
-    parts += apart
+    return join_parts([*parts, *apart])
+
+
+def join_parts(parts: Sequence[Any]) -> tuple[Any, Any]:
+    """A table of a node's own columns and of means of these columns, and the factors of all.
+
+    Means vary less than what they are means of. Each column is multiplied with a factor that gives
+    it the size (root mean square) of the column it comes from, up to LARGEST.
+
+    Args:
+        parts: NumPy arrays or SciPy matrices, (n, F) each, the own columns first.
+    """
     sizes = np.stack([_column_sizes(part) for part in parts])
     factors = np.where(sizes > 0, sizes[0] / np.maximum(sizes, sizes[0] / LARGEST + TINY), 1.0)
     factors = factors.ravel().astype(np.float32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import torch
@@ -12,6 +13,11 @@ SPREAD = 1.349  # quartile distance of a normal distribution with unit variance
 SAMPLE = 2**22  # entries that quartiles are taken from
 ROWS = 4_096  # rows that are read at a time
 FEWEST = 100  # rows of that sample, however many columns there are
+
+
+def sample_step(num_rows: int, num_columns: int) -> int:
+    """Of how many rows one is in the sample that quartiles are taken from."""
+    return max(num_rows // max(SAMPLE // max(num_columns, 1), FEWEST), 1)
 
 
 class Scaling(NamedTuple):
@@ -39,13 +45,17 @@ class Scaling(NamedTuple):
             x: (N, F)
         """
         x = x.detach().float()
-        step = max(x.shape[0] // max(SAMPLE // max(x.shape[1], 1), FEWEST), 1)
-        sample = x[::step].sort(dim=0).values
+        return cls.measure(x[:: sample_step(*x.shape)], x.split(ROWS))
+
+    @classmethod
+    def measure(cls, sample: Tensor, parts: Iterable[Tensor]) -> Scaling:
+        """Measure columns: quartiles in a sample of the rows, largest values in parts of all."""
+        sample = sample.sort(dim=0).values
         low, centre, high = (
             sample[int(share * (sample.shape[0] - 1))] for share in (0.25, 0.5, 0.75)
         )
         spread = high > low
-        largest = torch.stack([(part - centre).abs().amax(0) for part in x.split(ROWS)]).amax(0)
+        largest = torch.stack([(part - centre).abs().amax(0) for part in parts]).amax(0)
         scale = torch.where(spread, (high - low) / SPREAD, largest)
         return cls(centre, torch.where(scale > 0, scale, 1.0), spread)
 

@@ -45,7 +45,14 @@ def _ego(views: Views, x: Table, space: Workspace, fit: bool) -> Table:
     if len(views.ego) > HOPS + 1:
         raise ValueError("Relations are not available for graphs on disk.")
     parts = [
-        component_table(part, x, space, Walk("mean", hops), fit=fit, stage=f"ego view, {hops} hops")
+        component_table(
+            cast(Components, part),
+            x,
+            space,
+            Walk("mean", hops),
+            fit=fit,
+            stage=f"ego view, {hops} hops",
+        )
         for hops, part in enumerate(views.ego)
     ]
     joined = JoinedTable(parts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, cast, final
@@ -120,6 +120,11 @@ class Method(ABC):
         """Parameters to use on a graph that the method was not tuned for."""
         return {"patience": Method.patience, **cls.untuned_params}
 
+    @classmethod
+    def disk_defaults(cls, num_nodes: int) -> dict[str, Any]:
+        """Parameters to use on a graph on disk of so many nodes."""
+        return {}
+
     def describe_defaults(self, graph: Data) -> str:
         """A sentence about parameters that depend on the graph; empty if there are none."""
         return ""
@@ -208,15 +213,31 @@ class Method(ABC):
         """
         task = as_task(task, seed)
         self.reset(task)
+        hidden = task.hide_test_labels()
+
+        def learn() -> None:
+            if not fit_as_batch(self, hidden, seed):
+                self._fit(hidden)
+
+        return self.learn(learn, seed=seed, on_epoch=on_epoch, progress=progress)
+
+    @final
+    def learn(
+        self,
+        body: Callable[[], None],
+        *,
+        seed: int,
+        on_epoch: Callback | None = None,
+        progress: bool | None = None,
+    ) -> Self:
+        """Run the body of a fit with the random state of a seed, after `reset`."""
         with epoch_bar(self.title, progress) as show:
             self._callbacks: Sequence[Callback] = [
                 callback for callback in (show, on_epoch) if callback is not None
             ]
             try:
                 with seeded(seed):
-                    hidden = task.hide_test_labels()
-                    if not fit_as_batch(self, hidden, seed):
-                        self._fit(hidden)
+                    body()
             finally:
                 self._callbacks = ()  # a fitted method holds none of the caller's objects
         self.fitted_ = True

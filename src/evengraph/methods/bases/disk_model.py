@@ -1,0 +1,41 @@
+"""DiskModel: methods that learn from rows of tables on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
+
+from torch import Tensor
+
+from evengraph.core.task import Task
+from evengraph.outofcore.propagation import Workspace
+from evengraph.outofcore.tables import Table
+
+
+@runtime_checkable
+class DiskModel(Protocol):
+    """What a method has that learns from, and predicts, a graph on disk.
+
+    Tables and rows go by the names of `row_inputs`.
+    """
+
+    def fit_tables(self, x: Table, space: Workspace) -> dict[str, Table]:
+        """The tables to learn from; what comes before training is fitted to them in passes."""
+        ...
+
+    def fit_rows(self, task: Task, rows: Mapping[str, Tensor]) -> None:
+        """Train on rows of these tables that are in memory.
+
+        Args:
+            task: The nodes of these rows; its graph has labels, and neither features nor edges.
+            rows: (n, width) each.
+        """
+        ...
+
+    def tables(self, x: Table, space: Workspace) -> dict[str, Table]:
+        """The tables of a graph, to predict it."""
+        ...
+
+    def row_logits(self, rows: Mapping[str, Tensor]) -> Tensor:
+        """Logits of rows, (n, C)."""
+        ...
