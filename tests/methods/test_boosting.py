@@ -1,6 +1,7 @@
 """Boosting: its table by hand, its trees against scikit-learn's own answer."""
 
 import sys
+from functools import partial
 
 import pytest
 import torch
@@ -73,12 +74,13 @@ def test_of_many_columns_the_most_telling_of_each_part_are_used():
     task = small_task()
     method = Boosting(hops=2, columns=5, max_epochs=10).fit(task, seed=0)
     width, nodes = task.graph.num_features, task.train_nodes
-    table = method._table(task.graph, nodes)
+    reader = partial(method._table, task.graph)
+    table = reader(nodes)
     ratios = separation(table, task.graph.y[nodes], 3).view(3, width)
     expected = {
         part * width + index for part in range(3) for index in ratios[part].topk(5).indices.tolist()
     }
-    assert set(method._columns(task).tolist()) == expected
+    assert set(method._columns(task, reader).tolist()) == expected
     assert (
         set(
             method.trees_.feature[

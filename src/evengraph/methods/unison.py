@@ -27,7 +27,7 @@ from evengraph.nn.views import Diffusion, Views
 from evengraph.ops import balanced_softmax
 from evengraph.outofcore.propagation import Workspace
 from evengraph.outofcore.tables import Table
-from evengraph.outofcore.views import view_tables
+from evengraph.outofcore.views import SIMILAR_BYTES, view_tables
 from evengraph.training.loop import deferred_interrupts
 
 VIEWS = ("structural", "semantic", "ego")
@@ -187,9 +187,9 @@ class Unison(Method):
     # Graphs on disk
 
     @classmethod
-    def disk_defaults(cls, num_nodes: int) -> dict[str, Any]:
+    def disk_defaults(cls, num_nodes: int, memory: int) -> dict[str, Any]:
         """No semantic view of a large graph: its cost grows faster than the graph."""
-        if num_nodes <= COMPARED:
+        if num_nodes <= COMPARED and num_nodes * SIMILAR_BYTES <= memory:
             return {}
         return {"views": ",".join(name for name in VIEWS if name != "semantic")}
 

@@ -8,10 +8,13 @@ from typing import cast
 
 import torch
 
+from evengraph.core.sizes import format_size
 from evengraph.nn.views import HOPS, Components, Views, averaged_over_similar
 from evengraph.outofcore.components import component_table, scale_of
 from evengraph.outofcore.propagation import Walk, Workspace
 from evengraph.outofcore.tables import JoinedTable, Table, scaled_table
+
+SIMILAR_BYTES = 2_000  # per node, while similar nodes are searched for
 
 
 def view_tables(views: Views, x: Table, space: Workspace, *, fit: bool = False) -> dict[str, Table]:
@@ -33,6 +36,13 @@ def view_tables(views: Views, x: Table, space: Workspace, *, fit: bool = False) 
 
 
 def _semantic(views: Views, structural: Table, space: Workspace, fit: bool) -> Table:
+    needed = SIMILAR_BYTES * structural.shape[0]
+    if needed > space.memory:
+        raise ValueError(
+            f"The semantic view of {structural.shape[0]:,} nodes takes about "
+            f"{format_size(needed)} of memory, got {format_size(space.memory)}; use a model "
+            "without it (views=structural,ego)."
+        )
     space.progress("semantic view", 0.0)
     average = partial(averaged_over_similar, neighbours=views.neighbours)
     rows = space.store(f"semantic {views.neighbours}", structural, average)

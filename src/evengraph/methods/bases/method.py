@@ -121,8 +121,8 @@ class Method(ABC):
         return {"patience": Method.patience, **cls.untuned_params}
 
     @classmethod
-    def disk_defaults(cls, num_nodes: int) -> dict[str, Any]:
-        """Parameters to use on a graph on disk of so many nodes."""
+    def disk_defaults(cls, num_nodes: int, memory: int) -> dict[str, Any]:
+        """Parameters to use on a graph on disk of so many nodes, with so many bytes of memory."""
         return {}
 
     def describe_defaults(self, graph: Data) -> str:

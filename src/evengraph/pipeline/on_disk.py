@@ -1,0 +1,214 @@
+"""Fit methods to packed graphs larger than memory, and predict them in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from evengraph.core.rng import generator
+from evengraph.core.task import HIDDEN_LABEL, Task
+from evengraph.disk import PackedGraph
+from evengraph.methods import METHODS, Method
+from evengraph.methods.bases.disk_model import DiskModel
+from evengraph.methods.bases.model_folder import Labelled
+from evengraph.ops.signature import feature_signatures
+from evengraph.outofcore.packed import PackedLinks, features
+from evengraph.outofcore.propagation import Progress, Workspace, no_progress
+from evengraph.outofcore.tables import ArrayTable, row_slices
+from evengraph.training import Callback
+
+LARGEST = 2**18  # rows in memory of each kind: labelled, validation, others
+SMALLEST = 2**10
+SHARE = 0.25  # of the memory for these rows
+PREDICTED = 2**14  # rows that are predicted at a time
+CACHE = "propagated"
+
+
+@dataclass(frozen=True, eq=False)
+class DiskGraph:
+    """A packed graph, and what is computed from it within a limit of memory.
+
+    Args:
+        packed: The graph.
+        space: Where propagated features are stored.
+        x: Its features.
+    """
+
+    packed: PackedGraph
+    space: Workspace
+    x: ArrayTable
+
+    @classmethod
+    def open(
+        cls,
+        packed: PackedGraph,
+        memory: int,
+        *,
+        folder: Path | None = None,
+        device: torch.device | str = "cpu",
+        progress: Progress = no_progress,
+    ) -> DiskGraph:
+        """Work on a packed graph.
+
+        Args:
+            packed: The graph.
+            memory: Bytes to use.
+            folder: Where to store propagated features; by default in the folder of the graph.
+            device: Where to propagate.
+            progress: Called with the name of a stage and the share of it that is done.
+        """
+        folder = folder or packed.path / CACHE
+        links = PackedLinks(packed)
+        space = Workspace(links, folder, memory, torch.device(device), progress)
+        return cls(packed, space, features(packed))
+
+    def labels(self) -> Data:
+        """A graph with the labels and masks of this one, for split protocols.
+
+        It has as many features, all of them zero, and no edges.
+        """
+        packed = self.packed
+        graph = _without_features(torch.from_numpy(packed.y.astype("int64")), self.x.shape[1])
+        graph.class_names = list(packed.class_names)
+        for part in ("train", "val", "test"):
+            mask = packed.mask(part)
+            if mask is not None:
+                graph[f"{part}_mask"] = torch.from_numpy(mask.copy())
+        return graph
+
+    def fit(
+        self,
+        method: Method,
+        task: Task,
+        *,
+        seed: int = 0,
+        on_epoch: Callback | None = None,
+        progress: bool | None = None,
+    ) -> Method:
+        """Train a method on a split of `labels()`.
+
+        Features are propagated in blocks. Training has at most `LARGEST` rows of each kind in
+        memory: labelled ones, of which rare classes keep all theirs, validation nodes, and others.
+        A graph of no more nodes is seen as a whole, and the result is that of `Method.fit`.
+        """
+        check_method(method)
+        nodes = sample_nodes(task, self._room(method), seed)
+        part = hide_others(select_nodes(task, nodes))
+        method.reset(part)
+        train = nodes[part.train]
+        signatures = torch.cat(
+            [feature_signatures(self.x.read(some)) for some in train.split(PREDICTED)]
+        )
+        method.labelled_ = Labelled(train, part.graph.y[part.train], signatures)
+
+        def learn() -> None:
+            assert isinstance(method, DiskModel)
+            tables = method.fit_tables(self.x, self.space)
+            method.fit_rows(part, {name: table.read(nodes) for name, table in tables.items()})
+
+        return method.learn(learn, seed=seed, on_epoch=on_epoch, progress=progress)
+
+    @torch.no_grad()
+    def predict(self, method: Method) -> Iterator[tuple[slice, Tensor]]:
+        """Class probabilities of all nodes, a block of rows at a time, (rows, C)."""
+        check_method(method)
+        assert isinstance(method, DiskModel)
+        if method.num_features_ != self.x.shape[1]:
+            raise ValueError(
+                f"The graph must have {method.num_features_} features as in training, "
+                f"got {self.x.shape[1]}."
+            )
+        tables = method.tables(self.x, self.space)
+        for rows in row_slices(self.x.shape[0], PREDICTED):
+            logits = method.row_logits({name: table.read(rows) for name, table in tables.items()})
+            self.space.progress("predict", rows.stop / self.x.shape[0])
+            yield rows, logits.softmax(dim=1)
+
+    def predict_nodes(self, method: Method, nodes: Tensor) -> Tensor:
+        """Class probabilities of some nodes, ascending, (n, C)."""
+        bounds = torch.arange(0, self.x.shape[0] + PREDICTED, PREDICTED)
+        ends = torch.searchsorted(nodes, bounds).tolist()
+        parts = []
+        for index, (rows, probabilities) in enumerate(self.predict(method)):
+            parts.append(probabilities[nodes[ends[index] : ends[index + 1]] - rows.start])
+        return torch.cat(parts)
+
+    def _room(self, method: Method) -> int:
+        """How many rows of each kind fit in memory; views and hops repeat the features."""
+        width = 4 * 6 * max(self.x.shape[1], 1)
+        rows = int(SHARE * self.space.memory) // (3 * width)
+        return min(max(rows, SMALLEST), LARGEST)
+
+
+def disk_methods() -> list[str]:
+    """Names of the methods that graphs on disk can be used with."""
+    return [name for name, kind in METHODS.items() if issubclass(kind, DiskModel)]
+
+
+def check_method(method: Method) -> None:
+    """Raise ValueError for a method that needs the whole graph in memory."""
+    if not isinstance(method, DiskModel):
+        raise ValueError(
+            f"{method.title} needs the whole graph in memory; for a graph on disk use one of "
+            f"{', '.join(disk_methods())}."
+        )
+
+
+def sample_nodes(task: Task, room: int, seed: int) -> Tensor:
+    """The nodes to have in memory, ascending: all, or up to `room` of each kind.
+
+    Of the training nodes, rare classes keep all; the others share what is left.
+    """
+    if task.graph.num_nodes <= room:
+        return torch.arange(task.graph.num_nodes)
+    random = generator(seed)
+    labels = task.graph.y[task.train_nodes]
+    counts = torch.bincount(labels, minlength=task.num_classes)
+    parts = []
+    for label, size in enumerate(fair_sizes(counts.tolist(), room)):
+        parts.append(_some(task.train_nodes[labels == label], size, random))
+    parts.append(_some(task.val_nodes, room, random))
+    others = (~task.train & ~task.val).nonzero().squeeze(1)
+    parts.append(_some(others, room, random))
+    return torch.cat(parts).sort().values
+
+
+def fair_sizes(counts: list[int], room: int) -> list[int]:
+    """How many of each class to take: the same limit for all, as large as `room` allows."""
+    sizes, left, waiting = [0] * len(counts), room, len(counts)
+    for index in sorted(range(len(counts)), key=counts.__getitem__):
+        sizes[index] = min(counts[index], left // waiting)
+        left, waiting = left - sizes[index], waiting - 1
+    return sizes
+
+
+def select_nodes(task: Task, nodes: Tensor) -> Task:
+    """The task on some of its nodes; its graph has labels, and neither features nor edges."""
+    graph = _without_features(task.graph.y[nodes], task.graph.num_features)
+    train, val, test = (mask[nodes] for mask in (task.train, task.val, task.test))
+    return Task(graph, train, val, test, task.num_classes, task.class_names)
+
+
+def hide_others(task: Task) -> Task:
+    """The task without labels outside of training and validation."""
+    labels = torch.where(task.train | task.val, task.graph.y, HIDDEN_LABEL)
+    graph = _without_features(labels, task.graph.num_features)
+    return Task(graph, task.train, task.val, task.test, task.num_classes, task.class_names)
+
+
+def _some(nodes: Tensor, count: int, random: torch.Generator) -> Tensor:
+    """So many nodes at random, or all."""
+    if len(nodes) <= count:
+        return nodes
+    return nodes[torch.randperm(len(nodes), generator=random)[:count]]
+
+
+def _without_features(labels: Tensor, num_features: int) -> Data:
+    """A graph of labelled nodes without edges; one zero stands for all features."""
+    x = torch.zeros(1, 1).expand(len(labels), num_features)
+    return Data(x=x, edge_index=torch.empty(2, 0, dtype=torch.long), y=labels)

@@ -1,0 +1,11 @@
+"""Which methods learn from tables on disk."""
+
+from evengraph.methods import METHODS
+from evengraph.methods.bases.disk_model import DiskModel
+from evengraph.methods.bases.row_model import RowModel
+
+
+def test_they_are_row_models():
+    names = {name for name, kind in METHODS.items() if issubclass(kind, DiskModel)}
+    assert names == {name for name, kind in METHODS.items() if issubclass(kind, RowModel)}
+    assert {"unison", "iceberg", "mlp", "logistic", "boosting"} <= names
