@@ -294,6 +294,18 @@ def test_unlabelled_nodes_are_predicted_by_the_saved_model(shop, capsys):
     assert read(shop / "b" / "predictions.csv") != rows
 
 
+def test_a_second_fit_that_fails_is_a_warning_of_one_line(shop, capsys, monkeypatch):
+    def refitted(self, task, *, seed):
+        raise ValueError("No memory.")
+
+    monkeypatch.setattr(METHODS[FAST[1]], "refitted", refitted)
+    assert call("run", "shop", *COLUMNS, *FAST, "--out", "out", "--save", "model") == 0
+    shown = capsys.readouterr()
+    assert "Warning: Not trained again on all labels: No memory.\n" in shown.err
+    assert "then trained again" not in shown.out
+    assert (shop / "model").is_dir()
+
+
 def test_unlabelled_nodes_have_the_features_of_the_split_by_time(shop):
     nodes, edges = (shop / "shop" / f"{name}.csv" for name in ("nodes", "edges"))
     for path, column in ((nodes, "since"), (edges, "when")):

@@ -18,7 +18,7 @@ WEIGHTS = torch.tensor([1.0, 2.0, 3.0])
 
 
 def graph(**values):
-    return Data(x=torch.eye(3), edge_index=EDGES, y=torch.zeros(3), **values)
+    return Data(**{"x": torch.eye(3), "edge_index": EDGES, "y": torch.zeros(3)} | values)
 
 
 @pytest.mark.parametrize("name", ["edge_weight", "edge_attr"])
@@ -69,13 +69,24 @@ def test_keep_some_edges():
         relation_weight=WEIGHTS,
         num_relations=2,
     )
-    part = keep_edges(full, torch.tensor([True, False, False]))
-    assert part.edge_index.tolist() == [[0], [1]]
-    assert part.edge_attr.tolist() == [[0, 1]]
-    assert part.edge_weight.tolist() == [1]
+    part = keep_edges(full, torch.tensor([True, True, False]))
+    assert part.edge_index.tolist() == [[0, 1], [1, 0]]
+    assert part.edge_attr.tolist() == [[0, 1], [2, 3]]
+    assert part.edge_weight.tolist() == [1, 2]
     assert part.relation_index.T.tolist() == [[0, 0, 1], [1, 1, 0]]
     assert part.relation_weight.tolist() == [1, 3]
     assert full.edge_index is EDGES
+
+
+def test_relations_between_nodes_that_lose_an_edge_are_dropped():
+    edges = torch.tensor([[0, 0, 1], [1, 1, 2]])  # the second edge may be of either relation
+    relations = torch.tensor([[0, 1, 0, 1], [0, 0, 1, 1], [1, 1, 2, 0]])
+    full = graph(edge_index=edges, relation_index=relations, relation_time=torch.arange(4.0))
+    part = keep_edges(full, torch.tensor([True, False, True]))
+    assert part.relation_index.T.tolist() == [[0, 1, 2]]
+    assert part.relation_time.tolist() == [2]
+    known = keep_edges(full, torch.tensor([True, False, True]), full.relation_time <= 0)
+    assert known.relation_index.T.tolist() == [[0, 0, 1]]
 
 
 @pytest.mark.parametrize("name", ["edge_weight", "edge_attr"])

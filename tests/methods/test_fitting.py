@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 import torch
 
+from evengraph.core.graphs import keep_edges
 from evengraph.methods import GCN, Method, UniGNN
 from evengraph.methods.fitting import fit_many, train_groups
 from small_graphs import small_task
@@ -43,6 +44,18 @@ def test_runs_of_a_kind_are_fitted_together(as_on_a_card):
         found, expected = (one.predict_proba(task.graph) for one in (method, alone))
         torch.testing.assert_close(found, expected, rtol=0, atol=0.02)
         assert not method._callbacks
+
+
+def test_fits_that_see_different_edges_are_not_fitted_together(as_on_a_card):
+    task = small_task()
+    some = torch.arange(task.graph.num_edges) % 2 == 0
+    past = dataclasses.replace(task, past=keep_edges(task.graph, some))
+    methods = runs(2)
+    fit_many(methods, [task, past], seeds=[0, 0])
+    for method, one in zip(methods, [task, past], strict=True):
+        alone = dataclasses.replace(method)
+        fit_many([alone], [one], seeds=[0])
+        assert torch.equal(method.predict_proba(task.graph), alone.predict_proba(task.graph))
 
 
 @pytest.mark.parametrize("network", ["comparison", "plain"])

@@ -37,9 +37,25 @@ def test_a_second_fit_that_was_interrupted_does_not_count(monkeypatch):
     method = eg.GCN(max_epochs=5).fit(task, seed=0)
     monkeypatch.setattr(eg.GCN, "refitted", refitted)
     source = GraphSource(name="graph", graph=task.graph)
-    same, info = assess(method, task, source, None, refit_seed=0, costs=None)
+    with pytest.warns(UserWarning, match="Not trained again on all labels: it was interrupted"):
+        same, info = assess(method, task, source, None, refit_seed=0, costs=None)
     assert same is method
     assert info.refit is None
+
+
+def test_a_second_fit_that_fails_leaves_the_first(monkeypatch):
+    def refitted(self, task, *, seed):
+        raise MemoryError
+
+    task = small_task()
+    method = eg.Logistic(max_epochs=2).fit(task, seed=0)
+    monkeypatch.setattr(eg.Logistic, "refitted", refitted)
+    source = GraphSource(name="graph", graph=task.graph)
+    with pytest.warns(UserWarning, match="Not trained again on all labels: MemoryError"):
+        same, info = assess(method, task, source, None, refit_seed=0, costs=None)
+    assert same is method
+    assert info.refit is None
+    assert info.test_scores
 
 
 def test_the_positive_class_has_a_name_or_is_the_rarer_one():

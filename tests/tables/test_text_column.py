@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evengraph.tables.cells import EMPTY_NUMBERS
-from evengraph.tables.text_column import TextColumn
+from evengraph.tables.text_column import TextColumn, read_bits
 
 SOME = ["", "nan", "1", "+1", " -2.5e3", "1_000", "0x10", "inf", "1,5", "a b", "2024-05-31 x\ny"]
 TEXTS = st.lists(st.one_of(st.text(max_size=5), st.sampled_from(SOME), st.none()))
@@ -45,3 +45,34 @@ def test_words_are_counted():
 @pytest.mark.parametrize("cells", [[1, "a"], [1.5], [["a"]], [{"a": 1}], ["\ud800"]])
 def test_anything_else_is_no_text(cells):
     assert TextColumn.of(pd.Series(cells, dtype=object)) is None
+
+
+def test_cells_without_words_are_a_column_of_their_own():
+    text = TextColumn.of(pd.Series(["a", None, " NA ", "", "b"], dtype="str"))
+    assert text.without(EMPTY_NUMBERS).cells.to_pylist() == ["a", "b"]
+    assert text.without(EMPTY_NUMBERS) is text.without(EMPTY_NUMBERS)
+    assert text.without([""]).cells.to_pylist() == ["a", "NA", "b"]
+    whole = TextColumn.of(pd.Series(["a", "b"], dtype="str"))
+    assert whole.without(EMPTY_NUMBERS) is whole
+
+
+def test_a_column_is_parsed_once_as_long_as_it_is_the_same():
+    frame = pd.DataFrame({"n": ["1", "2"]}, dtype="str")
+    text = TextColumn.of(frame["n"])
+    assert TextColumn.of(frame["n"]) is text
+    assert TextColumn.of(frame["n"].iloc[:1]).numbers().tolist() == [1]
+    frame.loc[0, "n"] = "5"
+    assert TextColumn.of(frame["n"]).numbers().tolist() == [5, 2]
+    assert text.numbers().tolist() == [1, 2]
+    with pytest.raises(ValueError, match="read-only"):
+        text.numbers()[0] = 7
+
+
+@pytest.mark.parametrize("cells", [["0", "10"], ["0", None], ["0", "2"], [" 1", "0"], ["é", "1"]])
+def test_bits_are_nothing_but_0_and_1(cells):
+    bits = pd.Series(["1", "0", "0", "1"], dtype="str")
+    assert read_bits(bits).tolist() == [1, 0, 0, 1]
+    assert read_bits(bits.iloc[1:3]).tolist() == [0, 0]
+    assert read_bits(pd.Series(cells, dtype="str")) is None
+    assert read_bits(bits.iloc[:0]) is None
+    assert read_bits(bits.astype(int)) is None

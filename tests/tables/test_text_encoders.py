@@ -23,7 +23,7 @@ def test_common_words_as_scikit_learn_does_it():
     assert encoder.words == tuple(sorted(WORDS))
     assert encoder.names[0] == "about: word0"
     expected = TfidfVectorizer(min_df=5).fit(CELLS.fillna("")).transform(CELLS.fillna("")).toarray()
-    found = encoder.transform(CELLS, "nodes")
+    found = encoder.transform(CELLS, "nodes").dense()
     assert found == pytest.approx(expected, abs=1e-6)
     assert found.dtype == np.float32
     assert not found[-2:].any()
@@ -35,19 +35,19 @@ def test_words_are_those_of_scikit_learn(cells):
     values = pd.Series([*cells, "ab cd"] * MIN_CELLS, name="about", dtype=object)
     encoder, expected = Words.fit(values, ""), theirs.fit_transform(values).toarray()
     assert encoder.words == tuple(theirs.get_feature_names_out())
-    assert encoder.transform(values, "") == pytest.approx(expected, abs=1e-6)
+    assert encoder.transform(values, "").dense() == pytest.approx(expected, abs=1e-6)
 
 
 def test_half_a_surrogate_pair_is_no_letter():
     cells = CELLS.fillna("").astype(object)
     cells.iloc[0] = "word1 \ud800 word2"
-    assert fit_text(cells, "").transform(cells, "")[0].astype(bool).sum() == 2
+    assert fit_text(cells, "").transform(cells, "").dense()[0].astype(bool).sum() == 2
 
 
 def test_json_and_back_encodes_new_words_as_nothing():
     encoder = from_dict(json.loads(json.dumps(as_dict(fit_text(CELLS, "nodes")))))
     new = pd.Series(["word1 word1 and then unheard", "unheard of at all"], name="about")
-    one, none = encoder.transform(new, "nodes")
+    one, none = encoder.transform(new, "nodes").dense()
     assert one[encoder.words.index("word1")] == 1
     assert not none.any()
 
@@ -77,5 +77,5 @@ def test_the_most_common_words_of_many():
 def test_an_encoder_of_buckets_saved_before_gives_the_same_features():
     old = from_dict({"kind": "text", "column": "about", "idf": [1.0, 2.0]})
     assert type(old) is Text
-    found = old.transform(pd.Series(["hen", "hen fox dog", None]), "")
+    found = old.transform(pd.Series(["hen", "hen fox dog", None]), "").dense()
     assert np.linalg.norm(found, axis=1).round(6).tolist() == [1, 1, 0]

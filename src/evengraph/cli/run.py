@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from warnings import catch_warnings, simplefilter
 
 import typer
 from rich.markup import escape
@@ -307,22 +309,17 @@ def _final_model(
     costs: Costs | None,
 ) -> TableModel:
     """The best model of a run, fitted again to all labels if asked for."""
-    from evengraph.methods.bases.search import ERRORS
     from evengraph.pipeline.table_model import TableModel
 
-    if refit:
-        try:
-            with err.status("training again on all labels"):
-                model = TableModel.from_fitted(
-                    method, task, source, seed=record.seed, refit=True, costs=costs
-                )
-            if model.info.refit is None:
-                err.print("Warning: not trained again on all labels: it was interrupted.")
-            return model
-        except ERRORS as error:  # such as too little memory for all labels
-            reason = escape(str(error))
-            err.print(f"Warning: not trained again on all labels: {reason}", soft_wrap=True)
-    return TableModel.from_fitted(method, task, source, costs=costs)
+    status = err.status("training again on all labels") if refit else nullcontext()
+    with status, catch_warnings(record=True) as caught:
+        simplefilter("once", UserWarning)
+        model = TableModel.from_fitted(
+            method, task, source, seed=record.seed, refit=refit, costs=costs
+        )
+    for warning in caught:
+        err.print(f"Warning: {escape(str(warning.message))}", soft_wrap=True)
+    return model
 
 
 def _predict_unlabelled(model: TableModel, task: Task, source: GraphSource, path: Path) -> None:

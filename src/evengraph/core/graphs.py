@@ -59,11 +59,16 @@ def check_edge_weight(graph: Data) -> None:
         raise ValueError(f"{rule}, got {float(weight[edge])} for edge {edge}.{hint}")
 
 
-def keep_edges(graph: Data, keep: Tensor) -> Data:
-    """A copy of the graph with some of its edges; relations keep those between the same nodes.
+def keep_edges(graph: Data, keep: Tensor, relations: Tensor | None = None) -> Data:
+    """A copy of the graph with some of its edges.
+
+    Args:
+        keep: Which edges.
+        relations: Which relations; by default those between nodes that lose no edge: nothing says
+            which of several edges a relation belongs to.
 
     Shapes:
-        keep: bool, (E,)
+        keep: bool, (E,); relations: bool, (R,)
     """
     result = copy(graph)
     result.edge_index = graph.edge_index[:, keep]
@@ -71,14 +76,23 @@ def keep_edges(graph: Data, keep: Tensor) -> Data:
         if isinstance(graph.get(name), Tensor):
             result[name] = graph[name][keep]
     if "relation_index" in graph:
-        (start, end), (_, node, other) = result.edge_index, graph.relation_index
-        size = graph.num_nodes
-        pairs = torch.cat([start * size + end, end * size + start])
-        kept = torch.isin(node * size + other, pairs)
-        result.relation_index = graph.relation_index[:, kept]
-        if "relation_weight" in graph:
-            result.relation_weight = graph.relation_weight[kept]
+        if relations is None:
+            relations = _whole_relations(graph, keep)
+        for name in ("relation_index", "relation_weight", "relation_time"):
+            if isinstance(graph.get(name), Tensor):
+                result[name] = graph[name][..., relations]
     return result
+
+
+def _whole_relations(graph: Data, keep: Tensor) -> Tensor:
+    """Which relations are between nodes all of whose edges are kept, at least one, (R,)."""
+    size, (_, node, other) = graph.num_nodes, graph.relation_index
+    kept, dropped = (
+        torch.cat([start * size + end, end * size + start])
+        for start, end in (graph.edge_index[:, keep], graph.edge_index[:, ~keep])
+    )
+    keys = node * size + other
+    return torch.isin(keys, kept) & ~torch.isin(keys, dropped)
 
 
 def count_relations(graph: Data) -> int:

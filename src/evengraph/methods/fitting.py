@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch_geometric.data import Data
 
 from evengraph.core.task import Task
 from evengraph.methods.bases.batching import Fit, fit_batch, share_batch
@@ -178,6 +179,11 @@ def _fit_group(
     yield from fit_batch(batch, slots)
 
 
+def _training_graph(task: Task) -> Data:
+    """The graph that a method sees: without edges that came later, if there are such."""
+    return task.graph if task.past is None else task.past
+
+
 def _groups(fits: Sequence[Fit]) -> list[list[int]]:
     """Indices of the fits that can be trained together."""
     groups: list[list[int]] = []
@@ -188,7 +194,7 @@ def _groups(fits: Sequence[Fit]) -> list[list[int]]:
                 can_replicate(fit.task.graph.x.device)
                 and share_batch(first.method, fit.method)
                 and first.task.num_classes == fit.task.num_classes
-                and same_graph(first.task.graph, fit.task.graph)
+                and same_graph(_training_graph(first.task), _training_graph(fit.task))
             ):
                 group.append(index)
                 break

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from math import isfinite
+from warnings import warn
 
 from evengraph.core.task import Task
 from evengraph.methods import Method
+from evengraph.methods.bases.search import ERRORS
 from evengraph.metrics import evaluate, reported
 from evengraph.metrics.abstention import RiskCurve
 from evengraph.metrics.binary import positive_class
@@ -29,7 +31,7 @@ def assess(
 ) -> tuple[Method, ModelInfo]:
     """Score a method on the test nodes, fit it again if asked, and calibrate it on validation.
 
-    If Ctrl-C ends the second fit, the method stays as it was.
+    If the second fit fails or Ctrl-C ends it, the method stays as it was, with a warning.
 
     Args:
         method: Fitted to the task.
@@ -45,10 +47,9 @@ def assess(
     probabilities = method.predict_task(task)
     scores = evaluate(task, probabilities, positive=positive, costs=costs)
     if refit_seed is not None:
-        again = method.refitted(all_labels(task), seed=refit_seed)
-        refit = not any(stage.interrupted for stage in again.history_)
-        if refit:
-            method, probabilities = again, again.predict_proba(task.graph)
+        again = _fit_again(method, task, refit_seed)
+        if again is not None:
+            refit, method, probabilities = True, again, again.predict_proba(task.graph)
     rows, labels = probabilities[task.val], task.graph.y[task.val]
     return method, ModelInfo(
         encoder=None if tables is None else tables.encoder,
@@ -67,6 +68,19 @@ def assess(
         prior=Prior.fit(rows, labels),
         risk=RiskCurve.of(labels, rows),
     )
+
+
+def _fit_again(method: Method, task: Task, seed: int) -> Method | None:
+    """The method fitted to all labels; None with a warning if that failed or was interrupted."""
+    try:
+        again = method.refitted(all_labels(task), seed=seed)
+        if not any(stage.interrupted for stage in again.history_):
+            return again
+        reason = "it was interrupted."
+    except ERRORS as error:  # such as too little memory for all labels
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+    warn(f"Not trained again on all labels: {reason}", stacklevel=5)  # the line that calls fit
+    return None
 
 
 def positive_index(task: Task, name: str | None) -> int | None:

@@ -29,7 +29,9 @@ class ByTime:
     If edges have times (`graph.edge_time`, or a column of a table), training sees only edges up to
     the time of the last validation node, the time at which a model would be trained. Edges without
     a time count as later. Test nodes and nodes in no set are predicted with all edges. Without
-    times of edges all of them stay, also those of newer nodes.
+    times of edges all of them stay, also those of newer nodes. Relations of a graph of your own may
+    have times as well (`graph.relation_time`, (R,)); otherwise training sees none between nodes
+    that a later edge joins.
 
     Args:
         train: Share of the labelled nodes to train on.
@@ -93,4 +95,5 @@ def _graphs_at(graph: Data, time: float) -> tuple[Data | None, Data]:
         )
     if "history" in graph:
         return graph.history.at(time)  # type: ignore[no-any-return]
-    return keep_edges(graph, times <= time), graph
+    relations = graph.relation_time <= time if "relation_time" in graph else None
+    return keep_edges(graph, times <= time, relations), graph

@@ -106,6 +106,14 @@ def as_text(values: Any) -> TextColumn | None:
     return TextColumn.of(values)
 
 
+def text_without(values: Any, words: Collection[str] = ("",)) -> TextColumn | None:
+    """The cells that `is_empty` does not name, as text; None if one is anything else."""
+    text = as_text(values)
+    if text is not None:
+        return text.without(words)
+    return as_text(values[~is_empty(values, words)])
+
+
 def canonical_name(value: Any) -> str:
     """One name for a value, however a table spells it: 3, 3.0 and "3" are all "3"."""
     if isinstance(value, str):
@@ -131,6 +139,9 @@ def distinct_names(values: Any) -> tuple[Ints, NDArray[Any]]:
     text = as_text(values)
     if text is not None:
         return text.distinct()
+    if isinstance(values.dtype, np.dtype) and values.dtype.kind in "iu":
+        codes, distinct = import_pandas().factorize(values.to_numpy())
+        return codes, distinct.astype(str).astype(object)
     codes, distinct = factorize(values)
     names = np.array([canonical_name(value) for value in distinct], dtype=object)
     merged, names = import_pandas().factorize(names)  # 3 and "3" have the same name
@@ -170,7 +181,7 @@ def column_kind(values: Any, table: str, *, required: bool = False) -> ColumnKin
         return "empty" if is_empty(values).all() else "text"
     if cells.dtype.kind in "biufmM":
         return {"b": "boolean", "M": "date"}.get(cells.dtype.kind, "number")  # type: ignore[return-value]
-    text = as_text(cells)
+    text = text_without(values, EMPTY_NUMBERS)
     if text is not None:
         return _kind_of_text(text, values, rows, table, required)
     inferred = import_pandas().api.types.infer_dtype(cells.astype(object), skipna=True)
@@ -216,7 +227,7 @@ def to_numbers(values: Any, table: str) -> Floats:
     if _may_hold_text(values):
         empty = is_empty(values, EMPTY_NUMBERS)
         numbers = np.full(len(values), np.nan)
-        numbers[~empty] = _parse_numbers(values[~empty])
+        numbers[~empty] = _parse_numbers(values, empty)
         _check_parsed(values, table, np.isnan(numbers), empty, "number", "")
     else:
         numbers = values.to_numpy(np.float64, na_value=np.nan)
@@ -232,13 +243,19 @@ def to_numbers(values: Any, table: str) -> Floats:
 def to_seconds(values: Any, table: str) -> Floats:
     """A column of dates as seconds since 1970 in UTC, NaN where empty, (N,)."""
     pandas = import_pandas()
-    empty = is_empty(values, EMPTY_NUMBERS)
-    cells = values.where(~empty, None) if _may_hold_text(values) else values
+    empty, text = is_empty(values, EMPTY_NUMBERS), as_text(values)
+    codes: Ints | slice = slice(None)
+    if text is not None:  # few dates are distinct
+        codes, names = text.distinct()
+        cells = pandas.Series([*names, None], dtype=object)  # code -1, missing
+    else:
+        cells = values.where(~empty, None) if _may_hold_text(values) else values
     dates = pandas.to_datetime(cells, format="ISO8601", utc=True, errors="coerce")
-    examples = ", such as 2024-05-31 or 2024-05-31T18:00:00Z,"
-    _check_parsed(values, table, np.asarray(dates.isna(), dtype=bool), empty, "date", examples)
     since = (dates - pandas.Timestamp(0, tz="UTC")) / pandas.Timedelta(seconds=1)
-    return np.asarray(since, dtype=np.float64)
+    seconds = np.asarray(since, dtype=np.float64)[codes]
+    examples = ", such as 2024-05-31 or 2024-05-31T18:00:00Z,"
+    _check_parsed(values, table, np.isnan(seconds), empty, "date", examples)
+    return np.where(empty, np.nan, seconds)
 
 
 def to_signs(values: Any, table: str) -> Floats:
@@ -290,25 +307,31 @@ def _kind_of_text(
 
 def _mismatches(values: Any, rows: Ints) -> dict[str, Bools]:
     """Which cells of these rows are no numbers, and which are no dates, (R,) each."""
-    cells = values.iloc[rows]
-    no_number = np.isnan(_parse_numbers(cells))
-    text = as_text(cells)
+    empty = np.ones(len(values), dtype=bool)
+    empty[rows] = False
+    no_number = np.isnan(_parse_numbers(values, empty))
+    text = text_without(values, EMPTY_NUMBERS)
     if not no_number.any():
         dates = np.zeros(len(rows), dtype=bool)
     elif text is not None:
         dates = text.matches(_DATE)
     else:
+        cells = values.iloc[rows]
         matches = [isinstance(cell, str) and re.fullmatch(_DATE, cell.strip()) for cell in cells]
         dates = np.array(matches, dtype=bool)
     return {"number": no_number, "date": ~dates}
 
 
-def _parse_numbers(values: Any) -> Floats:
-    """Cells as numbers, NaN where there is none, (N,)."""
-    text = as_text(values)
+def _parse_numbers(values: Any, empty: Bools) -> Floats:
+    """Cells that are not empty as numbers, NaN where there is none, (M,)."""
+    text = text_without(values, EMPTY_NUMBERS)
     if text is not None:
         return text.numbers()
-    cells = values.astype(object).map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
+    cells = (
+        values[~empty]
+        .astype(object)
+        .map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
+    )
     return np.asarray(import_pandas().to_numeric(cells, errors="coerce"), dtype=np.float64)
 
 

@@ -9,18 +9,18 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evengraph.tables.cells import (
     Floats,
-    as_text,
     column_kind,
     distinct_names,
     is_empty,
+    text_without,
     to_numbers,
     to_signs,
 )
 from evengraph.tables.date_forms import date_form
+from evengraph.tables.entries import Entries
 from evengraph.tables.list_encoders import Items, Vector, fit_list
 from evengraph.tables.number_encoders import (
     Date,
@@ -103,17 +103,15 @@ class Category:
         categories = (*self.common, "(rare)") if self.rare else self.common
         return tuple(f"{self.column}={name}" for name in categories)
 
-    def transform(self, values: Any, table: str) -> NDArray[np.float32]:
+    def transform(self, values: Any, table: str) -> Entries:
         """The features of every row, (N, len(names)); a new value counts as rare."""
         indices = {name: index for index, name in enumerate(self.common)}
         other = len(self.common) if self.rare else -1
         codes, names = distinct_names(values)
         codes = np.array([*(indices.get(name, other) for name in names), -1], np.int64)[codes]
         codes[is_empty(values)] = -1
-        features = np.zeros((len(values), len(self.names)), dtype=np.float32)
         rows = np.flatnonzero(codes >= 0)
-        features[rows, codes[rows]] = 1
-        return features
+        return Entries((len(values), len(self.names)), rows, codes[rows])
 
 
 ColumnEncoder = Number | Date | Log | Quantile | Boolean | Category | Words | Text | Items | Vector
@@ -151,7 +149,7 @@ def fit_column(values: Any, table: str, date_order: str | None = None) -> Column
     if kind == "empty":
         raise UselessColumnError("it is empty")
     if kind == "text":
-        cells = as_text(values[~is_empty(values)])
+        cells = text_without(values)
         kind = "text" if cells is not None and cells.num_words().mean() >= 4 else "category"
     if kind == "number":
         return fit_number(str(values.name), to_numbers(values, table))

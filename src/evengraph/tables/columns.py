@@ -18,7 +18,7 @@ from evengraph.tables.cells import (
 from evengraph.tables.column_encoders import Boolean, Category
 from evengraph.tables.date_forms import date_form
 from evengraph.tables.feature_encoder import FeatureEncoder
-from evengraph.tables.ids import find_id, is_spare_id
+from evengraph.tables.ids import find_id, is_id_name, is_spare_id
 from evengraph.tables.list_encoders import Items, Vector
 from evengraph.tables.notes import NoteKind, Notes
 from evengraph.tables.number_encoders import Number
@@ -266,7 +266,7 @@ def feature_columns(nodes: Any, columns: TableColumns, notes: Notes) -> list[str
     free = [column for column in nodes.columns if column not in roles]
     useless = {column: "it has no name" for column in free if is_unnamed(column)}
     for column in free:
-        if is_spare_id(nodes[column]):
+        if is_id_name(column) and is_spare_id(nodes[column]):
             useless[column] = "its values are distinct, like ids"
     for column, reason in useless.items():
         notes.add(NoteKind.FEATURES, f"Left out column {column!r}: {reason}.")

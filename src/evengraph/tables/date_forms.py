@@ -17,9 +17,9 @@ from evengraph.tables.cells import (
     EMPTY_NUMBERS,
     Bools,
     Floats,
-    as_text,
     is_empty,
     location,
+    text_without,
     to_numbers,
     to_seconds,
 )
@@ -71,10 +71,14 @@ def date_form(values: Any, table: str, order: str | None = None) -> str | None:
         raise ValueError(f"date_order must be dmy or mdy, got {order!r}.")
     if values.dtype.kind in "bmM":
         return None
-    head = None if values.dtype.kind in "iuf" else _text(values.iloc[:_FIRST_ROWS])
+    head = (
+        None
+        if values.dtype.kind in "iuf"
+        else text_without(values.iloc[:_FIRST_ROWS], EMPTY_NUMBERS)
+    )
     if head is None or (len(head) and not _are_dates(head).any()):
         return _epoch_form(values)
-    text = _text(values)
+    text = text_without(values, EMPTY_NUMBERS)
     dates = None if text is None else _are_dates(text)
     if text is None or dates is None or not len(dates) or dates.mean() < _MOSTLY:
         return None
@@ -100,7 +104,7 @@ def seconds_of(values: Any, table: str, form: str) -> Floats:
     if form in (SECONDS, MILLISECONDS):
         return to_numbers(values, table) / (1000 if form == MILLISECONDS else 1)
     rows = np.flatnonzero(~is_empty(values, EMPTY_NUMBERS))
-    text = as_text(values.iloc[rows])
+    text = text_without(values, EMPTY_NUMBERS)
     seconds = np.full(len(values), np.nan)
     formats = [date + time for date in FORMATS[form] for time in TIMES]
     while text is not None and len(rows):  # the format of the first cell suits most others
@@ -123,11 +127,6 @@ def describe_dates(forms: Mapping[str, str]) -> list[str]:
     """One sentence about all columns of dates in other forms than ISO 8601."""
     listed = ", ".join(f"{column} ({form})" for column, form in forms.items() if form)
     return [f"Dates: {listed}."] if listed else []
-
-
-def _text(values: Any) -> TextColumn | None:
-    """Cells that are not empty, as text; None if one is something else."""
-    return as_text(values[~is_empty(values, EMPTY_NUMBERS)])
 
 
 def _are_dates(text: TextColumn) -> Bools:

@@ -16,7 +16,7 @@ from evengraph.tables.cells import (
     Ints,
     canonical_name,
     canonical_names,
-    factorize,
+    distinct_names,
     import_pandas,
     is_empty,
     location,
@@ -112,18 +112,16 @@ def are_row_numbers(values: Any, num_nodes: int) -> bool:
 
 def _node_rows(values: Any, ids: Any, table: str) -> Ints:
     """Row numbers of the nodes that a column names, -1 for unknown ids, (M,)."""
-    codes, distinct = factorize(values)
-    names = [canonical_name(value) for value in distinct]
-    blank = np.array([*(not name for name in names), True])  # code -1, missing, reads the last
+    codes, names = distinct_names(values)
+    blank = np.append(names == "", True)  # code -1, missing, reads the last
     if blank[codes].any():
         row = int(blank[codes].argmax())
         raise ValueError(f"{location(table, values.name, row)} is empty; an edge needs both ends.")
-    rows = np.asarray(ids.get_indexer(np.array(names, dtype=object)), dtype=np.int64)
-    for index in np.flatnonzero(rows < 0):
-        # pandas turns 3 into "3.0" in a column that also holds text
-        number = _WHOLE_NUMBER.fullmatch(names[index])
-        if number is not None:
-            rows[index] = ids.get_indexer([number[1]])[0]
+    rows = np.array(ids.get_indexer(names), dtype=np.int64)
+    unknown = np.flatnonzero(rows < 0)
+    # pandas turns 3 into "3.0" in a column that also holds text
+    whole = [_WHOLE_NUMBER.fullmatch(name) for name in names[unknown]]
+    rows[unknown] = ids.get_indexer([None if match is None else match[1] for match in whole])
     return rows[codes] if len(rows) else rows
 
 

@@ -19,6 +19,7 @@ from evengraph.tables.column_encoders import (
     from_dict,
 )
 from evengraph.tables.edge_features import EdgeFeatures
+from evengraph.tables.entries import fill
 from evengraph.tables.indicators import find_indicators, indicator_features, select_indicators
 from evengraph.tables.list_encoders import describe_lists
 from evengraph.tables.notes import Note, NoteKind, Notes
@@ -149,14 +150,12 @@ class FeatureEncoder:
         """
         table = table_name(nodes, "nodes")
         check_columns(nodes, self.input_columns, "nodes")
-        features = np.empty((len(nodes), len(self.names)), dtype=np.float32)
-        start = 0
-        for encoder in self.columns:
-            stop = start + len(encoder.names)
-            features[:, start:stop] = encoder.transform(nodes[encoder.column], table)
-            start = stop
+        features = np.zeros((len(nodes), len(self.names)), dtype=np.float32)
+        fill(
+            features, (encoder.transform(nodes[encoder.column], table) for encoder in self.columns)
+        )
         if self.indicators:
-            features[:, start:] = indicator_features(nodes, self.indicators, table)
+            features[:, -len(self.indicators) :] = indicator_features(nodes, self.indicators, table)
         if self.plain:
             features[:] = self._plain_features(nodes, table)
         if self.structural:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ def find_indicators(nodes: Any, columns: Sequence[str]) -> dict[str, int]:
     likely = [column for column in columns if _name(first[column]) in (*ONES, *ZEROS)]
     if len(likely) < MIN_COLUMNS:
         return {}
-    counts = {column: float(_parse(nodes[column]).sum()) for column in likely}
+    counts = {column: float(values.sum()) for column, values in _parsed(nodes, likely)}
     found = {column: int(count) for column, count in counts.items() if not np.isnan(count)}
     return found if len(found) >= MIN_COLUMNS else {}
 
@@ -51,8 +51,8 @@ def select_indicators(counts: dict[str, int], num_nodes: int) -> tuple[tuple[str
 def indicator_features(nodes: Any, columns: Sequence[str], table: str) -> NDArray[np.float32]:
     """1 and 0 as they are, 0 for an empty cell, (N, F); anything else raises an error."""
     features = np.empty((len(columns), len(nodes)), dtype=np.float32)
-    for index, column in enumerate(columns):
-        features[index] = _parse(nodes[column])
+    for index, (_, values) in enumerate(_parsed(nodes, columns)):
+        features[index] = values
     wrong = np.argwhere(np.isnan(features))
     if len(wrong):
         column, row = columns[wrong[0, 0]], int(wrong[0, 1])
@@ -68,11 +68,24 @@ def _name(value: Any) -> str:
     return "" if missing is True else canonical_name(value).lower()
 
 
+def _parsed(nodes: Any, columns: Sequence[str]) -> Iterator[tuple[str, NDArray[np.float32]]]:
+    """Each of some columns as 1, 0 and NaN."""
+    table = nodes[list(columns)]
+    table.attrs = {}  # which pandas copies with every column
+    for column in columns:
+        yield column, _parse(table[column])
+
+
 def _parse(values: Any) -> NDArray[np.float32]:
     """1, 0 or, for any other cell, NaN, (N,)."""
     if values.dtype.kind in "biuf":
         numbers = np.nan_to_num(values.to_numpy(np.float32), nan=0.0)
         return np.where((numbers == 0) | (numbers == 1), numbers, np.float32(np.nan))
+    from evengraph.tables.text_column import read_bits
+
+    bits = read_bits(values)
+    if bits is not None:
+        return bits
     try:
         codes, names = distinct_names(values)
     except ValueError:  # lists

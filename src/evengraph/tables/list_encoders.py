@@ -22,12 +22,13 @@ from evengraph.tables.cells import (
     LISTS,
     Floats,
     Ints,
-    as_text,
     distinct_names,
     import_pandas,
     is_empty,
     location,
+    text_without,
 )
+from evengraph.tables.entries import Entries
 from evengraph.tables.number_encoders import MAX_FEATURE, UselessColumnError
 
 MIN_NODES, MIN_NODES_OF_FEW, FEW_ITEMS = 5, 2, 10
@@ -72,7 +73,12 @@ class Items:
     def fit(cls, values: Any, table: str) -> Self:
         """Find the items that enough nodes have."""
         separator = _separator(values)
-        rows, codes, names = _pairs(parse_lists(values, table, separator))
+        return cls.fit_lists(values, separator, parse_lists(values, table, separator))
+
+    @classmethod
+    def fit_lists(cls, values: Any, separator: str, lists: Lists) -> Self:
+        """Find the items that enough nodes have among the lists of a column."""
+        rows, codes, names = _pairs(lists)
         counts = np.bincount(codes, minlength=len(names))
         distinct = int((counts > 0).sum())
         least = MIN_NODES_OF_FEW if distinct <= FEW_ITEMS else MIN_NODES
@@ -99,14 +105,12 @@ class Items:
         """Names of the features."""
         return tuple(f"{self.column}={item}" for item in self.items)
 
-    def transform(self, values: Any, table: str) -> NDArray[np.float32]:
+    def transform(self, values: Any, table: str) -> Entries:
         """The features of every row, (N, len(items))."""
         rows, codes, names = _pairs(parse_lists(values, table, self.separator))
         index = import_pandas().Index(self.items, dtype=object).get_indexer(names)[codes]
         known = index >= 0
-        features = np.zeros((len(values), len(self.items)), dtype=np.float32)
-        features[rows[known], index[known]] = 1
-        return features
+        return Entries((len(values), len(self.items)), rows[known], index[known])
 
     def describe(self) -> str:
         """What became of the column, in one sentence."""
@@ -159,8 +163,11 @@ class Vector:
 
 def fit_list(values: Any, table: str) -> Items | Vector:
     """Fit an encoder to a column of lists: vectors if they cannot be lists of items."""
-    lists = parse_lists(values, table, _separator(values))
-    return (Vector if _are_vectors(lists) else Items).fit(values, table)
+    separator = _separator(values)
+    lists = parse_lists(values, table, separator)
+    if _are_vectors(lists):
+        return Vector.fit(values, table)
+    return Items.fit_lists(values, separator, lists)
 
 
 def describe_lists(encoders: Iterable[object]) -> list[str]:
@@ -172,14 +179,15 @@ def parse_lists(values: Any, table: str, separator: str) -> Lists:
     """The items of every cell; a cell that is no list raises an error, unless it is one item."""
     pandas = import_pandas()
     rows = np.flatnonzero(~is_empty(values))
-    cells = values.iloc[rows]
-    text = as_text(cells)
+    text = text_without(values)
     if text is not None and separator:
         lengths, items = text.split(separator)
         return Lists(np.repeat(rows, lengths), items.rename(values.name))
-    lists = cells.to_numpy(object) if text is None else _parse_json(cells, rows, table)
+    cells, lists = values.iloc[rows], list[Any]()
     if text is None:  # a cell may also be a single item
-        lists = [cell if isinstance(cell, LISTS) else [cell] for cell in lists]
+        lists = [cell if isinstance(cell, LISTS) else [cell] for cell in cells.to_numpy(object)]
+    else:
+        lists = text.lists or _parse_json(cells, rows, table)
     lengths = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
     if len(lists) and all(isinstance(cell, np.ndarray) for cell in lists):
         items = np.concatenate(lists)
@@ -204,7 +212,7 @@ def _parse_json(cells: Any, rows: Ints, table: str) -> list[Any]:
 
 
 def _separator(values: Any) -> str:
-    text = as_text(values[~is_empty(values)])
+    text = text_without(values)
     return "" if text is None else text.list_separator() or ""
 
 

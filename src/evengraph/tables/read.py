@@ -220,7 +220,8 @@ def _separator(text: str) -> str:
 def _read_header(text: str, path: Path, separator: str) -> list[str]:
     """The column names of the first line that is not blank, which must differ."""
     csv.field_size_limit(MAX_CELL_LENGTH)
-    rows = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True)
+    lines = (match[0] for match in re.finditer(r"[^\n]*\n|[^\n]+", text))  # without a copy of all
+    rows = csv.reader(lines, delimiter=separator, skipinitialspace=True)
     try:
         header = [name.strip() for name in next((row for row in rows if row), [])]
     except csv.Error as error:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from evengraph.tables.cells import Floats, Ints, canonical_names, is_empty
+from evengraph.tables.cells import Floats, Ints, canonical_names, import_pandas, is_empty
 from evengraph.tables.column_encoders import MIN_FREQUENCY_OF_FEW
 from evengraph.tables.notes import NoteKind, Notes
 
@@ -68,8 +68,8 @@ def make_relations(
     """
     codes = np.zeros(len(source), dtype=np.int64)
     if types:
-        known = {name: code for code, name in enumerate(types)}
-        codes = np.array([known.get(name, -1) for name in type_of], dtype=np.int64)
+        index = import_pandas().Index(types, dtype=object)
+        codes = np.asarray(index.get_indexer(type_of), dtype=np.int64)
     names = list(types) or [""]
     if directed:
         names = [" ".join(filter(None, (name, way))) for name in names for way in DIRECTIONS]

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -32,29 +33,48 @@ NUMBER_START = r"\A[-+.0-9iI]"  # infinity is a number
 
 @dataclass(frozen=True, eq=False)
 class TextColumn:
-    """Stripped cells of a column of text; a missing cell is null, (N,)."""
+    """Stripped cells of a column of text; a missing cell is null, (N,).
+
+    What is computed once is kept; arrays must not be changed.
+    """
 
     cells: Any
+    _words: dict[frozenset[str], NDArray[np.bool_]] = field(default_factory=dict)
+    _parts: dict[frozenset[str], Self] = field(default_factory=dict)
 
     @classmethod
     def of(cls, values: Any) -> Self | None:
         """A pandas column as text; None if it holds anything else, such as numbers or lists."""
-        if not isinstance(values.dtype, pd.StringDtype):
+        try:
+            if isinstance(values.dtype, pd.StringDtype):
+                cells = values.array.__arrow_array__()
+                column: Self = _latest(cells, lambda: cls._stripped(cells))
+                return column
             values = values.astype(object)
             if pd.api.types.infer_dtype(values, skipna=True) not in ("string", "empty"):
                 return None
-        try:
-            cells = pa.array(values, from_pandas=True)
-            if isinstance(cells, pa.ChunkedArray):
-                cells = cells.combine_chunks()
-            return cls(pc.utf8_trim(cells.cast(pa.large_string()), characters=WHITESPACE))
+            return cls._stripped(pa.array(values, from_pandas=True))
         except UnicodeEncodeError:  # half of a surrogate pair
             return None
+
+    @classmethod
+    def _stripped(cls, cells: Any) -> Self:
+        if isinstance(cells, pa.ChunkedArray):
+            cells = cells.combine_chunks()
+        return cls(pc.utf8_trim(cells.cast(pa.large_string()), characters=WHITESPACE))
 
     def take(self, rows: NDArray[Any]) -> Self:
         """The cells of some rows, or of a mask."""
         indices = np.flatnonzero(rows) if rows.dtype == bool else rows
         return type(self)(self.cells.take(pa.array(indices)))
+
+    def without(self, words: Iterable[str]) -> Self:
+        """The cells that are neither missing nor one of these words in lower case."""
+        key = frozenset(words)
+        if key not in self._parts:
+            kept = _bools(self.cells.is_valid()) & ~self.is_one_of(key)
+            self._parts[key] = self if kept.all() else self.take(kept)
+        return self._parts[key]
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -81,8 +101,15 @@ class TextColumn:
 
     def is_one_of(self, words: Iterable[str]) -> NDArray[np.bool_]:
         """Which cells are one of these words in lower case, (N,)."""
-        words = pa.array(sorted(words), pa.large_string())
-        return _bools(pc.is_in(pc.utf8_lower(self.cells), value_set=words))
+        key = frozenset(words)
+        if key not in self._words:
+            listed = pa.array(sorted(key), pa.large_string())
+            self._words[key] = _fixed(_bools(pc.is_in(self._lower, value_set=listed)))
+        return self._words[key]
+
+    @cached_property
+    def _lower(self) -> Any:
+        return pc.utf8_lower(self.cells)
 
     def matches(self, pattern: str) -> NDArray[np.bool_]:
         """Which cells match a regular expression as a whole, (N,)."""
@@ -90,6 +117,10 @@ class TextColumn:
 
     def numbers(self) -> NDArray[np.float64]:
         """The cells as numbers, NaN where there is none, (N,)."""
+        return self._numbers
+
+    @cached_property
+    def _numbers(self) -> NDArray[np.float64]:
         likely = _bools(pc.match_substring_regex(self.cells, NUMBER_START))
         numbers = np.full(len(self.cells), np.nan)
         try:
@@ -98,18 +129,24 @@ class TextColumn:
         except pa.ArrowInvalid:  # a cell is no number, or one that only pandas reads, such as +1
             codes, texts = self.take(likely).distinct()
             numbers[likely] = np.asarray(pd.to_numeric(pd.Series(texts), errors="coerce"))[codes]
-        return numbers
+        return _fixed(numbers)
 
     def distinct(self) -> tuple[NDArray[np.int64], NDArray[Any]]:
         """The index of every cell among the distinct texts, -1 if missing, (N,), and the texts."""
+        return self._distinct
+
+    @cached_property
+    def _distinct(self) -> tuple[NDArray[np.int64], NDArray[Any]]:
         encoded = self.cells.dictionary_encode()
         codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        return codes.astype(np.int64), encoded.dictionary.to_numpy(zero_copy_only=False)
+        texts = encoded.dictionary.to_numpy(zero_copy_only=False)
+        return _fixed(codes.astype(np.int64)), _fixed(texts)
 
     def num_words(self) -> NDArray[np.int64]:
         """The number of words in every cell, (N,)."""
-        counts = pc.count_substring_regex(self.cells, r"\S+").fill_null(0)
-        return np.asarray(counts.to_numpy(zero_copy_only=False), np.int64)
+        codes, texts = self.distinct()
+        counts = pc.count_substring_regex(pa.array(texts, pa.large_string()), r"\S+")
+        return np.append(counts.to_numpy(zero_copy_only=False), 0)[codes].astype(np.int64)
 
     def list_separator(self) -> str | None:
         """What separates the items if cells are lists, "" for JSON; None if they are no lists.
@@ -118,7 +155,18 @@ class TextColumn:
         distinct cells, of three words or fewer. A comma must not be followed by a space, as in
         prose, or stand between digits, as in 1,5.
         """
-        if self.matches(r"(?s)\[.*\]").all() and parse_lists(self.cells.to_pylist()) is not None:
+        return self._separator
+
+    @cached_property
+    def lists(self) -> list[Any] | None:
+        """The list in every cell of JSON; None if a cell is no list."""
+        if not self.matches(r"(?s)\[.*\]").all():
+            return None
+        return parse_lists(self.cells.to_pylist())
+
+    @cached_property
+    def _separator(self) -> str | None:
+        if self.lists is not None:
             return ""
         for separator in LIST_SEPARATORS:
             split = pc.match_substring(self.cells, separator)
@@ -139,6 +187,23 @@ class TextColumn:
         return lengths.astype(np.int64), pc.list_flatten(lists).to_pandas()
 
 
+def read_bits(values: Any) -> NDArray[np.float32] | None:
+    """A column of text as numbers if every cell is 0 or 1, (N,), from the bytes of all cells."""
+    if not isinstance(values.dtype, pd.StringDtype) or not len(values):
+        return None
+    cells = values.array.__arrow_array__()
+    cells = cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells
+    width = {pa.string(): np.int32, pa.large_string(): np.int64}.get(cells.type)
+    if cells.null_count or width is None:
+        return None
+    _, ends, content = cells.buffers()
+    ends = np.frombuffer(ends, width)[cells.offset : cells.offset + len(cells) + 1]
+    if (np.diff(ends) != 1).any():
+        return None
+    digits = np.frombuffer(content, np.uint8)[ends[0] : ends[-1]] - ord("0")
+    return None if (digits > 1).any() else digits.astype(np.float32)
+
+
 def parse_lists(texts: Sequence[str]) -> list[Any] | None:
     """Lists from JSON, or from Python's notation, which pandas writes; None if one is no list."""
     joined = f"[{','.join(texts)}]"  # all at once, not one by one
@@ -152,6 +217,25 @@ def parse_lists(texts: Sequence[str]) -> list[Any] | None:
     # a cell such as [1],[2] is not one list but two
     same = len(lists) == len(texts) and all(isinstance(item, list) for item in lists)
     return lists if same else None
+
+
+_LATEST: list[tuple[Any, TextColumn]] = []  # the last two, with the cells that they came from
+
+
+def _latest(source: Any, make: Callable[[], TextColumn]) -> Any:
+    """A column that is asked for many times in a row is stripped and parsed once."""
+    for cells, column in _LATEST:
+        if cells is source:
+            return column
+    column = make()
+    _LATEST[:] = [(source, column), *_LATEST[:1]]
+    return column
+
+
+def _fixed(array: NDArray[Any]) -> NDArray[Any]:
+    """An array that cannot be changed by mistake."""
+    array.setflags(write=False)
+    return array
 
 
 def _bools(array: Any) -> NDArray[np.bool_]:

@@ -13,7 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from evengraph.core.arrays import sorted_unique
 from evengraph.tables.cells import canonical_names, import_pandas, is_empty
+from evengraph.tables.entries import Entries
 from evengraph.tables.number_encoders import UselessColumnError
 
 MIN_CELLS = 5
@@ -45,7 +47,7 @@ class Words:
         rows, words = _words(sample)
         encoded = words.dictionary_encode()
         codes, names = encoded.indices.to_numpy(), encoded.dictionary.to_numpy(zero_copy_only=False)
-        in_cells = np.unique(np.stack([rows, codes]), axis=1)[1]
+        in_cells = sorted_unique(rows * len(names) + codes) % len(names)
         cells = np.bincount(in_cells, minlength=len(names))
         occurrences = np.bincount(codes, minlength=len(names))
         common = np.flatnonzero(cells >= MIN_CELLS)
@@ -66,7 +68,7 @@ class Words:
         """Names of the features."""
         return tuple(f"{self.column}: {word}" for word in self.words)
 
-    def transform(self, values: Any, table: str) -> NDArray[np.float32]:
+    def transform(self, values: Any, table: str) -> Entries:
         """The features of every row, (N, words)."""
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -102,7 +104,7 @@ class Text:
         """Names of the features."""
         return tuple(f"{self.column}#{bucket}" for bucket in range(len(self.idf)))
 
-    def transform(self, values: Any, table: str) -> NDArray[np.float32]:
+    def transform(self, values: Any, table: str) -> Entries:
         """The features of every row, (N, buckets)."""
         return _weighted(_bucket_counts(values, len(self.idf)), self.idf)
 
@@ -140,10 +142,10 @@ def _bucket_counts(values: Any, buckets: int) -> Any:
     return hashing.transform(_cells(values))
 
 
-def _weighted(counts: Any, idf: tuple[float, ...]) -> NDArray[np.float32]:
+def _weighted(counts: Any, idf: tuple[float, ...]) -> Entries:
     """Counts times inverse document frequencies, in rows of unit length."""
     from sklearn.preprocessing import normalize
 
     weighted = counts.multiply(np.array(idf)[None])
-    unit = normalize(weighted.tocsr()).astype(np.float32)  # dense only when small
-    return np.asarray(unit.toarray())
+    unit = normalize(weighted.tocsr()).astype(np.float32).tocoo()
+    return Entries(unit.shape, unit.row, unit.col, unit.data)
