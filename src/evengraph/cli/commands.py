@@ -17,6 +17,7 @@ from evengraph.cli.explain import explain
 from evengraph.cli.export import export
 from evengraph.cli.inspect import inspect
 from evengraph.cli.methods import methods
+from evengraph.cli.pack import pack
 from evengraph.cli.predict import predict
 from evengraph.cli.report import report
 from evengraph.cli.reproduce import reproduce
@@ -27,7 +28,19 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Node classification with imbalanced classes.",
 )
-COMMANDS = (inspect, run, compare, predict, explain, export, reproduce, results, report, methods)
+COMMANDS = (
+    inspect,
+    run,
+    compare,
+    predict,
+    explain,
+    export,
+    pack,
+    reproduce,
+    results,
+    report,
+    methods,
+)
 for command in COMMANDS:
     app.command()(command)
 app.add_typer(data_app, name="data")

@@ -81,16 +81,19 @@ def _can_drop(column: str, source: GraphSource) -> bool:
 
 
 def _is_folder_or_table(path: Path) -> bool:
+    from evengraph.tables.open import is_graph_file
     from evengraph.tables.read import table_suffix
 
-    return path.is_dir() or bool(table_suffix(path))
+    return (path.is_dir() and not is_graph_file(path)) or bool(table_suffix(path))
 
 
 def _tables(data: str, columns: Columns) -> list[str]:
     """The nodes table and the edges table, as paths; none for a file of a whole graph."""
-    from evengraph.tables.open import find_table
+    from evengraph.tables.open import find_table, is_graph_file
 
     path = Path(data).expanduser()
+    if is_graph_file(path):
+        return []
     if path.is_dir():
         return [str(find_table(path, stem)) for stem in ("nodes", "edges")]
     return [data, columns["edges"]] if "edges" in columns else []

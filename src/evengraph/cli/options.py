@@ -18,7 +18,7 @@ Data = Annotated[
     str,
     typer.Argument(
         help="Name of a data set (evengraph data list), a folder with nodes.csv and edges.csv, a "
-        "nodes table with --edges, or a graph file (.graphml, .npz, .pt).",
+        "nodes table with --edges, a packed graph, or a graph file (.graphml, .npz, .pt).",
         metavar="DATA",
         autocompletion=complete_data,
     ),

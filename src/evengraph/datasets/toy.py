@@ -73,7 +73,7 @@ def toy(
         if not valid:
             raise ValueError(message)
     rng = np.random.default_rng(seed)
-    sizes = _class_sizes(num_nodes, num_classes, size_ratio)
+    sizes = class_sizes(num_nodes, num_classes, size_ratio)
     labels = np.repeat(np.arange(num_classes), sizes)
     rng.shuffle(labels)
     edge_index = _edges(rng, labels, sizes, num_edges // 2, homophily)
@@ -86,7 +86,7 @@ def toy(
     )
 
 
-def _class_sizes(num_nodes: int, num_classes: int, size_ratio: float) -> Ints:
+def class_sizes(num_nodes: int, num_classes: int, size_ratio: float) -> Ints:
     """Split the nodes geometrically, at least one for each class."""
     shares = size_ratio ** np.linspace(0, 1, num_classes)
     exact = shares / shares.sum() * (num_nodes - num_classes)
@@ -104,7 +104,7 @@ def _edges(
         returns: (2, 2 * num_pairs)
     """
     num_nodes = len(labels)
-    draw = _PairSampler(rng, labels, sizes, homophily)
+    draw = PairSampler(rng, labels, sizes, homophily)
     # every node is an end once before popularity decides, so that hardly any node is isolated
     ends = rng.permutation(num_nodes) if num_pairs >= num_nodes else np.empty(0, dtype=np.int64)
     pairs = sorted_unique(draw(num_pairs, ends))
@@ -120,7 +120,7 @@ def _edges(
     return np.stack(np.divmod(keys, num_nodes))
 
 
-class _PairSampler:
+class PairSampler:
     """Samples pairs by popularity; the second end is in the class of the first or in another."""
 
     def __init__(
@@ -195,14 +195,29 @@ def _words(
     Shapes:
         returns: (N, F)
     """
-    shape = (len(labels), WORDS_PER_NODE)
+    rank = word_ranks(rng, len(labels), num_features)
+    return word_features(rng, labels, rank, word_orders(rng, num_features, num_classes))
+
+
+def word_ranks(rng: np.random.Generator, num_nodes: int, num_features: int) -> Ints:
+    """Draw a rank by Zipf's law for each word of each node, (N, W)."""
     law = np.cumsum(1 / np.arange(1, num_features + 1))
-    rank = np.searchsorted(law, rng.random(shape) * law[-1], side="right")
-    rank = np.minimum(rank, num_features - 1)
-    # one order of the vocabulary per class; the last row is the background
-    orders = rng.permuted(np.tile(np.arange(num_features), (num_classes + 1, 1)), axis=1)
-    on_topic = rng.random(shape) < TOPIC_SHARE
-    words = orders[np.where(on_topic, labels[:, None], num_classes), rank]
-    x = np.zeros((len(labels), num_features), dtype=np.float32)
+    drawn = rng.random((num_nodes, WORDS_PER_NODE)) * law[-1]
+    ranks: Ints = np.minimum(np.searchsorted(law, drawn, side="right"), num_features - 1)
+    return ranks
+
+
+def word_orders(rng: np.random.Generator, num_features: int, num_classes: int) -> Ints:
+    """One order of the vocabulary per class; the last row is the background, (C + 1, F)."""
+    return rng.permuted(np.tile(np.arange(num_features), (num_classes + 1, 1)), axis=1)
+
+
+def word_features(
+    rng: np.random.Generator, labels: Ints, rank: Ints, orders: Ints
+) -> NDArray[np.float32]:
+    """Draw which words are on topic, and put a 1 for each, (N, F)."""
+    on_topic = rng.random(rank.shape) < TOPIC_SHARE
+    words = orders[np.where(on_topic, labels[:, None], len(orders) - 1), rank]
+    x = np.zeros((len(labels), orders.shape[1]), dtype=np.float32)
     x[np.arange(len(labels))[:, None], words] = 1
     return x

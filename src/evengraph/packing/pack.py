@@ -56,9 +56,7 @@ def pack(
     """
     if dtype not in DTYPES:
         raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}.")
-    limit = available_memory() // 2 if memory is None else parse_size(memory)
-    if limit < MIN_MEMORY:
-        raise ValueError(f"memory must be at least 256MiB, got {memory or limit}.")
+    limit = memory_limit(memory)
     if is_packed(data):
         raise ValueError(f"{data} is packed already.")
     tables = _find_tables(data, edges, columns)
@@ -75,6 +73,14 @@ def pack(
         progress=progress,
     )
     return packer.pack(Path(path))
+
+
+def memory_limit(memory: str | int | None) -> int:
+    """Bytes to use: those that were given, else half of what is free."""
+    limit = available_memory() // 2 if memory is None else parse_size(memory)
+    if limit < MIN_MEMORY:
+        raise ValueError(f"memory must be at least 256MiB, got {memory or limit}.")
+    return limit
 
 
 def _find_tables(

@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from evengraph.disk import is_packed
 from evengraph.tables.build import TableGraph, build_graph
 from evengraph.tables.cells import check_columns, import_pandas
 from evengraph.tables.columns import TableColumns, join_edges, likely_id
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.graph_files import read_graphml, read_npz, read_pyg
 from evengraph.tables.list_file import attach_lists
+from evengraph.tables.packed import read_packed
 from evengraph.tables.read import TABLE_SUFFIXES, read_table, reject_spreadsheet, table_suffix
 
 EDGES_PREFIX = re.compile(r"edges[_-]", re.IGNORECASE)
@@ -51,8 +53,8 @@ def open_graph(
     Args:
         data: The path of a folder with a nodes table and an edges table (such as nodes.csv and
             edges.csv), of a nodes table, or of a graph file: .graphml, .npz, or .pt by torch.save;
-            or a DataFrame with one row per node. A folder may hold several edges tables, such as
-            edges_pays.csv and edges_knows.csv: one type of edges each.
+            or a DataFrame with one row per node; or a packed graph. A folder may hold several
+            edges tables, such as edges_pays.csv and edges_knows.csv: one type of edges each.
         edges: The edges table, a path or a DataFrame, if `data` is a nodes table; or several, a
             list of paths or a dict of types and tables.
         drop: Columns of the nodes table, or of the edges table, to leave out.
@@ -139,11 +141,11 @@ def _read_pair(data: Any, edges: Any) -> tuple[Any, Any]:
 
 
 def is_graph_file(data: Any) -> bool:
-    """Whether it is the path of a file that holds a whole graph."""
+    """Whether it is the path of a file that holds a whole graph, or of a packed graph."""
     if not isinstance(data, str | Path):
         return False
     path = Path(data).expanduser()
-    return path.suffix.lower() in GRAPH_SUFFIXES and not path.is_dir()
+    return (path.suffix.lower() in GRAPH_SUFFIXES and not path.is_dir()) or is_packed(path)
 
 
 def open_graph_file(
@@ -156,6 +158,8 @@ def open_graph_file(
         encoder: None takes the features of a file of arrays as they are.
     """
     path = path.expanduser()
+    if is_packed(path):
+        return read_packed(path, encoder)
     if path.suffix.lower() == ".graphml":
         roles = TableColumns(label=columns.label, **columns.edge_options)
         return read_graphml(path, roles, encoder)
@@ -180,6 +184,8 @@ def open_graph_file(
 def read_nodes_table(data: str | Path) -> Any:
     """Read only the nodes table of what `open_graph` opens; None for a file of a whole graph."""
     path = Path(data).expanduser()
+    if is_packed(path):
+        return None
     if path.is_dir():
         return _table_of_folder(path, "nodes")
     return read_table(path) if table_suffix(path) else None
@@ -218,6 +224,9 @@ def _read(table: Any) -> Any:
 def _open_file(path: Path, columns: TableColumns, others: dict[str, Any]) -> TableGraph:
     """Read a file that holds a whole graph, and reject arguments that it does not take."""
     named = asdict(columns)
+    if is_packed(path):
+        _reject(path, others | named, "it is packed, with columns that were named then")
+        return read_packed(path)
     if path.suffix.lower() == ".graphml":
         ends = {role: named[role] for role in ("id", "source", "target")}
         _reject(path, others | ends, "it holds nodes and edges")

@@ -1,0 +1,71 @@
+"""evengraph pack: tables, data sets and generated graphs become a folder that commands take."""
+
+import numpy as np
+from command_line import COLUMNS, call, read
+
+from evengraph.disk import PackedGraph
+
+LOGISTIC = ["--method", "logistic", "--set", "hops=1", "--set", "max_epochs=6", "--seeds", "5"]
+
+
+def test_a_packed_graph_gives_the_results_of_its_tables(shop, capsys):
+    assert call("pack", "shop", *COLUMNS, "--out", "graph", "--memory", "1GB") == 0
+    shown = capsys.readouterr()
+    assert "120 nodes, " in shown.out
+    assert "wrote graph" in shown.out
+    assert "Merged" in shown.err
+    for data, columns in (("shop", COLUMNS), ("graph", [])):
+        assert call("run", data, *columns, *LOGISTIC, "--save", f"m-{data}", "--out", data[0]) == 0
+    assert read(shop / "s" / "predictions.csv") == read(shop / "g" / "predictions.csv")
+    assert call("predict", "m-graph", "graph", "--out", "p.csv") == 0
+    assert len(read(shop / "p.csv")) == 120
+    capsys.readouterr()
+    assert call("inspect", "graph") == 0
+    shown = capsys.readouterr().out
+    assert "120 nodes" in shown
+    assert "evengraph run graph --save model" in shown
+
+
+def test_two_tables_and_parts_of_tables_are_packed(shop):
+    folder = shop / "shop"
+    assert call("pack", folder / "nodes.csv", folder / "edges.csv", *COLUMNS, "--out", "a") == 0
+    lines = (folder / "nodes.csv").read_text().splitlines(keepends=True)
+    for part, rows in enumerate((lines[1:50], lines[50:])):
+        (shop / f"nodes-{part}.csv").write_text(lines[0] + "".join(rows))
+    parts = [shop / "nodes-0.csv", shop / "nodes-1.csv"]
+    assert call("pack", *parts, "--edges", folder / "edges.csv", *COLUMNS, "--out", "b") == 0
+    assert PackedGraph.open("a").content_hash == PackedGraph.open("b").content_hash
+
+
+def test_generated_graphs_have_any_size(shop, capsys):
+    options = ["--nodes", 300, "--degree", 6, "--features", 9, "--classes", 3, "--dtype", "float16"]
+    assert call("pack", "toy", *options, "--out", "toy") == 0
+    packed = PackedGraph.open("toy")
+    assert packed.x.shape == (300, 9)
+    assert packed.x.dtype == np.float16
+    assert packed.num_classes == 3
+    assert "300 nodes" in capsys.readouterr().out
+
+
+def test_errors_have_one_line(shop, capsys):
+    cases = {
+        "nodes is for generated graphs": ["cora", "--nodes", 9],
+        "give the edges by --edges": ["a.csv", "b.csv", "c.csv"],
+        "nothing.parquet does not exist": ["nothing.parquet", "shop/edges.csv"],
+        "memory must be a size such as 4GB": ["shop", "--memory", "much"],
+        "has no column 'nothing'": ["shop", "--label", "nothing"],
+    }
+    for message, arguments in cases.items():
+        assert call("pack", *arguments, "--out", "graph") == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert message in line
+    assert not (shop / "graph").exists()
+    assert call("pack", "shop", *COLUMNS, "--out", "shop") == 2
+    assert "shop exists; remove it or name another folder." in capsys.readouterr().err
+
+
+def test_a_packed_graph_takes_no_columns(shop, capsys):
+    assert call("pack", "shop", *COLUMNS, "--out", "graph") == 0
+    capsys.readouterr()
+    assert call("inspect", "graph", "--label", "country") == 2
+    assert "graph does not take label: it is packed" in capsys.readouterr().err
