@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing, contextmanager
+from time import time
 
 import pytest
 from command_line import call
@@ -265,6 +266,30 @@ def test_a_failed_run_that_is_mended_ends_well(write, tmp_path, monkeypatch, cap
 # What is asked for.
 
 
+def test_who_is_waited_for_is_told_and_can_be_released(write, tmp_path, monkeypatch, capsys):
+    path = tmp_path / "store.sqlite"
+    spec = read_spec(str(write(SHORT)))
+    jobs = Plan(spec, []).missing()
+    with closing(sqlite3.connect(Store(path).path)) as base:
+        for job in jobs[:2]:
+            row = (job.key, "far[away]", 77, time())
+            base.execute("INSERT INTO claims (key, host, process, seen) VALUES (?, ?, ?, ?)", row)
+        base.commit()
+
+    def stop(seconds):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("evengraph.experiment.reproduce.sleep", stop)
+    words = "reproduce", write(SHORT), "--store", path, "--engine", "here"
+    assert call(*words) == 130
+    said = capsys.readouterr().err
+    assert said.count("Waiting for 2 runs of process 77 on far[away], since 20") == 1
+    assert "--release" in said
+    assert call(*words, "--release") == 1  # one of the runs fails
+    assert "2 runs of other processes are released." in capsys.readouterr().err
+    assert Store(path).count() == 3
+
+
 def test_a_part_can_be_asked_for(write, tmp_path, capsys):
     path = tmp_path / "store.sqlite"
     words = ["reproduce", write(SHORT), "--store", path, "--engine", "here"]
@@ -372,6 +397,22 @@ def test_results_are_filtered(words, count, filled, tmp_path, capsys):
     assert call("results", filled.path, *words, "--export", path) == 0
     assert f"{count} runs" in capsys.readouterr().out
     assert len(json.loads(path.read_text())) == count
+
+
+def test_results_leave_out_a_damaged_row_and_name_it(filled, capsys):
+    with closing(sqlite3.connect(filled)) as base:
+        ((key, outcome),) = base.execute("SELECT key, outcome FROM runs LIMIT 1").fetchall()
+        base.execute("UPDATE runs SET outcome = 'x' WHERE key = ?", (key,))
+        base.commit()
+    try:
+        assert call("results", filled) == 0
+    finally:
+        with closing(sqlite3.connect(filled)) as base:
+            base.execute("UPDATE runs SET outcome = ? WHERE key = ?", (outcome, key))
+            base.commit()
+    said = capsys.readouterr()
+    assert f"Row {key} of {filled} is damaged: outcome is not JSON." in said.err
+    assert "gcn" in said.out
 
 
 def test_results_of_nothing_say_so(filled, capsys):

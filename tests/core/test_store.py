@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from threading import Barrier
 
@@ -17,7 +18,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evengraph.core.store import SCHEMA, STALE, Row, Store
+from evengraph.core.claims import STALE, this_process
+from evengraph.core.store import SCHEMA, Row, Store
+from evengraph.core.store_sql import TABLES
 from tiny_experiments import ended, failed, make_job, python, wait_for
 
 LARGEST = 2**63 - 1
@@ -36,12 +39,19 @@ jobs = st.builds(
     method_fields=tables,
     seed=st.integers(0, LARGEST),
 )
+numbers = st.floats() | st.integers()
+outcomes = st.builds(
+    lambda table, metrics, score: {**table, "metrics": metrics, "validation": score},
+    tables,
+    st.dictionaries(names, numbers, max_size=3),
+    numbers.filter(lambda number: number == number),
+)
 rows = st.builds(
     Row,
     job=jobs,
     status=st.sampled_from(["done", "failed"]),
     reason=names,
-    outcome=tables,
+    outcome=outcomes,
     environment=tables,
     created=st.text("0123456789-", min_size=1),
 )
@@ -217,6 +227,42 @@ def test_a_text_file_is_refused_and_left_as_it_was(text, tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+EARLIER = """
+CREATE TABLE claims (
+    key TEXT PRIMARY KEY, host TEXT NOT NULL, process INTEGER NOT NULL, seen REAL NOT NULL
+);
+"""
+
+
+@pytest.mark.parametrize("statements", [*range(1, 5), EARLIER], ids=str)
+def test_a_store_whose_making_was_cut_short_is_completed(statements, tmp_path):
+    path = tmp_path / "store.sqlite"
+    with closing(sqlite3.connect(path)) as base:  # as versions before transactions left it
+        part = (
+            statements if isinstance(statements, str) else ";".join(TABLES.split(";")[:statements])
+        )
+        base.executescript(part)
+    Store(path).add(ended(make_job()))
+    assert Store(path).claim([make_job(), make_job(seed=6)]) == [make_job(seed=6)]
+
+
+def test_a_store_is_made_in_one_transaction(tmp_path, monkeypatch):
+    class Cut(sqlite3.Connection):
+        def executescript(self, text):
+            for statement in text.split(";")[:4]:  # two tables of four, then the process is killed
+                self.execute(statement)
+            raise KeyboardInterrupt
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", partial(connect, factory=Cut))
+    with pytest.raises(KeyboardInterrupt):
+        Store(tmp_path / "store.sqlite")
+    monkeypatch.undo()
+    with closing(sqlite3.connect(tmp_path / "store.sqlite")) as base:
+        assert base.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
+    Store(tmp_path / "store.sqlite").add(ended(make_job()))
+
+
 def test_an_empty_file_becomes_a_store(tmp_path):
     path = tmp_path / "empty.sqlite"
     path.touch()
@@ -271,14 +317,151 @@ def test_a_closed_folder_is_refused():
 
 
 @needs_rights
-def test_a_store_that_may_not_be_written_is_refused():
+@pytest.mark.parametrize("mode", ["wal", "delete"])
+@pytest.mark.parametrize("closed", ["file", "folder", "both"])
+def test_a_store_that_may_not_be_written_can_be_read(mode, closed):
     with open_folder() as folder:
-        Store(path := folder / "store.sqlite")
-        path.chmod(0o444)
+        Store(path := folder / "store.sqlite").add(ended(make_job()))
+        with closing(sqlite3.connect(path)) as base:
+            base.execute(f"PRAGMA journal_mode = {mode}")
         before = path.read_bytes()
+        if closed != "folder":
+            path.chmod(0o444)
+        if closed != "file":
+            folder.chmod(0o555)
         with ordinary_user():
-            refused(path)
+            store = Store(path)
+            assert [row.job for row in store.rows()] == [make_job()]
+            assert (store.count(), len(store.groups(["validation"]))) == (1, 1)
+            assert store.experiments() == {}
+            with pytest.raises(ValueError, match=r"^Cannot open or write .*store\.sqlite"):
+                store.add(ended(make_job(seed=6)))
         assert path.read_bytes() == before
+        assert [one.name for one in folder.iterdir()] == [path.name]
+        folder.chmod(0o755)
+
+
+@needs_rights
+def test_a_closed_store_whose_rows_are_in_its_log_is_refused():
+    with open_folder() as folder:
+        path = folder / "store.sqlite"
+        Store(path)
+        with closing(sqlite3.connect(path)) as base:  # the last to close it would empty the log
+            base.execute("SELECT * FROM runs").fetchall()
+            Store(path).add(ended(make_job()))
+            (copied := folder / "copy").mkdir()
+            for name in (path.name, f"{path.name}-wal"):
+                (copied / name).write_bytes((folder / name).read_bytes())
+        copied.chmod(0o555)
+        with ordinary_user():
+            assert "copy it and store.sqlite-wal" in refused(copied / path.name)
+        copied.chmod(0o755)
+
+
+# Damage.
+
+
+def damage(store, column, value, seed=5):
+    with closing(sqlite3.connect(store.path)) as base:
+        base.execute(f"UPDATE runs SET {column} = ? WHERE seed = ?", (value, seed))
+        base.commit()
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("outcome", '{"metrics": {'),
+        ("outcome", "{}"),
+        ("outcome", "[1]"),
+        ("outcome", '{"metrics": 1, "validation": 2}'),
+        ("outcome", '{"metrics": {}, "validation": null}'),
+        ("outcome", '{"metrics": {}, "validation": "a"}'),
+        ("outcome", "[" * 100_000),
+        ("outcome", b"\xff\xfe"),
+        ("outcome", 7),
+        ("environment", "{"),
+        ("method_fields", b"\xff"),
+        ("method_fields", "nothing"),
+        ("imbalance_fields", "[]"),
+        ("dataset", b"\xff\xfe"),
+        ("status", "dome"),
+        ("created", b"\xff"),
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+def test_a_damaged_cell_costs_its_row_alone_and_is_told(store, column, value):
+    jobs = [make_job(seed=seed) for seed in (5, 6, 7)]
+    store.add(*map(ended, jobs))
+    damage(store, column, value)
+    assert [row.job for row in store.rows()] == jobs[1:]
+    (line,) = store.damage
+    assert str(store.path) in line
+    assert jobs[0].key in line
+    assert column in line
+    assert [row.job for row in store.rows(parts=("validation",))] == jobs[1:]
+    assert store.damage == [line]
+    # It can be run again, which repairs it.
+    assert store.claim(jobs) == jobs[:1]
+    store.add(ended(jobs[0]))
+    assert len(Store(store.path).rows()) == 3
+
+
+def test_groups_leave_out_damaged_rows_and_tell_them(store):
+    store.add(*(ended(make_job(seed=seed), test=seed) for seed in (4, 5, 6, 7)))
+    damage(store, "outcome", "{", seed=4)
+    damage(store, "status", "dome", seed=5)
+    (group,) = store.groups(["metrics.macro_f1"])
+    assert (group.runs, group.failed, group.means) == (2, 0, [6.5])
+    assert len(store.damage) == 2
+
+
+def test_a_damaged_experiment_costs_itself_alone(store):
+    store.save_experiment("good", {"cells": []})
+    store.save_experiment("bad", {"cells": []})
+    store.save_tsne("key", {})
+    with closing(sqlite3.connect(store.path)) as base:
+        base.execute("UPDATE boards SET content = '{' WHERE name = 'bad'")
+        base.execute("UPDATE maps SET content = '3'")
+        base.commit()
+    assert store.experiments() == {"good": {"cells": []}}
+    assert store.tsne("key") is None
+    assert len(store.damage) == 2
+
+
+def test_a_damaged_page_names_the_file(tmp_path):
+    store = Store(tmp_path / "store.sqlite")
+    store.add(*(ended(make_job(seed=seed)) for seed in range(200)))
+    content = bytearray(store.path.read_bytes())
+    content[20_000:60_000] = bytes(40_000)
+    store.path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"store\.sqlite is damaged: .*malformed"):
+        Store(store.path).rows()
+
+
+# Parts and groups.
+
+
+@given(row=rows)
+def test_parts_of_an_outcome_are_as_they_were_written(shared_store, row):
+    shared_store.add(row)
+    (found,) = shared_store.rows(key=row.job.key, parts=("validation", "metrics", "absent"))
+    wanted = {name: row.outcome[name] for name in ("validation", "metrics")}
+    assert json.dumps(found.outcome) == json.dumps(wanted)
+
+
+def test_groups_count_and_average(store):
+    for method, test in (("gcn", 40.0), ("mlp", 10.0), ("gcn", 60.0)):
+        store.add(ended(make_job(method=method, seed=int(test)), test=test))
+    store.add(failed(make_job(method="mlp", seed=3)))
+    store.add(ended(make_job(method="bad", seed=3), test=float("nan")))
+    paths = ["metrics.macro_f1", "validation", "metrics.absent"]
+    found = {group.method: group[4:] for group in store.groups(paths)}
+    assert list(found) == ["gcn", "mlp", "bad"]
+    assert found["gcn"] == (2, 0, [50.0, 50.0, None])
+    assert found["mlp"] == (2, 1, [10.0, 50.0, None])
+    assert found["bad"] == (1, 0, [None, 50.0, None])
+    assert [group.method for group in store.groups(paths, method="mlp", seed=3)] == ["mlp"]
+    assert store.damage == []
 
 
 # Several processes.
@@ -297,7 +480,8 @@ WRITER = (
     + """
 first, count = int(sys.argv[3]), int(sys.argv[4])
 for seed in range(first, first + count):
-    outcome = {"validation": seed, "confusion_matrix": [[seed] * 30] * 30}
+    outcome = {"validation": seed, "metrics": {"accuracy": seed}}
+    outcome["confusion_matrix"] = [[seed] * 30] * 30
     store.add(Row(job=JobSpec(**given | {"seed": seed}), outcome=outcome))
 """
 )
@@ -372,7 +556,8 @@ def test_a_process_killed_while_it_writes_leaves_whole_rows(tmp_path):
     assert [row.job.seed for row in found] == list(range(len(found)))
     for row in found:
         seed = row.job.seed
-        outcome = {"validation": seed, "confusion_matrix": [[seed] * 30] * 30}
+        outcome = {"validation": seed, "metrics": {"accuracy": seed}}
+        outcome["confusion_matrix"] = [[seed] * 30] * 30
         assert row == Row(job=make_job(seed=seed), outcome=outcome, created=row.created)
     store.add(ended(make_job(seed=10**9)))
     assert len(store.rows()) == len(found) + 1
@@ -441,10 +626,61 @@ def test_what_has_ended_cannot_be_claimed(store):
     assert store.claim([done, not_done, open_]) == [open_]
 
 
-def hold(store, job, host, process, seen):
+def hold(store, job, host, process, seen, boot="", started=""):
+    values = job.key, host, process, seen, boot, started
     with closing(sqlite3.connect(store.path)) as base:
-        base.execute("INSERT INTO claims VALUES (?, ?, ?, ?)", (job.key, host, process, seen))
+        base.execute("INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?, ?, ?)", values)
         base.commit()
+
+
+def test_claims_of_an_earlier_version_hold(tmp_path):
+    path = tmp_path / "store.sqlite"
+    with closing(sqlite3.connect(path)) as base:
+        base.executescript(TABLES + "DROP TABLE claims;" + EARLIER)
+        base.execute(f"PRAGMA user_version = {SCHEMA}")
+        job = make_job()
+        process = os.getppid()
+        base.execute(
+            "INSERT INTO claims VALUES (?, ?, ?, 0)", (job.key, this_process().host, process)
+        )
+        base.commit()
+    store = Store(path)
+    (holder,) = store.holders()
+    assert (holder.claimant.process, holder.jobs) == (process, 1)
+    assert store.claim([job, make_job(seed=6)]) == [make_job(seed=6)]
+
+
+def test_holders_are_processes_with_the_number_of_their_jobs(store):
+    store.claim([make_job(seed=1), make_job(seed=2)])
+    hold(store, make_job(seed=3), "another machine", 1, datetime.now().timestamp())
+    mine, other = store.holders()
+    assert (mine.claimant, mine.jobs) == (this_process(), 2)
+    assert (other.claimant.host, other.jobs) == ("another machine", 1)
+
+
+def test_all_claims_can_be_released(store):
+    hold(store, make_job(), "another machine", 1, datetime.now().timestamp())
+    assert store.claim([make_job()]) == []
+    assert store.release() == 0
+    assert store.release(all_processes=True) == 1
+    assert store.claim([make_job()]) == [make_job()]
+
+
+def test_a_claim_is_looked_up_and_made_in_one_transaction(store, monkeypatch):
+    """While one process looks, no other can write; the race of two processes is hard to hit."""
+    seen = []
+
+    def look(claimant, **times):
+        with closing(sqlite3.connect(store.path, timeout=0)) as other:
+            with pytest.raises(sqlite3.OperationalError, match="locked"):
+                other.execute("BEGIN IMMEDIATE")
+            seen.append(claimant)
+        return True
+
+    hold(store, make_job(), "another machine", 1, 0.0)
+    monkeypatch.setattr("evengraph.core.claims.Claimant.alive", look)
+    assert store.claim([make_job()]) == []
+    assert len(seen) == 1
 
 
 def test_another_machines_claim_holds_until_it_is_old(store, monkeypatch):
@@ -461,7 +697,7 @@ def test_release_leaves_what_others_hold(store):
     mine, theirs, far = (make_job(seed=seed) for seed in range(3))
     store.claim([mine])
     hold(store, theirs, socket.gethostname(), os.getppid(), 0.0)  # alive, and so never too old
-    hold(store, far, "another machine", os.getpid(), 1e12)
+    hold(store, far, "another machine", os.getpid(), datetime.now().timestamp())
     assert store.running() == 3
     store.release()
     assert store.running() == 2

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from evengraph.cli.console import err, print_written
+from evengraph.cli.console import err, print_notes, print_written
 
 
 def report(
@@ -22,6 +22,8 @@ def report(
 
     if not store.is_file():
         raise ValueError(f"There is no store {store}.")
+    opened = Store(store)
     with err.status("drawing"):
-        paths = write_report(Store(store), to)
+        paths = write_report(opened, to)
     print_written(*paths)
+    print_notes(opened.damage, err)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -25,6 +26,7 @@ from evengraph.cli.console import err, out, print_failure, print_notes
 from evengraph.cli.options import DataRoot, Device
 
 if TYPE_CHECKING:
+    from evengraph.core.claims import Claimant, Holder
     from evengraph.core.store import Row, Store
     from evengraph.experiment.executor import Executor
     from evengraph.experiment.spec import Spec
@@ -62,6 +64,12 @@ def reproduce(
     jobs: Annotated[int | None, typer.Option(help="Workers; by default one per core.")] = None,
     address: Annotated[str | None, typer.Option(help="Address of a Ray cluster.")] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Run failed runs again.")] = False,
+    release: Annotated[
+        bool,
+        typer.Option(
+            "--release", help="Take over runs that other processes, such as dead ones, hold."
+        ),
+    ] = False,
     data_root: DataRoot = None,
 ) -> None:
     """Run the paper's tables and figures, or your own experiments; resumes if interrupted."""
@@ -81,11 +89,17 @@ def reproduce(
         setups=[part.strip() for part in setups.split(",")] if setups else (),
     )
     executor = choose_executor(engine, str(pick_device(device)), workers=jobs, address=address)
-    _run_experiments(specs, store, executor, root=data_root, retry=retry)
+    _run_experiments(specs, store, executor, root=data_root, retry=retry, release=release)
 
 
 def _run_experiments(
-    specs: Sequence[Spec], path: Path, executor: Executor, *, root: Path | None, retry: bool
+    specs: Sequence[Spec],
+    path: Path,
+    executor: Executor,
+    *,
+    root: Path | None,
+    retry: bool,
+    release: bool,
 ) -> None:
     """Run what is missing, with a display, then show the results."""
     from evengraph.core.store import Store
@@ -101,22 +115,35 @@ def _run_experiments(
     store = Store(path)
     if retry and (again := store.forget("failed")):
         err.print(f"{again} failed runs are tried again.")
+    if release:
+        err.print(f"{store.release(all_processes=True)} runs of other processes are released.")
     names = escape(", ".join(spec.name for spec in specs))
     out.print(f"[bold]{names}[/], rows go to {escape(str(path))}", soft_wrap=True)
     failed: list[Row] = []
     stopped = False
     try:
         with _display(store, failed) as (on_row, on_round):
+            on_wait = partial(_print_holders, said=set())
             run_jobs = partial(run_stored, store=path, executor=executor, root=root)
             embed = partial(embed_nodes, device=executor.device, root=root)
-            reproduce(specs, store, run_jobs, on_row=on_row, on_round=on_round, embed=embed)
+            reproduce(
+                specs,
+                store,
+                run_jobs,
+                on_row=on_row,
+                on_round=on_round,
+                on_wait=on_wait,
+                embed=embed,
+            )
     except KeyboardInterrupt:
         stopped = True
-    experiments = {results.name: results for results in load_experiments(store)}
+    loaded = load_experiments(store, {spec.name for spec in specs}, parts=("metrics",))
+    experiments = {results.name: results for results in loaded}
     for spec in specs:
         out.print()
         out.print(experiment_table(experiments[spec.name]))
         print_notes(selected_params(experiments[spec.name]))
+    print_notes(store.damage, err)
     for row in failed[:10]:
         print_failure(row, METHODS[row.job.method].title, err)
     if len(failed) > 10:
@@ -127,6 +154,18 @@ def _run_experiments(
         raise typer.Exit(130)
     if failed:
         raise typer.Exit(1)
+
+
+def _print_holders(holders: Sequence[Holder], said: set[Claimant]) -> None:
+    """Say once of each process that it is waited for."""
+    for claimant, seen, jobs in holders:
+        if claimant not in said:
+            said.add(claimant)
+            runs = "a run" if jobs == 1 else f"{jobs} runs"
+            when = datetime.fromtimestamp(seen).strftime("%Y-%m-%d %H:%M")
+            line = f"Waiting for {runs} of process {claimant.process} on {claimant.host}, since "
+            line += f"{when}. If it is dead, stop and add --release."
+            err.print(escape(line), soft_wrap=True)
 
 
 @contextmanager
@@ -176,7 +215,7 @@ def _line(row: Row, best: dict[str, tuple[float, str]]) -> str:
     from evengraph.methods import METHODS
     from evengraph.report.terminal.experiment import setting_of
 
-    name = " ".join(setting_of(row))
+    name = " ".join(setting_of(row.job))
     if row.done:
         score = float(row.outcome["validation"])
         best[name] = max(best.get(name, (-1.0, "")), (score, METHODS[row.job.method].title))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from evengraph.cli.completion import complete_data_set, complete_method
-from evengraph.cli.console import out, print_failure
+from evengraph.cli.console import err, out, print_failure, print_notes
 
 
 def results(
@@ -31,21 +31,27 @@ def results(
     """List the runs of a store, or export them."""
     from evengraph.core.store import Store
     from evengraph.report.store.files import export_runs
-    from evengraph.report.terminal.experiment import runs_table
+    from evengraph.report.terminal.experiment import RUN_VALUES, runs_table
 
     if not store.is_file():
         raise ValueError(f"There is no store {store}.")
-    filters = {"dataset": dataset, "imbalance": imbalance, "method": method, "status": status}
-    rows = Store(store).rows(seed=seed, **filters)
-    if not rows and not Store(store).rows():
+    opened = Store(store)
+    filters: dict[str, Any] = {
+        "dataset": dataset,
+        "imbalance": imbalance,
+        "method": method,
+        "seed": seed,
+    }
+    if not opened.count():
         raise ValueError(f"The store {store} holds no runs.")
     if to is not None:
-        export_runs(rows, to)
-        out.print(f"wrote {escape(str(to))}: {len(rows)} runs", soft_wrap=True)
-    elif rows:
-        out.print(runs_table(rows))
-        for row in rows:
-            if not row.done:
+        count = export_runs(opened.rows(status=status, **filters), to)
+        out.print(f"wrote {escape(str(to))}: {count} runs", soft_wrap=True)
+    elif groups := opened.groups(RUN_VALUES, status=status, **filters):
+        out.print(runs_table(groups))
+        if status != "done":
+            for row in opened.scan(**filters | {"status": "failed"}):
                 print_failure(row, row.job.method, out)
     else:
-        out.print(f"None of the {len(Store(store).rows()):,} runs match.")
+        out.print(f"None of the {opened.count():,} runs match.")
+    print_notes(opened.damage, err)

@@ -2,112 +2,58 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-import socket
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from time import time
-from typing import Any, Literal
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
-SCHEMA = 1
-STALE = 24 * 3600.0  # seconds after which a job claimed on another machine may be claimed again
-
-TABLES = """
-CREATE TABLE IF NOT EXISTS runs (
-    key TEXT PRIMARY KEY,
-    dataset TEXT NOT NULL,
-    imbalance TEXT NOT NULL,
-    imbalance_fields TEXT NOT NULL,
-    method TEXT NOT NULL,
-    method_fields TEXT NOT NULL,
-    seed INTEGER NOT NULL,
-    status TEXT NOT NULL,
-    reason TEXT NOT NULL,
-    outcome TEXT NOT NULL,
-    environment TEXT NOT NULL,
-    created TEXT NOT NULL
-);
-CREATE TABLE IF NOT EXISTS boards (
-    name TEXT PRIMARY KEY,
-    content TEXT NOT NULL
-);
-CREATE TABLE IF NOT EXISTS maps (
-    key TEXT PRIMARY KEY,
-    content TEXT NOT NULL
-);
-CREATE TABLE IF NOT EXISTS claims (
-    key TEXT PRIMARY KEY,
-    host TEXT NOT NULL,
-    process INTEGER NOT NULL,
-    seen REAL NOT NULL
-);
-"""
+from evengraph.core.claims import Claimant, Holder, this_process
+from evengraph.core.rows import (
+    DamagedRowError,
+    LazyOutcome,
+    RowReader,
+    check_outcome,
+    part_of_outcome,
+)
+from evengraph.core.rows import JobSpec as JobSpec
+from evengraph.core.rows import Row as Row
+from evengraph.core.store_sql import SCHEMA as SCHEMA
+from evengraph.core.store_sql import (
+    TABLES,
+    WHOLE,
+    add_columns,
+    columns_of,
+    condition,
+    is_part_of_store,
+    select_groups,
+    select_rows,
+)
 
 
-@dataclass(frozen=True, kw_only=True)
-class JobSpec:
-    """Everything that defines a run; all parameters are listed, defaults included."""
+class RunGroup(NamedTuple):
+    """Runs of one method in one setting."""
 
     dataset: str
     imbalance: str
     imbalance_fields: Mapping[str, Any]
     method: str
-    method_fields: Mapping[str, Any]
-    seed: int
+    runs: int
+    failed: int
+    means: Sequence[float | None]  # None if a run that is done has no such value
 
-    @property
-    def key(self) -> str:
-        """Hash of the job: equal for equal jobs only."""
-        parts = [self.dataset, self.imbalance, _sorted(_normalize(self.imbalance_fields))]
-        parts += [self.method, _sorted(_normalize(self.method_fields)), str(self.seed)]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:20]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """A finished job with its outcome, or the reason why it failed.
-
-    `outcome` holds the fields of a Record without the history of its epochs.
-    """
-
-    job: JobSpec
-    status: Literal["done", "failed"] = "done"
-    reason: str = ""
-    outcome: Mapping[str, Any] = field(default_factory=dict)
-    environment: Mapping[str, Any] = field(default_factory=dict)
-    created: str = ""
-
-    @property
-    def done(self) -> bool:
-        """Whether the run succeeded."""
-        return self.status == "done"
-
-    def flat(self) -> dict[str, Any]:
-        """One line of a table: names and scalar values, without per-class results."""
-        job = self.job
-        names = ("validation", "best_epoch", "epochs", "seconds", "memory")
-        return {
-            "dataset": job.dataset,
-            "imbalance": job.imbalance,
-            **{f"imbalance.{name}": value for name, value in job.imbalance_fields.items()},
-            "method": job.method,
-            **{f"method.{name}": value for name, value in job.method_fields.items()},
-            "seed": job.seed,
-            "status": self.status,
-            "reason": self.reason,
-            **self.outcome.get("metrics", {}),
-            **{name: self.outcome.get(name) for name in names},
-            "commit": self.environment.get("commit"),
-            "device": self.environment.get("device"),
-            "created": self.created,
-            "key": job.key,
-        }
+    def joined(self, other: RunGroup) -> RunGroup:
+        """Both groups as one."""
+        done, more = self.runs - self.failed, other.runs - other.failed
+        pairs = zip(self.means, other.means, strict=True)
+        return self._replace(
+            runs=self.runs + other.runs,
+            failed=self.failed + other.failed,
+            means=[_joint_mean(one, done, two, more) for one, two in pairs],
+        )
 
 
 class Store:
@@ -117,182 +63,277 @@ class Store:
 
     Args:
         path: Path of the file, created if it does not exist.
+
+    Attributes:
+        damage: One sentence for each damaged row or experiment that reading left out.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
+        self._damage: dict[str, None] = {}
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise ValueError(f"Cannot open {self.path}: {error.strerror}.") from None
-        with self._open(check=True) as base:
-            if base.execute("PRAGMA user_version").fetchone() == (0,):  # reading does not write
+        with self._read() as base:
+            complete = self._check(base)
+        if not complete:
+            with self._write() as base:
                 # in one transaction: other processes see all of it or nothing
                 base.executescript(
                     f"BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {SCHEMA}; COMMIT;"
                 )
 
+    @property
+    def damage(self) -> list[str]:
+        """What reading left out."""
+        return list(self._damage)
+
+    # One connection per transaction: forked processes never share one.
+
     @contextmanager
-    def _open(self, *, check: bool = False) -> Iterator[sqlite3.Connection]:
-        """Open a connection for one transaction; forked processes never share one."""
+    def _write(self) -> Iterator[sqlite3.Connection]:
+        with self._errors(), closing(sqlite3.connect(self.path, timeout=60)) as base:
+            base.execute("PRAGMA journal_mode = WAL")
+            base.execute("PRAGMA synchronous = NORMAL")
+            base.text_factory = _text
+            with base:
+                yield base
+
+    @contextmanager
+    def _read(self) -> Iterator[sqlite3.Connection]:
+        with self._errors(), closing(self._reader()) as base:
+            base.text_factory = _text
+            yield base
+
+    def _reader(self) -> sqlite3.Connection:
+        """A connection to read from, also where nothing may be written."""
+        base = sqlite3.connect(self.path, timeout=60)
         try:
-            base = sqlite3.connect(self.path, timeout=60)
-            try:
-                if check:
-                    self._check_version(base)  # before anything is written
-                base.execute("PRAGMA journal_mode = WAL")
-                base.execute("PRAGMA synchronous = NORMAL")
-                with base:
-                    yield base
-            finally:
-                base.close()
+            base.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite3.OperationalError as error:
+            base.close()
+            log = self.path.with_name(f"{self.path.name}-wal")
+            if "locked" in str(error) or not self.path.is_file():
+                raise
+            if log.exists() and log.stat().st_size:  # without it, its rows would be missing
+                raise sqlite3.OperationalError(
+                    f"{error}; copy it and {log.name} elsewhere"
+                ) from None
+            return sqlite3.connect(f"file:{quote(str(self.path))}?immutable=1", uri=True)
+        return base
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
         except sqlite3.OperationalError as error:
             raise ValueError(f"Cannot open or write {self.path}: {error}.") from None
         except sqlite3.DatabaseError as error:
+            if "malformed" in str(error):
+                raise ValueError(f"{self.path} is damaged: {error}.") from None
             raise ValueError(f"{self.path} is not an evengraph store: {error}.") from None
 
-    def _check_version(self, base: sqlite3.Connection) -> None:
-        """Raise if the file is not a store, or one of another version."""
+    def _check(self, base: sqlite3.Connection) -> bool:
+        """Whether the file is a complete store; raises if it is none, or of another version."""
         # tables first: another process may be creating them together with the version
-        (tables,) = base.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        tables = columns_of(base)
         (version,) = base.execute("PRAGMA user_version").fetchone()
-        if version == 0 and tables:
-            raise ValueError(f"{self.path} is not an evengraph store but another SQLite file.")
         if version not in (0, SCHEMA):
             raise ValueError(
                 f"{self.path} was written by another version of evengraph "
                 f"(format {version}, this version reads {SCHEMA})."
             )
+        # earlier versions could be killed between two tables
+        if version == 0 and not is_part_of_store(tables):
+            raise ValueError(f"{self.path} is not an evengraph store but another SQLite file.")
+        return bool(version == SCHEMA)
 
-    def add(self, row: Row) -> None:
-        """Write a row, replacing that of an earlier attempt at the same job."""
-        job = row.job
-        values = (
-            job.key,
-            job.dataset,
-            job.imbalance,
-            _sorted(job.imbalance_fields),
-            job.method,
-            _sorted(job.method_fields),
-            job.seed,
-            row.status,
-            row.reason,
-            json.dumps(row.outcome),
-            _sorted(row.environment),
-            row.created or datetime.now(UTC).isoformat(timespec="seconds"),
-        )
-        marks = ", ".join("?" * len(values))
-        with self._open() as base:
-            base.execute(f"INSERT OR REPLACE INTO runs VALUES ({marks})", values)
-            base.execute("DELETE FROM claims WHERE key = ?", (job.key,))
+    # Rows.
 
-    def rows(self, **filters: Any) -> list[Row]:
-        """Read all rows, or those with these values of `dataset`, `method`, `status` and so on."""
-        names = [name for name, value in filters.items() if value is not None]
-        condition = " AND ".join(f"{name} = ?" for name in names)
-        text = "SELECT * FROM runs" + (f" WHERE {condition}" if names else "") + " ORDER BY rowid"
-        with self._open() as base:
-            base.row_factory = sqlite3.Row
-            rows = base.execute(text, [filters[name] for name in names]).fetchall()
-        return [_row(row) for row in rows]
+    def add(self, *rows: Row) -> None:
+        """Write rows in one transaction, replacing those of earlier attempts at the same jobs."""
+        with self._write() as base:
+            for row in rows:
+                values = row.columns()
+                marks = ", ".join("?" * len(values))
+                base.execute(f"INSERT OR REPLACE INTO runs VALUES ({marks})", values)
+                base.execute("DELETE FROM claims WHERE key = ?", values[:1])
+
+    def rows(self, *, parts: Sequence[str] = (), **filters: Any) -> list[Row]:
+        """Read all rows, or those with these values of `dataset`, `method`, `status` and so on.
+
+        Args:
+            parts: Names of the parts of the outcome that are needed, by default all; with few of
+                them, many rows need little memory.
+            filters: Values by the names of columns; None stands for any.
+        """
+        return list(self.scan(parts=parts, **filters))
+
+    def scan(self, *, parts: Sequence[str] = (), **filters: Any) -> Iterator[Row]:
+        """Read rows one by one, as `rows` does; damaged ones are left out, and told in `damage`."""
+        where, values = condition(filters)
+        yield from self._scan(where, values, parts)
+
+    def _scan(self, where: str, values: Sequence[Any], parts: Sequence[str] = ()) -> Iterator[Row]:
+        reader = RowReader()
+        with self._read() as base:
+            for columns in base.execute(select_rows(where, parts), values):
+                row = self._row(columns, reader, parts)
+                if row is not None:
+                    yield row
+
+    def groups(self, paths: Sequence[str], **filters: Any) -> list[RunGroup]:
+        """Numbers of runs and means of values, by setting and method.
+
+        Args:
+            paths: Values in the outcome, such as `metrics.macro_f1`.
+            filters: As in `rows`.
+        """
+        where, values = condition(filters)
+        for _ in self._scan(
+            f"{where} AND (status NOT IN ('done', 'failed') OR NOT {WHOLE})", values
+        ):
+            pass  # tells damaged rows
+        with self._read() as base:
+            rows = base.execute(select_groups(where, paths), values).fetchall()
+        groups = []
+        for dataset, imbalance, fields, method, runs, failed, *means in rows:
+            try:
+                fields = json.loads(fields)
+                groups.append(RunGroup(dataset, imbalance, fields, method, runs, failed, means))
+            except (TypeError, ValueError):
+                self._damage[f"{runs} rows of {self.path} are damaged: imbalance_fields."] = None
+        return groups
+
+    def count(self) -> int:
+        """Number of rows."""
+        with self._read() as base:
+            (count,) = base.execute("SELECT count(*) FROM runs").fetchone()
+        return int(count)
+
+    def _row(self, columns: Sequence[Any], reader: RowReader, parts: Sequence[str]) -> Row | None:
+        *columns, text, whole = columns
+        try:
+            if not whole:
+                check_outcome(text, done=columns[7] == "done")
+            outcome = part_of_outcome(text, parts, whole=whole) if parts else LazyOutcome(text)
+            return reader.read(columns, outcome)
+        except DamagedRowError as error:
+            self._damage[f"Row {columns[0]!s:.40} of {self.path} is damaged: {error}."] = None
+            return None
 
     # Experiments: how rows make up tables and curves. In the file they are called boards and maps.
 
     def save_experiment(self, name: str, content: Mapping[str, Any]) -> None:
         """Write the results of an experiment, replacing earlier ones."""
         text = "INSERT INTO boards VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET content = ?"
-        with self._open() as base:
+        with self._write() as base:
             base.execute(text, (name, json.dumps(content), json.dumps(content)))
 
     def experiments(self) -> dict[str, dict[str, Any]]:
         """Read the results of every experiment, by its name."""
-        with self._open() as base:
+        with self._read() as base:
             rows = base.execute("SELECT name, content FROM boards ORDER BY rowid").fetchall()
-        return {name: json.loads(content) for name, content in rows}
+        experiments = {str(name): self._content(name, content) for name, content in rows}
+        return {name: content for name, content in experiments.items() if content is not None}
 
     def save_tsne(self, key: str, content: Mapping[str, Any]) -> None:
         """Write the t-SNE of the embeddings of a run."""
-        with self._open() as base:
+        with self._write() as base:
             base.execute("INSERT OR REPLACE INTO maps VALUES (?, ?)", (key, json.dumps(content)))
 
     def tsne(self, key: str) -> dict[str, Any] | None:
         """Read the t-SNE of the embeddings of a run, if one was saved."""
-        with self._open() as base:
+        with self._read() as base:
             row = base.execute("SELECT content FROM maps WHERE key = ?", (key,)).fetchone()
-        return None if row is None else json.loads(row[0])
+        return None if row is None else self._content(f"t-SNE {key}", row[0])
+
+    def _content(self, name: Any, text: Any) -> dict[str, Any] | None:
+        try:
+            content = json.loads(text)
+        except (TypeError, ValueError, RecursionError):
+            content = None
+        if isinstance(content, dict):
+            return content
+        self._damage[f"Experiment {name!s:.40} of {self.path} is damaged: not JSON."] = None
+        return None
 
     # Claims: which process works on which job, so that none is run twice.
 
     def claim(self, jobs: Iterable[JobSpec]) -> list[JobSpec]:
         """Claim the jobs that have no row and no other living process; returns them."""
-        me, now = (socket.gethostname(), os.getpid()), time()
+        me, now = this_process(), time()
         claimed = []
-        with self._open() as base:
+        with self._write() as base:
             base.execute("BEGIN IMMEDIATE")
+            add_columns(base)
             for job in jobs:
-                if base.execute("SELECT 1 FROM runs WHERE key = ?", (job.key,)).fetchone():
+                if self._has(base, job):
                     continue
                 holder = base.execute(
-                    "SELECT host, process, seen FROM claims WHERE key = ?", (job.key,)
+                    "SELECT host, process, boot, started, seen FROM claims WHERE key = ?",
+                    (job.key,),
                 ).fetchone()
-                if holder is None or holder[:2] == me or _dead(*holder, now=now):
+                if holder is None or holder[:2] == me[:2] or not _alive(holder, now):
                     base.execute(
-                        "INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?)", (job.key, *me, now)
+                        "INSERT OR REPLACE INTO claims (key, host, process, boot, started, seen) "
+                        "VALUES (?, ?, ?, ?, ?, ?)",
+                        (job.key, *me, now),
                     )
                     claimed.append(job)
         return claimed
 
-    def release(self) -> None:
-        """Drop the claims of this process on unfinished jobs."""
-        with self._open() as base:
-            me = socket.gethostname(), os.getpid()
-            base.execute("DELETE FROM claims WHERE host = ? AND process = ?", me)
+    def _has(self, base: sqlite3.Connection, job: JobSpec) -> bool:
+        """Whether there is a row of a job that can be read; a damaged one is run again."""
+        columns = base.execute(select_rows("key = ?"), (job.key,)).fetchone()
+        return columns is not None and self._row(columns, RowReader(), ()) is not None
+
+    def release(self, *, all_processes: bool = False) -> int:
+        """Drop the claims of this process, or of all, on unfinished jobs; returns their number."""
+        host, process, *_ = this_process()
+        with self._write() as base:
+            if all_processes:
+                return base.execute("DELETE FROM claims").rowcount
+            mine = "DELETE FROM claims WHERE host = ? AND process = ?"
+            return base.execute(mine, (host, process)).rowcount
+
+    def holders(self) -> list[Holder]:
+        """The living processes that have claimed jobs."""
+        with self._read() as base:
+            base.row_factory = sqlite3.Row
+            rows = [dict(row) for row in base.execute("SELECT * FROM claims")]
+        claims: dict[Claimant, list[float]] = {}
+        for row in rows:  # stores of earlier versions lack two columns
+            claimant = Claimant(*(row.get(name, "") for name in Claimant._fields))
+            if claimant.alive(seen=row["seen"], now=time()):
+                claims.setdefault(claimant, []).append(row["seen"])
+        return [Holder(claimant, max(seen), len(seen)) for claimant, seen in claims.items()]
 
     def running(self) -> int:
         """Number of jobs claimed by living processes."""
-        with self._open() as base:
-            rows = base.execute("SELECT host, process, seen FROM claims").fetchall()
-        return sum(not _dead(*holder, now=time()) for holder in rows)
+        return sum(holder.jobs for holder in self.holders())
 
     def forget(self, status: str) -> int:
         """Delete the rows with a status so that those jobs run again; returns their number."""
-        with self._open() as base:
+        with self._write() as base:
             return base.execute("DELETE FROM runs WHERE status = ?", (status,)).rowcount
 
 
-def _dead(host: str, process: int, seen: float, *, now: float) -> bool:
-    """Whether the process that made a claim has died."""
-    if host != socket.gethostname():
-        return now - seen > STALE
+def _joint_mean(one: float | None, done: int, two: float | None, more: int) -> float | None:
+    if not done or not more:
+        return one if done else two
+    return None if one is None or two is None else (one * done + two * more) / (done + more)
+
+
+def _alive(holder: Sequence[Any], now: float) -> bool:
+    *claimant, seen = holder
+    return Claimant(*claimant).alive(seen=seen, now=now)
+
+
+def _text(raw: bytes) -> str | bytes:
+    """Text, or bytes that are none: one damaged cell must not end the reading of all."""
     try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:  # alive, of another user
-        return False
-    try:  # a zombie: dead, but not yet reaped by its parent
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
-    except OSError:
-        return False
-
-
-def _row(values: sqlite3.Row) -> Row:
-    columns: dict[str, Any] = dict(values)
-    for name in ("imbalance_fields", "method_fields", "outcome", "environment"):
-        columns[name] = json.loads(columns[name])
-    del columns["key"]
-    job = JobSpec(**{column.name: columns.pop(column.name) for column in fields(JobSpec)})
-    return Row(job=job, **columns)
-
-
-def _normalize(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn integral floats into integers: 1 and 1.0 are the same parameter."""
-    return {
-        name: int(value) if isinstance(value, float) and value.is_integer() else value
-        for name, value in params.items()
-    }
-
-
-def _sorted(params: Mapping[str, Any]) -> str:
-    """JSON with sorted keys, equal for equal parameters."""
-    return json.dumps(dict(params), sort_keys=True)
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw

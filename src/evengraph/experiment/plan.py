@@ -40,9 +40,10 @@ class Cell:
 class Plan:
     """An experiment and the runs that exist already, also those of other experiments."""
 
-    def __init__(self, spec: Spec, rows: Iterable[Row]) -> None:
+    def __init__(self, spec: Spec, rows: Iterable[Row] | Mapping[str, Row]) -> None:
         self.spec = spec
-        self.known: Mapping[str, Row] = {_current(row.job).key: row for row in rows}
+        self.known = rows if isinstance(rows, Mapping) else known_runs(rows)
+        self._templates: dict[str, JobSpec] = {}
 
     def missing(self) -> list[JobSpec]:
         """Runs that are still needed, as far as is known now.
@@ -57,11 +58,10 @@ class Plan:
         """All runs, as far as is known now."""
         for setup, entry in product(self.spec.setups, self.spec.entries):
             for settings in self._candidates(setup, entry):
-                for seed in self.spec.seeds:
-                    yield job_spec(setup, entry.method, settings, seed)
-            for settings, _ in self._shown(setup, entry):
-                for seed in entry.more_seeds:
-                    yield job_spec(setup, entry.method, settings, seed)
+                yield from self._seeded(setup, entry, settings, self.spec.seeds)
+            if entry.more_seeds:
+                for settings, _ in self._shown(setup, entry):
+                    yield from self._seeded(setup, entry, settings, entry.more_seeds)
 
     def cells(self) -> list[Cell]:
         """The cells that have at least one run."""
@@ -69,7 +69,7 @@ class Plan:
         for setup, entry in product(self.spec.setups, self.spec.entries):
             for settings, value in self._shown(setup, entry):
                 seeds = dict.fromkeys([*self.spec.seeds, *entry.more_seeds])
-                keys = [job_spec(setup, entry.method, settings, seed).key for seed in seeds]
+                keys = [job.key for job in self._seeded(setup, entry, settings, seeds)]
                 rows = [self.known[key] for key in keys if key in self.known]
                 rows = [row for row in rows if row.done]
                 if rows:
@@ -80,7 +80,7 @@ class Plan:
 
     def embedded_run(self) -> JobSpec | None:
         """The run whose embeddings are drawn, once it has finished."""
-        for cell in self.cells():
+        for cell in self.cells() if self.spec.map else ():
             if cell.entry.label == self.spec.map and cell.setup is self.spec.setups[0]:
                 return cell.rows[0].job
         return None
@@ -126,13 +126,22 @@ class Plan:
 
     def _score(self, setup: Setup, entry: Entry, settings: Fields) -> float | None:
         """Mean validation score; None while a run is missing, -inf if one failed."""
-        keys = [job_spec(setup, entry.method, settings, seed).key for seed in self.spec.seeds]
+        keys = [job.key for job in self._seeded(setup, entry, settings, self.spec.seeds)]
         if any(key not in self.known for key in keys):
             return None
         rows = [self.known[key] for key in keys]
         if not all(row.done for row in rows):
             return -math.inf
         return fmean(float(row.outcome["validation"]) for row in rows)
+
+    def _seeded(
+        self, setup: Setup, entry: Entry, settings: Fields, seeds: Iterable[int]
+    ) -> list[JobSpec]:
+        """The same job for several seeds; checking its parameters takes far longer than a key."""
+        name = repr((setup, entry.method, sorted(settings.items())))
+        if name not in self._templates:
+            self._templates[name] = job_spec(setup, entry.method, settings, seed=0)
+        return [self._templates[name].with_seed(seed) for seed in seeds]
 
     def _searched(self, setup: Setup, entry: Entry, base: Fields) -> list[Fields]:
         """Settings that a search tries, given the results of its earlier trials.
@@ -162,6 +171,18 @@ class Plan:
             for trial, score in zip(trials, scores, strict=True):
                 study.tell(trial, max(score or 0.0, -1.0))
         return tried
+
+
+def known_runs(rows: Iterable[Row]) -> dict[str, Row]:
+    """Rows by the key that their job has in this version."""
+    current: dict[str, JobSpec] = {}
+    known = {}
+    for row in rows:
+        job = current.get(row.job.stem)
+        if job is None:
+            job = current[row.job.stem] = _current(row.job)
+        known[job.with_seed(row.job.seed).key] = row
+    return known
 
 
 def job_spec(setup: Setup, method: str, settings: Fields, seed: int) -> JobSpec:

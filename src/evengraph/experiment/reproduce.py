@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import sleep
 from typing import Any
 
-from evengraph.core.store import JobSpec, Store
+from evengraph.core.claims import Holder
+from evengraph.core.store import JobSpec, Row, Store
 from evengraph.experiment.jobs import NamedGraph
-from evengraph.experiment.plan import Cell, Plan
+from evengraph.experiment.plan import Cell, Plan, known_runs
 from evengraph.experiment.published import paper_cell
 from evengraph.experiment.spec import Spec
 from evengraph.experiment.stored import OnRow
@@ -17,6 +18,7 @@ from evengraph.methods import METHODS
 from evengraph.splits import SPLITS
 
 WAIT = 2.0  # seconds, while another process runs what is left
+PARTS = ("validation",)  # all that a plan needs of an outcome
 
 
 def reproduce(
@@ -26,6 +28,7 @@ def reproduce(
     *,
     on_row: OnRow = lambda row: None,
     on_round: Callable[[int], None] = lambda missing: None,
+    on_wait: Callable[[Sequence[Holder]], None] = lambda holders: None,
     embed: Callable[[JobSpec], dict[str, Any] | None] | None = None,
 ) -> None:
     """Run experiments to their end; runs that the store holds are not repeated.
@@ -39,24 +42,35 @@ def reproduce(
         run_jobs: Runs jobs and stores their rows.
         on_row: Called with each new row.
         on_round: Called with the number of missing runs at the start of a round.
+        on_wait: Called with the processes that run what is left, before waiting for them.
         embed: Repeats a run and returns the positions of its nodes in a plane.
     """
     try:
         while jobs := missing(specs, store):
             on_round(len(jobs))
-            before = len(store.rows())
+            before = store.count()
             run_jobs(jobs, on_row)
-            if len(store.rows()) == before:
+            if store.count() == before:
+                on_wait(store.holders())
                 sleep(WAIT)
-        for spec in specs:
-            job = Plan(spec, store.rows()).embedded_run()
-            if embed is None or job is None or store.tsne(job.key) is not None:
-                continue
-            if (positions := embed(job)) is not None:
-                store.save_tsne(job.key, positions)
+        _embed(specs, store, embed)
     finally:
+        known = known_runs(store.rows(parts=PARTS))
         for spec in specs:  # so that results so far can be drawn, also after Ctrl-C
-            store.save_experiment(spec.name, experiment_content(spec, store))
+            store.save_experiment(spec.name, experiment_content(spec, store, known))
+
+
+def _embed(
+    specs: Sequence[Spec], store: Store, embed: Callable[[JobSpec], dict[str, Any] | None] | None
+) -> None:
+    """Save the positions of embeddings that an experiment draws, where they are missing."""
+    for spec in specs:
+        if embed is None or not spec.map:
+            continue
+        job = Plan(spec, store.rows(parts=PARTS)).embedded_run()
+        positions = None if job is None or store.tsne(job.key) is not None else embed(job)
+        if job is not None and positions is not None:
+            store.save_tsne(job.key, positions)
 
 
 def check(specs: Sequence[Spec], root: Path | None = None) -> None:
@@ -70,9 +84,11 @@ def check(specs: Sequence[Spec], root: Path | None = None) -> None:
             raise ValueError(f"{setup.name} cannot be set up: {error}") from None
 
 
-def experiment_content(spec: Spec, store: Store) -> dict[str, Any]:
+def experiment_content(
+    spec: Spec, store: Store, known: Mapping[str, Row] | None = None
+) -> dict[str, Any]:
     """The cells of an experiment, in a form that can be drawn without loading any method."""
-    plan = Plan(spec, store.rows())
+    plan = Plan(spec, store.rows(parts=PARTS) if known is None else known)
     job = plan.embedded_run()
     return {
         "title": spec.title,
@@ -115,5 +131,5 @@ def _cell_content(cell: Cell, draws: str) -> dict[str, Any]:
 
 def missing(specs: Sequence[Spec], store: Store) -> list[JobSpec]:
     """Runs that experiments lack, as far as is known now."""
-    rows = store.rows()
-    return list({job.key: job for spec in specs for job in Plan(spec, rows).missing()}.values())
+    known = known_runs(store.rows(parts=PARTS))
+    return list({job.key: job for spec in specs for job in Plan(spec, known).missing()}.values())

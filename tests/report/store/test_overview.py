@@ -189,7 +189,7 @@ def test_ranks_tests_and_choices_can_be_unfolded(experiments, tree):
 def test_the_criterion_of_selection_is_named(experiments, page):
     assert "selected by mean Macro-F1 on validation nodes only" in page
     cells = [
-        replace(cell, rows=[replace(r, outcome=r.outcome | {"criterion": "mean x"}) for r in rows])
+        replace(cell, rows=[replace(r, outcome={**r.outcome, "criterion": "mean x"}) for r in rows])
         for cell, rows in ((cell, cell.rows) for cell in experiments[0].cells)
     ]
     other = replace(experiments[0], cells=cells)

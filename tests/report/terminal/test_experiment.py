@@ -2,8 +2,10 @@
 
 from rich.console import Console
 
+from evengraph.core.store import RunGroup, Store
 from evengraph.report.store.experiment_results import Cell, ExperimentResults
 from evengraph.report.terminal.experiment import (
+    RUN_VALUES,
     experiment_table,
     runs_table,
     selected_params,
@@ -60,15 +62,21 @@ def test_the_table_has_means_deviations_and_the_papers_values():
     assert selected_params(shown) == ["toy-step-3-0.1: GCN with hidden=8, learning_rate=0.02"]
 
 
-def test_runs_are_summed_up_by_setting_and_method():
+def test_runs_are_summed_up_by_setting_and_method(tmp_path):
     rows = [ended(toy_job(max_epochs=2, seed=seed), test=test) for seed, test in ((5, 40), (6, 50))]
     rows.append(failed(toy_job("mlp", max_epochs=2)))
-    assert setting_of(rows[0]) == ("toy", "step 3 0.1")
-    found = columns(runs_table(rows))
+    other = {"minority": 3, "ratio": 0.1, "more": 1}
+    rows.append(ended(make_job(seed=7, imbalance_fields=other), test=60))
+    assert setting_of(rows[0].job) == ("toy", "step 3 0.1")
+    store = Store(tmp_path / "store.sqlite")
+    store.add(*rows)
+    groups = store.groups(RUN_VALUES)
+    assert len(groups) == 3  # of which two have the same name
+    found = columns(runs_table(groups))
     assert found["method"] == ["[bold]toy, step 3 0.1[/]", "  gcn", "  mlp"]
-    assert found["runs"] == ["", "2", "1"]
+    assert found["runs"] == ["", "3", "1"]
     assert found["failed"] == ["", "0", "1"]
-    assert found["bAcc"] == ["", "45.0", ""]
+    assert found["bAcc"] == ["", "50.0", ""]
 
 
 def test_long_names_fit():
@@ -77,9 +85,9 @@ def test_long_names_fit():
         imbalance="publicstep",
         method="a_[new]_method",
     )
-    row = ended(job, test=100.0)
-    row.outcome["seconds"] = 12345.6
-    text = drawn(runs_table([row]))
+    means = [100.0, 100.0, 100.0, 50.0, 12345.6]
+    group = RunGroup(job.dataset, job.imbalance, job.imbalance_fields, job.method, 1, 0, means)
+    text = drawn(runs_table([group]))
     assert text.count("100.0") == 3
     assert "12345.6" in text
     assert "a_[new]_method" in text

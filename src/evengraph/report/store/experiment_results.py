@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import fmean, pstdev
 from typing import Any, NamedTuple
 
@@ -49,9 +51,17 @@ class Cell:
     note: str = ""  # what the literature says about the parameter that varies
     role: str = ""  # of the method and its variants: "baseline", "highlight" or ""
 
+    @cached_property
+    def _metrics(self) -> dict[str, array[float]]:
+        """Values of every metric that all runs have, in their order; outcomes are slow to parse."""
+        outcomes = [row.outcome["metrics"] for row in self.rows]
+        names = [name for name in (outcomes or [{}])[0] if all(name in o for o in outcomes)]
+        return {name: array("d", (o[name] for o in outcomes)) for name in names}
+
     def by_seed(self, metric: str) -> dict[int, float]:
         """Value of the metric for each seed."""
-        return {row.job.seed: row.outcome["metrics"][metric] for row in self.rows}
+        seeds = (row.job.seed for row in self.rows)
+        return dict(zip(seeds, self._metrics[metric], strict=True))
 
     def values(self, metric: str) -> list[float]:
         """Values of the metric, one per run."""
@@ -158,11 +168,21 @@ class ExperimentResults:
         return self if len(counts) < 2 else self.with_paper_seeds()
 
 
-def load_experiments(store: Store) -> list[ExperimentResults]:
-    """Read every experiment of a store."""
-    rows = {row.job.key: row for row in store.rows(status="done")}
+def load_experiments(
+    store: Store, names: Iterable[str] | None = None, *, parts: Sequence[str] = ()
+) -> list[ExperimentResults]:
+    """Read experiments of a store.
+
+    Args:
+        store: The store.
+        names: Which experiments; by default all.
+        parts: The parts of the outcomes of runs that are needed; by default all.
+    """
+    contents = store.experiments()
+    contents = {name: contents[name] for name in contents if names is None or name in names}
+    rows = {row.job.key: row for row in store.scan(parts=parts, status="done")} if contents else {}
     experiments = []
-    for name, content in store.experiments().items():
+    for name, content in contents.items():
         cells = [_cell(part, rows) for part in content["cells"]]
         key = content.get("map")
         experiments.append(

@@ -13,14 +13,14 @@ from evengraph.report.store.overview import write_overview
 from evengraph.report.store.tables import latex, markdown, table_csv
 
 
-def export_runs(rows: Sequence[Row], path: Path) -> None:
-    """Write runs as CSV, JSON or Parquet, by the suffix of the path."""
+def export_runs(rows: Sequence[Row], path: Path) -> int:
+    """Write runs as CSV, JSON or Parquet, by the suffix of the path; returns their number."""
     flat = [row.flat() for row in rows]
     names = list(dict.fromkeys(name for row in flat for name in row))
     if path.suffix == ".csv":
         write_atomic(csv_text(flat, names).encode(), path)
     elif path.suffix == ".json":
-        content = [row.flat() | {"outcome": row.outcome} for row in rows]
+        content = [row.flat() | {"outcome": dict(row.outcome)} for row in rows]
         write_atomic((json.dumps(content, indent=1) + "\n").encode(), path)
     elif path.suffix == ".parquet":
         try:
@@ -33,6 +33,7 @@ def export_runs(rows: Sequence[Row], path: Path) -> None:
         write_atomic(parquet, path)
     else:
         raise ValueError(f"path must end in .csv, .json or .parquet, got {path}.")
+    return len(rows)
 
 
 def write_report(store: Store, folder: Path) -> list[Path]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import fmean
 
 from rich.markup import escape
 from rich.table import Table
 
-from evengraph.core.store import Row
+from evengraph.core.store import JobSpec, RunGroup
 from evengraph.metrics import HEADLINE
 from evengraph.report.store.experiment_results import Cell, ExperimentResults
 from evengraph.report.store.tables import TITLES, mean_text
 from evengraph.report.terminal.table import plain_table
+
+RUN_VALUES = (*(f"metrics.{name}" for name in HEADLINE), "validation", "seconds")
 
 
 def experiment_table(results: ExperimentResults) -> Table:
@@ -46,28 +47,27 @@ def selected_params(results: ExperimentResults) -> list[str]:
     ]
 
 
-def setting_of(row: Row) -> tuple[str, str]:
-    """Data set and split protocol of a run, such as `cora` and `step 3 0.1`."""
-    job = row.job
+def setting_of(job: JobSpec | RunGroup) -> tuple[str, str]:
+    """Data set and split protocol of runs, such as `cora` and `step 3 0.1`."""
     varied = (job.imbalance_fields.get(name) for name in ("minority", "ratio"))
     return job.dataset, " ".join([job.imbalance, *(str(v) for v in varied if v is not None)])
 
 
-def runs_table(rows: Sequence[Row]) -> Table:
-    """Means of runs, one line per method under its setting."""
-    values = ("runs", "failed", *TITLES.values(), "val score", "seconds")
-    table = plain_table(["method"], values)
-    groups: dict[str, dict[str, list[Row]]] = {}
-    for row in rows:
-        methods = groups.setdefault(", ".join(setting_of(row)), {})
-        methods.setdefault(row.job.method, []).append(row)
-    for setting, methods in groups.items():
+def runs_table(groups: Sequence[RunGroup]) -> Table:
+    """Means of runs, one line per method under its setting.
+
+    Args:
+        groups: Groups of runs with the means of `RUN_VALUES`.
+    """
+    table = plain_table(["method"], ("runs", "failed", *TITLES.values(), "val score", "seconds"))
+    settings: dict[str, dict[str, RunGroup]] = {}
+    for group in groups:
+        methods = settings.setdefault(", ".join(setting_of(group)), {})
+        before = methods.get(group.method)
+        methods[group.method] = group if before is None else before.joined(group)
+    for setting, methods in settings.items():
         table.add_row(f"[bold]{escape(setting)}[/]")
-        for method, group in methods.items():
-            done = [row for row in group if row.done]
-            columns = [[row.outcome["metrics"][name] for row in done] for name in HEADLINE]
-            columns += [[row.outcome[name] for row in done] for name in ("validation", "seconds")]
-            counts = (str(len(group)), str(len(group) - len(done)))
-            means = (f"{fmean(values):.1f}" if values else "" for values in columns)
-            table.add_row(f"  {escape(method)}", *counts, *means)
+        for group in methods.values():
+            means = ("" if mean is None else f"{mean:.1f}" for mean in group.means)
+            table.add_row(f"  {escape(group.method)}", str(group.runs), str(group.failed), *means)
     return table

@@ -1,0 +1,107 @@
+"""Commands on a store of 100,000 runs: seconds and peak memory, each in its own process.
+
+`python -m benchmarks.stores`. The runs are made up; their rows have the usual size.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from itertools import product
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from benchmarks.timing import table
+from evengraph.core.store import Row, Store
+from evengraph.experiment.plan import job_spec
+from evengraph.experiment.reproduce import experiment_content
+from evengraph.experiment.spec import Spec, read_spec
+from evengraph.methods import METHODS as ALL_METHODS
+
+SETTINGS, SEEDS = 20, 250
+METHODS = [name for name in ALL_METHODS if name not in ("auto", "boosting")][:20]
+METRICS = ("balanced_accuracy", "macro_f1", "g_mean", "accuracy", "worst_recall", "auroc", "ece")
+TARGETS = {"results": 2, "report": 20, "reproduce": 2}
+
+
+def write_experiment(path: Path) -> None:
+    """20 settings, 20 methods and 250 seeds."""
+    lines = [f'title = "Load"\ndraws = "comparison"\nseeds = "0-{SEEDS - 1}"\n']
+    for index in range(SETTINGS):
+        ratio = f"ratio = {0.05 + index / 100:g}"
+        lines.append(f'[[setup]]\ndataset = "toy"\nimbalance = "step"\nminority = 3\n{ratio}\n')
+    lines += [f'[[method]]\nname = "{name}"\n' for name in METHODS]
+    path.write_text("\n".join(lines))
+
+
+def fill(store: Store, spec: Spec) -> None:
+    """Store a made-up result of every run, and the experiment."""
+    draw = random.Random(0)
+    for setup, entry in product(spec.setups, spec.entries):
+        job = job_spec(setup, entry.method, entry.fields, seed=0)
+        jobs = [job.with_seed(seed) for seed in spec.seeds]
+        rows = [Row(job=job, outcome=_outcome(draw), environment=ENVIRONMENT) for job in jobs]
+        store.add(*rows)
+    store.save_experiment(spec.name, experiment_content(spec, store))
+
+
+ENVIRONMENT = {
+    "commit": "0" * 40,
+    "device": "CPU, two cores of some processor",
+    "versions": {"evengraph": "0.1", "python": "3.11.7", "torch": "2.13.0", "pyg": "2.8.1"},
+}
+
+
+def _outcome(draw: random.Random) -> dict[str, Any]:
+    """An outcome of about 900 characters."""
+    rates = [draw.uniform(0, 100) for _ in range(7)]
+    return {
+        "metrics": {name: draw.gauss(60, 3) for name in METRICS},
+        "per_class": {"recall": rates, "f1": rates, "support": [100] * 7},
+        "confusion_matrix": [[draw.randrange(100) for _ in range(7)] for _ in range(7)],
+        "validation": draw.gauss(60, 3),
+        "best_epoch": 300,
+        "epochs": 1300,
+        "seconds": draw.uniform(1, 9),
+        "criterion": "Macro-F1",
+        "memory": 0.1,
+    }
+
+
+def measure(*arguments: str, folder: Path) -> tuple[float, float]:
+    """Seconds and peak MiB of a command."""
+    command = [sys.executable, "-m", "evengraph", *arguments]
+    start = perf_counter()
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    assert status == 0, f"{arguments} ended with {status}"
+    return perf_counter() - start, usage.ru_maxrss / 1024
+
+
+def main() -> None:
+    rows: list[list[object]] = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_experiment(folder / "load.toml")
+        start = perf_counter()
+        fill(Store(folder / "load.sqlite"), read_spec(str(folder / "load.toml")))
+        rows.append(["(writing the store)", perf_counter() - start, "", ""])
+        for command, *rest in (
+            ["methods"],  # what starting costs
+            ["results", "load.sqlite"],
+            ["results", "load.sqlite", "--method", "gcn"],
+            ["report", "load.sqlite"],
+            ["reproduce", "load.toml", "--store", "load.sqlite"],
+        ):
+            seconds, memory = measure(command, *rest, folder=folder)
+            rows.append([" ".join([command, *rest]), seconds, TARGETS.get(command, ""), memory])
+    title = f"A store of {SETTINGS * SEEDS * len(METHODS):,} runs"
+    table(title, ["command", "seconds", "target", "MiB"], rows)
+
+
+if __name__ == "__main__":
+    main()
