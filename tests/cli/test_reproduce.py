@@ -280,6 +280,7 @@ def test_who_is_waited_for_is_told_and_can_be_released(write, tmp_path, monkeypa
         raise KeyboardInterrupt
 
     monkeypatch.setattr("evengraph.experiment.reproduce.sleep", stop)
+    monkeypatch.setattr("evengraph.cli.reproduce.QUIET_WAIT", 0.0)
     words = "reproduce", write(SHORT), "--store", path, "--engine", "here"
     assert call(*words) == 130
     said = capsys.readouterr().err
@@ -400,18 +401,18 @@ def test_results_are_filtered(words, count, filled, tmp_path, capsys):
 
 
 def test_results_leave_out_a_damaged_row_and_name_it(filled, capsys):
-    with closing(sqlite3.connect(filled)) as base:
+    with closing(sqlite3.connect(filled.path)) as base:
         ((key, outcome),) = base.execute("SELECT key, outcome FROM runs LIMIT 1").fetchall()
         base.execute("UPDATE runs SET outcome = 'x' WHERE key = ?", (key,))
         base.commit()
     try:
-        assert call("results", filled) == 0
+        assert call("results", filled.path) == 0
     finally:
-        with closing(sqlite3.connect(filled)) as base:
+        with closing(sqlite3.connect(filled.path)) as base:
             base.execute("UPDATE runs SET outcome = ? WHERE key = ?", (outcome, key))
             base.commit()
     said = capsys.readouterr()
-    assert f"Row {key} of {filled} is damaged: outcome is not JSON." in said.err
+    assert f"Row {key} of {filled.path} is damaged: outcome is not JSON." in said.err
     assert "gcn" in said.out
 
 

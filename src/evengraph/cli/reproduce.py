@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from evengraph.experiment.spec import Spec
 
 LINE_EVERY = 15.0  # seconds, without a terminal
+QUIET_WAIT = 10.0  # seconds for which another process is waited for without a word
 
 
 def reproduce(
@@ -123,7 +125,7 @@ def _run_experiments(
     stopped = False
     try:
         with _display(store, failed) as (on_row, on_round):
-            on_wait = partial(_print_holders, said=set())
+            on_wait = partial(_print_holders, waited={})
             run_jobs = partial(run_stored, store=path, executor=executor, root=root)
             embed = partial(embed_nodes, device=executor.device, root=root)
             reproduce(
@@ -156,16 +158,17 @@ def _run_experiments(
         raise typer.Exit(1)
 
 
-def _print_holders(holders: Sequence[Holder], said: set[Claimant]) -> None:
-    """Say once of each process that it is waited for."""
+def _print_holders(holders: Sequence[Holder], waited: dict[Claimant, float]) -> None:
+    """Say once of each process that it has been waited for."""
+    now = perf_counter()
     for claimant, seen, jobs in holders:
-        if claimant not in said:
-            said.add(claimant)
-            runs = "a run" if jobs == 1 else f"{jobs} runs"
-            when = datetime.fromtimestamp(seen).strftime("%Y-%m-%d %H:%M")
-            line = f"Waiting for {runs} of process {claimant.process} on {claimant.host}, since "
-            line += f"{when}. If it is dead, stop and add --release."
-            err.print(escape(line), soft_wrap=True)
+        if now - waited.setdefault(claimant, now) < QUIET_WAIT:
+            continue
+        waited[claimant] = math.inf
+        runs = "a run" if jobs == 1 else f"{jobs} runs"
+        when = datetime.fromtimestamp(seen).strftime("%Y-%m-%d %H:%M")
+        line = f"Waiting for {runs} of process {claimant.process} on {claimant.host}, since {when}."
+        err.print(escape(f"{line} If it is dead, stop and add --release."), soft_wrap=True)
 
 
 @contextmanager

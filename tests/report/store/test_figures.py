@@ -47,7 +47,7 @@ def with_outcome(results, **changes):
         outcome = {k: v for k, v in {**row.outcome, **changes}.items() if v is not ...}
         return replace(row, outcome=outcome)
 
-    cells = [Cell(**{**vars(c), "rows": [other(row) for row in c.rows]}) for c in results.cells]
+    cells = [replace(c, rows=[other(row) for row in c.rows]) for c in results.cells]
     return replace(results, cells=cells)
 
 
