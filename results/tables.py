@@ -3,8 +3,8 @@
 `python results/tables.py DATA`, where DATA holds folders with `target.csv`, `edges.csv` and
 `features.json`, such as the public Twitch graphs. The lists of `features.json` give the label
 `partner` away, so they are left out for it. In every draw 15% of the nodes keep their label, and
-all others are predicted; with `--transfer` those of the other folder are. Rows are appended to
-tables.csv; what is there is not run again.
+all others are predicted, and all nodes of the other folders. Rows are appended to tables.csv;
+what is there is not run again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import argparse
 import csv
 import json
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -92,16 +93,19 @@ def labelled(number: int, draw: int) -> np.ndarray[Any, Any]:
     return np.isin(np.arange(number), order[: round(SHARE * number)])
 
 
-def predict_with_auto(folder: Path, label: str, known: Any, other: Path | None, draw: int) -> Any:
-    """Class and probability of every node by `TableModel`, from files as a user has them."""
+def predict_with_auto(
+    folder: Path, label: str, known: Any, others: Sequence[Path], draw: int
+) -> Iterator[tuple[Any, Any]]:
+    """Class and probability of the nodes of each folder by one `TableModel`, fitted to files."""
     with tempfile.TemporaryDirectory() as name:
         here = _copy(folder, label, known, Path(name) / "here")
         model = TableModel().fit(here, label=label, seed=draw, progress=False)
-        nobody = np.zeros(len(read(other or folder)), dtype=bool)
-        away = _copy(other, label, nobody, Path(name) / "away") if other else here
-        found = model.predict(away)
-    found = found.set_index(found.iloc[:, 0].astype(int)).sort_index()
-    return found["class"].astype(str) == "True", found["p_True"]
+        for other in (folder, *others):
+            nobody = np.zeros(len(read(other)), dtype=bool)
+            away = here if other == folder else _copy(other, label, nobody, Path(name) / other.name)
+            found = model.predict(away)
+            found = found.set_index(found.iloc[:, 0].astype(int)).sort_index()
+            yield found["class"].astype(str) == "True", found["p_True"]
 
 
 def _copy(folder: Path, label: str, known: Any, copy: Path) -> Path:
@@ -115,65 +119,64 @@ def _copy(folder: Path, label: str, known: Any, copy: Path) -> Path:
     return copy
 
 
-def run(folder: Path, label: str, draw: int, other: Path | None) -> Iterator[tuple[Any, ...]]:
-    """Every model of one draw: name, balanced accuracy, average precision, seconds."""
-    y = read(folder)[label].to_numpy()
-    known = labelled(len(y), draw)
-    target = read(other)[label].to_numpy() if other else y
-    rows = np.ones(len(target), dtype=bool) if other else ~known
-    own = features(folder, label)
-    new = features(other, label) if other else own
+def run(
+    folder: Path, label: str, draw: int, others: Sequence[Path]
+) -> Iterator[tuple[str, str, float, float, float]]:
+    """Every model of one draw: predicted folder, name, two scores, and seconds of the fit."""
+    y = {path.name: read(path)[label].to_numpy() for path in (folder, *others)}
+    seen = {path.name: features(path, label) for path in (folder, *others)}
+    known = labelled(len(y[folder.name]), draw)
 
-    def scores(classes: Any, probabilities: Any) -> tuple[float, float]:
-        bacc = balanced_accuracy_score(target[rows], np.asarray(classes)[rows])
-        ap = average_precision_score(target[rows], np.asarray(probabilities)[rows])
+    def scores(name: str, classes: Any, probabilities: Any) -> tuple[float, float]:
+        rows = ~known if name == folder.name else np.ones(len(y[name]), dtype=bool)
+        truth = y[name][rows]
+        bacc = balanced_accuracy_score(truth, np.asarray(classes)[rows])
+        ap = average_precision_score(truth, np.asarray(probabilities)[rows])
         return round(100 * bacc, 2), round(100 * ap, 2)
 
-    for name, (kind, make) in alternatives().items():
+    for model_name, (kind, make) in alternatives().items():
         if label in LEAKED and "lists" in kind:
             continue
         start = perf_counter()
-        model = make().fit(own[kind][known], y[known])
-        found = model.predict_proba(new[kind])[:, 1]
-        yield name, *scores(found > 0.5, found), round(perf_counter() - start, 2)
+        model = make().fit(seen[folder.name][kind][known], y[folder.name][known])
+        seconds = round(perf_counter() - start, 2)
+        for name, table in seen.items():
+            found = model.predict_proba(table[kind])[:, 1]
+            yield name, model_name, *scores(name, found > 0.5, found), seconds
     start = perf_counter()
-    found = predict_with_auto(folder, label, known, other, draw)
-    yield "evengraph", *scores(*found), round(perf_counter() - start, 2)
+    for name, found in zip(y, predict_with_auto(folder, label, known, others, draw), strict=True):
+        yield name, "evengraph", *scores(name, *found), round(perf_counter() - start, 2)
 
 
 def main() -> None:
-    """Run what tables.csv lacks."""
+    """Run what the file lacks."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--folders", default="twitch-ru,twitch-es")
-    parser.add_argument("--draws", default="200,201,202,203,204,205,206,207,208,209")
-    parser.add_argument("--transfer", action="store_true")
+    parser.add_argument("--train", help="only these of the folders to train on")
+    parser.add_argument("--labels", default=",".join(LABELS))
+    parser.add_argument("--draws", default=",".join(map(str, range(300, 310))))
+    parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
     import torch
 
     commit = describe(torch.device("cpu"))["commit"]
-    if not OUT.exists():
-        OUT.write_text(",".join(HEADER) + "\n")
-    with OUT.open(newline="") as file:
-        done = {tuple(row[name] for name in HEADER[:4]) for row in csv.DictReader(file)}
-    names = options.folders.split(",")
-    for draw in options.draws.split(","):
-        for folder in names:
-            for label in LABELS:
-                others = (
-                    [name for name in names if name != folder] if options.transfer else [folder]
-                )
-                for other in others:
-                    job = (folder, label, draw, other)
-                    if job in done:
-                        continue
-                    away = options.data / other if other != folder else None
-                    rows = list(run(options.data / folder, label, int(draw), away))
-                    with OUT.open("a", newline="") as file:
-                        csv.writer(file).writerows([*job, *row, commit] for row in rows)
-                    print(
-                        *job, *(f"{row[0]} {row[1]} {row[2]}" for row in rows), sep="; ", flush=True
-                    )
+    if not options.out.exists():
+        options.out.write_text(",".join(HEADER) + "\n")
+    with options.out.open(newline="") as file:
+        done = {tuple(row[name] for name in HEADER[:3]) for row in csv.DictReader(file)}
+    folders = {name: options.data / name for name in options.folders.split(",")}
+    trained = (options.train or options.folders).split(",")
+    for job in product(trained, options.labels.split(","), options.draws.split(",")):
+        if job in done:
+            continue
+        name, label, draw = job
+        others = [path for other, path in folders.items() if other != name]
+        rows = list(run(folders[name], label, int(draw), others))
+        with options.out.open("a", newline="") as file:
+            csv.writer(file).writerows([*job, *row, commit] for row in rows)
+        for row in rows:
+            print(*job, *row, sep="; ", flush=True)
 
 
 if __name__ == "__main__":

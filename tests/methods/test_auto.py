@@ -7,7 +7,10 @@ from dataclasses import replace
 import pytest
 import torch
 
+from evengraph.core.folds import folds
+from evengraph.core.rng import generator, seeded
 from evengraph.methods import METHODS, Auto
+from evengraph.methods import auto as module
 from evengraph.methods.bases.committee import Committee
 from evengraph.pipeline.explanation import explain
 from evengraph.pipeline.loading import load_model
@@ -169,3 +172,48 @@ def test_out_of_time_the_first_counts_with_its_best_weights_so_far():
 def test_bad_parameters_are_refused(params, message):
     with pytest.raises(ValueError, match=message):
         Auto(**params)
+
+
+def test_with_folds_nodes_are_predicted_by_models_that_did_not_learn_from_them():
+    method = fitted("logistic", folds=3)
+    nodes, rows = method.held_out_
+    assert sorted(nodes.tolist()) == (TASK.train | TASK.val).nonzero().squeeze(1).tolist()
+    task_rows = method.predict_task(TASK)
+    torch.testing.assert_close(task_rows[nodes], rows)
+    plain = method.predict_proba(TASK.graph)
+    torch.testing.assert_close(task_rows[TASK.test], plain[TASK.test])
+    assert torch.equal(method.held_out(TASK), TASK.train | TASK.val)
+    # a fold's labels cannot reach the predictions that are held out for its nodes
+    with seeded(0):
+        seed = int(torch.randint(2**31, ()))
+    first = folds(TASK, 3, generator(seed))[0]
+    members = [m for m in method.members_ if m.hops == method.members_[0].hops]
+    again = type(members[0])(**members[0].get_params()).fit(first, seed=seed)
+    torch.testing.assert_close(
+        again.predict_proba(TASK.graph), members[0].predict_proba(TASK.graph)
+    )
+
+
+def test_refitting_with_folds_keeps_the_candidates_and_their_weights():
+    method = fitted("logistic,gcn", folds=3)
+    again = method.refitted(
+        replace(TASK, train=TASK.train | TASK.test, test=TASK.test & False), seed=1
+    )
+    assert method.held_out_ is not None
+    assert [type(m) for m in again.members_] == [type(m) for m in method.members_]
+    assert again.weights_ == pytest.approx(method.weights_)
+    assert again.held_out_[0].numel() == int((TASK.train | TASK.val | TASK.test).sum())
+
+
+def test_many_labels_need_no_folds(monkeypatch):
+    monkeypatch.setattr(module, "FEW", 1)
+    method = fitted("logistic", folds=3)
+    assert method.held_out_ is None
+    assert torch.equal(method.held_out(TASK), TASK.val)
+
+
+def test_folds_are_for_labels_that_are_divided_at_random():
+    graph = TASK.graph.clone()
+    assert Auto.graph_defaults(graph) == {"folds": 5}
+    graph.time = torch.zeros(graph.num_nodes)
+    assert Auto.graph_defaults(graph) == {}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import Any, cast, final
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from evengraph.core.folds import folds
+from evengraph.core.rng import generator
 from evengraph.core.task import Task
 from evengraph.methods.bases.committee import Committee
 from evengraph.methods.bases.method import Method
@@ -21,6 +23,7 @@ from evengraph.nn.tracing import Contributions
 
 LIMITS = ("max_epochs", "patience")
 AUTO = "auto"  # the metric that fits the task
+FEW = 200  # labels of a class below which folds are worth their time
 
 
 @final
@@ -35,6 +38,11 @@ class Auto(Method):
     that ignore the graph are ahead, all others are rejected. `summary_` says in at most three lines
     what was selected, what was rejected, and whether the graph helps.
 
+    With folds, training and validation nodes are divided again, and every label is held out once:
+    a dozen rare validation nodes would select the luckiest candidate. Each candidate is fitted once
+    per fold, and the average holds its models of all folds; one that is clearly behind is left out
+    of further folds.
+
     Args:
         time_limit: Seconds for all candidates. A candidate may take half of what is left, one that
             ignores the graph a tenth; it then ends with its best weights so far. Checked after
@@ -43,6 +51,9 @@ class Auto(Method):
         metric: Metric to select by. `auto` is the average precision of the rarer of two classes if
             it has less than a quarter of the labels, otherwise balanced accuracy.
         candidates: Names of methods, such as `boosting,logistic`; by default all with a portfolio.
+        folds: How many folds at most; fewer if the time limit or the smallest class does not allow
+            for more, one if every class has at least 200 labels. 1 keeps the split as it is, and
+            learns from no validation label.
 
     Cost:
         O(sum of the candidates' costs), up to the time limit.
@@ -60,12 +71,16 @@ class Auto(Method):
     weighted_edges = True
     separate_relations = True
     selects_itself = True
-    limits = {"time_limit": "positive"}
+    limits = {"time_limit": "positive", "folds": 1}
 
     patience: int = 1_000
     time_limit: float = 120.0
     metric: str = AUTO
     candidates: str = ""
+    folds: int = 1
+
+    held_out_ = cast("tuple[Tensor, Tensor] | None", None)
+    """Nodes of the folds, and what the models that did not learn from them predict; not saved."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -80,26 +95,45 @@ class Auto(Method):
 
     @classmethod
     def graph_defaults(cls, graph: Data) -> dict[str, Any]:
-        """Nothing: each candidate has its own."""
-        return {}
+        """Five folds where labels are divided at random; each candidate has its own parameters."""
+        given = [name for name in ("train_mask", "val_mask", "time") if name in graph]
+        return {} if given else {"folds": 5}
 
     @property
     def _names(self) -> list[str]:
         return [name.strip() for name in self.candidates.split(",") if name.strip()]
 
     def _fit(self, task: Task) -> None:
-        search = Search(task, self.time_limit, None if self.metric == AUTO else self.metric)
         seed = int(torch.randint(2**31, ()))
+        search = self._search(task, seed)
         methods = [self._limited(one) for one in portfolio(task.graph, names=self._names).values()]
         if not has_edges(task.graph):
             methods = [one for one in methods if not one.uses_graph] or methods
         search.run(methods, seed, self._report_epoch)
-        weights = search.weights(seed)
+        self._take(search, search.weights(seed))
+        self.summary_ = search.summary(search.weights(seed), seed)
+
+    def _search(self, task: Task, seed: int, *, race: bool = True) -> Search:
+        counts = task.class_counts + torch.tensor(task.val_counts).to(task.class_counts)
+        few = self.folds > 1 and int(counts[counts > 0].min()) < FEW
+        tasks = folds(task, self.folds, generator(seed)) if few else [task]
+        metric = None if self.metric == AUTO else self.metric
+        return Search(tasks, self.time_limit, metric, race=race)
+
+    def _take(self, search: Search, weights: Mapping[int, float]) -> None:
+        """Adopt the selected candidates, those of all folds with equal weights."""
         order = sorted(weights, key=lambda index: -weights[index])
-        self.weights_ = [weights[index] for index in order]
-        self.members_ = [search.fitted[index].method for index in order]
-        self.history_ = search.history(search.fitted[order[0]])
-        self.summary_ = search.summary(weights, seed)
+        trials = [search.fitted[index] for index in order]
+        self.weights_ = [
+            weights[index] / search.done for index in order for _ in range(search.done)
+        ]
+        self.members_ = [method for trial in trials for method in trial.methods]
+        self.history_ = search.history(trials[0])
+        self.held_out_ = None
+        if search.done > 1:
+            nodes = torch.cat([task.val_nodes for task in search.tasks[: search.done]])
+            parts = [trial.probabilities for trial in trials]
+            self.held_out_ = nodes, weighted_mean([weights[index] for index in order], parts)
 
     def _limited(self, method: Method) -> Method:
         """A candidate with no more epochs than this method allows."""
@@ -110,16 +144,36 @@ class Auto(Method):
         """The selected methods, fitted again within the time limit; their weights stay."""
         other = Auto(**self.get_params())
         other.reset(task)
-        search = Search(task, self.time_limit, None if self.metric == AUTO else self.metric)
-        copies = [type(member)(**member.get_params()) for member in self.members_]
+        search, copies, weights = other._search(task, seed, race=False), [], []
+        for member, weight in zip(self.members_, self.weights_, strict=True):
+            copy = type(member)(**member.get_params())
+            if copy in copies:  # of another fold
+                weights[copies.index(copy)] += weight
+            else:
+                copies.append(copy)
+                weights.append(weight)
         search.run(copies, seed, lambda history: None)
         if len(search.fitted) < len(copies):
             left = [trial.method for trial in search.failed] + search.not_reached
             raise ValueError(f"{left[0].full_title} could not be fitted again in time.")
-        other.members_, other.weights_ = copies, list(self.weights_)
-        other.history_, other.summary_ = search.history(search.fitted[0]), list(self.summary_)
-        other.fitted_ = True
+        other._take(search, dict(enumerate(weights)))
+        other.summary_, other.fitted_ = list(self.summary_), True
         return other
+
+    def predict_task(self, task: Task) -> Tensor:
+        """Class probabilities of every node; of nodes of the folds what was held out for them."""
+        probabilities = super().predict_task(task)
+        if self.held_out_ is not None:
+            nodes, rows = self.held_out_
+            probabilities[nodes] = rows.to(probabilities)
+        return probabilities
+
+    def held_out(self, task: Task) -> Tensor:
+        """All nodes of the folds; without folds the validation nodes."""
+        mask = super().held_out(task).clone()
+        if self.held_out_ is not None:
+            mask[self.held_out_[0]] = True
+        return mask
 
     def _logits(self, graph: Data) -> Tensor:
         parts = [member.predict_proba(graph) for member in self.members_]

@@ -49,8 +49,9 @@ def assess(
     if refit_seed is not None:
         again = _fit_again(method, task, refit_seed)
         if again is not None:
-            refit, method, probabilities = True, again, again.predict_proba(task.graph)
-    rows, labels = probabilities[task.val], task.graph.y[task.val]
+            refit, method, probabilities = True, again, again.predict_task(all_labels(task))
+    held_out = method.held_out(task)
+    rows, labels = probabilities[held_out], task.graph.y[held_out]
     return method, ModelInfo(
         encoder=None if tables is None else tables.encoder,
         columns=TableColumns() if tables is None else tables.columns,

@@ -6,6 +6,7 @@ from math import exp
 import pytest
 import torch
 
+from evengraph.core.folds import folds
 from evengraph.core.rng import generator
 from evengraph.methods.bases import search as module
 from evengraph.methods.bases.method import Method
@@ -66,7 +67,7 @@ class Fake(Method):
 
 
 def search_of(*methods, time_limit=100.0, metric=None, on_epoch=lambda history: None):
-    search = Search(TASK, time_limit, metric)
+    search = Search([TASK], time_limit, metric)
     search.run(methods, 0, on_epoch)
     return search
 
@@ -345,3 +346,59 @@ def test_noise_is_that_of_the_probabilities():
     samples = search.validation.resamples(module.generator(3))
     expected = search.validation.noise(first.probabilities, second.probabilities, samples)
     assert search.noise(first, second, samples) == expected > 0
+
+
+FOLDS = folds(TASK, 3, generator(0))
+
+
+def raced(*methods, tasks=FOLDS, **options):
+    search = Search(tasks, options.pop("time_limit", 100.0), "accuracy", **options)
+    search.run(methods, 0, lambda history: None)
+    return search
+
+
+def test_folds_are_scored_together():
+    search = raced(Fake(right=0.9), Fake(right=0.8, shift=3))
+    nodes = torch.cat([task.val_nodes for task in FOLDS])
+    assert search.done == 3
+    assert torch.equal(search.validation.labels, TASK.graph.y[nodes])
+    for trial in search.fitted:
+        rows = trial.method.predict_proba(TASK.graph)[nodes]
+        assert torch.equal(trial.probabilities, rows)
+        assert trial.score == search.validation.score(rows)
+        assert len(trial.methods) == 3
+
+
+def test_what_is_far_behind_runs_in_no_further_fold():
+    good, bad = Fake(right=0.95), Fake(right=0.1)
+    search = raced(good, bad)
+    assert [trial.method for trial in search.fitted] == [good]
+    assert [trial.method for trial in search.behind] == [bad]
+    assert "Rejected" in search.summary(search.weights(0), 0)[1]
+    assert len(raced(good, bad, race=False).fitted) == 2
+
+
+def test_the_best_without_the_graph_stays_to_compare_with():
+    search = raced(Fake(right=0.95), Fake(right=0.4, graph=False), Fake(right=0.05, graph=False))
+    assert [len(trial.methods) for trial in search.fitted] == [3, 3]
+    assert [trial.method.right for trial in search.behind] == [0.05]
+
+
+def test_a_fold_that_time_does_not_allow_for_is_not_begun(monkeypatch):
+    monkeypatch.setattr(Fake, "clock", Clock(monkeypatch))
+    search = raced(Fake(right=0.9, seconds=1.0), time_limit=7.0)  # three per fold
+    assert (search.done, len(search.fitted[0].methods)) == (2, 2)
+
+
+def test_a_fold_that_fails_does_not_count(monkeypatch):
+    fit = Fake._fit
+
+    def fail(self, task):
+        if torch.equal(task.val, FOLDS[2].val):
+            raise ValueError("no")
+        fit(self, task)
+
+    monkeypatch.setattr(Fake, "_fit", fail)
+    search = raced(Fake(right=0.9))
+    assert search.done == 2
+    assert search.validation.labels.numel() == sum(len(task.val_nodes) for task in FOLDS[:2])

@@ -351,6 +351,10 @@ class Method(ABC):
         seen = (task.train | task.val).unsqueeze(1)
         return torch.where(seen, self.predict_proba(task.past), probabilities)
 
+    def held_out(self, task: Task) -> Tensor:
+        """Nodes that `predict_task` predicts without having learnt from their label, bool, (N,)."""
+        return task.val
+
     def predict(self, graph: Data) -> Tensor:
         """The most probable class of every node.
 

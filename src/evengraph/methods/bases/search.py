@@ -37,13 +37,19 @@ class OutOfTime(KeyboardInterrupt):
 
 @dataclass(eq=False)
 class Trial:
-    """A candidate that was fitted, or tried."""
+    """A candidate that was fitted, or tried: once per fold."""
 
     method: Method
     late: bool = False  # whether the time limit ended it
     reason: str = ""  # why it failed, if it did
     probabilities: Tensor = field(default_factory=lambda: torch.empty(0))  # validation, (M, C)
     score: float = 0.0
+    others: list[Method] = field(default_factory=list)  # fitted to the other folds
+
+    @property
+    def methods(self) -> list[Method]:
+        """One fitted method per fold."""
+        return [self.method, *self.others]
 
     @property
     def title(self) -> str:
@@ -52,18 +58,29 @@ class Trial:
 
 
 class Search:
-    """Candidates on one task, fitted one after the other.
+    """Candidates, fitted one after the other to one task, or to every fold of one.
 
     Args:
-        task: The task; only its training and validation labels are used.
+        tasks: The folds; only their training and validation labels are used.
         time_limit: Seconds for all candidates.
         metric: Metric to select by; None for the one that fits the task.
+        race: Whether candidates that are clearly behind are left out of further folds.
     """
 
-    def __init__(self, task: Task, time_limit: float, metric: str | None = None) -> None:
-        self.task, self.time_limit, self.started = task, time_limit, perf_counter()
-        self.validation = Validation.of(task, metric)
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        time_limit: float,
+        metric: str | None = None,
+        *,
+        race: bool = True,
+    ) -> None:
+        self.tasks, self.task, self.race = tasks, tasks[0], race
+        self.time_limit, self.started = time_limit, perf_counter()
+        self.validation = Validation.of(self.task, metric)
+        self.done = 1  # folds that all candidates left were fitted to
         self.fitted: list[Trial] = []
+        self.behind: list[Trial] = []  # left out of further folds
         self.failed: list[Trial] = []
         self.not_reached: list[Method] = []
         self.interrupted = False
@@ -92,10 +109,63 @@ class Search:
                 self.not_reached.append(method)
         if not self.fitted:
             raise ValueError(f"No candidate could be fitted: {self.failed[0].reason}")
-        self.seconds = perf_counter() - self.started
         self.fitted.sort(key=lambda trial: _index(methods, trial.method))
+        if not (self.interrupted or self.not_reached or any(trial.late for trial in self.fitted)):
+            self._run_folds(seed, on_epoch)
+        self.seconds = perf_counter() - self.started
+
+    def _run_folds(self, seed: int, on_epoch: Callback) -> None:
+        """Fit the candidates to the other folds, as long as all can be fitted in time."""
+        took = perf_counter() - self.started
+        for task in self.tasks[1:]:
+            before = len(self.fitted)
+            if self.race:
+                self._leave_behind(seed)
+            began = perf_counter()
+            if began + took * len(self.fitted) / before > self.started + self.time_limit:
+                return
+            again = [
+                Trial(type(trial.method)(**trial.method.get_params())) for trial in self.fitted
+            ]
+            try:
+                for trial in again:
+                    self._try(trial, task, seed, self.started + self.time_limit, on_epoch)
+            except KeyboardInterrupt:
+                self.interrupted = True
+            if self.interrupted or any(trial.reason or trial.late for trial in again):
+                return
+            self._add_fold(task, again)
+            took = perf_counter() - began
+
+    def _leave_behind(self, seed: int) -> None:
+        """Keep the candidates that count, and the best with and without the graph."""
+        counts = {self.fitted[index] for index in self.weights(seed)}
+        kept = counts | set(self._best_by_use().values())
+        self.behind += [trial for trial in self.fitted if trial not in kept]
+        self.fitted = [trial for trial in self.fitted if trial in kept]
+
+    def _add_fold(self, task: Task, again: Sequence[Trial]) -> None:
+        """Count another fold: candidates are scored on the nodes of all folds so far."""
+        labels = torch.cat([self.validation.labels, task.graph.y[task.val]])
+        self.validation = self.validation._replace(labels=labels)
+        for trial, other in zip(self.fitted, again, strict=True):
+            trial.others.append(other.method)
+            trial.probabilities = torch.cat([trial.probabilities, other.probabilities])
+            trial.score = self.validation.score(trial.probabilities)
+        self.done += 1
 
     def _fit(self, trial: Trial, seed: int, deadline: float, on_epoch: Callback) -> None:
+        """Fit one candidate to the first fold, and score it."""
+        self._try(trial, self.task, seed, deadline, on_epoch)
+        if trial.reason:
+            self.failed.append(trial)
+            return
+        trial.score = self.validation.score(trial.probabilities)
+        self.fitted.append(trial)
+
+    def _try(
+        self, trial: Trial, task: Task, seed: int, deadline: float, on_epoch: Callback
+    ) -> None:
         """Fit one candidate; at the deadline it ends with its best weights, as after Ctrl-C."""
 
         def watch(history: History) -> None:
@@ -105,7 +175,6 @@ class Search:
                 trial.late = True
                 raise OutOfTime
 
-        task = self.task
         try:
             trial.method.fit(task, seed=seed, on_epoch=watch, progress=False)
             trial.probabilities = trial.method.predict_proba(task.graph)[task.val]
@@ -113,13 +182,9 @@ class Search:
             trial.reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         except OutOfTime:
             trial.reason = "The time limit ended it before it had learnt anything."
-        if trial.reason:
-            self.failed.append(trial)
-            return
-        trial.score = self.validation.score(trial.probabilities)
-        self.fitted.append(trial)
-        ended = any(history.interrupted for history in trial.method.history_)
-        self.interrupted = ended and not trial.late
+        if not trial.reason:
+            ended = any(history.interrupted for history in trial.method.history_)
+            self.interrupted = ended and not trial.late
 
     def weights(self, seed: int) -> dict[int, float]:
         """The selected candidates by index, and their weights, which sum to one.
@@ -204,15 +269,17 @@ class Search:
         score, title = self.validation.score(mean), METRICS[self.validation.metric].title
         behind = score < max(trial.score for trial in self.fitted)
         near = ", not clearly behind the best" if behind else ""
-        tried = len(self.fitted) + len(self.failed)
+        tried = len(self.fitted) + len(self.behind) + len(self.failed)
+        folds = f", fitted to {self.done} folds each," if self.done > 1 else ""
         return (
             f"{names[0]} (validation {title} {100 * score:.1f}{near}) out of "
-            f"{tried} candidate{'s' * (tried != 1)} in {self.seconds:.0f} s."
+            f"{tried} candidate{'s' * (tried != 1)}{folds} in {self.seconds:.0f} s."
         )
 
     def _rejected(self, weights: Mapping[int, float]) -> str:
         """The other candidates with their scores, and those that the time limit affected."""
         others = [trial for index, trial in enumerate(self.fitted) if index not in weights]
+        others += self.behind
         others.sort(key=lambda trial: -trial.score)
         groups = {
             "Rejected": [f"{trial.title} ({100 * trial.score:.1f})" for trial in others],
