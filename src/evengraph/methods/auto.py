@@ -144,7 +144,9 @@ class Auto(Method):
         """The selected methods, fitted again within the time limit; their weights stay."""
         other = Auto(**self.get_params())
         other.reset(task)
-        search, copies, weights = other._search(task, seed, race=False), [], []
+        search = other._search(task, seed, race=False)
+        copies: list[Method] = []
+        weights: list[float] = []
         for member, weight in zip(self.members_, self.weights_, strict=True):
             copy = type(member)(**member.get_params())
             if copy in copies:  # of another fold
