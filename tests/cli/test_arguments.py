@@ -47,6 +47,14 @@ def test_a_setting_may_be_for_one_method():
             parse_settings(names, [wrong])
 
 
+def test_parameters_of_candidates_are_set_elsewhere():
+    advice = r"run --method boosting --set leaves=7, or compare --set boosting\.leaves=7\."
+    with pytest.raises(ValueError, match=advice):
+        parse_settings(["auto"], ["boosting.leaves=7"])
+    with pytest.raises(ValueError, match=r"methods to run: gcn\.$"):
+        parse_settings(["gcn"], ["boosting.leaves=7"])
+
+
 def test_protocols():
     assert make_protocol("step", {"minority": 2}) == Step(minority=2)
     assert make_protocol("natural", {}) == Natural()

@@ -115,3 +115,10 @@ def test_replicas_score_as_each_alone(seed):
     assert rare == [1, 0, None, None]
     alone = [float(validation_score(*pair)) for pair in zip(logits, tasks, strict=True)]
     assert found.tolist() == pytest.approx(alone, abs=1e-6)
+
+
+def test_one_of_two_classes_may_be_rare():
+    assert selection.has_rare_class([24, 76])
+    assert not selection.has_rare_class([25, 75])
+    assert not selection.has_rare_class([0, 10])
+    assert not selection.has_rare_class([1, 50, 49])

@@ -209,6 +209,16 @@ def test_an_isolated_node_and_names():
     assert found.from_itself + found.bias == pytest.approx(found.margin, abs=1e-6)
 
 
+def test_nodes_are_named_by_their_ids():
+    ids = tuple(f"n{index}" for index in range(GRAPH.num_nodes))
+    method = GCN(max_epochs=5).fit(TASK, seed=0)
+    found, plain = explain(method, GRAPH, 7, ids=ids), explain(method, GRAPH, 7)
+    assert (found.id, plain.id) == ("n7", "7")
+    assert found.as_dict()["id"] == "n7"
+    for one, other in zip(found.labelled, plain.labelled, strict=True):
+        assert (one.id, other.id) == (ids[one.node], str(one.node))
+
+
 def test_the_picture_has_what_it_needs():
     found = explain(fitted("unignn"), GRAPH, 7)
     picture = found.neighbourhood

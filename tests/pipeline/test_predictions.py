@@ -9,6 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 import evengraph as eg
+from evengraph.pipeline.predictions import DOUBTFUL
 from small_graphs import small_task
 
 GRAPH = small_task(num_classes=2).graph
@@ -73,7 +74,10 @@ def test_the_least_certain_are_left_undecided(single):
 def test_new_nodes_that_differ_are_told(single):
     assert single.predictions(GRAPH).drift == []
     moved = Data(x=GRAPH.x + 5, edge_index=GRAPH.edge_index)
-    assert any("standard deviations higher" in line for line in single.predictions(moved).drift)
+    drift = single.predictions(moved).drift
+    assert any("standard deviations higher" in line for line in drift)
+    assert single.predictions(moved, prior="estimate").drift == [*drift, DOUBTFUL]
+    assert single.predictions(GRAPH, prior="estimate").drift == []
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ def column(name, origin, contribution):
 def labelled(node, label, distance, contribution):
     return Influence(
         node=node,
+        id=str(node),
         label=label,
         distance=distance,
         shared_clusters=(),

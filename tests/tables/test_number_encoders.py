@@ -87,6 +87,14 @@ def test_quantiles_as_scikit_learn_does_it():
     assert abs(encoder.curve(np.array([-1e300, 1e300]))) == pytest.approx(2.807, abs=1e-3)
 
 
+def test_a_small_table_leaves_few_of_its_cells_in_the_quantiles():
+    numbers = np.append(BODY[:98], [1e300, -1e300])
+    encoder = fit_number("n", numbers)
+    assert isinstance(encoder, Quantile)
+    assert len(encoder.quantiles) == 20
+    assert len(set(encoder.quantiles) & set(numbers)) <= 3
+
+
 def test_numbers_are_not_heavy_tailed_when_there_are_none_or_all_are_equal():
     assert not is_heavy_tailed(np.array([]))
     assert not is_heavy_tailed(np.zeros(3))

@@ -41,8 +41,7 @@ def parse_settings(
         owner, dot, _ = name.strip().partition(".")
         if dot and equals:
             if known_method(owner) not in names:
-                message = f"{known_method(owner)} is not among the methods to run: "
-                raise ValueError(f"{message}{', '.join(methods)}.")
+                raise ValueError(_not_run(known_method(owner), methods, text))
             having, text = [known_method(owner)], text.removeprefix(f"{owner}.")
         else:
             lacking = [m for m in methods if len(methods) > 1 and name.strip() not in names[m]]
@@ -67,6 +66,18 @@ def _check_known(method: str, names: Sequence[str], settings: Sequence[str]) -> 
             known = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
             verb = "has" if len(others) == 1 else "have"
             raise ValueError(f"{METHODS[method].title} has no parameter {name}; {known} {verb} it.")
+
+
+def _not_run(owner: str, methods: Sequence[str], text: str) -> str:
+    """Why a parameter of a method cannot be set, and where it can."""
+    message = f"{owner} is not among the methods to run: {', '.join(methods)}."
+    if any(METHODS[method].selects_itself for method in methods):
+        setting = text.partition(".")[2]
+        message += (
+            f" Its candidates have their own defaults: run --method {owner} --set {setting}, or "
+            f"compare --set {text}."
+        )
+    return message
 
 
 def _applied_to(setting: str, having: Sequence[str], lacking: Sequence[str]) -> str:

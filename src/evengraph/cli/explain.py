@@ -75,7 +75,7 @@ def show_explanation(explanation: Explanation) -> None:
     names = explanation.class_names or tuple(map(str, range(len(explanation.probabilities))))
     runner_up = explanation.runner_up
     out.print(
-        f"[bold]{escape(explanation.ids[explanation.node])}[/] is "
+        f"[bold]{escape(explanation.id)}[/] is "
         f"[bold]{escape(names[explanation.predicted])}[/] with {100 * explanation.probability:.1f}%"
         + (f"; next is {escape(names[runner_up])}." if runner_up is not None else ".")
     )
@@ -132,7 +132,7 @@ def _influences(explanation: Explanation, names: tuple[str, ...]) -> Table:
     for influence in explanation.labelled:
         bar = "█" * max(round(10 * abs(influence.contribution) / strongest), 1)
         table.add_row(
-            escape(explanation.ids[influence.node]),
+            escape(influence.id),
             escape(names[influence.label]),
             "no path" if influence.distance is None else str(influence.distance),
             ", ".join(f"layer {layer}" for layer in influence.shared_clusters) or "–",

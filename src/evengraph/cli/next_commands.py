@@ -25,6 +25,7 @@ def next_commands(
     If a class may mean unlabelled, inspecting without it comes first.
     """
     from evengraph.inspection.recommendation import HETEROPHILY_OPTIONS, avoids_neighbours
+    from evengraph.metrics.selection import has_rare_class
     from evengraph.tables.label_checks import doubtful_classes
 
     if sum(count > 0 for count in inspection.labels.labelled) < 2:
@@ -33,6 +34,8 @@ def next_commands(
     compare = ["evengraph", "compare", *words]
     if avoids_neighbours(inspection):
         compare += HETEROPHILY_OPTIONS
+    if has_rare_class(inspection.labels.labelled):
+        compare += ["--metric", "average_precision"]
     if source.is_dataset:
         return [join(["evengraph", "run", *words]), join(compare)]
     commands = []

@@ -7,6 +7,8 @@ that never predicts the rare class to one that finds half of it at low precision
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -20,9 +22,12 @@ RARE_SHARE = 0.25
 def rare_class(task: Task) -> int | None:
     """The rare one of two classes; None without one, or if no validation node is in it."""
     counts = task.val_counts
-    if len(counts) != 2 or not 0 < min(counts) < RARE_SHARE * sum(counts):
-        return None
-    return counts.index(min(counts))
+    return counts.index(min(counts)) if has_rare_class(counts) else None
+
+
+def has_rare_class(counts: Sequence[int]) -> bool:
+    """Whether there are two classes, one of them rare, by the number of nodes of each."""
+    return len(counts) == 2 and 0 < min(counts) < RARE_SHARE * sum(counts)
 
 
 def criterion(task: Task) -> str:

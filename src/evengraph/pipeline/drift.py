@@ -15,6 +15,7 @@ LARGE = 0.5  # standard deviations of a feature from which on a shift of its mea
 LARGE_SHARE = 0.1  # difference of class shares that is told
 CERTAIN = 4.0  # standard errors that a difference must exceed
 LISTED = 3  # features that are named
+DIFFERENT = "Different from training"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +86,7 @@ class TrainingStatistics:
         parts = [*self._shifts(graph.x[rows].float(), names), *self._degrees(graph, rows)]
         lines = [self._shares(probabilities.argmax(1), classes)]
         if parts:
-            lines.append(f"Different from training: {'; '.join(parts)}.")
+            lines.append(f"{DIFFERENT}: {'; '.join(parts)}.")
         return [line for line in lines if line]
 
     def _shares(self, predicted: Tensor, classes: Sequence[str]) -> str:

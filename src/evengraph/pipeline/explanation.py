@@ -26,6 +26,7 @@ class Influence:
 
     Args:
         node: The index of the labelled node.
+        id: Its id in the user's table; the index as text if the graph has no ids.
         label: Its class.
         distance: Edges between it and the explained node; None without a path.
         shared_clusters: The layers, counted from 1, in which both are in one cluster.
@@ -35,6 +36,7 @@ class Influence:
     """
 
     node: int
+    id: str
     label: int
     distance: int | None
     shared_clusters: tuple[int, ...]
@@ -89,7 +91,7 @@ class Explanation:
     runner-up. By columns, it is the sum of `columns`, `other_columns` and `bias`.
 
     Args:
-        node: The index of the explained node.
+        node: The index of the explained node; `id` is its id.
         predicted: Its predicted class.
         runner_up: The second most probable class.
         probability: The probability of the predicted class.
@@ -132,10 +134,16 @@ class Explanation:
     ids: tuple[str, ...]
     neighbourhood: Data
 
+    @property
+    def id(self) -> str:
+        """The id of the explained node; its index as text if the graph has no ids."""
+        return self.ids[self.node] if self.ids else str(self.node)
+
     def as_dict(self) -> dict[str, Any]:
         """All fields but `ids` as JSON can hold them."""
         plain = {item.name: getattr(self, item.name) for item in fields(self)}
         del plain["ids"]
+        plain["id"] = self.id
         for name in ("labelled", "columns", "clusters"):
             plain[name] = [asdict(part) for part in plain[name]]
         plain["neighbourhood"] = {
@@ -219,7 +227,9 @@ def explain(
         from_unlabelled=total - from_itself - from_labelled,
         bias=float(parts.value) - total,
         by_class=tuple(float(parts.total[others == c].sum()) for c in range(model.num_classes_)),
-        labelled=tuple(_influence(parts, distances, other, int(known[other])) for other in listed),
+        labelled=tuple(
+            _influence(parts, distances, other, int(known[other]), ids) for other in listed
+        ),
         columns=columns,
         other_columns=total - sum(part.contribution for part in columns),
         clusters=_clusters(parts, known, node, model.num_classes_),
@@ -305,11 +315,14 @@ def _strongest(total: Tensor, labels: Tensor, top: int) -> list[int]:
     return strongest
 
 
-def _influence(parts: Contributions, distances: Distances, other: int, label: int) -> Influence:
+def _influence(
+    parts: Contributions, distances: Distances, other: int, label: int, ids: Sequence[str]
+) -> Influence:
     node, paths, within = distances.node, parts.along_paths, parts.within_clusters
     layers = enumerate(parts.clusters, 1)
     return Influence(
         node=other,
+        id=ids[other] if ids else str(other),
         label=label,
         distance=distances.to(other),
         shared_clusters=tuple(i for i, cluster in layers if cluster[node] == cluster[other]),

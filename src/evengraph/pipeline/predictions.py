@@ -16,6 +16,7 @@ from evengraph.methods.bases.committee import Committee
 from evengraph.metrics.abstention import Abstention
 from evengraph.metrics.binary import flagged
 from evengraph.metrics.priors import adjust_to_shares, estimate_shares
+from evengraph.pipeline.drift import DIFFERENT
 from evengraph.pipeline.model_info import ModelInfo
 from evengraph.tables.cells import import_pandas
 
@@ -24,6 +25,12 @@ Transform = Callable[[Tensor], Tensor]
 
 ESTIMATE = "estimate"
 """The prior that is estimated from the predictions."""
+
+
+DOUBTFUL = (
+    "The estimated class shares are doubtful: they assume that nodes of a class look as in "
+    "training, and they do not. Give the shares if you know them."
+)
 
 
 class Predictions(NamedTuple):
@@ -92,7 +99,10 @@ def predict_nodes(
         frame["agreement"] = committee.agreement(best).tolist()
     if abstention is not None:
         frame["abstained"] = (raw.double().max(1).values < abstention.confidence).tolist()
-    return Predictions(frame, _drift(info, graph, rows, raw, classes), shares, abstention)
+    drift = _drift(info, graph, rows, raw, classes)
+    if prior == ESTIMATE and any(line.startswith(DIFFERENT) for line in drift):
+        drift.append(DOUBTFUL)
+    return Predictions(frame, drift, shares, abstention)
 
 
 def find_abstention(

@@ -25,7 +25,9 @@ HEAVY_SKEWNESS, HEAVY_KURTOSIS = 2.0, 10.0
 """Beyond either a column is heavy-tailed; skewness 2 is that of the exponential distribution."""
 
 MIN_DISTINCT = 10
-NUM_QUANTILES = 200
+NUM_QUANTILES, CELLS_PER_QUANTILE = 200, 5
+"""Quantiles that are saved: of a small table fewer, since they would be nearly all of its cells."""
+
 SHOWN_COLUMNS = 5
 
 
@@ -148,7 +150,8 @@ def fit_number(column: str, numbers: Floats) -> Number:
     unit = _unit(known)
     if not is_heavy_tailed(signed_log(known[known != 0], unit)):
         return _scaled(Log(**fields, unit=unit), numbers)
-    quantiles = np.quantile(known, np.linspace(0, 1, min(NUM_QUANTILES, len(known))))
+    count = max(2, min(NUM_QUANTILES, len(known) // CELLS_PER_QUANTILE))
+    quantiles = np.quantile(known, np.linspace(0, 1, count))
     quantiles = np.maximum.accumulate(quantiles)  # rounding must not break their order
     return _scaled(Quantile(**fields, quantiles=tuple(map(float, quantiles))), numbers)
 

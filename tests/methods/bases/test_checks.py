@@ -1,12 +1,13 @@
 """Validation of parameters and graphs."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import pytest
 import torch
 
+from evengraph.methods import UNREAL, GraphSMOTE
 from evengraph.methods.bases.checks import (
     check_choice,
     check_fraction,
@@ -15,6 +16,7 @@ from evengraph.methods.bases.checks import (
     check_minimum,
     check_params,
     check_positive,
+    describe_large,
     same_graph,
 )
 from small_graphs import small_task
@@ -132,3 +134,18 @@ def test_a_positive_parameter_is_finite():
     for value, words in ((0, "above 0, got 0"), (math.inf, "finite, got inf"), (math.nan, "nan")):
         with pytest.raises(ValueError, match=f"time_limit must be .*{words}"):
             check_positive("time_limit", value)
+
+
+def test_features_that_overflow_are_told():
+    assert describe_large(torch.tensor([[3.0, -1e6]])) == ""
+    assert describe_large(torch.empty(0, 2)) == ""
+    assert "as large as 2e+25: scale them" in describe_large(torch.tensor([[1.0, -2e25]]))
+
+
+@pytest.mark.parametrize("method", [GraphSMOTE, UNREAL])
+def test_a_method_that_overflows_says_why(method):
+    task = small_task()
+    graph = task.graph.clone()
+    graph.x = graph.x * 1e25
+    with pytest.raises(FloatingPointError, match=r"as large as .e\+25: scale them"):
+        method(max_epochs=2).fit(replace(task, graph=graph), seed=0).predict(graph)

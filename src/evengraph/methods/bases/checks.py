@@ -14,6 +14,9 @@ from torch_geometric.data import Data
 from evengraph.core.graphs import check_edge_weight, check_relations, edge_weight
 from evengraph.core.task import Task
 
+LARGE = 1e9
+"""Features from which on single precision may overflow: networks multiply them several times."""
+
 
 def as_task(task: Task | Data, seed: int) -> Task:
     """A task, or that of a PyG graph with masks."""
@@ -59,6 +62,14 @@ def check_graph(graph: Data) -> None:
         raise ValueError("graph.edge_index must hold the edges as integers, shape (2, E).")
     check_edge_weight(graph)
     check_relations(graph)
+
+
+def describe_large(x: Tensor) -> str:
+    """A sentence about features so large that their products overflow; otherwise nothing."""
+    largest = float(x.abs().max()) if x.numel() else 0.0
+    if largest < LARGE:
+        return ""
+    return f" Features are as large as {largest:.0e}: scale them, for example to mean 0 and std 1."
 
 
 Limit = float | Literal["fraction", "positive"]

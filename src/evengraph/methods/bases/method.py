@@ -19,7 +19,14 @@ from evengraph.core.masks import class_labels, scored_nodes
 from evengraph.core.rng import seeded
 from evengraph.core.task import Task
 from evengraph.methods.bases.batching import Batching, fit_as_batch
-from evengraph.methods.bases.checks import Limit, as_task, check_graph, check_params, check_task
+from evengraph.methods.bases.checks import (
+    Limit,
+    as_task,
+    check_graph,
+    check_params,
+    check_task,
+    describe_large,
+)
 from evengraph.methods.bases.committee import Committee
 from evengraph.methods.bases.model_folder import (
     Labelled,
@@ -216,8 +223,11 @@ class Method(ABC):
         hidden = task.hide_test_labels()
 
         def learn() -> None:
-            if not fit_as_batch(self, hidden, seed):
-                self._fit(hidden)
+            try:
+                if not fit_as_batch(self, hidden, seed):
+                    self._fit(hidden)
+            except FloatingPointError as error:
+                raise FloatingPointError(f"{error}{describe_large(hidden.graph.x)}") from None
 
         return self.learn(learn, seed=seed, on_epoch=on_epoch, progress=progress)
 
@@ -337,7 +347,11 @@ class Method(ABC):
         Shapes:
             returns: (N, C)
         """
-        return self._logits(self.model_input(graph)).softmax(dim=1).to(graph.x.device)
+        probabilities = self._logits(self.model_input(graph)).softmax(dim=1).to(graph.x.device)
+        if probabilities.isnan().any():
+            message = f"{self.title} predicts NaN.{describe_large(graph.x)}"
+            raise FloatingPointError(message)
+        return probabilities
 
     def predict_task(self, task: Task) -> Tensor:
         """Class probabilities of every node of a task, (N, C).
