@@ -9,16 +9,36 @@ from rich.markup import escape
 
 from evengraph.cli.console import err, print_notes
 from evengraph.cli.options import FLAGS, Columns
+from evengraph.cli.stages import StageLines
 from evengraph.core.task import Task
 from evengraph.datasets import DATASETS
-from evengraph.pipeline.graph_source import GraphSource, open_dataset, open_tables
+from evengraph.pipeline.graph_source import (
+    GraphSource,
+    open_dataset,
+    open_on_disk,
+    open_tables,
+)
 
 LISTS = {"drop", "unlabelled"}
 """Column options with values such as a,b."""
 
 
-def open_data(data: str, root: Path | None, columns: Columns) -> GraphSource:
-    """Open a data set by its name, or a user's files, and print the notes."""
+def open_data(
+    data: str,
+    root: Path | None,
+    columns: Columns,
+    *,
+    memory: str | None = None,
+    device: str = "cpu",
+) -> GraphSource:
+    """Open a data set by its name, or a user's files, and print the notes.
+
+    With a limit of memory, a packed graph stays on disk.
+    """
+    if memory is not None:
+        if columns:
+            raise ValueError(f"{data} is packed, with columns that were named then.")
+        return open_on_disk(data, memory, device=device, progress=StageLines())
     if data in DATASETS:
         if columns:
             flag = FLAGS.get(next(iter(columns)), f"--{next(iter(columns))}")
@@ -53,7 +73,9 @@ def show_classes(source: GraphSource) -> None:
     """Print the number of nodes per class of a user's graph."""
     labels = source.graph.y
     counts = labels[labels >= 0].bincount().tolist()
-    names = source.tables.class_names if source.tables is not None else ()
+    names = source.graph.get("class_names") or ()
+    if source.tables is not None:
+        names = source.tables.class_names
     text = ", ".join(f"{name} {count:,}" for name, count in zip(names, counts, strict=False))
     if text:
         print_notes([f"{text}; {int((labels < 0).sum()):,} unlabelled"])

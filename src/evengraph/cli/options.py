@@ -50,6 +50,14 @@ CostAlarm = Annotated[
     float | None, typer.Option(help="What a node that is flagged by mistake costs; by default 1.")
 ]
 
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        help="For a packed graph: work from disk within so much memory, such as 4GB.",
+        metavar="SIZE",
+    ),
+]
+
 Columns = dict[str, str]
 """The column options that the user gave, by the names of `open_graph`'s parameters."""
 

@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 from evengraph.cli.console import err, out, print_notes, print_written
-from evengraph.cli.options import COLUMN_HELP, CostAlarm, CostMiss
+from evengraph.cli.options import COLUMN_HELP, CostAlarm, CostMiss, Memory
 
 if TYPE_CHECKING:
     from evengraph.metrics.calibration import Calibrator
@@ -30,7 +30,9 @@ Nodes = Annotated[
     ),
 ]
 Edges = Annotated[Path | None, typer.Argument(help="Table of edges, if DATA is a nodes table.")]
-Out = Annotated[Path, typer.Option("--out", help="A .csv or .parquet file.")]
+Out = Annotated[
+    Path, typer.Option("--out", help="A .csv or .parquet file; with --memory also .npy.")
+]
 Known = Annotated[
     str | None,
     typer.Option(help="Folder, or nodes table, that the new nodes attach to.", metavar="PATH"),
@@ -83,13 +85,22 @@ def predict(
     abstain: Abstain = None,
     max_error: MaxError = None,
     only_unlabelled: OnlyUnlabelled = False,
+    memory: Memory = None,
 ) -> None:
     """Predict the class of every node of a graph with a saved model."""
     from evengraph.cli.files import check_folder
+    from evengraph.cli.predict_disk import predict_on_disk
     from evengraph.metrics.costs import Costs
     from evengraph.pipeline.table_model import TableModel
     from evengraph.tables import UnknownNodeError
 
+    if memory is not None:
+        others: dict[str, Any] = {"EDGES": edges, "--known": known, "--lists": lists, "--top": top}
+        others |= {"--prior": prior, "--abstain": abstain, "--max-error": max_error}
+        others |= {"--only-unlabelled": only_unlabelled or None}
+        costs = Costs.of(cost_miss, cost_alarm)
+        predict_on_disk(model, data, memory, to, calibrated, costs, others)
+        return
     if to.suffix.lower() not in (".csv", ".parquet"):
         raise ValueError(f"--out takes a name that ends in .csv or .parquet, got {to}.")
     table_model = TableModel.load(model)

@@ -21,6 +21,7 @@ from evengraph.cli.options import (
     Data,
     DataRoot,
     Device,
+    Memory,
     Minority,
     Ratio,
     Settings,
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
     from evengraph.pipeline.table_model import TableModel
     from evengraph.splits import SplitProtocol
 
+
+IN_MEMORY = ("longtail", "bytime")
+"""Split protocols that change the edges of a graph."""
 
 Methods = Annotated[
     str | None,
@@ -100,6 +104,7 @@ def run(
     to: Out = None,
     save: Save = None,
     refit: Refit = None,
+    memory: Memory = None,
 ) -> None:
     """Train and test one or several methods, once per seed, and report."""
     from evengraph.cli.arguments import make_protocol, parse_methods, parse_settings
@@ -108,16 +113,18 @@ def run(
     from evengraph.datasets import DATASETS
     from evengraph.experiment.parsing import parse_seeds
     from evengraph.experiment.run import RunPlan
-    from evengraph.methods import DEFAULT_METHOD, METHODS
+    from evengraph.methods import DEFAULT_METHOD, DEFAULT_ON_DISK, METHODS
     from evengraph.metrics.costs import Costs
 
-    names = parse_methods(method or DEFAULT_METHOD)
+    names = parse_methods(method or (DEFAULT_ON_DISK if memory else DEFAULT_METHOD))
     _check_save(save, names)
     costs = Costs.of(cost_miss, cost_alarm)
     seeds = seeds or _default_seeds(imbalance)
     all_seeds = parse_seeds(seeds)
     params, sentences = parse_settings(names, settings or [])
-    source = None if data in DATASETS else open_data(data, data_root, columns)
+    source = None
+    if memory or data not in DATASETS:
+        source = open_data(data, data_root, columns, memory=memory, device=str(pick_device(device)))
     split = imbalance or ("step" if source is None else source.default_split)
     options = dict(source.default_shares(split)) if source else {}
     given = {"minority": minority, "ratio": ratio, "train": train, "val": val}
@@ -137,12 +144,14 @@ def run(
         methods=methods,
         seeds=all_seeds,
         costs=costs,
+        disk=source.disk,
     )
+    _check_on_disk(plan, refit)
     print_notes([*sentences, *_check_split(plan)])
     parts = [*(settings or []), *([] if preset else ["no-preset"]), f"seeds={seeds}"]
     folder = to or Path("runs") / _folder_name(plan, options, parts)
     if refit is None:
-        refit = save is not None and not source.is_dataset
+        refit = save is not None and not source.is_dataset and source.disk is None
     _run_plan(plan, presets, pick_device(device), folder, source, save, refit)
 
 
@@ -156,6 +165,20 @@ def _check_save(folder: Path | None, methods: Sequence[str]) -> None:
         raise ValueError("--save saves one model; name one --method.")
     check_model_folder(folder)
     check_folder(folder.parent)
+
+
+def _check_on_disk(plan: RunPlan, refit: bool | None) -> None:
+    """Raise for what needs the whole graph in memory."""
+    from evengraph.pipeline.on_disk import check_method
+
+    if plan.disk is None:
+        return
+    for method in plan.methods.values():
+        check_method(method)
+    if plan.imbalance in IN_MEMORY:
+        raise ValueError(f"--imbalance {plan.imbalance} needs the whole graph in memory.")
+    if refit:
+        raise ValueError("--refit needs the whole graph in memory.")
 
 
 def _default_seeds(imbalance: str | None) -> str:
@@ -190,7 +213,11 @@ def _presets(
     from evengraph.methods import METHODS
 
     if source is not None:
-        return {name: METHODS[name].graph_defaults(source.graph) for name in methods}
+        defaults = {name: METHODS[name].graph_defaults(source.graph) for name in methods}
+        if source.disk is not None:
+            limits = source.disk.packed.num_nodes, source.disk.space.memory
+            return {name: defaults[name] | METHODS[name].disk_defaults(*limits) for name in methods}
+        return defaults
     settings = {name: (data, split, vars(protocol), name) for name in methods}
     return {
         name: {**(PAPER if paper_cell(*setting) else {}), **(preset_for(*setting) or {})}

@@ -146,7 +146,7 @@ class Executor:
         started = perf_counter()
         try:
             with PeakMemory(torch.device(self.device)) as memory:
-                method.fit(task, seed=job.seed, on_epoch=on_epoch, progress=False)
+                job.fit(method, task, on_epoch)
                 seconds = perf_counter() - started
                 if self._late(method):
                     return None

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.core.records import Record
@@ -17,7 +18,9 @@ from evengraph.core.task import Task
 from evengraph.datasets import load
 from evengraph.methods import Method
 from evengraph.metrics.costs import Costs
+from evengraph.pipeline.on_disk import DiskGraph
 from evengraph.splits import SplitProtocol
+from evengraph.training import Callback
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,7 @@ class Job:
         costs: For two classes, the costs of misses and false alarms that set the threshold.
         calibrate: Also calibrate on validation nodes and measure that.
         spec: Names and parameters under which a store keeps the result.
+        disk: The graph on disk, if it is not in memory; `graph` then holds its labels alone.
     """
 
     label: str
@@ -97,6 +101,20 @@ class Job:
     costs: Costs | None = None
     calibrate: bool = False
     spec: JobSpec | None = None
+    disk: DiskGraph | None = None
+
+    def fit(self, method: Method, task: Task, on_epoch: Callback | None) -> None:
+        """Fit a method to a task."""
+        if self.disk is not None:
+            self.disk.fit(method, task, seed=self.seed, on_epoch=on_epoch, progress=False)
+        else:
+            method.fit(task, seed=self.seed, on_epoch=on_epoch, progress=False)
+
+    def predict(self, method: Method, task: Task) -> tuple[Task, Tensor]:
+        """The task to score, and class probabilities of its nodes."""
+        if self.disk is not None:
+            return self.disk.predict_task(method, task)
+        return task, method.predict_task(task)
 
     def make_task(self, device: torch.device | str) -> Task:
         """Split the graph and move the task to a device."""

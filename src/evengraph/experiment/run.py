@@ -22,6 +22,7 @@ from evengraph.experiment.standing import Standing
 from evengraph.inspection.edges import count_edges
 from evengraph.methods import Method
 from evengraph.metrics.costs import Costs
+from evengraph.pipeline.on_disk import DiskGraph
 from evengraph.splits import SplitProtocol
 
 
@@ -37,6 +38,7 @@ class RunPlan:
         methods: By their names in `METHODS`; every seed fits a fresh copy.
         seeds: One fit each; a seed decides the split and everything random in the method.
         costs: For two classes, the costs of misses and false alarms that set the threshold.
+        disk: The graph on disk, if it is not in memory; `graph` then holds its labels alone.
     """
 
     dataset: str
@@ -46,6 +48,7 @@ class RunPlan:
     methods: Mapping[str, Method]
     seeds: Sequence[int]
     costs: Costs | None = None
+    disk: DiskGraph | None = None
 
 
 @dataclass
@@ -121,6 +124,7 @@ def run(
             seed=seed,
             costs=plan.costs,
             calibrate=len(plan.methods) > 1,  # comparison.csv has columns for it
+            disk=plan.disk,
         )
         for name, method in plan.methods.items()  # one is complete before the next begins
         for seed in plan.seeds
@@ -153,8 +157,8 @@ def _result(
         "dataset": {
             "name": plan.dataset,
             "num_nodes": plan.graph.num_nodes,
-            "num_edges": _num_edges(plan.graph),
-            "num_edges_left": _num_edges(task.graph),  # a long tail removes nodes
+            "num_edges": _num_edges(plan, plan.graph),
+            "num_edges_left": _num_edges(plan, task.graph),  # a long tail removes nodes
             "num_features": plan.graph.num_features,
             "num_classes": task.num_classes,
             "class_names": list(task.class_names) or None,
@@ -179,8 +183,10 @@ def _result(
     }
 
 
-def _num_edges(graph: Data) -> int:
+def _num_edges(plan: RunPlan, graph: Data) -> int:
     """Edges as `evengraph inspect` counts them, each once."""
+    if plan.disk is not None:
+        return plan.disk.packed.num_edges // 2
     return count_edges(graph.edge_index.cpu().numpy(), int(graph.num_nodes))
 
 

@@ -27,7 +27,7 @@ def score(
     `seconds` is by default the sum over the stages of the fit; about `together` runs shared the
     device.
     """
-    probabilities = method.predict_task(task)
+    task, probabilities = job.predict(method, task)
     calibrators = None
     if job.calibrate:
         validation = probabilities[task.val], task.graph.y[task.val]
@@ -72,7 +72,7 @@ def score(
         criterion=criterion(task),
         summary=list(method.summary_) or None,
         notes=list(method.notes_) or None,
-        agreement=_agreement(method, task, probabilities),
+        agreement=_agreement(method, task, probabilities) if job.disk is None else None,
         base_rates=_base_rates(job, task, probabilities, values),
         resolved=method.resolved_params or None,
     )

@@ -74,3 +74,4 @@ METHODS: Registry[type[Method]] = Registry(
 )
 
 DEFAULT_METHOD = "auto"  # what `run` and `TableModel` use
+DEFAULT_ON_DISK = "unison"  # what `run` uses for a graph on disk

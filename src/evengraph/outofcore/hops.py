@@ -31,7 +31,7 @@ def own_columns(x: Table, links: Links, *, degree: bool) -> Table:
 def mean_tables(own: Table, space: Workspace, hops: int) -> list[Table]:
     """The means over neighbours, over their means and so on."""
     walks = (Walk("mean", hop) for hop in range(1, hops + 1))
-    return [space.propagate(own, walk, f"mean over {walk.steps} hops") for walk in walks]
+    return [space.propagate(own, walk, f"means, hop {walk.steps}") for walk in walks]
 
 
 def fit_scaling(table: Table) -> Scaling:

@@ -46,6 +46,7 @@ def _semantic(views: Views, structural: Table, space: Workspace, fit: bool) -> T
     space.progress("semantic view", 0.0)
     average = partial(averaged_over_similar, neighbours=views.neighbours)
     rows = space.store(f"semantic {views.neighbours}", structural, average)
+    space.progress("semantic view", 1.0)
     if fit:
         views.semantic_scale = scale_of(rows)
     return scaled_table(rows, torch.zeros(rows.shape[1]), views.semantic_scale)
@@ -61,7 +62,7 @@ def _ego(views: Views, x: Table, space: Workspace, fit: bool) -> Table:
             space,
             Walk("mean", hops),
             fit=fit,
-            stage=f"ego view, {hops} hops",
+            stage=f"ego view, hop {hops}",
         )
         for hops, part in enumerate(views.ego)
     ]

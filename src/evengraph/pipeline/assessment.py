@@ -32,6 +32,7 @@ def assess(
     """Score a method on the test nodes, fit it again if asked, and calibrate it on validation.
 
     If the second fit fails or Ctrl-C ends it, the method stays as it was, with a warning.
+    A graph on disk has no statistics that drift is measured by.
 
     Args:
         method: Fitted to the task.
@@ -44,7 +45,7 @@ def assess(
         The method, the one fitted again if there is one, and what is known about it.
     """
     tables, data, refit = tables_of(task, source), source.data, False
-    probabilities = method.predict_task(task)
+    task, probabilities = source.predict_task(method, task)
     scores = evaluate(task, probabilities, positive=positive, costs=costs)
     if refit_seed is not None:
         again = _fit_again(method, task, refit_seed)
@@ -63,7 +64,9 @@ def assess(
         test_scores={k: v if isfinite(v) else None for k, v in reported(scores).items()},
         trained_on=None if data is None else TrainedOn(data, dict(source.columns)),
         refit=Refit.of(task) if refit else None,
-        statistics=TrainingStatistics.of(
+        statistics=None
+        if source.disk is not None
+        else TrainingStatistics.of(
             task.graph, all_labels(task).train if refit else task.train, probabilities
         ),
         prior=Prior.fit(rows, labels),

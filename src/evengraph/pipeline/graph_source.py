@@ -7,11 +7,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
+from evengraph.core.sizes import parse_size
 from evengraph.core.task import Task
 from evengraph.datasets import DATASETS, load
 from evengraph.datasets.registry import lookup
+from evengraph.disk import PackedGraph, is_packed
+from evengraph.methods import Method
+from evengraph.outofcore.propagation import Progress, no_progress
+from evengraph.pipeline.on_disk import DiskGraph
 from evengraph.splits import SPLITS, SplitProtocol
 from evengraph.tables import NoLabelError, TableGraph, open_graph
 
@@ -28,6 +35,7 @@ class GraphSource:
         tables: The graph with ids and encoder, if it was built from a user's files or tables.
         data: The name of a data set or the absolute path of a user's files; None for objects.
         columns: The columns that the caller named.
+        disk: The graph on disk, if it is not in memory; `graph` then holds its labels alone.
     """
 
     name: str
@@ -35,11 +43,18 @@ class GraphSource:
     tables: TableGraph | None = None
     data: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
+    disk: DiskGraph | None = None
 
     @property
     def is_dataset(self) -> bool:
         """Whether it is one of evengraph's data sets."""
-        return self.tables is None and self.data is not None
+        return self.tables is None and self.data is not None and self.disk is None
+
+    def predict_task(self, method: Method, task: Task) -> tuple[Task, Tensor]:
+        """The task, and class probabilities of its nodes; of a graph on disk the nodes of sets."""
+        if self.disk is not None:
+            return self.disk.predict_task(method, task)
+        return task, method.predict_task(task)
 
     @property
     def default_split(self) -> str:
@@ -86,6 +101,22 @@ def open_source(data: Any, edges: Any = None, **columns: Any) -> GraphSource:
             raise ValueError(f"{name} is for tables of your own, and {data} is a data set.")
         return open_dataset(data)
     return open_tables(data, edges, **columns)
+
+
+def open_on_disk(
+    path: str | Path,
+    memory: str | int,
+    *,
+    device: torch.device | str = "cpu",
+    progress: Progress = no_progress,
+) -> GraphSource:
+    """Open a packed graph to work from disk, within a limit of memory such as `4GB`."""
+    if not is_packed(path):
+        raise ValueError(f"memory is for packed graphs, and {path} is none; pack it first.")
+    packed, limit = PackedGraph.open(path), parse_size(memory)
+    disk = DiskGraph.open(packed, limit, device=device, progress=progress)
+    name, data = packed.path.resolve().name, str(packed.path.absolute())
+    return GraphSource(name=name, graph=disk.labels(), data=data, disk=disk)
 
 
 def open_tables(nodes: Any, edges: Any = None, **columns: Any) -> GraphSource:

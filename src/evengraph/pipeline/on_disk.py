@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from evengraph.methods.bases.model_folder import Labelled
 from evengraph.ops.signature import feature_signatures
 from evengraph.outofcore.packed import PackedLinks, features
 from evengraph.outofcore.propagation import Progress, Workspace, no_progress
-from evengraph.outofcore.tables import ArrayTable, row_slices
+from evengraph.outofcore.tables import ArrayTable, Rows, row_slices
 from evengraph.training import Callback
 
 LARGEST = 2**18  # rows in memory of each kind: labelled, validation, others
@@ -111,11 +111,17 @@ class DiskGraph:
             tables = method.fit_tables(self.x, self.space)
             method.fit_rows(part, {name: table.read(nodes) for name, table in tables.items()})
 
-        return method.learn(learn, seed=seed, on_epoch=on_epoch, progress=progress)
+        method.learn(learn, seed=seed, on_epoch=on_epoch, progress=progress)
+        method.notes_ = [*method.notes_, *_sampling_notes(task, part)]
+        return method
 
-    @torch.no_grad()
     def predict(self, method: Method) -> Iterator[tuple[slice, Tensor]]:
         """Class probabilities of all nodes, a block of rows at a time, (rows, C)."""
+        blocks = list(row_slices(self.x.shape[0], PREDICTED))
+        return zip(blocks, self._probabilities(method, blocks), strict=True)
+
+    def _probabilities(self, method: Method, blocks: Sequence[Rows]) -> Iterator[Tensor]:
+        """Class probabilities of each block of rows."""
         check_method(method)
         assert isinstance(method, DiskModel)
         if method.num_features_ != self.x.shape[1]:
@@ -124,19 +130,22 @@ class DiskGraph:
                 f"got {self.x.shape[1]}."
             )
         tables = method.tables(self.x, self.space)
-        for rows in row_slices(self.x.shape[0], PREDICTED):
-            logits = method.row_logits({name: table.read(rows) for name, table in tables.items()})
-            self.space.progress("predict", rows.stop / self.x.shape[0])
-            yield rows, logits.softmax(dim=1)
+        for number, rows in enumerate(blocks, start=1):
+            with torch.no_grad():
+                read = {name: table.read(rows) for name, table in tables.items()}
+                probabilities = method.row_logits(read).softmax(dim=1)
+            self.space.progress("predict", number / len(blocks))
+            yield probabilities
+
+    def predict_task(self, method: Method, task: Task) -> tuple[Task, Tensor]:
+        """The task on the nodes of its three sets alone, and their class probabilities, (n, C)."""
+        nodes = (task.train | task.val | task.test).nonzero().squeeze(1)
+        return select_nodes(task, nodes), self.predict_nodes(method, nodes)
 
     def predict_nodes(self, method: Method, nodes: Tensor) -> Tensor:
-        """Class probabilities of some nodes, ascending, (n, C)."""
-        bounds = torch.arange(0, self.x.shape[0] + PREDICTED, PREDICTED)
-        ends = torch.searchsorted(nodes, bounds).tolist()
-        parts = []
-        for index, (rows, probabilities) in enumerate(self.predict(method)):
-            parts.append(probabilities[nodes[ends[index] : ends[index + 1]] - rows.start])
-        return torch.cat(parts)
+        """Class probabilities of some nodes, (n, C)."""
+        blocks = self._probabilities(method, list(nodes.split(PREDICTED)))
+        return torch.cat(list(blocks))
 
     def _room(self, method: Method) -> int:
         """How many rows of each kind fit in memory; views and hops repeat the features."""
@@ -199,6 +208,19 @@ def hide_others(task: Task) -> Task:
     labels = torch.where(task.train | task.val, task.graph.y, HIDDEN_LABEL)
     graph = _without_features(labels, task.graph.num_features)
     return Task(graph, task.train, task.val, task.test, task.num_classes, task.class_names)
+
+
+def _sampling_notes(task: Task, part: Task) -> list[str]:
+    """A sentence about the rows that training had in memory, if these are not all."""
+    if part.graph.num_nodes == task.graph.num_nodes:
+        return []
+    kinds = (("training", "train"), ("validation", "val"))
+    counts = [
+        f"{int(getattr(part, mask).sum()):,} of {int(getattr(task, mask).sum()):,} {kind} nodes"
+        for kind, mask in kinds
+    ]
+    others = int((~part.train & ~part.val).sum())
+    return [f"Rows in memory: {', '.join(counts)}, and {others:,} others."]
 
 
 def _some(nodes: Tensor, count: int, random: torch.Generator) -> Tensor:

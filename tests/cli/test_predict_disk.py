@@ -1,0 +1,67 @@
+"""run and predict of a packed graph, from disk."""
+
+import json
+
+import numpy as np
+import pandas
+import pytest
+from command_line import call, read
+
+from evengraph.datasets import toy
+from evengraph.disk import pack_graph
+
+FAST = ["--method", "unison", "--set", "max_epochs=5", "--set", "members=1", "--seeds", "5"]
+
+
+@pytest.fixture
+def packed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    graph = toy(200, 600, 8, 2)
+    graph.class_names = ["no", "yes"]
+    return pack_graph(graph, tmp_path / "graph", ids=np.arange(200) + 1000)
+
+
+def test_run_and_predict_from_disk(packed, capsys):
+    arguments = ["--memory", "50MB", "--out", "out", "--save", "model"]
+    assert call("run", "graph", *FAST, *arguments) == 0
+    shown = capsys.readouterr()
+    assert "natural imbalance (train=0.6, val=0.2)" in shown.out
+    assert "structural view: done in" in shown.err
+    result = json.loads((packed.path.parent / "out" / "result.json").read_text())
+    assert result["dataset"]["num_edges"] == packed.num_edges // 2
+    assert call("predict", "model", "graph", "--memory", "50MB", "--out", "p.csv") == 0
+    shown = capsys.readouterr()
+    rows = read(packed.path.parent / "p.csv")
+    assert [row["id"] for row in rows[:2]] == ["1000", "1001"]
+    counts = {name: sum(row["class"] == name for row in rows) for name in ("no", "yes")}
+    for name, count in counts.items():
+        assert f"{count:>10,}  {name}" in shown.out
+    for suffix in ("parquet", "npy"):
+        assert call("predict", "model", "graph", "--memory", "50MB", "--out", f"p.{suffix}") == 0
+    frame, array = pandas.read_parquet("p.parquet"), np.load("p.npy")
+    np.testing.assert_allclose(frame[["p_no", "p_yes"]].to_numpy(), array)
+    np.testing.assert_allclose([float(row["p_yes"]) for row in rows], array[:, 1], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--memory", "50MB", "--method", "gcn"], "GCN needs the whole graph in memory"),
+        (["--memory", "lots"], "memory must be a size such as 4GB"),
+        (["--memory", "50MB", "--refit"], "--refit needs the whole graph in memory"),
+        (["--memory", "50MB", "--imbalance", "longtail"], "--imbalance longtail needs the whole"),
+        (["--memory", "50MB", "--label", "kind"], "is packed, with columns that were named then"),
+    ],
+)
+def test_what_needs_memory_is_refused(packed, capsys, arguments, words):
+    assert call("run", "graph", *arguments) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_memory_is_for_packed_graphs(packed, capsys):
+    assert call("run", "cora", "--memory", "1GB") == 2
+    assert "memory is for packed graphs, and cora is none" in capsys.readouterr().err
+    assert call("predict", "model", "graph", "--memory", "1GB", "--top", "3") == 2
+    assert "--top needs the whole graph in memory: leave out --memory" in capsys.readouterr().err
+    assert call("predict", "model", "graph", "--memory", "1GB", "--out", "p.txt") == 2
+    assert "ends in .csv, .parquet, .npy" in capsys.readouterr().err
