@@ -7,7 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing, contextmanager
+from contextlib import closing
 from time import time
 
 import pytest
@@ -17,6 +17,7 @@ from evengraph.core.store import Store
 from evengraph.experiment.plan import Plan
 from evengraph.experiment.spec import read_spec
 from evengraph.methods import METHODS
+from other_process import command
 from tiny_experiments import ended, failed, figures, python, toy_job, wait_for
 
 # Twelve runs: four to choose from for each of two seeds, and what follows the choice.
@@ -29,7 +30,7 @@ dataset = "toy"
 
 [[method]]
 name = "gcn"
-fields = { max_epochs = 40 }
+fields = { max_epochs = 20 }
 grid.hidden = [8, 16]
 grid.learning_rate = [0.01, 0.02]
 more_seeds = [8, 9]
@@ -84,22 +85,19 @@ def write(tmp_path):
     return write
 
 
-@contextmanager
-def command(*arguments):
-    """The command in a process of its own, which is gone at the end."""
-    child = python(
-        "from evengraph.cli import main; main()",
-        *map(str, arguments),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "200"},
-    )
-    try:
-        yield child
-    finally:
-        child.kill()
-        child.communicate()
+@pytest.fixture
+def output(tmp_path, monkeypatch):
+    """Where commands write, as the arguments of `command`, and how to read it."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    class Output:
+        def to(self, name="out"):
+            return {"stdout": tmp_path / f"{name}.out", "stderr": tmp_path / f"{name}.err"}
+
+        def read(self, name="out"):
+            return tuple(path.read_text() for path in self.to(name).values())
+
+    return Output()
 
 
 @pytest.fixture
@@ -140,7 +138,7 @@ def test_the_whole_experiment_is_run(undisturbed, write):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
-def test_a_killed_command_goes_on_where_it_was(write, watched, undisturbed):
+def test_a_killed_command_goes_on_where_it_was(write, watched, undisturbed, output):
     words = ["reproduce", write(EXPERIMENT), "--store", watched.path, "--engine", "here"]
     with command(*words) as child:
         wait_for(lambda: len(watched.rows()) >= 3, child)
@@ -149,9 +147,10 @@ def test_a_killed_command_goes_on_where_it_was(write, watched, undisturbed):
     before = watched.rows()
     assert 3 <= len(before) < TOTAL
     assert watched.running() == 0
-    with command(*words) as child:
-        out, err = child.communicate()
-    assert (child.returncode, err.strip()) == (0, "")
+    with command(*words, **output.to()) as child:
+        assert child.wait() == 0
+    out, err = output.read()
+    assert err.strip() == ""
     after = watched.rows()
     assert after[: len(before)] == before  # created, seconds and all
     assert len(after) == TOTAL
@@ -160,32 +159,36 @@ def test_a_killed_command_goes_on_where_it_was(write, watched, undisturbed):
     assert "Re-weight" in out
 
 
-def test_two_commands_at_once_do_each_run_once(write, watched, undisturbed):
+def test_two_commands_at_once_do_each_run_once(write, watched, undisturbed, output):
     words = ["reproduce", write(EXPERIMENT), "--store", watched.path, "--engine", "here"]
     # Nothing is open for them until both are up: this process has it.
     jobs = [row.job for row in undisturbed.rows()]
     assert watched.claim(jobs) == jobs
-    with command(*words) as one, command(*words) as other:
-        for child in (one, other):
-            assert "rows go to" in child.stdout.readline()
+    with (
+        command(*words, **output.to("one")) as one,
+        command(*words, **output.to("other")) as other,
+    ):
+        for name, child in {"one": one, "other": other}.items():
+            path = output.to(name)["stdout"]
+            wait_for(lambda path=path: path.exists() and "rows go to" in path.read_text(), child)
         assert watched.rows() == []
         watched.release()
-        ends = [(child.communicate()[1].strip(), child.returncode) for child in (one, other)]
-    assert ends == [("", 0)] * 2
+        assert [child.wait() for child in (one, other)] == [0, 0]
+    assert [output.read(name)[1].strip() for name in ("one", "other")] == ["", ""]
     assert sorted(written(watched)) == sorted(job.key for job in jobs)
     assert figures(watched.rows()) == figures(undisturbed.rows())
     assert watched.running() == 0
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
-def test_ctrl_c_keeps_what_has_ended(write, tmp_path):
+def test_ctrl_c_keeps_what_has_ended(write, tmp_path, output):
     store = Store(tmp_path / "store.sqlite")
     words = ["reproduce", write(ENDLESS), "--store", store.path, "--engine", "here"]
-    with command(*words) as child:
+    with command(*words, **output.to()) as child:
         wait_for(lambda: len(store.rows()) == 1 and store.running() == 1, child)
         child.send_signal(signal.SIGINT)
-        out, err = child.communicate()
-    assert child.returncode == 130
+        assert child.wait() == 130
+    out, err = output.read()
     assert "Interrupted: finished runs are stored" in err
     assert "Traceback" not in err
     assert "GCN" in out  # the table of what there is
