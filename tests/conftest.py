@@ -1,6 +1,11 @@
 """What all tests share: quiet imports, repeatable examples, the real graphs where there are any."""
 
 import os
+
+# Small matrices, and several processes may share the machine: one thread each. NumPy's BLAS reads
+# it when it is imported, and so do processes that tests start.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import pickle
 import random
 import warnings
@@ -23,7 +28,7 @@ settings.register_profile(
     "repeatable", deadline=None, derandomize=True, database=None, max_examples=40
 )
 settings.load_profile("repeatable")
-torch.set_num_threads(1)  # small tensors, and several processes may share the machine
+torch.set_num_threads(1)  # also where OMP_NUM_THREADS was set to more
 
 
 @cache

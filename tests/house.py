@@ -67,6 +67,7 @@ def method_table(source):
     raise ValueError("no METHODS table found")
 
 
+@cache
 def chains(source):
     """The classes between Method and each final method, by the method's name."""
     bases = {}
@@ -86,6 +87,7 @@ def chains(source):
     return {key: between(name)[:-1] for key, name in method_table(source).items()}
 
 
+@cache
 def words(path):
     """Every identifier and every whole string of a module, docstrings left out."""
     found = set()

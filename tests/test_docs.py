@@ -47,6 +47,7 @@ def test_the_code_of_a_page_runs(name, capsys):
         code = code.replace('eg.load("cora")', "eg.toy()").replace(
             "UniGNN()", "UniGNN(max_epochs=2)"
         )
+        code = code.replace("eg.Auto()", "eg.Auto(candidates='gcn', max_epochs=2)")
         code = re.sub(r"max_epochs=\d+", "max_epochs=2", code)
         exec(compile(code, name, "exec"), {})
 
