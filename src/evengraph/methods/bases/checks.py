@@ -79,7 +79,7 @@ Limit = float | Literal["fraction", "positive"]
 
 def check_params(method: Any) -> None:
     """Validate parameters by their annotations, and numbers by the `limits` of their classes."""
-    limits, hints = _rules(type(method))
+    limits, hints = _rules(method.__class__)
     for item in fields(method):
         name, value = item.name, getattr(method, item.name)
         limit, hint = limits.get(name), hints.get(name)
