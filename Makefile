@@ -10,7 +10,7 @@ ifneq ($(wildcard ../shared/data),)
 export EVENGRAPH_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help install run test slow check format bench docs clean
+.PHONY: help install run test slow attack check format bench docs clean
 
 help:
 	@echo "make run      train Uni-GNN on Cora (3 minority classes, ratio 10%), seeds 5, 6, 7"
@@ -19,6 +19,7 @@ help:
 	@echo "make check    lint, formatting, types"
 	@echo "make bench    print the benchmarks"
 	@echo "make docs     build the documentation into site/"
+	@echo "make attack   damage files on purpose and read them, a few minutes"
 	@echo "make slow     run the long tests: stored results again, real downloads"
 
 install: .venv/.installed
@@ -39,6 +40,9 @@ test: install
 
 slow: install
 	$(BIN)/python -m pytest -n $(JOBS) -m slow
+
+attack: install
+	$(BIN)/python -m attack.fuzz --cases 300
 
 check: install
 	$(BIN)/ruff check .

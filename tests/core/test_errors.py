@@ -2,7 +2,7 @@
 
 import pytest
 
-from evengraph.core.errors import ArgumentError, UnknownNameError, unknown
+from evengraph.core.errors import ArgumentError, UnknownNameError, first_line, short, unknown
 
 
 def test_an_argument_error_says_what_to_set():
@@ -30,3 +30,15 @@ def test_an_unknown_name_is_a_key_error_that_can_be_read():
     error = UnknownNameError("Unknown letter 'x'.")
     assert isinstance(error, KeyError)
     assert str(error) == "Unknown letter 'x'."
+
+
+def test_values_in_messages_are_short_and_on_one_line():
+    assert short("a\nb") == "'a\\nb'"
+    assert short("x" * 500) == "'" + "x" * 76 + "..."
+    assert short(10**5000) == "a number of more than 4300 digits"
+    assert len(unknown("key", "x" * 10**6, ["title"])) < 200
+
+
+def test_the_first_line_of_an_error():
+    assert first_line(ValueError("one.\ntwo")) == "one"
+    assert first_line(EOFError()) == "EOFError"

@@ -173,7 +173,7 @@ MISTAKES = {
     "a word for a number": (
         SECOND_SETUP,
         'imbalance = "longtail"\nratio = "a tenth"  # here',
-        ["str"],
+        ["ratio must be a number"],
     ),
     "method": ('name = "gcn"', 'name = "gnc"  # here', ["gnc", "gcn", "lte4g"]),
     "no method": ('[[method]]\nname = "gcn"', "[[method]]  # here", ["name is needed"]),
@@ -191,7 +191,7 @@ MISTAKES = {
         "grid.clusters_per_class = [3, 0]  # here",
         ["clusters_per_class", "at least 1"],
     ),
-    "value that varies": (VARY, "vary = { alpha = [1, 2.5] }  # here", ["an integer", "2.5"]),
+    "value that varies": (VARY, "vary = { alpha = [1, 2.5] }  # here", ["a whole number", "2.5"]),
     "grid without a list": (GRID, "grid.threshold = 0.5  # here", ["threshold", "list of values"]),
     "grid of nothing": (GRID, "grid.threshold = []  # here", ["threshold", "list of values"]),
     "fields in a list": (
@@ -360,6 +360,61 @@ def test_a_mistake_is_told_with_its_line(old, new, words, tmp_path):
     message = refusal(tmp_path, old, new)
     for word in words:
         assert word in message
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[[method]]\nname = "gcn"\nlabel = ""', "line 7: label must not be empty"),
+        ('[[method]]\nname = "gcn"\nlabel = 3', "line 7: label must be text in quotes"),
+        (
+            '[[method]]\nname = "gcn"\nfields = { hidden = ' + "9" * 400 + " }",
+            "line 7: hidden must",
+        ),
+        ('[[setup]]\ndataset = "toy"\nminority = 07:32:00', "line 7: minority must be a whole"),
+        ('[[setup]]\ndataset = "toy"\nminority = "3"', "line 7: minority must be a whole number"),
+        ('[[setup]]\ndataset = "toy"\nminority = 2.5', "line 7: minority must be a whole number"),
+        ('[[setup]]\ndataset = "toy"\nminority = true', "line 7: minority must be a whole number"),
+        ('[[setup]]\ndataset = "toy"\nratio = "0.1"', "line 7: ratio must be a number"),
+        ("title = 3", "title must be text in quotes of at most 1000 characters, got 3"),
+        ("seeds = [" + "9" * 5000 + "]", "line 1: Exceeds the limit"),
+        ('seeds = "' + "9" * 5000 + '"', r"line 1: seeds must be below 2\^32, got '999"),
+        ('seeds = "' + "0-999," * 11 + '1"', "line 1: seeds must be at most 10000"),
+        ("title = " + "[" * 3000 + "]" * 3000, "is nested too deeply"),
+        ("x" * 500 + " = 1", r"line 1: Unknown key 'x{76}\.\.\. ?"),
+    ],
+)
+def test_odd_values_get_one_line(text, words, tmp_path):
+    plain = '[[setup]]\ndataset = "toy"\n[[method]]\nname = "mlp"\n'
+    path = tmp_path / "odd.toml"
+    path.write_text(plain + text if text.startswith("[[") else f"{text}\n{plain}")
+    with pytest.raises(ValueError, match=words) as caught:
+        read_spec(str(path))
+    assert "odd.toml" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+def test_a_label_of_nothing_does_not_make_a_circle(tmp_path):
+    path = tmp_path / "odd.toml"
+    methods = '[[method]]\nname = "gcn"\nlabel = ""\n[[method]]\nname = "mlp"\n'
+    path.write_text('[[setup]]\ndataset = "toy"\n' + methods)
+    with pytest.raises(ValueError, match="label must not be empty"):
+        read_spec(str(path))
+
+
+def test_files_in_other_encodings(tmp_path):
+    path = tmp_path / "odd.toml"
+    text = 'title = "é"\n[[setup]]\ndataset = "toy"\n[[method]]\nname = "mlp"\n'
+    for encoding in ("utf-16", "latin1"):
+        path.write_text(text, encoding=encoding)
+        with pytest.raises(ValueError, match=r"odd\.toml, line 1 is not UTF-8 text"):
+            read_spec(str(path))
+    path.write_text(text, encoding="utf-8-sig")
+    assert read_spec(str(path)).title == "é"
+    path.write_text(text + "#" * 2**20)
+    with pytest.raises(ValueError, match=r"odd\.toml is larger than 1\.0 MiB"):
+        read_spec(str(path))
 
 
 def test_broken_toml_is_told_with_its_file_and_line(tmp_path):

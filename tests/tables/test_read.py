@@ -15,8 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evengraph.core import limits
 from evengraph.tables import read, read_table
 from evengraph.tables.cells import canonical_names, column_kind, to_numbers, to_signs
+from evengraph.tables.read import read_lists
 
 WRITERS = {
     "t.csv": lambda table, path: table.to_csv(path, index=False),
@@ -211,3 +213,38 @@ def test_no_file(tmp_path):
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(FileNotFoundError, match=r"folder\.csv is a folder, not a file"):
         read_table(tmp_path / "folder.csv")
+
+
+def test_a_packed_file_that_unpacks_to_too_much(tmp_path, monkeypatch):
+    path = tmp_path / "nodes.csv.gz"
+    path.write_bytes(gzip.compress(b"id,label\n" + b"0,a\n" * 10**5))
+    assert len(read_table(path)) == 10**5
+    monkeypatch.setattr(limits, "FREE_BYTES", 10**4)
+    path.write_bytes(gzip.compress(b"id,label\n" + b"0,b\n" * 10**5))
+    with pytest.raises(ValueError, match=r"nodes\.csv\.gz unpacks to .*: unpack it first\.$"):
+        read_table(path)
+
+
+def test_too_many_columns(write, monkeypatch):
+    monkeypatch.setattr(limits, "MAX_COLUMNS", 2)
+    for name, content in (("a.csv", b"a,b,c\n1,2,3\n"), ("a.jsonl", b'{"a":1,"b":2,"c":3}')):
+        with pytest.raises(ValueError, match=r"a\.\w+ has 3 columns; a table may have at most 2"):
+            read_table(write(content, name))
+
+
+@pytest.mark.parametrize(
+    ("items", "message"),
+    [
+        ('{"0": [[1]]}', "list of node '0' must hold numbers and text alone"),
+        ('{"0": [{"a": 1}]}', "list of node '0' must hold numbers and text alone"),
+        ('{"0": ["\\ud800"]}', "is not JSON: half of a surrogate pair is no character"),
+        ('{"0": ' + "[" * 10**5, "is not JSON: it is nested too deeply"),
+        ('{"0": [' + "9" * 5000 + "]}", "is not JSON: Exceeds the limit"),
+        ('{"' + "x" * 500 + '": 1}', r"node 'x{76}\.\.\. holds 1; expected a list"),
+    ],
+)
+def test_odd_files_of_lists(tmp_path, items, message):
+    path = tmp_path / "features.json"
+    path.write_text(items)
+    with pytest.raises(ValueError, match=rf"features\.json.*{message}"):
+        read_lists(path)

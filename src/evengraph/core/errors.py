@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Iterable, Mapping
+
+SHOWN = 80
+"""How many characters of a value of a user a message shows."""
+
+MATCHED = 100
+"""How many characters of a name are compared with others."""
 
 
 class ArgumentError(ValueError):
@@ -40,11 +47,11 @@ def unknown(
         other_names: Names that others use, and ours for the same.
     """
     allowed, other_names = list(allowed), other_names or {}
-    key = name.lower().translate({ord(sign): None for sign in "-_ "})
+    key = name[:MATCHED].lower().translate({ord(sign): None for sign in "-_ "})
     close = difflib.get_close_matches(key, [*allowed, *other_names], n=1)
-    close = close or difflib.get_close_matches(name, allowed, n=1)
+    close = close or difflib.get_close_matches(name[:MATCHED], allowed, n=1)
     hint = f" Did you mean {other_names.get(close[0], close[0])}?" if close else ""
-    return f"Unknown {what} {name!r}.{hint} Allowed: {', '.join(allowed)}."
+    return f"Unknown {what} {short(name)}.{hint} Allowed: {', '.join(allowed)}."
 
 
 class MissingPackageError(ValueError):
@@ -54,3 +61,12 @@ class MissingPackageError(ValueError):
 def first_line(error: BaseException) -> str:
     """The first line of an error message, without its full stop; the type if there is none."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:150].rstrip(".")
+
+
+def short(value: object) -> str:
+    """A value in a message: its repr, on one line, cut where it is long."""
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of thousands of digits
+        text = f"a number of more than {sys.get_int_max_str_digits()} digits"
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."

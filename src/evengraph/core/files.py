@@ -10,14 +10,31 @@ import os
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
+
+from evengraph.core.limits import MAX_TEXT_BYTES
+from evengraph.core.sizes import format_size
 
 
 def write_json(content: Any, path: Path) -> None:
     """Write a JSON file atomically; NaN and infinity become null."""
     text = json.dumps(_json_value(content), indent=1, allow_nan=False) + "\n"
     write_atomic(compact_number_lists(text).encode(), path)
+
+
+def read_settings(path: Traversable) -> str:
+    """The text of a small file that a person wrote; one line if it is none."""
+    with path.open("rb") as file:
+        content = file.read(MAX_TEXT_BYTES + 1)
+    if len(content) > MAX_TEXT_BYTES:
+        raise ValueError(f"{path} is larger than {format_size(MAX_TEXT_BYTES)}.")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ValueError(f"{path}, line {line} is not UTF-8 text; save it as UTF-8.") from None
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]], names: Sequence[str] | None = None) -> str:

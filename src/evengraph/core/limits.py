@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 
+from evengraph.core.sizes import format_size
+
 FREE_BYTES = 256 * 2**20
 """What any file may unpack to."""
 
@@ -26,14 +28,14 @@ FREE_NODES = 1_000_000
 NODES_PER_EDGE = 100
 """How many more it may name per edge."""
 
-MAX_COLUMNS = 100_000
+MAX_COLUMNS = 20_000
 """Columns of a table."""
 
 MAX_INTEGER = 2**31 - 1
 """The largest whole number that a parameter of a method or a protocol may be."""
 
-MAX_TEXT_BYTES = 16 * 2**20
-"""The size of a file of settings: an experiment, or the description of a model."""
+MAX_TEXT_BYTES = 2**20
+"""The size of a file that describes an experiment."""
 
 
 class LimitError(ValueError):
@@ -45,8 +47,8 @@ def check_unpacked(unpacked: int, packed: int, name: str, fix: str) -> None:
     limit = max(FREE_BYTES, BYTES_PER_BYTE * packed)
     if unpacked > limit:
         raise LimitError(
-            f"{name} unpacks to {_size(unpacked)}; a file of {_size(packed)} may unpack to "
-            f"{_size(limit)}: {fix}."
+            f"{name} unpacks to {format_size(unpacked)}; a file of {format_size(packed)} may "
+            f"unpack to {format_size(limit)}: {fix}."
         )
 
 
@@ -60,6 +62,15 @@ def check_dense(shape: tuple[int, int], stored: int, name: str) -> None:
         )
 
 
+def check_columns(count: int, name: str) -> None:
+    """Raise LimitError if a table has too many columns."""
+    if count > MAX_COLUMNS:
+        raise LimitError(
+            f"{name} has {count:,} columns; a table may have at most {MAX_COLUMNS:,}: put sparse "
+            "features into lists, one column of lists or a JSON file."
+        )
+
+
 def check_nodes(num_nodes: int, num_edges: int, name: str) -> None:
     """Raise LimitError if edges alone stand for far more nodes than they connect."""
     limit = FREE_NODES + NODES_PER_EDGE * num_edges
@@ -68,13 +79,3 @@ def check_nodes(num_nodes: int, num_edges: int, name: str) -> None:
             f"{name}: {num_edges} edges without features may name at most {limit:,} nodes, got "
             f"{num_nodes:,}: number the nodes from 0 without gaps."
         )
-
-
-def _size(count: int) -> str:
-    """A number of bytes for people."""
-    amount, unit = float(count), "bytes"
-    for unit in ("bytes", "kB", "MB", "GB", "TB"):  # noqa: B007
-        if amount < 1000:
-            break
-        amount /= 1000
-    return f"{amount:.3g} {unit}"

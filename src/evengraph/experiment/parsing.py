@@ -5,13 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import fields
+from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from evengraph.core.errors import unknown
+from evengraph.core.errors import short, unknown
+from evengraph.core.limits import MAX_INTEGER
 from evengraph.methods import METHODS
 from evengraph.methods.bases.checks import split_words
 
 MOST_SEEDS = 1000
+MOST_LISTED = 10_000
+MAX_FLOAT = 1e300
+SEED_DIGITS = 10
 
 
 def known_method(name: str) -> str:
@@ -28,7 +33,11 @@ def parse_seeds(text: str) -> list[int]:
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", part)
         if match is None:
-            raise ValueError(f"seeds must be whole numbers such as 5,6,7 or 5-24, got {text!r}.")
+            raise ValueError(
+                f"seeds must be whole numbers such as 5,6,7 or 5-24, got {short(text)}."
+            )
+        if max(map(len, match.groups(""))) > SEED_DIGITS:
+            raise ValueError(f"seeds must be below 2^32, got {short(part.strip())}.")
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first:
             raise ValueError(f"seeds must run upwards, got {part.strip()!r}.")
@@ -36,6 +45,8 @@ def parse_seeds(text: str) -> list[int]:
             limits = f"below 2^32 and at most {MOST_SEEDS} at a time"
             raise ValueError(f"seeds must be {limits}, got {part.strip()!r}.")
         seeds += range(first, last + 1)
+        if len(seeds) > MOST_LISTED:
+            raise ValueError(f"seeds must be at most {MOST_LISTED}, got {short(text)}.")
     return list(dict.fromkeys(seeds))
 
 
@@ -77,6 +88,24 @@ def check_field(cls: type, name: str) -> None:
     names = [item.name for item in fields(cls)]
     if name not in names:
         raise ValueError(unknown(f"parameter of {cls.__name__}", name, names))
+
+
+def check_type(cls: type, name: str, value: Any) -> None:
+    """Raise ValueError for a value of a file that is not of the type that a dataclass declares."""
+    words, kind = split_words(_type_hints(cls)[name])
+    if kind not in (int, float, bool) or (isinstance(value, str) and value in words):
+        return
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    fits = is_number and abs(value) <= (MAX_INTEGER if kind is int else MAX_FLOAT)
+    if not (type(value) is bool if kind is bool else fits and isinstance(value, int | kind)):
+        allowed = " or ".join((describe_type(kind), *words))
+        limit = f", at most {MAX_INTEGER}" if kind is int and type(value) is int else ""
+        raise ValueError(f"{name} must be {allowed}{limit}, got {short(value)}.")
+
+
+@cache
+def _type_hints(cls: type) -> dict[str, Any]:
+    return get_type_hints(cls)
 
 
 def describe_type(kind: Any) -> str:

@@ -11,9 +11,10 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from evengraph.core.errors import unknown
+from evengraph.core.errors import short, unknown
+from evengraph.core.files import read_settings
 from evengraph.datasets.registry import lookup
-from evengraph.experiment.parsing import check_field, known_method, parse_seeds
+from evengraph.experiment.parsing import check_field, check_type, known_method, parse_seeds
 from evengraph.experiment.published import packaged
 from evengraph.experiment.toml_lines import line_of
 from evengraph.methods import METHODS, Method
@@ -36,6 +37,7 @@ BEYOND = (
 )
 """Experiments beyond the paper; `all` leaves them out."""
 
+MOST_TEXT = 1000
 DRAWS = ("comparison", "ablation", "sensitivity")
 
 Fields = Mapping[str, Any]
@@ -144,7 +146,7 @@ def read_specs(names: Sequence[str], *, quick: bool = False, **part: Any) -> lis
 def read_spec(name: str, *, quick: bool = False) -> Spec:
     """Read an experiment by its name or the path of its file."""
     source = _source(name)
-    text = source.read_text(encoding="utf-8")
+    text = read_settings(source)
     try:
         with _at():
             content = tomllib.loads(text)
@@ -154,6 +156,8 @@ def read_spec(name: str, *, quick: bool = False) -> Spec:
         message, _, position = str(error).partition(" (at line ")
         known = position[:1].isdigit()
         line = int(position.partition(",")[0]) if known else len(text.splitlines())
+    except RecursionError:
+        raise ValueError(f"{source} is nested too deeply.") from None
     except _Mistake as mistake:
         message, line = str(mistake), line_of(text.splitlines(), mistake.path)
     raise ValueError(f"{source}, line {max(line, 1)}: {message.rstrip('.')}.")
@@ -194,15 +198,15 @@ def _spec(content: dict[str, Any], name: str) -> Spec:
     _check_keys(content, allowed, "key")
     draws, shared = content.get("draws", "comparison"), content.get("fields", {})
     if draws not in DRAWS:
-        raise _Mistake(unknown("draws", str(draws), DRAWS), "draws")
+        raise _Mistake(unknown("draws", str(draws)[:MOST_TEXT], DRAWS), "draws")
     spec = Spec(
         name=name,
-        title=str(content.get("title", name)),
+        title=_text(content, "title", name),
         draws=draws,
         seeds=_seeds(content, "seeds", "5-7"),
         setups=_tables(content, "setup", _setup),
         entries=_tables(content, "method", partial(_entry, shared=shared)),
-        map=str(content.get("map", "")),
+        map=_text(content, "map"),
     )
     for entry in spec.entries:
         _check_table(METHODS[entry.method], shared, "fields")
@@ -237,6 +241,9 @@ def _setup(part: Any) -> Setup:
     kind = SPLITS[imbalance]
     params = {name: part[name] for name in part if name not in ("dataset", "imbalance")}
     _check_keys(params, [item.name for item in fields(kind)], f"parameter of {imbalance}")
+    for name, value in params.items():
+        with _at(name):
+            check_type(kind, name, value)
     try:
         protocol: Any = kind(**params)
     except (ValueError, TypeError):
@@ -262,14 +269,14 @@ def _entry(part: Any, *, shared: Any) -> Entry:
     if not isinstance(part.get("presets", False), bool):
         raise _Mistake("presets must be true or false", "presets")
     return Entry(
-        label=str(part.get("label", METHODS[method].title)),
+        label=_label(part, METHODS[method].title),
         method=method,
         shared=shared,
         **tables,
-        like=str(part.get("like", "")),
+        like=_text(part, "like"),
         presets=part.get("presets", False),
         more_seeds=_seeds(part, "more_seeds", []),
-        note=str(part.get("note", "")),
+        note=_text(part, "note"),
     )
 
 
@@ -301,6 +308,7 @@ def _check_value(kind: type[Method], table: str, name: str, value: Any) -> None:
         if len(values) != 2:
             raise ValueError(f"{name} must be two numbers and log")
     for option in values:
+        check_type(kind, name, option)
         kind(**{name: option})
     if table == "search" and is_range(values) and values[0] >= values[1]:
         raise ValueError(f"{name} must run upwards, got {values[0]} to {values[1]}")
@@ -374,6 +382,21 @@ def _name(part: Mapping[str, Any], key: str, default: str | None = None) -> str:
     if not isinstance(value, str):
         raise _Mistake(f"{key} is needed, a name in quotes", key)
     return value
+
+
+def _text(part: Mapping[str, Any], key: str, default: str = "") -> str:
+    value = part.get(key, default)
+    if not isinstance(value, str) or len(value) > MOST_TEXT:
+        message = f"{key} must be text in quotes of at most {MOST_TEXT} characters"
+        raise _Mistake(f"{message}, got {short(value)}", key)
+    return value
+
+
+def _label(part: Mapping[str, Any], default: str) -> str:
+    label = _text(part, "label", default)
+    if not label.strip():
+        raise _Mistake("label must not be empty", "label")
+    return label
 
 
 def _check_keys(part: Mapping[str, Any], allowed: Sequence[str], what: str) -> None:

@@ -84,7 +84,7 @@ def from_matrix(
 
 def _matrix_edges(matrix: Any, name: str, notes: Notes) -> tuple[Ints, Ints, Floats | None]:
     """Row, column and weight of every positive entry, (M,) each; no weights if all are equal."""
-    adjacency = sp.coo_array(matrix)
+    adjacency = sp.coo_array(_as_float32(matrix))
     if adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1]:
         raise ValueError(f"{name}: the matrix must be square, got shape {adjacency.shape}.")
     weights = import_pandas().Series(np.asarray(adjacency.data), name="matrix")
@@ -94,6 +94,12 @@ def _matrix_edges(matrix: Any, name: str, notes: Notes) -> tuple[Ints, Ints, Flo
     numbers = numbers[positive]
     weighted = bool((numbers != numbers[:1]).any())
     return source, target, numbers if weighted else None
+
+
+def _as_float32(matrix: Any) -> Any:
+    """A matrix of half precision in single precision: SciPy has no half precision."""
+    half = getattr(matrix, "dtype", None) == np.float16
+    return matrix.astype(np.float32) if half else matrix
 
 
 def _encode_features(

@@ -156,9 +156,10 @@ def factorize(values: Any) -> tuple[Ints, NDArray[Any]]:
     try:
         codes, distinct = import_pandas().factorize(values.to_numpy(object))
     except TypeError:  # lists are not hashable
+        file = values.attrs.get("file")  # of the table that the column was taken from
+        where = location(file, values.name) if file else f"Column {values.name!r}"
         raise ValueError(
-            f"Column {values.name!r} holds lists or other containers; a cell must hold one number "
-            "or text."
+            f"{where} holds lists or other containers; a cell must hold one number or text."
         ) from None
     return codes, distinct
 

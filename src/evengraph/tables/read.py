@@ -16,6 +16,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from evengraph.core.errors import first_line, short
+from evengraph.core.limits import check_columns, check_unpacked
 from evengraph.tables.cells import import_pandas, plural
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson")
@@ -26,6 +28,7 @@ SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 MAX_CELL_LENGTH = 2**31 - 1
 MAX_HEADER_LENGTH = 2**22
 SPREADSHEET_SUFFIXES = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
+SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 CACHED_TABLES = 4
 """How many tables are held in memory: those of a known graph and of new nodes."""
 
@@ -84,6 +87,7 @@ def _parse(path: Path, suffix: str) -> Any:
         table = _read_json_lines(_read_text(path), path)
     else:
         table = _read_csv(_read_text(path), path, "\t" if suffix.startswith(".tsv") else None)
+    check_columns(table.shape[1] if table.ndim == 2 else 1, str(path))
     table.attrs["file"] = str(path)
     return table
 
@@ -103,10 +107,7 @@ def table_suffix(path: Path) -> str:
 def _read_text(path: Path) -> str:
     content = path.read_bytes()
     if path.name.lower().endswith(".gz"):
-        try:
-            content = gzip.decompress(content)
-        except (OSError, EOFError, zlib.error) as error:
-            raise ValueError(f"{path} cannot be unpacked: {error}.") from None
+        content = _unpack(content, path)
     if not content.strip():
         raise ValueError(f"{path} is empty.")
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -123,6 +124,19 @@ def _read_text(path: Path) -> str:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise ValueError(f"{path}, line {line} holds a zero byte: this is not a text file.")
     return text
+
+
+def _unpack(content: bytes, path: Path) -> bytes:
+    """What a gzip file holds, within its limit."""
+    packed, unpacked = len(content), bytearray()
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+            while part := file.read(2**24):
+                unpacked += part
+                check_unpacked(len(unpacked), packed, str(path), "unpack it first")
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} cannot be unpacked: {error}.") from None
+    return bytes(unpacked)
 
 
 def _read_csv(text: str, path: Path, separator: str | None) -> Any:
@@ -226,6 +240,7 @@ def _read_header(text: str, path: Path, separator: str) -> list[str]:
         header = [name.strip() for name in next((row for row in rows if row), [])]
     except csv.Error as error:
         raise ValueError(f"{path}, line {rows.line_num}: {error}; is a quote not closed?") from None
+    check_columns(len(header), str(path))
     names = [name for name in header if name]
     seen: set[str] = set()
     for name in names:
@@ -263,12 +278,25 @@ def _with_decimal_points(values: Any) -> Any:
 def _read_json_lines(text: str, path: Path) -> Any:
     lines = [line for line in text.split("\n") if line.strip()]
     try:
-        rows = json.loads(f"[{','.join(lines)}]")  # at once, not line by line
-    except (json.JSONDecodeError, RecursionError):
+        rows = _parse_json(f"[{','.join(lines)}]")  # at once, not line by line
+    except ValueError:
         rows = []
     if len(rows) != len(lines) or not all(isinstance(row, dict) for row in rows):
         rows = _parse_lines(text, path)
     return import_pandas().DataFrame(rows)
+
+
+def _parse_json(text: str) -> Any:
+    """Parse JSON; everything that is wrong with it is a ValueError of one line."""
+    try:
+        content = json.loads(text)
+        if SURROGATE.search(text):
+            json.dumps(content, ensure_ascii=False).encode()
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except UnicodeEncodeError:
+        raise ValueError("half of a surrogate pair is no character") from None
+    return content
 
 
 def _parse_lines(text: str, path: Path) -> list[dict[str, Any]]:
@@ -278,9 +306,9 @@ def _parse_lines(text: str, path: Path) -> list[dict[str, Any]]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
-            raise ValueError(f"{path}, line {number} is not JSON: {error}.") from None
+            row = _parse_json(line)
+        except ValueError as error:
+            raise ValueError(f"{path}, line {number} is not JSON: {first_line(error)}.") from None
         if not isinstance(row, dict):
             raise ValueError(
                 f"{path}, line {number} must be an object such as "
@@ -293,15 +321,20 @@ def _parse_lines(text: str, path: Path) -> list[dict[str, Any]]:
 def _parse_list_file(text: str, path: Path) -> Any:
     example = '{"7": [12, 5], "8": []}'
     try:
-        lists = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"{path} is not JSON: {error}.") from None
+        lists = _parse_json(text)
+    except ValueError as error:
+        raise ValueError(f"{path} is not JSON: {first_line(error)}.") from None
     if not isinstance(lists, dict) or not lists:
         raise ValueError(f"{path} must be an object of nodes and lists, such as {example}.")
     for node, items in lists.items():
         if not isinstance(items, list):
             raise ValueError(
-                f"{path}: node {node!r} holds {json.dumps(items)[:40]}; expected a list, as in "
+                f"{path}: node {short(node)} holds {json.dumps(items)[:40]}; expected a list, as "
+                f"in {example}."
+            )
+        if any(isinstance(item, dict | list) for item in items):
+            raise ValueError(
+                f"{path}: the list of node {short(node)} must hold numbers and text alone, as in "
                 f"{example}."
             )
     keys = [key.strip() for key in lists]
