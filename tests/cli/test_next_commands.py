@@ -96,3 +96,18 @@ def test_data_sets_and_their_json(capsys):
     ]
     assert call("inspect", "toy", "--json") == 0
     assert json.loads(capsys.readouterr().out)["commands"][0] == "evengraph run toy"
+
+
+def test_items_that_copy_the_label_are_named_and_dropped(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own").mkdir()
+    rows = "".join(f"{i},{i % 10 > 0}\n" for i in range(300))
+    (tmp_path / "own" / "nodes.csv").write_text(f"id,kind\n{rows}")
+    lists = {i: ["n" if i % 10 else "y", f"p{i % 7}", f"q{i % 11}"] for i in range(300)}
+    (tmp_path / "own" / "features.json").write_text(json.dumps(lists))
+    ends = "".join(f"{i},{i + 1}\n" for i in range(299))
+    (tmp_path / "own" / "edges.csv").write_text(f"source,target\n{ends}")
+    run, _, compare = commands("own", "--label", "kind", capsys=capsys)
+    assert run[run.index("--drop") + 1] == "features.json=n,features.json=y"
+    assert compare[-2:] == ["--metric", "average_precision"]
+    assert call(*run[1:-2], "--method", "logistic", "--seeds", "5") == 0

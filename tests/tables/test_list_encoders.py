@@ -11,7 +11,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 
 from evengraph.tables import FeatureEncoder, list_encoders
 from evengraph.tables.column_encoders import Category, fit_column
-from evengraph.tables.list_encoders import Items, Vector
+from evengraph.tables.list_encoders import Items, Vector, without_item
 
 EDGES = torch.tensor([[0, 1], [1, 0]])
 WORDS = [f"w{i}" for i in range(12)]
@@ -169,3 +169,15 @@ def test_a_new_cell_that_is_no_list():
 def test_lists_without_information(cells, reason):
     frame = pd.DataFrame({"c": cells, "n": range(20)})
     assert reason in FeatureEncoder.fit(frame, ["c", "n"], edge_index=EDGES).notes[0]
+
+
+@pytest.mark.parametrize(
+    "cells", [["a;b", None, "b", "b;a", "a"], ['["a", "b"]', None, '["b"]', "[]", '["a"]']]
+)
+def test_an_item_is_left_out(cells):
+    values = pd.Series(cells, name="tags", index=[5, 6, 7, 8, 9])
+    found = without_item(values, "t", "b")
+    assert found.index.tolist() == [5, 6, 7, 8, 9]
+    assert found.tolist()[:3] == [["a"], [], []]
+    with pytest.raises(ValueError, match="no list holds the item 'd'"):
+        without_item(values, "t", "d")

@@ -149,3 +149,13 @@ def test_columns_of_edges_can_be_dropped(folder):
     assert "edge_weight" not in own.graph
     with pytest.raises(ValueError, match="has no column 'wieght'"):
         open_graph(folder, label="kind", drop=["wieght"])
+
+
+def test_an_item_of_a_list_can_be_dropped():
+    tags = ["a;b", "b", "a", "b;a"] * 2
+    nodes = pd.DataFrame({"id": range(8), "tags": tags, "kind": list("xy") * 4})
+    edges = pd.DataFrame({"source": range(7), "target": range(1, 8)})
+    found = open_graph(nodes, edges=edges, label="kind", drop=["tags=b"])
+    assert found.encoder.names == ("tags=a",)
+    with pytest.raises(ValueError, match="no column 'tag=b'"):
+        open_graph(nodes, edges=edges, label="kind", drop=["tag=b"])

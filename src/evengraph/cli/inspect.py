@@ -106,7 +106,8 @@ def _table_arguments(source: GraphSource) -> dict[str, Any]:
 
     if source.tables is None or source.data is None:
         return {}
-    hashed = {"hashed": source.tables.encoder.hashed}
+    encoder = source.tables.encoder
+    hashed = {"hashed": encoder.hashed, "feature_names": encoder.names}
     table, columns = read_nodes_table(source.data), source.tables.columns
     if table is None or columns.label is None:
         return hashed

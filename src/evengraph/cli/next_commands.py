@@ -78,9 +78,10 @@ def _found(source: GraphSource) -> Mapping[str, str]:
 
 
 def _can_drop(column: str, source: GraphSource) -> bool:
-    """Whether a leak is a column of the nodes table that --drop can name."""
+    """Whether a leak is a column of the nodes table, or an item of lists, that --drop can name."""
     assert source.tables is not None
-    return column in source.tables.encoder.input_columns and "," not in column
+    encoder = source.tables.encoder
+    return column in {*encoder.input_columns, *encoder.item_names} and "," not in column
 
 
 def _is_folder_or_table(path: Path) -> bool:

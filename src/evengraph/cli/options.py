@@ -75,7 +75,7 @@ COLUMN_HELP = {
     "split": "Column with train, val or test.",
     "time": "Column with times; the oldest nodes are for training.",
     "date_order": "dmy or mdy: how to read dates such as 03/04/2024.",
-    "drop": "Columns of nodes or edges to leave out, such as a,b.",
+    "drop": "Columns of nodes or edges to leave out, such as a,b, or items of lists, tags=red.",
     "lists": "JSON file {node: [items]}; features.json beside the nodes table needs no option.",
 }
 FLAGS = {

@@ -86,6 +86,7 @@ def inspect_graph(
     id: str | None = None,
     class_names: Sequence[str] | None = None,
     hashed: Any = None,
+    feature_names: Sequence[str] | None = None,
 ) -> Inspection:
     """Measure classes, edges, reach and features of a graph, and explain the results.
 
@@ -102,6 +103,7 @@ def inspect_graph(
         id: Its id column.
         class_names: One name per class; by default those of the graph.
         hashed: Which features are buckets of hashed words (`FeatureEncoder.hashed`).
+        feature_names: One name per column of x; by default those of the graph, or numbers.
 
     Shapes:
         graph.x: (N, F), graph.edge_index: (2, E), graph.y: (N,)
@@ -123,7 +125,8 @@ def inspect_graph(
         leaks = leaks_in_table(table, label, id)
     if not leaks:  # a leaky column of the table would be reported again under another name
         usable = np.where(known, labels, -1)
-        leaks = leaks_in_features(x, columns, usable, names, _feature_names(graph, x.shape[1]))
+        named = _feature_names(graph, feature_names, x.shape[1])
+        leaks = leaks_in_features(x, columns, usable, names, named)
     inspection = Inspection(
         name=str(graph.name) if "name" in graph else "",
         num_nodes=len(labels),
@@ -179,8 +182,9 @@ def _class_names(graph: Data, names: Sequence[str] | None, labels: Ints) -> list
     return [str(name) for name in names]
 
 
-def _feature_names(graph: Data, width: int) -> list[str]:
-    names = graph.feature_names if "feature_names" in graph else None
+def _feature_names(graph: Data, names: Sequence[str] | None, width: int) -> list[str]:
+    if names is None and "feature_names" in graph:
+        names = graph.feature_names
     return [str(name) for name in names] if names and len(names) == width else []
 
 

@@ -21,7 +21,7 @@ from evengraph.tables.column_encoders import (
 from evengraph.tables.edge_features import EdgeFeatures
 from evengraph.tables.entries import fill
 from evengraph.tables.indicators import find_indicators, indicator_features, select_indicators
-from evengraph.tables.list_encoders import describe_lists
+from evengraph.tables.list_encoders import Items, describe_lists
 from evengraph.tables.notes import Note, NoteKind, Notes
 from evengraph.tables.number_encoders import Number, UselessColumnError, describe_numbers
 from evengraph.tables.structure import STRUCTURAL, structural_features
@@ -123,6 +123,12 @@ class FeatureEncoder:
             return tuple(name for name, _ in self.plain)
         encoders = (*self.columns, *self.structural)
         return tuple(n for encoder in encoders for n in encoder.names) + self.indicators
+
+    @property
+    def item_names(self) -> tuple[str, ...]:
+        """Names of the features that are items of lists, such as `tags=red`."""
+        lists = [encoder for encoder in self.columns if isinstance(encoder, Items)]
+        return tuple(name for encoder in lists for name in encoder.names)
 
     @property
     def hashed(self) -> NDArray[np.bool_]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -168,6 +168,19 @@ def fit_list(values: Any, table: str) -> Items | Vector:
     if _are_vectors(lists):
         return Vector.fit(values, table)
     return Items.fit_lists(values, separator, lists)
+
+
+def without_item(values: Any, table: str, item: str) -> Any:
+    """A column of lists without one item."""
+    lists = parse_lists(values, table, _separator(values))
+    codes, names = distinct_names(lists.items)
+    if item not in names:
+        raise ValueError(f"{location(table, values.name)}: no list holds the item {item!r}.")
+    kept = np.append(names != item, True)[codes]
+    items = lists.items[kept].tolist()
+    ends = np.searchsorted(lists.rows[kept], np.arange(len(values) + 1))
+    cells = [items[start:stop] for start, stop in pairwise(ends)]
+    return import_pandas().Series(cells, index=values.index, name=values.name, dtype=object)
 
 
 def describe_lists(encoders: Iterable[object]) -> list[str]:

@@ -16,6 +16,7 @@ from evengraph.tables.cells import check_columns, import_pandas
 from evengraph.tables.columns import TableColumns, join_edges, likely_id
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.graph_files import read_graphml, read_npz, read_pyg
+from evengraph.tables.list_encoders import without_item
 from evengraph.tables.list_file import attach_lists
 from evengraph.tables.packed import read_packed
 from evengraph.tables.read import TABLE_SUFFIXES, read_table, reject_spreadsheet, table_suffix
@@ -57,7 +58,8 @@ def open_graph(
             edges tables, such as edges_pays.csv and edges_knows.csv: one type of edges each.
         edges: The edges table, a path or a DataFrame, if `data` is a nodes table; or several, a
             list of paths or a dict of types and tables.
-        drop: Columns of the nodes table, or of the edges table, to leave out.
+        drop: Columns of the nodes table, or of the edges table, to leave out, or items of a column
+            of lists, such as `tags=red`.
         lists: A JSON file {node: [items]} of further features. Default: features.json beside the
             nodes table, if there is one.
     """
@@ -81,11 +83,26 @@ def open_graph(
         return _open_file(path, columns, {"edges": edges, "drop": drop or None, "lists": lists})
     nodes_table, edges_table = read_tables(data, edges, lists, columns=columns)
     if drop:
+        nodes_table, drop = _drop_items(nodes_table, drop)
         edge_columns = [name for name in drop if name in edges_table.columns]
         check_columns(nodes_table, [name for name in drop if name not in edge_columns], "nodes")
         nodes_table = nodes_table.drop(columns=list(drop), errors="ignore")
         edges_table = edges_table.drop(columns=edge_columns)
     return build_graph(nodes_table, edges_table, columns)
+
+
+def _drop_items(nodes: Any, drop: Sequence[str]) -> tuple[Any, list[str]]:
+    """The nodes table without items such as `tags=red`, and what else is to be dropped."""
+    rest = []
+    for name in drop:
+        column, equals, item = name.partition("=")
+        if name in nodes.columns or not equals or column not in nodes.columns:
+            rest.append(name)
+            continue
+        attributes = nodes.attrs
+        nodes = nodes.assign(**{column: without_item(nodes[column], "nodes", item)})
+        nodes.attrs = attributes
+    return nodes, rest
 
 
 def read_tables(
