@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 EDGE_PARTS = ("relation_index", "relation_weight", "num_relations", "relation_names")
 """What a graph may hold about its edges, beside `edge_index` and their weights."""
@@ -25,6 +27,8 @@ def bare_graph(graph: Data, **values: Any) -> Data:
     if weight is not None:
         parts["edge_weight"] = _without_grad(weight)
     parts |= {name: graph[name] for name in EDGE_PARTS if name in graph}
+    from torch_geometric.data import Data  # slow to import; not every command needs it
+
     return Data(**parts | values)
 
 

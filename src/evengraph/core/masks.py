@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from warnings import warn
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 HELD_OUT = 0.2
 """Share of the training nodes to validate on, where a graph has no validation nodes."""

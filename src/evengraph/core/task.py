@@ -5,13 +5,16 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from evengraph.core.graphs import bare_graph
 from evengraph.core.masks import class_labels, split_masks
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 HIDDEN_LABEL = -1
 """Replaces labels that a method must not see."""

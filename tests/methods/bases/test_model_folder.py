@@ -85,6 +85,50 @@ def test_other_peoples_files_are_left_alone(tmp_path):
         write_model(tmp_path, ABOUT, TENSORS)
 
 
+@pytest.mark.parametrize("left", ["tensors-0123456789ab.safetensors", ".model.json.abc12345"])
+def test_what_a_killed_save_left_is_no_obstacle_and_goes(tmp_path, left):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / left).write_text("half")
+    (tmp_path / ".model.abc12345.tmp").mkdir()
+    write_model(tmp_path / "model", ABOUT, TENSORS)
+    check(tmp_path / "model")
+    assert left not in names(tmp_path / "model")
+    write_model(tmp_path / "other", ABOUT, TENSORS)
+    (tmp_path / ".other.abc12345.tmp").mkdir()
+    (tmp_path / "other").rename(tmp_path / "moved")
+    write_model(tmp_path / "other", ABOUT, TENSORS)
+    assert ".other.abc12345.tmp" not in names(tmp_path)
+
+
+def test_a_reader_beside_a_writer_gets_one_of_both_models(saved, monkeypatch):
+    """The writer replaces the model between the reader's two files, twice."""
+    read, replaced = module._tensors, []
+
+    def late(folder, about):
+        if len(replaced) < 2:
+            replaced.append({"a": torch.full((2,), float(len(replaced)))})
+            write_model(saved, ABOUT, replaced[-1])
+        return read(folder, about)
+
+    monkeypatch.setattr(module, "_tensors", late)
+    check(saved, tensors={"a": torch.ones(2)})
+
+
+def test_two_writers_of_a_new_folder_leave_one_model(tmp_path, monkeypatch):
+    rename, folder = os.rename, tmp_path / "model"
+
+    def late(source, target):
+        monkeypatch.setattr(module.os, "rename", rename)
+        write_model(folder, ABOUT, MORE)
+        rename(source, target)
+
+    monkeypatch.setattr(module.os, "rename", late)
+    write_model(folder, ABOUT, TENSORS)
+    check(folder)
+    assert names(tmp_path) == ["model"]
+    assert len(names(folder)) == 2
+
+
 @pytest.mark.parametrize("interruption", [KeyboardInterrupt, OSError("no space left")])
 @pytest.mark.parametrize("step", ["tensors", "model.json", "rename"])
 def test_an_interrupted_save_leaves_nothing(tmp_path, monkeypatch, step, interruption):

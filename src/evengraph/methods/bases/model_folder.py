@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-import tempfile
+import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -16,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from evengraph.core.files import compact_number_lists, write_atomic
+from evengraph.core.locks import locked, temporary_folder
 from evengraph.training import History
 
 if TYPE_CHECKING:
@@ -25,6 +25,10 @@ FORMAT = 1
 """Incremented when older versions of evengraph can no longer read what is written."""
 
 MAIN = "model.json"
+
+# tensors without a description, and temporary files: what a save that was killed leaves
+LEFT_BY_SAVE = re.compile(r"tensors-[0-9a-f]{12}\.safetensors|\.(model\.json|tensors-[^/]*)\.[^/]*")
+READS = 20  # how often to read a model that others replace meanwhile
 
 
 class TensorMismatchError(ValueError):
@@ -99,24 +103,32 @@ def write_model(
     main |= {"tensors": {"file": name, "sha256": digest}}
     _as_json(main)  # validates it
     text = _as_json({**main, "seal": seal(main)}).encode()
-    if folder.exists():
-        _write(folder, name, content, text)
-        return
     folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-    try:
+    if not folder.exists() and _write_new(folder, name, content, text):
+        return
+    with locked(folder):
+        _write(folder, name, content, text)
+
+
+def _write_new(folder: Path, name: str, content: bytes, text: bytes) -> bool:
+    """Write a folder that does not exist yet; False if another process made it meanwhile."""
+    with temporary_folder(folder) as temporary:
         _write(temporary, name, content, text)
-        os.chmod(temporary, 0o755)  # mkdtemp allows only the user; models are meant to be shared
-        os.rename(temporary, folder)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
+        os.chmod(temporary, 0o755)  # it is private at first; models are meant to be shared
+        try:
+            os.rename(temporary, folder)
+        except OSError:
+            if not folder.is_dir():
+                raise
+            return False
+    return True
 
 
 def check_model_folder(folder: Path) -> None:
     """Raise ValueError for a folder that holds something other than a model."""
     if folder.is_dir():
-        if any(folder.iterdir()) and not _is_model(folder):
+        others = any(not LEFT_BY_SAVE.fullmatch(path.name) for path in folder.iterdir())
+        if others and not _is_model(folder):
             raise ValueError(f"{folder} holds other files and no model: choose another folder.")
     elif folder.exists() or folder.is_symlink():
         raise ValueError(f"{folder} is a file: choose a folder.")
@@ -127,6 +139,17 @@ def read_model(folder: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     folder = Path(folder)
     if not folder.exists():
         raise ValueError(f"{folder} does not exist: give the folder that a model was saved in.")
+    for _ in range(READS):
+        about = _read_description(folder)
+        try:
+            return about, _tensors(folder, about)
+        except ValueError:  # another process may be replacing the model: read the new one
+            if _read_description(folder)["tensors"] == about["tensors"]:
+                raise
+    raise ValueError(f"{folder} cannot be read: it is being replaced all the time.")
+
+
+def _read_description(folder: Path) -> dict[str, Any]:
     main = folder / MAIN
     if not main.is_file():
         raise ValueError(f"{folder} is not a model: it has no {MAIN}.")
@@ -143,7 +166,7 @@ def read_model(folder: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         )
     if about.pop("seal", None) != seal(about):
         raise ValueError(f"{main} is damaged: it is not what was saved. Copy or save it again.")
-    return about, _tensors(folder, about)
+    return dict(about)
 
 
 def seal(about: Mapping[str, Any]) -> str:
@@ -167,11 +190,14 @@ def unpack(name: str, module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
 
 
 def _write(folder: Path, name: str, content: bytes, text: bytes) -> None:
-    """Write the tensors, then the JSON file that names them; then delete those of an old model."""
+    """Write the tensors, then the JSON file that names them; then delete what is no part of it.
+
+    The caller holds the folder: no other process is writing to it.
+    """
     write_atomic(content, folder / name)
     write_atomic(text, folder / MAIN)
-    for other in folder.glob("tensors-*.safetensors"):
-        if other.name != name:
+    for other in folder.iterdir():
+        if other.name != name and LEFT_BY_SAVE.fullmatch(other.name):
             other.unlink(missing_ok=True)
 
 
