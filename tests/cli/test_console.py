@@ -16,3 +16,14 @@ def test_notes_and_paths_are_lines_of_any_length(capsys):
     assert capsys.readouterr().out == f"{'a [b] ' * 40}\nsecond\n"
     print_written(Path("a[b].csv"), Path("c.json"), console=err)
     assert capsys.readouterr() == ("", "wrote a[b].csv\nwrote c.json\n")
+
+
+def test_no_error_is_empty_and_those_of_files_name_them(capsys):
+    print_error(MemoryError())
+    print_error(ValueError())
+    print_error(OSError(28, "No space left on device", "out/result.json"))
+    assert capsys.readouterr().err.splitlines() == [
+        "Error: Out of memory.",
+        "Error: ValueError.",
+        "Error: out/result.json: No space left on device.",
+    ]

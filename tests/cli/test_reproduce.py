@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
-from time import time
+from time import monotonic, time
 
 import pytest
 from command_line import call
@@ -199,8 +199,9 @@ def test_ctrl_c_keeps_what_has_ended(write, tmp_path, output):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no process groups")
-def test_ctrl_c_ends_several_processes(write, tmp_path):
-    """A terminal sends it to the command and its workers alike."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_signal_ends_several_processes(write, tmp_path, number):
+    """A terminal sends Ctrl-C to the command and its workers, others signal the command alone."""
     store = Store(tmp_path / "store.sqlite")
     words = ["reproduce", write(ENDLESS), "--store", store.path, "--engine", "processes"]
     child = python(
@@ -213,13 +214,21 @@ def test_ctrl_c_ends_several_processes(write, tmp_path):
     )
     try:
         wait_for(lambda: len(store.rows()) == 1 and store.running() == 1, child)
-        os.killpg(child.pid, signal.SIGINT)
-        _, err = child.communicate()
+        if number == signal.SIGINT:
+            os.killpg(child.pid, number)
+        else:
+            child.send_signal(number)
+        started = monotonic()
+        _, err = child.communicate()  # ends once the last worker has closed its end of the pipe
     finally:
         child.kill()
         child.communicate()
-    assert child.returncode == 130
-    assert "Interrupted: finished runs are stored" in err
+    assert monotonic() - started < 20
+    if number == signal.SIGKILL:
+        wait_for(lambda: store.running() == 0)
+    else:
+        assert child.returncode == 128 + number
+        assert "Interrupted: finished runs are stored" in err
     assert [row.job.method for row in store.rows()] == ["gcn"]
     assert store.running() == 0
 

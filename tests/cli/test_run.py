@@ -276,6 +276,19 @@ def test_the_patience_of_the_paper_is_a_preset_of_its_settings(data, name, expec
         assert METHODS[name](**expected).patience == (1000 if data == "cora" else 100)
 
 
+def test_a_full_disk_of_results_does_not_cost_the_model(shop, monkeypatch, capsys):
+    def full(result, path):
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr("evengraph.core.files.write_json", full)
+    assert call("run", "shop", *COLUMNS, *FAST, "--out", "out", "--save", "model") == 2
+    said = capsys.readouterr()
+    assert said.err.endswith("Error: out/result.json: No space left on device.\n")
+    assert "wrote model: the model of seed 5" in said.out
+    assert "result.json" not in said.out
+    assert Path("model/model.json").exists()
+
+
 def test_unlabelled_nodes_are_predicted_by_the_saved_model(shop, capsys):
     assert call("run", "shop", *COLUMNS, *FAST, "--out", "out", "--save", "model") == 0
     shown = capsys.readouterr().out

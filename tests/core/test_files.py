@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import evengraph
-from evengraph.core.files import csv_text, write_json
+from evengraph.core.files import csv_text, write_atomic, write_json
 from evengraph.core.records import Record, mean_and_deviation
 
 
@@ -76,3 +76,17 @@ def test_lists_of_numbers_stay_on_one_line(tmp_path):
     write_json(content, path)
     assert json.loads(path.read_text()) == content
     assert '"history": [1.0, 2.5, null],' in path.read_text()
+
+
+def test_a_full_disk_names_the_file_and_leaves_the_old_one(tmp_path, monkeypatch):
+    path = tmp_path / "result.json"
+    path.write_text("old")
+
+    def full(source, target):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("evengraph.core.files.os.replace", full)
+    with pytest.raises(OSError, match="No space left") as error:
+        write_atomic(b"new", path)
+    assert error.value.filename == str(path)
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("result.json", "old")]

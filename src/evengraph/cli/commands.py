@@ -23,6 +23,7 @@ from evengraph.cli.report import report
 from evengraph.cli.reproduce import reproduce
 from evengraph.cli.results import results
 from evengraph.cli.run import run
+from evengraph.cli.signals import sigterm_interrupts
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -57,6 +58,16 @@ def _print_version(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; an input error prints one line and exits with status 2."""
+    with sigterm_interrupts() as terminated:
+        status = _status(arguments)
+    if status == 130:
+        err.print("Terminated." if terminated else "Interrupted.")
+        status = 143 if terminated else 130
+    sys.exit(status)
+
+
+def _status(arguments: Sequence[str] | None) -> int:
+    """Run the command line; returns its exit status."""
     try:
         status = app(args=arguments, prog_name="evengraph", standalone_mode=False)
     except KeyboardInterrupt:
@@ -76,6 +87,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
             name = f" {name}" if name in known else ""
             err.print(f"[red]Error:[/] {text}. See: evengraph{name} --help", soft_wrap=True)
         status = 2
-    if status == 130:
-        err.print("Interrupted.")
-    sys.exit(status if isinstance(status, int) else 0)
+    return status if isinstance(status, int) else 0

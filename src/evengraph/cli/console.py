@@ -38,7 +38,17 @@ def print_error(error: Exception, prefix: str = "") -> None:
     if isinstance(error, ArgumentError):
         flag = FLAGS.get(error.argument, f"--{error.argument}")
         hint = f" Option: {flag} {shlex.quote(error.value) if error.value else ''}"
-    err.print(f"[red]Error:[/] {escape(prefix + str(error) + hint.rstrip())}", soft_wrap=True)
+    text = prefix + _message(error) + hint.rstrip()
+    err.print(f"[red]Error:[/] {escape(text)}", soft_wrap=True)
+
+
+def _message(error: Exception) -> str:
+    """The error in one line; Python leaves some empty, and some without a file."""
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}."
+    if isinstance(error, MemoryError) and not str(error):
+        return "Out of memory."
+    return str(error) or f"{type(error).__name__}."
 
 
 def print_failure(row: Row, method: str, console: Console) -> None:

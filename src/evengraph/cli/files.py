@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rich.markup import escape
@@ -30,3 +31,23 @@ def check_folder(folder: Path) -> None:
         with suppress(OSError):  # another process may have put something there
             for path in missing:
                 path.rmdir()
+
+
+class LateErrors:
+    """Errors of files that are raised once everything else has been written."""
+
+    def __init__(self) -> None:
+        self.errors: list[OSError] = []
+
+    @contextmanager
+    def later(self) -> Iterator[None]:
+        """Put off an error in this block."""
+        try:
+            yield
+        except OSError as error:
+            self.errors.append(error)
+
+    def throw(self) -> None:
+        """Raise the first error, if there was one."""
+        if self.errors:
+            raise self.errors[0]

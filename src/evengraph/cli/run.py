@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from evengraph.cli.completion import complete_methods
 from evengraph.cli.console import err, out, print_error, print_notes
-from evengraph.cli.files import check_folder, written
+from evengraph.cli.files import LateErrors, check_folder, written
 from evengraph.cli.options import (
     Columns,
     CostAlarm,
@@ -254,6 +254,7 @@ def _run_plan(
     best: list[tuple[Method, Task, Record]] = []
     predicts = not several and source.tables is not None and bool((source.graph.y < 0).any())
     lines: list[str] = []
+    late = LateErrors()  # a full disk of results must not cost the model
 
     def on_fit(job: Job, method: Method, task: Task, record: Record) -> None:
         display.show(record)
@@ -263,9 +264,11 @@ def _run_plan(
 
     def write(name: str, result: dict[str, Any]) -> None:
         paths = [folders[name] / file for file in ("result.json", "report.html")]
-        lines.extend(written(path) for path in paths)
-        write_json(result, paths[0])
-        write_page(result, paths[1])
+        with late.later():
+            shown = [written(path) for path in paths]
+            write_json(result, paths[0])
+            write_page(result, paths[1])
+            lines.extend(shown)
 
     with RunDisplay(plan, presets, device) as display:
         outcome = run(plan, device, on_start=display.start, on_fit=on_fit, on_result=write)
@@ -275,7 +278,8 @@ def _run_plan(
     if outcome.results:
         _show(outcome.results, several)
         if several:
-            lines = [_write_comparison(plan, outcome, folder)]
+            with late.later():
+                lines = [_write_comparison(plan, outcome, folder)]
         for line in lines:
             out.print(line, soft_wrap=True)
     if best:
@@ -284,9 +288,11 @@ def _run_plan(
             result["model"] = {"seed": best[0][2].seed, **model.info.decisions()}
             write(result["method"]["name"], result)
         if predicts:
-            _predict_unlabelled(model, best[0][1], source, folder / "predictions.csv")
+            with late.later():
+                _predict_unlabelled(model, best[0][1], source, folder / "predictions.csv")
         if save is not None:
             _save_model(model, best[0][2], save)
+    late.throw()
     _exit_status(plan, outcome)
 
 

@@ -63,8 +63,10 @@ def write_atomic(content: bytes, path: Path) -> None:
             file.write(content)
         os.chmod(name, 0o644)  # mkstemp makes it private; results are shared
         os.replace(name, path)
-    except BaseException:
+    except BaseException as error:
         os.unlink(name)
+        if isinstance(error, OSError) and error.errno:  # it names no file, or the temporary one
+            raise OSError(error.errno, error.strerror, str(path)) from None
         raise
 
 

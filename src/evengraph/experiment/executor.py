@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 import torch
 
+from evengraph.core.processes import end_with_parent
 from evengraph.core.records import Record
 from evengraph.core.task import Task
 from evengraph.experiment.jobs import Failure, Job, Result, failure_of
@@ -334,6 +335,7 @@ def _run_in_worker(
     if os.getpid() != parent:  # joblib may stay in this process if there is no other
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the parent, which ends us
         torch.set_num_threads(1)
+        end_with_parent()
     if executor.deadline is not None and time() >= executor.deadline:
         return index, None, False
     (folder / str(index)).touch()
