@@ -104,7 +104,11 @@ def test_it_does_not_wait_between_rounds(store, monkeypatch):
         raise AssertionError("there was something to do")
 
     monkeypatch.setattr(module, "sleep", never)
-    reproduce([spec_of(entry(grid=GRID, more_seeds=[8]))], store, Engine(store))
+    engine, rounds = Engine(store), []
+    spec = spec_of(entry(grid=GRID, more_seeds=[8]))
+    reproduce([spec], store, engine, on_round=rounds.append)
+    assert rounds == [6, 1]
+    assert len(engine.done) == 7
 
 
 def test_ctrl_c_goes_through_and_the_rest_can_be_done_later(store):

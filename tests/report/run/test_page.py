@@ -226,10 +226,10 @@ def test_no_single_bad_value_breaks_the_page(make, parse, bad):
         for key in path[:-1]:
             holder = holder[key]
         holder[path[-1]] = bad
-        parse(render_page(broken))
+        assert len(parse(render_page(broken)).all("h1")) == 1, path
         if isinstance(holder, dict):
             del holder[path[-1]]
-            render_page(broken)
+            assert "<h1" in render_page(broken), path
 
 
 def test_an_empty_result_still_gives_a_page(parse):

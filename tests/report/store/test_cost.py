@@ -4,7 +4,6 @@ import pytest
 from made_up import FEW, STEP, make_results, spread
 
 from evengraph.report.store.cost import _pareto_front, cost_figure
-from evengraph.report.store.experiment_results import Cell
 
 matplotlib = pytest.importorskip("matplotlib", reason="figures want matplotlib")
 matplotlib.use("Agg")
@@ -26,7 +25,7 @@ def with_outcome(results, change):
 
     def other(cell):
         rows = [replace(r, outcome={**r.outcome, **change(cell.label)}) for r in cell.rows]
-        return Cell(**{**vars(cell), "rows": rows})
+        return replace(cell, rows=rows)
 
     return replace(results, cells=[other(cell) for cell in results.cells])
 
@@ -54,7 +53,7 @@ def test_a_figure_of_different_devices_says_so(comparison):
     assert shown(cost_figure(comparison))[0].get_xlabel() == "amortized seconds per run"
     first, *others = comparison.cells
     rows = [replace(row, environment={"device": "cuda (a GPU)"}) for row in first.rows]
-    results = replace(comparison, cells=[Cell(**{**vars(first), "rows": rows}), *others])
+    results = replace(comparison, cells=[replace(first, rows=rows), *others])
     assert shown(cost_figure(results))[0].get_xlabel().endswith(" (some on CPU, some on GPU)")
 
 

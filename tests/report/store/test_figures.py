@@ -6,7 +6,6 @@ import pytest
 from made_up import FEW, PUBMED, STEP, TAIL, make_results, node_map, spread
 
 from evengraph.report.store.canvas import HIGHLIGHT, MANY
-from evengraph.report.store.experiment_results import Cell
 from evengraph.report.store.figures import (
     ablation_figure,
     confusion_figure,
@@ -365,19 +364,19 @@ def test_the_whole_method_missing_in_a_set_up_is_drawn(experiments):
 
 
 def test_an_ablation_without_a_choice_is_drawn(experiments):
-    cells = [Cell(**{**vars(cell), "selected": {}}) for cell in experiments[1].cells]
-    draw_all(replace(experiments[1], cells=cells))
+    cells = [replace(cell, selected={}) for cell in experiments[1].cells]
+    assert draw_all(replace(experiments[1], cells=cells)) == ["ablation"]
 
 
 def test_an_ablation_without_common_seeds_is_drawn(experiments):
     cells = [
         c.with_seeds(range(5, 8) if c.selected else range(8, 25)) for c in experiments[1].cells
     ]
-    draw_all(replace(experiments[1], cells=cells))
+    assert draw_all(replace(experiments[1], cells=cells)) == ["ablation"]
 
 
 def test_curves_of_two_set_ups_stay_apart(experiments):
-    other = [Cell(**{**vars(c), "setting": PUBMED}) for c in experiments[2].cells]
+    other = [replace(c, setting=PUBMED) for c in experiments[2].cells]
     figure = curves_figure(replace(experiments[2], cells=[*experiments[2].cells, *other]))
     longest = max(len(line.get_xdata()) for place in shown(figure) for line in place.lines)
     assert longest == 4

@@ -65,7 +65,11 @@ def test_a_quick_ablation_is_written(tmp_path):
     store = Store(tmp_path / "store.sqlite")
     cells = [save_cell(store, STEP, label, spread(70.0, FEW, label)) for label in ("one", "two")]
     save_experiment(store, "quick", "ablation", cells)
-    write_report(store, tmp_path / "report")
+    names = {path.name for path in write_report(store, tmp_path / "report")}
+    assert {"quick.md", "quick-ablation.svg", "index.html"} <= names
+    table = (tmp_path / "report" / "quick.md").read_text()
+    assert "one" in table
+    assert "two" in table
 
 
 def test_the_command_tells_what_it_wrote(tmp_path, capsys):
