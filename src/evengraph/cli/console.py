@@ -12,12 +12,13 @@ from rich.markup import escape
 
 from evengraph.cli.options import FLAGS
 from evengraph.core.errors import ArgumentError
+from evengraph.core.terminal import make_console
 
 if TYPE_CHECKING:
     from evengraph.core.store import Row
 
-out = Console(highlight=False, emoji=False)
-err = Console(stderr=True, highlight=False, emoji=False)
+out: Console = make_console(highlight=False, emoji=False)
+err: Console = make_console(stderr=True, highlight=False, emoji=False)
 
 
 def print_notes(notes: Iterable[str], console: Console = out) -> None:

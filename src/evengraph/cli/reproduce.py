@@ -207,7 +207,8 @@ def _display(
             if not err.is_terminal and perf_counter() - printed > LINE_EVERY:
                 printed, task = perf_counter(), progress.tasks[0]
                 err.print(
-                    f"{task.completed:.0f} of {task.total:.0f} runs, {len(failed)} failed; {line}"
+                    f"{task.completed:.0f} of {task.total:.0f} runs, {len(failed)} failed; "
+                    f"{escape(line)}"
                 )
 
         yield on_row, on_round

@@ -58,7 +58,7 @@ class RunDisplay(ExitStack):
         values = {name: getattr(job.protocol, name, None) for name in names}
         text = ", ".join(f"{name}={value}" for name, value in values.items() if value is not None)
         out.print(
-            f"[bold]{job.method.full_title}[/] on [bold]{self.plan.dataset}[/], "
+            f"[bold]{job.method.full_title}[/] on [bold]{escape(self.plan.dataset)}[/], "
             f"{self.plan.imbalance} imbalance ({text}), on {self.device.type}"
         )
         if preset := self.presets.get(job.label):

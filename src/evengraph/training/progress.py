@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Any
 
+from evengraph.core.terminal import make_console
 from evengraph.training import Callback, History
 
 LONGEST = 17  # characters of the name of a stage
@@ -102,14 +103,13 @@ def _is_visible(visible: bool | None) -> bool:
 
 def _progress(columns: tuple[Any, ...], refresh_per_second: int) -> Any:
     """A bar with a title and further columns. Only drawing needs Rich, which is optional."""
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
     return Progress(
         TextColumn("[bold]{task.description}"),
         BarColumn(bar_width=20),
         *columns,
-        console=Console(stderr=True),
+        console=make_console(stderr=True),
         transient=True,
         refresh_per_second=refresh_per_second,
     )

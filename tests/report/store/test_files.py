@@ -99,3 +99,15 @@ def test_without_matplotlib_the_command_says_so(filled, tmp_path, capsys, monkey
         main(["report", str(filled.path), "--out", str(tmp_path / "report")])
     assert stop.value.code in (0, 2)
     assert "matplotlib" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["../outside", "/tmp/outside", ".hidden", "a/b", "a\x1b"])
+def test_names_of_a_foreign_store_do_not_lead_out_of_the_folder(filled, tmp_path, name):
+    (tmp_path / "inner").mkdir()
+    store = Store(tmp_path / "inner" / "foreign.sqlite")
+    store.path.write_bytes(filled.path.read_bytes())
+    with closing(sqlite3.connect(store.path)) as base, base:
+        base.execute("UPDATE boards SET name = ? WHERE name = 'ablation'", (name,))
+    with pytest.raises(ValueError, match=r"foreign\.sqlite: the name of an experiment must hold"):
+        write_report(store, tmp_path / "inner" / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["inner"]

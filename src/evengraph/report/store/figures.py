@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evengraph.core.text import printable
 from evengraph.report.store.canvas import (
     COLOURS,
     HIGHLIGHT,
@@ -50,6 +51,10 @@ def figures(results: ExperimentResults) -> Iterator[tuple[str, Figure]]:
 def save(figure: Figure, path: Path) -> list[Path]:
     """Write a figure as SVG and PNG, and close it."""
     plt = pyplot()
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        text.set_text(printable(text.get_text()))
     paths = []
     for suffix, options in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": 160})):
         paths.append(path.with_name(f"{path.name}.{suffix}"))

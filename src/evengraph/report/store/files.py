@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from evengraph.core.errors import short
 from evengraph.core.files import csv_text, write_atomic
 from evengraph.core.store import Row, Store
 from evengraph.report.store.experiment_results import load_experiments
@@ -43,6 +45,12 @@ def write_report(store: Store, folder: Path) -> list[Path]:
     experiments = [results for results in load_experiments(store) if results.cells]
     if not experiments:
         raise ValueError(f"{store.path} holds no finished experiment.")
+    for results in experiments:
+        if not re.fullmatch(r"[\w+ -][\w.+ -]*", results.name):  # it names files in the folder
+            raise ValueError(
+                f"{store.path}: the name of an experiment must hold letters, digits, dots and "
+                f"dashes, got {short(results.name)}."
+            )
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for results in experiments:

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from html import escape
 
+from evengraph.core.text import printable
+
 
 class Markup(str):
     """Text that is already HTML. A plain `str` is never trusted and gets escaped."""
@@ -34,7 +36,7 @@ def join(parts: Iterable[str], between: str = "") -> Markup:
 
 
 def _safe(text: str) -> str:
-    return text if isinstance(text, Markup) else escape(text, quote=True)
+    return text if isinstance(text, Markup) else escape(printable(text), quote=True)
 
 
 def _attribute(key: str, value: Attribute) -> str:
@@ -44,4 +46,4 @@ def _attribute(key: str, value: Attribute) -> str:
     if value is True:
         return f" {name}"
     text = f"{value:g}" if isinstance(value, float) else str(value)
-    return f' {name}="{escape(text, quote=True)}"'
+    return f' {name}="{escape(printable(text), quote=True)}"'

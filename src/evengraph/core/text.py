@@ -1,0 +1,26 @@
+"""Foreign text: names, ids and paths that a terminal or an XML document must not act upon."""
+
+from __future__ import annotations
+
+import re
+
+# control characters but tab and newline; characters that reorder a line or break it; halves of
+# surrogate pairs and the two code points that no XML may hold
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+
+
+def printable(text: str) -> str:
+    r"""The text with every character that is not to be printed as an escape such as `\x1b`.
+
+    All text on its way to a terminal, an HTML page or an SVG passes through here: an id in a file
+    must not clear the screen, rename the window or reverse the line, and no page may become
+    malformed. Newlines and tabs stay.
+    """
+    return _UNPRINTABLE.sub(_escaped, text) if _UNPRINTABLE.search(text) else text
+
+
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
