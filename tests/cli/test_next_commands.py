@@ -109,5 +109,5 @@ def test_items_that_copy_the_label_are_named_and_dropped(tmp_path, monkeypatch, 
     (tmp_path / "own" / "edges.csv").write_text(f"source,target\n{ends}")
     run, _, compare = commands("own", "--label", "kind", capsys=capsys)
     assert run[run.index("--drop") + 1] == "features.json=n,features.json=y"
-    assert compare[-2:] == ["--metric", "average_precision"]
+    assert compare[-2:] == ["--metric", "positive_average_precision"]
     assert call(*run[1:-2], "--method", "logistic", "--seeds", "5") == 0

@@ -145,7 +145,7 @@ def test_new_nodes_without_an_edge_are_counted_by_themselves(model, new, shop, c
     capsys.readouterr()
     assert call("predict", "model", *new, "--known", "shop") == 0
     shown = capsys.readouterr().err
-    assert "1 of 3 new nodes have no edge" in shown
+    assert "New nodes without edges: 1 of 3;" in shown
     assert "cannot use the graph" in shown
     assert "123" not in shown
     write(shop / "e.csv", ["from", "to"], *(["a-000", f"new-{place}"] for place in (1, 2, 3)))

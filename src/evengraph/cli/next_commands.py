@@ -35,7 +35,7 @@ def next_commands(
     if avoids_neighbours(inspection):
         compare += HETEROPHILY_OPTIONS
     if has_rare_class(inspection.labels.labelled):
-        compare += ["--metric", "average_precision"]
+        compare += ["--metric", "positive_average_precision"]
     if source.is_dataset:
         return [join(["evengraph", "run", *words]), join(compare)]
     commands = []

@@ -141,7 +141,7 @@ def _show_notes(nodes: NewNodes) -> None:
     print_notes(nodes.notes, err)
     if nodes.num_isolated:
         err.print(
-            f"{nodes.num_isolated:,} of {len(nodes.ids):,} new nodes have no edge: their "
+            f"New nodes without edges: {nodes.num_isolated:,} of {len(nodes.ids):,}; their "
             "predictions cannot use the graph.",
             soft_wrap=True,
         )

@@ -15,6 +15,7 @@ from evengraph.inspection.findings import (
     percent,
 )
 from evengraph.methods import METHODS
+from evengraph.metrics.selection import has_rare_class
 
 if TYPE_CHECKING:
     from evengraph.inspection.inspection import Inspection
@@ -64,8 +65,10 @@ def recommend(inspection: Inspection) -> tuple[str, ...]:
         sentences.append(f"A plain {BASELINE} may be enough; compare it with {HIGHLIGHT}.")
     if imbalanced:
         share = percent(max(labels.labelled) / labels.num_labelled)
+        rare = has_rare_class(labels.labelled)
+        other = "the average precision of the rarer class" if rare else "Macro-F1"
         sentences.append(
-            "Judge by balanced accuracy or Macro-F1: always predicting the largest class would "
+            f"Judge by balanced accuracy or {other}: always predicting the largest class would "
             f"be correct for {share} of the labelled nodes."
         )
     return tuple(sentences)

@@ -11,6 +11,7 @@ from rich.table import Column, Table
 from evengraph.metrics import HEADLINE, METRICS, abbreviations
 from evengraph.report.base_rates import base_rate_rows, describe_threshold, has_costs
 from evengraph.report.formatting import DASH, decimals, metric_value, plus_minus, signed
+from evengraph.report.terminal.graph_verdict import graph_verdict
 from evengraph.report.terminal.table import plain_table, two_class_metrics
 from evengraph.report.untrusted import number
 
@@ -73,6 +74,8 @@ def summary_table(result: Mapping[str, Any]) -> Table | None:
         heads = [f"seed {run['seed']}", *[""] * (len(lines) - 1)]
         for head, line in zip(heads, lines, strict=True):
             table.add_row(*([head] if len(runs) > 1 else []), escape(line))
+    if verdict := graph_verdict([run["summary"] for run in runs]):
+        table.add_row("all", verdict)
     return table
 
 
