@@ -6,12 +6,11 @@ Every method with the parameters that `evengraph run` would use, each fit in its
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from time import perf_counter
 from typing import Any
 
-from benchmarks.methods import gibibytes
+from benchmarks.processes import gibibytes, in_own_process
 from benchmarks.timing import table
 
 METHODS = ("gcn", "iceberg", "unignn", "unison", "auto")
@@ -21,10 +20,7 @@ SEED = 60
 
 def measure(graph: str, method: str) -> dict[str, Any]:
     """Fit in a process of its own."""
-    call = [sys.executable, "-W", "ignore", "-m", "benchmarks.fits", graph, method]
-    done = subprocess.run(call, capture_output=True, text=True, check=True)
-    values: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return values
+    return in_own_process("benchmarks.fits", graph, method)
 
 
 def _child(graph: str, method: str) -> None:

@@ -7,13 +7,13 @@ adds to what the process held before.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from itertools import pairwise
 from statistics import median
 from time import perf_counter
 from typing import Any
 
+from benchmarks.processes import gibibytes, in_own_process
 from benchmarks.timing import table
 
 EPOCHS = {"cora": 30, "pubmed": 8, "toy 169k": 4}  # of the main stage
@@ -24,10 +24,7 @@ WARM_UP = 2  # the first epochs allocate memory that later ones reuse
 
 def measure(graph: str, method: str) -> dict[str, Any]:
     """Run one method in its own process."""
-    call = [sys.executable, "-W", "ignore", "-m", "benchmarks.methods", graph, method]
-    done = subprocess.run(call, capture_output=True, text=True, check=True)
-    values: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return values
+    return in_own_process("benchmarks.methods", graph, method)
 
 
 def _child(graph: str, method: str) -> None:
@@ -64,13 +61,6 @@ def _child(graph: str, method: str) -> None:
             }
         )
     )
-
-
-def gibibytes(what: str) -> float:
-    """Current (VmRSS) or peak (VmHWM) memory of this process."""
-    with open("/proc/self/status") as status:
-        line = next(line for line in status if line.startswith(what))
-    return int(line.split()[1]) / 2**20
 
 
 def main() -> None:

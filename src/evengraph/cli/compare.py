@@ -17,7 +17,7 @@ from evengraph.cli.options import Columns, Data, DataRoot, Device, Settings, col
 if TYPE_CHECKING:
     from torch_geometric.data import Data as Graph
 
-    from evengraph.experiment.comparison import Comparison
+    from evengraph.experiment.comparison_result import Comparison
     from evengraph.experiment.executor import OnEnd
     from evengraph.experiment.jobs import Job, Result
     from evengraph.methods import Method

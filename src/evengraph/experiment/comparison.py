@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import asdict, replace
 from functools import partial
 from statistics import fmean
 from time import time
@@ -14,14 +13,13 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-import evengraph
 from evengraph.core.errors import unknown
 from evengraph.core.records import Record
-from evengraph.experiment.comparison_text import comparison_frame, comparison_text
+from evengraph.experiment.comparison_result import Comparison
 from evengraph.experiment.environment import describe
 from evengraph.experiment.executor import Executor, OnEnd
 from evengraph.experiment.jobs import Failure, Job, LoadedGraph, Result
-from evengraph.experiment.ranking import FEWEST_SPLITS, Pair, Verdict, compare_pairs, judge
+from evengraph.experiment.ranking import Pair, Verdict, compare_pairs, judge
 from evengraph.experiment.search_space import candidates
 from evengraph.experiment.standing import Standing
 from evengraph.methods import METHODS, Method, portfolio
@@ -34,110 +32,6 @@ ONE_SPLIT = (
     "All methods had the same test nodes and only the random initialisation differed: one split "
     "cannot tell whether a method is better on other nodes."
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Comparison:
-    """The result of comparing methods.
-
-    Args:
-        metric: Metric they were compared by.
-        protocol: Name and parameters of the split protocol.
-        seeds: Splits on which all methods ran.
-        wanted: Number of splits that were asked for.
-        overlap: Test nodes over the other labelled nodes of a split.
-        budget: Settings tried per method.
-        standings: The methods that ran, the best first.
-        pairs: Every two of them.
-        failed: Methods that did not run, and why.
-        verdict: Which method to use.
-        positive: For two classes, the positive one.
-        classes: Names of the classes, or their indices.
-        class_counts: Labelled nodes per class.
-        fixed: Whether every seed has the same split.
-        stopped: Whether the time limit or Ctrl-C ended it early.
-        environment: Versions, device and commit.
-    """
-
-    metric: str
-    protocol: Mapping[str, Any]
-    seeds: Sequence[int]
-    wanted: int
-    overlap: float
-    budget: int
-    standings: Sequence[Standing]
-    pairs: Sequence[Pair]
-    failed: Mapping[str, str]
-    verdict: Verdict
-    positive: int | None
-    classes: Sequence[str]
-    class_counts: Sequence[int]
-    fixed: bool
-    stopped: bool
-    environment: Mapping[str, Any]
-
-    @property
-    def best(self) -> Standing:
-        """The method with the highest mean."""
-        return self.standings[0]
-
-    @property
-    def frame(self) -> Any:
-        """A DataFrame with one row per method, the best first: metrics with 95% intervals."""
-        return comparison_frame(self.standings, self.pairs)
-
-    def __str__(self) -> str:
-        sentences = (*self.verdict.sentences, *(f"{k}: {v}" for k, v in self.failed.items()))
-        return comparison_text(self.standings, self.pairs, self.metric, sentences)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The comparison as JSON can hold it."""
-        names = list(self.best.records[0].all_metrics)
-        plain = ("metric", "protocol", "seeds", "overlap", "budget", "classes", "class_counts")
-        return {
-            "schema": 1,
-            "kind": "comparison",
-            "evengraph": evengraph.__version__,
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            **{name: getattr(self, name) for name in (*plain, "failed", "environment")},
-            "complete": len(self.seeds) == self.wanted and not self.failed,
-            "conclusive": len(self.seeds) >= FEWEST_SPLITS and not self.fixed,
-            "positive": None if self.positive is None else self.classes[self.positive],
-            "verdict": asdict(self.verdict),
-            "methods": [
-                {
-                    "label": standing.label,
-                    "title": standing.title,
-                    "settings": dict(standing.settings),
-                    "seconds": standing.seconds,
-                    "figures": {name: standing.summary(name)._asdict() for name in names},
-                    "runs": [
-                        _run(standing.label, candidate, record)
-                        for candidate, record in zip(
-                            standing.candidates, standing.records, strict=True
-                        )
-                    ],
-                }
-                for standing in self.standings
-            ],
-            "pairs": [asdict(pair) for pair in self.pairs],
-        }
-
-
-def _run(label: str, candidate: int, record: Record) -> dict[str, Any]:
-    return {
-        "label": label,
-        "place": candidate,
-        "seed": record.seed,
-        "settings": record.settings,
-        "metrics": record.all_metrics,
-        "validation": record.validation,
-        "criterion": record.criterion,
-        "resolved": record.resolved,
-        "calibrator": (record.calibration or {})["calibrator"],
-        "epochs": record.total_epochs,
-        "seconds": record.seconds,
-    }
 
 
 def compare(
@@ -204,28 +98,12 @@ def compare(
         for label in entries
         for index, method in enumerate(tried[label])
     ]
-    ended: list[tuple[Job, Result]] = []
-
-    def keep(job: Job, result: Result) -> None:
-        ended.append((job, result))
-        on_end(job, result)
-
-    executor = Executor(
-        device=str(device),
-        backend="processes" if torch.device(device).type == "cpu" else "here",
-        workers=jobs,
-        batch=time_limit is None,
-        deadline=time() + time_limit if time_limit is not None else None,
-    )
-    stopped = True
-    try:
-        stopped = not executor.execute(to_run, keep)
-    except KeyboardInterrupt:  # results so far count
-        if not ended:
-            raise
+    ended, stopped = _execute(to_run, torch.device(device), jobs, time_limit, on_end)
     budgets = {label: len(methods) for label, methods in tried.items()}
     standings, failed, common = _gather(entries, ended, seeds, budgets, metric)
     standings, pairs = rank(standings, protocol, overlap, metric)
+    alone = [label for label, method in entries.items() if not method.uses_graph]
+    fixed = _is_fixed(protocol)
     return Comparison(
         metric=metric,
         protocol={"name": type(protocol).__name__.lower(), **_plain_fields(protocol)},
@@ -236,21 +114,43 @@ def compare(
         standings=standings,
         pairs=pairs,
         failed=failed,
-        verdict=_verdict(
-            standings,
-            pairs,
-            metric,
-            len(counts),
-            alone=[label for label, method in entries.items() if not method.uses_graph],
-            fixed=_is_fixed(protocol),
-        ),
-        fixed=_is_fixed(protocol),
+        verdict=_verdict(standings, pairs, metric, len(counts), alone=alone, fixed=fixed),
+        fixed=fixed,
         positive=positive,
         classes=[str(n) for n in getattr(graph, "class_names", None) or range(len(counts))],
         class_counts=counts.tolist(),
         stopped=stopped,
         environment=describe(torch.device(device)),
     )
+
+
+def _execute(
+    jobs: Sequence[Job],
+    device: torch.device,
+    workers: int,
+    time_limit: float | None,
+    on_end: OnEnd,
+) -> tuple[list[tuple[Job, Result]], bool]:
+    """Jobs that ended, with their results, and whether time or Ctrl-C stopped the others."""
+    ended: list[tuple[Job, Result]] = []
+
+    def keep(job: Job, result: Result) -> None:
+        ended.append((job, result))
+        on_end(job, result)
+
+    executor = Executor(
+        device=str(device),
+        backend="processes" if device.type == "cpu" else "here",
+        workers=workers,
+        batch=time_limit is None,
+        deadline=time() + time_limit if time_limit is not None else None,
+    )
+    try:
+        return ended, not executor.execute(jobs, keep)
+    except KeyboardInterrupt:  # results so far count
+        if not ended:
+            raise
+    return ended, True
 
 
 def default_entries(

@@ -114,8 +114,23 @@ def run(
         if len(records[job.label]) == len(plan.seeds):
             finish(job.label)
 
+    executor = Executor(
+        device=str(device), keep_interrupted=True, on_start=on_start, on_fit=keep_task
+    )
+    try:
+        executor.execute(_jobs(plan), on_end)
+    except KeyboardInterrupt:
+        if not records:
+            raise
+    for name in records:
+        if name in tasks and name not in outcome.failed:
+            finish(name)
+    return outcome
+
+
+def _jobs(plan: RunPlan) -> list[Job]:
     source = LoadedGraph(plan.graph)
-    jobs = [
+    return [
         Job(
             label=name,
             graph=source,
@@ -129,18 +144,6 @@ def run(
         for name, method in plan.methods.items()  # one is complete before the next begins
         for seed in plan.seeds
     ]
-    executor = Executor(
-        device=str(device), keep_interrupted=True, on_start=on_start, on_fit=keep_task
-    )
-    try:
-        executor.execute(jobs, on_end)
-    except KeyboardInterrupt:
-        if not records:
-            raise
-    for name in records:
-        if name in tasks and name not in outcome.failed:
-            finish(name)
-    return outcome
 
 
 def _result(

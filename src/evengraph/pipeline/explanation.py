@@ -192,11 +192,7 @@ def explain(
         labels: int64, (N,)
     """
     bare = model.model_input(graph)
-    num_nodes = graph.num_nodes
-    if isinstance(node, bool) or not isinstance(node, int) or not 0 <= node < num_nodes:
-        raise ValueError(f"node must lie between 0 and {num_nodes - 1}, got {node!r}.")
-    if top < 0:
-        raise ValueError(f"top must be at least 0, got {top}.")
+    _check_arguments(node, graph.num_nodes, top)
     known = _labels(model, bare, task, labels).cpu()
     predicted = model.predict_proba(graph).cpu()
     order = predicted[node].argsort(descending=True, stable=True)[:2].tolist()
@@ -206,7 +202,7 @@ def explain(
     if runner_up is not None:
         direction[runner_up] = -1
     parts = _on_cpu(model.contributions(bare, node, direction))
-    distances = Distances(bare.edge_index, num_nodes, node)
+    distances = Distances(bare.edge_index, graph.num_nodes, node)
     others = known.clone()
     others[node] = HIDDEN_LABEL
     listed = _strongest(parts.total, others, top)
@@ -245,6 +241,13 @@ def explain(
             **{"cluster": parts.clusters[-1]} if parts.clusters else {},
         ),
     )
+
+
+def _check_arguments(node: int, num_nodes: int, top: int) -> None:
+    if isinstance(node, bool) or not isinstance(node, int) or not 0 <= node < num_nodes:
+        raise ValueError(f"node must lie between 0 and {num_nodes - 1}, got {node!r}.")
+    if top < 0:
+        raise ValueError(f"top must be at least 0, got {top}.")
 
 
 def _labels(model: Method, graph: Data, task: Task | None, labels: Tensor | None) -> Tensor:
