@@ -58,10 +58,29 @@ def test_what_needs_memory_is_refused(packed, capsys, arguments, words):
     assert words in capsys.readouterr().err
 
 
+def test_a_graph_that_does_not_fit_stays_on_disk(packed, capsys, monkeypatch):
+    limits = "evengraph.pipeline.graph_source.available_memory"
+    monkeypatch.setattr(limits, lambda: 40_000)
+    assert call("run", "graph", *FAST, "--set", "views=structural", "--save", "model") == 0
+    assert "structural view: done in" in capsys.readouterr().err
+    assert call("predict", "model", "graph", "--top", "3") == 2
+    assert "--top needs the whole graph in memory." in capsys.readouterr().err
+    monkeypatch.setattr(limits, lambda: 10**9)
+    assert call("predict", "model", "graph", "--out", "whole.csv") == 0  # features as packed
+    assert call("predict", "model", "graph", "--memory", "50MB", "--out", "blocks.csv") == 0
+    whole, blocks = (read(packed.path.parent / name) for name in ("whole.csv", "blocks.csv"))
+    assert [row["class"] for row in whole] == [row["class"] for row in blocks]
+    other = pack_graph(toy(50, 80, 8, 2), "other", encoder=None)
+    assert call("predict", "model", str(other.path), "--memory", "50MB") == 0
+    wider = pack_graph(toy(50, 80, 9, 2), "wider")
+    assert call("predict", "model", str(wider.path), "--memory", "50MB") == 2
+    assert "must hold the features that the model was trained on" in capsys.readouterr().err
+
+
 def test_memory_is_for_packed_graphs(packed, capsys):
     assert call("run", "cora", "--memory", "1GB") == 2
     assert "memory is for packed graphs, and cora is none" in capsys.readouterr().err
     assert call("predict", "model", "graph", "--memory", "1GB", "--top", "3") == 2
-    assert "--top needs the whole graph in memory: leave out --memory" in capsys.readouterr().err
+    assert "--top needs the whole graph in memory." in capsys.readouterr().err
     assert call("predict", "model", "graph", "--memory", "1GB", "--out", "p.txt") == 2
     assert "ends in .csv, .parquet, .npy" in capsys.readouterr().err

@@ -28,14 +28,15 @@ def open_data(
     root: Path | None,
     columns: Columns,
     *,
+    on_disk: bool = False,
     memory: str | None = None,
     device: str = "cpu",
 ) -> GraphSource:
     """Open a data set by its name, or a user's files, and print the notes.
 
-    With a limit of memory, a packed graph stays on disk.
+    A packed graph may stay on disk; `memory` is then the limit.
     """
-    if memory is not None:
+    if on_disk:
         if columns:
             raise ValueError(f"{data} is packed, with columns that were named then.")
         return open_on_disk(data, memory, device=device, progress=StageLines())

@@ -53,7 +53,8 @@ CostAlarm = Annotated[
 Memory = Annotated[
     str | None,
     typer.Option(
-        help="For a packed graph: work from disk within so much memory, such as 4GB.",
+        help="For a packed graph: work from disk within so much memory, such as 4GB; by default "
+        "only if it does not fit in memory, within half of what is free.",
         metavar="SIZE",
     ),
 ]

@@ -91,10 +91,11 @@ def predict(
     from evengraph.cli.files import check_folder
     from evengraph.cli.predict_disk import predict_on_disk
     from evengraph.metrics.costs import Costs
+    from evengraph.pipeline.graph_source import must_stay_on_disk
     from evengraph.pipeline.table_model import TableModel
     from evengraph.tables import UnknownNodeError
 
-    if memory is not None:
+    if memory is not None or must_stay_on_disk(data):
         others: dict[str, Any] = {"EDGES": edges, "--known": known, "--lists": lists, "--top": top}
         others |= {"--prior": prior, "--abstain": abstain, "--max-error": max_error}
         others |= {"--only-unlabelled": only_unlabelled or None}

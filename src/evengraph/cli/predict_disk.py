@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def predict_on_disk(
     model: Path,
     data: Path,
-    memory: str,
+    memory: str | None,
     to: Path,
     calibrated: bool,
     costs: Costs | None,
@@ -29,7 +29,7 @@ def predict_on_disk(
     Args:
         model: Folder of the model.
         data: Folder of the graph.
-        memory: Such as `4GB`.
+        memory: Such as `4GB`; None is half of what is free.
         to: The file to write.
         calibrated: Whether to calibrate probabilities.
         costs: What the threshold minimises, if given.
@@ -42,7 +42,7 @@ def predict_on_disk(
 
     for flag, value in others.items():
         if value is not None:
-            raise ValueError(f"{flag} needs the whole graph in memory: leave out --memory.")
+            raise ValueError(f"{flag} needs the whole graph in memory.")
     if to.suffix.lower() not in SUFFIXES:
         raise ValueError(f"--out takes a name that ends in {', '.join(SUFFIXES)}, got {to}.")
     table_model = TableModel.load(model)

@@ -115,16 +115,19 @@ def run(
     from evengraph.experiment.run import RunPlan
     from evengraph.methods import DEFAULT_METHOD, DEFAULT_ON_DISK, METHODS
     from evengraph.metrics.costs import Costs
+    from evengraph.pipeline.graph_source import must_stay_on_disk
 
-    names = parse_methods(method or (DEFAULT_ON_DISK if memory else DEFAULT_METHOD))
+    on_disk = memory is not None or must_stay_on_disk(data)
+    names = parse_methods(method or (DEFAULT_ON_DISK if on_disk else DEFAULT_METHOD))
     _check_save(save, names)
     costs = Costs.of(cost_miss, cost_alarm)
     seeds = seeds or _default_seeds(imbalance)
     all_seeds = parse_seeds(seeds)
     params, sentences = parse_settings(names, settings or [])
     source = None
-    if memory or data not in DATASETS:
-        source = open_data(data, data_root, columns, memory=memory, device=str(pick_device(device)))
+    if on_disk or data not in DATASETS:
+        chosen = str(pick_device(device))
+        source = open_data(data, data_root, columns, on_disk=on_disk, memory=memory, device=chosen)
     split = imbalance or ("step" if source is None else source.default_split)
     options = dict(source.default_shares(split)) if source else {}
     given = {"minority": minority, "ratio": ratio, "train": train, "val": val}

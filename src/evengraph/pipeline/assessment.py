@@ -14,10 +14,9 @@ from evengraph.metrics.binary import positive_class
 from evengraph.metrics.calibration import Calibrator
 from evengraph.metrics.costs import CostCurve, Costs
 from evengraph.pipeline.drift import TrainingStatistics
-from evengraph.pipeline.graph_source import GraphSource, tables_of
+from evengraph.pipeline.graph_source import GraphSource
 from evengraph.pipeline.model_info import ModelInfo, Prior, Threshold, TrainedOn
 from evengraph.pipeline.refit import Refit, all_labels
-from evengraph.tables import TableColumns
 
 
 def assess(
@@ -44,7 +43,7 @@ def assess(
     Returns:
         The method, the one fitted again if there is one, and what is known about it.
     """
-    tables, data, refit = tables_of(task, source), source.data, False
+    (encoder, columns), data, refit = source.encoding(task), source.data, False
     task, probabilities = source.predict_task(method, task)
     scores = evaluate(task, probabilities, positive=positive, costs=costs)
     if refit_seed is not None:
@@ -54,8 +53,8 @@ def assess(
     held_out = method.held_out(task)
     rows, labels = probabilities[held_out], task.graph.y[held_out]
     return method, ModelInfo(
-        encoder=None if tables is None else tables.encoder,
-        columns=TableColumns() if tables is None else tables.columns,
+        encoder=encoder,
+        columns=columns,
         calibrator=Calibrator.fit(rows, labels),
         threshold=Threshold.best(rows, labels, positive, costs),
         cost_curve=None

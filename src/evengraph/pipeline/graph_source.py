@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from evengraph.core.sizes import parse_size
+from evengraph.core.sizes import available_memory, parse_size
 from evengraph.core.task import Task
 from evengraph.datasets import DATASETS, load
 from evengraph.datasets.registry import lookup
@@ -20,7 +20,14 @@ from evengraph.methods import Method
 from evengraph.outofcore.propagation import Progress, no_progress
 from evengraph.pipeline.on_disk import DiskGraph
 from evengraph.splits import SPLITS, SplitProtocol
-from evengraph.tables import NoLabelError, TableGraph, open_graph
+from evengraph.tables import (
+    FeatureEncoder,
+    NoLabelError,
+    TableColumns,
+    TableGraph,
+    open_graph,
+)
+from evengraph.tables.packed import memory_to_read, packed_encoding
 
 TRAIN, VAL = 0.6, 0.2
 
@@ -49,6 +56,13 @@ class GraphSource:
     def is_dataset(self) -> bool:
         """Whether it is one of evengraph's data sets."""
         return self.tables is None and self.data is not None and self.disk is None
+
+    def encoding(self, task: Task) -> tuple[FeatureEncoder | None, TableColumns]:
+        """What made the features, and the columns of the tables; None for a graph."""
+        if self.disk is not None:
+            return packed_encoding(self.disk.packed)
+        tables = tables_of(task, self)
+        return (None, TableColumns()) if tables is None else (tables.encoder, tables.columns)
 
     def predict_task(self, method: Method, task: Task) -> tuple[Task, Tensor]:
         """The task, and class probabilities of its nodes; of a graph on disk the nodes of sets."""
@@ -105,18 +119,31 @@ def open_source(data: Any, edges: Any = None, **columns: Any) -> GraphSource:
 
 def open_on_disk(
     path: str | Path,
-    memory: str | int,
+    memory: str | int | None = None,
     *,
     device: torch.device | str = "cpu",
     progress: Progress = no_progress,
 ) -> GraphSource:
-    """Open a packed graph to work from disk, within a limit of memory such as `4GB`."""
+    """Open a packed graph to work from disk.
+
+    Args:
+        path: Its folder.
+        memory: How much to use, such as `4GB`. Default: half of what is free.
+        device: Where to propagate.
+        progress: Called with the name of a stage and the share of it that is done.
+    """
     if not is_packed(path):
         raise ValueError(f"memory is for packed graphs, and {path} is none; pack it first.")
-    packed, limit = PackedGraph.open(path), parse_size(memory)
+    limit = available_memory() // 2 if memory is None else parse_size(memory)
+    packed = PackedGraph.open(path)
     disk = DiskGraph.open(packed, limit, device=device, progress=progress)
     name, data = packed.path.resolve().name, str(packed.path.absolute())
     return GraphSource(name=name, graph=disk.labels(), data=data, disk=disk)
+
+
+def must_stay_on_disk(path: str | Path) -> bool:
+    """Whether it is a packed graph that does not fit in memory."""
+    return is_packed(path) and memory_to_read(PackedGraph.open(path)) > available_memory()
 
 
 def open_tables(nodes: Any, edges: Any = None, **columns: Any) -> GraphSource:

@@ -18,6 +18,7 @@ from evengraph.metrics.binary import flagged
 from evengraph.pipeline.on_disk import DiskGraph
 from evengraph.pipeline.table_model import TableModel
 from evengraph.tables.cells import import_pandas
+from evengraph.tables.packed import check_encoder
 
 SUFFIXES = (".csv", ".parquet", ".npy")
 ID = "id"
@@ -40,6 +41,7 @@ def write_predictions(
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
         raise ValueError(f"The file must end in {', '.join(SUFFIXES)}, got {path}.")
+    check_encoder(disk.packed, model.info.encoder)
     names, calibrator = model.classes_, model.info.calibrator
     if calibrated and calibrator is None:
         raise ValueError("This model has no calibrator: it was not saved by TableModel.")

@@ -25,23 +25,34 @@ def read_packed(path: Path, encoder: FeatureEncoder | None = None) -> TableGraph
         encoder: What must have made the features; None stands for anything.
     """
     packed = PackedGraph.open(path)
-    if encoder is not None and replace(packed_encoder(packed), notes=()) != replace(
-        encoder, notes=()
-    ):
-        raise ValueError(f"{path} must hold the features that the model was trained on.")
+    check_encoder(packed, encoder)
     needed, free = memory_to_read(packed), available_memory()
     if needed > free:
         raise ValueError(
             f"{path} must fit into memory to be read as a whole: it needs about "
             f"{format_size(needed)}, and {format_size(free)} are free."
         )
-    made_by = packed_encoder(packed)
+    made_by, columns = packed_encoding(packed)
     return TableGraph(
         graph=unpack_graph(packed),
         ids=np.asarray(packed.ids[:]),
         encoder=made_by,
-        columns=replace(packed_columns(packed), features=list(made_by.input_columns)),
+        columns=columns,
     )
+
+
+def packed_encoding(packed: PackedGraph) -> tuple[FeatureEncoder, TableColumns]:
+    """The encoder that made the features, and the columns of the tables."""
+    encoder = packed_encoder(packed)
+    return encoder, replace(packed_columns(packed), features=list(encoder.input_columns))
+
+
+def check_encoder(packed: PackedGraph, encoder: FeatureEncoder | None) -> None:
+    """Raise ValueError if another encoder made the features; None stands for anything."""
+    if encoder is None:
+        return
+    if replace(packed_encoder(packed), notes=()) != replace(encoder, notes=()):
+        raise ValueError(f"{packed.path} must hold the features that the model was trained on.")
 
 
 def memory_to_read(packed: PackedGraph) -> int:
