@@ -1,5 +1,7 @@
 """evengraph pack: tables, data sets and generated graphs become a folder that commands take."""
 
+import json
+
 import numpy as np
 from command_line import COLUMNS, call, read
 
@@ -69,3 +71,18 @@ def test_a_packed_graph_takes_no_columns(shop, capsys):
     capsys.readouterr()
     assert call("inspect", "graph", "--label", "country") == 2
     assert "graph does not take label: it is packed" in capsys.readouterr().err
+
+
+def test_a_large_packed_graph_is_inspected_without_being_read(shop, capsys, monkeypatch):
+    assert call("pack", "toy", "--nodes", 400, "--out", "toy") == 0
+    monkeypatch.setattr("evengraph.cli.inspect.LARGE", 10)
+    monkeypatch.setattr("evengraph.cli.opening.open_data", None)
+    capsys.readouterr()
+    assert call("inspect", "toy") == 0
+    shown = capsys.readouterr().out
+    assert "400 nodes" in shown
+    assert "in memory, or on disk" in shown
+    assert call("inspect", "toy", "--labelled", 0.1) == 2
+    assert "it takes no other option than --json" in capsys.readouterr().err
+    assert call("inspect", "toy", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["num_nodes"] == 400

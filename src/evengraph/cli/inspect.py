@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from evengraph.pipeline.graph_source import GraphSource
 
+LARGE, SLOWER = 4 * 2**30, 4
+"""Memory of the usual inspection of a packed graph at most, and how often it holds the graph."""
+
 
 @column_options()
 def inspect(
@@ -45,7 +48,16 @@ def inspect(
     from evengraph.inspection import inspect_graph
     from evengraph.report.inspect.page import write_inspection
     from evengraph.report.terminal.inspection import inspection_view
+    from evengraph.report.terminal.packed import methods_view
 
+    packed = _packed_content(data, columns)
+    if packed is not None and packed["large"]:
+        if labelled is not None or imbalance is not None or to is not None:
+            raise ValueError(
+                f"{data} is too large to be read: it takes no other option than --json."
+            )
+        _print_packed(packed, json)
+        return
     source = open_data(data, data_root, columns)
     options = {"minority": minority, "ratio": ratio}
     given = {name: value for name, value in options.items() if value is not None}
@@ -61,6 +73,8 @@ def inspect(
         out.print(dumps(content, indent=1), soft_wrap=True, markup=False)
     else:
         out.print(inspection_view(content))
+        if packed is not None:
+            out.print("", methods_view(packed), sep="\n")
         for line in ("", "Next:", *commands) if commands else ():  # unwrapped, to be pasted
             out.print(line, soft_wrap=True, markup=False, highlight=False)
     if to is not None:
@@ -68,6 +82,33 @@ def inspect(
         write_json(content, paths[0])
         write_inspection(content, paths[1])
         print_written(*paths, console=err if json else out)
+
+
+def _packed_content(data: str, columns: Columns) -> dict[str, Any] | None:
+    """What to know about a packed graph without reading it; None for any other graph.
+
+    It is large if the usual inspection would take more than a part of the memory.
+    """
+    from evengraph.disk import PackedGraph, is_packed
+    from evengraph.inspection.packed import inspect_packed
+    from evengraph.tables.packed import memory_to_read
+
+    if columns or not is_packed(data):
+        return None
+    packed = PackedGraph.open(data)
+    with err.status("inspecting"):
+        inspection = inspect_packed(packed)
+    large = SLOWER * memory_to_read(packed) > min(inspection.free_memory, LARGE)
+    return inspection.as_dict() | {"large": large}
+
+
+def _print_packed(content: dict[str, Any], json: bool) -> None:
+    from evengraph.report.terminal.packed import packed_view
+
+    if json:
+        out.print(dumps(content, indent=1), soft_wrap=True, markup=False)
+    else:
+        out.print(packed_view(content))
 
 
 def _visible_labels(

@@ -1,0 +1,57 @@
+"""What a method costs on a graph of some size, from measurements of all methods."""
+
+from __future__ import annotations
+
+import csv
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+TYPICAL_EPOCHS = 300
+
+DEGREE, FEATURES, WIDTH, EDGE = 10, 64, 64, 8
+"""Of the graphs on which methods were measured; an edge weighs as much as so many numbers."""
+
+
+class Cost(NamedTuple):
+    """What fitting takes, about.
+
+    Args:
+        memory: Bytes.
+        seconds: On one core, for `TYPICAL_EPOCHS` epochs.
+    """
+
+    memory: float
+    seconds: float
+
+
+def estimate(method: str, num_nodes: int, num_edges: int, num_features: int) -> Cost | None:
+    """What a method takes, if it grows with nodes, edges and features; None if not measured.
+
+    Args:
+        method: Its name in `METHODS`.
+        num_nodes: N.
+        num_edges: E, two for each undirected edge.
+        num_features: F.
+    """
+    measured = _measurements().get(method)
+    if measured is None:
+        return None
+    size = num_nodes * (num_features + WIDTH) + EDGE * num_edges
+    nodes = size / (FEATURES + WIDTH + EDGE * DEGREE)  # of the size of those measured
+    memory, once, epoch = measured
+    return Cost(memory * nodes, 1e-6 * nodes * (once + TYPICAL_EPOCHS * epoch))
+
+
+@cache
+def _measurements() -> dict[str, tuple[float, float, float]]:
+    """Bytes, microseconds and microseconds per epoch of each method, for a node."""
+    text = files("evengraph.methods").joinpath("costs.csv").read_text(encoding="utf-8")
+    return {
+        row["method"]: (
+            float(row["bytes_per_node"]),
+            float(row["microseconds_per_node"]),
+            float(row["microseconds_per_node_and_epoch"]),
+        )
+        for row in csv.DictReader(text.splitlines())
+    }
