@@ -40,8 +40,9 @@ def module(path, name):
     return made
 
 
-@pytest.mark.parametrize("name", ["start.md", "python.md", "scaling.md"])
-def test_the_code_of_a_page_runs(name, capsys):
+@pytest.mark.parametrize("name", ["start.md", "python.md", "scaling.md", "disk.md"])
+def test_the_code_of_a_page_runs(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
     assert blocks(name)
     for code in blocks(name):
         code = code.replace('eg.load("cora")', "eg.toy()").replace(

@@ -126,7 +126,7 @@ def write_structural(
 
 def fitting_stride(nodes: NodeTable, columns: Sequence[str], memory: int) -> int:
     """Of how many rows one is needed, so that a column for fitting has at most so many."""
-    bytes_per_row = BYTES_PER_CELL + 16 * nodes.cell_bytes(columns)
+    bytes_per_row = BYTES_PER_CELL + 32 * nodes.cell_bytes(columns)
     rows = min(FIT_ROWS, max(memory // bytes_per_row, 1000))
     return -(-nodes.num_rows // rows)
 

@@ -26,8 +26,11 @@ from evengraph.tables.columns import edge_ends, is_usual, resolve_columns
 from evengraph.tables.ids import CHECKED_EDGES
 from evengraph.tables.notes import Notes
 
-ENGINE_SHARE = 0.5
-"""Share of the memory that DuckDB may take; the rest is for Python, Arrow and blocks of rows."""
+BASE = 2**29
+"""Memory of the process before it reads anything: Python, torch and Arrow."""
+
+ENGINE_SHARE = 0.75
+"""Share of the other memory that DuckDB may take; the rest is for batches of rows."""
 
 
 @dataclass(kw_only=True)
@@ -63,12 +66,13 @@ class TablePacker:
         }
         with PackWriter(path, source) as self.writer:
             database = self.writer.folder / "work.duckdb"
-            self.engine = Engine(database, int(ENGINE_SHARE * self.memory), self.progress)
+            self.engine = Engine(database, int(ENGINE_SHARE * self._room), self.progress)
             try:
-                for stage in (self._convert, self._plan, self._ids, self._edges, self._roles):
+                for stage in (self._convert, self._plan, self._ids, self._edges):
                     self._run(stage)
             finally:
                 self.engine.close()
+            self._run(self._roles)
             self._run(self._features)
             self.progress("writing checksums", None)
             facts = self.writer.facts
@@ -79,6 +83,11 @@ class TablePacker:
                 columns=facts["plan"]["columns"],
                 notes=[note for stage in facts.values() for note in stage.get("notes", ())],
             )
+
+    @property
+    def _room(self) -> int:
+        """Bytes for data."""
+        return max(self.memory - BASE, self.memory // 4)
 
     def _run(self, stage: Any) -> None:
         """Run a stage unless it is finished, and write its facts into the journal."""
@@ -168,12 +177,12 @@ class TablePacker:
         self.progress("fitting encoders", None)
         roles = self.columns.of_nodes.values()
         free = [column for column in nodes.columns if column not in roles]
-        stride = fitting_stride(nodes, free, self.memory)
+        stride = fitting_stride(nodes, free, self._room)
         encoder, notes = fit_encoder(self._node_table(stride), self.columns)
         if encoder.structural:
-            encoder = write_structural(self.writer, nodes, self.dtype, self.memory)
+            encoder = write_structural(self.writer, nodes, self.dtype, self._room)
         else:
-            write_features(self.writer, nodes, encoder, self.dtype, self.memory, self.progress)
+            write_features(self.writer, nodes, encoder, self.dtype, self._room, self.progress)
         return {"encoder": encoder.as_dict(), "notes": notes}
 
     def _node_table(self, stride: int = 1) -> NodeTable:
