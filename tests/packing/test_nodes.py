@@ -44,7 +44,10 @@ def test_half_precision_is_close(paths, tmp_path):
 
 
 def test_features_that_do_not_fit_half_precision_are_an_error(paths, tmp_path, monkeypatch):
-    monkeypatch.setattr("evengraph.tables.number_encoders.Number.transform", lambda *_: 1e9)
+    monkeypatch.setattr(
+        "evengraph.tables.number_encoders.Number.transform",
+        lambda self, values, table: np.full((len(values), 1), 1e9),
+    )
     with pytest.raises(ValueError, match="features must fit into float16; use float32"):
         pack(paths[0], tmp_path / "graph", edges=paths[1], dtype="float16")
 
