@@ -58,7 +58,7 @@ def test_compare_from_start_to_end(tmp_path, capsys):
 
 
 def test_the_table_and_the_sentence_have_one_interval(tmp_path, capsys):
-    words = ["--methods", "gcn,reweight,smote", "--splits", "4", "--set", "max_epochs=40"]
+    words = ["--methods", "gcn,reweight,smote", "--splits", "4", "--set", "max_epochs=12"]
     assert call("toy", *words, "--out", str(tmp_path)) == 0
     kept = json.loads((tmp_path / "comparison.json").read_text())
     lines = capsys.readouterr().out.splitlines()

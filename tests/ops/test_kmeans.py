@@ -189,12 +189,12 @@ def test_means_and_the_nearest_of_them(num_rows, k, seed):
 
 def partitions(num_rows, k):
     """All ways to divide rows into k clusters that are not empty."""
-    for ids in itertools.product(range(k), repeat=num_rows):
-        if len(set(ids)) == k:
-            yield torch.tensor(ids)
+    for ids in itertools.product(range(k), repeat=num_rows - 1):  # the first row has the name 0
+        if len({0, *ids}) == k:
+            yield torch.tensor([0, *ids])
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_enough_starts_find_the_best_of_all_partitions(seed):
     x = normal(8, 2, seed=seed)
     best = min(inertia(x, one) for one in partitions(8, 3))
