@@ -19,7 +19,7 @@ help:
 	@echo "make check    lint, formatting, types"
 	@echo "make bench    print the benchmarks"
 	@echo "make docs     build the documentation into site/"
-	@echo "make attack   damage files on purpose and read them, a few minutes"
+	@echo "make attack   damage files, kill commands and fill disks on purpose, a few minutes"
 	@echo "make slow     run the long tests: stored results again, real downloads"
 
 install: .venv/.installed
@@ -43,6 +43,7 @@ slow: install
 
 attack: install
 	$(BIN)/python -m attack.fuzz --cases 300
+	$(BIN)/python -m attack.kill --kills 50
 
 check: install
 	$(BIN)/ruff check .

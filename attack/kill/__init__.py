@@ -1,0 +1,1 @@
+"""Kills at random moments, full disks, and readers beside writers."""
