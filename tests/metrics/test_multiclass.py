@@ -124,3 +124,11 @@ def test_macro_f1_of_several_replicas(size, num_classes, seed):
             labels[replica][kept], guesses[replica][kept], num_classes
         )
         assert found[replica].item() == pytest.approx(metrics.macro_f1(confusion).item(), abs=1e-6)
+
+
+def test_auroc_without_a_class_that_has_members_and_others_is_undefined():
+    """A class that holds every node has no area, as one that holds none."""
+    probabilities = torch.tensor([[0.7, 0.3], [0.2, 0.8], [0.6, 0.4]])
+    for label in (0, 1):
+        labels = torch.full((3,), label)
+        assert math.isnan(metrics.auroc(labels, probabilities))

@@ -112,3 +112,17 @@ def test_masks_of_several_replicas_choose_the_same(num_nodes, num_classes, seed,
         )
         assert chosen[replica].nonzero().flatten().tolist() == nodes.tolist()
         assert labels[replica][nodes].tolist() == classes.tolist()
+
+
+def test_confidences_that_differ_by_the_last_bit_are_told_apart():
+    """Also in the last of many classes, where class and confidence share one number."""
+    confidence = torch.tensor([1 - 2**-23, 1 - 2**-24])
+    probabilities = torch.zeros(1, 2, 9)
+    probabilities[0, :, 8] = confidence
+    wanted = torch.zeros(1, 9, dtype=torch.long)
+    wanted[0, 8] = 1
+    unlabelled = torch.ones(1, 2, dtype=torch.bool)
+    chosen, _ = select_pseudo_mask(
+        "balanced", probabilities, wanted, unlabelled, torch.tensor([[0.5]])
+    )
+    assert chosen.tolist() == [[False, True]]

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from evengraph.core.rng import generator
 from evengraph.kernels.kmeans_batch import flatten_clusters
 from evengraph.ops import prepare_clusters, semantic_propagate
+from evengraph.ops.semantic import propagate_clusters
 from small_graphs import dense_semantic, dense_symmetric, normal
 
 
@@ -98,3 +99,16 @@ def test_several_replicas_at_once():
     found = semantic_propagate(x, together)
     for one, rows, clusters in zip(found, x, first, strict=True):
         torch.testing.assert_close(one, semantic_propagate(rows, clusters))
+
+
+@pytest.mark.parametrize("form", ["contiguous", "columns", "transposed"])
+def test_the_result_goes_to_the_output_whatever_the_strides_of_the_input(form):
+    whole, turned = normal(6, 128).float(), normal(64, 6).float().t()
+    x = {"contiguous": whole, "columns": whole[:, ::2], "transposed": turned}[form]
+    clusters = prepare_clusters(torch.tensor([0, 1, 0, 2, 1, 0]), 3, x.dtype)
+    wanted = propagate_clusters(x.clone(memory_format=torch.contiguous_format), clusters)
+    output = torch.full((6, 2 * x.shape[1]), torch.nan, dtype=x.dtype)[:, ::2]
+    result = propagate_clusters(x, clusters, output)
+    assert result.data_ptr() == output.data_ptr()
+    assert torch.equal(output, wanted)
+    assert torch.equal(propagate_clusters(x, clusters), wanted)

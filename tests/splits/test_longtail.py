@@ -160,3 +160,12 @@ def test_bad_ratio(ratio):
 def test_bad_set_sizes(field):
     with pytest.raises(ValueError, match=f"{field} must be .* got -1"):
         LongTail(**{field: -1})
+
+
+def test_exactly_the_surplus_goes_where_removed_nodes_are_the_only_neighbours():
+    """Node 11 goes first; then all others are without edges, and it is weighed again."""
+    edge_index = torch.tensor([[*range(11)], [11] * 11])
+    graph = Data(x=torch.zeros(12, 1), edge_index=edge_index, y=torch.zeros(12).long())
+    removed = _cut_tail(graph, torch.ones(12, dtype=torch.bool), [2])
+    assert removed.sum() == 10
+    assert removed[:9].all()

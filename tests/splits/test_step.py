@@ -187,3 +187,12 @@ def test_a_graph_without_labels_is_refused():
     graph = Data(x=torch.ones(2, 1), edge_index=torch.zeros(2, 0, dtype=torch.long))
     with pytest.raises(ValueError, match=r"graph\.y must hold the labels"):
         Step()(graph, seed=0)
+
+
+def test_nodes_without_label_count_for_no_class():
+    """Were they taken for the first class, it would be the largest."""
+    y = torch.tensor([0] * 100 + [1] * 150 + [-1] * 200)
+    graph = Data(x=torch.zeros(450, 1), edge_index=torch.zeros(2, 0, dtype=torch.long), y=y)
+    task = Step(minority=1, ratio=0.1)(graph, seed=5)
+    assert torch.equal(task.graph.y, torch.tensor([1] * 100 + [0] * 150 + [-1] * 200))
+    assert task.class_counts.tolist() == [20, 2]

@@ -127,12 +127,16 @@ class Store:
     def _errors(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.OperationalError as error:
-            raise ValueError(f"Cannot open or write {self.path}: {error}.") from None
+        except UnicodeDecodeError:  # in a message of SQLite
+            raise ValueError(f"{self.path} is damaged: its schema is no text.") from None
         except sqlite3.DatabaseError as error:
-            if "malformed" in str(error):
-                raise ValueError(f"{self.path} is damaged: {error}.") from None
-            raise ValueError(f"{self.path} is not an evengraph store: {error}.") from None
+            # a damaged schema may put anything into the message
+            reason = "".join(c if c.isprintable() else "?" for c in str(error))
+            if "malformed" in reason:
+                raise ValueError(f"{self.path} is damaged: {reason}.") from None
+            if isinstance(error, sqlite3.OperationalError):
+                raise ValueError(f"Cannot open or write {self.path}: {reason}.") from None
+            raise ValueError(f"{self.path} is not an evengraph store: {reason}.") from None
 
     def _check(self, base: sqlite3.Connection) -> bool:
         """Whether the file is a complete store; raises if it is none, or of another version."""
