@@ -374,6 +374,20 @@ def test_drift_is_a_warning(model, shop, capsys):
     assert "Warning: Different from training: amount is" in capsys.readouterr().err
 
 
+def test_numbers_that_have_moved_are_aligned_unless_kept(model, shop, capsys, monkeypatch):
+    monkeypatch.setattr("evengraph.pipeline.alignment.ENOUGH", 2)
+    rows = read(shop / "shop" / "nodes.csv")
+    for row in rows:
+        row["amount"] = str(30 + 10 * float(row["amount"] or 0))
+    write(shop / "n.csv", list(rows[0]), *(list(row.values()) for row in rows))
+    assert call("predict", "model", "n.csv", "shop/edges.csv", "--out", "p.csv") == 0
+    assert "training, so all numbers were brought to" in (shown := capsys.readouterr().err)
+    assert "Keep them by --no-align." in shown
+    assert call("predict", "model", "n.csv", "shop/edges.csv", "--out", "p.csv", "--no-align") == 0
+    assert "all numbers" not in (shown := capsys.readouterr().err)
+    assert "Warning: Different from training: amount is" in shown
+
+
 def test_classes_that_are_integers_are_counted(shop, capsys):
     rows = pandas.read_csv(shop / "shop" / "nodes.csv").fillna({"kind": "honest"})
     codes = rows.assign(kind=(rows["kind"] == "fraud").astype(int))

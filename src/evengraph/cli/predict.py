@@ -64,6 +64,13 @@ MaxError = Annotated[
     float | None,
     typer.Option(help="Leave so many undecided that the error on validation is no larger."),
 ]
+Align = Annotated[
+    bool,
+    typer.Option(
+        "--align/--no-align",
+        help="Bring numbers that differ from training to its mean and spread, in another graph.",
+    ),
+]
 OnlyUnlabelled = Annotated[
     bool, typer.Option("--only-unlabelled", help="Predict only nodes without a label.")
 ]
@@ -85,6 +92,7 @@ def predict(
     abstain: Abstain = None,
     max_error: MaxError = None,
     only_unlabelled: OnlyUnlabelled = False,
+    align: Align = True,
     memory: Memory = None,
 ) -> None:
     """Predict the class of every node of a graph with a saved model."""
@@ -129,7 +137,10 @@ def predict(
             prior=parse_prior(prior),
             abstain=abstain,
             max_error=max_error,
+            align=align,
         )
+    if predictions.aligned:
+        err.print(escape(f"{predictions.aligned} Keep them by --no-align."), soft_wrap=True)
     for sentence in predictions.drift:
         err.print(f"Warning: {escape(sentence)}", soft_wrap=True)
     write_predictions(predictions.frame, to)

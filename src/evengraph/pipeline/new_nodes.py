@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,15 +32,17 @@ class NewNodes:
     Args:
         tables: The graph with all nodes.
         rows: The nodes to predict, a slice or their indices.
+        attached: Whether there are known nodes before them.
     """
 
     tables: TableGraph
     rows: Any
+    attached: bool = False
 
     def without(self, labelled: NDArray[np.bool_]) -> NewNodes:
         """The nodes to predict that have no label; `labelled` holds one value for each, (M,)."""
         rows = np.arange(self.tables.graph.num_nodes)[self.rows]
-        return NewNodes(tables=self.tables, rows=rows[~labelled])
+        return replace(self, rows=rows[~labelled])
 
     @property
     def ids(self) -> NDArray[Any]:
@@ -80,7 +82,7 @@ def build_new_nodes(
     check_columns(new[0], encoder.input_columns, "nodes")
     encoder.check_rows(new[0])  # before concatenation, so that errors give the row of the new table
     tables = build_graph(*_concatenate(known, new, columns), columns, encoder)
-    return NewNodes(tables=tables, rows=slice(len(known[0]), None))
+    return NewNodes(tables=tables, rows=slice(len(known[0]), None), attached=True)
 
 
 def _concatenate(known: Tables, new: Tables, columns: TableColumns) -> Tables:

@@ -41,12 +41,14 @@ class Predictions(NamedTuple):
         drift: Sentences about how the nodes differ from training; empty if they do not.
         shares: The class shares that probabilities are corrected for, if they are.
         abstention: From which confidence on nodes are decided, if not from 0, and the error then.
+        aligned: What was done to number columns that had moved; empty if nothing was.
     """
 
     frame: Any
     drift: list[str]
     shares: dict[str, float] | None
     abstention: Abstention | None
+    aligned: str = ""
 
 
 def predict_nodes(

@@ -20,6 +20,7 @@ from evengraph.methods.bases.row_model import RowInput
 from evengraph.metrics import validation_score
 from evengraph.metrics.calibration import Calibrator
 from evengraph.metrics.costs import Costs
+from evengraph.pipeline.alignment import align as align_numbers
 from evengraph.pipeline.assessment import assess, positive_index
 from evengraph.pipeline.explanation import Explanation, explain
 from evengraph.pipeline.graph_source import GraphSource, open_tables, tables_of
@@ -144,6 +145,7 @@ class TableModel:
         prior: str | Mapping[str, float] | None = None,
         abstain: float | None = None,
         max_error: float | None = None,
+        align: bool = True,
     ) -> Any:
         """Predict the class of every new node.
 
@@ -159,6 +161,9 @@ class TableModel:
             abstain: Leave this share of nodes undecided, as measured on validation: those with the
                 least confidence.
             max_error: Leave so many undecided that the error on validation is no larger.
+            align: In a graph of its own with at least 200 nodes, bring the number columns to the
+                means and standard deviations of training if one of them has clearly moved. Assumes
+                that the graph holds similar nodes, measured at another place or time.
 
         Returns:
             A DataFrame with one row per node: its id under the name of the id column in `nodes`
@@ -175,28 +180,42 @@ class TableModel:
             prior=prior,
             abstain=abstain,
             max_error=max_error,
+            align=align,
         ).frame
 
     def predictions(
-        self, nodes: Any, edges: Any = None, *, known: Any = None, **options: Any
+        self,
+        nodes: Any,
+        edges: Any = None,
+        *,
+        known: Any = None,
+        align: bool = True,
+        **options: Any,
     ) -> Predictions:
         """What `predict` returns, with sentences about drift, and the shares and errors in use.
 
         Args:
-            nodes: As in `predict`, and so are `edges` and `known`.
+            nodes: As in `predict`, and so are `edges`, `known` and `align`.
             options: The others of `predict`: calibrated, prior, abstain and max_error.
         """
-        graph, rows, ids = self._graph_of(nodes, edges, known)
+        graph, rows, ids, told = self._graph_of(nodes, edges, known, align)
         options = {"calibrated": False, **options}
         if options["calibrated"]:
             self._calibrator()  # raises without one
-        return predict_nodes(self.method_, self.info, self.classes_, graph, rows, ids, **options)
+        found = predict_nodes(self.method_, self.info, self.classes_, graph, rows, ids, **options)
+        return found._replace(aligned=told)
 
     def predict_proba(
-        self, nodes: Any, edges: Any = None, *, known: Any = None, calibrated: bool = False
+        self,
+        nodes: Any,
+        edges: Any = None,
+        *,
+        known: Any = None,
+        calibrated: bool = False,
+        align: bool = True,
     ) -> NDArray[Any]:
         """Class probabilities of every new node, (M, C), in the order of `classes_`."""
-        graph, rows, _ = self._graph_of(nodes, edges, known)
+        graph, rows, *_ = self._graph_of(nodes, edges, known, align)
         probabilities = self.method_.predict_proba(graph)[rows].cpu()
         return (self._calibrator()(probabilities) if calibrated else probabilities).numpy()
 
@@ -252,7 +271,8 @@ class TableModel:
     def export_onnx(self, path: str | Path) -> dict[str, RowInput]:
         """Write the method as an ONNX file, which takes `onnx_inputs` and gives `predict_proba`.
 
-        Unison, IceBerg, MLP, boosting, logistic regression and averages of them can be exported:
+        Unison, IceBerg, MLP, boosting, logistic regression, Double Balancing on GraphSAGE and
+        averages of them can be exported:
         their edges are used before the model. The file's metadata hold the names of classes and
         features and, for two classes, the threshold, as JSON.
 
@@ -263,14 +283,14 @@ class TableModel:
         return export_onnx(self.method_, path, self.info)
 
     def onnx_inputs(
-        self, nodes: Any, edges: Any = None, *, known: Any = None
+        self, nodes: Any, edges: Any = None, *, known: Any = None, align: bool = True
     ) -> dict[str, NDArray[np.float32]]:
         """What the exported file takes for every new node, (M, width) each, by name of the input.
 
         Args:
-            nodes: As in `predict`, and so are `edges` and `known`.
+            nodes: As in `predict`, and so are `edges`, `known` and `align`.
         """
-        graph, rows, _ = self._graph_of(nodes, edges, known)
+        graph, rows, *_ = self._graph_of(nodes, edges, known, align)
         return {name: table[rows] for name, table in onnx_inputs(self.method_, graph).items()}
 
     @classmethod
@@ -358,14 +378,17 @@ class TableModel:
         return type(self.method)(**self.method.get_params())
 
     def _graph_of(
-        self, nodes: Any, edges: Any, known: Any
-    ) -> tuple[Data, slice, dict[str, NDArray[Any]]]:
-        """The graph to predict, the rows of the new nodes in it, and their ids by their name."""
+        self, nodes: Any, edges: Any, known: Any, aligns: bool
+    ) -> tuple[Data, slice, dict[str, NDArray[Any]], str]:
+        """The graph to predict, rows of the new nodes, their ids by name, and what was aligned."""
         self._check_fitted()
         if isinstance(nodes, Data):
-            return nodes, slice(None), {ID: np.arange(nodes.num_nodes)}
+            return nodes, slice(None), {ID: np.arange(nodes.num_nodes)}, ""
         new = nodes if isinstance(nodes, NewNodes) else self.open(nodes, edges, known=known)
-        return new.tables.graph, new.rows, {new.id_name: new.ids}
+        graph, told = new.tables.graph, ""
+        if aligns and not new.attached:
+            graph, told = align_numbers(graph, self.info.statistics, self.info.encoder)
+        return graph, new.rows, {new.id_name: new.ids}, told
 
     def _known_graph(
         self, nodes: Any, edges: Any, known: Any, columns: Mapping[str, Any]

@@ -140,6 +140,12 @@ class FeatureEncoder:
         return np.repeat([*is_text, False], [*sizes, len(self.indicators)])
 
     @property
+    def numbers(self) -> NDArray[np.bool_]:
+        """Which features are a number column, transformed or not, (F,)."""
+        found = {e.column for e in self.columns if isinstance(e, Number)}
+        return np.array([name in found for name in self.names], dtype=bool)
+
+    @property
     def input_columns(self) -> tuple[str, ...]:
         """The columns that a nodes table must have, beside those made of the edges."""
         made = () if self.edges is None else self.edges.names
