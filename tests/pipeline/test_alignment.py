@@ -1,4 +1,4 @@
-"""Alignment: numbers that have moved get the means and spread of training, and nothing else does."""
+"""Alignment: numbers that have moved get the mean and spread of training; nothing else does."""
 
 import numpy as np
 import pandas as pd
@@ -35,7 +35,7 @@ STATISTICS = TrainingStatistics.of(TABLES.graph, torch.zeros(600, dtype=torch.bo
 
 
 def encoded(nodes=600, **options):
-    frame, edges = tables(nodes, seed=1, **options)
+    frame, _ = tables(nodes, seed=1, **options)
     graph = TABLES.graph.clone()
     graph.x = TABLES.encoder.transform(frame)
     graph.num_nodes = nodes

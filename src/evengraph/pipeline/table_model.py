@@ -272,9 +272,9 @@ class TableModel:
         """Write the method as an ONNX file, which takes `onnx_inputs` and gives `predict_proba`.
 
         Unison, IceBerg, MLP, boosting, logistic regression, Double Balancing on GraphSAGE and
-        averages of them can be exported:
-        their edges are used before the model. The file's metadata hold the names of classes and
-        features and, for two classes, the threshold, as JSON.
+        averages of them can be exported: their edges are used before the model. The file's
+        metadata hold the names of classes and features and, for two classes, the threshold, as
+        JSON.
 
         Returns:
             The inputs by name, with their widths and what they hold.
