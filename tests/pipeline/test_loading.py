@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from evengraph.datasets import toy
 from evengraph.methods import GCN, LTE4G, METHODS, UniGNN
-from evengraph.methods.bases.model_folder import seal
+from evengraph.methods.bases.model_folder import seal, write_model
 from evengraph.pipeline.loading import load_model
 from small_graphs import QUICK, small_task
 
@@ -283,3 +283,53 @@ def test_models_that_do_not_fit(tmp_path, changes, message):
         load_model(tmp_path / "model")
     assert "\n" not in str(caught.value)
     assert str(tmp_path) in str(caught.value)
+
+
+def resealed(folder, **changes):
+    """Change the description of a model as somebody would who wants it to be opened."""
+    main = folder / "model.json"
+    about = json.loads(main.read_text())
+    about.pop("seal")
+    about |= changes
+    main.write_text(json.dumps({**about, "seal": seal(about)}))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"num_features": 10**9},
+        {"num_features": -1},
+        {"num_features": 10**400},
+        {"num_classes": 10**9},
+        {"fields": {"hidden": 10**9}},
+        {"method": ["gcn"]},
+        {"num_relations": "many"},
+        {"history": [{"odd": 1}]},
+    ],
+    ids=str,
+)
+def test_sizes_that_a_folder_states_are_not_believed(tmp_path, changes):
+    fitted("gcn").save(tmp_path / "model")
+    resealed(tmp_path / "model", **changes)
+    with pytest.raises(ValueError, match=r"model .*(is damaged|do not fit|not have)") as caught:
+        load_model(tmp_path / "model")
+    assert "\n" not in str(caught.value)
+
+
+def test_layers_of_a_folder_are_not_believed(tmp_path):
+    fitted("embedsmote", layers=2).save(tmp_path / "model")
+    fields = {**fitted("embedsmote", layers=2).get_params(), "layers": 10**9}
+    resealed(tmp_path / "model", fields=fields)
+    with pytest.raises(ValueError, match="do not fit Embed-SMOTE"):
+        load_model(tmp_path / "model")
+
+
+@pytest.mark.parametrize("name", ["logistic", "boosting", "labelpropagation", "gcn"])
+def test_tensors_of_other_shapes_are_refused(tmp_path, name):
+    method = fitted(name)
+    about, tensors = method.packed()
+    for key in tensors:
+        odd = tensors | {key: torch.ones(2, 2, 2, dtype=torch.float16)}
+        write_model(tmp_path / "model", about, odd)
+        with pytest.raises(ValueError, match=r"model .*(is damaged|do not fit)"):
+            load_model(tmp_path / "model")

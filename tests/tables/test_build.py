@@ -440,12 +440,12 @@ BAD = {
     "a list as a label": (
         people(kind=[[1], [2], [3], [4], [5], [6]]),
         ties(),
-        "Column 'kind' holds lists or other containers",
+        "column 'kind' holds lists or other containers",
     ),
     "a list as an id": (
         people(id=[[1], [2], [3], [4], [5], [6]]),
         ties(),
-        "Column 'id' holds lists or other containers",
+        "column 'id' holds lists or other containers",
     ),
     "no rows": (people()[:0], ties([]), "nodes has no rows"),
     "one column of edges": (people(), ties()[["source"]], "edges needs two columns"),
@@ -464,3 +464,26 @@ def test_bad_tables(case):
     with pytest.raises(ValueError, match=re.escape(message)) as caught:
         from_frames(nodes, edges, label="kind")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("column", "cells", "message"),
+    [
+        ("day", ["0001-01-01", "2024-01-01", "2024-01-02"], "outside the years 1678 to 2261"),
+        ("tags", [[{"a": 1}], [{"b": 2}], []], "holds lists or other containers"),
+    ],
+)
+def test_odd_cells_name_the_file(column, cells, message):
+    nodes = pd.DataFrame({"id": [0, 1, 2], column: cells})
+    nodes.attrs["file"] = "mine.jsonl"
+    edges = pd.DataFrame({"source": [0, 1], "target": [1, 2]})
+    with pytest.raises(ValueError, match=rf"mine\.jsonl, column '{column}'.*{message}"):
+        from_frames(nodes, edges)
+
+
+def test_long_ids_are_cut_in_messages():
+    nodes = pd.DataFrame({"id": ["a", "b"]})
+    edges = pd.DataFrame({"source": ["a", "a"], "target": ["b", "9" * 5000]})
+    with pytest.raises(ValueError, match="names '9999") as caught:
+        from_frames(nodes, edges, id="id")
+    assert len(str(caught.value)) < 300

@@ -181,3 +181,9 @@ def test_an_item_is_left_out(cells):
     assert found.tolist()[:3] == [["a"], [], []]
     with pytest.raises(ValueError, match="no list holds the item 'd'"):
         without_item(values, "t", "d")
+
+
+def test_vectors_with_huge_numbers_are_refused():
+    column = pd.Series([[1e200, 1.0], [2.0, 1.0]], name="v")
+    with pytest.raises(ValueError, match="mine, column 'v' holds a vector with a number above"):
+        Vector.fit(column, "mine")

@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 from evengraph.core.graphs import count_relations
 from evengraph.core.task import Task
 from evengraph.methods.bases.method import Method
+from evengraph.methods.bases.model_folder import checked
 from evengraph.methods.bases.row_model import RowInput, hop_inputs
 from evengraph.methods.bases.tree_engines import Engine, TreeParams, grower
 from evengraph.metrics import validation_score
@@ -341,7 +342,7 @@ class Boosting(Method):
     def _load_state(self, state: Mapping[str, Tensor]) -> None:
         self.trees_ = Trees(*(state[f"trees.{name}"] for name in Trees._fields))
         check_trees(self.trees_)
-        self.baseline_ = state["baseline"]
+        self.baseline_ = checked(state, "baseline", 1)
 
 
 def _rounded(x: Tensor) -> Tensor:

@@ -92,7 +92,7 @@ class EmbedSMOTE(NetworkMethod):
         return pack("embedder", self.net_)
 
     def _load_state(self, state: Mapping[str, Tensor]) -> None:
-        self.net_ = self._new_network()
+        self.net_ = self._network_for(state)
         unpack("embedder", self.net_, state)
 
 

@@ -139,6 +139,8 @@ class LabelPropagation(Method):
 
     def _load_state(self, state: Mapping[str, Tensor]) -> None:
         self.steps_ = state["steps"]
+        if self.steps_.numel() != 1 or not 0 <= int(self.steps_) <= self.max_epochs:
+            raise ValueError(f"steps must lie between 0 and {self.max_epochs}")
 
 
 def _logits_of(spread: Tensor) -> Tensor:

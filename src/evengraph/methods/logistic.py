@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 
 from evengraph.core.task import Task
 from evengraph.methods.bases.method import Method
+from evengraph.methods.bases.model_folder import checked
 from evengraph.methods.bases.row_model import RowInput, hop_inputs
 from evengraph.metrics import validation_score
 from evengraph.nn.onnx_graph import OnnxGraph
@@ -247,8 +248,11 @@ class Logistic(Method):
         return {"weights": self.weights_, **self.scaling_._asdict()}
 
     def _load_state(self, state: Mapping[str, Tensor]) -> None:
-        self.weights_ = state["weights"]
-        self.scaling_ = Scaling(*(state[name] for name in Scaling._fields))
+        self.weights_ = checked(state, "weights", 2)
+        centre, scale = checked(state, "centre", 1), checked(state, "scale", 1)
+        self.scaling_ = Scaling(centre, scale, checked(state, "spread", 1, torch.bool))
+        if len({part.numel() for part in self.scaling_}) > 1:
+            raise ValueError("the parts of the scaling differ in length")
 
 
 def _solver() -> Any:

@@ -99,6 +99,9 @@ def trees_from_tables(tables: list[Any], device: torch.device) -> Trees:
 
 def check_trees(trees: Trees) -> None:
     """Raise ValueError for trees of a file on which a path would not end, or lead elsewhere."""
+    indices = (trees.left, trees.right, trees.feature, trees.roots)
+    if any(part.dim() != 1 or part.dtype != torch.int64 for part in indices):
+        raise ValueError("The trees are damaged: their nodes must be numbered by integers.")
     size = trees.left.numel()
     sizes = {part.numel() for name, part in trees._asdict().items() if name != "roots"}
     index = torch.arange(size, device=trees.left.device)

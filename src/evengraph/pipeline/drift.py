@@ -11,6 +11,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from evengraph.core.stored_types import check_types
+
+MAX_LOG_DEGREE = 50  # of a number of neighbours; more are no graph
 LARGE = 0.5  # standard deviations of a feature from which on a shift of its mean is told
 LARGE_SHARE = 0.1  # difference of class shares that is told
 CERTAIN = 4.0  # standard errors that a difference must exceed
@@ -49,6 +52,17 @@ class TrainingStatistics:
             predicted=_shares(probabilities[unseen].argmax(1), probabilities.shape[1]),
             labels=_shares(labels, probabilities.shape[1]),
         )
+
+    def check(self, num_features: int, num_classes: int) -> None:
+        """Raise ValueError for statistics, read from a file, of a graph of other sizes."""
+        sizes = {"means": num_features, "deviations": num_features, "log_degree": 2}
+        for name, size in (sizes | dict.fromkeys(("predicted", "labels"), num_classes)).items():
+            values = getattr(self, name)
+            if len(values) != size:
+                raise ValueError(f"{name} must be {size} numbers")
+        check_types(self)
+        if not 0 <= self.log_degree[0] < MAX_LOG_DEGREE:
+            raise ValueError(f"log_degree must lie between 0 and {MAX_LOG_DEGREE}")
 
     def as_dict(self) -> dict[str, Any]:
         """The statistics as JSON can hold them."""

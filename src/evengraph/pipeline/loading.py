@@ -8,6 +8,8 @@ from pathlib import Path
 import torch
 
 from evengraph.core.devices import pick_device
+from evengraph.core.errors import first_line
+from evengraph.core.limits import MAX_INTEGER
 from evengraph.core.rng import seeded
 from evengraph.methods import METHODS, Method
 from evengraph.methods.bases.model_folder import TensorMismatchError, read_model
@@ -39,13 +41,20 @@ def load_model(folder: str | Path, *, device: str | torch.device = "cpu") -> Met
         if not isinstance(about.get(part), kind):
             raise ValueError(f"{folder} is damaged: {part!r} is missing or has the wrong type.")
     name, params, version = about["method"], about["fields"], about["evengraph"]
-    if name not in METHODS:
+    for part in ("num_features", "num_classes", "num_relations"):
+        size = about.get(part, 0)
+        if not isinstance(size, int) or not 0 <= size <= MAX_INTEGER:
+            raise ValueError(f"{folder} is damaged: {part!r} must lie between 0 and {MAX_INTEGER}.")
+    if not isinstance(name, str) or name not in METHODS:
         raise ValueError(
             f"{folder} holds the method {name!r} of evengraph {version}, which this version does "
             f"not have; it has {', '.join(METHODS)}."
         )
     kind = METHODS[name]
-    params = kind.current_params(params)
+    try:
+        params = kind.current_params(params)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"{folder} is damaged: {first_line(error)}.") from error
     unknown = sorted(set(params) - {item.name for item in fields(kind)})
     if unknown:
         raise ValueError(
@@ -63,7 +72,8 @@ def load_model(folder: str | Path, *, device: str | torch.device = "cpu") -> Met
         ) from error
     except KeyError as error:
         raise ValueError(f"{folder} is damaged: {error} is missing.") from error
-    except (ValueError, TypeError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        raise ValueError(f"{folder} is damaged: {reason}.") from error
+    except MemoryError:
+        raise
+    except Exception as error:  # what is in the folder may be anything
+        raise ValueError(f"{folder} is damaged: {first_line(error)}.") from error
     return method

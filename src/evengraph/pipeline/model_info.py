@@ -105,6 +105,22 @@ class ModelInfo:
     risk: RiskCurve | None = None
     integer_labels: bool = False
 
+    def check(self, num_features: int, num_classes: int) -> None:
+        """Raise ValueError if the parts, read from a file, do not fit the model or one another."""
+        if self.statistics is not None:
+            self.statistics.check(num_features, num_classes)
+        names = asdict(self.columns)
+        for role in ("features", "unlabelled", "relations"):
+            if not isinstance(names.pop(role), list | tuple | None):
+                raise ValueError(f"{role} must be a list")
+        for role, name in names.items():
+            if not isinstance(name, bool if role == "directed" else str | None):
+                raise ValueError(f"the {role} must be the name of a column")
+        if self.threshold is not None and not 0 <= self.threshold.positive < num_classes:
+            raise ValueError(f"class {self.threshold.positive} of the threshold does not exist")
+        if self.prior is not None and len(self.prior.shares) != num_classes:
+            raise ValueError(f"the prior must hold {num_classes} shares")
+
     def decisions(self) -> dict[str, Any]:
         """What a result says about the model: labels it was fitted to again, and abstention."""
         levels = [] if self.risk is None else map(self.risk.at_share, UNDECIDED)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from evengraph.core.devices import pick_device
-from evengraph.core.errors import unknown
+from evengraph.core.errors import first_line, unknown
 from evengraph.core.task import Task
 from evengraph.methods import DEFAULT_METHOD, METHODS, Method
 from evengraph.methods.bases.row_model import RowInput
@@ -298,7 +298,12 @@ class TableModel:
         """Read a model that `save` or `evengraph run --save` wrote."""
         method = load_model(folder, device=device)
         model = cls(method)
-        model.method_, model.info = method, ModelInfo.from_dict(method.extra_)
+        try:
+            info = ModelInfo.from_dict(method.extra_)
+            info.check(method.num_features_, method.num_classes_)
+        except (ValueError, TypeError, AttributeError, IndexError, OverflowError) as error:
+            raise ValueError(f"{folder} is damaged: {first_line(error)}.") from error
+        model.method_, model.info = method, info
         return model
 
     def open(

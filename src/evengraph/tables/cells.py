@@ -252,7 +252,12 @@ def to_seconds(values: Any, table: str) -> Floats:
     else:
         cells = values.where(~empty, None) if _may_hold_text(values) else values
     dates = pandas.to_datetime(cells, format="ISO8601", utc=True, errors="coerce")
-    since = (dates - pandas.Timestamp(0, tz="UTC")) / pandas.Timedelta(seconds=1)
+    try:
+        since = (dates - pandas.Timestamp(0, tz="UTC")) / pandas.Timedelta(seconds=1)
+    except pandas.errors.OutOfBoundsDatetime:
+        raise ValueError(
+            f"{location(table, values.name)} holds a date outside the years 1678 to 2261."
+        ) from None
     seconds = np.asarray(since, dtype=np.float64)[codes]
     examples = ", such as 2024-05-31 or 2024-05-31T18:00:00Z,"
     _check_parsed(values, table, np.isnan(seconds), empty, "date", examples)

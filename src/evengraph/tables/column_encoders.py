@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from evengraph.core.stored_types import check_types
 from evengraph.tables.cells import (
     Floats,
     column_kind,
@@ -132,12 +133,14 @@ def from_dict(stored: dict[str, Any]) -> ColumnEncoder:
         name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
     }
     kind = fields.pop("kind", None)
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(f"kind of an encoder must be one of {', '.join(KINDS)}, got {kind!r}.")
     try:
-        return KINDS[kind](**fields)
+        encoder = KINDS[kind](**fields)
     except TypeError as error:
         raise ValueError(f"The stored encoder of kind {kind!r} is incomplete: {error}.") from None
+    check_types(encoder)
+    return encoder
 
 
 def fit_column(values: Any, table: str, date_order: str | None = None) -> ColumnEncoder:

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from evengraph.core.stored_types import check_types
 from evengraph.tables.cells import (
     Floats,
     Ints,
@@ -177,7 +178,10 @@ class EdgeFeatures:
     def from_dict(cls, stored: dict[str, Any]) -> Self:
         """The object from the dict of `as_dict`."""
         columns = (EdgeColumn(**{**c, "values": tuple(c["values"])}) for c in stored["columns"])
-        return cls(columns=tuple(columns), directed=bool(stored["directed"]))
+        edges = cls(columns=tuple(columns), directed=bool(stored["directed"]))
+        for column in edges.columns:
+            check_types(column)
+        return edges
 
 
 def _counts(nodes: Ints, size: int) -> Floats:

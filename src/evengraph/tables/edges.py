@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from evengraph.core.arrays import sorted_unique
+from evengraph.core.errors import short
 from evengraph.tables.cells import (
     Bools,
     Floats,
@@ -80,8 +81,8 @@ def id_index(values: Any, table: str) -> Any:
         row = int(repeated.argmax())
         first = int(ids.get_indexer_for([ids[row]])[0])
         raise ValueError(
-            f"{location(table, values.name, row)} repeats the id {ids[row]!r} of row {first + 1}; "
-            f"ids must be unique (repeated ids: {int(repeated.sum())})."
+            f"{location(table, values.name, row)} repeats the id {short(ids[row])} of row "
+            f"{first + 1}; ids must be unique (repeated ids: {int(repeated.sum())})."
         )
     return ids
 
@@ -96,7 +97,7 @@ def edge_rows(sources: Any, targets: Any, ids: Any, table: str) -> tuple[Ints, I
         node, count = canonical_name(end.iloc[row]), int(unknown.sum())
         hint = "; is the id column the right one?" if unknown.all() else "."
         raise UnknownNodeError(
-            f"{location(table, end.name, row)} names {node!r}, which is not the id of a node; "
+            f"{location(table, end.name, row)} names {short(node)}, which is not the id of a node; "
             f"{count} of {len(unknown)} edges have such an end{hint}",
             node=node,
             num_edges=count,

@@ -40,6 +40,7 @@ only the most frequent items are used."""
 
 LIST_FILE = "features.json"
 """The column of lists that come from a file {node: [items]} beside the tables."""
+LARGEST = 1e100  # in a vector, so that sums of squares stay finite
 
 
 class Lists(NamedTuple):
@@ -138,6 +139,10 @@ class Vector:
         """Compute the mean vector and the standard deviation of all dimensions together."""
         vectors = _vectors(values, table, None)
         vectors = vectors[~np.isnan(vectors).any(axis=1)]
+        if not np.abs(vectors).max(initial=0) <= LARGEST:
+            raise ValueError(
+                f"{location(table, values.name)} holds a vector with a number above {LARGEST:g}."
+            )
         mean = vectors.mean(axis=0)
         scale = float(np.sqrt(((vectors - mean) ** 2).mean()))
         if not scale:
@@ -207,6 +212,7 @@ def parse_lists(values: Any, table: str, separator: str) -> Lists:
     else:
         items = list(chain.from_iterable(lists))
     column = pandas.Series(items, dtype=None if len(items) else object, name=values.name)
+    column.attrs["file"] = table  # for errors
     return Lists(np.repeat(rows, lengths), column)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from evengraph.core.errors import first_line, short
-from evengraph.core.limits import check_columns, check_unpacked
+from evengraph.core.limits import LimitError, check_columns, check_dense, check_unpacked
 from evengraph.tables.cells import import_pandas, plural
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson")
@@ -347,7 +347,22 @@ def _read_parquet(path: Path) -> Any:
     if not path.stat().st_size:
         raise ValueError(f"{path} is empty.")
     try:
+        _check_parquet(path)
         return pandas.read_parquet(path)
-    except (ValueError, OSError) as error:
+    except (LimitError, MemoryError):
+        raise
+    except Exception as error:  # of Arrow, for damaged files, of many kinds
         reason = " ".join(str(error).split())[:120]
         raise ValueError(f"{path} cannot be read as Parquet: {reason}.") from None
+
+
+def _check_parquet(path: Path) -> None:
+    """Check the sizes that a file states; Arrow checks that they are true."""
+    from pyarrow import parquet
+
+    about, packed = parquet.read_metadata(path), path.stat().st_size
+    groups = [about.row_group(index) for index in range(about.num_row_groups)]
+    size, fix = sum(group.total_byte_size for group in groups), "write it without compression"
+    check_unpacked(size, packed, str(path), fix)
+    check_columns(about.num_columns, str(path))
+    check_dense((about.num_rows, about.num_columns), packed, str(path))

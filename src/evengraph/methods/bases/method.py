@@ -30,6 +30,7 @@ from evengraph.methods.bases.checks import (
 from evengraph.methods.bases.committee import Committee
 from evengraph.methods.bases.model_folder import (
     Labelled,
+    TensorMismatchError,
     pack,
     pack_method,
     restore_description,
@@ -488,7 +489,7 @@ class Method(ABC):
 
     def _load_state(self, state: Mapping[str, Tensor]) -> None:
         """Take what `_state` returned, on this method's device."""
-        self.net_ = self._new_network()
+        self.net_ = self._network_for(state)
         unpack("net", self.net_, state)
 
     def _details(self) -> dict[str, Any]:
@@ -498,6 +499,20 @@ class Method(ABC):
     def _build_network(self) -> nn.Module:
         """A network with initial weights, for `num_features_` and `num_classes_`."""
         raise NotImplementedError
+
+    def _network_for(self, state: Mapping[str, Tensor]) -> Any:
+        """A new network, if it is no larger than the tensors of a file that it is to hold.
+
+        The sizes that a file states are not believed: the network is first built without memory.
+        """
+        layers = getattr(self, "layers", 0)
+        if isinstance(layers, int) and layers > len(state):
+            raise TensorMismatchError("There are fewer tensors than layers.")
+        with torch.device("meta"):
+            size = sum(parameter.numel() for parameter in self._build_network().parameters())
+        if size > sum(tensor.numel() for tensor in state.values()):
+            raise TensorMismatchError("The tensors are smaller than the network.")
+        return self._new_network()
 
     def _new_network(self) -> Any:
         return self._build_network().to(self.device_)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from evengraph.core.errors import first_line
 from evengraph.core.files import compact_number_lists, write_atomic
 from evengraph.core.locks import locked, temporary_folder
 from evengraph.training import History
@@ -82,8 +83,31 @@ def restore_description(
     method.history_ = [History(**stage) for stage in about["history"]]
     method.details_ = dict(about.get("details", {}))
     method.fitted_params_, method.device_ = method.get_params(), device
-    method.labelled_ = Labelled(*(state[f"labelled.{name}"] for name in Labelled._fields))
+    nodes, labels = (
+        checked(state, f"labelled.{name}", 1, torch.int64) for name in ("nodes", "labels")
+    )
+    signatures = checked(state, "labelled.signatures", 2)
+    if not len(nodes) == len(labels) == len(signatures) or (nodes < 0).any():
+        raise ValueError("its training nodes do not fit their labels")
+    if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < method.num_classes_:
+        raise ValueError("the label of a training node is no class")
+    method.labelled_ = Labelled(nodes, labels, signatures)
     return state
+
+
+def checked(
+    state: Mapping[str, Tensor], name: str, dims: int, dtype: torch.dtype | None = None
+) -> Tensor:
+    """A tensor of a file with this number of dimensions and type, by default a floating one."""
+    tensor = state[name]
+    fits = tensor.is_floating_point() if dtype is None else tensor.dtype == dtype
+    if tensor.dim() != dims or not fits:
+        kind = str(dtype or "torch.float32").removeprefix("torch.")
+        raise TensorMismatchError(
+            f"{name} must be {kind} with {dims} dimensions, got {tensor.dtype} of shape "
+            f"{tuple(tensor.shape)}."
+        )
+    return tensor
 
 
 def write_model(
@@ -155,7 +179,7 @@ def _read_description(folder: Path) -> dict[str, Any]:
         raise ValueError(f"{folder} is not a model: it has no {MAIN}.")
     try:
         about = json.loads(main.read_text(encoding="utf-8"))
-    except ValueError as error:  # no JSON, or no text
+    except (ValueError, RecursionError) as error:  # no JSON, or no text
         raise ValueError(f"{main} is damaged: it cannot be read as JSON.") from error
     if not _is_ours(about):
         raise ValueError(f"{folder} is not a model: {main.name} was not written by evengraph.")
@@ -222,7 +246,10 @@ def _tensors(folder: Path, about: dict[str, Any]) -> dict[str, Tensor]:
     content = path.read_bytes()
     if hashlib.sha256(content).hexdigest() != expected["sha256"]:
         raise ValueError(f"{path} is damaged: it is not what was saved. Copy or save it again.")
-    tensors: dict[str, Tensor] = _safetensors().load(content)
+    try:
+        tensors: dict[str, Tensor] = _safetensors().load(content)
+    except Exception as error:  # of safetensors, which has a class of its own, or of torch
+        raise ValueError(f"{path} is damaged: {first_line(error)}.") from None
     return tensors
 
 
