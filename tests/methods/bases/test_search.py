@@ -402,3 +402,8 @@ def test_a_fold_that_fails_does_not_count(monkeypatch):
     search = raced(Fake(right=0.9))
     assert search.done == 2
     assert search.validation.labels.numel() == sum(len(task.val_nodes) for task in FOLDS[:2])
+
+
+def test_one_fold_does_not_decide_that_the_graph_is_useless():
+    search = raced(Fake(right=0.8, graph=False), Fake(right=0.75), Fake(right=0.74, shift=1))
+    assert len(search.fitted) == 3

@@ -138,9 +138,12 @@ class Search:
             took = perf_counter() - began
 
     def _leave_behind(self, seed: int) -> None:
-        """Keep the candidates that count, and the best with and without the graph."""
-        counts = {self.fitted[index] for index in self.weights(seed)}
-        kept = counts | set(self._best_by_use().values())
+        """Keep the candidates that count, and the best with and without the graph.
+
+        Whether the graph is of use is left to the end, when all folds have been seen.
+        """
+        counts = self._shares(self.fitted, self.validation.resamples(generator(seed)))
+        kept = {*counts, *self._best_by_use().values()}
         self.behind += [trial for trial in self.fitted if trial not in kept]
         self.fitted = [trial for trial in self.fitted if trial in kept]
 
@@ -196,12 +199,17 @@ class Search:
         samples = self.validation.resamples(generator(seed))
         useless = self._graph_is_useless(samples)
         allowed = [trial for trial in self.fitted if not (useless and trial.method.uses_graph)]
-        best = max(allowed, key=lambda trial: trial.score)
-        counts = {trial: self._votes(trial, best, samples) for trial in allowed}
+        shares = self._shares(allowed, samples)
+        return {self.fitted.index(trial): share for trial, share in shares.items()}
+
+    def _shares(self, trials: Sequence[Trial], samples: Sequence[Tensor]) -> dict[Trial, float]:
+        """What each of some candidates counts in their average; those that do not are left out."""
+        best = max(trials, key=lambda trial: trial.score)
+        counts = {trial: self._votes(trial, best, samples) for trial in trials}
         least = min(counts[best], MIN_SHARE * sum(counts.values()))
         kept = {trial: count for trial, count in counts.items() if count >= least}
         total = sum(kept.values())
-        return {self.fitted.index(trial): count / total for trial, count in kept.items()}
+        return {trial: count / total for trial, count in kept.items()}
 
     def _votes(self, trial: Trial, best: Trial, samples: Sequence[Tensor]) -> float:
         """What a candidate counts in the average, before all are divided by their sum."""
