@@ -119,10 +119,12 @@ def test_a_data_set_by_name_and_graph_files_are_packed(tmp_path):
         ({"label": "nothing"}, "has no column 'nothing'"),
         ({"drop": ["nothing"]}, "has no column 'nothing'"),
         ({"id": "town"}, "repeats the id"),
+        ({"label": "name"}, "copies the ids"),
     ],
 )
 def test_wrong_options_are_errors_that_leave_nothing_behind(tmp_path, options, message):
     nodes, edges = make_tables()
+    nodes["name"] = nodes["id"]
     paths = write(nodes, tmp_path / "nodes.csv"), write(edges, tmp_path / "edges.csv")
     with pytest.raises(ValueError, match=message):
         pack(paths[0], tmp_path / "graph", edges=paths[1], **options)

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 LARGE, SLOWER = 4 * 2**30, 4
 """Memory of the usual inspection of a packed graph at most, and how often it holds the graph."""
 
+MIN_NODES = 20_000
+"""Every method fits a packed graph of fewer nodes."""
+
 
 @column_options()
 def inspect(
@@ -73,7 +76,7 @@ def inspect(
         out.print(dumps(content, indent=1), soft_wrap=True, markup=False)
     else:
         out.print(inspection_view(content))
-        if packed is not None:
+        if packed is not None and packed["num_nodes"] >= MIN_NODES:
             out.print("", methods_view(packed), sep="\n")
         for line in ("", "Next:", *commands) if commands else ():  # unwrapped, to be pasted
             out.print(line, soft_wrap=True, markup=False, highlight=False)

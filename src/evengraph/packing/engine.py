@@ -107,7 +107,7 @@ class Engine:
 def _one_line(message: str) -> str:
     """The file and the reason of an error, without advice about DuckDB's options."""
     file = re.search(r"^\s*file ?= ?(.+)$", message, flags=re.MULTILINE)
-    reason = " ".join(re.split(r"Possible fixes|LINE \d", message)[0].split())
+    reason = " ".join(re.split(r"Possible (?:fixes|Solution)|LINE \d", message)[0].split())
     return f"{file[1] if file else 'The tables'} cannot be read: {reason[:300].rstrip('.')}."
 
 

@@ -23,7 +23,7 @@ from evengraph.packing.table_files import TableFiles
 from evengraph.tables import NoteKind, TableColumns
 from evengraph.tables.cells import check_columns, location
 from evengraph.tables.columns import edge_ends, is_usual, resolve_columns
-from evengraph.tables.ids import CHECKED_EDGES
+from evengraph.tables.ids import CHECKED_EDGES, check_no_copy
 from evengraph.tables.notes import Notes
 
 BASE = 2**29
@@ -169,7 +169,11 @@ class TablePacker:
     def _roles(self) -> dict[str, Any]:
         """Write classes, masks and times."""
         self.progress("reading classes", None)
-        return write_roles(self.writer, self._node_table(), self.columns)
+        nodes, label, id = self._node_table(), self.columns.label, self.columns.id
+        if label is not None and id is not None:
+            head = next(nodes.blocks([label, id], CHECKED_EDGES))
+            check_no_copy(head[label], head[id], self.nodes.name)
+        return write_roles(self.writer, nodes, self.columns)
 
     def _features(self) -> dict[str, Any]:
         """Fit the encoders and write the features."""
