@@ -1,12 +1,15 @@
 """The training loop, on modules whose scores are written down beforehand."""
 
 import math
+from contextlib import nullcontext
 
 import pytest
 import torch
 from torch import nn
 
-from evengraph.training import History, train, train_stepwise
+from evengraph.training import History, loop, train, train_stepwise
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 
 class Tiny(nn.Module):
@@ -203,3 +206,47 @@ def test_stepwise_training_can_be_interrupted():
 
     with pytest.raises(KeyboardInterrupt):
         train_stepwise(nothing(), max_epochs=9, patience=9)
+
+
+@pytest.mark.parametrize("trouble", ["waits", "fails"])
+@pytest.mark.parametrize(
+    "device",
+    ["cpu", pytest.param("cuda", marks=[pytest.mark.cuda, needs_gpu])],
+)
+def test_an_epoch_that_cannot_be_recorded_is_trained_in_plain_steps(monkeypatch, trouble, device):
+    """On the CPU the GPU's part is a fake; the weights are those of plain steps on both."""
+
+    class Fails:
+        def __init__(self, *parts):
+            assert trouble == "fails", "what waits for the GPU is not to be recorded"
+            raise RuntimeError("operation not permitted when stream is capturing")
+
+    if device == "cpu":
+        monkeypatch.setattr(loop, "has_kernels", lambda device: True)
+        monkeypatch.setattr(loop, "_side_stream", lambda device: nullcontext("a stream"))
+        reports = ["called a synchronizing CUDA operation"] if trouble == "waits" else []
+        monkeypatch.setattr(loop, "waits_for_gpu", lambda: nullcontext(reports))
+    monkeypatch.setattr(loop, "_RecordedStep", Fails)
+    weights = []
+    for recordable in (False, True):
+        module = nn.Linear(1, 1, bias=False).to(device)
+        nn.init.ones_(module.weight)
+
+        def epoch(module=module):
+            loss = module.weight.square().sum()
+            if trouble == "waits":
+                loss.item()
+            return loss, -loss.detach()
+
+        history = train(
+            module,
+            epoch,
+            learning_rate=0.01,
+            weight_decay=0.0,
+            max_epochs=2 * loop.RECORD_AFTER,
+            patience=100,
+            recordable=recordable,
+        )
+        assert history.epochs == 2 * loop.RECORD_AFTER
+        weights.append(module.weight.item())
+    assert weights[0] == weights[1]

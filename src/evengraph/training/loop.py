@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from evengraph.ops.sparse import has_kernels
+from evengraph.training.rehearsal import waits_for_gpu
 
 logger = logging.getLogger(__name__)
 
@@ -113,8 +114,8 @@ def train(
         with _side_stream(device) if recordable else nullcontext() as stream:
             for index in range(max_epochs + 1):
                 if stream and index == RECORD_AFTER:
-                    with deferred_interrupts():
-                        step = _RecordedStep(epoch, optimizer, stream)
+                    step = _recorded(step, stream)
+                step.rehearsal = stream is not None and index == RECORD_AFTER - 1
                 loss, score = step.evaluate()
                 if not math.isfinite(loss):
                     raise FloatingPointError(
@@ -184,10 +185,17 @@ class _Step:
 
     def __init__(self, epoch: Epoch, optimizer: torch.optim.Optimizer) -> None:
         self.epoch, self.optimizer = epoch, optimizer
+        self.rehearsal = False  # whether to look for what cannot be recorded
+        self.recordable = True
 
     def evaluate(self) -> list[float]:
         self.optimizer.zero_grad()
-        self.loss, score = self.epoch()
+        if self.rehearsal:
+            with waits_for_gpu() as found:
+                self.loss, score = self.epoch()
+            self.recordable = not found
+        else:
+            self.loss, score = self.epoch()
         values: list[float] = torch.stack([self.loss.detach(), score.to(self.loss)]).tolist()
         return values
 
@@ -208,6 +216,7 @@ class _RecordedStep:
     ) -> None:
         weights = [weight for group in optimizer.param_groups for weight in group["params"]]
         self.optimizer, self.graph = optimizer, torch.cuda.CUDAGraph()
+        self.rehearsal = False
         mode = "thread_local"  # other threads may use the GPU meanwhile
         with torch.cuda.graph(self.graph, stream=stream, capture_error_mode=mode):
             loss, score = epoch()
@@ -223,6 +232,19 @@ class _RecordedStep:
 
     def update(self) -> None:
         self.optimizer.step()
+
+
+def _recorded(step: _Step | _RecordedStep, stream: torch.cuda.Stream) -> _Step | _RecordedStep:
+    """Record the step, or go on with plain ones if that is not possible."""
+    if not isinstance(step, _Step) or not step.recordable:
+        logger.debug("not recorded: an epoch waits for the GPU")
+        return step
+    with deferred_interrupts():
+        try:
+            return _RecordedStep(step.epoch, step.optimizer, stream)
+        except RuntimeError as error:
+            logger.debug("not recorded: %s", error)
+            return step
 
 
 @cache

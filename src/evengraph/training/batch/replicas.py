@@ -9,6 +9,7 @@ early stopping; the next run takes the slot of one that has stopped.
 from __future__ import annotations
 
 import copy
+import logging
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +25,9 @@ from evengraph.ops.adam import adam_step, bias_corrections, keep_where
 from evengraph.ops.dropout import Noise
 from evengraph.ops.sparse import has_kernels
 from evengraph.training.loop import History, deferred_interrupts, weight_decays
+from evengraph.training.rehearsal import waits_for_gpu
+
+logger = logging.getLogger(__name__)
 
 SYNC_EVERY = 50  # epochs at most between two reads from the device
 MIN_SLOTS = 4  # fewer are not worth recording another graph
@@ -108,6 +112,7 @@ class Replicas(ABC, Generic[R]):
         self.record = torch.zeros(slots, SYNC_EVERY, 2, device=device)
         self.alive_record = torch.zeros(slots, SYNC_EVERY, dtype=torch.bool, device=device)
         self.graph: torch.cuda.CUDAGraph | None = None
+        self.recordable = True  # until a rehearsal finds that it is not
 
     # Defined by a method
 
@@ -264,36 +269,44 @@ class Replicas(ABC, Generic[R]):
 
     def _advance(self, epochs: int) -> None:
         """Train every run for some epochs."""
-        if not self.weights[0].is_cuda:
-            for _ in range(epochs):
-                self._step()
-            return
-        if self.graph is None:
+        if self.graph is None and self.recordable and self.weights[0].is_cuda:
             with deferred_interrupts():
                 self._capture()
-        assert self.graph is not None
+        step = self._step if self.graph is None else self.graph.replay
         for _ in range(epochs):
-            self.graph.replay()
+            step()
 
     def _capture(self) -> None:
-        """Record an epoch; what the warm-up changes is restored."""
+        """Record an epoch, if it can be; what the rehearsal changes is restored."""
         state = [*self.live, *self.best, *self.mean, *self.square, self.noise.calls]
         state += [self.epochs, self.first_best, self.best_score, self.alive, self.row]
         before = [tensor.detach().clone() for tensor in state]
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
-            for _ in range(2):
-                self.row.zero_()
+            self.row.zero_()
+            self._step()  # fills caches, which may wait for the GPU
+            self.row.zero_()
+            with waits_for_gpu() as found:
                 self._step()
             self.row.zero_()
         torch.cuda.current_stream().wait_stream(stream)
-        self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
-            self._step()
+        self.recordable = not found
+        if self.recordable:
+            self._record()
         with torch.no_grad():
             for tensor, value in zip(state, before, strict=True):
                 tensor.copy_(value)
+
+    def _record(self) -> None:
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph):
+                self._step()
+            self.graph = graph
+        except RuntimeError as error:
+            logger.debug("not recorded: %s", error)
+            self.recordable = False
 
     def _step(self) -> None:
         """One epoch of every run: score, keep the best weights, step."""
