@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import subprocess
 import sys
@@ -72,14 +71,21 @@ def _outcome(draw: random.Random) -> dict[str, Any]:
     }
 
 
-def measure(*arguments: str, folder: Path) -> tuple[float, float]:
-    """Seconds and peak MiB of a command."""
-    command = [sys.executable, "-m", "evengraph", *arguments]
-    start = perf_counter()
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    assert status == 0, f"{arguments} ended with {status}"
-    return perf_counter() - start, usage.ru_maxrss / 1024
+# A process of its own starts the command: a child begins with the peak memory of its parent.
+LAUNCHER = """
+import resource, subprocess, sys, time
+start = time.perf_counter()
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(time.perf_counter() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+"""
+
+
+def measure(*arguments: str, folder: Path) -> list[float]:
+    """Seconds, seconds of CPU and peak MiB of a command."""
+    command = [sys.executable, "-c", LAUNCHER, sys.executable, "-m", "evengraph", *arguments]
+    output = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+    return [float(number) for number in output.stdout.split()]
 
 
 def main() -> None:
@@ -89,7 +95,7 @@ def main() -> None:
         write_experiment(folder / "load.toml")
         start = perf_counter()
         fill(Store(folder / "load.sqlite"), read_spec(str(folder / "load.toml")))
-        rows.append(["(writing the store)", perf_counter() - start, "", ""])
+        rows.append(["(writing the store)", perf_counter() - start, "", "", ""])
         for command, *rest in (
             ["methods"],  # what starting costs
             ["results", "load.sqlite"],
@@ -97,10 +103,11 @@ def main() -> None:
             ["report", "load.sqlite"],
             ["reproduce", "load.toml", "--store", "load.sqlite"],
         ):
-            seconds, memory = measure(command, *rest, folder=folder)
-            rows.append([" ".join([command, *rest]), seconds, TARGETS.get(command, ""), memory])
+            seconds, cpu, memory = measure(command, *rest, folder=folder)
+            target = TARGETS.get(command, "")
+            rows.append([" ".join([command, *rest]), seconds, target, cpu, memory])
     title = f"A store of {SETTINGS * SEEDS * len(METHODS):,} runs"
-    table(title, ["command", "seconds", "target", "MiB"], rows)
+    table(title, ["command", "seconds", "target", "CPU seconds", "MiB"], rows)
 
 
 if __name__ == "__main__":
