@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from statistics import fmean, stdev
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 RESAMPLES = 10_000
 TOLERANCE = 1e-9  # values closer than this are equal up to rounding
@@ -75,12 +77,20 @@ def bootstrap_interval(values: Sequence[float], level: float = 0.95) -> tuple[fl
     the generator, and both versions are supported. The seed is fixed, so that the same values
     always give the same interval.
     """
-    if len(values) < 2:
-        return None
-    array = np.asarray(values, dtype=float)
-    drawn = np.random.default_rng(0).integers(len(array), size=(RESAMPLES, len(array)))
-    low, high = np.quantile(array[drawn].mean(axis=1), [(1 - level) / 2, (1 + level) / 2])
+    return None if len(values) < 2 else _interval(tuple(values), level)
+
+
+@lru_cache(maxsize=4096)  # reports show an interval in several places
+def _interval(values: tuple[float, ...], level: float) -> tuple[float, float]:
+    means = np.asarray(values, dtype=float)[_draws(len(values))].mean(axis=1)
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
+
+
+@lru_cache(maxsize=1)
+def _draws(count: int) -> NDArray[np.int64]:
+    """Rows of resampled indices, (RESAMPLES, count)."""
+    return np.random.default_rng(0).integers(count, size=(RESAMPLES, count))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
