@@ -23,7 +23,7 @@ def test_views_have_the_bits_of_those_in_memory(tmp_path):
     memory, disk = new_views(8), new_views(8)
     for index, (each, fit) in enumerate(((graph, True), (other, False))):
         packed = pack_graph(each, tmp_path / str(index))
-        space = Workspace(PackedLinks(packed), tmp_path / "space", 250_000)
+        space = Workspace(PackedLinks(packed), tmp_path / "space", 400_000)
         found = view_tables(disk, features(packed), space, fit=fit)
         expected = memory(each, fit=fit)
         assert list(found) == list(NAMES)

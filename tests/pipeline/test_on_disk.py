@@ -148,5 +148,5 @@ def test_large_graphs_leave_out_the_semantic_view():
 def test_a_semantic_view_that_does_not_fit_is_refused(tmp_path):
     disk = opened(toy(300, 600, 4, 2), tmp_path / "graph", memory=100_000)
     task = Natural(train=0.3, val=0.2)(disk.labels(), seed=0)
-    with pytest.raises(ValueError, match="semantic view of 300 nodes takes about 586 KiB"):
+    with pytest.raises(ValueError, match="semantic view of 300 nodes takes about 879 KiB"):
         disk.fit(Unison(), task, progress=False)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import cast
 
 import torch
+from torch import Tensor
 
 from evengraph.core.sizes import format_size
 from evengraph.nn.views import HOPS, Components, Views, averaged_over_similar
@@ -14,7 +14,7 @@ from evengraph.outofcore.components import component_table, scale_of
 from evengraph.outofcore.propagation import Walk, Workspace
 from evengraph.outofcore.tables import JoinedTable, Table, scaled_table
 
-SIMILAR_BYTES = 2_000  # per node, while similar nodes are searched for
+SIMILAR_BYTES = 3_000  # per node, while similar nodes are searched for
 
 
 def view_tables(views: Views, x: Table, space: Workspace, *, fit: bool = False) -> dict[str, Table]:
@@ -43,10 +43,14 @@ def _semantic(views: Views, structural: Table, space: Workspace, fit: bool) -> T
             f"{format_size(needed)} of memory, got {format_size(space.memory)}; use a model "
             "without it (views=structural,ego)."
         )
-    space.progress("semantic view", 0.0)
-    average = partial(averaged_over_similar, neighbours=views.neighbours)
+
+    def average(rows: Tensor) -> Tensor:
+        space.progress("semantic view", 0.0)
+        rows = averaged_over_similar(rows, views.neighbours)
+        space.progress("semantic view", 1.0)
+        return rows
+
     rows = space.store(f"semantic {views.neighbours}", structural, average)
-    space.progress("semantic view", 1.0)
     if fit:
         views.semantic_scale = scale_of(rows)
     return scaled_table(rows, torch.zeros(rows.shape[1]), views.semantic_scale)

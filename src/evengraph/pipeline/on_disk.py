@@ -24,7 +24,8 @@ from evengraph.training import Callback
 
 LARGEST = 2**18  # rows in memory of each kind: labelled, validation, others
 SMALLEST = 2**10
-SHARE = 0.25  # of the memory for these rows
+SHARE = 0.35  # of the memory for these rows
+COPIES = 14  # of the features that a row takes: views or means, and a copy in another shape
 PREDICTED = 2**14  # rows that are predicted at a time
 CACHE = "propagated"
 
@@ -97,7 +98,7 @@ class DiskGraph:
         A graph of no more nodes is seen as a whole, and the result is that of `Method.fit`.
         """
         check_method(method)
-        nodes = sample_nodes(task, self._room(method), seed)
+        nodes = sample_nodes(task, self._room(), seed)
         part = hide_others(select_nodes(task, nodes))
         method.reset(part)
         train = nodes[part.train]
@@ -147,10 +148,10 @@ class DiskGraph:
         blocks = self._probabilities(method, list(nodes.split(PREDICTED)))
         return torch.cat(list(blocks))
 
-    def _room(self, method: Method) -> int:
-        """How many rows of each kind fit in memory; views and hops repeat the features."""
-        width = 4 * 6 * max(self.x.shape[1], 1)
-        rows = int(SHARE * self.space.memory) // (3 * width)
+    def _room(self) -> int:
+        """How many rows of each kind fit in memory."""
+        row = 4 * COPIES * max(self.x.shape[1], 1)
+        rows = int(SHARE * self.space.memory) // (3 * row)
         return min(max(rows, SMALLEST), LARGEST)
 
 
