@@ -126,7 +126,7 @@ def run(
     params, sentences = parse_settings(names, settings or [])
     source = None
     if on_disk or data not in DATASETS:
-        chosen = str(pick_device(device))
+        chosen = "cpu" if device == "auto" else str(pick_device(device))
         source = open_data(data, data_root, columns, on_disk=on_disk, memory=memory, device=chosen)
     split = imbalance or ("step" if source is None else source.default_split)
     options = dict(source.default_shares(split)) if source else {}
@@ -155,7 +155,8 @@ def run(
     folder = to or Path("runs") / _folder_name(plan, options, parts)
     if refit is None:
         refit = save is not None and not source.is_dataset and source.disk is None
-    _run_plan(plan, presets, pick_device(device), folder, source, save, refit)
+    target = pick_device("cpu" if on_disk else device)  # rows are trained on the CPU
+    _run_plan(plan, presets, target, folder, source, save, refit)
 
 
 def _check_save(folder: Path | None, methods: Sequence[str]) -> None:

@@ -25,6 +25,7 @@ BUFFERS = 3  # of the columns: the start, the current step and the next one
 FLOAT = 4
 SHARE = 0.125  # of the memory for the block of rows that is being made
 CPU = torch.device("cpu")
+GPU_SHARE = 0.8  # of the free memory of a GPU
 VERSION = "1"  # of the results; incremented when the same input gives other numbers
 
 Progress = Callable[[str, float], None]
@@ -105,7 +106,7 @@ class Workspace:
 
     def _fill(self, result: ColumnTable, table: Table, walk: Walk, stage: str) -> None:
         """Compute the columns that are missing."""
-        matrix = _Blocks(Operator(self.links, walk.kind), self.memory, self.device)
+        matrix = _Blocks(Operator(self.links, walk.kind), self._limit, self.device)
         width, total = self._width(), table.shape[1]
         for first, end in result.missing():
             for start in range(first, end, width):
@@ -127,15 +128,23 @@ class Workspace:
     def _width(self) -> int:
         """How many columns fit in memory at a time."""
         column = BUFFERS * FLOAT * self.links.num_nodes
-        fixed = 8 * self.links.num_nodes + int(SHARE * self.memory)
-        width = (self.memory - fixed) // column
+        fixed = 8 * self.links.num_nodes + int(SHARE * self._limit)
+        width = (self._limit - fixed) // column
         if width < 1:
             least = (column + 8 * self.links.num_nodes) / (1 - SHARE)
             raise ValueError(
                 f"memory must be at least {format_size(least)} for {self.links.num_nodes:,} nodes, "
-                f"got {format_size(self.memory)}."
+                f"got {format_size(self._limit)}."
             )
         return int(width)
+
+    @property
+    def _limit(self) -> int:
+        """Bytes to use, on a GPU no more than most of what is free there."""
+        if self.device.type != "cuda":
+            return self.memory
+        free, _ = torch.cuda.mem_get_info(self.device)
+        return min(self.memory, int(GPU_SHARE * free))
 
     def _check_disk(self, table: Table, columns: int) -> None:
         """Raise OSError if the result does not fit on the disk."""
