@@ -1,4 +1,4 @@
-"""The nodes of a packed graph: ids, classes, masks, and features that are encoded in blocks."""
+"""The nodes of a packed graph: ids, and features that are encoded in blocks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from evengraph.core.sizes import format_size
 from evengraph.disk import PackWriter
@@ -19,7 +19,6 @@ from evengraph.packing.table_files import TableFiles
 from evengraph.tables import FeatureEncoder, TableColumns
 from evengraph.tables.columns import feature_columns, note_mixed_columns
 from evengraph.tables.notes import NoteKind, Notes
-from evengraph.tables.roles import encode_labels, read_split, read_times
 
 FIT_ROWS = 1_000_000
 """Rows that encoders are fitted to; of a larger table every second, third, ... row."""
@@ -65,31 +64,6 @@ def _text_bytes(cells: Any) -> tuple[Any, Any]:
     size = bounds[-1] - bounds[0]
     content = np.frombuffer(content, np.uint8, size, bounds[0]) if size else np.empty(0, np.uint8)
     return content, bounds[1:] - bounds[0]
-
-
-def write_roles(writer: PackWriter, nodes: NodeTable, columns: TableColumns) -> dict[str, Any]:
-    """Write classes, masks and times; returns class names, class sizes and notes."""
-    notes, name = Notes(), nodes.attrs["file"]
-    labels: NDArray[np.int64] = np.full(nodes.num_rows, -1)
-    class_names: tuple[str, ...] = ()
-    if columns.label is not None:
-        labels, class_names = encode_labels(
-            nodes[columns.label], name, notes, columns.unlabelled or ()
-        )
-    writer.write("y", labels.astype(np.int32))
-    masks = {} if columns.split is None else read_split(nodes[columns.split], name)
-    for part, mask in masks.items():
-        if not mask.any():
-            continue
-        writer.write(f"{part}_mask", mask)
-        unlabelled = int((mask & (labels < 0)).sum())
-        if unlabelled and columns.label is not None:
-            text = f"Nodes marked {part} but left out, because they have no label: {unlabelled}."
-            notes.add(NoteKind.SPLIT, text)
-    if columns.time is not None:
-        writer.write("time", read_times(nodes[columns.time], name, columns.date_order))
-    counts = np.bincount(labels[labels >= 0], minlength=len(class_names)).tolist()
-    return {"class_names": list(class_names), "class_counts": counts, "notes": list(notes)}
 
 
 def fit_encoder(nodes: NodeTable, columns: TableColumns) -> tuple[FeatureEncoder, list[str]]:

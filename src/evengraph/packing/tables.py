@@ -16,9 +16,9 @@ from evengraph.packing.nodes import (
     fitting_stride,
     write_features,
     write_ids,
-    write_roles,
     write_structural,
 )
+from evengraph.packing.roles import write_roles
 from evengraph.packing.table_files import TableFiles
 from evengraph.tables import NoteKind, TableColumns
 from evengraph.tables.cells import check_columns, location
