@@ -301,6 +301,7 @@ def resealed(folder, **changes):
         {"num_features": -1},
         {"num_features": 10**400},
         {"num_classes": 10**9},
+        {"num_classes": 0},
         {"fields": {"hidden": 10**9}},
         {"method": ["gcn"]},
         {"num_relations": "many"},

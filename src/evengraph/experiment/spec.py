@@ -124,13 +124,17 @@ class Spec:
         matching = [s for s in self.setups if not setups or any(part in s.name for part in setups)]
         if not matching:
             allowed = ", ".join(setup.name for setup in self.setups)
-            raise ValueError(f"No setting of {self.name} matches {', '.join(setups)}: {allowed}.")
+            raise ValueError(
+                f"No setting of {self.name} matches {short(', '.join(setups))}: {allowed}."
+            )
         wanted = [e for e in self.entries if not methods or e.method in methods]
         bases = {entry.like for entry in wanted}
         entries = [e for e in self.entries if e in wanted or e.label in bases]
         if not entries:
             allowed = ", ".join(dict.fromkeys(entry.method for entry in self.entries))
-            raise ValueError(f"{self.name} has none of {', '.join(methods)}; it has {allowed}.")
+            raise ValueError(
+                f"{self.name} has none of {short(', '.join(methods))}; it has {allowed}."
+            )
         if seeds:
             entries = [replace(entry, more_seeds=()) for entry in entries]
         return replace(self, setups=matching, entries=entries, seeds=seeds or self.seeds)

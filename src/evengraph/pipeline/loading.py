@@ -42,9 +42,10 @@ def load_model(folder: str | Path, *, device: str | torch.device = "cpu") -> Met
             raise ValueError(f"{folder} is damaged: {part!r} is missing or has the wrong type.")
     name, params, version = about["method"], about["fields"], about["evengraph"]
     for part in ("num_features", "num_classes", "num_relations"):
-        size = about.get(part, 0)
-        if not isinstance(size, int) or not 0 <= size <= MAX_INTEGER:
-            raise ValueError(f"{folder} is damaged: {part!r} must lie between 0 and {MAX_INTEGER}.")
+        size, least = about.get(part, 0), int(part == "num_classes")
+        if not isinstance(size, int) or not least <= size <= MAX_INTEGER:
+            limits = f"between {least} and {MAX_INTEGER}"
+            raise ValueError(f"{folder} is damaged: {part!r} must lie {limits}.")
     if not isinstance(name, str) or name not in METHODS:
         raise ValueError(
             f"{folder} holds the method {name!r} of evengraph {version}, which this version does "

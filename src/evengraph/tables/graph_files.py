@@ -66,7 +66,7 @@ def read_graphml(
     _check_file(path)
     try:
         network = networkx.read_graphml(path)
-    except (networkx.NetworkXError, SyntaxError, ValueError, KeyError, UnicodeError) as error:
+    except (networkx.NetworkXError, SyntaxError, ValueError, LookupError, TypeError) as error:
         raise ValueError(f"{path} cannot be read as GraphML: {first_line(error)}.") from None
     if not len(network):
         raise ValueError(f"{path} holds no nodes.")
