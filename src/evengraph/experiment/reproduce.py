@@ -45,8 +45,10 @@ def reproduce(
         on_wait: Called with the processes that run what is left, before waiting for them.
         embed: Repeats a run and returns the positions of its nodes in a plane.
     """
+    known: Mapping[str, Row] | None = None
     try:
-        while jobs := missing(specs, store):
+        while jobs := missing(specs, store, known := known_runs(store.rows(parts=PARTS))):
+            known = None  # out of date from here on
             on_round(len(jobs))
             before = store.count()
             run_jobs(jobs, on_row)
@@ -55,7 +57,7 @@ def reproduce(
                 sleep(WAIT)
         _embed(specs, store, embed)
     finally:
-        known = known_runs(store.rows(parts=PARTS))
+        known = known_runs(store.rows(parts=PARTS)) if known is None else known
         for spec in specs:  # so that results so far can be drawn, also after Ctrl-C
             store.save_experiment(spec.name, experiment_content(spec, store, known))
 
@@ -129,7 +131,9 @@ def _cell_content(cell: Cell, draws: str) -> dict[str, Any]:
     }
 
 
-def missing(specs: Sequence[Spec], store: Store) -> list[JobSpec]:
+def missing(
+    specs: Sequence[Spec], store: Store, known: Mapping[str, Row] | None = None
+) -> list[JobSpec]:
     """Runs that experiments lack, as far as is known now."""
-    known = known_runs(store.rows(parts=PARTS))
+    known = known_runs(store.rows(parts=PARTS)) if known is None else known
     return list({job.key: job for spec in specs for job in Plan(spec, known).missing()}.values())
