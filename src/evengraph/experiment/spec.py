@@ -125,7 +125,7 @@ class Spec:
         if not matching:
             allowed = ", ".join(setup.name for setup in self.setups)
             raise ValueError(
-                f"No setting of {self.name} matches {short(', '.join(setups))}: {allowed}."
+                f"No setting of {self.name} matches {', '.join(setups)[:MOST_TEXT]}: {allowed}."
             )
         wanted = [e for e in self.entries if not methods or e.method in methods]
         bases = {entry.like for entry in wanted}
@@ -133,7 +133,7 @@ class Spec:
         if not entries:
             allowed = ", ".join(dict.fromkeys(entry.method for entry in self.entries))
             raise ValueError(
-                f"{self.name} has none of {short(', '.join(methods))}; it has {allowed}."
+                f"{self.name} has none of {', '.join(methods)[:MOST_TEXT]}; it has {allowed}."
             )
         if seeds:
             entries = [replace(entry, more_seeds=()) for entry in entries]
