@@ -1,5 +1,6 @@
 """The progress bar: where it is drawn, and what it shows."""
 
+import re
 import sys
 from dataclasses import replace
 
@@ -64,9 +65,9 @@ def test_the_bar_fills_as_patience_runs_out(updates):
         show(history(0.1, 0.5, 0.2, 0.3, 0.6, patience=4))
     assert [fields["completed"] for fields in updates] == [0, 2, 0]
     assert {fields["total"] for fields in updates} == {4}
-    last = updates[-1]
-    assert (last["epoch"], last["best_epoch"]) == (4, 4)
-    assert (last["score"], last["best"]) == (pytest.approx(60), pytest.approx(60))
+    facts = updates[-1]["facts"]
+    assert "epoch    4" in facts
+    assert "best 60.0 at 4" in facts
 
 
 def test_a_stage_with_a_name_is_named(updates):
@@ -75,6 +76,20 @@ def test_a_stage_with_a_name_is_named(updates):
             show(replace(history(0.5), stage=stage))
     titles = [fields["description"] for fields in updates]
     assert titles == ["seed 5", "seed 5, Double balancing", "seed 5, Logistic"]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("stage", ["", "Double balancing on GraphSAGE"])
+def test_bar_and_time_are_whole_in_a_narrow_terminal(width, stage, monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", str(width))
+    with epoch_bar("seed 5", visible=True) as show:
+        show(replace(history(*[0.5] * 1500, patience=2000, max_epochs=5000), stage=stage))
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
+    line = next(line for line in re.split(r"[\r\n]+", plain) if "epoch" in line)
+    assert line.count("━") + line.count("╸") + line.count("╺") >= 15
+    assert "0:00:0" in line
+    assert ("val" in line) == (width == 120)
 
 
 def test_the_bar_never_runs_over(updates):

@@ -15,6 +15,7 @@ from evengraph.cli.console import err, out, print_error
 from evengraph.cli.data import data_app
 from evengraph.cli.explain import explain
 from evengraph.cli.export import export
+from evengraph.cli.help_text import Command, Group
 from evengraph.cli.inspect import inspect
 from evengraph.cli.methods import methods
 from evengraph.cli.pack import pack
@@ -26,6 +27,7 @@ from evengraph.cli.run import run
 from evengraph.cli.signals import sigterm_interrupts
 
 app = typer.Typer(
+    cls=Group,
     no_args_is_help=True,
     help="Node classification with imbalanced classes.",
 )
@@ -43,7 +45,7 @@ COMMANDS = (
     methods,
 )
 for command in COMMANDS:
-    app.command()(command)
+    app.command(cls=Command)(command)
 app.add_typer(data_app, name="data")
 
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 
 from evengraph.cli.completion import complete_data_set
 from evengraph.cli.console import err, out
+from evengraph.cli.help_text import Command, Group
 from evengraph.cli.options import DataRoot
 
-data_app = typer.Typer(no_args_is_help=True, help="List and fetch data sets.")
+if TYPE_CHECKING:
+    from evengraph.datasets.registry import Counts
+
+data_app = typer.Typer(cls=Group, no_args_is_help=True, help="List and fetch data sets.")
 
 
-@data_app.command("list")
+@data_app.command("list", cls=Command)
 def data_list(data_root: DataRoot = None) -> None:
     """List every data set with its size and source."""
     from evengraph.datasets import available
@@ -24,12 +28,17 @@ def data_list(data_root: DataRoot = None) -> None:
     for title in ("source", "description"):
         table.add_column(title)
     for item in available(data_root):
-        sizes = [f"{count:,}" for count in item.counts] if item.counts else ["any"] * 4
+        sizes = [f"{count:,}" for count in _shown(item.counts)] if item.counts else ["any"] * 4
         table.add_row(item.name, *sizes, item.status, item.title)
     out.print(table)
 
 
-@data_app.command("fetch")
+def _shown(counts: Counts) -> Counts:
+    """The counts with each edge once; files list it in both directions."""
+    return counts._replace(edges=counts.edges // 2)
+
+
+@data_app.command("fetch", cls=Command)
 def data_fetch(
     name: Annotated[
         str, typer.Argument(help="Name of a data set.", autocompletion=complete_data_set)

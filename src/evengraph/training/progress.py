@@ -13,6 +13,7 @@ from evengraph.training import Callback, History
 
 LONGEST = 17  # characters of the name of a stage
 LINE_EVERY = 5.0  # seconds
+BAR, TIME = 20, 9  # characters of a bar, and of the time with a space on both sides
 
 
 @contextmanager
@@ -28,35 +29,48 @@ def epoch_bar(title: str, visible: bool | None = None) -> Iterator[Callback | No
         return
     from rich.progress import TextColumn, TimeElapsedColumn
 
-    columns = (
-        TextColumn("epoch {task.fields[epoch]:>4}"),
-        TextColumn("val {task.fields[score]:5.1f}"),
-        TextColumn("[green]best {task.fields[best]:.1f} at {task.fields[best_epoch]}"),
-        TextColumn("[dim]{task.fields[left]} left"),
-        TimeElapsedColumn(),
-    )
+    columns = TextColumn("{task.fields[facts]}"), TimeElapsedColumn()
     with _progress(columns, refresh_per_second=8) as progress:
-        start = dict.fromkeys(("epoch", "score", "best", "best_epoch", "left"), 0)
-        bar = progress.add_task(title, total=None, visible=False, **start)
+        bar = progress.add_task(title, total=None, visible=False, facts="")
 
         def show(history: History) -> None:
             patience, max_epochs = history.patience, history.max_epochs
             waited = history.epochs - history.first_best_epoch
             left = max(min(patience - waited, max_epochs - history.epochs), 0)
+            name = f"{title}, {short}" if (short := _short(history.stage)) else title
             progress.update(
                 bar,
                 visible=True,
-                description=f"{title}, {short}" if (short := _short(history.stage)) else title,
+                description=name,
                 total=min(patience, max_epochs),
                 completed=min(patience, max_epochs) - left,
-                left=left,
-                epoch=history.epochs,
-                score=100 * history.score[-1],
-                best=100 * history.best_score,
-                best_epoch=history.best_epoch,
+                facts=_facts(history, left, room=progress.console.width - len(name)),
             )
 
         yield show
+
+
+def _facts(history: History, left: int, room: int) -> str:
+    """What stands between bar and time; of what has no room, the present score goes first.
+
+    Args:
+        history: Epochs until now.
+        left: Epochs left if nothing improves.
+        room: Characters beside the title.
+    """
+    facts = {
+        "epoch": f"epoch {history.epochs:>4}",
+        "score": f"val {100 * history.score[-1]:5.1f}",
+        "best": f"[green]best {100 * history.best_score:.1f} at {history.best_epoch}[/]",
+        "left": f"[dim]{left} left[/]",
+    }
+    markup = {"best": len("[green][/]"), "left": len("[dim][/]")}
+    for name in ("score", "left", "best"):
+        length = sum(len(text) - markup.get(key, 0) + 1 for key, text in facts.items())
+        if length <= room - BAR - TIME:
+            break
+        del facts[name]
+    return " ".join(facts.values())
 
 
 def epoch_lines(title: str, write: Callable[[str], None]) -> Callback:
@@ -107,7 +121,7 @@ def _progress(columns: tuple[Any, ...], refresh_per_second: int) -> Any:
 
     return Progress(
         TextColumn("[bold]{task.description}"),
-        BarColumn(bar_width=20),
+        BarColumn(bar_width=BAR),
         *columns,
         console=make_console(stderr=True),
         transient=True,
