@@ -7,7 +7,7 @@ from command_line import COLUMNS, call, read, write
 def test_inspect_shows_and_writes(tmp_path, capsys):
     assert call("inspect", "toy", "--labelled", "0.1", "--out", str(tmp_path / "look")) == 0
     shown = capsys.readouterr().out
-    for word in ("toy", "class 4", "≤4", "Recommendation:", "Uni-GNN", "inspect.html"):
+    for word in ("toy", "class 4", "≤4", "Recommendation:", "the default", "inspect.html"):
         assert word in shown
     found = json.loads((tmp_path / "look" / "inspect.json").read_text())
     assert found["labels"]["num_labelled"] == 199

@@ -39,7 +39,7 @@ def test_advice():
     assert "correct for 97% of the labelled nodes" in plain
     near = {"reach": {"per_class": ((648,) * 4,) * 2}}
     even = {"labels": {"labelled": (10, 12), "ratio": 1.2}}
-    assert advised(**near, **even) == "A plain GCN may be enough; compare it with Uni-GNN."
+    assert advised(**near, **even) == "A plain GCN may be enough; compare it with the default."
     assert advised(**near).startswith("Classes are imbalanced: use the default, ")
     assert advised(**even).startswith("Many nodes are far from labels: use the default, ")
     assert advised(homophily={"adjusted": 0.0}).startswith("Compare methods on GraphSAGE, ")

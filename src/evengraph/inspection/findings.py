@@ -11,7 +11,6 @@ from evengraph.inspection.features import Features
 from evengraph.inspection.labels import Homophily, Labels
 from evengraph.inspection.leaks import Leak
 from evengraph.inspection.reach import Reach
-from evengraph.methods import METHODS
 from evengraph.tables.label_checks import doubtful_classes
 
 if TYPE_CHECKING:
@@ -44,8 +43,6 @@ LEAK_TEXTS = {
 }
 
 Sentences = Iterator[tuple[str, str]]  # level and text
-
-HIGHLIGHT = next(kind.title for kind in METHODS.values() if kind.role == "highlight")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,8 +150,9 @@ def _about_labels(labels: Labels) -> Sentences:
 
 def _about_neighbours(homophily: Homophily, labels: Labels) -> Sentences:
     if homophily.edges < FEW_EDGES or homophily.edge is None:
-        edges = "edge joins" if homophily.edges == 1 else "edges join"
-        text = f"Only {homophily.edges} {edges} two labelled nodes: too few to tell whether "
+        edges = {0: "No edge joins", 1: "Only 1 edge joins"}
+        text = edges.get(homophily.edges, f"Only {homophily.edges} edges join")
+        text += " two labelled nodes: too few to tell whether "
         yield "note", f"{text}neighbours share a class."
         return
     if homophily.adjusted is None or homophily.by_chance is None:
@@ -172,25 +170,29 @@ def _about_neighbours(homophily: Homophily, labels: Labels) -> Sentences:
         text += "the graph may help a little; compare with a model that ignores edges."
         yield "note", text
     classes = zip(homophily.per_class, labels.names, homophily.neighbours, strict=True)
+    total = sum(homophily.neighbours)
     low = [
-        (share, name)
+        (share, count / total, name)
         for share, name, count in classes
         if share is not None and share < LOW_CLASS_HOMOPHILY and count >= FEW_EDGES
     ]
-    for share, name in sorted(low)[:MOST_LISTED]:
-        text = f"Only {percent(share)} of the neighbours of {_class(name)} are of that class: "
+    for share, chance, name in sorted(low)[:MOST_LISTED]:
+        text = f"Only {percent(share)} of the neighbours of {_class(name)} are of that class "
+        text += f"({percent(chance)} expected by chance): "
         yield "note", f"{text}features must tell it apart."
 
 
 def _about_reach(reach: Reach, labels: Labels) -> Sentences:
     if not reach.nodes:
         return
-    near = _count(min(NEAR_HOPS, reach.hops), "hop")
+    hops = min(NEAR_HOPS, reach.hops)
+    near, layers = _count(hops, "hop"), _count(hops, "layer")
     shares = zip(far_shares(reach), labels.names, labels.labelled, strict=True)
     worst, name = max(((share, name) for share, name, count in shares if count), key=lambda p: p[0])
     if worst >= OUT_OF_REACH:
         text = f"{percent(worst)} of the unlabelled nodes are more than {near} from any labelled "
-        yield "note", f"{text}node of {_class(name)}: {HIGHLIGHT} is designed for that."
+        text += f"node of {_class(name)}: a network of {layers} sees none of its labels there."
+        yield "note", text
     else:
         text = f"At least {percent(1 - worst)} of the unlabelled nodes are within {near} of a "
         yield "good", f"{text}labelled node of every class."

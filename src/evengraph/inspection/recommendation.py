@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from evengraph.inspection.findings import (
     FEW_EDGES,
-    HIGHLIGHT,
     MISLEADING,
     OUT_OF_REACH,
     capitalise,
@@ -62,7 +61,7 @@ def recommend(inspection: Inspection) -> tuple[str, ...]:
             f"{', '.join(titles)} and {last}, or compare them with {BASELINE}."
         )
     else:
-        sentences.append(f"A plain {BASELINE} may be enough; compare it with {HIGHLIGHT}.")
+        sentences.append(f"A plain {BASELINE} may be enough; compare it with the default.")
     if imbalanced:
         share = percent(max(labels.labelled) / labels.num_labelled)
         rare = has_rare_class(labels.labelled)

@@ -122,8 +122,13 @@ def class_section(
     return section(heading, tag("p", intro), legend(marks), lines, kind="long" if dense else None)
 
 
-def class_row(name: str, size: str, bar: Markup, axis: Markup, value: str, rare: bool) -> Markup:
-    """One row of a `class_section`: a bar for the size, an axis from 0 to 100 for the value."""
+def class_row(
+    name: str, size: str, bar: Markup, axis: Markup, value: str, rare: bool, colour: str = ""
+) -> Markup:
+    """One row of a `class_section`: a bar for the size, an axis from 0 to 100 for the value.
+
+    A class with a colour of its own has it in bar and axis; a rare one is marked by its name.
+    """
     return tag(
         "li",
         tag("span", name, class_="name", title=name),
@@ -131,7 +136,7 @@ def class_row(name: str, size: str, bar: Markup, axis: Markup, value: str, rare:
         bar,
         axis,
         tag("span", value, class_="value"),
-        class_="rare" if rare else None,
+        class_=" ".join(filter(None, ("rare" if rare else "", colour))) or None,
     )
 
 

@@ -2,9 +2,9 @@ import pytest
 
 from evengraph.report.inspect.charts import (
     ClassSummary,
+    coloured,
     degree_bars,
     homophily_row,
-    pick_coloured,
     reach_legend,
     reach_panel,
     size_bar,
@@ -12,14 +12,24 @@ from evengraph.report.inspect.charts import (
 from evengraph.report.svg.charts import COLOURS
 
 
-def row(name="a", labelled=10.0, hidden=0.0, homophily=50.0, reach=(10.0, 40.0, 90.0)):
+def row(
+    name="a",
+    labelled=10.0,
+    hidden=0.0,
+    homophily=50.0,
+    chance=20.0,
+    reach=(10.0, 40.0, 90.0),
+    colour="",
+):
     return ClassSummary(
         name=name,
         labelled=labelled,
         hidden=hidden,
         rare=False,
         homophily=homophily,
+        chance=chance,
         reach=list(reach),
+        colour=colour,
     )
 
 
@@ -38,11 +48,11 @@ def test_bars_are_as_long_as_the_counts(parse):
 
 
 def test_homophily_is_a_dot(parse):
-    (dot,) = parse(homophily_row(row(homophily=62.5), 20.0)).all("circle")
+    (dot,) = parse(homophily_row(row(homophily=62.5))).all("circle")
     assert dot.attributes["cx"] == "62.5%"
-    (line,) = parse(homophily_row(row(homophily=62.5), 20.0)).all("line", "reference")
+    (line,) = parse(homophily_row(row(homophily=62.5))).all("line", "reference")
     assert line.attributes["x1"] == "20%"
-    assert not parse(homophily_row(row(homophily=None), None)).all("circle")
+    assert not parse(homophily_row(row(homophily=None, chance=None))).all("circle")
 
 
 def test_degrees(parse):
@@ -53,7 +63,9 @@ def test_degrees(parse):
 
 
 def test_curves_rise_with_the_share(parse):
-    found = parse(reach_panel([row(reach=(0.0, 50.0, 100.0))], [0.0, 60.0, 100.0]))
+    found = parse(
+        reach_panel([row(colour="colour-0", reach=(0.0, 50.0, 100.0))], [0.0, 60.0, 100.0])
+    )
     dots = found.all("circle")
     assert [dot.attributes["cy"] for dot in dots] == ["100%", "50%", "0%"]
     across = [float(dot.attributes["cx"].rstrip("%")) for dot in dots]
@@ -68,8 +80,10 @@ def test_curves_rise_with_the_share(parse):
 @pytest.mark.parametrize("number", [1, COLOURS, COLOURS + 1, 30])
 def test_the_least_reached_get_the_colours(parse, number):
     rows = [row(name=f"c{place}", reach=[float(number - place)] * 2) for place in range(number)]
-    picked = pick_coloured(rows)
-    assert picked == list(range(number))[-COLOURS:]
+    rows = coloured(rows)
+    own = [place for place in range(number) if rows[place].colour]
+    assert own == list(range(number))[-COLOURS:]
+    assert len({rows[place].colour for place in own}) == len(own)
     found = parse(reach_panel(rows, [50.0, 60.0]))
     assert len(found.all("path")) == number + 1
     assert len(found.all("path", "faint")) == max(number - COLOURS, 0)
@@ -79,6 +93,6 @@ def test_the_least_reached_get_the_colours(parse, number):
 
 
 def test_a_single_hop(parse):
-    found = parse(reach_panel([row(reach=(30.0,))], [40.0]))
+    found = parse(reach_panel([row(colour="colour-0", reach=(30.0,))], [40.0]))
     assert found.all("circle")[0].attributes["cx"] == "50%"
     assert found.all("path")[0].attributes["d"].endswith("Z")

@@ -39,6 +39,19 @@ def test_classes_stand_head_to_tail(parse):
     assert [("rare" in row.kinds) for row in rows] == [count < counts[0] / 2 for count in counts]
 
 
+def test_each_class_has_its_own_chance_and_colour(parse):
+    found = look() | {
+        "homophily": {"per_class": [0.9, 0.67, 0.5, 0.5], "neighbours": [80, 10, 5, 5]}
+    }
+    page = parse(render_inspection(found))
+    rows = {row.all("span")[0].text: row for row in page.all("ul", "ladder")[0].all("li")[1:-1]}
+    lines = [rows[name].all("line", "reference")[0] for name in found["labels"]["names"]]
+    assert [line.attributes["x1"] for line in lines] == ["80%", "10%", "5%", "5%"]
+    legend = {entry.text: entry.kinds for entry in page.all("li") if entry.text in rows}
+    assert all(legend[name] <= row.kinds for name, row in rows.items())
+    assert len({frozenset(kinds) for kinds in legend.values()}) == len(rows)
+
+
 def test_the_table_of_reach(parse):
     found = look()
     page = parse(render_inspection(found))

@@ -18,7 +18,7 @@ def test_classes_stand_head_to_tail_with_their_reach():
     assert lines[0].startswith("toy  600 nodes · 900 edges · 30 features · 4 classes")
     assert lines[1].startswith("120 labelled (20%)")
     (head,) = [place for place, line in enumerate(lines) if line.startswith("class  ")]
-    assert lines[head].split() == ["class", "labelled", "same", "≤1", "≤2", "≤3", "≤4"]
+    assert lines[head].split() == ["class", "labelled", "same", "chance", "≤1", "≤2", "≤3", "≤4"]
     counts = [int(line.split()[2]) for line in lines[head + 1 : head + 5]]
     assert counts == sorted(found["labels"]["labelled"], reverse=True)
     place = found["labels"]["labelled"].index(counts[0])

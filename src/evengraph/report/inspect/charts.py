@@ -1,7 +1,7 @@
 """Charts of an inspection: class sizes, homophily, degrees, reach of the labels."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evengraph.report import page
 from evengraph.report.formatting import decimals, integer
@@ -27,7 +27,9 @@ class ClassSummary:
     hidden: float  # nodes whose label is known but hidden
     rare: bool  # fewer than half the labelled nodes of the largest class
     homophily: float | None  # share of its neighbours that are in the class, in percent
+    chance: float | None  # that share if the ends of edges were paired at random, in percent
     reach: list[float]  # share of the unlabelled nodes within 1, 2, ... hops, in percent
+    colour: str = ""  # class of the style sheet, the same in all charts; empty: none of its own
 
 
 def size_bar(row: ClassSummary, largest: float) -> Markup:
@@ -37,12 +39,13 @@ def size_bar(row: ClassSummary, largest: float) -> Markup:
     return bar(label, row.labelled, largest, total=row.labelled + row.hidden if row.hidden else 0)
 
 
-def homophily_row(row: ClassSummary, chance: float | None) -> Markup:
-    """Draw the share of neighbours in the same class."""
+def homophily_row(row: ClassSummary) -> Markup:
+    """Draw the share of neighbours in the same class, and that expected by chance."""
     if row.homophily is None:
-        return dot_row(f"{row.name}: no labelled neighbours", None, reference=chance)
+        return dot_row(f"{row.name}: no labelled neighbours", None, reference=row.chance)
     label = f"{row.name}: {decimals(row.homophily)}% of neighbours are in the same class"
-    return dot_row(label, row.homophily, span=(0.0, row.homophily), reference=chance)
+    label += "" if row.chance is None else f", {decimals(row.chance)}% expected by chance"
+    return dot_row(label, row.homophily, span=(0.0, row.homophily), reference=row.chance)
 
 
 def degree_bars(bins: Sequence[tuple[int, int, int]]) -> Markup:
@@ -57,18 +60,16 @@ def degree_bars(bins: Sequence[tuple[int, int, int]]) -> Markup:
     return tag("ul", *lines, class_="bars")
 
 
-def pick_coloured(rows: Sequence[ClassSummary]) -> list[int]:
-    """Choose the classes that get a colour: all, or those with the lowest reach if many."""
-    indices = list(range(len(rows)))
-    if len(rows) <= COLOURS:
-        return indices
-    return sorted(sorted(indices, key=lambda index: sum(rows[index].reach))[:COLOURS])
+def coloured(rows: Sequence[ClassSummary]) -> list[ClassSummary]:
+    """Give each class its colour; if there are many, those with the lowest reach only."""
+    indices = sorted(range(len(rows)), key=lambda index: sum(rows[index].reach))[:COLOURS]
+    colours = {index: f"colour-{number}" for number, index in enumerate(sorted(indices))}
+    return [replace(row, colour=colours.get(index, "")) for index, row in enumerate(rows)]
 
 
 def reach_panel(rows: Sequence[ClassSummary], any_class: Sequence[float]) -> Markup:
     """Draw the share of unlabelled nodes within a number of hops of each class."""
     hops = len(any_class)
-    colours = {index: f"colour-{number}" for number, index in enumerate(pick_coloured(rows))}
 
     def x(hop: int) -> float:
         return 100 * (hop + 0.25) / (hops - 0.5) if hops > 1 else 50.0
@@ -77,19 +78,20 @@ def reach_panel(rows: Sequence[ClassSummary], any_class: Sequence[float]) -> Mar
         tooltip = f"{name}: {', '.join(f'{decimals(value)}%' for value in values)}"
         return curve([(x(hop), 100 - v) for hop, v in enumerate(values)], tooltip, f"curve {kind}")
 
-    order = sorted(range(len(rows)), key=lambda index: index in colours)  # coloured ones on top
-    lines = [line(rows[i].reach, rows[i].name, colours.get(i, "faint")) for i in order]
+    order = sorted(rows, key=lambda row: bool(row.colour))  # coloured ones on top
+    lines = [line(row.reach, row.name, row.colour or "faint") for row in order]
     dots = [
         tag(
             "circle",
-            tag("title", f"{rows[index].name}: {decimals(value)}% within {hop + 1}"),
+            tag("title", f"{row.name}: {decimals(value)}% within {hop + 1}"),
             cx=percent(x(hop)),
             cy=percent(100 - value),
             r=4,
-            class_=f"dot {colour}",
+            class_=f"dot {row.colour}",
         )
-        for index, colour in colours.items()
-        for hop, value in enumerate(rows[index].reach)
+        for row in rows
+        if row.colour
+        for hop, value in enumerate(row.reach)
     ]
     lowest = min(rows, key=lambda row: sum(row.reach)).name if rows else "none"
     plot = line_plot(
@@ -105,11 +107,9 @@ def reach_panel(rows: Sequence[ClassSummary], any_class: Sequence[float]) -> Mar
 
 def reach_legend(rows: Sequence[ClassSummary]) -> Markup:
     """Name the lines."""
-    coloured = pick_coloured(rows)
     entries = [
-        tag("li", swatch("curve"), rows[index].name, class_=f"colour-{number}")
-        for number, index in enumerate(coloured)
+        tag("li", swatch("curve"), row.name, class_=row.colour) for row in rows if row.colour
     ]
-    if len(coloured) < len(rows):
+    if len(entries) < len(rows):
         entries.append(tag("li", swatch("faint"), "other classes"))
     return page.legend([*entries, tag("li", swatch("all"), "any class")])

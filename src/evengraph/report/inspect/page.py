@@ -8,6 +8,7 @@ from evengraph.report import page
 from evengraph.report.formatting import DASH, decimals, integer, percentage, plural
 from evengraph.report.inspect.charts import (
     ClassSummary,
+    coloured,
     degree_bars,
     homophily_row,
     reach_legend,
@@ -74,6 +75,7 @@ def class_summaries(inspection: Mapping[str, Any]) -> list[ClassSummary]:
     labels, reach = part(inspection, "labels"), part(inspection, "reach")
     labelled = [number(count) or 0.0 for count in items(labels, "labelled")]
     nodes = number(reach.get("nodes")) or 0.0
+    ends = [number(count) or 0.0 for count in items(inspection, "homophily", "neighbours")]
     rows = []
     for index, (name, count) in enumerate(zip(items(labels, "names"), labelled, strict=False)):
         share = number(lookup(inspection, "homophily", "per_class", index))
@@ -85,10 +87,12 @@ def class_summaries(inspection: Mapping[str, Any]) -> list[ClassSummary]:
                 hidden=number(lookup(labels, "hidden", index)) or 0.0,
                 rare=count < max(labelled) / 2,
                 homophily=None if share is None else 100 * share,
+                chance=100 * ends[index] / sum(ends) if index < len(ends) and any(ends) else None,
                 reach=[100 * (number(value) or 0.0) / nodes for value in within],
             )
         )
-    return sorted(rows, key=lambda row: -row.labelled)
+    rows.sort(key=lambda row: -row.labelled)
+    return coloured(rows) if nodes else rows  # without lines of reach, rare and common are enough
 
 
 def _header(inspection: Mapping[str, Any], rows: list[ClassSummary], title: str) -> Markup:
@@ -159,30 +163,33 @@ def _cards(inspection: Mapping[str, Any], rows: list[ClassSummary]) -> Markup:
 
 
 def _classes(inspection: Mapping[str, Any], rows: list[ClassSummary]) -> Markup:
-    chance = number(part(inspection, "homophily").get("by_chance"))
-    chance = None if chance is None else 100 * chance
     largest = max((row.labelled + row.hidden for row in rows), default=0.0)
     lines = [
         page.class_row(
             row.name,
             integer(row.labelled),
             size_bar(row, largest),
-            homophily_row(row, chance),
+            homophily_row(row),
             decimals(row.homophily, 0),
             row.rare,
+            row.colour,
         )
         for row in rows
     ]
-    marks = [tag("li", swatch("bar"), "labelled")]
-    if any(row.rare for row in rows):
-        text = "fewer than half the labelled nodes of the largest class"
-        marks.append(tag("li", swatch("bar"), text, class_="rare"))
+    marks = []
+    rare = "fewer than half the labelled nodes of the largest class"
+    if not any(row.colour for row in rows):
+        marks.append(tag("li", swatch("bar"), "labelled"))
+        if any(row.rare for row in rows):
+            marks.append(tag("li", swatch("bar"), rare, class_="rare"))
     if any(row.hidden for row in rows):
         marks.append(tag("li", swatch("hidden"), "hidden label"))
-    if chance is not None:
-        marks.append(tag("li", swatch("reference"), "expected by chance"))
+    if any(row.chance is not None for row in rows):
+        marks.append(tag("li", swatch("reference"), "expected by chance for this class"))
     columns = ("labelled nodes", "neighbours in the same class, %")
     intro = "Classes are sorted by their number of labelled nodes."
+    if any(row.colour and row.rare for row in rows):
+        intro += f" Names in orange have {rare}."
     return page.class_section("Classes, head to tail", intro, marks, columns, lines)
 
 

@@ -16,7 +16,7 @@ from evengraph.report.terminal.table import plain_table
 from evengraph.report.untrusted import items, lookup, number, part
 
 MAX_CLASSES = 20
-BAR = 12  # characters of the longest bar
+BAR = 8  # characters of the longest bar
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 MARKS = {"warning": ("!", "bold red"), "note": ("·", "yellow"), "good": ("✓", "green")}
 
@@ -67,8 +67,8 @@ def _classes(inspection: Mapping[str, Any]) -> Table:
     nodes = number(lookup(inspection, "reach", "nodes"))
     within = [(number(n) or 0.0) / nodes for n in items(inspection, "reach", "any_class") if nodes]
     table = plain_table(())
-    table.add_column("class", overflow="ellipsis", max_width=24, no_wrap=True)
-    for title in ("labelled", "", "same", *(f"≤{hop + 1}" for hop in range(len(within)))):
+    table.add_column("class", overflow="ellipsis", max_width=20, no_wrap=True)
+    for title in ("labelled", "", "same", "chance", *(f"≤{hop + 1}" for hop in range(len(within)))):
         table.add_column(title, justify="right" if title else "left", no_wrap=True)
     for row in rows[:MAX_CLASSES]:
         table.add_row(
@@ -76,15 +76,16 @@ def _classes(inspection: Mapping[str, Any]) -> Table:
             integer(row.labelled),
             bar(row.labelled, rows[0].labelled),
             percentage(None if row.homophily is None else row.homophily / 100),
+            _dim(percentage(None if row.chance is None else row.chance / 100)),
             *(_coloured(value / 100) for value in row.reach),
         )
     if within:
-        table.add_row("any class", "", "", "", *map(percentage, within), style="dim")
+        table.add_row("any class", "", "", "", "", *map(percentage, within), style="dim")
     return table
 
 
 def _key(inspection: Mapping[str, Any]) -> Text:
-    text = "same: neighbours in the same class"
+    text = "same: neighbours in the same class; chance: if neighbours were drawn at random"
     if number(lookup(inspection, "reach", "nodes")):
         text += "; ≤2: unlabelled nodes within two hops of a labelled node of the class"
     return Text(text, style="dim italic")
@@ -97,6 +98,10 @@ def bar(count: float, largest: float) -> str:
     eighths = max(round(8 * BAR * count / largest), 1)
     full, rest = divmod(eighths, 8)
     return "█" * full + EIGHTHS[rest].strip()
+
+
+def _dim(text: str) -> Text:
+    return Text(text, style="dim")
 
 
 def _coloured(fraction: float) -> Text:
