@@ -1,4 +1,7 @@
+from io import StringIO
 from pathlib import Path
+
+from rich.console import Console
 
 from evengraph.cli.console import err, print_error, print_notes, print_written
 from evengraph.core.errors import ArgumentError
@@ -16,6 +19,13 @@ def test_notes_and_paths_are_lines_of_any_length(capsys):
     assert capsys.readouterr().out == f"{'a [b] ' * 40}\nsecond\n"
     print_written(Path("a[b].csv"), Path("c.json"), console=err)
     assert capsys.readouterr() == ("", "wrote a[b].csv\nwrote c.json\n")
+
+
+def test_a_terminal_breaks_sentences_between_words():
+    terminal = Console(file=StringIO(), width=20, force_terminal=True, color_system=None)
+    print_notes(["averages of several splits"], terminal)
+    lines = terminal.file.getvalue().splitlines()
+    assert [line.strip() for line in lines] == ["averages of several", "splits"]
 
 
 def test_no_error_is_empty_and_those_of_files_name_them(capsys):

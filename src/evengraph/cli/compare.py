@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from evengraph.cli.completion import complete_methods
-from evengraph.cli.console import err, out, print_error, print_notes
+from evengraph.cli.console import err, out, print_error, print_notes, print_sentence
 from evengraph.cli.files import check_folder, written
 from evengraph.cli.options import Columns, Data, DataRoot, Device, Settings, column_options
 
@@ -243,13 +243,12 @@ def _show(comparison: Comparison) -> None:
 
     content = comparison.as_dict()
     out.print()
+    print_sentence(f"[bold]{escape(' '.join(comparison.verdict.sentences))}[/]")
     for table in comparison_tables(content):
-        out.print(table)
         out.print()
-    print_notes(comparison_notes(content))
+        out.print(table)
     out.print()
-    for sentence in comparison.verdict.sentences:
-        out.print(f"[bold]{escape(sentence)}[/]", soft_wrap=True)
+    print_notes(comparison_notes(content))
 
 
 def _write(comparison: Comparison, name: str, folder: Path | None) -> None:

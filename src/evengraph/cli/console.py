@@ -21,10 +21,15 @@ out: Console = make_console(highlight=False, emoji=False)
 err: Console = make_console(stderr=True, highlight=False, emoji=False)
 
 
+def print_sentence(markup: str, console: Console = out) -> None:
+    """Print a sentence: on a terminal broken between words, in a file as one line."""
+    console.print(markup, soft_wrap=not console.is_terminal)
+
+
 def print_notes(notes: Iterable[str], console: Console = out) -> None:
     """Print sentences of less importance, one per line."""
     for note in notes:
-        console.print(f"[dim]{escape(note)}[/]", soft_wrap=True)
+        print_sentence(f"[dim]{escape(note)}[/]", console)
 
 
 def print_written(*paths: Path, console: Console = out) -> None:
@@ -40,7 +45,7 @@ def print_error(error: Exception, prefix: str = "") -> None:
         flag = FLAGS.get(error.argument, f"--{error.argument}")
         hint = f" Option: {flag} {shlex.quote(error.value) if error.value else ''}"
     text = prefix + _message(error) + hint.rstrip()
-    err.print(f"[red]Error:[/] {escape(text)}", soft_wrap=True)
+    print_sentence(f"[red]Error:[/] {escape(text)}", err)
 
 
 def _message(error: Exception) -> str:

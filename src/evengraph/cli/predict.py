@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from evengraph.cli.console import err, out, print_notes, print_written
+from evengraph.cli.console import err, out, print_notes, print_sentence, print_written
 from evengraph.cli.options import COLUMN_HELP, CostAlarm, CostMiss, Memory
 
 if TYPE_CHECKING:
@@ -140,9 +140,9 @@ def predict(
             align=align,
         )
     if predictions.aligned:
-        err.print(escape(f"{predictions.aligned} Keep them by --no-align."), soft_wrap=True)
+        print_sentence(escape(f"{predictions.aligned} Keep them by --no-align."), err)
     for sentence in predictions.drift:
-        err.print(f"Warning: {escape(sentence)}", soft_wrap=True)
+        print_sentence(f"Warning: {escape(sentence)}", err)
     write_predictions(predictions.frame, to)
     _show_predictions(table_model, new, predictions, calibrated=calibrated, top=top)
     print_written(to)
@@ -152,10 +152,10 @@ def _show_notes(nodes: NewNodes) -> None:
     """Print what was done to the tables, and how many nodes the graph says nothing of."""
     print_notes(nodes.notes, err)
     if nodes.num_isolated:
-        err.print(
+        print_sentence(
             f"New nodes without edges: {nodes.num_isolated:,} of {len(nodes.ids):,}; their "
             "predictions cannot use the graph.",
-            soft_wrap=True,
+            err,
         )
 
 
@@ -219,10 +219,9 @@ def show_decisions(predictions: Predictions, info: ModelInfo) -> None:
     """Print the class shares that probabilities were corrected for, and what abstaining gains."""
     if predictions.shares is not None:
         shares = (f"{escape(name)} {share:.1%}" for name, share in predictions.shares.items())
-        out.print(
+        print_sentence(
             f"corrected for these class shares: {', '.join(shares)}; assumes that nodes of a class "
-            "look as in training, and only their share has changed",
-            soft_wrap=True,
+            "look as in training, and only their share has changed"
         )
     level, risk = predictions.abstention, info.risk
     if level is None or risk is None:
@@ -237,7 +236,7 @@ def show_decisions(predictions: Predictions, info: ModelInfo) -> None:
             f"{level.error:.1%} instead of {every.error:.1%} (mean over classes "
             f"{level.balanced_error:.1%} instead of {every.balanced_error:.1%})"
         )
-    out.print(f"{count:>10,}  abstained: {text}", soft_wrap=True)
+    print_sentence(f"{count:>10,}  abstained: {text}")
 
 
 def _known_tables(known: str | None, edges: str | None) -> Any:
@@ -257,35 +256,33 @@ def show_calibrator(calibrator: Calibrator) -> None:
     """Print what a calibrator does, and warn where it rests on few nodes."""
     from evengraph.metrics.calibration import RELIABLE_NODES
 
-    out.print(calibrator.describe(), soft_wrap=True)
+    print_sentence(calibrator.describe())
     if calibrator.temperature != 1 and calibrator.nodes < RELIABLE_NODES:
-        err.print(
+        print_sentence(
             f"Warning: {calibrator.nodes} validation nodes are few, fewer than {RELIABLE_NODES}: "
             "calibrated probabilities are rough.",
-            soft_wrap=True,
+            err,
         )
 
 
 def show_flags(frame: Any, name: str, threshold: float, goal: str = "the best F1") -> None:
     """Print how many nodes are flagged as the positive class, and where `class` differs."""
     shown = format_probability(threshold)
-    out.print(
+    print_sentence(
         f"{int(frame['flagged'].sum()):>10,}  flagged: {escape(name)} with a probability of "
-        f"{shown} or more, the threshold with {goal} on validation",
-        soft_wrap=True,
+        f"{shown} or more, the threshold with {goal} on validation"
     )
     differ = int((frame["flagged"] != (frame["class"].astype(str) == name)).sum())
     if differ:
-        out.print(
+        print_sentence(
             f"class is the argmax, flagged uses the tuned threshold; they differ for {differ:,} of "
-            f"{len(frame):,} nodes: to find {escape(name)}, use flagged",
-            soft_wrap=True,
+            f"{len(frame):,} nodes: to find {escape(name)}, use flagged"
         )
     if not 0.01 <= threshold <= 0.99:
-        err.print(
+        print_sentence(
             f"Warning: a threshold of {shown} is extreme: the model is overconfident, or "
             "validation was small; use the order of nodes, not the probabilities.",
-            soft_wrap=True,
+            err,
         )
 
 

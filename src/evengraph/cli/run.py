@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 
 from evengraph.cli.completion import complete_methods
-from evengraph.cli.console import err, out, print_error, print_notes
+from evengraph.cli.console import err, out, print_error, print_notes, print_sentence
 from evengraph.cli.files import LateErrors, check_folder, written
 from evengraph.cli.options import (
     Columns,
@@ -355,7 +355,7 @@ def _final_model(
             method, task, source, seed=record.seed, refit=refit, costs=costs
         )
     for warning in caught:
-        err.print(f"Warning: {escape(str(warning.message))}", soft_wrap=True)
+        print_sentence(f"Warning: {escape(str(warning.message))}", err)
     return model
 
 
@@ -386,10 +386,9 @@ def _save_model(model: TableModel, record: Record, folder: Path) -> None:
             f", then trained again on {refit.train:,} labels instead of {refit.train_before:,} "
             "(--no-refit to keep the first)"
         )
-    out.print(
+    print_sentence(
         f"{verb} {escape(str(folder))}: the model of seed {record.seed}, the best on validation; "
-        f"{score}; see: evengraph predict",
-        soft_wrap=True,
+        f"{score}; see: evengraph predict"
     )
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import evengraph
 from evengraph.core.records import Record
 from evengraph.experiment.comparison_text import comparison_frame, comparison_text
-from evengraph.experiment.ranking import FEWEST_SPLITS, Pair, Verdict
+from evengraph.experiment.ranking import Pair, Verdict
 from evengraph.experiment.standing import Standing
+from evengraph.metrics.significance import FEWEST_SPLITS
 
 
 @dataclass(frozen=True, kw_only=True)

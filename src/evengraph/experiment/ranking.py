@@ -11,9 +11,8 @@ from typing import Literal
 
 from evengraph.experiment.standing import Standing
 from evengraph.metrics import METRICS
-from evengraph.metrics.significance import Evidence, format_p, holm, t_test
+from evengraph.metrics.significance import FEWEST_SPLITS, Evidence, format_p, holm, t_test
 
-FEWEST_SPLITS = 3  # for a significance test
 LEVEL = 0.05
 SIMILAR_COST = 1.5  # ratio of seconds
 CLOSE = 2.0  # points by which a cheaper method may be worse

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 RESAMPLES = 10_000
+FEWEST_SPLITS = 3  # for a significance test
 TOLERANCE = 1e-9  # values closer than this are equal up to rounding
 
 

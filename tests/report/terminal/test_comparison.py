@@ -40,7 +40,7 @@ def comparison(*methods, strength="clear", **changes):
     ]
     plain = {
         "metric": "balanced_accuracy",
-        "seeds": [0, 1],
+        "seeds": [0, 1, 2],
         "budget": 1,
         "positive": None,
         "methods": list(methods),
@@ -71,6 +71,17 @@ def test_the_first_table_says_how_far_a_method_is_behind(strength, interval, ver
     assert cells(first, "verdict") == ["", verdict]
     first, *_ = comparison_tables({**content, "conclusive": False})
     assert cells(first, "verdict") == ["", "cannot tell"]
+
+
+def test_two_splits_give_no_interval():
+    content = comparison(method("GCN", 70.0), method("MLP", 65.0)) | {"seeds": [0, 1]}
+    first, *_ = comparison_tables(content)
+    assert cells(first, "balanced accuracy") == ["70.0", "65.0"]
+    assert cells(first, "behind the best") == ["", "5.0"]
+    assert cells(first, "verdict") == ["", "too few splits"]
+    notes = " ".join(comparison_notes(content))
+    assert "interval" not in notes
+    assert "p =" not in notes
 
 
 def test_the_other_tables_have_other_metrics_calibration_and_cost():
@@ -114,7 +125,7 @@ def test_notes_on_two_classes():
 
 def test_notes_on_calibration_name_the_methods():
     def told(*methods):
-        lines = comparison_notes(comparison(*methods))
+        lines = comparison_notes(comparison(*methods) | {"seeds": [0, 1]})
         return [line for line in lines if line.startswith("Calibration")]
 
     def noted(label, *notes):

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from evengraph.metrics import METRICS, Metric, abbreviations
-from evengraph.metrics.significance import format_p
+from evengraph.metrics.significance import FEWEST_SPLITS, format_p
 from evengraph.report.formatting import decimals, metric_value, plural
 from evengraph.report.terminal.table import plain_table, two_class_metrics
 
@@ -47,14 +47,28 @@ def _main_table(comparison: Comparison) -> Table:
     table.add_column("verdict", no_wrap=True)
     for method in comparison["methods"]:
         summary = method["figures"][comparison["metric"]]
-        cells = [_with_interval(summary["mean"], summary["low"], summary["high"]), "", ""]
+        if _too_few(comparison):
+            cells = [decimals(summary["mean"]), "", ""]
+        else:
+            cells = [_with_interval(summary["mean"], summary["low"], summary["high"]), "", ""]
         if (pair := _behind_best(comparison, method["label"])) is not None:
-            low, high = ("low", "high") if pair["strength"] == "here" else ("wide_low", "wide_high")
-            cells[1] = _with_interval(pair["difference"], pair[low], pair[high])
-            verdict = STRENGTH[pair["strength"]]
-            cells[2] = verdict if comparison["conclusive"] else "cannot tell"
+            cells[1:] = _difference(comparison, pair)
         table.add_row(escape(method["title"]), *cells)
     return table
+
+
+def _difference(comparison: Comparison, pair: Mapping[str, Any]) -> list[str]:
+    """How far a method is behind, and whether that is significant."""
+    if _too_few(comparison):
+        return [decimals(pair["difference"]), "too few splits"]
+    low, high = ("low", "high") if pair["strength"] == "here" else ("wide_low", "wide_high")
+    verdict = STRENGTH[pair["strength"]] if comparison["conclusive"] else "cannot tell"
+    return [_with_interval(pair["difference"], pair[low], pair[high]), verdict]
+
+
+def _too_few(comparison: Comparison) -> bool:
+    """Whether an interval would be wider than any difference between methods."""
+    return len(comparison["seeds"]) < FEWEST_SPLITS
 
 
 def _metrics_table(
@@ -76,13 +90,14 @@ def _two_class_metrics(comparison: Comparison) -> list[Metric]:
 
 def comparison_notes(comparison: Comparison) -> list[str]:
     """What a reader of the tables should know, one line each."""
+    intervals = "" if _too_few(comparison) else " with 95% intervals"
     lines = [
-        f"In percent, means over {plural(len(comparison['seeds']), 'split')} with 95% intervals; "
+        f"In percent, means over {plural(len(comparison['seeds']), 'split')}{intervals}; "
         f"the same splits for all methods, and {_budget(comparison['budget'])}."
     ]
     pairs, methods = comparison["pairs"], comparison["methods"]
     pair = _behind_best(comparison, methods[1]["label"]) if len(methods) > 1 else None
-    if pair is not None and pair["p"] == pair["p"]:
+    if pair is not None and not _too_few(comparison):
         lines.append(
             "Behind the best: the mean difference with its 95% interval, as the verdict uses it: "
             "it allows for nodes that splits share (Nadeau and Bengio)"
