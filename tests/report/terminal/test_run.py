@@ -224,3 +224,19 @@ def test_of_many_runs_each_has_one_line():
 
 def test_most_methods_have_no_summary():
     assert summary_table(example()) is None
+
+
+def test_notes_say_that_epochs_ran_out():
+    result = of_method("GCN")
+    result["method"]["fields"] = {"max_epochs": 40}
+    assert any("seeds 5, 5: training ended at the limit of 40 epochs" in n for n in notes([result]))
+    result["method"]["fields"] = {"max_epochs": 41}
+    assert not any("limit" in note for note in notes([result]))
+
+
+def test_notes_have_the_recall_of_minority_classes():
+    result = of_method("GCN") | {"class_counts": [20, 2, 3, 18]}
+    for run, recalls in zip(result["runs"], ([90, 10, 50, 80], [90, 20, 50, 80]), strict=True):
+        run["per_class"] = {"recall": recalls}
+    result["runs"][0] = result["runs"][0] | {"per_class": {"recall": [90, 10, 50, 80]}}
+    assert "Recall of minority classes: class 1 15.0%, class 2 50.0%." in notes([result])

@@ -11,11 +11,13 @@ from rich.table import Column, Table
 from evengraph.metrics import HEADLINE, METRICS, abbreviations
 from evengraph.report.base_rates import base_rate_rows, describe_threshold, has_costs
 from evengraph.report.formatting import DASH, decimals, metric_value, plus_minus, signed
+from evengraph.report.run.result_reader import class_rows
 from evengraph.report.terminal.graph_verdict import graph_verdict
 from evengraph.report.terminal.table import plain_table, two_class_metrics
-from evengraph.report.untrusted import number
+from evengraph.report.untrusted import average, lookup, number
 
 SHOWN_IN_FULL = 3  # runs whose summaries are shown in full
+MOST_CLASSES = 5  # whose recall is printed
 PAPER_GRAPHS = ("cora", "citeseer", "pubmed")
 
 
@@ -111,6 +113,9 @@ def notes(results: Sequence[Mapping[str, Any]]) -> list[str]:
         "± is the standard deviation over seeds; G-mean is the square root of mean recall times "
         "mean specificity, as in the paper."
     ]
+    if len(results) == 1:
+        lines += _rare_recalls(results[0])
+    lines += [line for result in results for line in _epoch_limit(result)]
     binary = two_class_metrics([result["mean"] for result in results])
     if any(metric.binary for metric in binary):
         lines.append(f"Rarer class: {abbreviations(binary)}.")
@@ -131,6 +136,31 @@ def notes(results: Sequence[Mapping[str, Any]]) -> list[str]:
         if not result["complete"]
     ]
     return lines
+
+
+def _rare_recalls(result: Mapping[str, Any]) -> list[str]:
+    """Recall of the minority classes, averaged over seeds; of many the lowest."""
+    rare = [(average(row.recalls), row.name) for row in class_rows(result) if row.minority]
+    known = sorted((recall, name) for recall, name in rare if recall is not None)
+    if not known:
+        return []
+    shown = ", ".join(f"{name} {decimals(recall)}%" for recall, name in known[:MOST_CLASSES])
+    more = len(known) - MOST_CLASSES
+    return [f"Recall of minority classes: {shown}{f' and {more} more' if more > 0 else ''}."]
+
+
+def _epoch_limit(result: Mapping[str, Any]) -> list[str]:
+    """Which fits the limit of epochs ended, before patience did."""
+    limit = number(lookup(result, "method", "fields", "max_epochs"))
+    runs = [run for run in result["runs"] if not run.get("summary")]  # of one model, not several
+    ended = [str(run["seed"]) for run in runs if limit is not None and run["epochs"] >= limit]
+    if limit is None or not ended:
+        return []
+    seeds = f"seed{'s' if len(ended) > 1 else ''} {', '.join(ended)}"
+    return [
+        f"{result['method']['title']}, {seeds}: training ended at the limit of {limit:g} epochs, "
+        f"not by patience; longer training may score higher (--set max_epochs={2 * limit:g})."
+    ]
 
 
 def method_card(method: Mapping[str, Any]) -> Table:
