@@ -139,3 +139,11 @@ def test_the_rarer_class_is_the_positive_one(counts, wanted):
 def test_mistakes(call, message):
     with pytest.raises(ValueError, match=message):
         call(torch.tensor([True, False]), torch.tensor([0.5, 0.25]))
+
+
+def test_points_of_the_precision_recall_curve():
+    positive = torch.tensor([True, False, True, False])
+    scores = torch.tensor([0.9, 0.8, 0.7, 0.6])
+    assert binary.precision_recall_points(positive, scores) == [[0.5, 1.0], [1.0, 0.6667]]
+    assert binary.precision_recall_points(positive, scores, limit=1) == [[0.5, 1.0]]
+    assert binary.precision_recall_points(torch.zeros(4, dtype=torch.bool), scores) == []

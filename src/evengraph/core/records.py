@@ -37,6 +37,7 @@ class Record:
         agreement: Test nodes, and correct ones, per band of agreement of a committee.
         base_rates: For two classes, results at the tuned threshold by share of the positive class,
             that of the test nodes first; shares are fractions.
+        precision_recall: For two classes, points of the curve on the test nodes: recall, precision.
         resolved: Parameters whose value was left to fitting, with that value.
 
     Shapes:
@@ -66,6 +67,7 @@ class Record:
     notes: list[str] | None = None
     agreement: list[dict[str, Any]] | None = None
     base_rates: list[dict[str, float]] | None = None
+    precision_recall: list[list[float]] | None = None
     resolved: dict[str, Any] | None = None
 
     @property

@@ -14,7 +14,7 @@ from evengraph.experiment.jobs import Job
 from evengraph.methods import Method
 from evengraph.metrics import METRICS, criterion, evaluate, reported, validation_score
 from evengraph.metrics.agreement import agreement_bands
-from evengraph.metrics.binary import positive_class
+from evengraph.metrics.binary import positive_class, precision_recall_points
 from evengraph.metrics.calibration import Calibrator
 from evengraph.metrics.costs import base_rate_sweep
 
@@ -74,6 +74,7 @@ def score(
         notes=list(method.notes_) or None,
         agreement=_agreement(method, task, probabilities) if job.disk is None else None,
         base_rates=_base_rates(job, task, probabilities, values),
+        precision_recall=_precision_recall(job, task, probabilities),
         resolved=method.resolved_params or None,
     )
 
@@ -84,9 +85,21 @@ def _base_rates(
     """What the threshold would give at other base rates; None unless there are two classes."""
     if task.num_classes != 2:
         return None
-    positive = positive_class(task.class_counts) if job.positive is None else job.positive
-    ranking = task.graph.y[task.test] == positive, probabilities[task.test, positive]
+    ranking = _ranking(job, task, probabilities)
     return base_rate_sweep(*ranking, values["tuned_threshold"], job.costs) or None
+
+
+def _precision_recall(job: Job, task: Task, probabilities: Tensor) -> list[list[float]] | None:
+    """The precision-recall curve on the test nodes; None unless there are two classes."""
+    if task.num_classes != 2:
+        return None
+    return precision_recall_points(*_ranking(job, task, probabilities)) or None
+
+
+def _ranking(job: Job, task: Task, probabilities: Tensor) -> tuple[Tensor, Tensor]:
+    """Which test nodes are of the positive class, and their scores."""
+    positive = positive_class(task.class_counts) if job.positive is None else job.positive
+    return task.graph.y[task.test] == positive, probabilities[task.test, positive]
 
 
 def _agreement(method: Method, task: Task, probabilities: Tensor) -> list[dict[str, Any]] | None:

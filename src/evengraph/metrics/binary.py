@@ -79,6 +79,21 @@ def average_precision(positive: Tensor, scores: Tensor) -> float:
     return float(gains.sum() / positive.sum())
 
 
+def precision_recall_points(positive: Tensor, scores: Tensor, limit: int = 60) -> list[list[float]]:
+    """Recall and precision at thresholds that fall, at most `limit`, in equal steps of recall.
+
+    Between two points precision may vary; the last point has all positives. Empty without any.
+    """
+    _, hits, false_alarms = curve(positive, scores)
+    if not hits[-1]:
+        return []
+    first = torch.diff(hits, prepend=hits.new_zeros(1)) > 0  # others find no further positive
+    precision, recall = (hits / (hits + false_alarms))[first], (hits / hits[-1])[first]
+    rows = torch.linspace(0, len(recall) - 1, min(limit, len(recall))).round().long()
+    pairs = torch.stack([recall, precision], 1)[rows.to(recall.device)].tolist()
+    return [[round(value, 4) for value in pair] for pair in pairs]
+
+
 def precision_at(positive: Tensor, scores: Tensor, k: int) -> float:
     """Share of positives among the k highest scores; averaged over all orders of a tie at k."""
     if not 1 <= k <= positive.numel():

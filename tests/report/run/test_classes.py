@@ -1,11 +1,17 @@
 from evengraph.report.page import FLIP
-from evengraph.report.run.classes import confusion_section, recall_row
+from evengraph.report.run.classes import confusion_section, recall_row, scores_section
 from evengraph.report.run.result_reader import ClassRow, class_rows
 
 
 def row(recalls):
     return ClassRow(
-        index=0, name="Theory", count=5, minority=False, recalls=recalls, f1s=[50.0, 50.0]
+        index=0,
+        name="Theory",
+        count=5,
+        minority=False,
+        recalls=recalls,
+        f1s=[50.0, 50.0],
+        precisions=[],
     )
 
 
@@ -74,3 +80,15 @@ def test_a_missing_matrix_is_stated(parse):
 def test_no_list_of_errors_without_errors(parse):
     perfect = two_seeds() | {"runs": [{"confusion_matrix": [[4, 0], [0, 100]]}]}
     assert not parse(confusion(perfect)).all("aside")
+
+
+def test_precision_and_f1_are_beside_recall(parse):
+    run = {
+        "confusion_matrix": [[90, 10], [5, 10]],
+        "per_class": {"recall": [90.0, 66.7], "f1": [92.3, 57.1]},
+    }
+    rows = class_rows({"runs": [run], "class_counts": [50, 5]})
+    lines = parse(scores_section(rows)).all("tbody")[0].all("tr")
+    cells = [[cell.text for cell in line.all("td")] for line in lines]
+    assert cells == [["94.7", "90.0", "92.3"], ["50.0", "66.7", "57.1"]]
+    assert not scores_section(class_rows({"runs": [{}], "class_counts": [1, 2]}))

@@ -29,6 +29,21 @@ def recall_section(result: Mapping[str, Any], rows: Sequence[ClassRow]) -> Marku
     return page.class_section("Recall per class, head to tail", text, marks, columns, lines)
 
 
+def scores_section(rows: Sequence[ClassRow]) -> Markup:
+    """Precision, recall and F1 of each class, averaged over seeds; nothing without predictions."""
+    if not any(value is not None for row in rows for value in row.precisions):
+        return Markup("")
+    heads = [tag("th", text, scope="col") for text in ("class", "precision", "recall", "F1")]
+    lines = []
+    for row in rows:
+        values = (average(column) for column in (row.precisions, row.recalls, row.f1s))
+        cells = (tag("td", decimals(value)) for value in values)
+        lines.append(tag("tr", _class_name(row, "row"), *cells))
+    title = "Precision, recall and F1 per class"
+    text = "Means over seeds in percent, for the most likely class of each test node."
+    return page.section(title, tag("p", text), page.table(title, heads, lines, "figures"))
+
+
 def recall_row(row: ClassRow, reference: float | None) -> Markup:
     """Draw the recall of one class: one dot per seed, their range and their mean."""
     values = [value for value in row.recalls if value is not None]

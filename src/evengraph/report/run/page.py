@@ -8,11 +8,12 @@ from evengraph.metrics import HEADLINE, METRICS
 from evengraph.report import page
 from evengraph.report.formatting import DASH, decimals, integer, metric_value, plus_minus, signed
 from evengraph.report.run import captions
-from evengraph.report.run.classes import confusion_section, recall_section
+from evengraph.report.run.classes import confusion_section, recall_section, scores_section
 from evengraph.report.run.committee import agreement_section, summary_section
 from evengraph.report.run.curves import curves_section
 from evengraph.report.run.decisions import base_rate_section, model_section
 from evengraph.report.run.result_reader import class_rows, runs
+from evengraph.report.run.two_classes import curve_section, is_two_class, two_class_cards
 from evengraph.report.svg.charts import strip, swatch
 from evengraph.report.svg.markup import Markup, tag
 from evengraph.report.untrusted import items, lookup, number, part
@@ -30,7 +31,9 @@ def render_page(result: Mapping[str, Any]) -> str:
         "main",
         _headline(result),
         summary_section(result),
+        curve_section(result),
         recall_section(result, rows),
+        scores_section(rows),
         agreement_section(result),
         curves_section(result),
         confusion_section(result, rows),
@@ -78,7 +81,8 @@ def _headline(result: Mapping[str, Any]) -> Markup:
     if part(result, "paper"):
         marks.append(("band paper", "mean and standard deviation in the paper"))
     entries = page.legend(tag("li", swatch(kind), text) for kind, text in marks)
-    cards = (_card(result, key) for key in HEADLINE)
+    two = is_two_class(result) and not part(result, "paper")
+    cards = two_class_cards(result) if two else [_card(result, key) for key in HEADLINE]
     return tag("section", heading, *cards, entries, class_="cards")
 
 

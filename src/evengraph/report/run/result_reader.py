@@ -10,7 +10,7 @@ from evengraph.report.untrusted import items, lookup, number
 
 @dataclass(frozen=True, kw_only=True)
 class ClassRow:
-    """One class as the page shows it; recall and F1 in percent, one entry per run."""
+    """One class as the page shows it; recall, F1 and precision in percent, one entry per run."""
 
     index: int  # label in the graph
     name: str
@@ -18,6 +18,7 @@ class ClassRow:
     minority: bool
     recalls: list[float | None]
     f1s: list[float | None]
+    precisions: list[float | None]
 
 
 def runs(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -40,6 +41,7 @@ def class_rows(result: Mapping[str, Any]) -> list[ClassRow]:
             minority=index in rare,
             recalls=_per_class(result, "recall", index),
             f1s=_per_class(result, "f1", index),
+            precisions=[_precision(run, index) for run in runs(result)],
         )
         for index, count in enumerate(counts)
     ]
@@ -82,6 +84,14 @@ def shares(counts: Sequence[float]) -> list[float]:
 
 def _name(name: object, index: int) -> str:
     return name.strip() if isinstance(name, str) and name.strip() else f"class {index}"
+
+
+def _precision(run: Mapping[str, Any], index: int) -> float | None:
+    """Share of the nodes predicted as a class that are of it; `None` if there are none."""
+    matrix = items(run, "confusion_matrix")
+    predicted = math.fsum(max(number(lookup(line, index)) or 0.0, 0.0) for line in matrix)
+    hits = number(lookup(matrix, index, index))
+    return None if hits is None or predicted <= 0 else 100 * hits / predicted
 
 
 def _per_class(result: Mapping[str, Any], key: str, index: int) -> list[float | None]:
