@@ -10,7 +10,7 @@ ifneq ($(wildcard ../shared/data),)
 export EVENGRAPH_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help install run test slow attack check format bench docs clean
+.PHONY: help install run test slow attack check format bench docs lock sbom licences lowest clean
 
 help:
 	@echo "make run      train Uni-GNN on Cora (3 minority classes, ratio 10%), seeds 5, 6, 7"
@@ -21,15 +21,25 @@ help:
 	@echo "make docs     build the documentation into site/"
 	@echo "make attack   damage files, kill commands and fill disks on purpose, a few minutes"
 	@echo "make slow     run the long tests: stored results again, real downloads"
+	@echo "make lock     resolve the development packages again, after a change of pyproject.toml"
+	@echo "make sbom     write sbom.json (CycloneDX): every package in .venv"
+	@echo "make licences write docs/licences.md: the licence of every package in .venv"
+	@echo "make lowest   try the lowest versions that pyproject.toml allows, in .venv-lowest"
 
 install: .venv/.installed
 
-.venv/.installed: pyproject.toml constraints.txt
+# Every file is checked against the hashes of the lock, and nothing outside of it is installed.
+# torch's CUDA build needs libraries that its CPU build does not.
+PIP_LOCKED := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
+.venv/.installed: pyproject.toml requirements-dev.lock requirements-cuda.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| (echo "evengraph needs Python 3.11 or newer; try: make $(MAKECMDGOALS) PYTHON=python3.11"; exit 1)
 	@echo "Setting up .venv; this takes a minute or two."
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(PIP_LOCKED) --require-hashes -r requirements-dev.lock
+	@if grep -qs "^Requires-Dist: nvidia" .venv/lib/python*/site-packages/torch-*.dist-info/METADATA; then \
+		$(PIP_LOCKED) --require-hashes -r requirements-cuda.lock; fi
+	$(PIP_LOCKED) --no-build-isolation -e .
 	@touch $@
 
 run: install
@@ -62,5 +72,23 @@ docs: install
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "The documentation is in site/index.html."
 
+lock: install
+	$(BIN)/python -m tools.lock
+
+sbom: install
+	$(BIN)/cyclonedx-py environment --output-reproducible --output-format JSON \
+		--pyproject pyproject.toml --output-file sbom.json $(BIN)/python
+	@echo "The SBOM is in sbom.json."
+
+licences: install
+	$(BIN)/python -m tools.licences > docs/licences.md
+
+# Not part of CI: it downloads an old torch with its CUDA libraries, some gigabytes.
+lowest: install
+	$(PYTHON) -m venv --clear .venv-lowest
+	$(BIN)/uv pip install --quiet --no-config --python .venv-lowest/bin/python \
+		--resolution lowest-direct -e '.[tables,report,disk,onnx,search]'
+	.venv-lowest/bin/python -W ignore -m tools.smoke
+
 clean:
-	rm -rf .venv runs site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-lowest sbom.json runs site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

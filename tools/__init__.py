@@ -1,0 +1,1 @@
+"""Scripts for the supply chain: lock, licences, the lowest versions."""
