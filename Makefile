@@ -29,13 +29,14 @@ help:
 install: .venv/.installed
 
 # Every file is checked against the hashes of the lock, and nothing outside of it is installed.
-# torch's CUDA build needs libraries that its CPU build does not.
+# A CPU build of torch is taken where pip finds one. The default build needs CUDA libraries, too.
 PIP_LOCKED := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
-.venv/.installed: pyproject.toml requirements-dev.lock requirements-cuda.lock
+.venv/.installed: pyproject.toml $(wildcard requirements-*.lock)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| (echo "evengraph needs Python 3.11 or newer; try: make $(MAKECMDGOALS) PYTHON=python3.11"; exit 1)
 	@echo "Setting up .venv; this takes a minute or two."
 	$(PYTHON) -m venv .venv
+	@$(PIP_LOCKED) --require-hashes -r requirements-cpu.lock 2>/dev/null || true
 	$(PIP_LOCKED) --require-hashes -r requirements-dev.lock
 	@if grep -qs "^Requires-Dist: nvidia" .venv/lib/python*/site-packages/torch-*.dist-info/METADATA; then \
 		$(PIP_LOCKED) --require-hashes -r requirements-cuda.lock; fi

@@ -13,7 +13,7 @@ EXTRAS = ("tables", "disk", "report", "onnx", "search", "ray")  # those that use
 PAGE = """\
 # Licences
 
-evengraph is under the [MIT licence](../LICENSE). It contains no code of the packages below; they
+evengraph is under the MIT licence. It contains no code of the packages below; they
 are installed beside it. *Core* packages are always installed, others with the extra that is named,
 and *development* ones by `make install` only. `make licences` writes this page from the metadata
 of the packages, in the versions of `requirements-dev.lock`.
@@ -36,11 +36,11 @@ def licence(package: Distribution) -> str:
     """Return the licence as the package states it: expression, short text, or classifiers."""
     metadata = package.metadata
     stated = metadata.get("License-Expression") or metadata.get("License") or ""
-    if stated and "\n" not in stated and len(stated) <= 60 and stated != "UNKNOWN":
+    if stated and "\n" not in stated and len(stated) <= 200 and stated != "UNKNOWN":
         return stated
     classifiers = [line for line in metadata.get_all("Classifier", []) if "License ::" in line]
     names = [line.split(" :: ")[-1] for line in classifiers]
-    return ", ".join(names) or stated.strip().split("\n")[0][:60] or "not stated"
+    return ", ".join(names) or stated.strip().split("\n")[0][:200] or "not stated"
 
 
 def needed(name: str, extras: frozenset[str], seen: set[tuple[str, frozenset[str]]]) -> set[str]:

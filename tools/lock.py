@@ -17,12 +17,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 LOCK = ROOT / "requirements-dev.lock"
 CUDA_LOCK = ROOT / "requirements-cuda.lock"
+CPU_LOCK = ROOT / "requirements-cpu.lock"
 
 # The tests run with this torch. A release of torch changes results in the last digits, so it is
 # chosen here, not by the resolver.
 TORCH = "2.13.0"
 # Its CPU build for Python 3.11 on Linux (x86-64), which is published apart from the default build.
 CPU_BUILD = "sha256:6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b"
+CPU = "torch's CPU build for Linux and Python 3.11, installed instead where pip finds it"
 
 HEADER = """\
 # {what}, with the hashes of all files.
@@ -48,16 +50,8 @@ def split(lock: str) -> tuple[str, str]:
     """Divide uv's lock into what everyone needs and what only torch's CUDA build needs."""
     entries = re.split(r"\n(?=\S)", lock.strip())
     cuda = [entry for entry in entries if re.match(r"nvidia-|cuda-", entry)]
-    others = [with_cpu_build(entry) for entry in entries if entry not in cuda]
+    others = [entry for entry in entries if entry not in cuda]
     return "\n".join(others) + "\n", "\n".join(cuda) + "\n"
-
-
-def with_cpu_build(entry: str) -> str:
-    """Add the hash of the CPU build to the entry of torch; return all others as they are."""
-    if not entry.startswith("torch=="):
-        return entry
-    pin, *hashes = entry.split(" \\\n")
-    return " \\\n".join([pin, *sorted({*hashes, f"    --hash={CPU_BUILD}"})])
 
 
 def main() -> None:
@@ -65,6 +59,9 @@ def main() -> None:
     files = [path.read_text() for path in (LOCK, CUDA_LOCK) if path.exists()]
     everyone, cuda = split(resolve("".join(files), sys.argv[1:]))
     LOCK.write_text(HEADER.format(what="Every package that the tests run with") + everyone)
+    CPU_LOCK.write_text(
+        HEADER.format(what=CPU) + f"torch=={TORCH}+cpu \\\n    --hash={CPU_BUILD}\n"
+    )
     CUDA_LOCK.write_text(HEADER.format(what="What torch's CUDA build for Linux needs") + cuda)
 
 
