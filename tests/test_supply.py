@@ -98,7 +98,7 @@ def test_cuda_libraries_are_apart_and_the_cpu_build_is_known():
     assert everyone == "torch==2 \\\n    --hash=sha256:c\nyarl==3\n"
     assert not set(LOCKED) & set(CUDA)
     assert LOCKED["torch"][0][0] == lock.TORCH
-    assert CPU == {"torch": [(f"{lock.TORCH}+cpu", [f"--hash={lock.CPU_BUILD}"])]}
+    assert {"torch": [(f"{lock.TORCH}+cpu", [f"--hash={lock.CPU_BUILD}"])]} == CPU
 
 
 def test_every_locked_package_has_its_licence_listed():
