@@ -455,7 +455,7 @@ def test_groups_count_and_average(store):
     store.add(failed(make_job(method="mlp", seed=3)))
     store.add(ended(make_job(method="bad", seed=3), test=float("nan")))
     paths = ["metrics.macro_f1", "validation", "metrics.absent"]
-    found = {group.method: group[4:] for group in store.groups(paths)}
+    found = {group.method: group[4:7] for group in store.groups(paths)}
     assert list(found) == ["gcn", "mlp", "bad"]
     assert found["gcn"] == (2, 0, [50.0, 50.0, None])
     assert found["mlp"] == (2, 1, [10.0, 50.0, None])

@@ -31,7 +31,7 @@ def results(
     """List the runs of a store, or export them."""
     from evengraph.core.store import Store
     from evengraph.report.store.files import export_runs
-    from evengraph.report.terminal.experiment import RUN_VALUES, runs_table
+    from evengraph.report.terminal.experiment import RUN_VALUES, averaged_settings, runs_table
 
     if not store.is_file():
         raise ValueError(f"There is no store {store}.")
@@ -49,6 +49,7 @@ def results(
         out.print(f"wrote {escape(str(to))}: {count} runs", soft_wrap=True)
     elif groups := opened.groups(RUN_VALUES, status=status, **filters):
         out.print(runs_table(groups))
+        print_notes(averaged_settings(groups))
         if status != "done":
             for row in opened.scan(**filters | {"status": "failed"}):
                 print_failure(row, row.job.method, out)

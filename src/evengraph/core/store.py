@@ -44,6 +44,7 @@ class RunGroup(NamedTuple):
     runs: int
     failed: int
     means: Sequence[float | None]  # None if a run that is done has no such value
+    settings: int = 1  # parameters of the method that were tried, such as those of a grid
 
     def joined(self, other: RunGroup) -> RunGroup:
         """Both groups as one."""
@@ -53,6 +54,7 @@ class RunGroup(NamedTuple):
             runs=self.runs + other.runs,
             failed=self.failed + other.failed,
             means=[_joint_mean(one, done, two, more) for one, two in pairs],
+            settings=max(self.settings, other.settings),
         )
 
 
@@ -202,10 +204,11 @@ class Store:
         with self._read() as base:
             rows = base.execute(select_groups(where, paths), values).fetchall()
         groups = []
-        for dataset, imbalance, fields, method, runs, failed, *means in rows:
+        for dataset, imbalance, fields, method, runs, failed, settings, *means in rows:
             try:
                 fields = json.loads(fields)
-                groups.append(RunGroup(dataset, imbalance, fields, method, runs, failed, means))
+                group = RunGroup(dataset, imbalance, fields, method, runs, failed, means, settings)
+                groups.append(group)
             except (TypeError, ValueError):
                 self._damage[f"{runs} rows of {self.path} are damaged: imbalance_fields."] = None
         return groups

@@ -117,7 +117,7 @@ def select_rows(where: str, parts: Sequence[str] = ()) -> str:
 
 
 def select_groups(where: str, paths: Sequence[str]) -> str:
-    """Setting, method, runs, failed runs, and the mean of each value of an outcome.
+    """Setting, method, runs, failed runs, settings tried, and the mean of each value of outcomes.
 
     A mean is NULL unless every run that is done has a value.
     """
@@ -125,7 +125,8 @@ def select_groups(where: str, paths: Sequence[str]) -> str:
     values = [f"json_extract({WITHOUT_NAN}, '$.{path}')" for path in paths]
     means = [f"CASE WHEN count({v}) = sum(status = 'done') THEN avg({v}) END" for v in values]
     whole = _whole(WITHOUT_NAN, "integer", "real", "null")
-    columns = ", ".join([names, "count(*)", "sum(status = 'failed')", *means])
+    settings = "count(DISTINCT method_fields)"
+    columns = ", ".join([names, "count(*)", "sum(status = 'failed')", settings, *means])
     return (
         f"SELECT {columns} FROM runs WHERE {where} AND {whole} "
         f"AND status IN ('done', 'failed') GROUP BY {names} ORDER BY min(rowid)"

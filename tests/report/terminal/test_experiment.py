@@ -6,6 +6,7 @@ from evengraph.core.store import RunGroup, Store
 from evengraph.report.store.experiment_results import Cell, ExperimentResults
 from evengraph.report.terminal.experiment import (
     RUN_VALUES,
+    averaged_settings,
     experiment_table,
     runs_table,
     selected_params,
@@ -98,3 +99,10 @@ def test_long_names_fit():
     assert text.count("95.0 (5.0)") == 3
     assert "[graph]" in text
     assert "…" not in text
+
+
+def test_means_over_several_settings_are_named():
+    group = RunGroup("cora", "step", {}, "unignn", 6, 0, [80.0] * len(RUN_VALUES), 3)
+    assert "unignn, 3 settings" in drawn(runs_table([group]))
+    assert "over all runs" in averaged_settings([group])[0]
+    assert averaged_settings([group._replace(settings=1)]) == []

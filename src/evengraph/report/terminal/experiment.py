@@ -53,6 +53,16 @@ def setting_of(job: JobSpec | RunGroup) -> tuple[str, str]:
     return job.dataset, " ".join([job.imbalance, *(str(v) for v in varied if v is not None)])
 
 
+def averaged_settings(groups: Sequence[RunGroup]) -> list[str]:
+    """A sentence where means are over several settings of a method."""
+    if all(group.settings == 1 for group in groups):
+        return []
+    return [
+        "Means are over all runs of a method, also those of settings that were tried and not "
+        "selected; evengraph reproduce and evengraph report show the selected one."
+    ]
+
+
 def runs_table(groups: Sequence[RunGroup]) -> Table:
     """Means of runs, one line per method under its setting.
 
@@ -69,5 +79,8 @@ def runs_table(groups: Sequence[RunGroup]) -> Table:
         table.add_row(f"[bold]{escape(setting)}[/]")
         for group in methods.values():
             means = ("" if mean is None else f"{mean:.1f}" for mean in group.means)
-            table.add_row(f"  {escape(group.method)}", str(group.runs), str(group.failed), *means)
+            tried = f", {group.settings} settings" if group.settings > 1 else ""
+            table.add_row(
+                f"  {escape(group.method)}{tried}", str(group.runs), str(group.failed), *means
+            )
     return table
