@@ -374,18 +374,19 @@ def test_drift_is_a_warning(model, shop, capsys):
     assert "Warning: Different from training: amount is" in capsys.readouterr().err
 
 
-def test_numbers_that_have_moved_are_aligned_unless_kept(model, shop, capsys, monkeypatch):
+def test_columns_that_have_moved_are_moved_back_unless_kept(model, shop, capsys, monkeypatch):
     monkeypatch.setattr("evengraph.pipeline.alignment.ENOUGH", 2)
+    monkeypatch.setattr("evengraph.pipeline.alignment.DISTINCT", 2)
     rows = read(shop / "shop" / "nodes.csv")
     for row in rows:
-        row["amount"] = str(30 + 10 * float(row["amount"] or 0))
+        row["amount"] = str(30 + float(row["amount"] or 0))
     write(shop / "n.csv", list(rows[0]), *(list(row.values()) for row in rows))
     assert call("predict", "model", "n.csv", "shop/edges.csv", "--out", "p.csv") == 0
-    assert "training, so all numbers were brought to" in (shown := capsys.readouterr().err)
-    assert "Keep them by --no-align." in shown
-    assert call("predict", "model", "n.csv", "shop/edges.csv", "--out", "p.csv", "--no-align") == 0
-    assert "all numbers" not in (shown := capsys.readouterr().err)
+    assert "moved back: amount by +" in (shown := capsys.readouterr().err)
+    assert "--no-align keeps them." in shown
     assert "Warning: Different from training: amount is" in shown
+    assert call("predict", "model", "n.csv", "shop/edges.csv", "--out", "p.csv", "--no-align") == 0
+    assert "moved back" not in capsys.readouterr().err
 
 
 def test_classes_that_are_integers_are_counted(shop, capsys):

@@ -12,6 +12,7 @@ from evengraph.core.rng import generator, seeded
 from evengraph.methods import METHODS, Auto
 from evengraph.methods import auto as module
 from evengraph.methods.bases.committee import Committee
+from evengraph.methods.bases.search import Search
 from evengraph.pipeline.explanation import explain
 from evengraph.pipeline.loading import load_model
 from small_graphs import small_task
@@ -175,45 +176,62 @@ def test_bad_parameters_are_refused(params, message):
 
 
 def test_with_folds_nodes_are_predicted_by_models_that_did_not_learn_from_them():
-    method = fitted("logistic", folds=3)
-    nodes, rows = method.held_out_
-    assert sorted(nodes.tolist()) == (TASK.train | TASK.val).nonzero().squeeze(1).tolist()
-    task_rows = method.predict_task(TASK)
-    torch.testing.assert_close(task_rows[nodes], rows)
+    method = fitted("logistic", folds=5)
+    nodes, rows, known = method.held_out_
+    parts = folds(TASK, 5, generator(drawn_seed()))
+    assert nodes.tolist() == torch.cat([part.val_nodes for part in parts]).tolist()
+    assert torch.equal(known, TASK.train | TASK.val)
+    found = method.predict_task(TASK)
+    torch.testing.assert_close(found[nodes], rows)
     plain = method.predict_proba(TASK.graph)
-    torch.testing.assert_close(task_rows[TASK.test], plain[TASK.test])
-    assert torch.equal(method.held_out(TASK), TASK.train | TASK.val)
-    # a fold's labels cannot reach the predictions that are held out for its nodes
+    torch.testing.assert_close(found[TASK.test], plain[TASK.test])
+    assert torch.equal(method.held_out(TASK), known)
+    first = method.members_[: len(parts)]
+    for part, member in zip(parts, first, strict=True):
+        again = type(member)(**member.get_params()).fit(part, seed=drawn_seed())
+        torch.testing.assert_close(
+            again.predict_proba(TASK.graph), member.predict_proba(TASK.graph)
+        )
+
+
+def drawn_seed():
+    """The seed that a fit with seed 0 draws first."""
     with seeded(0):
-        seed = int(torch.randint(2**31, ()))
-    first = folds(TASK, 3, generator(seed))[0]
-    members = [m for m in method.members_ if m.hops == method.members_[0].hops]
-    again = type(members[0])(**members[0].get_params()).fit(first, seed=seed)
-    torch.testing.assert_close(
-        again.predict_proba(TASK.graph), members[0].predict_proba(TASK.graph)
-    )
+        return int(torch.randint(2**31, ()))
+
+
+def test_after_one_fold_validation_labels_are_not_learnt_from(monkeypatch):
+    monkeypatch.setattr(Search, "_run_folds", lambda *_: None)
+    method = fitted("logistic", folds=5)
+    assert method.held_out_ is None
+    assert torch.equal(method.held_out(TASK), TASK.val)
+    alone = fitted("logistic")
+    torch.testing.assert_close(method.predict_task(TASK), alone.predict_task(TASK))
+
+
+def test_another_task_is_predicted_as_it_is():
+    method = fitted("logistic", folds=5)
+    other = replace(TASK, train=TASK.test, test=TASK.train)
+    torch.testing.assert_close(method.predict_task(other), method.predict_proba(TASK.graph))
+    assert torch.equal(method.held_out(other), TASK.val)
 
 
 def test_refitting_with_folds_keeps_the_candidates_and_their_weights():
-    method = fitted("logistic,gcn", folds=3)
-    again = method.refitted(
-        replace(TASK, train=TASK.train | TASK.test, test=TASK.test & False), seed=1
-    )
-    assert method.held_out_ is not None
-    assert [type(m) for m in again.members_] == [type(m) for m in method.members_]
-    assert again.weights_ == pytest.approx(method.weights_)
-    assert again.held_out_[0].numel() == int((TASK.train | TASK.val | TASK.test).sum())
+    method = fitted("logistic,gcn", folds=5)
+    full = replace(TASK, train=TASK.train | TASK.test, test=TASK.test & False)
+    again = method.refitted(full, seed=1)
+    assert {type(m) for m in again.members_} == {type(m) for m in method.members_}
+    assert sum(again.weights_) == pytest.approx(1)
+    by_kind = [
+        {t: sum(w for m, w in zip(x.members_, x.weights_, strict=True) if type(m) is t)}
+        for x in (method, again)
+        for t in {type(m) for m in method.members_}
+    ]
+    half = len(by_kind) // 2
+    assert [pytest.approx(one) for one in by_kind[:half]] == by_kind[half:]
+    assert again.held_out(full).sum() > again.held_out(TASK).sum()
 
 
 def test_many_labels_need_no_folds(monkeypatch):
     monkeypatch.setattr(module, "FEW", 1)
-    method = fitted("logistic", folds=3)
-    assert method.held_out_ is None
-    assert torch.equal(method.held_out(TASK), TASK.val)
-
-
-def test_folds_are_for_labels_that_are_divided_at_random():
-    graph = TASK.graph.clone()
-    assert Auto.graph_defaults(graph) == {"folds": 5}
-    graph.time = torch.zeros(graph.num_nodes)
-    assert Auto.graph_defaults(graph) == {}
+    assert fitted("logistic", folds=5).held_out_ is None

@@ -1,4 +1,6 @@
-"""Alignment: numbers that have moved get the mean and spread of training; nothing else does."""
+"""Alignment: columns that have moved as a whole are moved back; nothing else is."""
+
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -7,9 +9,7 @@ import torch
 
 from evengraph.methods import Logistic
 from evengraph.pipeline.alignment import ENOUGH, align
-from evengraph.pipeline.drift import TrainingStatistics
 from evengraph.pipeline.table_model import TableModel
-from evengraph.tables import open_graph
 
 
 def tables(nodes, *, factor=1.0, seed=0, label=True):
@@ -29,62 +29,65 @@ def tables(nodes, *, factor=1.0, seed=0, label=True):
     return (frame if label else frame.drop(columns="kind")), edges
 
 
-TABLES = open_graph(tables(600)[0], edges=tables(600)[1], label="kind")
-ROWS = torch.full((600, 2), 0.5)
-STATISTICS = TrainingStatistics.of(TABLES.graph, torch.zeros(600, dtype=torch.bool), ROWS)
+MODEL = TableModel(Logistic(), refit=False).fit(*tables(600), label="kind")
 
 
-def encoded(nodes=600, **options):
-    frame, _ = tables(nodes, seed=1, **options)
-    graph = TABLES.graph.clone()
-    graph.x = TABLES.encoder.transform(frame)
-    graph.num_nodes = nodes
-    return graph
+def moved(nodes=600, **options):
+    """Another graph, encoded as the model does, and what alignment makes of it."""
+    frame, edges = tables(nodes, seed=1, **options)
+    graph = MODEL.open(frame.drop(columns="kind"), edges).tables.graph
+    return graph, *align(graph, MODEL.method_, MODEL.info)
 
 
-def test_numbers_that_have_moved_get_the_mean_and_spread_of_training():
-    graph = encoded(factor=5.0)
-    aligned, told = align(graph, STATISTICS, TABLES.encoder)
-    numbers = torch.from_numpy(TABLES.encoder.numbers)
-    assert [name for name, one in zip(TABLES.encoder.names, numbers, strict=True) if one] == [
-        "views"
-    ]
-    means, spread = torch.tensor(STATISTICS.means), torch.tensor(STATISTICS.deviations)
-    torch.testing.assert_close(aligned.x.mean(0)[numbers], means[numbers], atol=1e-4, rtol=1e-4)
-    torch.testing.assert_close(aligned.x.std(0, correction=0)[numbers], spread[numbers])
+def test_a_column_that_has_moved_as_a_whole_is_moved_back():
+    graph, aligned, told = moved(factor=5.0)
+    numbers = torch.from_numpy(MODEL.info.encoder.numbers)
+    assert [n for n, one in zip(MODEL.info.encoder.names, numbers, strict=True) if one] == ["views"]
+    before = MODEL.info.statistics.quartiles[1]
+    assert float(aligned.x[:, numbers].quantile(0.5)) == pytest.approx(before, abs=0.01)
     assert torch.equal(aligned.x[:, ~numbers], graph.x[:, ~numbers])
-    assert told.startswith("views is 1.")
-    assert "higher than in training" in told
+    assert told.startswith("Moved as a whole since training, and moved back: views by +1.")
 
 
-@pytest.mark.parametrize(
-    ("graph", "statistics"),
-    [
-        (encoded(), STATISTICS),  # nothing has moved
-        (encoded(ENOUGH - 1, factor=5.0), STATISTICS),
-        (encoded(factor=5.0), None),  # a model of a former version
-    ],
-)
-def test_otherwise_the_graph_stays_as_it_is(graph, statistics):
-    assert align(graph, statistics, TABLES.encoder) == (graph, "")
+def test_a_tail_that_has_grown_stays():
+    frame, edges = tables(600, seed=1)
+    frame.loc[frame["views"] > frame["views"].median(), "views"] *= 20  # many more big ones
+    graph = MODEL.open(frame.drop(columns="kind"), edges).tables.graph
+    assert graph.x.mean(0).max() > 0.4
+    assert align(graph, MODEL.method_, MODEL.info) == (graph, "")
 
 
-def test_a_column_that_does_not_vary_is_moved_only():
-    graph = encoded(factor=5.0)
-    graph.x = graph.x[:1].expand(600, -1).clone()
-    aligned, _ = align(graph, STATISTICS, TABLES.encoder)
-    assert torch.isfinite(aligned.x).all()
+@pytest.mark.parametrize("options", [{}, {"nodes": ENOUGH - 1, "factor": 5.0}])
+def test_otherwise_the_graph_stays_as_it_is(options):
+    graph, aligned, told = moved(**options)
+    assert (aligned is graph, told) == (True, "")
+
+
+def test_a_model_without_quartiles_leaves_the_graph_as_it_is():
+    info = replace(MODEL.info, statistics=replace(MODEL.info.statistics, quartiles=()))
+    graph, *_ = moved(factor=5.0)
+    assert align(graph, MODEL.method_, info) == (graph, "")
+
+
+def test_a_graph_that_holds_the_training_nodes_stays_as_it_is():
+    old, edges = tables(600)
+    new, _ = tables(12_000, seed=1, factor=20.0)
+    frame = pd.concat([old, new.assign(id=new["id"] + 600)])
+    graph = MODEL.open(frame.drop(columns="kind"), edges).tables.graph
+    assert align(graph, MODEL.method_, MODEL.info)[1] == ""
+    graph.x = graph.x.flip(0)  # the same values, but other nodes
+    assert align(graph, MODEL.method_, MODEL.info)[1] != ""
 
 
 def test_a_model_predicts_another_graph_as_its_own():
-    model = TableModel(Logistic(), refit=False).fit(*tables(600), label="kind")
     frame, edges = tables(500, factor=8.0, seed=2)
-    found = model.predictions(frame.drop(columns="kind"), edges)
-    as_they_are = model.predict(frame.drop(columns="kind"), edges, align=False)
-    truth = frame["kind"].to_numpy()
+    unknown, truth = frame.drop(columns="kind"), frame["kind"].to_numpy()
+    found = MODEL.predictions(unknown, edges)
+    as_they_are = MODEL.predictions(unknown, edges, align=False)
     assert (found.frame["class"].to_numpy() == truth).mean() > 0.95
-    assert (as_they_are["class"].to_numpy() == truth).mean() < 0.7
-    assert "brought to the mean" in found.aligned
-    more = frame.drop(columns="kind").assign(id=frame["id"] + 600)
-    attached = model.predictions(more, edges[:0], known=tables(600))
-    assert attached.aligned == ""
+    assert (as_they_are.frame["class"].to_numpy() == truth).mean() < 0.7
+    assert (found.aligned != "", as_they_are.aligned) == (True, "")
+    assert any("views is" in line for line in found.drift)  # told of the graph as it came
+    assert MODEL.predictions(unknown, edges, prior="estimate").aligned == ""
+    more = unknown.assign(id=unknown["id"] + 600)
+    assert MODEL.predictions(more, edges[:0], known=tables(600)).aligned == ""

@@ -68,7 +68,8 @@ Align = Annotated[
     bool,
     typer.Option(
         "--align/--no-align",
-        help="Bring numbers that differ from training to its mean and spread, in another graph.",
+        help="Move number columns back that have moved as a whole since training, in a graph of "
+        "its own.",
     ),
 ]
 OnlyUnlabelled = Annotated[
@@ -140,7 +141,7 @@ def predict(
             align=align,
         )
     if predictions.aligned:
-        print_sentence(escape(f"{predictions.aligned} Keep them by --no-align."), err)
+        print_sentence(escape(f"{predictions.aligned} --no-align keeps them."), err)
     for sentence in predictions.drift:
         print_sentence(f"Warning: {escape(sentence)}", err)
     write_predictions(predictions.frame, to)

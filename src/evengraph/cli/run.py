@@ -217,7 +217,14 @@ def _presets(
     from evengraph.methods import METHODS
 
     if source is not None:
-        defaults = {name: METHODS[name].graph_defaults(source.graph) for name in methods}
+        own = source.draws_labels and split == "natural"
+        defaults = {
+            name: {
+                **METHODS[name].graph_defaults(source.graph),
+                **(METHODS[name].own_split_params if own else {}),
+            }
+            for name in methods
+        }
         if source.disk is not None:
             limits = source.disk.packed.num_nodes, source.disk.space.memory
             return {name: defaults[name] | METHODS[name].disk_defaults(*limits) for name in methods}

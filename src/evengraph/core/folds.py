@@ -1,4 +1,4 @@
-"""Folds: the labels of a task divided again, so that each of them is held out once."""
+"""Folds: other divisions of a task's labels, so that more of them are held out once."""
 
 from __future__ import annotations
 
@@ -9,31 +9,29 @@ import torch
 from evengraph.core.task import Task
 
 
-def folds(task: Task, number: int, generator: torch.Generator) -> list[Task]:
-    """Divide training and validation nodes: every part is held out once, the others learn.
+def folds(task: Task, limit: int, generator: torch.Generator) -> list[Task]:
+    """The task, and tasks that hold out other nodes, and learn from the validation nodes instead.
 
-    Every class is divided evenly, so there are no more parts than nodes in the smallest class.
+    The training nodes are divided into parts of about the size of validation, every class evenly;
+    each part is held out once. A class without validation nodes keeps one training node throughout.
 
     Args:
-        task: The task; its test nodes stay as they are.
-        number: How many parts at most.
+        task: The first fold; its test nodes are those of all.
+        limit: How many folds at most.
         generator: Draws the parts.
-
-    Returns:
-        One task per part; the task itself if its nodes cannot be divided.
     """
-    labels = task.graph.y.cpu()
-    known = (task.train | task.val).cpu()
-    classes = [
-        (known & (labels == label)).nonzero().squeeze(1) for label in range(task.num_classes)
-    ]
-    sizes = [nodes.numel() for nodes in classes if nodes.numel()]
-    number = min([number, *sizes])
-    if number < 2:
+    sizes = int(task.train.sum()), max(int(task.val.sum()), 1)
+    number = min(limit - 1, round(sizes[0] / sizes[1]))
+    if number < 1:
         return [task]
+    labels, train = task.graph.y.cpu(), task.train.cpu()
     part = torch.full_like(labels, -1)
-    for offset, nodes in enumerate(classes):
+    for label in range(task.num_classes):
+        nodes = (train & (labels == label)).nonzero().squeeze(1)
         order = nodes[torch.randperm(nodes.numel(), generator=generator)]
-        part[order] = (torch.arange(nodes.numel()) + offset) % number
-    part = part.to(task.graph.y.device)
-    return [replace(task, train=(part >= 0) & (part != k), val=part == k) for k in range(number)]
+        if not task.val_counts[label]:
+            order = order[1:]
+        part[order] = (torch.arange(order.numel()) + label) % number
+    part, known = part.to(task.graph.y.device), task.train | task.val
+    others = [part == index for index in range(number)]
+    return [task, *(replace(task, train=known & ~held, val=held) for held in others if held.any())]

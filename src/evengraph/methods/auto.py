@@ -38,10 +38,10 @@ class Auto(Method):
     that ignore the graph are ahead, all others are rejected. `summary_` says in at most three lines
     what was selected, what was rejected, and whether the graph helps.
 
-    With folds, training and validation nodes are divided again, and every label is held out once:
-    a dozen rare validation nodes would select the luckiest candidate. Each candidate is fitted once
-    per fold, and the average holds its models of all folds; one that is clearly behind is left out
-    of further folds.
+    With folds, parts of the training nodes are held out as well, one after the other, and the
+    validation nodes are then learnt from: a dozen rare validation nodes would select the luckiest
+    candidate. Each candidate is fitted once per fold, and the average holds its models of all
+    folds; one that is clearly behind is left out of further folds.
 
     Args:
         time_limit: Seconds for all candidates. A candidate may take half of what is left, one that
@@ -51,9 +51,9 @@ class Auto(Method):
         metric: Metric to select by. `auto` is the average precision of the rarer of two classes if
             it has less than a quarter of the labels, otherwise balanced accuracy.
         candidates: Names of methods, such as `boosting,logistic`; by default all with a portfolio.
-        folds: How many folds at most; fewer if the time limit or the smallest class does not allow
-            for more, one if every class has at least 200 labels. 1 keeps the split as it is, and
-            learns from no validation label.
+        folds: How many folds at most, the split itself being the first; fewer if the time limit
+            does not allow for more, or if held-out parts would be smaller than validation, and one
+            if every class has at least 200 labels. 1 learns from no validation label.
 
     Cost:
         O(sum of the candidates' costs), up to the time limit.
@@ -72,6 +72,7 @@ class Auto(Method):
     separate_relations = True
     selects_itself = True
     limits = {"time_limit": "positive", "folds": 1}
+    own_split_params = {"folds": 5}
 
     patience: int = 1_000
     time_limit: float = 120.0
@@ -79,8 +80,9 @@ class Auto(Method):
     candidates: str = ""
     folds: int = 1
 
-    held_out_ = cast("tuple[Tensor, Tensor] | None", None)
-    """Nodes of the folds, and what the models that did not learn from them predict; not saved."""
+    held_out_ = cast("tuple[Tensor, Tensor, Tensor] | None", None)
+    """Held-out nodes, what models that did not learn from them predict, and the mask of all labels
+    of the task; None without folds. Not saved."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -95,9 +97,8 @@ class Auto(Method):
 
     @classmethod
     def graph_defaults(cls, graph: Data) -> dict[str, Any]:
-        """Five folds where labels are divided at random; each candidate has its own parameters."""
-        given = [name for name in ("train_mask", "val_mask", "time") if name in graph]
-        return {} if given else {"folds": 5}
+        """Nothing: each candidate has its own."""
+        return {}
 
     @property
     def _names(self) -> list[str]:
@@ -133,7 +134,8 @@ class Auto(Method):
         if search.done > 1:
             nodes = torch.cat([task.val_nodes for task in search.tasks[: search.done]])
             parts = [trial.probabilities for trial in trials]
-            self.held_out_ = nodes, weighted_mean([weights[index] for index in order], parts)
+            mean = weighted_mean([weights[index] for index in order], parts)
+            self.held_out_ = nodes, mean, search.task.train | search.task.val
 
     def _limited(self, method: Method) -> Method:
         """A candidate with no more epochs than this method allows."""
@@ -163,19 +165,26 @@ class Auto(Method):
         return other
 
     def predict_task(self, task: Task) -> Tensor:
-        """Class probabilities of every node; of nodes of the folds what was held out for them."""
+        """Class probabilities of every node; of held-out nodes by models that did not see them."""
         probabilities = super().predict_task(task)
-        if self.held_out_ is not None:
-            nodes, rows = self.held_out_
+        if self._knows(task):
+            nodes, rows, _ = cast("tuple[Tensor, ...]", self.held_out_)
             probabilities[nodes] = rows.to(probabilities)
         return probabilities
 
     def held_out(self, task: Task) -> Tensor:
-        """All nodes of the folds; without folds the validation nodes."""
-        mask = super().held_out(task).clone()
-        if self.held_out_ is not None:
-            mask[self.held_out_[0]] = True
+        """The nodes that were held out in a fold; without folds the validation nodes."""
+        mask = task.val.clone()
+        if self._knows(task):
+            mask[cast("tuple[Tensor, ...]", self.held_out_)[0]] = True
         return mask
+
+    def _knows(self, task: Task) -> bool:
+        """Whether this is the task of the folds."""
+        if self.held_out_ is None:
+            return False
+        labels = self.held_out_[2]
+        return labels.shape == task.train.shape and torch.equal(labels, task.train | task.val)
 
     def _logits(self, graph: Data) -> Tensor:
         parts = [member.predict_proba(graph) for member in self.members_]

@@ -50,7 +50,7 @@ def assess(
         again = _fit_again(method, task, refit_seed)
         if again is not None:
             refit, method, probabilities = True, again, again.predict_task(all_labels(task))
-    held_out = method.held_out(task)
+    held_out = method.held_out(all_labels(task) if refit else task)
     rows, labels = probabilities[held_out], task.graph.y[held_out]
     return method, ModelInfo(
         encoder=encoder,
@@ -66,7 +66,10 @@ def assess(
         statistics=None
         if source.disk is not None
         else TrainingStatistics.of(
-            task.graph, all_labels(task).train if refit else task.train, probabilities
+            task.graph,
+            all_labels(task).train if refit else task.train,
+            probabilities,
+            None if encoder is None else encoder.numbers,
         ),
         prior=Prior.fit(rows, labels),
         risk=RiskCurve.of(labels, rows),

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -31,6 +33,7 @@ class TrainingStatistics:
         log_degree: Mean and standard deviation of log(1 + neighbours).
         predicted: The share of each class among predictions for nodes that were not learnt from.
         labels: The share of each class among labels.
+        quartiles: Of every column of numbers, three each; empty in models of former versions.
     """
 
     means: tuple[float, ...]
@@ -38,10 +41,24 @@ class TrainingStatistics:
     log_degree: tuple[float, float]
     predicted: tuple[float, ...]
     labels: tuple[float, ...]
+    quartiles: tuple[float, ...] = ()
 
     @classmethod
-    def of(cls, graph: Data, train: Tensor, probabilities: Tensor) -> Self:
-        """Measure the graph of a model that learnt from the nodes of a mask."""
+    def of(
+        cls,
+        graph: Data,
+        train: Tensor,
+        probabilities: Tensor,
+        numbers: NDArray[np.bool_] | None = None,
+    ) -> Self:
+        """Measure the graph of a model that learnt from the nodes of a mask.
+
+        Args:
+            graph: The training graph.
+            train: The nodes that were learnt from.
+            probabilities: Predictions for all nodes.
+            numbers: Which features are columns of numbers.
+        """
         degree = _log_degrees(graph)
         unseen = ~train if bool((~train).any()) else torch.ones_like(train)
         labels = graph.y[graph.y >= 0]
@@ -51,6 +68,7 @@ class TrainingStatistics:
             log_degree=(float(f"{degree.mean():.4g}"), float(f"{degree.std(correction=0):.4g}")),
             predicted=_shares(probabilities[unseen].argmax(1), probabilities.shape[1]),
             labels=_shares(labels, probabilities.shape[1]),
+            quartiles=_quartiles(graph, numbers),
         )
 
     def check(self, num_features: int, num_classes: int) -> None:
@@ -140,6 +158,15 @@ class TrainingStatistics:
             return []
         now, before = math.expm1(float(degrees.mean())), math.expm1(mean)
         return [f"a node has typically {now:.1f} neighbours, {before:.1f} in training"]
+
+
+def _quartiles(graph: Data, numbers: NDArray[np.bool_] | None) -> tuple[float, ...]:
+    """Quartiles of some features, one feature after the other."""
+    if numbers is None or not numbers.any():
+        return ()
+    columns = graph.x[:, torch.from_numpy(numbers).to(graph.x.device)].double().cpu().numpy()
+    found = np.quantile(columns, (0.25, 0.5, 0.75), axis=0)
+    return _rounded(torch.from_numpy(found.T.ravel()))
 
 
 def _log_degrees(graph: Data) -> Tensor:

@@ -87,7 +87,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _new_method(self) -> Method:
         if isinstance(self.method, str):
-            return METHODS[self.method](**METHODS[self.method].graph_defaults(self.graph))
+            kind = METHODS[self.method]
+            return kind(**{**kind.graph_defaults(self.graph), **kind.own_split_params})
         return type(self.method)(**self.method.get_params())
 
     def _nodes(self, X: ArrayLike) -> torch.Tensor:

@@ -41,7 +41,7 @@ class Predictions(NamedTuple):
         drift: Sentences about how the nodes differ from training; empty if they do not.
         shares: The class shares that probabilities are corrected for, if they are.
         abstention: From which confidence on nodes are decided, if not from 0, and the error then.
-        aligned: What was done to number columns that had moved; empty if nothing was.
+        aligned: Which number columns had moved as a whole and were moved back, if any.
     """
 
     frame: Any
@@ -63,10 +63,12 @@ def predict_nodes(
     prior: str | Mapping[str, float] | None = None,
     abstain: float | None = None,
     max_error: float | None = None,
+    came: Data | None = None,
 ) -> Predictions:
     """Predict some rows of a graph, whose ids are given by the name of their column.
 
-    The options are those of `TableModel.predict`.
+    The options are those of `TableModel.predict`; `came` is the graph before it was aligned, by
+    default the same.
     """
     abstention = find_abstention(info, abstain, max_error)
     if abstention is not None and prior is not None:
@@ -101,7 +103,7 @@ def predict_nodes(
         frame["agreement"] = committee.agreement(best).tolist()
     if abstention is not None:
         frame["abstained"] = (raw.double().max(1).values < abstention.confidence).tolist()
-    drift = _drift(info, graph, rows, raw, classes)
+    drift = _drift(info, graph if came is None else came, rows, raw, classes)
     if prior == ESTIMATE and any(line.startswith(DIFFERENT) for line in drift):
         drift.append(DOUBTFUL)
     return Predictions(frame, drift, shares, abstention)

@@ -20,7 +20,7 @@ from evengraph.methods.bases.row_model import RowInput
 from evengraph.metrics import validation_score
 from evengraph.metrics.calibration import Calibrator
 from evengraph.metrics.costs import Costs
-from evengraph.pipeline.alignment import align as align_numbers
+from evengraph.pipeline import alignment
 from evengraph.pipeline.assessment import assess, positive_index
 from evengraph.pipeline.explanation import Explanation, explain
 from evengraph.pipeline.graph_source import GraphSource, open_tables, tables_of
@@ -109,7 +109,7 @@ class TableModel:
         for each in [seed] if isinstance(seed, int) else seed:
             task = protocol(data.graph, seed=each).to(pick_device(device))
             positive_index(task, self.positive)  # fails before training, not after
-            method = self._new_method(data.graph).fit(task, seed=each, progress=progress)
+            method = self._new_method(data).fit(task, seed=each, progress=progress)
             score = float(validation_score(method.predict_task(task), task))
             if best is None or score > best[0]:
                 best = score, method, task, each
@@ -161,9 +161,9 @@ class TableModel:
             abstain: Leave this share of nodes undecided, as measured on validation: those with the
                 least confidence.
             max_error: Leave so many undecided that the error on validation is no larger.
-            align: In a graph of its own with at least 200 nodes, bring the number columns to the
-                means and standard deviations of training if one of them has clearly moved. Assumes
-                that the graph holds similar nodes, measured at another place or time.
+            align: Move number columns that have moved as a whole, by a factor or a step, back to
+                where they were in training: in a graph of its own with at least 200 nodes, and not
+                together with `prior`. Assumes similar nodes, measured at another place or time.
 
         Returns:
             A DataFrame with one row per node: its id under the name of the id column in `nodes`
@@ -198,11 +198,20 @@ class TableModel:
             nodes: As in `predict`, and so are `edges`, `known` and `align`.
             options: The others of `predict`: calibrated, prior, abstain and max_error.
         """
-        graph, rows, ids, told = self._graph_of(nodes, edges, known, align)
         options = {"calibrated": False, **options}
         if options["calibrated"]:
             self._calibrator()  # raises without one
-        found = predict_nodes(self.method_, self.info, self.classes_, graph, rows, ids, **options)
+        new = self._opened(nodes, edges, known)
+        graph, told = self._aligned(new, align and options.get("prior") is None)
+        found = predict_nodes(
+            self.method_,
+            self.info,
+            self.classes_,
+            graph,
+            *_rows_and_ids(new),
+            came=_graph_of(new),
+            **options,
+        )
         return found._replace(aligned=told)
 
     def predict_proba(
@@ -215,8 +224,9 @@ class TableModel:
         align: bool = True,
     ) -> NDArray[Any]:
         """Class probabilities of every new node, (M, C), in the order of `classes_`."""
-        graph, rows, *_ = self._graph_of(nodes, edges, known, align)
-        probabilities = self.method_.predict_proba(graph)[rows].cpu()
+        new = self._opened(nodes, edges, known)
+        rows, _ = _rows_and_ids(new)
+        probabilities = self.method_.predict_proba(self._aligned(new, align)[0])[rows].cpu()
         return (self._calibrator()(probabilities) if calibrated else probabilities).numpy()
 
     def explain(
@@ -290,8 +300,10 @@ class TableModel:
         Args:
             nodes: As in `predict`, and so are `edges`, `known` and `align`.
         """
-        graph, rows, *_ = self._graph_of(nodes, edges, known, align)
-        return {name: table[rows] for name, table in onnx_inputs(self.method_, graph).items()}
+        new = self._opened(nodes, edges, known)
+        rows, _ = _rows_and_ids(new)
+        tables = onnx_inputs(self.method_, self._aligned(new, align)[0])
+        return {name: table[rows] for name, table in tables.items()}
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str | torch.device = "cpu") -> Self:
@@ -375,25 +387,26 @@ class TableModel:
         self._training_tables, self.notes = tables, () if tables is None else tables.notes
         return self
 
-    def _new_method(self, graph: Data) -> Method:
+    def _new_method(self, source: GraphSource) -> Method:
         """An unfitted method."""
         if isinstance(self.method, str):
-            kind = METHODS[self.method]
-            return kind(**kind.graph_defaults(graph))
+            kind, own = METHODS[self.method], self.protocol is None and source.draws_labels
+            params = kind.own_split_params if own else {}
+            return kind(**{**kind.graph_defaults(source.graph), **params})
         return type(self.method)(**self.method.get_params())
 
-    def _graph_of(
-        self, nodes: Any, edges: Any, known: Any, aligns: bool
-    ) -> tuple[Data, slice, dict[str, NDArray[Any]], str]:
-        """The graph to predict, rows of the new nodes, their ids by name, and what was aligned."""
+    def _opened(self, nodes: Any, edges: Any, known: Any) -> Data | NewNodes:
+        """The nodes to predict: a graph, or what `open` gives for tables."""
         self._check_fitted()
-        if isinstance(nodes, Data):
-            return nodes, slice(None), {ID: np.arange(nodes.num_nodes)}, ""
-        new = nodes if isinstance(nodes, NewNodes) else self.open(nodes, edges, known=known)
-        graph, told = new.tables.graph, ""
-        if aligns and not new.attached:
-            graph, told = align_numbers(graph, self.info.statistics, self.info.encoder)
-        return graph, new.rows, {new.id_name: new.ids}, told
+        if isinstance(nodes, Data | NewNodes):
+            return nodes
+        return self.open(nodes, edges, known=known)
+
+    def _aligned(self, new: Data | NewNodes, aligns: bool) -> tuple[Data, str]:
+        """The graph to predict, and what was aligned in it."""
+        if not aligns or isinstance(new, Data) or new.attached:
+            return _graph_of(new), ""
+        return alignment.align(new.tables.graph, self.method_, self.info)
 
     def _known_graph(
         self, nodes: Any, edges: Any, known: Any, columns: Mapping[str, Any]
@@ -415,6 +428,17 @@ class TableModel:
     def _check_fitted(self) -> None:
         if not hasattr(self, "method_"):
             raise RuntimeError("This TableModel is not fitted yet; call fit or load first.")
+
+
+def _graph_of(new: Data | NewNodes) -> Data:
+    return new if isinstance(new, Data) else new.tables.graph
+
+
+def _rows_and_ids(new: Data | NewNodes) -> tuple[Any, dict[str, NDArray[Any]]]:
+    """The rows of the nodes to predict, and their ids by the name of their column."""
+    if isinstance(new, Data):
+        return slice(None), {ID: np.arange(new.num_nodes)}
+    return new.rows, {new.id_name: new.ids}
 
 
 def _holds_integers(nodes: Any, label: str, classes: Sequence[str]) -> bool:

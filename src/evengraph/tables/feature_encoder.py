@@ -23,7 +23,7 @@ from evengraph.tables.entries import fill
 from evengraph.tables.indicators import find_indicators, indicator_features, select_indicators
 from evengraph.tables.list_encoders import Items, describe_lists
 from evengraph.tables.notes import Note, NoteKind, Notes
-from evengraph.tables.number_encoders import Number, UselessColumnError, describe_numbers
+from evengraph.tables.number_encoders import Date, Number, UselessColumnError, describe_numbers
 from evengraph.tables.structure import STRUCTURAL, structural_features
 from evengraph.tables.text_encoders import Text
 
@@ -141,8 +141,9 @@ class FeatureEncoder:
 
     @property
     def numbers(self) -> NDArray[np.bool_]:
-        """Which features are a number column, transformed or not, (F,)."""
-        found = {e.column for e in self.columns if isinstance(e, Number)}
+        """Which features are a column of numbers, transformed or not; dates are none, (F,)."""
+        columns = (e for e in self.columns if isinstance(e, Number) and not isinstance(e, Date))
+        found = {encoder.column for encoder in columns}
         return np.array([name in found for name in self.names], dtype=bool)
 
     @property

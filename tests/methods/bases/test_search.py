@@ -6,7 +6,6 @@ from math import exp
 import pytest
 import torch
 
-from evengraph.core.folds import folds
 from evengraph.core.rng import generator
 from evengraph.methods.bases import search as module
 from evengraph.methods.bases.method import Method
@@ -348,7 +347,13 @@ def test_noise_is_that_of_the_probabilities():
     assert search.noise(first, second, samples) == expected > 0
 
 
-FOLDS = folds(TASK, 3, generator(0))
+def three_folds():
+    held = [TASK.val_nodes, *TASK.train_nodes.chunk(2)]
+    masks = [torch.zeros_like(TASK.val).index_fill(0, nodes, True) for nodes in held]
+    return [replace(TASK, train=(TASK.train | TASK.val) & ~mask, val=mask) for mask in masks]
+
+
+FOLDS = three_folds()
 
 
 def raced(*methods, tasks=FOLDS, **options):
@@ -404,6 +409,29 @@ def test_a_fold_that_fails_does_not_count(monkeypatch):
     assert search.validation.labels.numel() == sum(len(task.val_nodes) for task in FOLDS[:2])
 
 
-def test_one_fold_does_not_decide_that_the_graph_is_useless():
-    search = raced(Fake(right=0.8, graph=False), Fake(right=0.75), Fake(right=0.74, shift=1))
-    assert len(search.fitted) == 3
+def test_one_fold_does_not_decide_that_the_graph_is_useless(monkeypatch):
+    monkeypatch.setattr(Search, "_graph_is_useless", lambda *_: True)
+    equal = [Fake(right=0.8, graph=False), Fake(right=0.8), Fake(right=0.8)]
+    search = raced(*equal)
+    assert [len(trial.methods) for trial in search.fitted] == [3, 3, 3]
+    assert search.weights(0) == {0: 1.0}
+
+
+def test_ctrl_c_in_a_later_fold_ends_the_search_without_that_fold():
+    def interrupt(history):
+        seen.append(history.stage)
+        if len(seen) == 8:  # the first candidate in the second fold; three epochs each
+            raise KeyboardInterrupt
+
+    seen = []
+    search = Search(FOLDS, 100.0, "accuracy")
+    search.run([Fake(name="a", right=0.9), Fake(name="b", right=0.9)], 0, interrupt)
+    assert seen == ["a"] * 3 + ["b"] * 3 + ["a"] * 2
+    assert (search.done, search.interrupted) == (1, True)
+    assert any(stage.interrupted for stage in search.history(search.fitted[0]))
+
+
+def test_scores_of_what_was_left_behind_say_how_many_folds_they_are_of():
+    search = raced(Fake(name="good", right=0.95), Fake(name="bad", right=0.1))
+    assert "bad (" in (line := search.summary(search.weights(0), 0)[1])
+    assert "after 1 fold)" in line

@@ -109,6 +109,9 @@ class Method(ABC):
     """Parameters that the paper set per graph; changing any other makes it a different method."""
     untuned_params: ClassVar[Mapping[str, Any]] = {}
     """Parameters for a graph that the method was not tuned for, besides patience."""
+    own_split_params: ClassVar[Mapping[str, Any]] = {}
+    """Parameters where training and validation nodes were drawn at random from a user's labels, and
+    may be drawn again."""
 
     summary_ = cast(Sequence[str], ())
     """Summary of the fit, one sentence per line; empty for most methods."""

@@ -52,7 +52,7 @@ def _origin(model: Mapping[str, Any]) -> str:
     return (
         f"{start} Once tested, it was trained again with the test labels added, on "
         f"{integer(train)} labels instead of {integer(before)}; the results above are from "
-        "before. The same validation nodes decided when to stop, the threshold and the calibration."
+        "before. Labels that were held out decided when to stop, the threshold and the calibration."
     )
 
 

@@ -1,0 +1,57 @@
+"""Draw the tables of docs/own-data.md from tables.csv: `python results/draw_tables.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+HERE = Path(__file__).parent
+OURS = "evengraph"
+METRICS = {"bacc": "balanced accuracy", "ap": "average precision"}
+
+
+def rows() -> pd.DataFrame:
+    """Every model of every draw."""
+    return pd.read_csv(HERE / "tables.csv")
+
+
+def compared(frame: pd.DataFrame, *, transfer: bool) -> str:
+    """Means over the draws, and how far the worst draw is behind its best alternative."""
+    frame = frame[(frame["trained_on"] != frame["predicted"]) == transfer]
+    lines = []
+    for (trained, label, predicted), group in frame.groupby(["trained_on", "label", "predicted"]):
+        cells = [
+            f"{_title(trained)} to {_title(predicted)}" if transfer else _title(trained),
+            label,
+        ]
+        for metric in METRICS:
+            table = group.pivot(index="draw", columns="model", values=metric)
+            others = table.drop(columns=OURS)
+            worst = (table[OURS] - others.max(axis="columns")).min()
+            best = others.mean().idxmax()
+            cells += [f"{table[OURS].mean():.1f}", f"{others[best].mean():.1f} ({best})"]
+            cells += [f"{worst:+.1f}"]
+        lines.append(cells)
+    header = ["tables", "label"]
+    for title in METRICS.values():
+        header += [f"evengraph, {title}", "best alternative", "worst draw"]
+    return "\n".join(
+        "| " + " | ".join(line) + " |" for line in (header, ["---"] * len(header), *lines)
+    )
+
+
+def draws(frame: pd.DataFrame) -> int:
+    """How many draws there are of every task."""
+    (number,) = set(frame.groupby(["trained_on", "label", "predicted"])["draw"].nunique())
+    return int(number)
+
+
+def _title(folder: object) -> str:
+    return str(folder).removeprefix("twitch-").upper()
+
+
+if __name__ == "__main__":
+    found = rows()
+    print(f"{draws(found)} draws\n")
+    print(compared(found, transfer=False), compared(found, transfer=True), sep="\n\n")
