@@ -92,7 +92,7 @@ def test_ctrl_c_keeps_the_best_model_so_far(method, tmp_path: Path):
         drawn += _read(terminal)
     os.close(end)
     assert child.returncode == 130, drawn
-    assert b"val " in drawn
+    assert b"epoch " in drawn
     assert b"Interrupted" in drawn
     result = json.loads((tmp_path / "result.json").read_text())
     assert result["seeds"] == [5]
