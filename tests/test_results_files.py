@@ -30,7 +30,7 @@ VARIANTS = (
     *("Semantic Enc.", "Structural Enc.", "Ind. Enc.", "Drop L_ps", "Imbalanced PL"),
     *("Equal weights", "Fixed A_sem", "A_struct = A"),
 )
-WITHOUT_NETWORK = {"Boosting", "Boosting, two hops"}  # not all run yet
+INCOMPLETE = {"successor": {"Boosting"}}  # a setting of boosted trees is not all run yet
 
 
 def _script(name):
@@ -275,18 +275,20 @@ def _check_pages(folder, found):
 
 def test_runs_of_unison_are_complete_and_say_where_they_come_from(unison):
     found = {results.name: results for results in load_experiments(unison)}
-    sizes = {"successor": (14, 5, 20), "parts": (6, 7, 10), "portfolio": (7, 14, 10)}
+    sizes = {"successor": (14, 5, 20), "parts": (6, 7, 10), "portfolio": (7, 15, 10)}
     assert set(found) == set(sizes)
     for name, (setups, labels, seeds) in sizes.items():
         results = found[name]
         assert (len(results.settings), len(results.labels)) == (setups, labels)
-        networks = [cell for cell in results.cells if cell.label not in WITHOUT_NETWORK]
-        assert len(networks) == setups * len(set(results.labels) - WITHOUT_NETWORK)
+        lacking = INCOMPLETE.get(name, set())
+        networks = [cell for cell in results.cells if cell.label not in lacking]
+        assert len(networks) == setups * len(set(results.labels) - lacking)
         assert {len(cell.rows) for cell in networks} == {seeds}
         assert {row.job.seed for cell in results.cells for row in cell.rows} == set(results.seeds)
-    assert {row.environment["commit"] for row in unison.rows()} == {"fb726ba"}
-    lacking = {job.method for job in missing(read_specs(list(sizes)), unison)}
-    assert lacking <= {"boosting", "logistic"}
+    commits = {row.environment["commit"][:7] for row in unison.rows()}
+    assert commits == {"fb726ba", "661b2a9", "798281e"}
+    left = missing(read_specs(list(sizes)), unison)
+    assert {(job.method, job.dataset) for job in left} <= {("boosting", "citeseer")}
 
 
 def test_the_page_on_unison_has_its_tables(draw_unison):
