@@ -77,7 +77,7 @@ COLUMN_HELP = {
     "time": "Column with times; the oldest nodes are for training.",
     "date_order": "dmy or mdy: how to read dates such as 03/04/2024.",
     "drop": "Columns of nodes or edges to leave out, such as a,b, or items of lists, tags=red.",
-    "lists": "JSON file {node: [items]}; features.json beside the nodes table needs no option.",
+    "lists": "JSON file of lists by node; features.json beside the nodes table needs no option.",
 }
 FLAGS = {
     "split": "--split-column",
