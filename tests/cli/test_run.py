@@ -128,7 +128,7 @@ def test_several_methods_are_compared_on_the_same_splits(tmp_path, capsys):
     assert results["reweight"]["method"]["fields"]["scale"] == 2
     table = capsys.readouterr().out.split("seconds")[1]
     for name, result in results.items():
-        (row,) = [line for line in table.splitlines() if line.startswith(METHODS[name].title)]
+        row = next(line for line in table.splitlines() if line.startswith(METHODS[name].title))
         assert f"{result['mean']['macro_f1']:.1f}±" in row
     rows = list(csv.DictReader((tmp_path / "comparison.csv").read_text().splitlines()))
     assert {row["method"] for row in rows} == {"gcn", "reweight", "smote"}

@@ -117,7 +117,7 @@ def test_what_has_ended_or_another_process_is_at_is_left_alone(executor, path):
     store.add(failed(broken))
     with closing(sqlite3.connect(store.path)) as base:  # a process that lives: the one above
         values = (taken.key, socket.gethostname(), os.getppid(), 0.0)
-        base.execute("INSERT INTO claims VALUES (?, ?, ?, ?)", values)
+        base.execute("INSERT INTO claims (key, host, process, seen) VALUES (?, ?, ?, ?)", values)
         base.commit()
     told = run_all([over, broken, taken, free], path, executor)
     assert [row.job for row in told] == [free]

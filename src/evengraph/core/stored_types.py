@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import fields
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from evengraph.core.errors import short
 
-LARGEST = 1e300
+LARGEST = sys.float_info.max
 
 
 def check_types(stored: Any) -> None:
