@@ -24,6 +24,7 @@ LAYERS = [
     {"outofcore"},
     {"methods"},
     {"inspection", "pipeline", "packing"},
+    {"labelling"},
     {"experiment"},
     {"report", "testing", "cli", "__main__"},
 ]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` does the same at run time
     from evengraph import datasets as datasets
+    from evengraph import labelling as labelling
     from evengraph import methods as methods
     from evengraph import metrics as metrics
     from evengraph import nn as nn
@@ -26,6 +27,7 @@ if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` does the same 
     from evengraph.datasets import toy as toy
     from evengraph.experiment.comparison import compare as compare
     from evengraph.inspection import inspect_graph as inspect_graph
+    from evengraph.labelling import suggest as suggest
     from evengraph.methods import *  # noqa: F403
     from evengraph.metrics import evaluate as evaluate
     from evengraph.nn import transforms as transforms
@@ -42,12 +44,13 @@ __version__ = "0.1.0"
 
 # Importing torch takes seconds, so names are imported on first use: these from the given module,
 # every method from evengraph.methods.
-_ROOMS = ("datasets", "methods", "metrics", "nn", "ops", "splits", "tables", "testing")
+_ROOMS = ("datasets", "labelling", "methods", "metrics", "nn", "ops", "splits", "tables", "testing")
 _NAMES = {
     "core.task": ("Task",),
     "datasets": ("load", "toy"),
     "experiment.comparison": ("compare",),
     "inspection": ("inspect_graph",),
+    "labelling": ("suggest",),
     "methods": ("METHODS", "Method", "fit_many"),
     "metrics": ("evaluate",),
     "pipeline.explanation": ("explain",),

@@ -253,7 +253,7 @@ class TableModel:
         self._check_fitted()
         if isinstance(known, Data):
             return explain(self.method_, known, node, top=top)
-        tables = self._known_graph(nodes, edges, known, columns or {})
+        tables = self.known_graph(nodes, edges, known, columns or {})
         ids = tuple(str(id) for id in tables.ids.tolist())
         if str(node) not in ids:
             raise UnknownNodeError(
@@ -408,10 +408,13 @@ class TableModel:
             return _graph_of(new), ""
         return alignment.align(new.tables.graph, self.method_, self.info)
 
-    def _known_graph(
+    def known_graph(
         self, nodes: Any, edges: Any, known: Any, columns: Mapping[str, Any]
     ) -> TableGraph:
-        """The training graph, with new nodes below the others if there are any."""
+        """The training graph, with new nodes below the others if there are any.
+
+        A loaded model reads it again; labels are there if `columns` names their column.
+        """
         if nodes is None and known is None and self._training_tables is not None:
             return self._training_tables
         known = training_paths(self.info) if known is None else known

@@ -1,0 +1,51 @@
+"""A batch of nodes with high scores that are unlike one another."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+CHOICE = 10  # times the budget: so many of the highest scores are compared
+SPREAD = 1.0  # what a copy of a chosen node loses, relative to the range of scores
+
+
+def choose(
+    scores: Tensor, rows: Tensor, candidates: Tensor, budget: int, *, diverse: bool = True
+) -> Tensor:
+    """Take nodes one by one: the highest score, less what it shares with those taken before.
+
+    Args:
+        diverse: Whether to subtract anything.
+
+    Shapes:
+        scores: (N,), rows: (N, d), candidates: bool, (N,)
+        returns: int64, at most (budget,), in order of choice
+    """
+    nodes = candidates.nonzero().squeeze(1)
+    budget = min(budget, len(nodes))
+    order = scores[nodes].argsort(descending=True, stable=True)
+    if not diverse:
+        return nodes[order[:budget]]
+    nodes = nodes[order[: CHOICE * budget]]
+    values, rows = _unit(scores[nodes]), rows[nodes]
+    width = _typical_distance(rows)
+    taken: list[int] = []
+    shared = torch.zeros_like(values)
+    for _ in range(budget):
+        value = values - SPREAD * shared
+        value[taken] = -torch.inf
+        taken.append(int(value.argmax()))
+        distance = (rows - rows[taken[-1]]).square().sum(1)
+        shared = shared.maximum(torch.exp(-distance / width))
+    return nodes[taken]
+
+
+def _unit(scores: Tensor) -> Tensor:
+    """Scores between 0 and 1."""
+    low, high = scores.min(), scores.max()
+    return (scores - low) / (high - low) if high > low else torch.zeros_like(scores)
+
+
+def _typical_distance(rows: Tensor) -> Tensor:
+    """Mean squared distance between two rows, never 0."""
+    return (2 * (rows - rows.mean(0)).square().sum(1).mean()).clamp(min=1e-12)

@@ -1,0 +1,73 @@
+"""Evidence: all that a strategy may look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from evengraph.methods.bases.committee import Committee
+from evengraph.ops.sparse import Sparse
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Evidence:
+    """A graph, the labels so far, and what a model thinks.
+
+    Args:
+        graph: Features and edges.
+        rows: Every node as a row of numbers; see `node_rows`.
+        operator: Averages over a node and its neighbours.
+        labels: -1 for unlabelled.
+        candidates: Nodes that may be offered; none of them has a label.
+        num_classes: Including those without labels.
+        probabilities: What the model predicts; None without a model.
+        disagreement: How far the members of its committee differ; None without one.
+        budget: How many nodes will be labelled.
+        seed: Of everything random.
+
+    Shapes:
+        rows: (N, d); operator: (N, N); labels: int64, (N,); candidates: bool, (N,)
+        probabilities: (N, C); disagreement: (N,)
+    """
+
+    graph: Data
+    rows: Tensor
+    operator: Sparse
+    labels: Tensor
+    candidates: Tensor
+    num_classes: int
+    probabilities: Tensor | None = None
+    disagreement: Tensor | None = None
+    budget: int = 20
+    seed: int = 0
+
+    @cached_property
+    def known(self) -> Tensor:
+        """Labelled nodes, ascending, (n,)."""
+        return (self.labels >= 0).nonzero().squeeze(1)
+
+    @cached_property
+    def counts(self) -> Tensor:
+        """Labels of each class, (C,)."""
+        return torch.bincount(self.labels[self.known], minlength=self.num_classes)
+
+
+def disagreement(committee: Committee) -> Tensor:
+    """How much of the uncertainty comes from members that contradict one another, (N,).
+
+    It is the mutual information between the class and the member: the entropy of the vote less
+    the mean entropy of the members; 0 where all predict the same probabilities.
+    """
+    weights = committee.weights[:, None]
+    vote = (weights[:, :, None] * committee.probabilities).sum(0)
+    return (entropy(vote) - (weights * entropy(committee.probabilities)).sum(0)).clamp(min=0)
+
+
+def entropy(probabilities: Tensor) -> Tensor:
+    """Entropy over the last dimension, in nats."""
+    result: Tensor = torch.special.entr(probabilities).sum(-1)
+    return result

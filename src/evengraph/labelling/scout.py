@@ -1,0 +1,74 @@
+"""Scout: a committee of softmax regressions that learns from a handful of labels in a second."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from evengraph.core.rng import generator
+from evengraph.methods.bases.committee import Committee
+
+MEMBERS = 8
+PENALTY = 0.01  # L2, per labelled node
+ITERATIONS = 50  # of L-BFGS
+BLOCK = 100_000  # rows predicted at a time
+
+
+def scout(rows: Tensor, labels: Tensor, num_classes: int, *, seed: int = 0) -> Committee | None:
+    """Fit the committee to all labels and predict every node; None with fewer than two classes.
+
+    Every member sees the labels with random weights of its own (the Bayesian bootstrap), so that
+    members differ where the labels do not decide. Classes weigh the same, however many labels they
+    have; a class without any gets the probability 0.
+
+    Args:
+        rows: Of all nodes.
+        labels: -1 for unlabelled.
+        num_classes: Including those without labels.
+        seed: Of the weights.
+
+    Shapes:
+        rows: (N, d), labels: int64, (N,)
+    """
+    nodes = (labels >= 0).nonzero().squeeze(1)
+    classes, targets = labels[nodes].unique(return_inverse=True)
+    if len(classes) < 2:
+        return None
+    draws = torch.rand(MEMBERS, len(nodes), generator=generator(seed)).clamp(min=1e-6)
+    weights = _balanced(-draws.log(), targets, len(classes))
+    model = _fit(_with_bias(rows[nodes]), targets, weights, len(classes))
+    result = rows.new_zeros(MEMBERS, len(rows), num_classes)
+    for start in range(0, len(rows), BLOCK):
+        part = slice(start, start + BLOCK)
+        result[:, part, classes] = (_with_bias(rows[part]) @ model).softmax(2)
+    return Committee.even(result)
+
+
+def _balanced(weights: Tensor, targets: Tensor, num_classes: int) -> Tensor:
+    """Weights of labels that sum to the same in each class, and to one in all, (M, n)."""
+    sums = weights.new_zeros(len(weights), num_classes).index_add_(1, targets, weights)
+    return weights / sums[:, targets] / num_classes
+
+
+def _with_bias(rows: Tensor) -> Tensor:
+    return torch.cat([rows, rows.new_ones(len(rows), 1)], dim=1)
+
+
+def _fit(rows: Tensor, targets: Tensor, weights: Tensor, num_classes: int) -> Tensor:
+    """Weights of all members, (M, d + 1, C); one problem, since members do not share any."""
+    model = rows.new_zeros(len(weights), rows.shape[1], num_classes, requires_grad=True)
+    solver = torch.optim.LBFGS([model], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
+    aims = targets.expand(len(weights), -1)
+
+    def closure() -> Tensor:
+        solver.zero_grad()
+        losses = cross_entropy((rows @ model).transpose(1, 2), aims, reduction="none")
+        penalty = PENALTY / len(targets) * model[:, :-1].square().sum()
+        loss = (weights * losses).sum() + penalty
+        loss.backward()
+        return loss
+
+    with torch.enable_grad():
+        solver.step(closure)
+    return model.detach()

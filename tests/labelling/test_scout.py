@@ -1,0 +1,38 @@
+"""The quick committee."""
+
+import torch
+
+from evengraph.labelling.scout import scout
+
+ROWS = torch.tensor([[0.0, 0], [0, 1], [4, 0], [4, 1], [2, 0.5]])
+
+
+def test_learns_from_two_labels_and_doubts_the_node_between():
+    committee = scout(ROWS, torch.tensor([0, -1, 1, -1, -1]), 2)
+    vote = committee.probabilities.mean(0)
+    assert vote.argmax(1)[:4].tolist() == [0, 0, 1, 1]
+    assert vote.max(1).values.argmin() == 4
+    assert torch.allclose(vote.sum(1), torch.ones(5))
+
+
+def test_a_class_without_labels_gets_no_probability():
+    committee = scout(ROWS, torch.tensor([0, -1, 2, -1, -1]), 4)
+    assert committee.probabilities[..., [1, 3]].sum() == 0
+
+
+def test_classes_weigh_the_same_however_many_labels_they_have():
+    rows = torch.cat([ROWS[:1].repeat(50, 1), ROWS[2:3], ROWS[4:]])
+    labels = torch.tensor([0] * 50 + [1, -1])
+    assert abs(float(scout(rows, labels, 2).probabilities.mean(0)[-1, 0]) - 0.5) < 0.1
+
+
+def test_one_class_is_nothing_to_learn_from():
+    assert scout(ROWS, torch.tensor([0, 0, -1, -1, -1]), 2) is None
+
+
+def test_the_seed_decides_and_members_differ():
+    labels = torch.tensor([0, 0, 1, 1, -1])
+    first, again, other = (scout(ROWS, labels, 2, seed=s).probabilities for s in (0, 0, 1))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+    assert not torch.equal(first[0], first[1])
