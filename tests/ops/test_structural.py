@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evengraph.ops import structural, structural_adjacency
+from evengraph.ops.structural import HostPaths
 from small_graphs import dense_structural, edge_lists, edges, random_edges
 
 
@@ -32,12 +33,11 @@ def test_several_blocks_give_the_same_matrix(graph, alpha):
 
 def test_blocks_cover_every_row_once_and_respect_their_size(monkeypatch):
     monkeypatch.setattr(structural, "BLOCK_ENTRIES", 10)
-    graph = structural.adjacency(random_edges(30, 60), 30)
+    walks = HostPaths(structural.adjacency(random_edges(30, 60), 30), 2).walks
     rows = torch.randperm(30, generator=torch.Generator().manual_seed(0)).numpy()
-    blocks = list(structural._blocks(graph, rows, 2))
+    blocks = list(structural._blocks(walks, rows))
     assert len(blocks) > 3
     assert [row for block in blocks for row in block] == rows.tolist()
-    walks = structural._walks(graph, 2)
     assert all(len(block) == 1 or walks[block].sum() <= 10 for block in blocks)
 
 
@@ -83,7 +83,7 @@ def test_too_large_is_refused_before_building(monkeypatch):
     def build(*args):
         raise AssertionError("the matrix was built")
 
-    monkeypatch.setattr(structural, "_weights", build)
+    monkeypatch.setattr(HostPaths, "weights", build)
     star = edges([(0, i) for i in range(1, 200)] + [(i, 0) for i in range(1, 200)])
     with pytest.raises(MemoryError) as caught:
         structural_adjacency(star, 200, 2, memory_limit=1000)
@@ -109,7 +109,7 @@ def test_expected_size_is_near_when_refused_early(monkeypatch):
 def test_not_refused_when_only_the_cheap_bound_is_too_large():
     clique = edges([(i, j) for i in range(12) for j in range(12) if i != j])
     exact = 12 * 11 * 8  # a column index and a weight of four bytes each
-    assert structural._walks(structural.adjacency(clique, 12), 4).sum() * 8 > exact
+    assert HostPaths(structural.adjacency(clique, 12), 4).walks.sum() * 8 > exact
     matrix = structural_adjacency(clique, 12, 4, memory_limit=exact)
     assert matrix.values().numel() == 12 * 11
     with pytest.raises(MemoryError):

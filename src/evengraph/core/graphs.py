@@ -47,6 +47,12 @@ def edge_weight(graph: Data) -> Tensor | None:
     return weight
 
 
+def check_edges(edge_index: Tensor, num_nodes: int) -> None:
+    """Raise ValueError for an edge of a node that the graph does not have."""
+    if edge_index.numel() and (edge_index.min() < 0 or edge_index.max() >= num_nodes):
+        raise ValueError(f"edge_index must hold node ids from 0 to {num_nodes - 1}.")
+
+
 def check_edge_weight(graph: Data) -> None:
     """Raise ValueError for weights that are no finite numbers from 0 on, one per edge."""
     weight, size = edge_weight(graph), graph.edge_index.shape[1]

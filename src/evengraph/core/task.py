@@ -130,7 +130,13 @@ class Task:
 
     def to(self, device: torch.device | str) -> Task:
         """A copy of the task on a device."""
-        graph = self.graph.clone().to(device)
+        device = torch.device(device)
+        graph = _moved(self.graph, device)
         train, val, test = (mask.to(device) for mask in (self.train, self.val, self.test))
-        past = None if self.past is None else self.past.clone().to(device)
+        past = None if self.past is None else _moved(self.past, device)
         return replace(self, graph=graph, train=train, val=val, test=test, past=past)
+
+
+def _moved(graph: Data, device: torch.device) -> Data:
+    """A copy of a graph on a device; only one that stays where it is has to be cloned."""
+    return (graph.clone() if graph.y.device.type == device.type else copy(graph)).to(device)

@@ -31,10 +31,10 @@ def _kernel(  # type: ignore[no-untyped-def]
     has_nodes: tl.constexpr,
 ):
     replica = tl.program_id(1).to(tl.int64)
-    index = tl.program_id(0) * block + tl.arange(0, block)
+    index = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
     inside = index < size
     seed = tl.load(seeds + replica) + tl.load(calls + replica) * stride
-    number = index
+    number = index.to(tl.int32)  # numbers repeat after 2^32 values
     if has_nodes:
         row = replica * (size // width) + index // width
         number = (tl.load(nodes + row, mask=inside, other=0) * width + index % width).to(tl.int32)

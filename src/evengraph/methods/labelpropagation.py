@@ -16,7 +16,7 @@ from evengraph.methods.bases.method import Method
 from evengraph.metrics import validation_score
 from evengraph.nn.attribution import margin_slope
 from evengraph.nn.tracing import Contributions
-from evengraph.ops import Sparse, matching_signatures, propagation_matrix, weighted_adjacency
+from evengraph.ops import Sparse, graph_matrix, matching_signatures, propagation_matrix
 from evengraph.ops.signature import feature_signatures
 
 LEAST = 1e-30  # keeps the logarithm finite where a class does not reach a node
@@ -91,7 +91,7 @@ class LabelPropagation(Method):
     def _spreading(self, graph: Data) -> Iterator[Tensor]:
         """How much of each class has reached each node after 0, 1, 2, ... steps, (N, C)."""
         start = self._start(graph)
-        matrix = weighted_adjacency(graph)
+        matrix = graph_matrix(graph)
         propagation: Sparse = propagation_matrix(matrix, graph.x.device, how="row")
         spread = start
         while True:
@@ -124,7 +124,7 @@ class LabelPropagation(Method):
 
     def _reach(self, graph: Data, node: int) -> Tensor:
         """How much of each node's start has reached a node, (N,)."""
-        matrix = weighted_adjacency(graph)
+        matrix = graph_matrix(graph)
         propagation: Sparse = propagation_matrix(matrix, graph.x.device, how="row")
         walk = torch.zeros(graph.num_nodes, 1, device=graph.x.device)
         walk[node] = 1

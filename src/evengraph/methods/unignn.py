@@ -32,15 +32,14 @@ from evengraph.nn.unified import FindClusters
 from evengraph.ops import (
     Clusters,
     Sparse,
-    adjacency,
     matching_signatures,
     node_signatures,
     propagation_matrix,
     sparsify,
-    structural_adjacency,
+    undirected_matrix,
 )
 from evengraph.ops.pseudo import Selection, select_pseudo_labels
-from evengraph.ops.sparse import to_scipy
+from evengraph.ops.structural import path_weights
 from evengraph.training import History
 
 MAY_DIFFER = frozenset(
@@ -341,16 +340,14 @@ class UniGNN(Method):
         return embeddings, assignments[-1] if assignments else None
 
     def _inputs(self, graph: Data) -> Connectivity:
-        edges = to_undirected(graph.edge_index, num_nodes=graph.num_nodes)
-        device, size = graph.x.device, graph.num_nodes
-        paths = structural_adjacency(edges, size, self.alpha_, memory_limit=self.memory_limit)
-        x, structural = sparsify(graph.x.float()), propagation_matrix(to_scipy(paths), device)
-        return Connectivity(
-            x=x,
-            structural=structural,
-            adjacency=propagation_matrix(adjacency(edges, size), device),
-            along_paths=structural @ x if isinstance(x, Tensor) else None,
-        )
+        device, x = graph.x.device, sparsify(graph.x.float())
+        matrix = undirected_matrix(graph.edge_index, graph.num_nodes)
+        adjacency = structural = propagation_matrix(matrix, device)
+        if self.alpha_ > 1:
+            paths = path_weights(matrix, self.alpha_, self.memory_limit)
+            structural = propagation_matrix(paths, device)
+        along_paths = structural @ x if isinstance(x, Tensor) else None
+        return Connectivity(x, structural, adjacency, along_paths)
 
     def _network(self, graph: Data) -> UnifiedNetwork:
         """A network for a training graph."""

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.utils import to_undirected
 
 from evengraph.ops import (
     Clusters,
     Sparse,
     propagation_matrix,
     semantic_propagate,
-    structural_adjacency,
+    undirected_matrix,
 )
-from evengraph.ops.sparse import to_scipy
+from evengraph.ops.structural import check_alpha, path_weights
 
 
 def structural_connectivity(
@@ -27,9 +26,9 @@ def structural_connectivity(
         edge_index: (2, E)
         returns: (N, N)
     """
-    edges = to_undirected(edge_index, num_nodes=num_nodes)
-    paths = structural_adjacency(edges, num_nodes, alpha, memory_limit=memory_limit)
-    return propagation_matrix(to_scipy(paths), edge_index.device)
+    check_alpha(alpha)
+    matrix = undirected_matrix(edge_index, num_nodes)
+    return propagation_matrix(path_weights(matrix, alpha, memory_limit), edge_index.device)
 
 
 class _Layer(nn.Module):

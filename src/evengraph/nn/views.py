@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
@@ -15,11 +14,7 @@ from torch_geometric.data import Data
 
 from evengraph.ops.components import principal_components
 from evengraph.ops.neighbours import neighbour_graph
-from evengraph.ops.propagate import (
-    diffuse,
-    propagation_matrix,
-    weighted_adjacency,
-)
+from evengraph.ops.propagate import Matrix, diffuse, graph_matrix, propagation_matrix
 from evengraph.ops.relations import Average, neighbour_averages
 from evengraph.ops.sparse import LinearMap, Sparse, sparsify
 
@@ -127,7 +122,7 @@ class Views(nn.Module):
             returns: (V, N, width); narrower views are filled up with zeros
         """
         x = sparsify(graph.x.float())
-        matrix = weighted_adjacency(graph)
+        matrix = graph_matrix(graph)
         views = {}
         if {"structural", "semantic"} & set(self.names):
             views["structural"] = self._structural(x, matrix, fit)
@@ -139,7 +134,7 @@ class Views(nn.Module):
             [pad(views[name], (0, self.width - views[name].shape[1])) for name in self.names]
         )
 
-    def _structural(self, x: Tensor | Sparse, matrix: sp.csr_matrix, fit: bool) -> Tensor:
+    def _structural(self, x: Tensor | Sparse, matrix: Matrix, fit: bool) -> Tensor:
         propagation = propagation_matrix(matrix, _device(x))
         spread = partial(diffuse, propagation, **self.diffusion._asdict())
         rows: Tensor = self.structural(x, spread, spread if fit else None)  # symmetric

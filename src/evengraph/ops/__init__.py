@@ -25,9 +25,11 @@ from evengraph.ops.margins import soft_labels as soft_labels
 from evengraph.ops.margins import topology_margins as topology_margins
 from evengraph.ops.pagerank import personalised_pagerank as personalised_pagerank
 from evengraph.ops.propagate import adjacency as adjacency
+from evengraph.ops.propagate import graph_matrix as graph_matrix
 from evengraph.ops.propagate import normalise as normalise
 from evengraph.ops.propagate import propagation_matrix as propagation_matrix
 from evengraph.ops.propagate import undirected_adjacency as undirected_adjacency
+from evengraph.ops.propagate import undirected_matrix as undirected_matrix
 from evengraph.ops.propagate import weighted_adjacency as weighted_adjacency
 from evengraph.ops.propagate import with_self_loops as with_self_loops
 from evengraph.ops.prototypes import class_prototypes as class_prototypes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,10 +10,13 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from evengraph.core.graphs import edge_weight
+from evengraph.core.graphs import check_edges, edge_weight
+from evengraph.ops.device_adjacency import adjacency_tensor, means, normalised, scaled_by_mean
 from evengraph.ops.sparse import Sparse, from_scipy
 
 Normalisation = Literal["symmetric", "row"]
+Matrix: TypeAlias = "sp.spmatrix | Tensor"
+"""A matrix of a graph: SciPy's on the host, a CSR tensor on a GPU."""
 
 
 def adjacency(edge_index: Tensor, num_nodes: int, weight: Tensor | None = None) -> sp.csr_matrix:
@@ -24,9 +27,8 @@ def adjacency(edge_index: Tensor, num_nodes: int, weight: Tensor | None = None) 
     Shapes:
         edge_index: (2, E), weight: (E,)
     """
+    check_edges(edge_index, num_nodes)
     source, target = edge_index.cpu().numpy()
-    if source.size and (edge_index.min() < 0 or edge_index.max() >= num_nodes):
-        raise ValueError(f"edge_index must hold node ids from 0 to {num_nodes - 1}.")
     keep = source != target
     values = np.ones(int(keep.sum()), dtype=np.float32)
     if weight is not None:
@@ -60,6 +62,22 @@ def weighted_adjacency(graph: Data) -> sp.csr_matrix:
     return (matrix / mean).astype(np.float32).tocsr()
 
 
+def undirected_matrix(edge_index: Tensor, num_nodes: int) -> Matrix:
+    """`undirected_adjacency`, built on the device of the edges."""
+    if edge_index.is_cuda:
+        return adjacency_tensor(edge_index, num_nodes, undirected=True)
+    return undirected_adjacency(edge_index, num_nodes)
+
+
+def graph_matrix(graph: Data) -> Matrix:
+    """`weighted_adjacency`, built on the device of the graph."""
+    if not graph.edge_index.is_cuda:
+        return weighted_adjacency(graph)
+    weight = edge_weight(graph)
+    matrix = adjacency_tensor(graph.edge_index, graph.num_nodes, weight, undirected=True)
+    return matrix if weight is None else scaled_by_mean(matrix)
+
+
 def normalise(matrix: sp.spmatrix, how: Normalisation) -> sp.csr_matrix:
     """Add a self-loop to every node of an undirected graph and divide by degrees.
 
@@ -78,13 +96,15 @@ def normalise(matrix: sp.spmatrix, how: Normalisation) -> sp.csr_matrix:
 
 
 def propagation_matrix(
-    matrix: sp.spmatrix,
+    matrix: Matrix,
     device: torch.device,
     *,
     how: Normalisation = "symmetric",
     dtype: torch.dtype = torch.float32,
 ) -> Sparse:
-    """`normalise` a graph and put it on a device."""
+    """`normalise` a graph and put it on a device; a tensor is there already."""
+    if isinstance(matrix, Tensor):
+        return normalised(matrix, how, dtype)
     result = normalise(matrix, how)
     if how == "row":
         return Sparse.from_scipy(result, device, dtype)
@@ -98,9 +118,14 @@ def with_self_loops(matrix: sp.spmatrix, device: torch.device) -> Sparse:
 
 
 def neighbour_means(
-    matrix: sp.spmatrix, device: torch.device, dtype: torch.dtype = torch.float32
+    matrix: Matrix, device: torch.device, dtype: torch.dtype = torch.float32
 ) -> Sparse:
-    """The matrix that averages over neighbours by weight, without the node; 0 if there are none."""
+    """The matrix that averages over neighbours by weight, without the node; 0 if there are none.
+
+    A tensor is on the device already, and symmetric.
+    """
+    if isinstance(matrix, Tensor):
+        return means(matrix, dtype)
     degree = np.asarray(matrix.sum(axis=1, dtype=np.float64)).ravel()
     return Sparse.from_scipy(sp.diags(1 / np.where(degree, degree, 1)) @ matrix, device, dtype)
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.core.graphs import count_relations
-from evengraph.ops.propagate import adjacency, neighbour_means, weighted_adjacency
+from evengraph.ops.propagate import Matrix, adjacency, graph_matrix, neighbour_means
 from evengraph.ops.sparse import Sparse
 
 
@@ -31,7 +31,7 @@ def neighbour_averages(
     graph: Data,
     hops: int,
     dtype: torch.dtype = torch.float32,
-    union: sp.csr_matrix | None = None,
+    union: Matrix | None = None,
 ) -> list[Average]:
     """The means over neighbours 1, 2, ... hops away in all edges, then over those per relation.
 
@@ -39,12 +39,12 @@ def neighbour_averages(
         graph: The graph, with `relation_index` if its relations stay apart.
         hops: How many means to take over all edges; without any, there are none per relation.
         dtype: Of the matrices.
-        union: `weighted_adjacency` of the graph, if it is known already.
+        union: `weighted_adjacency` or `graph_matrix` of the graph, if it is known already.
     """
     if not hops:
         return []
     device = graph.edge_index.device
-    union = weighted_adjacency(graph) if union is None else union
+    union = graph_matrix(graph) if union is None else union
     means = neighbour_means(union, device, dtype)
     averages = [Average(means, steps) for steps in range(1, hops + 1)]
     for relation in range(count_relations(graph)):

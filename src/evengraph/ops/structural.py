@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from evengraph.ops.propagate import adjacency
+from evengraph.ops.device_adjacency import adjacency_tensor
+from evengraph.ops.device_paths import DevicePaths
+from evengraph.ops.propagate import Matrix, adjacency
 from evengraph.ops.sparse import from_scipy
 
 BYTES_PER_ENTRY = 8  # a 32-bit column index and a 32-bit weight
@@ -33,82 +37,121 @@ def structural_adjacency(
         edge_index: (2, E)
         returns: sparse CSR, (N, N)
     """
+    check_alpha(alpha)
+    build = adjacency_tensor if edge_index.is_cuda else adjacency
+    matrix = build(edge_index, num_nodes)
+    result = path_weights(matrix, alpha, memory_limit)
+    if isinstance(result, Tensor):
+        return result
+    return from_scipy(result, edge_index.device, torch.float32)
+
+
+def check_alpha(alpha: int) -> None:
+    """Raise ValueError for a distance below 1."""
     if alpha < 1:
         raise ValueError(f"alpha must be at least 1, got {alpha}.")
-    graph = adjacency(edge_index, num_nodes)
-    looped = (graph + sp.identity(num_nodes, np.float32, format="csr")).tocsr()
-    _check_size(looped, alpha, memory_limit)
-    blocks = [
-        _weights(looped, rows, alpha) for rows in _blocks(looped, np.arange(num_nodes), alpha)
-    ]
-    matrix = sp.vstack(blocks, format="csr") if blocks else graph
-    return from_scipy(matrix, edge_index.device, torch.float32)
 
 
-def _weights(looped: sp.csr_matrix, rows: np.ndarray, alpha: int) -> sp.csr_matrix:
-    """Rows of the matrix: 1 / SPD(i, j)."""
-    nearness = _nearness(looped, rows, alpha)
-    np.subtract(alpha + 1, nearness.data, out=nearness.data)  # the distance
-    np.reciprocal(nearness.data, out=nearness.data)
-    return nearness
+def path_weights(matrix: Matrix, alpha: int, memory_limit: float) -> Matrix:
+    """The structural adjacency of an adjacency matrix, of the same type."""
+    paths = DevicePaths(matrix, alpha) if isinstance(matrix, Tensor) else HostPaths(matrix, alpha)
+    _check_size(paths, memory_limit)
+    every = np.arange(matrix.shape[0])
+    return paths.join([paths.weights(rows) for rows in _blocks(paths.walks, every)])
 
 
-def _nearness(looped: sp.csr_matrix, rows: np.ndarray, alpha: int) -> sp.csr_matrix:
-    """For each node j within alpha steps of a row's node: alpha + 1 - distance.
+class Paths(Protocol):
+    """Shortest paths of a graph, for some rows at a time."""
 
-    The sets of nodes within k steps are nested, so the sum of their indicators for k = 1..alpha
-    counts exactly how many of them contain j.
-    """
-    reached = looped[rows]
-    diagonal = (np.arange(rows.size), rows)
-    # A node is in all alpha sets of its own: start at -alpha to end at zero.
-    total = reached - sp.csr_matrix(
-        (np.full(rows.size, alpha, np.float32), diagonal), reached.shape
-    )
-    for _ in range(alpha - 1):
-        reached = (reached @ looped).tocsc().tocsr()  # sorts indices in linear time
-        reached.data.fill(1)
-        total = total + reached
-    total.eliminate_zeros()
-    return total
+    alpha: int
+
+    @property
+    def walks(self) -> NDArray[np.float64]:
+        """Number of walks of at most alpha steps from each node: at least the nodes it reaches."""
+
+    def weights(self, rows: NDArray[np.int64]) -> Any:
+        """Rows of the matrix: 1 / SPD(i, j)."""
+
+    def count(self, rows: NDArray[np.int64]) -> int:
+        """Entries of these rows."""
+
+    def join(self, blocks: Sequence[Any]) -> Matrix:
+        """The matrix of consecutive blocks of rows."""
 
 
-def _blocks(looped: sp.csr_matrix, rows: np.ndarray, alpha: int) -> Iterator[np.ndarray]:
-    """Split rows into runs whose walks of length alpha fit into one block."""
-    walks = np.cumsum(_walks(looped, alpha)[rows])
+class HostPaths:
+    """`Paths` by SciPy."""
+
+    def __init__(self, matrix: sp.csr_matrix, alpha: int) -> None:
+        self.alpha = alpha
+        self.looped = (matrix + sp.identity(matrix.shape[0], np.float32, format="csr")).tocsr()
+        self.walks = np.ones(matrix.shape[0])
+        for _ in range(alpha):
+            self.walks = np.asarray(self.looped @ self.walks)
+
+    def weights(self, rows: NDArray[np.int64]) -> sp.csr_matrix:
+        """From the distances."""
+        nearness = self._nearness(rows)
+        np.subtract(self.alpha + 1, nearness.data, out=nearness.data)  # the distance
+        np.reciprocal(nearness.data, out=nearness.data)
+        return nearness
+
+    def count(self, rows: NDArray[np.int64]) -> int:
+        """The entries have to be found."""
+        return int(self._nearness(rows).nnz)
+
+    def join(self, blocks: Sequence[sp.csr_matrix]) -> sp.csr_matrix:
+        """Blocks one below the other."""
+        return sp.vstack(blocks, format="csr") if blocks else self.looped
+
+    def _nearness(self, rows: NDArray[np.int64]) -> sp.csr_matrix:
+        """For each node j within alpha steps of a row's node: alpha + 1 - distance.
+
+        The sets of nodes within k steps are nested, so the sum of their indicators for
+        k = 1..alpha counts exactly how many of them contain j.
+        """
+        reached = self.looped[rows]
+        diagonal = (np.arange(rows.size), rows)
+        # A node is in all alpha sets of its own: start at -alpha to end at zero.
+        own = np.full(rows.size, self.alpha, np.float32)
+        total = reached - sp.csr_matrix((own, diagonal), reached.shape)
+        for _ in range(self.alpha - 1):
+            reached = (reached @ self.looped).tocsc().tocsr()  # sorts indices in linear time
+            reached.data.fill(1)
+            total = total + reached
+        total.eliminate_zeros()
+        return total
+
+
+def _blocks(walks: NDArray[np.float64], rows: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Split rows into runs whose walks fit into one block."""
+    total = np.cumsum(walks[rows])
     start = 0
     while start < rows.size:
-        before = walks[start - 1] if start else 0.0
-        stop = int(np.searchsorted(walks, before + BLOCK_ENTRIES, side="right"))
+        before = total[start - 1] if start else 0.0
+        stop = int(np.searchsorted(total, before + BLOCK_ENTRIES, side="right"))
         stop = max(stop, start + 1)
         yield rows[start:stop]
         start = stop
 
 
-def _walks(looped: sp.csr_matrix, alpha: int) -> np.ndarray:
-    """Number of walks of at most alpha steps from each node: a bound on the nodes it reaches."""
-    count = np.ones(looped.shape[0])
-    for _ in range(alpha):
-        count = looped @ count
-    return np.asarray(count)
-
-
-def _check_size(looped: sp.csr_matrix, alpha: int, memory_limit: float) -> None:
+def _check_size(paths: Paths, memory_limit: float) -> None:
     """Count entries in bounded memory and raise if there are too many."""
     most = memory_limit / BYTES_PER_ENTRY
-    if _walks(looped, alpha).sum() <= most:  # the cheap bound already fits
+    if paths.walks.sum() <= most:  # the cheap bound already fits
         return
     # In random order, the rows counted so far predict the total.
-    num_nodes = looped.shape[0]
+    num_nodes = paths.walks.size
     rows = np.random.default_rng(0).permutation(num_nodes)
     entries = seen = 0
-    for block in _blocks(looped, rows, alpha):
-        entries += _nearness(looped, block, alpha).nnz
+    for block in _blocks(paths.walks, rows):
+        entries += paths.count(block)
         seen += block.size
         if entries > most:
             expected = entries * num_nodes / seen
             raise MemoryError(
-                f"The structural adjacency at alpha={alpha} would hold about {expected:,.0f} "
-                f"entries, {expected * BYTES_PER_ENTRY / 2**30:.1f} GiB, over the limit of "
-                f"{memory_limit / 2**30:.1f} GiB. Use a smaller alpha or raise memory_limit."
+                f"The structural adjacency at alpha={paths.alpha} would hold about "
+                f"{expected:,.0f} entries, {expected * BYTES_PER_ENTRY / 2**30:.1f} GiB, over the "
+                f"limit of {memory_limit / 2**30:.1f} GiB. Use a smaller alpha or raise "
+                "memory_limit."
             )

@@ -27,7 +27,7 @@ from evengraph.nn import (
     PlainNetwork,
     Reconstruction,
 )
-from evengraph.ops import Sparse, propagation_matrix, sparsify, weighted_adjacency
+from evengraph.ops import Sparse, graph_matrix, propagation_matrix, sparsify
 from evengraph.ops.losses import ClassTerms, class_cross_entropy
 from evengraph.ops.propagate import Normalisation
 from evengraph.ops.sparse import scatter_sum
@@ -101,7 +101,7 @@ class NetworkMethod(Method):
         return Inputs(sparsify(graph.x.float()), self._propagation(graph))
 
     def _propagation(self, graph: Data) -> Sparse:
-        matrix = weighted_adjacency(graph)
+        matrix = graph_matrix(graph)
         return propagation_matrix(matrix, graph.x.device, how=self._normalisation)
 
     @property
