@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from time import time
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 from evengraph.core.claims import Claimant, Holder, this_process
 from evengraph.core.rows import (
@@ -21,6 +20,7 @@ from evengraph.core.rows import (
 )
 from evengraph.core.rows import JobSpec as JobSpec
 from evengraph.core.rows import Row as Row
+from evengraph.core.sqlite_file import SqliteFile
 from evengraph.core.store_sql import SCHEMA as SCHEMA
 from evengraph.core.store_sql import (
     TABLES,
@@ -73,72 +73,22 @@ class Store:
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
         self._damage: dict[str, None] = {}
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ValueError(f"Cannot open {self.path}: {error.strerror}.") from None
+        self._file = SqliteFile(self.path, "evengraph store")
         with self._read() as base:
             complete = self._check(base)
         if not complete:
-            with self._write() as base:
-                # in one transaction: other processes see all of it or nothing
-                base.executescript(
-                    f"BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {SCHEMA}; COMMIT;"
-                )
+            self._file.create(f"{TABLES} PRAGMA user_version = {SCHEMA};")
 
     @property
     def damage(self) -> list[str]:
         """What reading left out."""
         return list(self._damage)
 
-    # One connection per transaction: forked processes never share one.
+    def _write(self) -> AbstractContextManager[sqlite3.Connection]:
+        return self._file.write()
 
-    @contextmanager
-    def _write(self) -> Iterator[sqlite3.Connection]:
-        with self._errors(), closing(sqlite3.connect(self.path, timeout=60)) as base:
-            base.execute("PRAGMA journal_mode = WAL")
-            base.execute("PRAGMA synchronous = NORMAL")
-            base.text_factory = _text
-            with base:
-                yield base
-
-    @contextmanager
-    def _read(self) -> Iterator[sqlite3.Connection]:
-        with self._errors(), closing(self._reader()) as base:
-            base.text_factory = _text
-            yield base
-
-    def _reader(self) -> sqlite3.Connection:
-        """A connection to read from, also where nothing may be written."""
-        base = sqlite3.connect(self.path, timeout=60)
-        try:
-            base.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        except sqlite3.OperationalError as error:
-            base.close()
-            log = self.path.with_name(f"{self.path.name}-wal")
-            if "locked" in str(error) or not self.path.is_file():
-                raise
-            if log.exists() and log.stat().st_size:  # without it, its rows would be missing
-                raise sqlite3.OperationalError(
-                    f"{error}; copy it and {log.name} elsewhere"
-                ) from None
-            return sqlite3.connect(f"file:{quote(str(self.path))}?immutable=1", uri=True)
-        return base
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except UnicodeDecodeError:  # in a message of SQLite
-            raise ValueError(f"{self.path} is damaged: its schema is no text.") from None
-        except sqlite3.DatabaseError as error:
-            # a damaged schema may put anything into the message
-            reason = "".join(c if c.isprintable() else "?" for c in str(error))
-            if "malformed" in reason:
-                raise ValueError(f"{self.path} is damaged: {reason}.") from None
-            if isinstance(error, sqlite3.OperationalError):
-                raise ValueError(f"Cannot open or write {self.path}: {reason}.") from None
-            raise ValueError(f"{self.path} is not an evengraph store: {reason}.") from None
+    def _read(self) -> AbstractContextManager[sqlite3.Connection]:
+        return self._file.read()
 
     def _check(self, base: sqlite3.Connection) -> bool:
         """Whether the file is a complete store; raises if it is none, or of another version."""
@@ -151,7 +101,8 @@ class Store:
                 f"(format {version}, this version reads {SCHEMA})."
             )
         # earlier versions could be killed between two tables
-        if version == 0 and not is_part_of_store(tables):
+        ours = "runs" in columns_of(base) if version else is_part_of_store(tables)
+        if not ours:
             raise ValueError(f"{self.path} is not an evengraph store but another SQLite file.")
         return bool(version == SCHEMA)
 
@@ -336,11 +287,3 @@ def _joint_mean(one: float | None, done: int, two: float | None, more: int) -> f
 def _alive(holder: Sequence[Any], now: float) -> bool:
     *claimant, seen = holder
     return Claimant(*claimant).alive(seen=seen, now=now)
-
-
-def _text(raw: bytes) -> str | bytes:
-    """Text, or bytes that are none: one damaged cell must not end the reading of all."""
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return raw
