@@ -26,7 +26,7 @@ LAYERS = [
     {"inspection", "pipeline", "packing"},
     {"labelling"},
     {"experiment"},
-    {"report", "testing", "cli", "__main__"},
+    {"report", "testing", "desk", "cli", "__main__"},
 ]
 
 # Modules without a test file of their own, and where they are tested instead.

@@ -1,0 +1,230 @@
+"""LabelFile: who labelled which node as what, when, and what the model thought; one SQLite file."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from time import time
+from typing import Any
+
+from evengraph.core.sqlite_file import SqliteFile
+from evengraph.core.store_sql import columns_of
+
+FORMAT = 1
+APPLICATION = 0x45474C42  # "EGLB": marks the file as ours, whatever its version
+LABEL, UNKNOWN, DISMISSED = "label", "unknown", "dismissed"
+NOTE, CLASS, UNDO = "note", "class", "undo"
+ANSWERS = (LABEL, UNKNOWN, DISMISSED)
+"""Kinds of events that say what a node is; the last one that was not undone counts."""
+
+HELD_SECONDS = 300.0
+"""How long a node that somebody looks at is kept from others."""
+
+TABLES = """
+CREATE TABLE about (
+    name TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+);
+CREATE TABLE events (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    created TEXT NOT NULL,
+    who TEXT NOT NULL,
+    session TEXT NOT NULL,
+    node TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    label TEXT NOT NULL,
+    note TEXT NOT NULL,
+    undoes INTEGER,
+    thought TEXT NOT NULL,
+    model TEXT NOT NULL
+);
+CREATE TABLE fits (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    created TEXT NOT NULL,
+    method TEXT NOT NULL,
+    labels INTEGER NOT NULL,
+    score REAL,
+    seconds REAL NOT NULL
+);
+CREATE TABLE looks (
+    session TEXT PRIMARY KEY,
+    node TEXT NOT NULL,
+    seen REAL NOT NULL
+);
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """One entry of the file; entries are only ever added.
+
+    Args:
+        node: The id of the node; empty for a class.
+        kind: `label`, `unknown` ("don't know"), `dismissed` (not of the class `label`), `note`,
+            `class` (a class that was added) or `undo`.
+        label: The name of a class.
+        note: What somebody wrote about it.
+        who: Who did it, and `session` in which browser.
+        undoes: For an undo, the number of the event that no longer counts.
+        thought: The probability of each class before, by name; empty without a model.
+        model: Which model thought so.
+        number: Counts events from 1, in order.
+        created: When, in UTC.
+    """
+
+    node: str = ""
+    kind: str = LABEL
+    label: str = ""
+    note: str = ""
+    who: str = ""
+    session: str = ""
+    undoes: int | None = None
+    thought: Mapping[str, float] = field(default_factory=dict)
+    model: str = ""
+    number: int = 0
+    created: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """A model that was trained: on how many labels, and its balanced accuracy on held-out ones."""
+
+    method: str
+    labels: int
+    score: float | None
+    seconds: float
+    number: int = 0
+    created: str = ""
+
+
+class LabelFile:
+    """Labels in one SQLite file. Several people and processes may write at the same time.
+
+    Nothing is ever changed or deleted: an undo is one more event. An event is on disk before the
+    call that adds it returns, so that killing the process loses nothing.
+
+    Args:
+        path: Path of the file, created if it does not exist.
+        column: The column that the labels are for; a file for another column is refused.
+    """
+
+    def __init__(self, path: Path, column: str | None = None) -> None:
+        self.path = Path(path)
+        self._file = SqliteFile(self.path, "evengraph label file", synchronous="FULL")
+        with self._file.read() as base:
+            complete = self._check(base)
+        if not complete:
+            self._create(column or "")
+        if column is not None and self.column != column:
+            raise ValueError(f"{self.path} holds labels for {self.column!r}, not for {column!r}.")
+
+    @property
+    def column(self) -> str:
+        """The column that the labels are for."""
+        with self._file.read() as base:
+            row = base.execute("SELECT value FROM about WHERE name = 'column'").fetchone()
+        return "" if row is None else str(row[0])
+
+    def add(self, *events: Event) -> list[int]:
+        """Write events in one transaction; returns their numbers."""
+        now = _now()
+        with self._file.write() as base:
+            return [_insert(base, event, now) for event in events]
+
+    def events(self, after: int = 0) -> list[Event]:
+        """All events with a larger number, in order."""
+        query = f"SELECT {_COLUMNS} FROM events WHERE number > ? ORDER BY number"
+        with self._file.read() as base:
+            return [_event(row) for row in base.execute(query, (after,))]
+
+    def look(self, session: str, nodes: Iterable[str]) -> str | None:
+        """Take the first of some nodes that nobody else has just looked at; None if there is none.
+
+        What the session looked at before is free again.
+        """
+        now = time()
+        query = "SELECT node FROM looks WHERE session <> ? AND seen > ?"
+        insert = "INSERT OR REPLACE INTO looks VALUES (?, ?, ?)"
+        with self._file.write() as base:
+            base.execute("BEGIN IMMEDIATE")
+            taken = {row[0] for row in base.execute(query, (session, now - HELD_SECONDS))}
+            node = next((node for node in nodes if node not in taken), None)
+            if node is not None:
+                base.execute(insert, (session, node, now))
+        return node
+
+    def add_fit(self, fit: Fit) -> None:
+        """Write down that a model was trained."""
+        values = (_now(), fit.method, fit.labels, fit.score, fit.seconds)
+        query = "INSERT INTO fits (created, method, labels, score, seconds) VALUES (?, ?, ?, ?, ?)"
+        with self._file.write() as base:
+            base.execute(query, values)
+
+    def fits(self) -> list[Fit]:
+        """All models that were trained, in order."""
+        query = "SELECT number, created, method, labels, score, seconds FROM fits ORDER BY number"
+        names = ("number", "created", "method", "labels", "score", "seconds")
+        with self._file.read() as base:
+            return [Fit(**dict(zip(names, row, strict=True))) for row in base.execute(query)]
+
+    def _create(self, column: str) -> None:
+        try:
+            quoted = column.replace("'", "''")
+            self._file.create(
+                f"{TABLES} INSERT INTO about VALUES ('column', '{quoted}');"
+                f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {FORMAT};"
+            )
+        except ValueError:  # another process may have created it meanwhile
+            with self._file.read() as base:
+                if not self._check(base):
+                    raise
+
+    def _check(self, base: sqlite3.Connection) -> bool:
+        """Whether the file is complete; raises if it is another program's, or of another format."""
+        base.execute("BEGIN")  # one moment: another process may be creating the file
+        tables = columns_of(base)
+        (application,) = base.execute("PRAGMA application_id").fetchone()
+        (version,) = base.execute("PRAGMA user_version").fetchone()
+        if application != APPLICATION and (application or version or tables):
+            raise ValueError(f"{self.path} is not an evengraph label file but another SQLite file.")
+        if application and version != FORMAT:
+            raise ValueError(
+                f"{self.path} was written by another version of evengraph "
+                f"(format {version}, this version reads {FORMAT})."
+            )
+        return bool(application)
+
+
+_NAMES = [item.name for item in fields(Event)]
+_COLUMNS = ", ".join(_NAMES)
+
+
+def _insert(base: sqlite3.Connection, event: Event, now: str) -> int:
+    thought = json.dumps({name: round(value, 4) for name, value in event.thought.items()})
+    special = {"created": now, "thought": thought}
+    names = [name for name in _NAMES if name != "number"]
+    marks = ", ".join("?" * len(names))
+    query = f"INSERT INTO events ({', '.join(names)}) VALUES ({marks})"
+    values = [special.get(name, getattr(event, name)) for name in names]
+    return int(base.execute(query, values).lastrowid or 0)
+
+
+def _event(row: Sequence[Any]) -> Event:
+    values: dict[str, Any] = {
+        name: value.decode(errors="replace") if isinstance(value, bytes) else value
+        for name, value in zip(_NAMES, row, strict=True)
+    }
+    try:
+        thought = json.loads(values["thought"])
+    except ValueError:  # one damaged cell must not cost the labels
+        thought = {}
+    values["thought"] = thought if isinstance(thought, dict) else {}
+    return Event(**values)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

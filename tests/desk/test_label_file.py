@@ -1,0 +1,126 @@
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import pytest
+
+from evengraph.core.store import Store
+from evengraph.desk import label_file
+from evengraph.desk.label_file import Event, Fit, LabelFile
+
+WRITER = """
+import sys
+from pathlib import Path
+from evengraph.desk.label_file import Event, LabelFile
+file = LabelFile(Path(sys.argv[1]), "kind")
+for place in range(10**9):
+    file.add(Event(node=str(place), label="fraud", who="ana"), Event(node=str(place), kind="note"))
+    print(place, flush=True)
+"""
+
+
+def test_what_was_added_is_read(tmp_path):
+    file = LabelFile(tmp_path / "labels.sqlite", "kind")
+    thought = {"fraud": 0.91239, "honest": 0.08761}
+    given = Event(node="a-1", label="fraud", note="odd", who="ana", thought=thought, model="fit 2")
+    assert file.add(given, Event(kind="undo", undoes=1)) == [1, 2]
+    first, second = LabelFile(file.path, "kind").events()
+    assert (first.node, first.label, first.note, first.who) == ("a-1", "fraud", "odd", "ana")
+    assert (first.thought, first.model) == ({"fraud": 0.9124, "honest": 0.0876}, "fit 2")
+    assert first.created.endswith("+00:00")
+    assert (second.kind, second.undoes, second.number) == ("undo", 1, 2)
+    assert file.events(after=1) == [second]
+
+
+def test_fits_are_written_down(tmp_path):
+    file = LabelFile(tmp_path / "labels.sqlite", "kind")
+    file.add_fit(Fit(method="auto", labels=30, score=81.5, seconds=2.5))
+    file.add_fit(Fit(method="auto", labels=40, score=None, seconds=3))
+    assert [(fit.number, fit.labels, fit.score) for fit in file.fits()] == [
+        (1, 30, 81.5),
+        (2, 40, None),
+    ]
+
+
+def test_a_file_for_another_column_is_refused(tmp_path):
+    path = tmp_path / "labels.sqlite"
+    LabelFile(path, "it's kind")
+    assert LabelFile(path).column == "it's kind"
+    with pytest.raises(ValueError, match="holds labels for \"it's kind\", not for 'type'"):
+        LabelFile(path, "type")
+
+
+def test_files_of_others_are_refused_and_left_alone(tmp_path):
+    Store(tmp_path / "store.sqlite")
+    with sqlite3.connect(tmp_path / "other.sqlite") as base:
+        base.execute("CREATE TABLE events (a TEXT)")
+    (tmp_path / "letter.sqlite").write_text("Dear reader, " * 100)
+    for name in ("store", "other", "letter"):
+        path = tmp_path / f"{name}.sqlite"
+        before = path.read_bytes()
+        with pytest.raises(ValueError, match=f"{name}.sqlite is not an evengraph label file"):
+            LabelFile(path, "kind")
+        assert path.read_bytes() == before
+    LabelFile(tmp_path / "labels.sqlite", "kind")
+    with pytest.raises(ValueError, match="is not an evengraph store"):
+        Store(tmp_path / "labels.sqlite")
+
+
+def test_a_later_format_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(label_file, "FORMAT", 2)
+    LabelFile(tmp_path / "labels.sqlite", "kind")
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match=r"another version of evengraph \(format 2, this .* 1\)"):
+        LabelFile(tmp_path / "labels.sqlite", "kind")
+
+
+def test_several_create_and_write_at_once(tmp_path):
+    def work(path, number, barrier):
+        barrier.wait()
+        file = LabelFile(path, "kind")
+        return [file.add(Event(node=f"{number}-{place}"))[0] for place in range(5)]
+
+    with ThreadPoolExecutor(4) as pool:
+        barrier = Barrier(4)
+        started = [pool.submit(work, tmp_path / "l.sqlite", n, barrier) for n in range(4)]
+        numbers = [number for one in started for number in one.result()]
+    assert sorted(numbers) == list(range(1, 21))
+    assert len({event.node for event in LabelFile(tmp_path / "l.sqlite").events()}) == 20
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
+def test_a_killed_writer_loses_nothing_that_it_had_confirmed(tmp_path):
+    path = tmp_path / "labels.sqlite"
+    command = [sys.executable, "-c", WRITER, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        confirmed = [int(child.stdout.readline()) for _ in range(20)][-1]
+        child.send_signal(signal.SIGKILL)
+        confirmed = max([confirmed, *(int(line) for line in child.stdout if line.endswith("\n"))])
+    events = LabelFile(path, "kind").events()
+    assert len(events) % 2 == 0  # both of a pair or none
+    assert len(events) >= 2 * (confirmed + 1)
+
+
+def test_two_sessions_look_at_different_nodes(tmp_path, monkeypatch):
+    file = LabelFile(tmp_path / "labels.sqlite", "kind")
+    assert file.look("one", ["a", "b"]) == "a"
+    assert file.look("two", ["a", "b"]) == "b"
+    assert file.look("three", ["a", "b"]) is None
+    assert file.look("one", ["a", "c"]) == "a"
+    assert file.look("one", ["c"]) == "c"
+    assert file.look("three", ["a", "b"]) == "a"  # the first has moved on
+    monkeypatch.setattr(label_file, "HELD_SECONDS", -1)
+    assert file.look("four", ["b"]) == "b"  # the second went home
+
+
+def test_a_damaged_thought_does_not_cost_the_label(tmp_path):
+    file = LabelFile(tmp_path / "labels.sqlite", "kind")
+    file.add(Event(node="a", label="fraud"))
+    with sqlite3.connect(file.path) as base:
+        base.execute("UPDATE events SET thought = '{half', who = CAST(x'ff' AS TEXT)")
+    (event,) = file.events()
+    assert (event.label, event.thought, event.who) == ("fraud", {}, "\ufffd")
