@@ -1,11 +1,15 @@
 """Strategies, on evidence made by hand."""
 
+from dataclasses import replace
+
 import pytest
 import torch
+from torch_geometric.data import Data
 
 from evengraph.datasets import toy
+from evengraph.labelling.clusters import find_clusters
 from evengraph.labelling.pool import Pool
-from evengraph.labelling.strategies import STRATEGIES
+from evengraph.labelling.strategies import STRATEGIES, combined, novelty, ranks, rare
 from evengraph.labelling.suggestions import gather
 
 
@@ -28,3 +32,64 @@ def test_uncertainty_prefers_the_smallest_gap(evidence):
     top = evidence.probabilities.topk(2, dim=1).values
     gap = top[:, 0] - top[:, 1]
     assert STRATEGIES["uncertainty"].score(evidence).argmax() == gap.argmin()
+
+
+def test_disagreement_is_the_committees_and_uncertainty_without_one(evidence):
+    scores = STRATEGIES["disagreement"].score(evidence)
+    assert torch.equal(scores, evidence.disagreement)
+    alone = replace(evidence, disagreement=None)
+    expected = STRATEGIES["uncertainty"].score(evidence)
+    assert torch.equal(STRATEGIES["disagreement"].score(alone), expected)
+
+
+def test_reach_prefers_the_middle_of_a_star_and_falls_near_labels():
+    star = torch.tensor([[0] * 6, list(range(1, 7))])
+    path = torch.tensor([[7, 8], [8, 9]])
+    edge_index = torch.cat([star, path], dim=1)
+    graph = Data(x=torch.eye(10), edge_index=torch.cat([edge_index, edge_index.flip(0)], dim=1))
+    pool = Pool.open(graph)
+    cold = STRATEGIES["reach"].score(gather(pool))
+    assert cold.argmax() == 0
+    named = replace(pool, class_names=("a",), labels=torch.where(torch.arange(10) == 0, 0, -1))
+    warm = STRATEGIES["reach"].score(gather(named))
+    assert warm[1] < warm[8]
+    assert cold[1] - warm[1] > cold[7] - warm[7]
+
+
+def test_density_prefers_a_cluster_without_labels(evidence):
+    clusters = evidence.clusters
+    scores = STRATEGIES["density"].score(evidence)
+    largest = int(clusters.sizes(evidence.candidates).argmax())
+    member = int((clusters.of == largest).nonzero()[0])
+    labels = torch.where(clusters.of == largest, 0, evidence.labels)
+    labels[member] = -1
+    after = STRATEGIES["density"].score(replace(evidence, labels=labels))
+    assert after[member] < scores[member]
+
+
+def test_rare_counts_a_label_for_more_where_there_are_few():
+    pool = Pool.open(toy(20, 40, 5, 2))
+    labels = torch.tensor([0, 0, 0, 1] + [-1] * 16)
+    certain = torch.eye(2).repeat(10, 1)
+    found = rare(replace(gather(pool, labels), probabilities=certain))
+    assert found[:2].tolist() == pytest.approx([1 / 4, 1 / 2])
+
+
+def test_novelty_is_for_groups_unlike_every_label_not_for_single_outliers():
+    groups = [torch.zeros(15, 1), torch.full((14, 1), 5.0), torch.full((1, 1), 8.0)]
+    rows = torch.cat(groups) + torch.arange(30)[:, None] / 1000
+    pool = Pool.open(toy(30, 60, 5, 2))
+    evidence = gather(pool, torch.where(torch.arange(30) < 2, pool.labels, -1))
+    scores = novelty(replace(evidence, rows=rows, clusters=find_clusters(rows)))
+    assert 15 <= scores.argmax() < 29
+
+
+def test_the_default_needs_no_model(evidence):
+    cold = replace(evidence, probabilities=None, disagreement=None)
+    assert combined(cold).isfinite().all()
+    assert not torch.equal(combined(cold), combined(evidence))
+
+
+def test_ranks_count_lower_candidates():
+    scores, candidates = torch.tensor([5.0, 1, 3, 3]), torch.tensor([True, True, True, False])
+    assert torch.allclose(ranks(scores, candidates), torch.tensor([2 / 3, 0, 1 / 3, 1 / 3]))

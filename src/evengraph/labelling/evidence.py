@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from evengraph.labelling.clusters import Clusters
 from evengraph.methods.bases.committee import Committee
 from evengraph.ops.sparse import Sparse
 
@@ -20,6 +21,7 @@ class Evidence:
     Args:
         graph: Features and edges.
         rows: Every node as a row of numbers; see `node_rows`.
+        clusters: Groups of nodes that are alike.
         operator: Averages over a node and its neighbours.
         labels: -1 for unlabelled.
         candidates: Nodes that may be offered; none of them has a label.
@@ -36,6 +38,7 @@ class Evidence:
 
     graph: Data
     rows: Tensor
+    clusters: Clusters
     operator: Sparse
     labels: Tensor
     candidates: Tensor

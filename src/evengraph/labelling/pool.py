@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 
 from evengraph.core.graphs import bare_graph
 from evengraph.datasets import DATASETS, load
+from evengraph.labelling.clusters import Clusters, find_clusters
 from evengraph.labelling.rows import node_rows
 from evengraph.methods import Method
 from evengraph.methods.bases.model_folder import MAIN
@@ -132,6 +133,11 @@ class Pool:
     def rows(self) -> Tensor:
         """Every node as a row of numbers, (N, d)."""
         return node_rows(self.graph)
+
+    @cached_property
+    def clusters(self) -> Clusters:
+        """Groups of nodes that are alike."""
+        return find_clusters(self.rows)
 
     @cached_property
     def operator(self) -> Sparse:

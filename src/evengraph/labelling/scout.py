@@ -10,8 +10,8 @@ from evengraph.core.rng import generator
 from evengraph.methods.bases.committee import Committee
 
 MEMBERS = 8
-PENALTY = 0.01  # L2, per labelled node
-ITERATIONS = 50  # of L-BFGS
+PENALTY = 0.1  # L2, per labelled node
+ITERATIONS = 30  # of L-BFGS
 BLOCK = 100_000  # rows predicted at a time
 
 

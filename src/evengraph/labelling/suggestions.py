@@ -15,7 +15,7 @@ from evengraph.labelling.evidence import Evidence, disagreement
 from evengraph.labelling.pool import Pool
 from evengraph.labelling.reasons import reasons
 from evengraph.labelling.scout import scout
-from evengraph.labelling.strategies import STRATEGIES
+from evengraph.labelling.strategies import STRATEGIES, Strategy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,15 +101,20 @@ def suggest(
         raise ValueError(unknown("strategy", strategy, STRATEGIES))
     pool = data if isinstance(data, Pool) else Pool.open(data, **options)
     evidence = gather(pool, labels, exclude, budget=budget, seed=seed)
-    rule = STRATEGIES[strategy]
-    if rule.needs_model and evidence.probabilities is None:
+    chosen, scores = choose_nodes(evidence, STRATEGIES[strategy])
+    return _describe(pool, evidence, strategy, scores, chosen)
+
+
+def choose_nodes(evidence: Evidence, strategy: Strategy) -> tuple[Tensor, Tensor]:
+    """The nodes to label next, in order, (budget,), and the scores of all, (N,)."""
+    if strategy.needs_model and evidence.probabilities is None:
         raise ValueError(
-            f"strategy {strategy} needs labels of at least two classes, got "
+            f"strategy {strategy.name} needs labels of at least two classes, got "
             f"{int((evidence.counts > 0).sum())}; default does not."
         )
-    scores = rule.score(evidence)
-    chosen = choose(scores, evidence.rows, evidence.candidates, budget, diverse=rule.diverse)
-    return _describe(pool, evidence, strategy, scores, chosen)
+    scores = strategy.score(evidence)
+    candidates, budget = evidence.candidates, evidence.budget
+    return choose(scores, evidence.rows, candidates, budget, diverse=strategy.diverse), scores
 
 
 def gather(
@@ -134,6 +139,7 @@ def gather(
     return Evidence(
         graph=pool.graph,
         rows=pool.rows,
+        clusters=pool.clusters,
         operator=pool.operator,
         labels=labels,
         candidates=candidates,
