@@ -1,11 +1,12 @@
-"""Two additions to mkdocs: links that leave `docs/`, and the list of all methods.
+"""Additions to mkdocs: links that leave `docs/`, and the lists of all methods and metrics.
 
 Pages link to files outside `docs/`, such as `../results/readings.md`, which works in the
 repository but not on a site made of `docs/` alone. Every file that a page links to is therefore
 copied to the site under `repository/`, together with what it links to, and the links are rewritten.
 Code is shown as a page; a link to a folder becomes plain text.
 
-The line `<!-- every method -->` is replaced by the reference of each entry of METHODS.
+The line `<!-- every method -->` is replaced by the reference of each entry of METHODS, and
+`<!-- every metric -->` by tables of METRICS.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from mkdocs.structure.files import File, Files
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?![a-z]+:|#)([^)#\s]+)(#[^)]*)?\)")
 FOLDER = "repository"
 EVERY_METHOD = "<!-- every method -->"
+EVERY_METRIC = "<!-- every metric -->"
 CODE = {".py": "python", ".toml": "toml", ".txt": ""}
 
 
@@ -67,12 +69,28 @@ def _method_entries() -> list[str]:
     return [f"::: evengraph.methods.{cls.__name__}" for cls in built_in]
 
 
+def _metric_tables() -> str:
+    """Return a table of the metrics for each kind: any classes, two classes, calibration."""
+    from evengraph.metrics import METRICS
+
+    titles = ("Any number of classes", "Two classes, one of them positive", "Calibration")
+    parts = []
+    for kind, title in enumerate(titles):
+        metrics = [m for m in METRICS.values() if kind == (2 if m.calibration else m.binary)]
+        rows = [f"| {m.heading} | `{m.name}` | {m.meaning} |" for m in metrics]
+        head = f"### {title}\n\n| metric | name | meaning |\n| --- | --- | --- |"
+        parts.append("\n".join([head, *rows]))
+    return "\n\n".join(parts)
+
+
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     """Rewrite links to files outside `docs/`, and list the methods."""
     if page.file.abs_src_path is None:  # code, which has no links
         return markdown
     if EVERY_METHOD in markdown:
         markdown = markdown.replace(EVERY_METHOD, "\n\n".join(_method_entries()))
+    if EVERY_METRIC in markdown:
+        markdown = markdown.replace(EVERY_METRIC, _metric_tables())
     docs = Path(config.docs_dir).resolve()
     source = Path(page.file.abs_src_path).resolve()
     here = Path(page.file.src_uri).parent

@@ -14,10 +14,10 @@ import evengraph as eg
 COUNTRIES = ("de", "fr", "pl")
 
 
-def write_files(folder, *, first=0, count=400, seed=0):
-    """Write shops and the trades between them: 1 in 12 is a fraud, half have no label."""
+def write_files(folder, *, first=0, count=800, seed=0):
+    """Write shops and the trades between them: 1 in 12 is a fraud, two thirds have no label."""
     draw = random.Random(seed)
-    nodes, edges = ["shop,country,turnover,opened,kind"], ["source,target"]
+    nodes, edges = ["id,country,turnover,opened,kind"], ["source,target"]
     kinds = [
         "fraud" if draw.random() < 1 / 12 else draw.choice(["food", "tools"]) for _ in range(count)
     ]
@@ -27,11 +27,14 @@ def write_files(folder, *, first=0, count=400, seed=0):
             "" if draw.random() < 0.1 else f"{draw.gauss(9 if kind == 'fraud' else 5, 2):.2f}"
         )
         country = draw.choice(COUNTRIES) if draw.random() < 0.95 else ""
-        label = kind if draw.random() < 0.5 else ""
+        label = kind if draw.random() < 0.33 else ""
         nodes.append(f"{name},{country},{turnover},20{draw.randint(10, 23)}-05-31,{label}")
         alike = [other for other in range(number) if kinds[other] == kind]
-        mates = draw.sample(alike, min(2, len(alike)))
-        edges += [f"{name},shop-{first + other}" for other in mates]
+        mates = [
+            draw.choice(alike if alike and draw.random() < 0.6 else range(number))
+            for _ in range(3 if number else 0)
+        ]
+        edges += [f"{name},shop-{first + other}" for other in dict.fromkeys(mates)]
     folder.mkdir(exist_ok=True)
     (folder / "nodes.csv").write_text("\n".join(nodes) + "\n", encoding="utf-8")
     (folder / "edges.csv").write_text("\n".join(edges) + "\n", encoding="utf-8")
@@ -46,7 +49,7 @@ def main(arguments=None):
         folder = Path(name)
         write_files(folder / "shops")
         model = eg.TableModel(eg.UniGNN(max_epochs=epochs, patience=100))
-        model.fit(folder / "shops", label="kind", id="shop")
+        model.fit(folder / "shops", label="kind")
         print(*model.notes, sep="\n")
         print(f"balanced accuracy on test nodes: {model.evaluate()['balanced_accuracy']:.0f}%")
         model.save(folder / "model")

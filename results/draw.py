@@ -1,4 +1,4 @@
-"""Draw the tables of README.md, docs and readings.md from stored runs: `python results/draw.py`."""
+"""Draw the tables of docs and readings.md from stored runs: `python results/draw.py`."""
 
 from __future__ import annotations
 

@@ -40,7 +40,9 @@ def module(path, name):
     return made
 
 
-@pytest.mark.parametrize("name", ["start.md", "python.md", "scaling.md", "disk.md"])
+@pytest.mark.parametrize(
+    "name", ["start.md", "python.md", "pyg.md", "sklearn.md", "scaling.md", "disk.md"]
+)
 def test_the_code_of_a_page_runs(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert blocks(name)
@@ -71,8 +73,6 @@ def test_the_code_of_own_data_runs(tmp_path, monkeypatch, capsys):
     example = module(ROOT / "examples" / "own_csv.py", "own_csv")
     for name, arguments in {"shops": {}, "new": {"first": 1000, "count": 20}}.items():
         example.write_files(tmp_path / name, **arguments)
-        nodes = tmp_path / name / "nodes.csv"
-        nodes.write_text(nodes.read_text().replace("shop,", "id,", 1))
     monkeypatch.chdir(tmp_path)
     (code,) = blocks("own-data.md")
     exec(

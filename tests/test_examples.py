@@ -1,6 +1,7 @@
 """The examples run, are short, and say what they promise."""
 
 import importlib.util
+import runpy
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,13 @@ def test_there_are_three():
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_is_short(path):
     assert len(path.read_text(encoding="utf-8").splitlines()) < 80
+
+
+def test_the_shops_of_the_readme_are_those_of_the_example(tmp_path):
+    (path,) = (path for path in EXAMPLES if path.stem == "own_csv")
+    runpy.run_path(str(path))["write_files"](tmp_path)
+    for name in ("nodes.csv", "edges.csv"):
+        assert (tmp_path / name).read_bytes() == (path.parent / "shops" / name).read_bytes()
 
 
 def test_citation(nowhere, capsys):

@@ -2,7 +2,10 @@
 
 import json
 import re
+import runpy
 from pathlib import Path
+
+import evengraph as eg
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -19,9 +22,10 @@ def test_the_python_example_runs(capsys):
 
 
 def test_the_paper_is_cited_alike_everywhere():
-    """The same title, authors and number on arXiv in the README and in CITATION.cff."""
+    """The same title, authors and number on arXiv in the docs and in CITATION.cff."""
+    page = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    bibtex = " ".join(re.search(r"@misc\{(.*?)```", README, flags=re.S)[1].split())
+    bibtex = " ".join(re.search(r"@misc\{(.*?)```", page, flags=re.S)[1].split())
     (title,) = re.findall(r'^    title: "(.*)"', citation, flags=re.M)
     assert title == re.search(r"title *= \{(.*?)\}, author", bibtex)[1].replace("{GNN}", "GNN")
     names = re.findall(r"family-names: (\w+)\n *given-names: (\w+)", citation)
@@ -34,3 +38,24 @@ def test_the_paper_is_cited_alike_everywhere():
 def test_links_lead_somewhere():
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         assert (ROOT / target).exists(), target
+
+
+def test_it_is_short_and_its_pictures_say_what_they_show():
+    assert len(README.split()) < 800
+    shown = re.findall(r"!\[(.*?)\]\(", README) + re.findall(
+        r'<img src="docs/hero.*?alt="(.*?)"', README
+    )
+    assert len(shown) > 4
+    assert all(" " in text for text in shown)
+
+
+def test_the_badges_and_the_hero_are_those_that_the_scripts_draw():
+    badges, hero = (
+        runpy.run_path(str(ROOT / "docs" / f"{name}.py")) for name in ("badges", "hero")
+    )
+    for stem, text in badges["badges"]().items():
+        file = ROOT / "docs" / "badges" / f"{stem}.svg"
+        assert file.read_text(encoding="utf-8") == text, "python docs/badges.py"
+        assert f"(docs/badges/{stem}.svg)" in README
+    assert f"version {eg.__version__}" in README
+    assert (ROOT / "docs" / "hero.svg").read_text(encoding="utf-8") == hero["hero"]()

@@ -56,6 +56,11 @@ def draw_reproduction():
 
 
 @pytest.fixture(scope="module")
+def draw_front():
+    return _script("draw_front")
+
+
+@pytest.fixture(scope="module")
 def store(tmp_path_factory):
     """A copy: opening a store may write beside it."""
     path = tmp_path_factory.mktemp("results") / "reproduce.sqlite"
@@ -149,8 +154,8 @@ def test_stored_roles_are_those_that_methods_declare(store, beyond):
                 assert cell["role"] in ("", method.role)
 
 
-def test_the_front_page_has_its_tables(draw, draw_reproduction):
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_page_of_results_has_its_tables(draw, draw_reproduction):
+    text = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     assert draw.front() in text
     assert draw_reproduction.front() in text
     counts = [draw_reproduction.count(seeds) for seeds in SEEDS]
@@ -304,7 +309,14 @@ def test_the_page_on_unison_has_its_tables(draw_unison):
         "behind",
     )
     assert [name for name in drawn if getattr(draw_unison, name)() not in text] == []
-    assert draw_unison.front() in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_front_page_has_its_numbers(draw_front, draw_unison, draw_reproduction):
+    pages = [page.read_text(encoding="utf-8") for page in draw_front.PAGES]
+    table = draw_front.default()
+    assert all(f"<!-- default -->\n{table}\n<!-- /default -->" in text for text in pages)
+    assert draw_unison.front() in pages[0]
+    assert f"{draw_reproduction.count(SEEDS[0])} published means of Uni-GNN" in pages[0]
 
 
 def test_the_pages_on_unison_are_drawn_from_the_runs(unison):

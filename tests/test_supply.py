@@ -1,4 +1,4 @@
-"""The supply chain: the lock is complete, and what README and metadata say of versions holds."""
+"""The supply chain: the lock is complete, and what docs and metadata say of versions holds."""
 
 import re
 import tomllib
@@ -13,7 +13,7 @@ from tools import licences, lock
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+INSTALL = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
 
 
 def entries(path):
@@ -124,13 +124,13 @@ def test_a_licence_is_read_from_expression_text_or_classifier():
     assert stated() == "not stated"
 
 
-def test_readme_and_metadata_name_the_pythons_that_were_tried():
+def test_docs_and_metadata_name_the_pythons_that_were_tried():
     classified = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
-    (sentence,) = re.findall(r"tried with Python ([^;]*);", README)
+    (sentence,) = re.findall(r"tried with Python ([^;]*);", INSTALL)
     assert re.findall(r"3\.\d+", sentence) == classified
 
 
-def test_readme_tells_of_the_lock_and_of_the_torch_in_it():
-    assert "constraints" not in README
-    assert f"CPU build of torch {lock.TORCH} for Python 3.11" in README
-    assert "[requirements-dev.lock](requirements-dev.lock), which pins every package" in README
+def test_docs_tell_of_the_lock_and_of_the_torch_in_it():
+    assert "constraints" not in INSTALL
+    assert f"CPU build of torch {lock.TORCH} for Python 3.11" in INSTALL
+    assert "[requirements-dev.lock](../requirements-dev.lock), which pins every package" in INSTALL

@@ -40,7 +40,7 @@ if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` does the same 
     from evengraph.tables import from_networkx as from_networkx
     from evengraph.tables import open_graph as open_graph
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Importing torch takes seconds, so names are imported on first use: these from the given module,
 # every method from evengraph.methods.

@@ -1,0 +1,73 @@
+"""Draw the results of the default for README.md and docs/benchmarks.md from stored runs.
+
+python results/draw_front.py            print the table
+python results/draw_front.py --write    put it between the marks of both pages
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from functools import cache
+from pathlib import Path
+
+from evengraph.core.store import Store
+from evengraph.report.store.comparisons import paired_gaps
+from evengraph.report.store.experiment_results import Cell, ExperimentResults, load_experiments
+
+HERE = Path(__file__).parent
+PAGES = (HERE.parent / "README.md", HERE.parent / "docs" / "benchmarks.md")
+BLOCK = re.compile(r"(<!-- default -->\n).*?\n?(<!-- /default -->)", flags=re.S)
+METRIC = "balanced_accuracy"
+RANKING = "positive_average_precision"  # of the rarer of two classes
+NAMES = {
+    "computers": "Amazon Computers",
+    "physics": "Coauthor Physics",
+    "minesweeper": "Minesweeper",
+    "dblp": "DBLP",
+    "cora_ml": "Cora-ML",
+    "blogcatalog": "BlogCatalog",
+    "reddit-user": "Reddit users",
+}
+
+
+@cache
+def portfolio() -> ExperimentResults:
+    """Auto and single methods on naturally imbalanced graphs."""
+    (results,) = load_experiments(Store(HERE / "unison.sqlite"), ["portfolio"])
+    return results
+
+
+def default() -> str:
+    """Auto beside GCN and the best other row, with the interval of the difference from GCN."""
+    others = [label for label in portfolio().labels if label != "Auto"]
+    header = f"| graph | GCN | best of {len(others)} methods | `auto` | `auto` minus GCN (95%) |"
+    lines = [header, "| --- | --- | --- | --- | --- |"]
+    for setting in portfolio().settings:
+        gcn, auto = _cell(setting, "GCN"), _cell(setting, "Auto")
+        ranked = RANKING in auto.rows[0].outcome["metrics"]
+        metric = RANKING if ranked else METRIC
+        gap = paired_gaps(auto, gcn, metric)
+        low, high = gap.band
+        name = NAMES[setting.partition("-natural")[0]] + (" (AP)" if ranked else "")
+        best = max(_cell(setting, label).mean(metric) for label in others)
+        values = f"{gcn.mean(metric):.1f} | {best:.1f} | {auto.mean(metric):.1f}"
+        lines.append(f"| {name} | {values} | {gap.mean:+.1f} ({low:.1f} to {high:.1f}) |")
+    return "\n".join(lines)
+
+
+def _cell(setting: str, label: str) -> Cell:
+    cell = portfolio().find(setting, label)
+    assert cell is not None
+    return cell
+
+
+def write() -> None:
+    """Put the table into the pages."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        page.write_text(BLOCK.sub(rf"\g<1>{default()}\n\g<2>", text), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write() if "--write" in sys.argv else print(default())
