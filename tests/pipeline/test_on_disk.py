@@ -1,12 +1,17 @@
 """Methods learn packed graphs as they learn them in memory."""
 
+import shutil
+from dataclasses import replace
+
 import pytest
 import torch
 
+from evengraph.core.ranks import ALONE, Ranks
 from evengraph.core.task import Task
 from evengraph.datasets import toy
 from evengraph.disk import pack_graph
 from evengraph.methods import GCN, METHODS, MLP, Boosting, IceBerg, Logistic, Unison
+from evengraph.methods.bases import row_batches
 from evengraph.methods.bases.disk_model import DiskModel
 from evengraph.metrics import balanced_accuracy, confusion_matrix
 from evengraph.pipeline import on_disk
@@ -19,6 +24,7 @@ from evengraph.pipeline.on_disk import (
     select_nodes,
 )
 from evengraph.splits import Natural
+from rank_workers import fit, fit_and_die, run_ranks
 
 QUICK = {"max_epochs": 15}
 MODELS = [
@@ -66,8 +72,7 @@ def test_a_graph_that_fits_gives_the_result_of_memory(tmp_path, method):
 def test_a_sample_of_rows_learns_about_as_well(tmp_path, monkeypatch, method):
     monkeypatch.setattr(on_disk, "LARGEST", 300)
     monkeypatch.setattr(on_disk, "SMALLEST", 300)
-    monkeypatch.setattr("evengraph.methods.iceberg.FULL", 100)
-    monkeypatch.setattr("evengraph.methods.mlp.FULL", 100)
+    monkeypatch.setattr(row_batches, "FULL", 100)
     method.max_epochs = min(method.max_epochs, 30)
     disk = opened(toy(3000, 15_000, 16, 3), tmp_path / "graph")
     task = Natural(train=0.3, val=0.2)(disk.labels(), seed=0)
@@ -150,3 +155,65 @@ def test_a_semantic_view_that_does_not_fit_is_refused(tmp_path):
     task = Natural(train=0.3, val=0.2)(disk.labels(), seed=0)
     with pytest.raises(ValueError, match="semantic view of 300 nodes takes about 879 KiB"):
         disk.fit(Unison(), task, progress=False)
+
+
+def quick():
+    """The methods that several processes can train, small."""
+    size = {"hidden": 16, "max_epochs": 10}
+    return [Unison(members=2, batch=32, **size), IceBerg(**size), MLP(**size)]
+
+
+@pytest.mark.parametrize("limits", [{}, {"FULL": 0, "BATCH": 32}], ids=["all", "drawn"])
+def test_two_processes_have_the_result_of_one(tmp_path, monkeypatch, limits):
+    for name, value in limits.items():
+        monkeypatch.setattr(row_batches, name, value)
+    pack_graph(toy(300, 900, 12, 3), tmp_path / "graph")
+    expected = fit(ALONE, tmp_path / "graph", quick(), {})
+    both = run_ranks(tmp_path / "ranks", fit, tmp_path / "graph", quick(), limits)
+    for results in both:
+        for (loss, score, predicted), (own_loss, own_score, own) in zip(
+            expected, results, strict=True
+        ):
+            torch.testing.assert_close(torch.tensor(own_loss), torch.tensor(loss))
+            assert own_score == pytest.approx(score)
+            torch.testing.assert_close(own, predicted, rtol=1e-4, atol=1e-5)
+
+
+def test_two_processes_share_propagation_and_rank_a_rare_class(tmp_path):
+    pack_graph(toy(240, 700, 12, 2), tmp_path / "graph")
+    (one,) = fit(ALONE, tmp_path / "graph", [Unison(members=1, hidden=8, **QUICK)], {})
+    shutil.rmtree(tmp_path / "graph" / "propagated")
+    methods = [Unison(members=1, hidden=8, **QUICK)]
+    (two,), _ = run_ranks(tmp_path / "ranks", fit, tmp_path / "graph", methods, {})
+    assert two[1] == pytest.approx(one[1])
+    torch.testing.assert_close(two[2], one[2], rtol=1e-4, atol=1e-5)
+    names = {path.name for path in (tmp_path / "graph" / "propagated").rglob("*.npy")}
+    assert names == {"columns-000000-000006.npy", "columns-000006-000012.npy"} | {
+        "columns-000000-000012.npy"  # the semantic view, by the first process alone
+    }
+
+
+def test_the_death_of_a_process_ends_the_others_and_the_next_start_resumes(tmp_path):
+    pack_graph(toy(300, 900, 12, 3), tmp_path / "graph")
+    (method,) = quick()[:1]
+    (expected,) = fit(ALONE, tmp_path / "graph", quick()[:1], {})
+    error, dead = run_ranks(tmp_path / "ranks", fit_and_die, tmp_path / "graph", method, 0)
+    assert dead is None
+    assert str(error) == (
+        "Of the 2 processes of this run another one has ended; start all of them again to resume."
+    )
+    (saved,) = (tmp_path / "graph" / "propagated").glob("training-*.pt")
+    epochs = torch.load(saved)["history"]["loss"]
+    assert epochs == pytest.approx(expected[0][: len(epochs)])
+    ((loss, score, predicted),) = fit(ALONE, tmp_path / "graph", quick()[:1], {})
+    assert len(epochs) == 6
+    assert (loss[:6], score) == (epochs, pytest.approx(expected[1]))
+    torch.testing.assert_close(predicted, expected[2], rtol=1e-4, atol=1e-5)
+    assert not saved.exists()
+
+
+def test_trees_are_trained_by_one_process(tmp_path):
+    disk = opened(toy(100, 300, 8, 3), tmp_path / "graph")
+    disk = replace(disk, space=replace(disk.space, ranks=Ranks(0, 2)))
+    with pytest.raises(ValueError, match="Boosting is trained by one process; for 2 use one of"):
+        disk.fit(Boosting(), Natural()(disk.labels(), seed=0))

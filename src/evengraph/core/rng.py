@@ -39,3 +39,16 @@ def seeded(seed: int) -> Iterator[None]:
         finally:
             random.setstate(python_state)
             np.random.set_state(numpy_state)
+
+
+def random_state() -> list[torch.Tensor]:
+    """The state of torch's generators, the CPU's first: what training draws from."""
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else []
+    return [torch.get_rng_state(), *map(torch.cuda.get_rng_state, devices)]
+
+
+def restore_random_state(state: list[torch.Tensor]) -> None:
+    """Continue where `random_state` was."""
+    torch.set_rng_state(state[0])
+    for device, part in enumerate(state[1:]):
+        torch.cuda.set_rng_state(part, device)

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from evengraph.core.task import Task
 from evengraph.methods.bases.network import NetworkMethod
-from evengraph.methods.bases.row_batches import FULL, batched_epoch
+from evengraph.methods.bases.row_batches import batched_epoch, sees_all_rows
 from evengraph.methods.bases.row_model import RowInput
 from evengraph.methods.bases.self_training import double_balancing_epoch
 from evengraph.nn import Inputs, PlainNetwork
@@ -65,6 +65,7 @@ class IceBerg(NetworkMethod):
         "teleport": (0.05, 0.1, 0.2),
         "loss": ("balanced_softmax", "reweight"),
     }
+    shares_rows = True
     limits = {"pseudo_weight": 0, "steps": 0, "teleport": "fraction"}
 
     weight_decay: float = 5e-3
@@ -97,7 +98,7 @@ class IceBerg(NetworkMethod):
     def fit_rows(self, task: Task, rows: Mapping[str, Tensor]) -> None:
         """Train on all rows in every epoch, or on some of many."""
         self.net_, x, counts = self._new_network(), rows["propagated"], task.class_counts
-        if len(x) <= FULL:
+        if self._ranks.is_alone and sees_all_rows(task):
             inputs = Inputs(x, self._propagation(task.graph))  # which is not used
             epoch = double_balancing_epoch(self.net_, inputs, task, self.loss, self.pseudo_weight)
         else:
@@ -107,9 +108,8 @@ class IceBerg(NetworkMethod):
                 labels = task.graph.y[nodes]
                 return labelled_loss(self.loss, NO_EDGES, nodes, labels, counts)(logits)
 
-            epoch = batched_epoch(
-                self.net_, x, task, lambda size: links, on_labels, self.pseudo_weight
-            )
+            weight, ranks = self.pseudo_weight, self._ranks
+            epoch = batched_epoch(self.net_, x, task, lambda _: links, on_labels, weight, ranks)
         self._train(self.net_, epoch)
 
     def tables(self, x: Table, space: Workspace) -> dict[str, Table]:

@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 
 from evengraph.core.task import Task
 from evengraph.methods.bases.network import NetworkMethod
-from evengraph.methods.bases.row_batches import FULL, batched_epoch
+from evengraph.methods.bases.row_batches import batched_epoch, sees_all_rows
 from evengraph.methods.bases.row_model import RowInput, hop_inputs
 from evengraph.nn.onnx_graph import OnnxGraph
 from evengraph.ops import Sparse, sparsify
@@ -43,6 +43,7 @@ class MLP(NetworkMethod):
     """
 
     suits_heterophily = True
+    shares_rows = True
 
     @property
     def uses_graph(self) -> bool:
@@ -58,7 +59,7 @@ class MLP(NetworkMethod):
     def fit_rows(self, task: Task, rows: Mapping[str, Tensor]) -> None:
         """Train on all labelled rows in every epoch, or on some of many."""
         x = rows["features"]
-        if len(x) <= FULL:
+        if self._ranks.is_alone and sees_all_rows(task):
             graph = copy(task.graph)
             graph.x = x
             self._fit(replace(task, graph=graph))
@@ -68,7 +69,8 @@ class MLP(NetworkMethod):
         def on_labels(nodes: Tensor, logits: Tensor) -> Tensor:
             return cross_entropy(logits, task.graph.y[nodes])
 
-        self._train(self.net_, batched_epoch(self.net_, x, task, _identity, on_labels))
+        epoch = batched_epoch(self.net_, x, task, _identity, on_labels, ranks=self._ranks)
+        self._train(self.net_, epoch)
 
     def tables(self, x: Table, space: Workspace) -> dict[str, Table]:
         """The features."""

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 from torch_geometric.data import Data
 
+from evengraph.core.ranks import Part, Ranks
 from evengraph.core.task import Task
 from evengraph.methods.bases.committee import Committee
 from evengraph.methods.bases.method import Method
@@ -86,6 +87,7 @@ class Unison(Method):
 
     weighted_edges = True
     separate_relations = True
+    shares_rows = True
     search_space = {"weight_decay": (2.0, 0.5, 8.0), "learning_rate": (0.03, 0.01)}
     role = "highlight"
     suits_heterophily = True
@@ -138,8 +140,8 @@ class Unison(Method):
     def _learn(self, task: Task, inputs: Tensor) -> None:
         """Train the members on the views, (V, N, width)."""
         net = self.net_
-        training = _Training(self, task, net, inputs)
-        history = self._train(net.members, training.epoch)
+        training = _Training(self, task, net, inputs, self._ranks)
+        history = self._train(net.members, training)
         net.votes, score = training.finish()
         # Epochs have the mean of the members' best scores, which never falls.
         history.best_score, history.best_epoch = float(score), history.first_best_epoch
@@ -261,44 +263,51 @@ class _Network(nn.Module):
 
 
 class _Training:
-    """Double Balancing of all members at once; each keeps the weights of its own best epoch."""
+    """Double Balancing of all members at once; each keeps the weights of its own best epoch.
 
-    def __init__(self, method: Unison, task: Task, net: _Network, inputs: Tensor) -> None:
-        labels, nodes = task.graph.y, task.train_nodes
+    Of several processes each has some of the rows, and gets a share of the loss.
+    """
+
+    def __init__(
+        self, method: Unison, task: Task, net: _Network, inputs: Tensor, ranks: Ranks
+    ) -> None:
+        labels, nodes, self.ranks = task.graph.y, task.train_nodes, ranks
         self.task, self.inputs, self.batch, self.epochs = task, inputs, method.batch, 0
         self.members, self.best_members = net.members, deepcopy(net.members)
         self.labelled, self.unlabelled = nodes, (~task.train).nonzero().squeeze(1)
         self.decay = method.weight_decays(len(nodes)).to(labels.device)
-        self.validation, rare = inputs[:, task.val_nodes], rare_class(task)
+        part, rare = ranks.part(task.val_nodes), rare_class(task)
+        self.validation, self.val_labels = inputs[:, part.rows], labels[part.nodes]
         self.rare = torch.tensor(-1 if rare is None else rare, device=labels.device)
         self.best_scores = torch.full_like(net.votes, -1.0)
         self.weighted = method.vote == "validation"
 
-    def epoch(self) -> tuple[Tensor, Tensor]:
+    def __call__(self) -> tuple[Tensor, Tensor]:
         """The loss of all members, and the mean of their best validation scores so far."""
         if self.epochs % VALIDATE_EVERY == 0:
             self._validate()
         self.epochs += 1
         labelled = draw(self.labelled, LABELLED * self.batch)
         nodes = torch.cat([labelled, draw(self.unlabelled, self.batch)])
-        loss = self._loss(self.inputs[:, nodes], self.task.graph.y[labelled])
-        return loss, self.best_scores.mean()
+        return self._loss(self.ranks.part(nodes), len(labelled)), self.best_scores.mean()
 
-    def _loss(self, rows: Tensor, labels: Tensor) -> Tensor:
+    def _loss(self, part: Part, labelled: int) -> Tensor:
         """Balanced losses of labels and of each member's own pseudo-labels, and the penalty.
 
         The labelled rows come first.
         """
-        net, size = self.members, len(labels)
-        hidden = net.hidden(rows)
+        net, ranks, size = self.members, self.ranks, part.before(labelled)
+        hidden = net.hidden(self.inputs[:, part.rows])
         with torch.no_grad():
             confidence, predicted = net.classify(hidden[:, size:]).softmax(2).max(2)
-        logits = net.classify(hidden, dropout=True)
+        logits = net.classify(hidden, dropout=True, part=part)
         counts = self.task.class_counts
-        labels = labels.expand(len(logits), -1)
+        labels = self.task.graph.y[part.nodes[:size]].expand(len(logits), -1)
         on_labels = balanced_softmax(logits[:, :size], labels, counts, reduction="none")
-        on_others = pseudo_label_loss(logits[:, size:], predicted, above_mean(confidence))
-        return on_labels.mean(1).sum() + on_others.sum() + net.penalty(self.decay)
+        selected = above_mean(confidence, ranks, part.total - labelled)
+        on_others = pseudo_label_loss(logits[:, size:], predicted, selected, ranks)
+        penalty = net.penalty(self.decay) / ranks.size
+        return ranks.share_of_mean(on_labels, labelled).sum() + on_others.sum() + penalty
 
     @torch.no_grad()
     def _validate(self) -> None:
@@ -308,6 +317,16 @@ class _Training:
         with deferred_interrupts():  # weights and scores belong together
             self.best_scores = torch.where(better, scores, self.best_scores)
             self.best_members.take(self.members, better)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint stores beside the weights."""
+        best = self.best_members.state_dict()
+        return {"epochs": self.epochs, "scores": self.best_scores, "members": best}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint."""
+        self.epochs, self.best_scores = state["epochs"], state["scores"]
+        self.best_members.load_state_dict(state["members"])
 
     @torch.no_grad()
     def finish(self) -> tuple[Tensor, Tensor]:
@@ -325,10 +344,10 @@ class _Training:
 
     def _scores(self, probabilities: Tensor) -> Tensor:
         """Validation scores of some members, or of their vote, (M,)."""
-        labels = self.task.graph.y[self.task.val_nodes].expand(len(probabilities), -1)
+        labels = self.val_labels.expand(len(probabilities), -1)
         everyone = torch.ones_like(labels, dtype=torch.bool)
         rare = self.rare.expand(len(probabilities))
-        return batched_validation_scores(labels, probabilities, everyone, rare)
+        return batched_validation_scores(labels, probabilities, everyone, rare, self.ranks)
 
 
 def _log(probabilities: Tensor) -> Tensor:

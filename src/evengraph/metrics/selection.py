@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from evengraph.core.ranks import ALONE, Ranks
 from evengraph.core.task import Task
 from evengraph.metrics.multiclass import batched_macro_f1, macro_f1_score
 
@@ -54,8 +55,12 @@ def validation_score(logits: Tensor, task: Task) -> Tensor:
     return _rare_scores(*batch, labels.new_full((1,), rare))[0]
 
 
-def batched_validation_scores(labels: Tensor, logits: Tensor, mask: Tensor, rare: Tensor) -> Tensor:
+def batched_validation_scores(
+    labels: Tensor, logits: Tensor, mask: Tensor, rare: Tensor, ranks: Ranks = ALONE
+) -> Tensor:
     """The validation score of several replicas at once, without a device synchronisation, (R,).
+
+    Of several processes each has some of the nodes; all get the scores that the first computes.
 
     Shapes:
         labels: int64, (R, V), of the validation nodes
@@ -63,10 +68,12 @@ def batched_validation_scores(labels: Tensor, logits: Tensor, mask: Tensor, rare
         mask: bool, (R, V), which nodes count
         rare: int64, (R,), the rare class of two, -1 without one
     """
-    scores = batched_macro_f1(labels, logits.argmax(2), mask, logits.shape[2])
-    if logits.shape[2] != 2:
-        return scores
-    return torch.where(rare < 0, scores, _rare_scores(labels, logits, mask, rare.clamp(min=0)))
+    scores = batched_macro_f1(labels, logits.argmax(2), mask, logits.shape[2], ranks)
+    if logits.shape[2] == 2:
+        labels, logits, mask = (ranks.gather(part, 1) for part in (labels, logits, mask))
+        ranked = _rare_scores(labels, logits, mask, rare.clamp(min=0))
+        scores = torch.where(rare < 0, scores, ranked)
+    return ranks.sum(scores if ranks.rank == 0 else torch.zeros_like(scores))
 
 
 def _rare_scores(labels: Tensor, logits: Tensor, mask: Tensor, rare: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from evengraph.core.ranks import Part
 from evengraph.ops.attach import Propagation
 from evengraph.ops.dropout import Noise, relu_dropout
 from evengraph.ops.sparse import Sparse
@@ -100,10 +101,16 @@ class GraphClassifier(nn.Module):
         self.noise: Noise | None = None
 
     def forward(
-        self, x: Tensor, propagation: Propagation, *, dropout: bool, nodes: Tensor | None = None
+        self,
+        x: Tensor,
+        propagation: Propagation,
+        *,
+        dropout: bool,
+        nodes: Tensor | None = None,
+        part: Part | None = None,
     ) -> Tensor:
         """Logits of all nodes, or of the rows of the propagation matrix."""
-        return self._output(self.conv(x, propagation), dropout, nodes)
+        return self._output(self.conv(x, propagation), dropout, nodes, part)
 
     def classify_propagated(self, x: Tensor, *, dropout: bool) -> Tensor:
         """Logits from P x, for a GCN convolution whose constant input is propagated only once.
@@ -114,9 +121,15 @@ class GraphClassifier(nn.Module):
         """
         return self._output(x @ self.conv.weight + self.conv.bias.unsqueeze(-2), dropout)
 
-    def _output(self, convolved: Tensor, dropout: bool, nodes: Tensor | None = None) -> Tensor:
+    def _output(
+        self,
+        convolved: Tensor,
+        dropout: bool,
+        nodes: Tensor | None = None,
+        part: Part | None = None,
+    ) -> Tensor:
         hidden = relu_dropout(
-            convolved, self.dropout, training=dropout, noise=self.noise, nodes=nodes
+            convolved, self.dropout, training=dropout, noise=self.noise, nodes=nodes, part=part
         )
         # weights may have a leading axis: one layer per replica
         weight, bias = self.linear.weight.transpose(-1, -2), self.linear.bias.unsqueeze(-2)

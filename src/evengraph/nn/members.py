@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from evengraph.core.ranks import Part
 from evengraph.ops import relu_dropout
 
 ROWS = 2**16  # rows that all members classify at a time
@@ -47,9 +48,11 @@ class Members(nn.Module):
         """The first layer before its activation, (V, n, M / V h)."""
         return torch.baddbmm(self.bias, rows, self.first)
 
-    def classify(self, hidden: Tensor, *, dropout: bool = False) -> Tensor:
-        """Logits from the first layer, (M, n, C)."""
-        active = relu_dropout(hidden, self.dropout, training=dropout)
+    def classify(
+        self, hidden: Tensor, *, dropout: bool = False, part: Part | None = None
+    ) -> Tensor:
+        """Logits from the first layer, (M, n, C); `part` as in `relu_dropout`."""
+        active = relu_dropout(hidden, self.dropout, training=dropout, part=part)
         by_member = active.unflatten(2, (self.count, -1)).transpose(1, 2).flatten(0, 1)
         return torch.baddbmm(self.second_bias, by_member, self.second)
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from torch import Tensor, nn
 
+from evengraph.core.ranks import Part
 from evengraph.nn.backbones import CONVS, Backbone
 from evengraph.nn.layers import GraphClassifier
 from evengraph.ops.attach import Propagation
@@ -39,15 +40,23 @@ class _Network(nn.Module, ABC):
         """Logits of all nodes, without dropout."""
         return self.classify(self.encoder(x, propagation), propagation)
 
-    def embed(self, first: Tensor, *, dropout: bool = False) -> Tensor:
+    def embed(self, first: Tensor, *, dropout: bool = False, part: Part | None = None) -> Tensor:
         """Embeddings from the encoder's output before its activation."""
-        return relu_dropout(first, self.dropout, training=dropout, noise=self.noise)
+        return relu_dropout(first, self.dropout, training=dropout, noise=self.noise, part=part)
 
     @abstractmethod
-    def classify(self, first: Tensor, propagation: Propagation, *, dropout: bool = False) -> Tensor:
+    def classify(
+        self,
+        first: Tensor,
+        propagation: Propagation,
+        *,
+        dropout: bool = False,
+        part: Part | None = None,
+    ) -> Tensor:
         """Logits from the encoder's output before its activation.
 
         No dropout precedes it, so a pass with dropout and one without can share the encoder.
+        `part` is as in `relu_dropout`.
         """
 
 
@@ -69,10 +78,17 @@ class GraphNetwork(_Network):
         super().__init__(conv(num_features, hidden), dropout)
         self.classifier = GraphClassifier(hidden, hidden, num_classes, dropout, conv)
 
-    def classify(self, first: Tensor, propagation: Propagation, *, dropout: bool = False) -> Tensor:
+    def classify(
+        self,
+        first: Tensor,
+        propagation: Propagation,
+        *,
+        dropout: bool = False,
+        part: Part | None = None,
+    ) -> Tensor:
         """See `_Network.classify`."""
-        embeddings = self.embed(first, dropout=dropout)
-        logits: Tensor = self.classifier(embeddings, propagation, dropout=dropout)
+        embeddings = self.embed(first, dropout=dropout, part=part)
+        logits: Tensor = self.classifier(embeddings, propagation, dropout=dropout, part=part)
         return logits
 
 
@@ -95,7 +111,14 @@ class PlainNetwork(_Network):
         self.last = last(hidden, num_classes)
         self.last.decays = False  # type: ignore[assignment]
 
-    def classify(self, first: Tensor, propagation: Propagation, *, dropout: bool = False) -> Tensor:
+    def classify(
+        self,
+        first: Tensor,
+        propagation: Propagation,
+        *,
+        dropout: bool = False,
+        part: Part | None = None,
+    ) -> Tensor:
         """See `_Network.classify`."""
-        logits: Tensor = self.last(self.embed(first, dropout=dropout), propagation)
+        logits: Tensor = self.last(self.embed(first, dropout=dropout, part=part), propagation)
         return logits

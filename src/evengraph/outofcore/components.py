@@ -26,8 +26,9 @@ def component_table(
     basis, rows = part.basis, x
     if fit:
         basis, rows = _principal_components(x, space, walk, part.width, stage)
-        part.basis, part.centre = basis, column_means(rows)
-        part.scale = scale_of(scaled_table(rows, part.centre, ONE))
+        part.basis, part.centre = basis, space.ranks.once(lambda: column_means(rows))
+        centred = scaled_table(rows, part.centre, ONE)
+        part.scale = space.ranks.once(lambda: scale_of(centred))
     elif part.width < x.shape[1]:
         rows = space.propagate(product_table(x, basis), walk, stage)
     else:
@@ -44,13 +45,15 @@ def _principal_components(
         return torch.eye(num_features), space.propagate(x, walk, stage)
     width = min(count + EXTRA, num_features)
     sketch = torch.randn(num_features, width, generator=generator(SEED))
-    rows = _squarable(space.propagate(product_table(x, sketch), walk, f"{stage}: sketch"))
-    back = space.propagate(rows, walk.transposed, f"{stage}: transposed")
-    basis = torch.linalg.qr(cross_product(x, back)).Q
+    once = space.ranks.once
+    rows = space.propagate(product_table(x, sketch), walk, f"{stage}: sketch")
+    start = _squarable(rows, space)
+    back = space.propagate(start, walk.transposed, f"{stage}: transposed")
+    basis = once(lambda: torch.linalg.qr(cross_product(x, back)).Q)
     rows = space.propagate(product_table(x, basis), walk, stage)
-    centred = _squarable(rows)
-    vectors = eigenvectors(cross_product(centred, centred))[:, -count:].flip(1)
-    return basis @ vectors, product_table(rows, vectors)
+    centred = _squarable(rows, space)
+    vectors = once(lambda: eigenvectors(cross_product(centred, centred)))[:, -count:].flip(1)
+    return once(lambda: basis @ vectors), product_table(rows, vectors)
 
 
 def column_means(table: Table) -> Tensor:
@@ -76,11 +79,16 @@ def cross_product(left: Table, right: Table) -> Tensor:
     return total
 
 
-def _squarable(table: Table) -> Table:
+def _squarable(table: Table, space: Workspace) -> Table:
     """Centred rows whose products stay finite; directions do not depend on their scale."""
-    centred = scaled_table(table, column_means(table), ONE)
-    slices = row_slices(table.shape[0])
-    largest = torch.stack([centred.read(rows).abs().max() for rows in slices]).max()
+    means = space.ranks.once(lambda: column_means(table))
+    centred = scaled_table(table, means, ONE)
+
+    def furthest() -> Tensor:
+        slices = row_slices(table.shape[0])
+        return torch.stack([centred.read(rows).abs().max() for rows in slices]).max()
+
+    largest = space.ranks.once(furthest)
     if largest <= LARGEST:
         return centred
     return scaled_table(centred, torch.zeros(table.shape[1]), 1 / largest)

@@ -7,15 +7,18 @@ all steps, while the matrix passes by in blocks of rows; then the next ones.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from math import ceil
 from pathlib import Path
-from typing import NamedTuple
+from time import monotonic, sleep
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
+from evengraph.core.ranks import ALONE, Ranks
 from evengraph.core.sizes import format_size
 from evengraph.ops.sparse import product
 from evengraph.outofcore.operators import KEPT_BYTES, Kind, Links, Operator
@@ -26,6 +29,7 @@ FLOAT = 4
 SHARE = 0.125  # of the memory for the block of rows that is being made
 CPU = torch.device("cpu")
 GPU_SHARE = 0.8  # of the free memory of a GPU
+VISIBLE = 90.0  # seconds until a file is seen by other machines; NFS looks again after 60
 VERSION = "1"  # of the results; incremented when the same input gives other numbers
 
 Progress = Callable[[str, float], None]
@@ -55,6 +59,24 @@ def no_progress(stage: str, share: float) -> None:
     """Ignore progress."""
 
 
+class Tasks(Protocol):
+    """Workers elsewhere that compute strips of columns, such as `RayTasks`."""
+
+    @property
+    def workers(self) -> int:
+        """How many there are."""
+        ...
+
+    def each(
+        self,
+        compute: Callable[[slice], None],
+        strips: Sequence[slice],
+        done: Callable[[float], None],
+    ) -> None:
+        """Compute every strip; `done` is called with the share that is finished."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Workspace:
     """A graph on disk, and where and with how much memory to work on it.
@@ -66,6 +88,8 @@ class Workspace:
         memory: Bytes to use.
         device: Where products are computed; blocks are sent there one at a time.
         progress: Called as a stage goes on.
+        ranks: The processes that share the work; the folder must be the same for all of them.
+        tasks: Workers that propagate instead of this process; each takes as much memory.
     """
 
     links: Links
@@ -73,6 +97,8 @@ class Workspace:
     memory: int
     device: torch.device = CPU
     progress: Progress = no_progress
+    ranks: Ranks = ALONE
+    tasks: Tasks | None = None
 
     def propagate(self, table: Table, walk: Walk, stage: str = "propagate") -> Table:
         """The propagated table; columns that are stored already are not computed again."""
@@ -83,11 +109,11 @@ class Workspace:
             walk = walk._replace(steps=1)
         key = joined_hash(VERSION, self.links.content_hash, table.content_hash, str(walk))
         result = ColumnTable(self.folder / key[:24], table.shape, key)
-        gaps = result.missing()
-        if gaps:
-            self._check_disk(table, sum(stop - start for start, stop in gaps))
-            self._fill(result, table, walk, stage)
-        return result
+        strips = self.ranks.once(lambda: self._strips(result))
+        if strips:
+            self._check_disk(table, sum(strip.stop - strip.start for strip in strips))
+            self._fill(_Strips(self, result, table, walk, stage), strips)
+        return self._complete(result)
 
     def store(self, name: str, table: Table, compute: Callable[[Tensor], Tensor]) -> Table:
         """A table of the same shape that is computed in memory, unless it is stored already.
@@ -99,26 +125,50 @@ class Workspace:
         """
         key = joined_hash(VERSION, name, table.content_hash)
         result = ColumnTable(self.folder / key[:24], table.shape, key)
-        if result.missing():
-            self._check_disk(table, table.shape[1])
-            result.write(0, compute(self._load(table, slice(0, table.shape[1]))).cpu().numpy())
+
+        def write() -> None:
+            if result.missing():
+                self._check_disk(table, table.shape[1])
+                result.write(0, compute(self.load(table, slice(0, table.shape[1]))).cpu().numpy())
+
+        self.ranks.once(write)
+        return self._complete(result)
+
+    def _strips(self, result: ColumnTable) -> list[slice]:
+        """The columns that are missing, in strips that fit in memory; some for every worker."""
+        gaps = result.missing()
+        if not gaps:
+            return []
+        missing = sum(end - first for first, end in gaps)
+        workers = self.ranks.size if self.tasks is None else self.tasks.workers
+        width = min(self._width(), ceil(missing / workers))
+        return [
+            slice(start, min(start + width, end))
+            for first, end in gaps
+            for start in range(first, end, width)
+        ]
+
+    def _fill(self, compute: _Strips, strips: Sequence[slice]) -> None:
+        """Compute strips of columns, here or elsewhere."""
+        if self.tasks is None:
+            self.ranks.each(compute, strips)
+            return
+        quiet = replace(compute, space=replace(self, progress=no_progress, tasks=None))
+        self.tasks.each(quiet, strips, lambda share: self.progress(compute.stage, share))
+
+    def _complete(self, result: ColumnTable) -> ColumnTable:
+        """The table, once all columns are seen from here: other machines may have written them."""
+        started = monotonic()
+        while result.missing():
+            if monotonic() - started > VISIBLE:
+                raise OSError(
+                    f"{result.folder} lacks columns that another machine has computed: it must be "
+                    "on a disk that all machines share."
+                )
+            sleep(0.05)
         return result
 
-    def _fill(self, result: ColumnTable, table: Table, walk: Walk, stage: str) -> None:
-        """Compute the columns that are missing."""
-        matrix = _Blocks(Operator(self.links, walk.kind), self._limit, self.device)
-        width, total = self._width(), table.shape[1]
-        for first, end in result.missing():
-            for start in range(first, end, width):
-                stop = min(start + width, end)
-                done = start / total, (stop - start) / total
-                values = self._load(table, slice(start, stop))
-                for step, after in enumerate(matrix.walk(values, walk), start=1):
-                    self.progress(stage, done[0] + done[1] * step / walk.steps)
-                    values = after
-                result.write(start, values.cpu().numpy())
-
-    def _load(self, table: Table, columns: slice) -> Tensor:
+    def load(self, table: Table, columns: slice) -> Tensor:
         """Some columns of all rows, on the device."""
         values = torch.empty(table.shape[0], columns.stop - columns.start, device=self.device)
         for rows in row_slices(table.shape[0]):
@@ -128,18 +178,18 @@ class Workspace:
     def _width(self) -> int:
         """How many columns fit in memory at a time."""
         column = BUFFERS * FLOAT * self.links.num_nodes
-        fixed = 8 * self.links.num_nodes + int(SHARE * self._limit)
-        width = (self._limit - fixed) // column
+        fixed = 8 * self.links.num_nodes + int(SHARE * self.limit)
+        width = (self.limit - fixed) // column
         if width < 1:
             least = (column + 8 * self.links.num_nodes) / (1 - SHARE)
             raise ValueError(
                 f"memory must be at least {format_size(least)} for {self.links.num_nodes:,} nodes, "
-                f"got {format_size(self._limit)}."
+                f"got {format_size(self.limit)}."
             )
         return int(width)
 
     @property
-    def _limit(self) -> int:
+    def limit(self) -> int:
         """Bytes to use, on a GPU no more than most of what is free there."""
         if self.device.type != "cuda":
             return self.memory
@@ -155,6 +205,32 @@ class Workspace:
                 f"{self.folder} needs {format_size(needed)} for propagated features, and "
                 f"{format_size(free)} are free."
             )
+
+
+@dataclass(frozen=True, eq=False)
+class _Strips:
+    """Computes strips of columns of a propagated table; a worker elsewhere gets a copy."""
+
+    space: Workspace
+    result: ColumnTable
+    table: Table
+    walk: Walk
+    stage: str
+
+    @cached_property
+    def _matrix(self) -> _Blocks:
+        space = self.space
+        return _Blocks(Operator(space.links, self.walk.kind), space.limit, space.device)
+
+    def __call__(self, columns: slice) -> None:
+        """Propagate some columns and write them."""
+        total = self.table.shape[1]
+        start, width = columns.start / total, (columns.stop - columns.start) / total
+        values = self.space.load(self.table, columns)
+        for step, after in enumerate(self._matrix.walk(values, self.walk), start=1):
+            self.space.progress(self.stage, start + width * step / self.walk.steps)
+            values = after
+        self.result.write(columns.start, values.cpu().numpy())
 
 
 class _Blocks:

@@ -52,7 +52,7 @@ def _semantic(views: Views, structural: Table, space: Workspace, fit: bool) -> T
 
     rows = space.store(f"semantic {views.neighbours}", structural, average)
     if fit:
-        views.semantic_scale = scale_of(rows)
+        views.semantic_scale = space.ranks.once(lambda: scale_of(rows))
     return scaled_table(rows, torch.zeros(rows.shape[1]), views.semantic_scale)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from evengraph.core.ranks import ALONE, Ranks
 from evengraph.core.rng import generator
 from evengraph.core.task import HIDDEN_LABEL, Task
 from evengraph.disk import PackedGraph
@@ -18,9 +19,10 @@ from evengraph.methods.bases.disk_model import DiskModel
 from evengraph.methods.bases.model_folder import Labelled
 from evengraph.ops.signature import feature_signatures
 from evengraph.outofcore.packed import PackedLinks, features
-from evengraph.outofcore.propagation import Progress, Workspace, no_progress
-from evengraph.outofcore.tables import ArrayTable, Rows, row_slices
+from evengraph.outofcore.propagation import Progress, Tasks, Workspace, no_progress
+from evengraph.outofcore.tables import ArrayTable, Rows, joined_hash, row_slices, tensor_hash
 from evengraph.training import Callback
+from evengraph.training.checkpoint import Checkpoint
 
 LARGEST = 2**18  # rows in memory of each kind: labelled, validation, others
 SMALLEST = 2**10
@@ -28,6 +30,7 @@ SHARE = 0.35  # of the memory for these rows
 COPIES = 14  # of the features that a row takes: views or means, and a copy in another shape
 PREDICTED = 2**14  # rows that are predicted at a time
 CACHE = "propagated"
+VERSION = "1"  # of checkpoints; incremented when training changes
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +56,8 @@ class DiskGraph:
         folder: Path | None = None,
         device: torch.device | str = "cpu",
         progress: Progress = no_progress,
+        ranks: Ranks = ALONE,
+        tasks: Tasks | None = None,
     ) -> DiskGraph:
         """Work on a packed graph.
 
@@ -62,10 +67,15 @@ class DiskGraph:
             folder: Where to store propagated features; by default in the folder of the graph.
             device: Where to propagate.
             progress: Called with the name of a stage and the share of it that is done.
+            ranks: The processes that work on it together (`joined_ranks`). The folder must be the
+                same for all of them, and the smallest limit of memory is that of all.
+            tasks: Workers that propagate instead of this process, such as `RayTasks`.
         """
-        folder = folder or packed.path / CACHE
-        links = PackedLinks(packed)
-        space = Workspace(links, folder, memory, torch.device(device), progress)
+        packed = replace(packed, path=packed.path.absolute())
+        folder = (folder or packed.path / CACHE).absolute()
+        memory = -int(ranks.max(torch.tensor(-memory)))
+        links, target = PackedLinks(packed), torch.device(device)
+        space = Workspace(links, folder, memory, target, progress, ranks, tasks)
         return cls(packed, space, features(packed))
 
     def labels(self) -> Data:
@@ -96,8 +106,12 @@ class DiskGraph:
         Features are propagated in blocks. Training has at most `LARGEST` rows of each kind in
         memory: labelled ones, of which rare classes keep all theirs, validation nodes, and others.
         A graph of no more nodes is seen as a whole, and the result is that of `Method.fit`.
+        Several processes have a share of these rows each, and the result of one.
+
+        Training is saved every few seconds. After a kill, the same call resumes.
         """
-        check_method(method)
+        ranks = self.space.ranks
+        check_method(method, ranks)
         nodes = sample_nodes(task, self._room(), seed)
         part = hide_others(select_nodes(task, nodes))
         method.reset(part)
@@ -110,9 +124,17 @@ class DiskGraph:
         def learn() -> None:
             assert isinstance(method, DiskModel)
             tables = method.fit_tables(self.x, self.space)
-            method.fit_rows(part, {name: table.read(nodes) for name, table in tables.items()})
+            own = nodes[ranks.own(len(nodes))]
+            method.fit_rows(part, {name: table.read(own) for name, table in tables.items()})
 
-        method.learn(learn, seed=seed, on_epoch=on_epoch, progress=progress)
+        method.learn(
+            learn,
+            seed=seed,
+            on_epoch=on_epoch,
+            progress=progress,
+            ranks=ranks,
+            checkpoint=self._checkpoint(method, part, nodes, seed),
+        )
         method.notes_ = [*method.notes_, *_sampling_notes(task, part)]
         return method
 
@@ -145,8 +167,23 @@ class DiskGraph:
 
     def predict_nodes(self, method: Method, nodes: Tensor) -> Tensor:
         """Class probabilities of some nodes, (n, C)."""
-        blocks = self._probabilities(method, list(nodes.split(PREDICTED)))
-        return torch.cat(list(blocks))
+        ranks = self.space.ranks
+        own = nodes[ranks.own(len(nodes))]
+        blocks = self._probabilities(method, list(own.split(PREDICTED)))
+        return ranks.interleave(torch.cat(list(blocks)), len(nodes))
+
+    def _checkpoint(self, method: Method, part: Task, nodes: Tensor, seed: int) -> Checkpoint:
+        """Where the fit of a method is saved: a file named by everything that has an influence."""
+        tensors = nodes, part.graph.y, part.train, part.val
+        key = joined_hash(
+            VERSION,
+            self.packed.content_hash,
+            repr(method),
+            str(seed),
+            *map(tensor_hash, tensors),
+        )
+        path = self.space.folder / f"training-{key[:24]}.pt"
+        return Checkpoint(path, ranks=self.space.ranks)
 
     def _room(self) -> int:
         """How many rows of each kind fit in memory."""
@@ -160,12 +197,18 @@ def disk_methods() -> list[str]:
     return [name for name, kind in METHODS.items() if issubclass(kind, DiskModel)]
 
 
-def check_method(method: Method) -> None:
-    """Raise ValueError for a method that needs the whole graph in memory."""
+def check_method(method: Method, ranks: Ranks = ALONE) -> None:
+    """Raise ValueError for a method that needs the whole graph, or all rows, in one process."""
     if not isinstance(method, DiskModel):
         raise ValueError(
             f"{method.title} needs the whole graph in memory; for a graph on disk use one of "
             f"{', '.join(disk_methods())}."
+        )
+    if not ranks.is_alone and not method.shares_rows:
+        names = [name for name in disk_methods() if METHODS[name].shares_rows]
+        raise ValueError(
+            f"{method.title} is trained by one process; for {ranks.size} use one of "
+            f"{', '.join(names)}."
         )
 
 

@@ -12,19 +12,21 @@ from dataclasses import dataclass, field
 from functools import cache
 from time import perf_counter
 from types import FrameType
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from evengraph.core.ranks import ALONE, Ranks
 from evengraph.ops.sparse import has_kernels
+from evengraph.training.checkpoint import Checkpoint, Stateful
 from evengraph.training.rehearsal import waits_for_gpu
+from evengraph.training.shared_epoch import Epoch, shared_epoch
 
 logger = logging.getLogger(__name__)
 
+CONTINUED = ("loss", "score", "best_epoch", "first_best_epoch", "best_score")
 RECORD_AFTER = 10  # epochs; methods may still be warming up before
-
-Epoch = Callable[[], tuple[Tensor, Tensor]]
-"""One pass: the loss to minimise, and the validation score of the same weights."""
 
 
 @dataclass
@@ -61,6 +63,15 @@ class History:
             return True
         return False
 
+    def state_dict(self) -> dict[str, Any]:
+        """The epochs until now, for a checkpoint."""
+        return {name: getattr(self, name) for name in CONTINUED}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint."""
+        for name in CONTINUED:
+            setattr(self, name, state[name])
+
     @property
     def epochs(self) -> int:
         """Number of steps taken."""
@@ -81,6 +92,8 @@ def train(
     on_epoch: Callback | None = None,
     main: bool = True,
     recordable: bool = False,
+    ranks: Ranks = ALONE,
+    checkpoint: Checkpoint | None = None,
 ) -> History:
     """Train with Adam until the validation score has not improved for `patience` epochs.
 
@@ -91,12 +104,16 @@ def train(
 
     Args:
         module: Module to train; its best weights and buffers are restored at the end.
-        epoch: Returns the loss, with gradients, and the score; larger scores are better.
+        epoch: Returns the loss, with gradients, and the score; larger scores are better. One that
+            is `Stateful` is stored in checkpoints.
         weight_decay: Weight decay, except for modules with `decays = False`.
         on_epoch: Called after every epoch, on the CUDA stream of training.
         main: Stored in the history.
         recordable: Whether all epochs but the first few run the same operations on tensors of the
             same sizes without synchronising: a GPU then replays a recorded epoch much faster.
+        ranks: The processes that train together; the epoch of each gives its share of the loss.
+            Ctrl-C then ends all of them.
+        checkpoint: Where training is saved as it goes on; a file that is there is continued.
     """
     pairs = list(zip(module.parameters(), weight_decays(module, weight_decay), strict=True))
     groups = [
@@ -106,13 +123,17 @@ def train(
     optimizer = torch.optim.Adam(groups, lr=learning_rate, fused=True)
     history = History(max_epochs=max_epochs, patience=patience, main=main)
     best = _BestWeights(module)
-    step: _Step | _RecordedStep = _Step(epoch, optimizer)
+    parts: dict[str, Stateful] = {"module": module, "optimizer": optimizer, "best": best}
+    parts |= {"history": history} | ({"epoch": epoch} if isinstance(epoch, Stateful) else {})
+    if checkpoint is not None:
+        checkpoint.load(parts)
+    step: _Step | _RecordedStep = _Step(shared_epoch(module, epoch, ranks), optimizer)
     device = next(module.parameters()).device
     recordable = recordable and has_kernels(device)
     started = perf_counter()
     try:
         with _side_stream(device) if recordable else nullcontext() as stream:
-            for index in range(max_epochs + 1):
+            for index in range(len(history.loss), max_epochs + 1):
                 if stream and index == RECORD_AFTER:
                     step = _recorded(step, stream)
                 step.rehearsal = stream is not None and index == RECORD_AFTER - 1
@@ -128,14 +149,18 @@ def train(
                 if index == max_epochs or index - history.first_best_epoch > patience:
                     break
                 step.update()
+                if checkpoint is not None:
+                    checkpoint.save(parts)
     except KeyboardInterrupt:
-        if not history.loss:  # nothing to restore yet
+        if not history.loss or not ranks.is_alone:  # nothing to restore yet, or others go on
             raise
         history.interrupted = True
         del history.score[len(history.loss) :], history.loss[len(history.score) :]
     finally:
         optimizer.zero_grad()  # gradients may use a recording's memory
     best.restore()
+    if checkpoint is not None:
+        checkpoint.remove()
     history.seconds = perf_counter() - started
     logger.debug("best epoch %d of %d", history.best_epoch, history.epochs)
     return history
@@ -291,6 +316,15 @@ class _BestWeights:
     def __init__(self, module: nn.Module) -> None:
         self.live = [*module.parameters(), *module.buffers()]
         self.saved, self.spare = ([t.detach().clone() for t in self.live] for _ in range(2))
+
+    def state_dict(self) -> dict[str, Any]:
+        """The best weights, for a checkpoint."""
+        return {"saved": self.saved}
+
+    @torch.no_grad()
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        for saved, value in zip(self.saved, state["saved"], strict=True):
+            saved.copy_(value)
 
     @torch.no_grad()
     def save(self) -> None:

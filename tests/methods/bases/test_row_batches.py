@@ -37,12 +37,13 @@ def test_the_score_is_that_of_all_logits(classes):
     task = Natural(train=0.3, val=0.3)(toy(200, 300, 6, classes), seed=0)
     logits = normal(200, classes)
     expected = validation_score(logits, task)
-    torch.testing.assert_close(row_score(logits[task.val_nodes], task), expected)
+    torch.testing.assert_close(row_score(logits[task.val_nodes], task.val_nodes, task), expected)
 
 
 @pytest.mark.parametrize("pseudo_weight", [0.0, 1.0])
 def test_an_epoch_sees_drawn_rows_only(task, monkeypatch, pseudo_weight):
     monkeypatch.setattr(row_batches, "BATCH", 16)
+    monkeypatch.setattr(row_batches, "FULL", 0)
     net, sizes = PlainNetwork(Layer, Layer, 6, 8, 3, 0.5), []
 
     def on_labels(nodes, logits):

@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 
 from evengraph.core.graphs import bare_graph, count_relations, edge_weight
 from evengraph.core.masks import class_labels, scored_nodes
+from evengraph.core.ranks import ALONE, Ranks
 from evengraph.core.rng import seeded
 from evengraph.core.task import Task
 from evengraph.methods.bases.batching import Batching, fit_as_batch
@@ -42,6 +43,7 @@ from evengraph.nn.attribution import with_features
 from evengraph.nn.tracing import Contributions, gradient_times_input
 from evengraph.ops.signature import feature_signatures
 from evengraph.training import Callback, Epoch, History, train, train_stepwise
+from evengraph.training.checkpoint import Checkpoint
 from evengraph.training.progress import epoch_bar
 
 BACKBONE_TITLES = {"sage": "GraphSAGE", "gat": "GAT"}
@@ -85,6 +87,8 @@ class Method(ABC):
     """Whether it propagates along `weighted_adjacency`, so that weights of edges count."""
     separate_relations: ClassVar[bool] = False
     """Whether it averages the neighbours of each relation apart; others use all edges as one."""
+    shares_rows: ClassVar[bool] = False
+    """Whether several processes can train it together, each on some rows of a graph on disk."""
     suits_heterophily: ClassVar[bool] = False
     """Whether to try it on a graph whose neighbours mostly differ in class."""
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {}
@@ -117,6 +121,10 @@ class Method(ABC):
     """Summary of the fit, one sentence per line; empty for most methods."""
     notes_ = cast(Sequence[str], ())
     """What went otherwise than expected in the fit, a sentence each; usually empty."""
+
+    _callbacks = cast(Sequence[Callback], ())
+    _ranks = ALONE
+    _checkpoint = cast(Checkpoint | None, None)
 
     learning_rate: float = 0.01
     weight_decay: float = 5e-4
@@ -243,17 +251,28 @@ class Method(ABC):
         seed: int,
         on_epoch: Callback | None = None,
         progress: bool | None = None,
+        ranks: Ranks = ALONE,
+        checkpoint: Checkpoint | None = None,
     ) -> Self:
-        """Run the body of a fit with the random state of a seed, after `reset`."""
+        """Run the body of a fit with the random state of a seed, after `reset`.
+
+        Args:
+            body: Trains.
+            seed: Seed of everything random.
+            on_epoch: Called with the history after every epoch.
+            progress: Show a progress bar; by default on a terminal only.
+            ranks: The processes that train together.
+            checkpoint: Where training is saved as it goes on, and continues.
+        """
+        self._ranks, self._checkpoint = ranks, checkpoint
         with epoch_bar(self.title, progress) as show:
-            self._callbacks: Sequence[Callback] = [
-                callback for callback in (show, on_epoch) if callback is not None
-            ]
+            given = (show, on_epoch)
+            self._callbacks = [callback for callback in given if callback is not None]
             try:
                 with seeded(seed):
                     body()
             finally:
-                self._callbacks = ()  # a fitted method holds none of the caller's objects
+                self._forget_caller()
         self.fitted_ = True
         return self
 
@@ -274,7 +293,11 @@ class Method(ABC):
         nodes = task.train.nonzero().squeeze(1)  # a copy: the caller's masks may change later
         signatures = feature_signatures(task.graph.x[nodes].detach())
         self.labelled_ = Labelled(nodes, task.graph.y[nodes], signatures)
-        self._callbacks = ()
+        self._forget_caller()
+
+    def _forget_caller(self) -> None:
+        """Hold none of the caller's objects."""
+        self._callbacks, self._ranks, self._checkpoint = (), ALONE, None
 
     @property
     def is_fitted(self) -> bool:
@@ -318,6 +341,7 @@ class Method(ABC):
         if any(history.interrupted for history in self.history_):
             params["max_epochs"] = 0
         params |= {"on_epoch": self._report_epoch, "main": main, "recordable": recordable}
+        params |= {"ranks": self._ranks, "checkpoint": self._checkpoint}
         self.history_.append(train(module, epoch, **params))
         return self.history_[-1]
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
+from evengraph.core.ranks import ALONE, Ranks
 from evengraph.core.task import Task
 from evengraph.metrics import validation_score
 from evengraph.nn import GraphNetwork, Inputs, PlainNetwork
@@ -38,14 +40,25 @@ def double_balancing_epoch(
     return epoch
 
 
-def above_mean(confidence: Tensor) -> Tensor:
-    """Which nodes are predicted with at least the mean confidence, bool, (n,) or (M, n)."""
-    mean = confidence.mean(-1, keepdim=True)
-    return confidence >= mean.minimum(confidence.amax(-1, keepdim=True))  # a mean is rounded
+def above_mean(confidence: Tensor, ranks: Ranks = ALONE, total: int = 0) -> Tensor:
+    """Which nodes are predicted with at least the mean confidence, bool, (n,) or (M, n).
+
+    Of several processes each has some of the `total` nodes.
+    """
+    mean = ranks.sum(ranks.share_of_mean(confidence, total))
+    if not ranks.is_alone:
+        largest = ranks.max(pad(confidence, (0, 1)).amax(-1))  # a process may have no node
+    else:
+        largest = confidence.amax(-1)
+    return confidence >= mean.minimum(largest).unsqueeze(-1)  # a mean is rounded
 
 
-def pseudo_label_loss(logits: Tensor, predicted: Tensor, selected: Tensor) -> Tensor:
+def pseudo_label_loss(
+    logits: Tensor, predicted: Tensor, selected: Tensor, ranks: Ranks = ALONE
+) -> Tensor:
     """Mean balanced softmax of the selected pseudo-labels, at least one, by their class sizes.
+
+    Of several processes each has some of the nodes, and gets a share of the loss.
 
     Shapes:
         logits: (n, C), or (M, n, C) of several members
@@ -54,5 +67,6 @@ def pseudo_label_loss(logits: Tensor, predicted: Tensor, selected: Tensor) -> Te
     """
     classes = torch.arange(logits.shape[-1], device=logits.device)
     hits = (predicted.unsqueeze(-1) == classes) & selected.unsqueeze(-1)
-    losses = balanced_softmax(logits, predicted, hits.sum(-2, keepdim=True), reduction="none")
-    return torch.where(selected, losses, 0.0).sum(-1) / selected.sum(-1)
+    counts = ranks.sum(hits.sum(-2, keepdim=True))
+    losses = balanced_softmax(logits, predicted, counts, reduction="none")
+    return torch.where(selected, losses, 0.0).sum(-1) / counts.sum((-2, -1))
