@@ -34,7 +34,16 @@ def test_compare_from_start_to_end(tmp_path, capsys):
     assert call("toy", *QUICK, *words) == 0
     kept = json.loads((tmp_path / "comparison.json").read_text())
     rows = list(csv.DictReader((tmp_path / "comparison.csv").read_text().splitlines()))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["comparison.csv", "comparison.json"]
+    files = [f"comparison.{kind}" for kind in ("csv", "html", "json")]
+    below = sorted(path.name for path in tmp_path.iterdir() if path.is_dir())
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == files
+    assert below == ["gcn", "reweight", "unignn"]
+    page = (tmp_path / "comparison.html").read_text()
+    for name in below:
+        assert f'href="{name}/report.html"' in page
+        assert 'href="../comparison.html"' in (tmp_path / name / "report.html").read_text()
+    assert kept["command"].startswith("evengraph compare toy --set max_epochs=6")
+    assert kept["command"] in page
     assert kept["dataset"] == "toy"
     assert kept["seeds"] == [0, 1, 2]
     assert kept["protocol"] == {"name": "natural", "train": 0.1, "val": 0.1}
@@ -130,7 +139,7 @@ def test_nothing_is_cut_at_80_columns(metric, capsys, fraud, monkeypatch):
 def test_a_comparison_that_is_not_kept_says_how_to_keep_it(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ["toy", "--methods", "gcn", "--splits", "1", "--set", "max_epochs=2"]
-    line = "Nothing was written; --out DIR writes CSV and JSON."
+    line = "Nothing was written; --out DIR writes a page, CSV and JSON."
     assert call(*words) == 0
     assert line in capsys.readouterr().out.splitlines()
     assert not list(tmp_path.iterdir())

@@ -21,8 +21,13 @@ def test_the_kept_model_has_its_own_figure(shop, capsys):
 def test_what_is_replaced_is_said(shop, capsys):
     compared = ["--methods", "gcn", "--splits", "1", "--set", "max_epochs=2", "--out", "c"]
     several = ["--method", "gcn,reweight", "--set", "max_epochs=2", "--seeds", "5", "--out", "s"]
-    first = {"wrote out/result.json", "wrote out/report.html", "wrote model", "wrote s"}
-    first |= {"wrote c/comparison.csv", "wrote c/comparison.json", "wrote out/predictions.csv"}
+    first = {
+        "wrote out/result.json",
+        "wrote out/report.html",
+        "wrote model",
+        "wrote s/comparison.html",
+    }
+    first |= {"wrote c/comparison.html", "wrote out/predictions.csv"}
     again = {line.replace("wrote", "replaced") for line in first} - {"replaced model"}
     for expected in (first, again | {"replaced the model in model"}):
         assert call("run", "shop", *COLUMNS, *FAST, "--save", "model", "--out", "out") == 0

@@ -27,7 +27,7 @@ def test_a_failure_leaves_the_old_page_alone(result, tmp_path: Path, monkeypatch
     path = tmp_path / "report.html"
     path.write_text("old", encoding="utf-8")
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise RuntimeError("no luck")
 
     if where == "render_page":

@@ -17,6 +17,7 @@ from evengraph.cli.explain import explain
 from evengraph.cli.export import export
 from evengraph.cli.help_text import Command, Group
 from evengraph.cli.inspect import inspect
+from evengraph.cli.invocation import remember
 from evengraph.cli.methods import methods
 from evengraph.cli.pack import pack
 from evengraph.cli.predict import predict
@@ -60,6 +61,7 @@ def _print_version(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; an input error prints one line and exits with status 2."""
+    remember(arguments)
     with sigterm_interrupts() as terminated:
         status = _status(arguments)
     if status == 130:

@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from evengraph.cli.completion import complete_methods
 from evengraph.cli.console import err, out, print_error, print_notes, print_sentence
-from evengraph.cli.files import check_folder, written
+from evengraph.cli.files import check_folder
 from evengraph.cli.options import Columns, Data, DataRoot, Device, Settings, column_options
 
 if TYPE_CHECKING:
@@ -72,7 +72,10 @@ At = Annotated[
 TimeLimit = Annotated[str | None, typer.Option(help="Stop after this, such as 90, 10m or 2h.")]
 Jobs = Annotated[int, typer.Option(help="Number of worker processes.")]
 Out = Annotated[
-    Path | None, typer.Option("--out", help="Folder for comparison.csv and comparison.json.")
+    Path | None,
+    typer.Option(
+        "--out", help="Folder for comparison.html, .csv and .json, and each method's page."
+    ),
 ]
 
 
@@ -132,7 +135,7 @@ def compare(
             on_end=_progress(count),
         )
     _show(comparison)
-    _write(comparison, source.name, to)
+    _write(comparison, source, entries, protocol, to)
     _exit_status(comparison, entries, seconds)
 
 
@@ -251,19 +254,34 @@ def _show(comparison: Comparison) -> None:
     print_notes(comparison_notes(content))
 
 
-def _write(comparison: Comparison, name: str, folder: Path | None) -> None:
-    from evengraph.core.files import write_json
-    from evengraph.experiment.standing import write_comparison
+def _write(
+    comparison: Comparison,
+    source: GraphSource,
+    entries: dict[str, Method],
+    protocol: SplitProtocol,
+    folder: Path | None,
+) -> None:
+    """Write the comparison, and a page of each method."""
+    from evengraph.cli.run_files import RunFiles
+    from evengraph.experiment.run import RunPlan, method_result
 
     if folder is None:
-        print_notes(["Nothing was written; --out DIR writes CSV and JSON."])
+        print_notes(["Nothing was written; --out DIR writes a page, CSV and JSON."])
         return
-    paths = folder / "comparison.csv", folder / "comparison.json"
-    lines = [written(path) for path in paths]
-    write_comparison(comparison.standings, comparison.pairs, paths[0])
-    write_json({**comparison.as_dict(), "dataset": name}, paths[1])
-    for line in lines:
-        out.print(line, soft_wrap=True)
+    plan = RunPlan(
+        dataset=source.name,
+        graph=source.graph,
+        imbalance=type(protocol).__name__.lower(),
+        protocol=protocol,
+        methods={one.label: entries[one.label] for one in comparison.standings},
+        seeds=comparison.seeds,
+    )
+    files = RunFiles(folder, plan, source)
+    task = protocol(source.graph, seed=comparison.seeds[-1])
+    for one in comparison.standings:
+        result = method_result(plan, one.label, one.records, task, comparison.environment)
+        files.write(one.label, result)
+    out.print(files.write_comparison(comparison), soft_wrap=True)
 
 
 def _exit_status(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evengraph.cli.console import err, out, print_written
+from evengraph.cli.invocation import typed_command
 from evengraph.cli.options import Columns, Data, DataRoot, Minority, Ratio, column_options
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def inspect(
     from evengraph.core.files import write_json
     from evengraph.inspection import inspect_graph
     from evengraph.report.inspect.page import write_inspection
+    from evengraph.report.origin import Link
     from evengraph.report.terminal.inspection import inspection_view
     from evengraph.report.terminal.packed import methods_view
 
@@ -71,7 +73,11 @@ def inspect(
         inspection = inspect_graph(graph, labelled=seen, hops=hops, **_table_arguments(source))
     notes = [] if source.tables is None else list(source.tables.notes)
     commands = next_commands(data, columns, source, inspection)
-    content = inspection.as_dict() | {"notes": notes, "commands": commands}
+    content = inspection.as_dict() | {
+        "notes": notes,
+        "commands": commands,
+        "command": typed_command(),
+    }
     if json:
         out.print(dumps(content, indent=1), soft_wrap=True, markup=False)
     else:
@@ -83,7 +89,7 @@ def inspect(
     if to is not None:
         paths = to / "inspect.json", to / "inspect.html"
         write_json(content, paths[0])
-        write_inspection(content, paths[1])
+        write_inspection(content, paths[1], links=[Link("inspect.json", "Inspection as JSON")])
         print_written(*paths, console=err if json else out)
 
 

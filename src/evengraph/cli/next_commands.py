@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from shlex import join
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evengraph.cli.options import FLAGS, Columns
 
@@ -42,9 +42,9 @@ def next_commands(
     if doubtful := doubtful_classes(inspection.labels.names):
         unlabelled = ",".join([*filter(None, [columns.get("unlabelled")]), *doubtful])
         again = {**columns, "unlabelled": unlabelled}
-        commands.append(["evengraph", "inspect", data, *_words(again)])
+        commands.append(["evengraph", "inspect", data, *option_words(again)])
     commands.append(["evengraph", "run", *words, "--save", "model"])
-    tables = _tables(data, columns)
+    tables = table_paths(data, columns)
     if tables:
         commands.append(["evengraph", "predict", "model", *tables, "--out", "predictions.csv"])
     return [join(command) for command in (*commands, compare)]
@@ -58,12 +58,16 @@ def _options(columns: Columns, source: GraphSource, inspection: Inspection) -> l
         leaks = [leak.column for leak in inspection.leaks if _can_drop(leak.column, source)]
         if leaks:
             options["drop"] = ",".join([*filter(None, [columns.get("drop")]), *leaks])
-    return _words(options)
+    return option_words(options)
 
 
-def _words(options: Mapping[str, str]) -> list[str]:
-    """The options as on the command line."""
-    return [word for role in options for word in (FLAGS.get(role, f"--{role}"), options[role])]
+def option_words(options: Mapping[str, Any]) -> list[str]:
+    """The options as on the command line; a switch is a word of its own."""
+    return [
+        word
+        for role, value in options.items()
+        for word in (FLAGS.get(role, f"--{role}"), *([] if value is True else [value]))
+    ]
 
 
 def _found(source: GraphSource) -> Mapping[str, str]:
@@ -91,7 +95,7 @@ def _is_folder_or_table(path: Path) -> bool:
     return (path.is_dir() and not is_graph_file(path)) or bool(table_suffix(path))
 
 
-def _tables(data: str, columns: Columns) -> list[str]:
+def table_paths(data: str, columns: Columns) -> list[str]:
     """The nodes table and the edges table, as paths; none for a file of a whole graph."""
     from evengraph.tables.open import find_table, is_graph_file
 

@@ -32,6 +32,7 @@ from evengraph.cli.run_display import RunDisplay
 if TYPE_CHECKING:
     import torch
 
+    from evengraph.cli.run_files import RunFiles
     from evengraph.core.records import Record
     from evengraph.core.task import Task
     from evengraph.experiment.jobs import Job
@@ -254,13 +255,12 @@ def _run_plan(
     refit: bool,
 ) -> None:
     """Run methods on the same splits, show the results and write them; save the best model."""
-    from evengraph.core.files import write_json
+    from evengraph.cli.run_files import RunFiles
     from evengraph.experiment.run import run
-    from evengraph.report import write_page
 
     several = len(plan.methods) > 1
-    folders = {name: folder / name if several else folder for name in plan.methods}
-    for path in folders.values():
+    files = RunFiles(folder, plan, source, save)
+    for path in files.folders.values():
         check_folder(path)
     best: list[tuple[Method, Task, Record]] = []
     predicts = not several and source.tables is not None and bool((source.graph.y < 0).any())
@@ -274,12 +274,8 @@ def _run_plan(
             best[:] = [(method, task, record)]
 
     def write(name: str, result: dict[str, Any]) -> None:
-        paths = [folders[name] / file for file in ("result.json", "report.html")]
         with late.later():
-            shown = [written(path) for path in paths]
-            write_json(result, paths[0])
-            write_page(result, paths[1])
-            lines.extend(shown)
+            lines.extend(files.write(name, result))
 
     with RunDisplay(plan, presets, device) as display:
         outcome = run(plan, device, on_start=display.start, on_fit=on_fit, on_result=write)
@@ -290,7 +286,7 @@ def _run_plan(
         _show(outcome.results, several)
         if several:
             with late.later():
-                lines = [_write_comparison(plan, outcome, folder)]
+                lines = [_write_comparison(files, outcome, device)]
         for line in lines:
             out.print(line, soft_wrap=True)
     if best:
@@ -329,18 +325,16 @@ def _show(results: Sequence[dict[str, Any]], several: bool) -> None:
     out.print()
 
 
-def _write_comparison(plan: RunPlan, outcome: RunResults, folder: Path) -> str:
-    """Write comparison.csv; returns the line to print for all files."""
-    from evengraph.experiment.comparison import rank, split_overlap
-    from evengraph.experiment.standing import write_comparison
+def _write_comparison(files: RunFiles, outcome: RunResults, device: torch.device) -> str:
+    """Write what compares the methods of a run; returns the line to print."""
+    from evengraph.experiment.run_comparison import compare_results
 
-    path = folder / "comparison.csv"
-    verb = written(path).partition(" ")[0]
-    seeds = {record.seed for standing in outcome.standings for record in standing.records}
-    overlap = split_overlap(plan.graph, plan.protocol, sorted(seeds))
-    write_comparison(*rank(outcome.standings, plan.protocol, overlap), path)
-    files = "comparison.csv, and result.json and report.html of each method"
-    return f"{verb} {escape(str(folder))}: {files}"
+    comparison = compare_results(files.plan, outcome, device)
+    if comparison is not None:
+        print_sentence(f"[bold]{escape(' '.join(comparison.verdict.sentences))}[/]")
+        out.print()
+        return files.write_comparison(comparison)
+    return "No seed ran with all methods: they cannot be compared."
 
 
 def _final_model(

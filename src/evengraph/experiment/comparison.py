@@ -101,26 +101,62 @@ def compare(
     ended, stopped = _execute(to_run, torch.device(device), jobs, time_limit, on_end)
     budgets = {label: len(methods) for label, methods in tried.items()}
     standings, failed, common = _gather(entries, ended, seeds, budgets, metric)
-    standings, pairs = rank(standings, protocol, overlap, metric)
+    return conclude(
+        standings,
+        entries,
+        graph,
+        protocol,
+        metric=metric,
+        seeds=common,
+        wanted=len(seeds),
+        overlap=overlap,
+        budget=budget,
+        failed=failed,
+        positive=positive,
+        stopped=stopped,
+        environment=describe(torch.device(device)),
+    )
+
+
+def conclude(
+    standings: Sequence[Standing],
+    entries: Mapping[str, Method],
+    graph: Data,
+    protocol: SplitProtocol,
+    *,
+    metric: str,
+    overlap: float,
+    positive: int | None,
+    **fields: Any,
+) -> Comparison:
+    """Rank methods that ran on the same splits, and give the verdict.
+
+    Args:
+        standings: The methods, each with a record of every common split.
+        entries: The methods by label.
+        graph: What they were trained on.
+        protocol: How it was split.
+        metric: Metric to compare by.
+        overlap: As `split_overlap` returns it.
+        positive: For two classes, the positive one.
+        fields: The others of `Comparison`: seeds, wanted, budget, failed, stopped, environment.
+    """
+    counts = _class_counts(graph)
+    ranked, pairs = rank(standings, protocol, overlap, metric)
     alone = [label for label, method in entries.items() if not method.uses_graph]
     fixed = _is_fixed(protocol)
     return Comparison(
         metric=metric,
         protocol={"name": type(protocol).__name__.lower(), **_plain_fields(protocol)},
-        seeds=common,
-        wanted=len(seeds),
         overlap=overlap,
-        budget=budget,
-        standings=standings,
+        standings=ranked,
         pairs=pairs,
-        failed=failed,
-        verdict=_verdict(standings, pairs, metric, len(counts), alone=alone, fixed=fixed),
+        verdict=_verdict(ranked, pairs, metric, len(counts), alone=alone, fixed=fixed),
         fixed=fixed,
         positive=positive,
         classes=[str(n) for n in getattr(graph, "class_names", None) or range(len(counts))],
         class_counts=counts.tolist(),
-        stopped=stopped,
-        environment=describe(torch.device(device)),
+        **fields,
     )
 
 
@@ -285,6 +321,7 @@ def _gather(
             label=label,
             title=_title(entries, label),
             settings=asdict(entries[label]),
+            changed=entries[label].changed_params,
             records=[tried[label, seed][selected[label, seed]] for seed in common],
             candidates=[selected[label, seed] for seed in common],
             seconds=fmean(r.seconds for seed in common for r in tried[label, seed].values()),

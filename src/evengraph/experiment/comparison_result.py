@@ -88,14 +88,18 @@ class Comparison:
                     "label": standing.label,
                     "title": standing.title,
                     "settings": dict(standing.settings),
+                    "changed": list(standing.changed),
                     "seconds": standing.seconds,
                     "figures": {name: standing.summary(name)._asdict() for name in names},
                     "runs": [
                         _run(standing.label, candidate, record)
                         for candidate, record in zip(
-                            standing.candidates, standing.records, strict=True
+                            standing.candidates or [0] * len(standing.records),
+                            standing.records,
+                            strict=True,
                         )
                     ],
+                    **({"paper": paper} if (paper := standing.result.get("paper")) else {}),
                 }
                 for standing in self.standings
             ],
@@ -110,6 +114,8 @@ def _run(label: str, candidate: int, record: Record) -> dict[str, Any]:
         "seed": record.seed,
         "settings": record.settings,
         "metrics": record.all_metrics,
+        "per_class": record.per_class,
+        "train_counts": record.class_counts,
         "validation": record.validation,
         "criterion": record.criterion,
         "resolved": record.resolved,

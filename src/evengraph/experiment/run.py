@@ -89,12 +89,14 @@ def run(
     outcome = RunResults()
 
     def finish(name: str) -> None:
-        result = _result(plan, name, records[name], tasks.pop(name), torch.device(device))
+        environment = describe(torch.device(device))
+        result = method_result(plan, name, records[name], tasks.pop(name), environment)
         outcome.standings.append(
             Standing(
                 label=name,
                 title=result["method"]["title"],
                 settings=result["method"]["fields"],
+                changed=result["method"]["changed"],
                 records=records[name],
                 seconds=fmean(record.seconds for record in records[name]),
                 result=result,
@@ -146,9 +148,22 @@ def _jobs(plan: RunPlan) -> list[Job]:
     ]
 
 
-def _result(
-    plan: RunPlan, name: str, records: list[Record], task: Task, device: torch.device
+def method_result(
+    plan: RunPlan,
+    name: str,
+    records: Sequence[Record],
+    task: Task,
+    environment: Mapping[str, Any],
 ) -> dict[str, Any]:
+    """The content of the result.json of one method.
+
+    Args:
+        plan: What was run.
+        name: The method.
+        records: One per seed.
+        task: A split of the graph.
+        environment: As `describe` returns it.
+    """
     method, params = plan.methods[name], vars(plan.protocol)
     mean, std = mean_and_deviation(records)
     paper = paper_cell(plan.dataset, plan.imbalance, params, name)
@@ -172,6 +187,7 @@ def _result(
             "title": method.full_title,
             "summary": (type(method).__doc__ or "").partition("\n")[0],
             "fields": asdict(method),
+            "changed": method.changed_params,
         },
         "class_counts": task.class_counts.tolist(),
         "seeds": [record.seed for record in records],
@@ -182,7 +198,7 @@ def _result(
         "paper": None if changed else paper,
         "changed_from_paper": changed,
         **({} if plan.costs is None else {"costs": plan.costs._asdict()}),
-        "environment": describe(device),
+        "environment": dict(environment),
     }
 
 

@@ -29,6 +29,7 @@ class Standing:
         records: One per split, with the settings selected on validation.
         seconds: Mean duration of a fit.
         candidates: Index of the selected settings per split, among those tried.
+        changed: Names of parameters that differ from the defaults.
         result: What `run` wrote to result.json, if this comes from `run`.
     """
 
@@ -38,6 +39,7 @@ class Standing:
     records: Sequence[Record]
     seconds: float
     candidates: Sequence[int] = ()
+    changed: Sequence[str] = ()
     result: dict[str, Any] = field(default_factory=dict)
 
     def values(self, metric: str) -> list[float]:

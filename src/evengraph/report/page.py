@@ -59,9 +59,9 @@ def write_html(text: str, path: Path) -> None:
     write_atomic(text.encode("utf-8", errors="xmlcharrefreplace"), Path(path))
 
 
-def section(heading: str, *parts: Markup, kind: str | None = None) -> Markup:
+def section(heading: str, *parts: Markup, kind: str | None = None, id: str | None = None) -> Markup:
     """A part of a page under its heading."""
-    return tag("section", tag("h2", heading), *parts, class_=kind)
+    return tag("section", tag("h2", heading), *parts, class_=kind, id=id)
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> Markup:
@@ -104,6 +104,13 @@ def table(caption: str, heads: Iterable[Markup], rows: Iterable[Markup], kind: s
     unseen = tag("caption", caption, class_="unseen")
     head, body = tag("thead", tag("tr", *heads)), tag("tbody", *rows)
     return scroll(tag("table", unseen, head, body, class_=kind), caption)
+
+
+def shaded_cell(value: float | None, text: str) -> Markup:
+    """A cell of a table, darker the closer its value is to 100."""
+    share = round(min(max(value or 0.0, 0.0), 100.0) / 100, 2)
+    kind = "strong" if share >= FLIP else None
+    return tag("td", text, style=f"--share: {share:.2f}", class_=kind)
 
 
 def class_section(

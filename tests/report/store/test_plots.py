@@ -43,7 +43,7 @@ def test_every_method_of_a_set_up_has_a_line(comparison, parse, setup):
     wanted = [cell.label for cell in comparison.cells if cell.setting == setup]
     assert list(lines(tree)) == wanted
     assert [node.text for node in tree.all("span", "name")] == wanted
-    assert tree.all("h3")[0].text == setup
+    assert tree.all("h3")[0].text == comparison.setting_title(setup)
     assert_inside(tree)
 
 

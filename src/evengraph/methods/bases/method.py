@@ -163,6 +163,11 @@ class Method(ABC):
         return {}
 
     @property
+    def changed_params(self) -> list[str]:
+        """Names of the parameters that differ from their defaults."""
+        return [item.name for item in fields(self) if getattr(self, item.name) != item.default]
+
+    @property
     def full_title(self) -> str:
         """The title, with the backbone if it is not the usual one."""
         backbone = BACKBONE_TITLES.get(getattr(self, "backbone", ""))

@@ -1,6 +1,6 @@
 """The page of one inspection."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,8 @@ from evengraph.report.inspect.charts import (
     reach_panel,
     size_bar,
 )
-from evengraph.report.page import DENSE, FLIP
+from evengraph.report.origin import Link, copy_script, origin_section
+from evengraph.report.page import DENSE
 from evengraph.report.run import captions
 from evengraph.report.svg.charts import swatch
 from evengraph.report.svg.markup import Markup, join, tag
@@ -37,21 +38,25 @@ _GLOSSARY = {
 }
 
 
-def write_inspection(inspection: Mapping[str, Any], path: Path) -> None:
+def write_inspection(
+    inspection: Mapping[str, Any], path: Path, *, links: Sequence[Link] = ()
+) -> None:
     """Write the page atomically.
 
     Args:
         inspection: Content of an inspect.json.
         path: Where the page goes; an older page there is replaced.
+        links: Other files beside it.
     """
-    page.write_html(render_inspection(inspection), path)
+    page.write_html(render_inspection(inspection, links=links), path)
 
 
-def render_inspection(inspection: Mapping[str, Any]) -> str:
+def render_inspection(inspection: Mapping[str, Any], *, links: Sequence[Link] = ()) -> str:
     """Render an inspection as HTML.
 
     Args:
         inspection: Content of an inspect.json.
+        links: Other files beside the page.
     """
     rows = class_summaries(inspection)
     name = inspection.get("name")
@@ -64,10 +69,12 @@ def render_inspection(inspection: Mapping[str, Any]) -> str:
         _reach(inspection, rows),
         _structure(inspection),
         _features(inspection),
+        origin_section(inspection, links),
         page.glossary("Glossary", _GLOSSARY),
     )
     closing = page.footer(inspection.get("evengraph"))
-    return page.html_page(title, _header(inspection, rows, title), main, closing, style=STYLE)
+    body = (_header(inspection, rows, title), main, closing)
+    return page.html_page(title, *body, style=STYLE, script=copy_script(inspection))
 
 
 def class_summaries(inspection: Mapping[str, Any]) -> list[ClassSummary]:
@@ -117,14 +124,15 @@ def _findings(inspection: Mapping[str, Any]) -> Markup:
         mark = tag("span", MARKS[level], class_="mark", aria_hidden="true")
         text = tag("span", tag("span", f"{level}: ", class_="unseen"), str(finding.get("text")))
         lines.append(tag("li", mark, text, class_=level))
-    commands = [str(command) for command in items(inspection, "commands")]
     advice = join((str(sentence) for sentence in items(inspection, "recommendation")), " ")
     return tag(
         "section",
         tag("h2", "Before training"),
         tag("p", tag("b", "Recommendation. "), advice, class_="advice") if advice else "",
         tag("ul", *lines, class_="findings"),
-        *([tag("p", "Next:"), tag("pre", "\n".join(commands))] if commands else []),
+        tag("p", tag("a", "Commands to run next", href="#next"))
+        if items(inspection, "commands")
+        else "",
     )
 
 
@@ -217,7 +225,12 @@ def _reach(inspection: Mapping[str, Any], rows: list[ClassSummary]) -> Markup:
 def _reach_table(rows: list[ClassSummary], within: list[float]) -> Markup:
     heads = (tag("th", plural(hop + 1, "hop"), scope="col") for hop in range(len(within)))
     lines = [
-        tag("tr", tag("th", name, scope="row"), *map(_shaded_cell, values), class_=kind)
+        tag(
+            "tr",
+            tag("th", name, scope="row"),
+            *(page.shaded_cell(value, f"{value:.0f}%") for value in values),
+            class_=kind,
+        )
         for name, values, kind in [
             *((row.name, row.reach, "rare" if row.rare else None) for row in rows),
             ("any class", within, "sum"),
@@ -232,12 +245,6 @@ def _reach_table(rows: list[ClassSummary], within: list[float]) -> Markup:
         class_="shares dense" if len(rows) > DENSE else "shares",
     )
     return page.scroll(table, label)
-
-
-def _shaded_cell(value: float) -> Markup:
-    share = round(value / 100, 2)
-    style, kind = f"--share: {share:.2f}", "strong" if share >= FLIP else None
-    return tag("td", f"{value:.0f}%", style=style, class_=kind)
 
 
 def _structure(inspection: Mapping[str, Any]) -> Markup:

@@ -75,6 +75,21 @@ def imbalance(result: Mapping[str, Any]) -> str:
     return protocol if name in _PROTOCOLS or not rest else f"{protocol} ({rest})"
 
 
+def setting(name: object, protocol: Mapping[str, Any]) -> str:
+    """Name a data set with its split protocol, as short as it can be understood."""
+    kind, ratio = str(protocol.get("name") or ""), number(protocol.get("ratio"))
+    minority = number(protocol.get("minority"))
+    share = "" if ratio is None else f" at {100 * ratio:g}%"
+    if minority is not None:
+        words = plural(int(minority), "minority class", "minority classes") + share
+        words += ", public split" if kind == "publicstep" else ""
+    elif kind == "longtail":
+        words = f"long tail, smallest class{share}"
+    else:
+        words = _PROTOCOLS.get(kind, kind)
+    return f"{dataset(name)}, {words}" if words else dataset(name)
+
+
 def seeds(result: Mapping[str, Any]) -> str:
     """List the seeds, shortened if there are many."""
     names = [str(seed) for seed in items(result, "seeds")]
@@ -108,6 +123,10 @@ def facts(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
     seconds = sum(number(run.get("seconds")) or 0.0 for run in runs(result))
     if seconds > 0:
-        duration = f"{seconds:.1f} s" if seconds < 90 else f"{seconds / 60:.1f} min"
-        pairs.append((duration, "of training"))
+        pairs.append((duration(seconds), "of training"))
     return pairs
+
+
+def duration(seconds: float) -> str:
+    """Format seconds for readers."""
+    return f"{seconds:.1f} s" if seconds < 90 else f"{seconds / 60:.1f} min"

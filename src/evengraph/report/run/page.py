@@ -1,12 +1,13 @@
 """The page of one result."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from evengraph.metrics import HEADLINE, METRICS
 from evengraph.report import page
 from evengraph.report.formatting import DASH, decimals, integer, metric_value, plus_minus, signed
+from evengraph.report.origin import Link, changed_params, copy_script, origin_section, page_links
 from evengraph.report.run import captions
 from evengraph.report.run.classes import confusion_section, recall_section, scores_section
 from evengraph.report.run.committee import agreement_section, summary_section
@@ -19,11 +20,11 @@ from evengraph.report.svg.markup import Markup, tag
 from evengraph.report.untrusted import items, lookup, number, part
 
 
-def render_page(result: Mapping[str, Any]) -> str:
+def render_page(result: Mapping[str, Any], *, links: Sequence[Link] = ()) -> str:
     """Render the content of a result.json as HTML.
 
-    The page is self-contained and runs no script. Values that are missing, null or NaN show as a
-    dash.
+    The page is self-contained. Its only script copies commands. Values that are missing, null or
+    NaN show as a dash. `links` are other files beside the page.
     """
     rows = class_rows(result)
     metrics = [METRICS[key] for key in captions.metric_names(result) if key in METRICS]
@@ -40,6 +41,7 @@ def render_page(result: Mapping[str, Any]) -> str:
         _seeds(result),
         base_rate_section(result),
         model_section(result),
+        origin_section(result, links, changed=_changed(result)),
         _settings(result),
         page.glossary("What the metrics mean", {m.heading: m.meaning for m in metrics}),
     )
@@ -48,15 +50,21 @@ def render_page(result: Mapping[str, Any]) -> str:
     dated = [] if moment is None else [tag("time", moment, datetime=str(created))]
     footer = page.footer(result.get("evengraph"), *dated)
     title = f"{captions.title(result)}, {captions.imbalance(result)}"
-    return page.html_page(title, _header(result), main, footer)
+    return page.html_page(title, _header(result, links), main, footer, script=copy_script(result))
 
 
-def write_page(result: Mapping[str, Any], path: Path) -> None:
+def write_page(result: Mapping[str, Any], path: Path, *, links: Sequence[Link] = ()) -> None:
     """Write the page of a result.json atomically; an older page at `path` is replaced."""
-    page.write_html(render_page(result), path)
+    page.write_html(render_page(result, links=links), path)
 
 
-def _header(result: Mapping[str, Any]) -> Markup:
+def _changed(result: Mapping[str, Any]) -> dict[str, Mapping[str, Any]] | None:
+    """Parameters that differ from the defaults; None if that was not recorded."""
+    values = changed_params(part(result, "method"))
+    return None if values is None else {"": values}
+
+
+def _header(result: Mapping[str, Any], links: Sequence[Link] = ()) -> Markup:
     """Title, summary of the method and size of the graph."""
     summary = part(result, "method").get("summary")
     stopped = [str(run.get("seed", "?")) for run in runs(result) if run.get("interrupted") is True]
@@ -71,7 +79,7 @@ def _header(result: Mapping[str, Any]) -> Markup:
         parts.append(tag("p", text, class_="notice"))
     if not runs(result):
         parts.append(tag("p", "This result has no finished run.", class_="notice"))
-    return tag("header", *parts)
+    return tag("header", *parts, page_links(links))
 
 
 def _headline(result: Mapping[str, Any]) -> Markup:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from evengraph.core.store import Row, Store
 from evengraph.metrics.significance import bootstrap_interval
+from evengraph.report.run import captions
 
 
 class Estimate(NamedTuple):
@@ -109,6 +110,13 @@ class ExperimentResults:
     def settings(self) -> list[str]:
         """Names of the settings, in order."""
         return list(dict.fromkeys(cell.setting for cell in self.cells))
+
+    def setting_title(self, setting: str) -> str:
+        """A setting in words: data set and split protocol."""
+        job = next((c.rows[0].job for c in self.cells if c.setting == setting and c.rows), None)
+        if job is None:
+            return setting
+        return captions.setting(job.dataset, {"name": job.imbalance, **job.imbalance_fields})
 
     @property
     def labels(self) -> list[str]:

@@ -6,19 +6,19 @@ size.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from evengraph.metrics import METRICS
 from evengraph.report.store.canvas import MANY
 from evengraph.report.store.comparisons import variant_gaps
 from evengraph.report.store.experiment_results import Cell, Estimate, ExperimentResults
 from evengraph.report.store.tables import difference_text, interval_text
 from evengraph.report.svg.charts import curve, line_plot, percent, ticks
-from evengraph.report.svg.markup import Markup, join, tag
+from evengraph.report.svg.forest import ForestRow, Interval, forest_plot, padded
+from evengraph.report.svg.markup import Markup, tag
 
 SHADES = 10  # colours of a t-SNE plot
-
-Interval = tuple[float, float]
 
 
 def dots_panel(results: ExperimentResults, setting: str, metric: str) -> Markup:
@@ -30,53 +30,49 @@ def dots_panel(results: ExperimentResults, setting: str, metric: str) -> Markup:
     if len(rows) > MANY:
         rows.sort(key=lambda row: -row.mean)
     best = max(row.mean for row in rows)
-    limits = _padded(value for row in rows for value in (*row.values, row.paper))
-    lines = [_line(row, limits, strong=row.mean == best) for row in rows]
-    return _panel(setting, lines, limits)
+    lines = [_row(row, "{:.1f}".format, strong=row.mean == best, points=row.values) for row in rows]
+    return forest_plot(results.setting_title(setting), lines, axis=f"{METRICS[metric].title}, %")
 
 
 def gaps_panel(results: ExperimentResults, setting: str, metric: str) -> Markup:
     """Draw the differences of the variants from the full method in a setting, one per row."""
-    rows = variant_gaps(results, setting, metric)
-    limits = _padded([0.0, *(value for row in rows for value in (*row.band, row.paper))])
-    worse = [row.interval is not None and row.interval[1] < 0 for row in rows]
-    lines = [_line(row, limits, strong=w, gaps=True) for row, w in zip(rows, worse, strict=True)]
-    return _panel(setting, lines, limits)
+    lines = []
+    for row in variant_gaps(results, setting, metric):
+        worse = row.interval is not None and row.interval[1] < 0
+        lines.append(_row(row, difference_text, strong=worse, unit=" points"))
+    axis = f"points of {METRICS[metric].title}"
+    return forest_plot(results.setting_title(setting), lines, axis=axis, zero=True)
 
 
-def _line(row: Estimate, limits: Interval, *, strong: bool, gaps: bool = False) -> Markup:
-    """Draw a row: single seeds or a line at zero, the published mean, the interval, the mean."""
-    mean, interval, scale = row.mean, row.interval, _scale(limits)
-    number = difference_text if gaps else "{:.1f}".format
-    text = f"{row.label}: {number(mean)}{' points' if gaps else ''}"
-    if gaps:
-        marks = [tag("line", x1=scale(0), x2=scale(0), y2="100%", class_="axis")]
-    else:
-        marks = [tag("line", y1="50%", y2="50%", x2="100%", class_="grid")]
-        marks += [tag("circle", cx=scale(v), cy="50%", r=2.5, class_="seed") for v in row.values]
-    if row.paper is not None:
-        x = {"x1": scale(row.paper), "x2": scale(row.paper)}
-        marks.append(tag("line", **x, y1="15%", y2="85%", class_="paper"))
-    if interval is not None:
-        x = {"x1": scale(interval[0]), "x2": scale(interval[1])}
-        marks.append(tag("line", **x, y1="50%", y2="50%", class_="whisker"))
-        text += f", 95% interval {interval_text(interval, sign=gaps)}"
-    marks.append(tag("circle", cx=scale(mean), cy="50%", r=5, class_="mean"))
+def _row(
+    row: Estimate,
+    number: Callable[[float], str],
+    *,
+    strong: bool,
+    points: Sequence[float] = (),
+    unit: str = "",
+) -> ForestRow:
+    """A row of a forest plot; a single seed has no interval."""
+    text = f"{row.label}: {number(row.mean)}{unit}"
+    if row.interval is not None:
+        text += f", 95% interval {' to '.join(map(number, row.interval))}"
     text += f", {len(row.values)} seeds"
     text += "" if row.paper is None else f"; paper {number(row.paper)}"
-    return tag(
-        "li",
-        tag("span", row.label, class_="name"),
-        tag("svg", tag("title", text), join(marks), class_="row", role="img", aria_label=text),
-        tag("span", number(mean), class_="value"),
-        class_="strong" if strong else None,
-        data_method=row.label,
+    return ForestRow(
+        name=row.label,
+        value=number(row.mean),
+        text=text,
+        mean=row.mean,
+        interval=row.interval,
+        points=points,
+        paper=row.paper,
+        strong=strong,
     )
 
 
 def curve_panel(name: str, cells: Sequence[Cell], metric: str, limits: Interval) -> Markup:
     """Draw the mean over seeds along the values of a parameter, its interval as a band."""
-    low, high = _padded(limits)
+    low, high = padded(limits)
 
     def height(value: float) -> float:
         return 100 * (high - value) / (high - low)
@@ -135,29 +131,3 @@ def tsne_panel(tsne: Mapping[str, Any], title: str) -> Markup:
     caption = tag("figcaption", tag("h3", title), tag("div", *buttons, class_="switch"))
     note = tag("p", "Training nodes have a ring.", class_="note")
     return tag("figure", caption, picture, note)
-
-
-def _panel(title: str, rows: Sequence[Markup], limits: Interval) -> Markup:
-    scale = _scale(limits)
-    marks = [
-        tag("text", f"{tick:g}", x=scale(tick), y="1.1em", class_="tick middle")
-        for tick in ticks(*limits, 4)
-    ]
-    picture = tag("svg", *marks, class_="scale", aria_hidden="true")
-    axis = tag("li", tag("span"), picture, tag("span"), class_="axis-row", aria_hidden="true")
-    caption = tag("figcaption", tag("h3", title))
-    return tag("figure", caption, tag("ul", *rows, axis, class_="dots"))
-
-
-def _padded(values: Iterable[float | None]) -> Interval:
-    """Range of the known values with a margin on both sides."""
-    known = [value for value in values if value is not None]
-    low, high = min(known), max(known)
-    margin = max((high - low) * 0.06, 0.5)
-    return low - margin, high + margin
-
-
-def _scale(limits: Interval) -> Callable[[float], str]:
-    """Function from a value to its horizontal coordinate."""
-    low, high = limits
-    return lambda value: percent(100 * (value - low) / (high - low))

@@ -14,13 +14,18 @@ from rich.markup import escape
 from rich.table import Table
 
 from evengraph.metrics import METRICS, Metric, abbreviations
-from evengraph.metrics.significance import FEWEST_SPLITS, format_p
+from evengraph.metrics.significance import format_p
+from evengraph.report.compare.reader import (
+    Comparison,
+    behind_best,
+    pair_interval,
+    pair_verdict,
+    too_few,
+)
 from evengraph.report.formatting import decimals, metric_value, plural
 from evengraph.report.terminal.table import plain_table, two_class_metrics
 
 HEAD = 20  # characters; longer heads are wrapped, so that no table is wider than 80
-STRENGTH = {"clear": "significant", "here": "on these nodes", "noise": "not significant"}
-Comparison = Mapping[str, Any]
 
 
 def comparison_tables(comparison: Comparison) -> list[Table]:
@@ -47,11 +52,11 @@ def _main_table(comparison: Comparison) -> Table:
     table.add_column("verdict", no_wrap=True)
     for method in comparison["methods"]:
         summary = method["figures"][comparison["metric"]]
-        if _too_few(comparison):
+        if too_few(comparison):
             cells = [decimals(summary["mean"]), "", ""]
         else:
             cells = [_with_interval(summary["mean"], summary["low"], summary["high"]), "", ""]
-        if (pair := _behind_best(comparison, method["label"])) is not None:
+        if (pair := behind_best(comparison, method["label"])) is not None:
             cells[1:] = _difference(comparison, pair)
         table.add_row(escape(method["title"]), *cells)
     return table
@@ -59,16 +64,10 @@ def _main_table(comparison: Comparison) -> Table:
 
 def _difference(comparison: Comparison, pair: Mapping[str, Any]) -> list[str]:
     """How far a method is behind, and whether that is significant."""
-    if _too_few(comparison):
-        return [decimals(pair["difference"]), "too few splits"]
-    low, high = ("low", "high") if pair["strength"] == "here" else ("wide_low", "wide_high")
-    verdict = STRENGTH[pair["strength"]] if comparison["conclusive"] else "cannot tell"
-    return [_with_interval(pair["difference"], pair[low], pair[high]), verdict]
-
-
-def _too_few(comparison: Comparison) -> bool:
-    """Whether an interval would be wider than any difference between methods."""
-    return len(comparison["seeds"]) < FEWEST_SPLITS
+    verdict, interval = pair_verdict(comparison, pair), pair_interval(pair)
+    if too_few(comparison) or interval is None:
+        return [decimals(pair["difference"]), verdict]
+    return [_with_interval(pair["difference"], *interval), verdict]
 
 
 def _metrics_table(
@@ -90,14 +89,14 @@ def _two_class_metrics(comparison: Comparison) -> list[Metric]:
 
 def comparison_notes(comparison: Comparison) -> list[str]:
     """What a reader of the tables should know, one line each."""
-    intervals = "" if _too_few(comparison) else " with 95% intervals"
+    intervals = "" if too_few(comparison) else " with 95% intervals"
     lines = [
         f"In percent, means over {plural(len(comparison['seeds']), 'split')}{intervals}; "
         f"the same splits for all methods, and {_budget(comparison['budget'])}."
     ]
     pairs, methods = comparison["pairs"], comparison["methods"]
-    pair = _behind_best(comparison, methods[1]["label"]) if len(methods) > 1 else None
-    if pair is not None and not _too_few(comparison):
+    pair = behind_best(comparison, methods[1]["label"]) if len(methods) > 1 else None
+    if pair is not None and not too_few(comparison):
         lines.append(
             "Behind the best: the mean difference with its 95% interval, as the verdict uses it: "
             "it allows for nodes that splits share (Nadeau and Bengio)"
@@ -152,13 +151,6 @@ def _uncalibrated(comparison: Comparison) -> list[str]:
             names = ["all methods"]
         lines.append(f"Calibration of {', '.join(names)}: {reason}")
     return lines
-
-
-def _behind_best(comparison: Comparison, label: str) -> Mapping[str, Any] | None:
-    """The pair of a method and the best; None for the best itself."""
-    both = {label, comparison["methods"][0]["label"]}
-    pairs = (pair for pair in comparison["pairs"] if {pair["ahead"], pair["behind"]} == both)
-    return next(pairs, None)
 
 
 def _with_interval(mean: float, low: float, high: float) -> str:

@@ -115,7 +115,7 @@ def notes(results: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
     if len(results) == 1:
         lines += _rare_recalls(results[0])
-    lines += [line for result in results for line in _epoch_limit(result)]
+    lines += _epoch_limits(results)
     binary = two_class_metrics([result["mean"] for result in results])
     if any(metric.binary for metric in binary):
         lines.append(f"Rarer class: {abbreviations(binary)}.")
@@ -149,17 +149,20 @@ def _rare_recalls(result: Mapping[str, Any]) -> list[str]:
     return [f"Recall of minority classes: {shown}{f' and {more} more' if more > 0 else ''}."]
 
 
-def _epoch_limit(result: Mapping[str, Any]) -> list[str]:
-    """Which fits the limit of epochs ended, before patience did."""
-    limit = number(lookup(result, "method", "fields", "max_epochs"))
-    runs = [run for run in result["runs"] if not run.get("summary")]  # of one model, not several
-    ended = [str(run["seed"]) for run in runs if limit is not None and run["epochs"] >= limit]
-    if limit is None or not ended:
-        return []
-    seeds = f"seed{'s' if len(ended) > 1 else ''} {', '.join(ended)}"
+def _epoch_limits(results: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Which fits the limit of epochs ended, before patience did; one line per limit and seeds."""
+    ended: dict[tuple[float, str], list[str]] = {}
+    for result in results:
+        limit = number(lookup(result, "method", "fields", "max_epochs"))
+        runs = [run for run in result["runs"] if not run.get("summary")]  # of one model
+        seeds = [str(run["seed"]) for run in runs if limit is not None and run["epochs"] >= limit]
+        if limit is not None and seeds:
+            text = f"seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)}"
+            ended.setdefault((limit, text), []).append(result["method"]["title"])
     return [
-        f"{result['method']['title']}, {seeds}: training ended at the limit of {limit:g} epochs, "
+        f"{', '.join(titles)}, {seeds}: training ended at the limit of {limit:g} epochs, "
         f"not by patience; longer training may score higher (--set max_epochs={2 * limit:g})."
+        for (limit, seeds), titles in ended.items()
     ]
 
 

@@ -1,0 +1,44 @@
+"""Files of a run: pages that link to one another, commands that can be pasted."""
+
+import json
+
+from command_line import COLUMNS, call
+
+TINY = ["--set", "max_epochs=2", "--seeds", "5"]
+
+
+def test_pages_of_several_methods_link_to_one_another(tmp_path, capsys):
+    words = ["run", "toy", "--method", "gcn,reweight", *TINY, "--out", tmp_path / "r"]
+    assert call(*words) == 0
+    comparison = json.loads((tmp_path / "r" / "comparison.json").read_text())
+    assert comparison["command"] == f"evengraph {' '.join(map(str, words))}"
+    assert comparison["protocol"]["name"] == "step"
+    assert [len(one["runs"]) for one in comparison["methods"]] == [1, 1]
+    assert comparison["methods"][0]["changed"] == ["max_epochs"]
+    page = (tmp_path / "r" / "comparison.html").read_text()
+    own = (tmp_path / "r" / "gcn" / "report.html").read_text()
+    for name in ("gcn", "reweight"):
+        assert f'href="{name}/report.html"' in page
+    assert 'href="../comparison.html"' in own
+    assert 'href="../reweight/report.html"' in own
+    shown = " ".join(capsys.readouterr().out.split())
+    assert comparison["verdict"]["sentences"][0] in shown
+
+
+def test_what_to_do_after_a_run_of_own_tables(shop, capsys):
+    words = ["shop", *COLUMNS, "--method", "gcn", *TINY, "--out", "r"]
+    assert call("run", *words) == 0
+    result = json.loads((shop / "r" / "result.json").read_text())
+    first, compare = result["commands"]
+    assert first == f"{result['command']} --save model"
+    assert compare == "evengraph compare shop --label kind --id account"
+    assert call("run", *words, "--save", "model") == 0
+    result = json.loads((shop / "r" / "result.json").read_text())
+    predict, explain, _ = result["commands"]
+    assert predict.startswith("evengraph predict model shop/nodes.csv shop/edges.csv")
+    capsys.readouterr()
+    for command in (predict, explain):
+        assert call(*command.split()[1:]) == 0
+    page = (shop / "r" / "report.html").read_text()
+    assert 'href="predictions.csv"' in page
+    assert 'href="result.json"' in page
