@@ -6,7 +6,6 @@ import json
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -291,48 +290,3 @@ def test_reach_is_counted_as_walking_would(figures, fitted):
     for row, asked in zip(shares, ((1, False), (2, False), (2, True)), strict=True):
         expected = [walked(label, *asked) for label in range(task.num_classes)]
         assert row == pytest.approx(expected, abs=1e-3)
-
-
-class Loaded(HTMLParser):
-    """What a browser fetches for a page by itself."""
-
-    def __init__(self):
-        super().__init__()
-        self.found = []
-
-    def handle_starttag(self, tag, attrs):
-        attrs = dict(attrs)
-        fetched = tag == "link" and attrs.get("rel") not in ("canonical", "next", "prev")
-        for name in ("src", "srcset", "data", *(["href"] if fetched else [])):
-            self.found.append(attrs.get(name) or "")
-
-
-def test_the_site_is_built_without_a_complaint_and_loads_nothing_from_outside(
-    tmp_path, monkeypatch
-):
-    pytest.importorskip("mkdocstrings")
-    import warnings
-
-    monkeypatch.setenv("NO_MKDOCS_2_WARNING", "1")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of plugins
-        from mkdocs.commands.build import build
-        from mkdocs.config import load_config
-
-        config = load_config(str(ROOT / "mkdocs.yml"), site_dir=str(tmp_path), strict=True)
-        config.plugins.on_startup(command="build", dirty=False)
-        build(config)
-    pages = sorted(tmp_path.rglob("*.html"))
-    assert len(pages) > len(PAGES)
-    reference = (tmp_path / "reference" / "methods.html").read_text(encoding="utf-8")
-    for cls in eg.METHODS.values():
-        assert f'id="evengraph.methods.{cls.__name__}"' in reference, cls.__name__
-    assert (tmp_path / "repository" / "results" / "readings.html").exists()
-    assert (tmp_path / "repository" / "results" / "reproduce.sqlite").exists()
-    for page in pages:
-        loaded = Loaded()
-        loaded.feed(page.read_text(encoding="utf-8"))
-        assert not [source for source in loaded.found if OUTSIDE.match(source)], page
-    for sheet in tmp_path.rglob("*.css"):
-        words = sheet.read_text(encoding="utf-8")
-        assert not re.search(r"(@import|url\()\s*['\"]?(https?:)?//", words), sheet

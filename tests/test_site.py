@@ -1,0 +1,137 @@
+"""The documentation as a site: built without a complaint, complete, and usable from disk."""
+
+import re
+import warnings
+from html.parser import HTMLParser
+from importlib.util import find_spec
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+from chromium import BROWSER, Chromium
+
+import evengraph as eg
+
+ROOT = Path(__file__).resolve().parents[1]
+OUTSIDE = re.compile(r"^(https?:)?//")
+FAULTS = """axe.run(document, { resultTypes: ["violations"] }).then((found) => found.violations
+  .filter((one) => ["serious", "critical"].includes(one.impact))
+  .map((one) => [one.id, one.nodes.length, one.nodes[0].html]))"""
+
+
+class Loaded(HTMLParser):
+    """What a browser fetches for a page by itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        fetched = tag == "link" and attrs.get("rel") not in ("canonical", "next", "prev")
+        for name in ("src", "srcset", "data", *(["href"] if fetched else [])):
+            self.found.append(attrs.get(name) or "")
+
+
+def build_site(folder):
+    """Strictly: a warning is an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of plugins
+        from mkdocs.commands.build import build
+        from mkdocs.config import load_config
+
+        config = load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder), strict=True)
+        config.plugins.on_startup(command="build", dirty=False)
+        build(config)
+
+
+def test_the_site(tmp_path, monkeypatch):
+    """One test, because building takes seconds: every part of it looks at the same site."""
+    pytest.importorskip("mkdocstrings")
+    monkeypatch.setenv("NO_MKDOCS_2_WARNING", "1")
+    site = tmp_path / "site"
+    build_site(site)
+    check_pages(site)
+    if BROWSER is not None:
+        browser = Chromium(tmp_path / "profile")
+        try:
+            check_search(browser, site)
+            check_enlarging(browser, site)
+            check_barriers(browser, site)
+        finally:
+            browser.close()
+
+
+def check_pages(site):
+    pages = sorted(site.rglob("*.html"))
+    assert len(pages) > len(list((ROOT / "docs").rglob("*.md")))
+    reference = (site / "reference" / "methods.html").read_text(encoding="utf-8")
+    for cls in eg.METHODS.values():
+        assert f'id="evengraph.methods.{cls.__name__}"' in reference, cls.__name__
+    definitions = (site / "metrics.html").read_text(encoding="utf-8")
+    assert all(f"<code>{name}</code>" in definitions for name in eg.metrics.METRICS)
+    assert (site / "repository" / "results" / "readings.html").exists()
+    assert (site / "repository" / "results" / "reproduce.sqlite").exists()
+    for page in pages:
+        loaded = Loaded()
+        loaded.feed(page.read_text(encoding="utf-8"))
+        assert not [source for source in loaded.found if OUTSIDE.match(source)], page
+    for sheet in site.rglob("*.css"):
+        words = sheet.read_text(encoding="utf-8")
+        assert not re.search(r"(@import|url\()\s*['\"]?(https?:)?//", words), sheet
+
+
+def wait_for(browser, expression, seconds=20):
+    """Whether something becomes true in the page."""
+    until = monotonic() + seconds
+    while not (found := browser.value(expression)) and monotonic() < until:
+        sleep(0.1)
+    return found
+
+
+def check_search(browser, site):
+    """From a file, where browsers start no workers."""
+    browser.open(site / "index.html", width=1280)
+    meta = "document.querySelector('.md-search-result__meta').textContent"
+    browser.value("document.querySelector('.md-search__input').focus()")
+    assert wait_for(browser, f"!{meta}.includes('Initializing')")
+    browser.write("confusion matrix")
+    browser.send("Input.dispatchKeyEvent", type="keyUp", key="x", windowsVirtualKeyCode=88)
+    hits = "[...document.querySelectorAll('.md-search-result__item h1')].map((h) => h.textContent)"
+    assert wait_for(browser, f"({hits}).length > 0")
+    found = browser.value(hits)
+    assert "Metric definitions" in found
+    assert browser.complaints == []
+
+
+def check_enlarging(browser, site):
+    """A figure opens by the keyboard and closes with Escape; the focus is back on it."""
+    browser.open(site / "paper.html", width=1280)
+    browser.value("document.querySelector('button.figure').focus()")
+    key = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"}
+    for kind in ("keyDown", "keyUp"):
+        browser.send("Input.dispatchKeyEvent", type=kind, **key)
+    small, large = (f"document.querySelector('{one} img').width" for one in (".figure", "dialog"))
+    assert browser.value("document.querySelector('dialog.enlarged').open")
+    assert browser.value(large) > 1.3 * browser.value(small)
+    escape = {"key": "Escape", "code": "Escape", "windowsVirtualKeyCode": 27}
+    browser.send("Input.dispatchKeyEvent", type="keyDown", **escape)
+    assert wait_for(browser, "document.querySelector('dialog') === null")
+    assert browser.value("document.activeElement.matches('.figure')")
+
+
+def check_barriers(browser, site):
+    """No serious finding of axe and no sideways scroll, at both widths, light and dark."""
+    package = find_spec("axe_core_python")
+    if package is None:
+        return
+    source = Path(package.origin).with_name("axe.min.js").read_text(encoding="utf-8")
+    looks = [("index", 1280, False), ("index", 390, True), ("paper", 390, False)]
+    looks += [("metrics", 1280, True)]
+    for page, width, dark in looks:
+        browser.open(site / f"{page}.html", width=width, dark=dark)
+        browser.value("localStorage.clear(), true")  # the palette of the page before
+        browser.open(site / f"{page}.html", width=width, dark=dark)
+        assert browser.value("document.documentElement.scrollWidth") <= width, page
+        browser.value(f"{source}; true")
+        assert browser.value(FAULTS) == [], (page, width, dark)
