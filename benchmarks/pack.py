@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from benchmarks.timing import table
 
 FEATURES, EDGES_PER_NODE, BLOCK = 64, 10, 1 << 19
+CLASSES = (0.8, 0.15, 0.05)  # their shares
 MEMORY = "2GB"
 
 PACK = """
@@ -77,28 +78,42 @@ def report(**more):
 
 
 def write_tables(folder: Path, num_nodes: int) -> None:
-    """Parquet files with text ids in random order; targets of edges are drawn by popularity."""
+    """Parquet files with text ids in random order; targets of edges are drawn by popularity.
+
+    The features have a little of their class in them, and half of the edges are within a class.
+    """
     rng = np.random.default_rng(0)
-    order = rng.permutation(num_nodes)
-    names = [f"f{index}" for index in range(FEATURES)]
-    fields = [
-        ("id", pa.string()),
-        *((name, pa.float32()) for name in names),
-        ("label", pa.string()),
-    ]
-    with pq.ParquetWriter(folder / "nodes.parquet", pa.schema(fields)) as file:
-        for start in range(0, num_nodes, BLOCK):
-            block = order[start : start + BLOCK]
-            x = rng.standard_normal((FEATURES, len(block)), dtype=np.float32)
-            labels = rng.choice(["a", "b", "c"], len(block), p=[0.8, 0.15, 0.05])
-            file.write(pa.table([_ids(block), *map(pa.array, x), pa.array(labels)], file.schema))
+    labels = rng.choice(len(CLASSES), num_nodes, p=CLASSES).astype(np.int8)
+    _write_nodes(folder / "nodes.parquet", labels, rng)
+    members = [np.flatnonzero(labels == label) for label in range(len(CLASSES))]
     ends = pa.schema([("source", pa.string()), ("target", pa.string())])
     with pq.ParquetWriter(folder / "edges.parquet", ends) as file:
         for start in range(0, num_nodes, BLOCK // EDGES_PER_NODE):
             nodes = np.arange(start, min(start + BLOCK // EDGES_PER_NODE, num_nodes))
             source = np.repeat(nodes, EDGES_PER_NODE)
-            target = (rng.random(len(source)) ** 2 * num_nodes).astype(np.int64)
+            popularity = rng.random(len(source)) ** 2
+            target = (popularity * num_nodes).astype(np.int64)
+            within = rng.random(len(source)) < 0.5
+            for label, group in enumerate(members):
+                chosen = within & (labels[source] == label)
+                target[chosen] = group[(popularity[chosen] * len(group)).astype(np.int64)]
             file.write(pa.table([_ids(source), _ids(target)], ends))
+
+
+def _write_nodes(path: Path, labels: np.ndarray, rng: np.random.Generator) -> None:
+    """The nodes table, in random order."""
+    order = rng.permutation(len(labels))
+    names = np.array(["a", "b", "c"])
+    centres = rng.standard_normal((FEATURES, len(names)), dtype=np.float32)
+    columns = [(f"f{index}", pa.float32()) for index in range(FEATURES)]
+    fields = [("id", pa.string()), *columns, ("label", pa.string())]
+    with pq.ParquetWriter(path, pa.schema(fields)) as file:
+        for start in range(0, len(labels), BLOCK):
+            block = order[start : start + BLOCK]
+            x = rng.standard_normal((FEATURES, len(block)), dtype=np.float32)
+            x += 0.25 * centres[:, labels[block]]
+            text = pa.array(names[labels[block]])
+            file.write(pa.table([_ids(block), *map(pa.array, x), text], file.schema))
 
 
 def _ids(numbers: np.ndarray) -> pa.Array:
