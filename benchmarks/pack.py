@@ -11,6 +11,7 @@ import platform
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
@@ -77,16 +78,24 @@ def report(**more):
 """
 
 
-def write_tables(folder: Path, num_nodes: int) -> None:
-    """Parquet files with text ids in random order; targets of edges are drawn by popularity.
+def write_tables(folder: Path, num_nodes: int, *, text: bool = True, labelled: float = 1.0) -> None:
+    """Parquet files with ids in random order; targets of edges are drawn by popularity.
 
     The features have a little of their class in them, and half of the edges are within a class.
+
+    Args:
+        folder: Where to write.
+        num_nodes: Rows of the nodes table.
+        text: Whether ids are text, else integers.
+        labelled: Share of the nodes with a label.
     """
     rng = np.random.default_rng(0)
     labels = rng.choice(len(CLASSES), num_nodes, p=CLASSES).astype(np.int8)
-    _write_nodes(folder / "nodes.parquet", labels, rng)
+    make_ids = _text_ids if text else pa.array
+    _write_nodes(folder / "nodes.parquet", labels, rng, make_ids, labelled)
     members = [np.flatnonzero(labels == label) for label in range(len(CLASSES))]
-    ends = pa.schema([("source", pa.string()), ("target", pa.string())])
+    type = make_ids(np.arange(1)).type
+    ends = pa.schema([("source", type), ("target", type)])
     with pq.ParquetWriter(folder / "edges.parquet", ends) as file:
         for start in range(0, num_nodes, BLOCK // EDGES_PER_NODE):
             nodes = np.arange(start, min(start + BLOCK // EDGES_PER_NODE, num_nodes))
@@ -97,26 +106,32 @@ def write_tables(folder: Path, num_nodes: int) -> None:
             for label, group in enumerate(members):
                 chosen = within & (labels[source] == label)
                 target[chosen] = group[(popularity[chosen] * len(group)).astype(np.int64)]
-            file.write(pa.table([_ids(source), _ids(target)], ends))
+            file.write(pa.table([make_ids(source), make_ids(target)], ends))
 
 
-def _write_nodes(path: Path, labels: np.ndarray, rng: np.random.Generator) -> None:
+def _write_nodes(
+    path: Path,
+    labels: np.ndarray,
+    rng: np.random.Generator,
+    make_ids: Callable[[np.ndarray], pa.Array],
+    labelled: float,
+) -> None:
     """The nodes table, in random order."""
     order = rng.permutation(len(labels))
     names = np.array(["a", "b", "c"])
     centres = rng.standard_normal((FEATURES, len(names)), dtype=np.float32)
     columns = [(f"f{index}", pa.float32()) for index in range(FEATURES)]
-    fields = [("id", pa.string()), *columns, ("label", pa.string())]
+    fields = [("id", make_ids(order[:1]).type), *columns, ("label", pa.string())]
     with pq.ParquetWriter(path, pa.schema(fields)) as file:
         for start in range(0, len(labels), BLOCK):
             block = order[start : start + BLOCK]
             x = rng.standard_normal((FEATURES, len(block)), dtype=np.float32)
             x += 0.25 * centres[:, labels[block]]
-            text = pa.array(names[labels[block]])
-            file.write(pa.table([_ids(block), *map(pa.array, x), text], file.schema))
+            text = pa.array(names[labels[block]], mask=rng.random(len(block)) >= labelled)
+            file.write(pa.table([make_ids(block), *map(pa.array, x), text], file.schema))
 
 
-def _ids(numbers: np.ndarray) -> pa.Array:
+def _text_ids(numbers: np.ndarray) -> pa.Array:
     """Such as user-00000017."""
     return pa.array(np.char.add("user-", np.char.zfill(numbers.astype("U8"), 8)), pa.string())
 
