@@ -103,11 +103,13 @@ def compare(
     """Run several methods on the same splits and tell which is better, and how significantly."""
     from evengraph.cli.arguments import parse_seconds
     from evengraph.cli.opening import open_data, warn_of_gaps
+    from evengraph.core.allocator import keep_freed_memory
     from evengraph.core.devices import pick_device
     from evengraph.experiment import comparison as library
     from evengraph.experiment.search_space import candidates
     from evengraph.training.progress import count_bar
 
+    keep_freed_memory()
     source = open_data(data, data_root, columns)
     shares = {name: share for name, share in (("train", train), ("val", val)) if share is not None}
     protocol, seeds = _plan_splits(source, imbalance, splits, folds, shares)

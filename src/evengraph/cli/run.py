@@ -110,6 +110,7 @@ def run(
     """Train and test one or several methods, once per seed, and report."""
     from evengraph.cli.arguments import make_protocol, parse_methods, parse_settings
     from evengraph.cli.opening import open_data, show_classes
+    from evengraph.core.allocator import keep_freed_memory
     from evengraph.core.devices import pick_device
     from evengraph.datasets import DATASETS
     from evengraph.experiment.parsing import parse_seeds
@@ -119,6 +120,8 @@ def run(
     from evengraph.pipeline.graph_source import must_stay_on_disk
 
     on_disk = memory is not None or must_stay_on_disk(data)
+    if not on_disk:  # otherwise memory is limited
+        keep_freed_memory()
     names = parse_methods(method or (DEFAULT_ON_DISK if on_disk else DEFAULT_METHOD))
     _check_save(save, names)
     costs = Costs.of(cost_miss, cost_alarm)

@@ -1,4 +1,4 @@
-"""The C library's allocator: keep freed memory for the next epoch.
+"""The C library's allocator: keep freed memory for the next epoch, or give it back.
 
 By default glibc requests every large array from the system and returns it at once. The system then
 clears the same memory in every epoch, which takes half of the time on large graphs.
@@ -28,3 +28,10 @@ def keep_freed_memory() -> bool:
         mallopt = ctypes.CDLL(None).mallopt
         return bool(mallopt(MMAP_MAX, NONE)) and bool(mallopt(TRIM_THRESHOLD, NEVER))
     return False
+
+
+def return_freed_memory() -> None:
+    """Return freed memory to the system, where the C library can."""
+    if sys.platform == "linux":
+        with suppress(AttributeError, OSError):
+            ctypes.CDLL(None).malloc_trim(0)

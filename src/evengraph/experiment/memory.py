@@ -7,6 +7,8 @@ from pathlib import Path
 
 import torch
 
+from evengraph.core.allocator import return_freed_memory
+
 
 class PeakMemory:
     """Peak memory of a block of code, beyond what was in use before, in GiB.
@@ -23,6 +25,7 @@ class PeakMemory:
             torch.cuda.reset_peak_memory_stats(self.device)
             self.before = torch.cuda.memory_allocated(self.device) / 2**30
         else:
+            return_freed_memory()  # of an earlier fit, which would hide what this one takes
             self.before = _process_memory("VmRSS") or 0.0
             with suppress(OSError):  # resets the peak, where the system can
                 Path("/proc/self/clear_refs").write_text("5")
