@@ -20,7 +20,7 @@ def test_probabilities_are_the_weighted_mean_of_the_members():
     task = small_task()
     model = Unison(**QUICK).fit(task, seed=0)
     committee = model.predict_members(task.graph)
-    assert committee.probabilities.shape == (9, task.graph.num_nodes, task.num_classes)
+    assert committee.probabilities.shape == (10, task.graph.num_nodes, task.num_classes)
     expected = torch.einsum("m,mnc->nc", committee.weights, committee.probabilities)
     torch.testing.assert_close(model.predict_proba(task.graph), expected, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(committee.weights.sum(), torch.tensor(1.0))

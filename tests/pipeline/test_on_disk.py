@@ -143,13 +143,6 @@ def test_rare_classes_keep_their_nodes():
     assert torch.equal(part.graph.y, disk_task.graph.y[nodes])
 
 
-def test_large_graphs_leave_out_the_semantic_view():
-    assert Unison.disk_defaults(1_000, 10**9) == {}
-    assert Unison.disk_defaults(10**7, 10**12) == {"views": "structural,ego"}
-    assert Unison.disk_defaults(10**6, 10**9) == {"views": "structural,ego"}
-    assert IceBerg.disk_defaults(10**7, 10**9) == {}
-
-
 def test_a_semantic_view_that_does_not_fit_is_refused(tmp_path):
     disk = opened(toy(300, 600, 4, 2), tmp_path / "graph", memory=100_000)
     task = Natural(train=0.3, val=0.2)(disk.labels(), seed=0)

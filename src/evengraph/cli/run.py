@@ -222,17 +222,13 @@ def _presets(
 
     if source is not None:
         own = source.draws_labels and split == "natural"
-        defaults = {
+        return {
             name: {
                 **METHODS[name].graph_defaults(source.graph),
                 **(METHODS[name].own_split_params if own else {}),
             }
             for name in methods
         }
-        if source.disk is not None:
-            limits = source.disk.packed.num_nodes, source.disk.space.memory
-            return {name: defaults[name] | METHODS[name].disk_defaults(*limits) for name in methods}
-        return defaults
     settings = {name: (data, split, vars(protocol), name) for name in methods}
     return {
         name: {**(PAPER if paper_cell(*setting) else {}), **(preset_for(*setting) or {})}

@@ -1,4 +1,4 @@
-"""Unison: committees on a structural, a semantic and an ego view of the graph, joined by a vote."""
+"""Unison: committees on a structural and an ego view of the graph, joined by a vote."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ from evengraph.nn.views import Diffusion, Views
 from evengraph.ops import balanced_softmax
 from evengraph.outofcore.propagation import Workspace
 from evengraph.outofcore.tables import Table
-from evengraph.outofcore.views import SIMILAR_BYTES, view_tables
+from evengraph.outofcore.views import view_tables
 from evengraph.training.loop import deferred_interrupts
 
 VIEWS = ("structural", "semantic", "ego")
+DEFAULT_VIEWS = ("structural", "ego")
 ABOUT_VIEWS = {
     "structural": "principal components of personalised PageRank of the features",
     "semantic": "the structural view, averaged over similar nodes",
@@ -40,23 +41,23 @@ ABOUT_VIEWS = {
 SPREAD = 4.0  # weight decay of the strictest and of the freest member, relative to the middle
 LABELLED = 2  # labelled nodes per epoch at most, in batches
 VALIDATE_EVERY = 5  # epochs
-COMPARED = 1_000_000  # nodes of a graph on disk up to which the semantic view is used
 
 
 @final
 @dataclass(kw_only=True)
 class Unison(Method):
-    """Let small committees on three views of the graph teach themselves, then vote.
+    """Let small committees on two views of the graph teach themselves, then vote.
 
-    Like Uni-GNN it joins structural and semantic connectivity, but everything is decoupled:
-    features are propagated once, and small networks learn on rows. The structural view is
-    personalised PageRank of the features. The semantic view averages it over the nodes most alike,
-    wherever they are. The ego view keeps a node's features apart from the means of its
-    neighbours, which heterophilous graphs need. On each view several networks are trained by
-    Double Balancing, each with its own initial weights, weight decay and pseudo-labels: members
-    that share a teacher share its bias. Their probabilities are averaged; a member that is behind
-    by one standard error of the validation score has 1/e of the weight of the best, so few
-    validation nodes leave the vote nearly even.
+    Everything is decoupled: features are propagated once, and small networks learn on rows. The
+    structural view is personalised PageRank of the features: a rare label travels far. The ego
+    view keeps a node's features apart from the means of its neighbours, which heterophilous graphs
+    need. On each view several networks are trained by Double Balancing, each with its own initial
+    weights, weight decay and pseudo-labels: members that share a teacher share its bias. Their
+    probabilities are averaged; a member that is behind by one standard error of the validation
+    score has 1/e of the weight of the best, so few validation nodes leave the vote nearly even.
+
+    A third view, Uni-GNN's semantic connectivity, averages the structural one over the nodes most
+    alike, wherever they are. As many networks on the other two do as well, so it is left out.
 
     Args:
         views: Those to use, of `structural,semantic,ego`.
@@ -73,8 +74,8 @@ class Unison(Method):
 
     Cost:
         O(batch d M h) per epoch for d components and M networks, however large the graph, and
-        O(V d M h) in every fifth for V validation nodes; once O(E d) per propagation step and
-        O(N^1.5 d) for the similar nodes.
+        O(V d M h) in every fifth for V validation nodes; once O(E d) per propagation step. The
+        semantic view adds O(N^1.5 d) once.
 
     Departs:
         `weight_decay` is divided by the number of labelled nodes, since many labels need less; the
@@ -92,7 +93,7 @@ class Unison(Method):
     role = "highlight"
     suits_heterophily = True
     portfolio = ({},)
-    votes = len(VIEWS)
+    votes = len(DEFAULT_VIEWS)
     limits = {
         "members": 1,
         "hidden": 1,
@@ -108,9 +109,9 @@ class Unison(Method):
     weight_decay: float = 2.0
     max_epochs: int = 500
     patience: int = 200
-    views: str = ",".join(VIEWS)
-    members: int = 3
-    hidden: int = 128
+    views: str = ",".join(DEFAULT_VIEWS)
+    members: int = 5
+    hidden: int = 256
     dropout: float = 0.5
     components: int = 256
     steps: int = 20
@@ -187,13 +188,6 @@ class Unison(Method):
         return gradient_times_input(margin, graph.x, node)
 
     # Graphs on disk
-
-    @classmethod
-    def disk_defaults(cls, num_nodes: int, memory: int) -> dict[str, Any]:
-        """No semantic view of a large graph: its cost grows faster than the graph."""
-        if num_nodes <= COMPARED and num_nodes * SIMILAR_BYTES <= memory:
-            return {}
-        return {"views": ",".join(name for name in VIEWS if name != "semantic")}
 
     def fit_tables(self, x: Table, space: Workspace) -> dict[str, Table]:
         """The views, fitted in passes."""

@@ -139,11 +139,6 @@ class Method(ABC):
         """Parameters to use on a graph that the method was not tuned for."""
         return {"patience": Method.patience, **cls.untuned_params}
 
-    @classmethod
-    def disk_defaults(cls, num_nodes: int, memory: int) -> dict[str, Any]:
-        """Parameters to use on a graph on disk of so many nodes, with so many bytes of memory."""
-        return {}
-
     def describe_defaults(self, graph: Data) -> str:
         """A sentence about parameters that depend on the graph; empty if there are none."""
         return ""
