@@ -89,7 +89,7 @@ def curve(pool: Pool, strategy: str, seed: int) -> Iterator[dict[str, Any]]:
         }
         if count >= LAST:
             return
-        chosen = choose_nodes(evidence, STRATEGIES[strategy])[0]
+        chosen = choose_nodes(evidence, strategy)[0]
         labels[chosen] = truth[chosen]
 
 

@@ -11,7 +11,7 @@ EVERY = torch.ones(4, dtype=torch.bool)
 
 def test_a_copy_of_a_chosen_node_gives_way_to_one_unlike_it():
     assert choose(SCORES, ROWS, EVERY, 2).tolist() == [0, 2]
-    assert choose(SCORES, ROWS, EVERY, 2, diverse=False).tolist() == [0, 1]
+    assert choose(SCORES, ROWS, EVERY, 2, spread=0.0).tolist() == [0, 1]
 
 
 def test_only_candidates_are_chosen_each_once():

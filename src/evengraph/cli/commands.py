@@ -26,6 +26,7 @@ from evengraph.cli.reproduce import reproduce
 from evengraph.cli.results import results
 from evengraph.cli.run import run
 from evengraph.cli.signals import sigterm_interrupts
+from evengraph.cli.suggest import suggest
 
 app = typer.Typer(
     cls=Group,
@@ -38,6 +39,7 @@ COMMANDS = (
     compare,
     predict,
     explain,
+    suggest,
     export,
     pack,
     reproduce,

@@ -6,16 +6,15 @@ import torch
 from torch import Tensor
 
 CHOICE = 10  # times the budget: so many of the highest scores are compared
-SPREAD = 1.0  # what a copy of a chosen node loses, relative to the range of scores
 
 
 def choose(
-    scores: Tensor, rows: Tensor, candidates: Tensor, budget: int, *, diverse: bool = True
+    scores: Tensor, rows: Tensor, candidates: Tensor, budget: int, *, spread: float = 1.0
 ) -> Tensor:
     """Take nodes one by one: the highest score, less what it shares with those taken before.
 
     Args:
-        diverse: Whether to subtract anything.
+        spread: What a copy of a chosen node loses, relative to the range of scores.
 
     Shapes:
         scores: (N,), rows: (N, d), candidates: bool, (N,)
@@ -24,15 +23,13 @@ def choose(
     nodes = candidates.nonzero().squeeze(1)
     budget = min(budget, len(nodes))
     order = scores[nodes].argsort(descending=True, stable=True)
-    if not diverse:
-        return nodes[order[:budget]]
     nodes = nodes[order[: CHOICE * budget]]
     values, rows = _unit(scores[nodes]), rows[nodes]
     width = _typical_distance(rows)
     taken: list[int] = []
     shared = torch.zeros_like(values)
     for _ in range(budget):
-        value = values - SPREAD * shared
+        value = values - spread * shared
         value[taken] = -torch.inf
         taken.append(int(value.argmax()))
         distance = (rows - rows[taken[-1]]).square().sum(1)

@@ -15,6 +15,7 @@ MOST = 100  # clusters
 SMALLEST = 10  # nodes per cluster, on average
 SAMPLE = 10_000  # nodes that the means are found from
 ITERATIONS = 20
+BLOCK = 100_000  # rows compared at a time
 SEED = 0  # clusters of a graph are always the same
 
 
@@ -38,6 +39,16 @@ class Clusters(NamedTuple):
         """How many of some nodes, a bool mask, each cluster holds, (K,)."""
         return torch.bincount(self.of[nodes], minlength=self.number)
 
+    def turns(self, nodes: Tensor) -> Tensor:
+        """How many of some nodes, a bool mask, are more typical of the cluster of a node, (N,)."""
+        order = torch.where(nodes, self.typical, -1.0).argsort(descending=True, stable=True)
+        order = order[self.of[order].argsort(stable=True)]
+        sizes = torch.bincount(self.of, minlength=self.number)
+        first = (sizes.cumsum(0) - sizes)[self.of[order]]
+        result = torch.empty_like(order)
+        result[order] = torch.arange(len(order)) - first
+        return result
+
 
 def find_clusters(rows: Tensor) -> Clusters:
     """Cluster rows by k-means; in a large graph the means are found from a sample."""
@@ -48,7 +59,8 @@ def find_clusters(rows: Tensor) -> Clusters:
     groups = kmeans(part, count, SEED, max_iterations=ITERATIONS)
     means = cluster_means(part, groups, count)
     of = nearest_mean(rows, means)
-    distance = (rows - means[of]).square().sum(1)
+    parts = zip(rows.split(BLOCK), of.split(BLOCK), strict=True)
+    distance = torch.cat([(part - means[group]).square().sum(1) for part, group in parts])
     total = rows.new_zeros(count).index_add_(0, of, distance)
     usual = total / torch.bincount(of, minlength=count).clamp(min=1)
     return Clusters(of, torch.exp(-distance / usual[of].clamp(min=1e-12)), means)

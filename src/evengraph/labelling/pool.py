@@ -23,7 +23,8 @@ from evengraph.ops import propagation_matrix, weighted_adjacency
 from evengraph.ops.sparse import Sparse
 from evengraph.pipeline.graph_source import GraphSource, open_source
 from evengraph.pipeline.table_model import TableModel
-from evengraph.tables import TableGraph
+from evengraph.tables import TableGraph, open_graph
+from evengraph.tables.roles import FewClassesError
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,7 +53,15 @@ class Pool:
     method: Method | None = None
 
     @classmethod
-    def open(cls, data: Any, edges: Any = None, *, known: Any = None, **columns: Any) -> Self:
+    def open(
+        cls,
+        data: Any,
+        edges: Any = None,
+        *,
+        known: Any = None,
+        classes: Sequence[str] = (),
+        **columns: Any,
+    ) -> Self:
         """Open what `suggest` takes.
 
         Args:
@@ -61,8 +70,15 @@ class Pool:
             edges: The edges table, where `data` is a nodes table.
             known: For a model, the tables or the graph that it was trained on, if they are no
                 longer at their old path.
+            classes: Names of classes, those included that nobody has labelled yet.
             columns: The column arguments of `open_graph`, for tables.
         """
+        pool = cls._opened(data, edges, known, columns)
+        names = dict.fromkeys((*pool.class_names, *map(str, classes)))
+        return pool if len(names) == pool.num_classes else pool.renamed(tuple(names))
+
+    @classmethod
+    def _opened(cls, data: Any, edges: Any, known: Any, columns: dict[str, Any]) -> Self:
         if isinstance(data, str | Path) and (Path(data).expanduser() / MAIN).is_file():
             data = TableModel.load(Path(data).expanduser())
         if isinstance(data, TableModel):
@@ -71,13 +87,26 @@ class Pool:
             return cls._of_graph(data.graph, data.ids.tolist())
         if isinstance(data, Data):
             return cls._of_graph(data)
-        return cls.of_source(open_source(data, edges, **columns))
+        try:
+            return cls.of_source(open_source(data, edges, **columns))
+        except FewClassesError as few:
+            drop = [*columns.pop("drop", ()), few.column]
+            columns.pop("label", None)
+            tables = open_graph(data, edges=edges, drop=drop, **columns)
+            return cls._of_few(tables, few)
 
     @classmethod
     def of_source(cls, source: GraphSource) -> Self:
         """The nodes of a graph that has been opened."""
         ids = None if source.tables is None else source.tables.ids.tolist()
         return cls._of_graph(source.graph, ids)
+
+    @classmethod
+    def _of_few(cls, tables: TableGraph, few: FewClassesError) -> Self:
+        """Tables whose label column holds one class or none, which have been opened without it."""
+        labels = torch.where(torch.from_numpy(few.labelled), 0, -1)
+        pool = cls._of_graph(tables.graph, tables.ids.tolist())
+        return replace(pool, labels=labels, class_names=few.classes)
 
     @classmethod
     def _of_graph(cls, graph: Data, ids: Sequence[Any] | None = None) -> Self:

@@ -36,35 +36,33 @@ def scout(rows: Tensor, labels: Tensor, num_classes: int, *, seed: int = 0) -> C
     if len(classes) < 2:
         return None
     draws = torch.rand(MEMBERS, len(nodes), generator=generator(seed)).clamp(min=1e-6)
-    weights = _balanced(-draws.log(), targets, len(classes))
-    model = _fit(_with_bias(rows[nodes]), targets, weights, len(classes))
+    model = fit_members(rows[nodes], targets, -draws.log())
     result = rows.new_zeros(MEMBERS, len(rows), num_classes)
     for start in range(0, len(rows), BLOCK):
         part = slice(start, start + BLOCK)
-        result[:, part, classes] = (_with_bias(rows[part]) @ model).softmax(2)
+        result[:, part, classes] = predict_members(rows[part], model)
     return Committee.even(result)
 
 
-def _balanced(weights: Tensor, targets: Tensor, num_classes: int) -> Tensor:
-    """Weights of labels that sum to the same in each class, and to one in all, (M, n)."""
-    sums = weights.new_zeros(len(weights), num_classes).index_add_(1, targets, weights)
-    return weights / sums[:, targets] / num_classes
+def fit_members(rows: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+    """Fit one softmax regression per row of weights; a label of weight 0 is not seen.
 
+    All are one problem for the solver, since members share nothing.
 
-def _with_bias(rows: Tensor) -> Tensor:
-    return torch.cat([rows, rows.new_ones(len(rows), 1)], dim=1)
-
-
-def _fit(rows: Tensor, targets: Tensor, weights: Tensor, num_classes: int) -> Tensor:
-    """Weights of all members, (M, d + 1, C); one problem, since members do not share any."""
-    model = rows.new_zeros(len(weights), rows.shape[1], num_classes, requires_grad=True)
+    Shapes:
+        rows: (n, d); targets: int64, (n,), every class at least once; weights: (M, n)
+        returns: (M, d + 1, C)
+    """
+    weights = _balanced(weights, targets)
+    rows, count = _with_bias(rows), (weights > 0).sum(1)
+    model = rows.new_zeros(len(weights), rows.shape[1], int(targets.max()) + 1, requires_grad=True)
     solver = torch.optim.LBFGS([model], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
     aims = targets.expand(len(weights), -1)
 
     def closure() -> Tensor:
         solver.zero_grad()
         losses = cross_entropy((rows @ model).transpose(1, 2), aims, reduction="none")
-        penalty = PENALTY / len(targets) * model[:, :-1].square().sum()
+        penalty = PENALTY * (model[:, :-1].square().sum((1, 2)) / count).sum()
         loss = (weights * losses).sum() + penalty
         loss.backward()
         return loss
@@ -72,3 +70,20 @@ def _fit(rows: Tensor, targets: Tensor, weights: Tensor, num_classes: int) -> Te
     with torch.enable_grad():
         solver.step(closure)
     return model.detach()
+
+
+def predict_members(rows: Tensor, model: Tensor) -> Tensor:
+    """Probabilities by every member, (M, n, C)."""
+    return (_with_bias(rows) @ model).softmax(2)
+
+
+def _balanced(weights: Tensor, targets: Tensor) -> Tensor:
+    """Weights of labels that sum to the same in each class, and to one in all, (M, n)."""
+    number = int(targets.max()) + 1
+    sums = weights.new_zeros(len(weights), number).index_add_(1, targets, weights)
+    present = (sums > 0).sum(1, keepdim=True)
+    return weights / sums.clamp(min=1e-12)[:, targets] / present
+
+
+def _with_bias(rows: Tensor) -> Tensor:
+    return torch.cat([rows, rows.new_ones(len(rows), 1)], dim=1)

@@ -16,7 +16,7 @@ from evengraph.ops.sparse import Sparse
 FEW = 10  # nodes of a cluster that count half
 TELEPORT = 0.2  # walks of five steps on average
 WEIGHTS = {"uncertainty": 1.0, "reach": 0.5, "density": 1.0, "rare": 1.0, "novelty": 0.5}
-"""Of the default; chosen on other graphs than those that the documentation reports."""
+"""Of the ranks in the default; set on other graphs than those of the documentation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,14 +28,14 @@ class Strategy:
         meaning: What it prefers, in one sentence.
         score: Evidence -> scores of all nodes, (N,); those of candidates count.
         needs_model: Whether it looks at probabilities, so that it needs labels of two classes.
-        diverse: Whether a batch is spread over unlike nodes.
+        spread: How far a batch is spread over unlike nodes; 0 takes the highest scores.
     """
 
     name: str
     meaning: str
     score: Callable[[Evidence], Tensor]
     needs_model: bool = False
-    diverse: bool = True
+    spread: float = 1.0
 
 
 def random_scores(evidence: Evidence) -> Tensor:
@@ -68,10 +68,10 @@ def reach(evidence: Evidence) -> Tensor:
 
 
 def density(evidence: Evidence) -> Tensor:
-    """Typical nodes of large clusters with few labels."""
+    """Typical nodes of large clusters with few labels; every label makes the next worth less."""
     clusters = evidence.clusters
     sizes, labels = clusters.sizes(evidence.candidates), clusters.sizes(evidence.labels >= 0)
-    return (sizes / (1 + labels))[clusters.of] * clusters.typical
+    return sizes[clusters.of] / (1 + labels[clusters.of] + clusters.turns(evidence.candidates))
 
 
 def rare(evidence: Evidence) -> Tensor:
@@ -86,11 +86,11 @@ def novelty(evidence: Evidence) -> Tensor:
     groups = sizes / (sizes + FEW)
     if len(evidence.known):
         groups *= torch.cdist(clusters.means, evidence.rows[evidence.known]).amin(1)
-    return groups[clusters.of] * clusters.typical
+    return groups[clusters.of] / (1 + clusters.turns(evidence.candidates))
 
 
 def combined(evidence: Evidence) -> Tensor:
-    """The weighted sum of the other strategies' ranks; without a model, of those that need none."""
+    """The weighted mean of the ranks by several strategies; without a model, by those without."""
     total = torch.zeros(len(evidence.labels))
     for name, weight in WEIGHTS.items():
         strategy = STRATEGIES[name]
@@ -100,7 +100,7 @@ def combined(evidence: Evidence) -> Tensor:
 
 
 def ranks(scores: Tensor, candidates: Tensor) -> Tensor:
-    """The share of candidates with a lower score, (N,); equal scores share their lowest rank."""
+    """The share of candidates with a lower score, (N,)."""
     ordered = scores[candidates].sort().values
     return torch.searchsorted(ordered, scores.contiguous()) / len(ordered)
 
@@ -116,14 +116,14 @@ STRATEGIES = {
     for strategy in (
         Strategy(
             name="default",
-            meaning="All of these but random and disagreement, by weighted ranks.",
+            meaning="What several of the others agree on, by weighted ranks.",
             score=combined,
         ),
         Strategy(
             name="random",
             meaning="Every unlabelled node alike.",
             score=random_scores,
-            diverse=False,
+            spread=0.0,
         ),
         Strategy(
             name="uncertainty",

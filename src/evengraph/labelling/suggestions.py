@@ -13,9 +13,9 @@ from evengraph.core.errors import unknown
 from evengraph.labelling.batch import choose
 from evengraph.labelling.evidence import Evidence, disagreement
 from evengraph.labelling.pool import Pool
-from evengraph.labelling.reasons import reasons
+from evengraph.labelling.reasons import notes, reasons
 from evengraph.labelling.scout import scout
-from evengraph.labelling.strategies import STRATEGIES, Strategy
+from evengraph.labelling.strategies import STRATEGIES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,20 +101,21 @@ def suggest(
         raise ValueError(unknown("strategy", strategy, STRATEGIES))
     pool = data if isinstance(data, Pool) else Pool.open(data, **options)
     evidence = gather(pool, labels, exclude, budget=budget, seed=seed)
-    chosen, scores = choose_nodes(evidence, STRATEGIES[strategy])
-    return _describe(pool, evidence, strategy, scores, chosen)
+    chosen, scores = choose_nodes(evidence, strategy)
+    return _describe(pool, evidence, strategy, chosen, scores)
 
 
-def choose_nodes(evidence: Evidence, strategy: Strategy) -> tuple[Tensor, Tensor]:
-    """The nodes to label next, in order, (budget,), and the scores of all, (N,)."""
+def choose_nodes(evidence: Evidence, name: str = "default") -> tuple[Tensor, Tensor]:
+    """The nodes to label next, in order, at most (budget,), and the scores of all, (N,)."""
+    strategy = STRATEGIES[name]
     if strategy.needs_model and evidence.probabilities is None:
         raise ValueError(
-            f"strategy {strategy.name} needs labels of at least two classes, got "
+            f"strategy {name} needs labels of at least two classes, got "
             f"{int((evidence.counts > 0).sum())}; default does not."
         )
     scores = strategy.score(evidence)
-    candidates, budget = evidence.candidates, evidence.budget
-    return choose(scores, evidence.rows, candidates, budget, diverse=strategy.diverse), scores
+    rows, candidates, budget = evidence.rows, evidence.candidates, evidence.budget
+    return choose(scores, rows, candidates, budget, spread=strategy.spread), scores
 
 
 def gather(
@@ -164,11 +165,11 @@ def _checked(labels: Tensor, pool: Pool) -> Tensor:
 
 
 def _describe(
-    pool: Pool, evidence: Evidence, strategy: str, scores: Tensor, chosen: Tensor
+    pool: Pool, evidence: Evidence, strategy: str, chosen: Tensor, scores: Tensor
 ) -> Suggestions:
     """The chosen nodes with what users want to know of them."""
     texts = reasons(evidence, chosen, pool.class_names)
-    tops: list[tuple[str, float] | tuple[None, None]] = [(None, None)] * len(chosen)
+    tops: list[tuple[str, float] | tuple[None, None]] = [(None, None)] * len(texts)
     if evidence.probabilities is not None:
         values, classes = evidence.probabilities[chosen].max(1)
         names = [pool.class_names[index] for index in classes.tolist()]
@@ -187,7 +188,7 @@ def _describe(
     return Suggestions(
         nodes=nodes,
         strategy=strategy,
-        notes=(),
+        notes=notes(evidence, chosen, pool.class_names),
         labelled=dict(zip(pool.class_names, evidence.counts.tolist(), strict=True)),
         unlabelled=int(evidence.candidates.sum()),
         probabilities=evidence.probabilities,

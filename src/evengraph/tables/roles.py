@@ -60,6 +60,23 @@ class NoLabelError(ArgumentError):
         self.candidates = tuple(candidates)
 
 
+class FewClassesError(ValueError):
+    """A label column without two classes: nothing to learn from, but to start labelling with.
+
+    Args:
+        message: What is wrong.
+        column: The label column.
+        labelled: Which nodes have a label, (N,).
+        classes: The name of their class; empty without labels.
+    """
+
+    def __init__(
+        self, message: str, *, column: str, labelled: Bools, classes: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(message)
+        self.column, self.labelled, self.classes = column, labelled, classes
+
+
 def encode_labels(
     values: Any, table: str, notes: Notes, unlabelled: Sequence[Any] = ()
 ) -> tuple[Ints, tuple[str, ...]]:
@@ -78,8 +95,10 @@ def encode_labels(
     if unlabelled:
         empty = empty | is_unlabelled(canonical_names(values), unlabelled)
     where = location(table, values.name)
+    column, labelled = str(values.name), ~np.asarray(empty)
     if empty.all():
-        raise ValueError(f"{where}: every label is empty; label at least two nodes.")
+        message = f"{where}: every label is empty; label at least two nodes."
+        raise FewClassesError(message, column=column, labelled=labelled)
     # "?" among numbers is asked about, not an error
     doubtful = empty | is_empty(values, MISSING_WORDS)
     known = values.where(~doubtful, None) if doubtful.any() else values
@@ -94,7 +113,8 @@ def encode_labels(
     except ValueError:  # no numbers
         classes = sorted(set(names))
     if len(classes) < 2:
-        raise ValueError(f"{where} holds a single class, {classes[0]!r}; at least two are needed.")
+        message = f"{where} holds a single class, {classes[0]!r}; at least two are needed."
+        raise FewClassesError(message, column=column, labelled=labelled, classes=tuple(classes))
     counts = Counter(names)
     check_classes(str(values.name), where, counts)
     labels = np.full(len(values), -1, dtype=np.int64)

@@ -1,0 +1,53 @@
+"""evengraph suggest, on tables, models and data sets."""
+
+import json
+
+from command_line import COLUMNS, call, read, write
+
+
+def test_tables_get_nodes_with_reasons_and_a_curve(shop, capsys):
+    assert call("suggest", "shop", *COLUMNS, "--budget", "3", "--out", "next.csv") == 0
+    shown = capsys.readouterr().out
+    assert "Label these 3 next" in shown
+    assert "(now)" in shown
+    assert "more labels" in shown
+    rows = read(shop / "next.csv")
+    known = {row["account"]: row["kind"] for row in read(shop / "shop" / "nodes.csv")}
+    assert [known[row["id"]] for row in rows] == ["", "", ""]
+    assert all(row["reason"] and row["predicted"] in ("fraud", "honest", "shop") for row in rows)
+
+
+def test_a_model_suggests_with_its_own_predictions(model, capsys):
+    assert call("suggest", "model", "--budget", "2", "--json", "--no-curve") == 0
+    content = json.loads(capsys.readouterr().out)
+    assert len(content["nodes"]) == 2
+    assert content["curve"] is None
+    assert sum(content["labelled"].values()) + content["unlabelled"] == 120
+
+
+def test_no_label_at_all_and_classes_that_nobody_has_labelled(shop, capsys):
+    rows = read(shop / "shop" / "nodes.csv")
+    nobody = [{**row, "kind": ""} for row in rows]
+    write(shop / "shop" / "nodes.csv", list(rows[0]), *(row.values() for row in nobody))
+    assert call("suggest", "shop", *COLUMNS, "--classes", "fraud,honest", "--budget", "4") == 0
+    shown = capsys.readouterr().out
+    assert "No label yet" in shown
+    assert "Too few labels" in shown
+
+
+def test_a_data_set_is_tried_with_a_part_of_its_labels(capsys):
+    assert call("suggest", "toy", "--labelled", "0.05", "--budget", "2", "--no-curve") == 0
+    assert "Label these 2 next" in capsys.readouterr().out
+    assert call("suggest", "toy") == 2
+    assert "Every node has a label" in capsys.readouterr().err
+
+
+def test_mistakes(shop, capsys):
+    for words, message in (
+        (["--out", "next.txt"], "ends in .csv"),
+        (["--strategy", "nothing"], "Unknown strategy"),
+        (["--budget", "0"], "budget must be at least 1"),
+        (["--labelled", "2"], "labelled must lie between 0 and 1"),
+    ):
+        assert call("suggest", "shop", *COLUMNS, *words) == 2
+        assert message in capsys.readouterr().err
