@@ -29,12 +29,13 @@ def test_what_to_do_after_a_run_of_own_tables(shop, capsys):
     words = ["shop", *COLUMNS, "--method", "gcn", *TINY, "--out", "r"]
     assert call("run", *words) == 0
     result = json.loads((shop / "r" / "result.json").read_text())
-    first, compare = result["commands"]
+    first, compare, mapped = result["commands"]
+    assert mapped == f"{result['command']} --map"
     assert first == f"{result['command']} --save model"
     assert compare == "evengraph compare shop --label kind --id account"
     assert call("run", *words, "--save", "model") == 0
     result = json.loads((shop / "r" / "result.json").read_text())
-    predict, explain, _ = result["commands"]
+    predict, explain, *_ = result["commands"]
     assert predict.startswith("evengraph predict model shop/nodes.csv shop/edges.csv")
     capsys.readouterr()
     for command in (predict, explain):

@@ -1,12 +1,16 @@
 """Where the nodes of a run lie in a plane."""
 
+import sys
 from dataclasses import replace
 
 import pytest
 
 from evengraph.core.store import JobSpec
+from evengraph.datasets import toy
 from evengraph.experiment.stored import resolve
-from evengraph.experiment.tsne import embed_nodes
+from evengraph.experiment.tsne import embed_nodes, place_nodes
+from evengraph.methods import GCN
+from evengraph.splits import Natural
 
 pytest.importorskip("sklearn")
 
@@ -41,6 +45,19 @@ def test_every_node_has_a_place_a_class_and_a_cluster(job, monkeypatch):
         assert max(found[axis]) == 100
     assert set(found["clusters"]) <= set(range(15))
     assert found == embed_nodes(job)
+
+
+def test_a_method_without_embeddings_is_laid_out_by_its_probabilities(monkeypatch):
+    monkeypatch.setattr("evengraph.experiment.tsne.MOST_NODES", 100)
+    task = Natural(train=0.3, val=0.3)(toy(100, 400, 10, 2), seed=0)
+    method = GCN(max_epochs=2).fit(task, seed=0)
+    found = place_nodes(method, task)
+    assert found["of"] == "probabilities"
+    assert found["clusters"] is None
+    assert found["predicted"] == method.predict(task.graph).tolist()
+    monkeypatch.setitem(sys.modules, "sklearn.manifold", None)
+    with pytest.raises(ValueError, match="needs scikit-learn"):
+        place_nodes(method, task)
 
 
 def test_a_method_without_embeddings_has_no_map(job):

@@ -208,7 +208,7 @@ def result() -> dict[str, Any]:
     return make_result(CORA)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make() -> Callable[..., dict[str, Any]]:
     """The maker itself, for other shapes."""
     return make_result

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from evengraph.cli.console import err, print_notes, print_written
+from evengraph.cli.invocation import typed_command
 
 
 def report(
@@ -24,6 +25,6 @@ def report(
         raise ValueError(f"There is no store {store}.")
     opened = Store(store)
     with err.status("drawing"):
-        paths = write_report(opened, to)
+        paths = write_report(opened, to, {"command": typed_command()})
     print_written(*paths)
     print_notes(opened.damage, err)

@@ -27,7 +27,7 @@ from evengraph.cli.options import (
     Settings,
     column_options,
 )
-from evengraph.cli.run_display import RunDisplay
+from evengraph.cli.run_display import RunDisplay, show_results
 
 if TYPE_CHECKING:
     import torch
@@ -74,6 +74,12 @@ Preset = Annotated[
     bool, typer.Option(help="Use parameters selected or published for the setting, if any.")
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for result.json and report.html.")]
+Map = Annotated[
+    bool,
+    typer.Option(
+        "--map", help="Draw a map of the nodes (t-SNE) on the page; takes up to half a minute."
+    ),
+]
 Save = Annotated[Path | None, typer.Option(help="Folder for the model, for predict and explain.")]
 Refit = Annotated[
     bool | None,
@@ -104,12 +110,14 @@ def run(
     data_root: DataRoot = None,
     to: Out = None,
     save: Save = None,
+    draw_map: Map = False,
     refit: Refit = None,
     memory: Memory = None,
 ) -> None:
     """Train and test one or several methods, once per seed, and report."""
     from evengraph.cli.arguments import make_protocol, parse_methods, parse_settings
     from evengraph.cli.opening import open_data, show_classes
+    from evengraph.cli.run_files import RunFiles
     from evengraph.core.allocator import keep_freed_memory
     from evengraph.core.devices import pick_device
     from evengraph.datasets import DATASETS
@@ -153,14 +161,15 @@ def run(
         costs=costs,
         disk=source.disk,
     )
-    _check_on_disk(plan, refit)
+    _check_on_disk(plan, refit, draw_map)
     print_notes([*sentences, *_check_split(plan)])
     parts = [*(settings or []), *([] if preset else ["no-preset"]), f"seeds={seeds}"]
     folder = to or Path("runs") / _folder_name(plan, options, parts)
     if refit is None:
         refit = save is not None and not source.is_dataset and source.disk is None
     target = pick_device("cpu" if on_disk else device)  # rows are trained on the CPU
-    _run_plan(plan, presets, target, folder, source, save, refit)
+    files = RunFiles(folder, plan, source, save)
+    _run_plan(plan, presets, target, files, refit, draw_map)
 
 
 def _check_save(folder: Path | None, methods: Sequence[str]) -> None:
@@ -175,12 +184,17 @@ def _check_save(folder: Path | None, methods: Sequence[str]) -> None:
     check_folder(folder.parent)
 
 
-def _check_on_disk(plan: RunPlan, refit: bool | None) -> None:
-    """Raise for what needs the whole graph in memory."""
+def _check_on_disk(plan: RunPlan, refit: bool | None, draw_map: bool) -> None:
+    """Raise for what needs the whole graph in memory, and for a map without scikit-learn."""
+    from evengraph.experiment.tsne import import_tsne
     from evengraph.pipeline.on_disk import check_method
 
+    if draw_map:
+        import_tsne()
     if plan.disk is None:
         return
+    if draw_map:
+        raise ValueError("--map needs the whole graph in memory.")
     for method in plan.methods.values():
         check_method(method)
     if plan.imbalance in IN_MEMORY:
@@ -248,31 +262,30 @@ def _run_plan(
     plan: RunPlan,
     presets: Mapping[str, Mapping[str, Any]],
     device: torch.device,
-    folder: Path,
-    source: GraphSource,
-    save: Path | None,
+    files: RunFiles,
     refit: bool,
+    draw_map: bool,
 ) -> None:
     """Run methods on the same splits, show the results and write them; save the best model."""
-    from evengraph.cli.run_files import RunFiles
     from evengraph.experiment.run import run
 
-    several = len(plan.methods) > 1
-    files = RunFiles(folder, plan, source, save)
+    several, source, save = files.several, files.source, files.save
     for path in files.folders.values():
         check_folder(path)
-    best: list[tuple[Method, Task, Record]] = []
+    best: dict[str, tuple[Method, Task, Record]] = {}
     predicts = not several and source.tables is not None and bool((source.graph.y < 0).any())
     lines: list[str] = []
     late = LateErrors()  # a full disk of results must not cost the model
 
     def on_fit(job: Job, method: Method, task: Task, record: Record) -> None:
         display.show(record)
-        better = not best or record.validation > best[0][2].validation
-        if better and (save is not None or predicts):
-            best[:] = [(method, task, record)]
+        better = job.label not in best or record.validation > best[job.label][2].validation
+        if better and (save is not None or predicts or draw_map):
+            best[job.label] = method, task, record
 
     def write(name: str, result: dict[str, Any]) -> None:
+        if draw_map and "map" not in result:
+            result["map"] = _map(*best[name])
         with late.later():
             lines.extend(files.write(name, result))
 
@@ -282,46 +295,26 @@ def _run_plan(
         for failure in outcome.failed.values():
             raise failure.error or ValueError(failure.reason)
     if outcome.results:
-        _show(outcome.results, several)
+        show_results(outcome.results)
         if several:
             with late.later():
                 lines = [_write_comparison(files, outcome, device)]
         for line in lines:
             out.print(line, soft_wrap=True)
-    if best:
-        model = _final_model(*best[0], source=source, refit=refit, costs=plan.costs)
-        for result in outcome.results:  # there is one
-            result["model"] = {"seed": best[0][2].seed, **model.info.decisions()}
-            write(result["method"]["name"], result)
+    if best and (save is not None or predicts):
+        ((name, fitted),) = best.items()
+        model = _final_model(*fitted, source=source, refit=refit, costs=plan.costs)
         if predicts:
             with late.later():
-                _predict_unlabelled(model, best[0][1], source, folder / "predictions.csv")
+                path = files.folder / "predictions.csv"
+                _predict_unlabelled(model, fitted[1], source, path)
         if save is not None:
-            _save_model(model, best[0][2], save)
+            _save_model(model, fitted[2], save)
+        for result in outcome.results:  # there is one; its page links to these files
+            result["model"] = {"seed": fitted[2].seed, **model.info.decisions()}
+            write(name, result)
     late.throw()
     _exit_status(plan, outcome)
-
-
-def _show(results: Sequence[dict[str, Any]], several: bool) -> None:
-    from evengraph.report.terminal import run as tables
-
-    out.print()
-    if several:
-        out.print(tables.comparison_table(results))
-    else:
-        out.print(tables.result_table(results[0]))
-        if (table := tables.two_class_table(results[0])) is not None:
-            out.print()
-            out.print(table)
-        if (table := tables.base_rate_table(results[0])) is not None:
-            out.print()
-            out.print(table)
-        if (table := tables.summary_table(results[0])) is not None:
-            out.print()
-            out.print(table)
-    out.print()
-    print_notes(tables.notes(results))
-    out.print()
 
 
 def _write_comparison(files: RunFiles, outcome: RunResults, device: torch.device) -> str:
@@ -334,6 +327,14 @@ def _write_comparison(files: RunFiles, outcome: RunResults, device: torch.device
         out.print()
         return files.write_comparison(comparison)
     return "No seed ran with all methods: they cannot be compared."
+
+
+def _map(method: Method, task: Task, record: Record) -> dict[str, Any]:
+    """Where t-SNE puts the nodes of the best fit."""
+    from evengraph.experiment.tsne import place_nodes
+
+    with err.status("drawing the map"):
+        return {"seed": record.seed, **place_nodes(method, task)}
 
 
 def _final_model(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -67,3 +67,26 @@ class RunDisplay(ExitStack):
         graph = self.plan.graph
         sentences = job.method.describe_defaults(graph), job.method.describe_edges(graph)
         print_notes([sentence for sentence in sentences if sentence])
+
+
+def show_results(results: Sequence[Mapping[str, Any]]) -> None:
+    """Print the tables of a run and what a reader of them should know."""
+    from evengraph.report.terminal import run as tables
+
+    out.print()
+    if len(results) > 1:
+        out.print(tables.comparison_table(results))
+    else:
+        out.print(tables.result_table(results[0]))
+        if (table := tables.two_class_table(results[0])) is not None:
+            out.print()
+            out.print(table)
+        if (table := tables.base_rate_table(results[0])) is not None:
+            out.print()
+            out.print(table)
+        if (table := tables.summary_table(results[0])) is not None:
+            out.print()
+            out.print(table)
+    out.print()
+    print_notes(tables.notes(results))
+    out.print()

@@ -47,7 +47,7 @@ class RunFiles:
         from evengraph.core.files import write_json
         from evengraph.report import write_page
 
-        result |= {"command": typed_command(), "commands": self._next_commands()}
+        result |= {"command": typed_command(), "commands": self._next_commands("map" in result)}
         paths = [self.folders[name] / file for file in ("result.json", PAGE)]
         lines = [written(path) for path in paths]
         write_json(result, paths[0])
@@ -95,15 +95,16 @@ class RunFiles:
             ]
         return links
 
-    def _next_commands(self) -> list[str]:
+    def _next_commands(self, has_map: bool) -> list[str]:
         """What to do after reading the page of a method."""
-        compare = join(["evengraph", "compare", *self._data()])
+        commands = [join(["evengraph", "compare", *self._data()])]
         if self.several:
-            return [compare]
+            return commands
+        if not has_map and self.plan.disk is None:
+            commands.append(typed_command("--map"))
         if self.save is None:
-            return [typed_command("--save", "model"), compare]
+            return [typed_command("--save", "model"), *commands]
         model = str(self.save)
-        commands = [compare]
         if self.source.tables is not None:
             node = str(self.source.tables.ids[0])
             commands.insert(0, join(["evengraph", "explain", model, node, "--out", "why.svg"]))

@@ -4,11 +4,11 @@ from itertools import pairwise
 from statistics import fmean
 
 import pytest
-from made_up import FEW, PUBMED, STEP, TAIL, make_results, node_map, published, spread
+from made_up import FEW, PUBMED, STEP, TAIL, make_results, published, spread
 
 from evengraph.metrics.significance import bootstrap_interval
 from evengraph.report.store.canvas import MANY
-from evengraph.report.store.plots import curve_panel, dots_panel, gaps_panel, tsne_panel
+from evengraph.report.store.plots import curve_panel, dots_panel, gaps_panel
 
 METRIC = "balanced_accuracy"
 HOSTILE = "</svg><script>alert(1)</script>\"'&amp;"
@@ -235,41 +235,6 @@ def test_a_curve_of_one_point(experiments, parse):
     assert_inside(parse(curve_panel("K", [cell], METRIC, (mean, mean))))
 
 
-# The map.
-
-
-def test_a_map_has_a_dot_for_each_node(parse):
-    found = node_map()
-    tree = parse(tsne_panel(found, "Embeddings"))
-    assert_inside(tree)
-    (picture,) = tree.all("svg", "map")
-    assert picture.attributes["data-colours"] == "class"
-    assert picture.attributes["aria-label"].endswith(" 60 nodes")
-    dots = picture.all("circle")
-    assert len(dots) == 60
-    for n, dot in enumerate(dots):
-        words = f"Topic {found['classes'][n]}, cluster {found['clusters'][n]}"
-        words += ", labelled" if found["train"][n] else ""
-        assert dot.all("title")[0].text == words
-        kinds = {f"k{found['classes'][n]}", f"m{found['clusters'][n] % 10}"}
-        assert dot.kinds == kinds | ({"train"} if found["train"][n] else set())
-        assert place(dot, "cx") == pytest.approx(found["x"][n], abs=0.01)
-        assert place(dot, "cy") == pytest.approx(100 - found["y"][n], abs=0.01)
-
-
-@pytest.mark.parametrize(("clusters", "wanted"), [(14, ["class", "cluster"]), (None, ["class"])])
-def test_a_map_has_a_button_for_each_colouring(parse, clusters, wanted):
-    tree = parse(tsne_panel(node_map(clusters=clusters), "Embeddings"))
-    buttons = tree.all("button")
-    assert [one.attributes["data-colours"] for one in buttons] == wanted
-    assert [one.attributes["aria-pressed"] for one in buttons] == ["true", "false"][: len(wanted)]
-
-
-def test_classes_without_a_name_have_a_number(parse):
-    tree = parse(tsne_panel(node_map(clusters=None) | {"class_names": []}, "Embeddings"))
-    assert tree.all("title")[3].text == "class 3"
-
-
 # Whatever a label holds.
 
 
@@ -279,12 +244,10 @@ def test_labels_are_escaped(experiments, parse):
     cells = [replace(cell, value=HOSTILE) for cell in experiments[2].curves()["K"]]
     other = replace(experiments[1].cells[1], label=HOSTILE)
     ablation = replace(experiments[1], cells=[experiments[1].cells[0], other])
-    found = node_map() | {"class_names": [HOSTILE] * 7}
     for text in (
         dots_panel(results, f"cora-{HOSTILE}", METRIC),
         gaps_panel(ablation, STEP, METRIC),
         curve_panel(HOSTILE, cells, METRIC, (60.0, 80.0)),
-        tsne_panel(found, HOSTILE),
     ):
         tree = parse(text)
         assert "<script" not in text

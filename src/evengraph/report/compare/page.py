@@ -129,7 +129,7 @@ def _scores(comparison: Comparison, pages: Mapping[str, str]) -> Markup:
     marks = [("mean", "mean")] + ([] if few else [("whisker", "95% interval")])
     marks += [("seed", "one split")] if several else []
     paper = any(part(method, "paper") for method in _methods(comparison))
-    marks += [("paper", "published mean")] if paper else []
+    marks += [("published", "published mean")] if paper else []
     text = f"{metric.heading} on test nodes, the same "
     text += plural(len(comparison["seeds"]), "split") + " for all methods."
     if few:

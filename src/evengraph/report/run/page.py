@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from evengraph.metrics import HEADLINE, METRICS
-from evengraph.report import page
+from evengraph.report import node_map, page
 from evengraph.report.formatting import DASH, decimals, integer, metric_value, plus_minus, signed
+from evengraph.report.node_map import map_section
 from evengraph.report.origin import Link, changed_params, copy_script, origin_section, page_links
 from evengraph.report.run import captions
 from evengraph.report.run.classes import confusion_section, recall_section, scores_section
@@ -38,6 +39,7 @@ def render_page(result: Mapping[str, Any], *, links: Sequence[Link] = ()) -> str
         agreement_section(result),
         curves_section(result),
         confusion_section(result, rows),
+        map_section(result),
         _seeds(result),
         base_rate_section(result),
         model_section(result),
@@ -50,7 +52,9 @@ def render_page(result: Mapping[str, Any], *, links: Sequence[Link] = ()) -> str
     dated = [] if moment is None else [tag("time", moment, datetime=str(created))]
     footer = page.footer(result.get("evengraph"), *dated)
     title = f"{captions.title(result)}, {captions.imbalance(result)}"
-    return page.html_page(title, _header(result, links), main, footer, script=copy_script(result))
+    body = (_header(result, links), main, footer)
+    style, script = (node_map.STYLE, node_map.SCRIPT) if part(result, "map") else ("", "")
+    return page.html_page(title, *body, style=style, script=script + copy_script(result))
 
 
 def write_page(result: Mapping[str, Any], path: Path, *, links: Sequence[Link] = ()) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -111,12 +112,26 @@ class ExperimentResults:
         """Names of the settings, in order."""
         return list(dict.fromkeys(cell.setting for cell in self.cells))
 
+    @cached_property
+    def _setting_titles(self) -> dict[str, str]:
+        jobs = {cell.setting: cell.rows[0].job for cell in self.cells if cell.rows}
+        titles = {
+            setting: captions.setting(
+                job.dataset, {"name": job.imbalance, **(job.imbalance_fields or {})}
+            )
+            for setting, job in jobs.items()
+        }
+        several = Counter(titles.values())  # settings may differ in what a title leaves out
+        return {s: t if several[t] == 1 else f"{t} ({s})" for s, t in titles.items()}
+
     def setting_title(self, setting: str) -> str:
         """A setting in words: data set and split protocol."""
-        job = next((c.rows[0].job for c in self.cells if c.setting == setting and c.rows), None)
-        if job is None:
-            return setting
-        return captions.setting(job.dataset, {"name": job.imbalance, **job.imbalance_fields})
+        return self._setting_titles.get(setting, setting)
+
+    @property
+    def has_paper(self) -> bool:
+        """Whether any cell has a published result."""
+        return any(cell.paper for cell in self.cells)
 
     @property
     def labels(self) -> list[str]:

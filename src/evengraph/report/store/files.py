@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from evengraph.core.errors import short
 from evengraph.core.files import csv_text, write_atomic
@@ -38,8 +39,16 @@ def export_runs(rows: Sequence[Row], path: Path) -> int:
     return len(rows)
 
 
-def write_report(store: Store, folder: Path) -> list[Path]:
-    """Write every table and figure of a store; returns the paths."""
+def write_report(
+    store: Store, folder: Path, content: Mapping[str, Any] | None = None
+) -> list[Path]:
+    """Write every table and figure of a store; returns the paths.
+
+    Args:
+        store: Where the experiments are.
+        folder: Where the files go.
+        content: As `render_overview` takes it.
+    """
     from evengraph.report.store.figures import figures, save  # needs matplotlib
 
     experiments = [results for results in load_experiments(store) if results.cells]
@@ -62,5 +71,5 @@ def write_report(store: Store, folder: Path) -> list[Path]:
             write_atomic(text.encode(), folder / f"{results.name}.{kind}")
             written.append(folder / f"{results.name}.{kind}")
     write_atomic(table_csv(experiments).encode(), folder / "tables.csv")
-    write_overview(experiments, folder / "index.html")
+    write_overview(experiments, folder / "index.html", content)
     return [*written, folder / "tables.csv", folder / "index.html"]

@@ -6,14 +6,18 @@ without it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from evengraph.metrics import HEADLINE
-from evengraph.report import page
+from evengraph.report import node_map, page
+from evengraph.report.node_map import map_figure
+from evengraph.report.origin import Link, copy_script, origin_section, page_links
+from evengraph.report.run import captions
 from evengraph.report.store.canvas import METRIC
 from evengraph.report.store.experiment_results import Cell, ExperimentResults
-from evengraph.report.store.plots import curve_panel, dots_panel, gaps_panel, tsne_panel
+from evengraph.report.store.plots import curve_panel, dots_panel, gaps_panel
 from evengraph.report.store.tables import (
     TITLES,
     Table,
@@ -28,19 +32,22 @@ from evengraph.report.store.tables import (
     selected_text,
     significance_table,
 )
+from evengraph.report.svg.charts import swatch
 from evengraph.report.svg.markup import Markup, tag
 
 STYLE = page.read_asset(__package__, "style.css")
 SCRIPT = page.read_asset(__package__, "script.js")
+FILES = (Link("tables.csv", "All results as CSV"),)
 
-LEGENDS = {
-    "comparison": "Dot: mean over seeds; line: its 95% interval; small rings: single seeds; dash: "
-    "published mean. Point at a method to highlight it everywhere.",
-    "ablation": "Mean difference of each variant from the full method on the same seeds, in points "
-    "of balanced accuracy, and its 95% interval; dash: published difference.",
+INTROS = {
+    "comparison": "Mean over seeds of each method, one panel per setting.",
+    "ablation": "Mean difference of each variant from the full method on the same seeds. Orange: "
+    "significantly below it.",
     "sensitivity": "One parameter varies, all others stay fixed. The band is the 95% interval of "
     "the mean.",
 }
+PAPER_COLUMNS = ("paper", "difference")
+PAPER_TERMS = ("Chance", "Holds, uncorrected only, not significant", "Paper")
 
 GLOSSARY = {
     "95% interval": "Percentile bootstrap over seeds.",
@@ -56,22 +63,53 @@ GLOSSARY = {
 }
 
 
-def write_overview(experiments: Sequence[ExperimentResults], path: Path) -> None:
+def write_overview(
+    experiments: Sequence[ExperimentResults], path: Path, content: Mapping[str, Any] | None = None
+) -> None:
     """Write the page atomically."""
-    page.write_html(render_overview(experiments), path)
+    page.write_html(render_overview(experiments, content), path)
 
 
-def render_overview(experiments: Sequence[ExperimentResults]) -> str:
-    """Render experiments as HTML."""
-    sections = [_section(results) for results in experiments]
-    words = GLOSSARY | {"Selection": GLOSSARY["Selection"].format(_criteria(experiments))}
-    glossary = page.glossary("How to read this page", words)
-    main = tag("main", *sections, _table(experiments), glossary)
+def render_overview(
+    experiments: Sequence[ExperimentResults], content: Mapping[str, Any] | None = None
+) -> str:
+    """Render experiments as HTML.
+
+    Args:
+        experiments: What to show, in this order.
+        content: The `command` that made the page and the `commands` that come next.
+    """
+    sections = [_section(results, f"experiment-{n}") for n, results in enumerate(experiments, 1)]
+    glossary = page.glossary("How to read this page", _glossary(experiments))
+    origin = origin_section(content or {}, FILES)
+    main = tag("main", _legend(experiments), *sections, _table(experiments), origin, glossary)
     days = sorted(row.created[:10] for r in experiments for c in r.cells for row in c.rows)
     footer = page.footer(None, *([" to ".join(dict.fromkeys((days[0], days[-1])))] if days else []))
     title = " · ".join(results.title for results in experiments)
     body = (_header(experiments), main, footer)
-    return page.html_page(title, *body, style=STYLE, script=SCRIPT)
+    maps = any(results.tsne is not None for results in experiments)
+    style, script = (STYLE + node_map.STYLE, SCRIPT + node_map.SCRIPT) if maps else (STYLE, SCRIPT)
+    return page.html_page(title, *body, style=style, script=script + copy_script(content or {}))
+
+
+def _glossary(experiments: Sequence[ExperimentResults]) -> dict[str, str]:
+    """What readers should know; nothing about the paper if no result is published."""
+    words = GLOSSARY | {"Selection": GLOSSARY["Selection"].format(_criteria(experiments))}
+    if any(results.has_paper for results in experiments):
+        return words
+    return {term: text for term, text in words.items() if term not in PAPER_TERMS}
+
+
+def _legend(experiments: Sequence[ExperimentResults]) -> Markup:
+    """The marks of all plots, once."""
+    marks = [("mean", "mean over seeds"), ("whisker", "95% interval"), ("seed", "one seed")]
+    if any(results.has_paper for results in experiments):
+        marks.append(("published", "published"))
+    entries = [tag("li", swatch(kind), text) for kind, text in marks]
+    strong = "best of its setting, or significantly below the full method"
+    entries.append(tag("li", swatch("whisker mean"), strong, class_="rare"))
+    heading = tag("h2", "Marks in all plots", class_="unseen")
+    return tag("section", heading, page.legend(entries), class_="marks")
 
 
 def _criteria(experiments: Sequence[ExperimentResults]) -> str:
@@ -98,22 +136,31 @@ def _header(experiments: Sequence[ExperimentResults]) -> Markup:
         "header",
         tag("h1", "Experiments", tag("span", ", ".join(r.title for r in experiments))),
         page.facts(facts),
+        _contents(experiments),
+        page_links(FILES),
     )
+
+
+def _contents(experiments: Sequence[ExperimentResults]) -> Markup:
+    """Links to the sections."""
+    names = {f"experiment-{n}": results.title for n, results in enumerate(experiments, 1)}
+    names["all-results"] = "All results"
+    entries = (tag("li", tag("a", title, href=f"#{name}")) for name, title in names.items())
+    return tag("nav", tag("ul", *entries), class_="contents", aria_label="Contents")
 
 
 # The table.
 
 
 def _table(experiments: Sequence[ExperimentResults]) -> Markup:
-    columns = ["setting", "method", "bAcc", "95% interval", "paper", "difference"]
-    columns += [*list(TITLES.values())[1:], "seeds", "experiment"]
+    paper = any(results.has_paper for results in experiments)
     pairs = [(results, cell) for results in experiments for cell in results.cells]
-    placeholder = "for example step-3"
+    placeholder = "for example minority"
     filters = tag(
         "div",
-        _select("experiment", "Experiment", [results.title for results in experiments]),
-        _select("dataset", "Data set", [cell.dataset for _, cell in pairs]),
-        _select("label", "Method", [cell.label for _, cell in pairs]),
+        _select("experiment", "Experiment", {results.title: "" for results in experiments}),
+        _select("dataset", "Data set", {c.dataset: captions.dataset(c.dataset) for _, c in pairs}),
+        _select("label", "Method", {cell.label: "" for _, cell in pairs}),
         tag(
             "label",
             tag("span", "Search"),
@@ -121,90 +168,133 @@ def _table(experiments: Sequence[ExperimentResults]) -> Markup:
         ),
         class_="filters",
     )
-    head = tag("thead", tag("tr", *(_column(n, name) for n, name in enumerate(columns))))
-    body = tag("tbody", *(_row(results, cell) for results, cell in pairs))
-    table = tag("table", head, body, class_="figures sortable", id="all")
+    columns = [(name, kind) for name, kind in _columns() if paper or name not in PAPER_COLUMNS]
+    heads = (_column(n, name, kind) for n, (name, kind) in enumerate(columns))
+    body = tag("tbody", *(_row(results, cell, columns) for results, cell in pairs))
+    table = tag("table", tag("thead", tag("tr", *heads)), body, class_="figures sortable", id="all")
     text = "Percent; mean (standard deviation) over seeds. Click a column to sort by it."
-    return tag(
-        "section",
-        tag("h2", "All results"),
+    return page.section(
+        "All results",
         tag("p", text),
         filters,
         tag("p", "", class_="note", id="count", aria_live="polite"),
         page.scroll(table, "Results", "scroll tall"),
-        class_="long",
+        kind="long",
+        id="all-results",
     )
 
 
-def _column(index: int, name: str) -> Markup:
-    return tag("th", tag("button", name, type="button", data_column=index), scope="col")
+def _columns() -> list[tuple[str, str | None]]:
+    """Name and style of each column; minor ones are left out on a phone."""
+    first, *others = TITLES.values()
+    columns: list[tuple[str, str | None]] = [("setting", "left"), ("method", "left"), (first, None)]
+    columns += [("95% interval", "minor"), ("paper", "minor"), ("difference", None)]
+    columns += [(title, "minor") for title in others]
+    return [*columns, ("seeds", "minor"), ("experiment", "minor left")]
 
 
-def _select(name: str, title: str, values: Iterable[str]) -> Markup:
+def _column(index: int, name: str, kind: str | None) -> Markup:
+    button = tag("button", name, type="button", data_column=index)
+    return tag("th", button, scope="col", class_=kind)
+
+
+def _select(name: str, title: str, values: Mapping[str, str]) -> Markup:
+    """A choice of values, each with what to call it if that differs."""
     options = [tag("option", "all", value="")]
-    options += [tag("option", value, value=value) for value in dict.fromkeys(values)]
+    options += [tag("option", text or value, value=value) for value, text in values.items()]
     return tag("label", tag("span", title), tag("select", *options, data_filter=name))
 
 
-def _row(results: ExperimentResults, cell: Cell) -> Markup:
+def _row(
+    results: ExperimentResults, cell: Cell, columns: Sequence[tuple[str, str | None]]
+) -> Markup:
+    cells = _cells(results, cell)
+    return tag(
+        "tr",
+        *(_table_cell(name, kind, cells[name]) for name, kind in columns),
+        data_experiment=results.title,
+        data_dataset=cell.dataset,
+        data_label=cell.label,
+        data_setting=cell.setting,
+        title=selected_text(cell) or None,
+    )
+
+
+def _cells(
+    results: ExperimentResults, cell: Cell
+) -> dict[str, tuple[str, float | None, str | None]]:
+    """Text, number to sort by and colour of a cell, by the name of its column."""
     label = cell.label if cell.value is None else f"{cell.label} = {cell.value}"
     interval, paper, mean = cell.interval(METRIC), cell.published(METRIC), cell.mean(METRIC)
     best = max(c.mean(METRIC) for c in results.cells if c.setting == cell.setting)
     text = mean_text(cell, METRIC)
     gap = None if paper is None else mean - paper
     side = None if gap is None else "above" if gap >= 0 else "below"
-    cells = [
-        tag("td", cell.setting),
-        tag("th", label, scope="row"),
-        _number(mean, tag("b", text) if mean == best else text),
-        _number(interval[0] if interval else None, interval_text(interval)),
-        _number(paper, "" if paper is None else f"{paper:.1f}"),
-        _number(gap, "" if gap is None else difference_text(gap), side),
-        *(_number(cell.mean(m), f"{cell.mean(m):.1f}") for m in HEADLINE[1:]),
-        _number(len(cell.rows), str(len(cell.rows))),
-        tag("td", results.title),
-    ]
-    return tag(
-        "tr",
-        *cells,
-        data_experiment=results.title,
-        data_dataset=cell.dataset,
-        data_label=cell.label,
-        title=selected_text(cell) or None,
-    )
+    others = {TITLES[m]: (f"{cell.mean(m):.1f}", cell.mean(m), None) for m in HEADLINE[1:]}
+    return {
+        "setting": (results.setting_title(cell.setting), None, None),
+        "method": (label, None, None),
+        TITLES[METRIC]: (tag("b", text) if mean == best else text, mean, None),
+        "95% interval": (interval_text(interval), interval[0] if interval else None, None),
+        "paper": ("" if paper is None else f"{paper:.1f}", paper, None),
+        "difference": ("" if gap is None else difference_text(gap), gap, side),
+        **others,
+        "seeds": (str(len(cell.rows)), len(cell.rows), None),
+        "experiment": (results.title, None, None),
+    }
 
 
-def _number(value: float | None, text: str, side: str | None = None) -> Markup:
+def _table_cell(
+    name: str, kind: str | None, content: tuple[str, float | None, str | None]
+) -> Markup:
+    text, value, side = content
+    classes = " ".join(filter(None, (kind, side))) or None
+    if name == "method":
+        return tag("th", text, scope="row", class_=classes)
     sort_key = None if value is None else f"{value:.4f}"
-    return tag("td", text or "–", data_value=sort_key, class_=side)
+    return tag("td", text or "–", data_value=sort_key, class_=classes)
 
 
 # One section per experiment.
 
 
-def _section(results: ExperimentResults) -> Markup:
-    parts = [tag("h2", results.title), tag("p", LEGENDS[results.kind])]
+def _section(results: ExperimentResults, id: str) -> Markup:
+    parts = [tag("p", INTROS[results.kind]), _highlights(results)]
     parts.append(tag("div", *_panels(results), class_="panels"))
     if results.tsne is not None:
-        title = f"t-SNE of one run of {results.tsne_label} on {results.settings[0]}"
-        parts.append(tag("div", tsne_panel(results.tsne, title), class_="panels wide"))
+        setting = results.setting_title(results.settings[0])
+        parts.append(map_figure(results.tsne, f"Map of one run of {results.tsne_label}: {setting}"))
     tables: list[tuple[str, Table]] = []
     if results.kind == "comparison":
         equal, paper = results.with_equal_seeds(), paper_table(results)
-        tables.append(
-            (f"{results.reference} and the paper: {count_reached(paper)}", _joined(paper))
-        )
+        title = f"{results.reference} and the paper: {count_reached(paper)}"
+        tables.append((title, _joined(results, paper)))
         tables.append((ranks_title(equal), ranks_table(equal)))
     if results.kind == "ablation":
-        tables.append(("Which published differences hold", _joined(claims_table(results))))
+        tables.append(("Which published differences hold", _joined(results, claims_table(results))))
     else:
         title = f"{results.reference} against the other methods on the same seeds"
-        tables.append((title, _joined(significance_table(results))))
-    selected = [[f"{c.setting}, {c.label}", selected_text(c)] for c in results.cells if c.selected]
+        tables.append((title, _joined(results, significance_table(results))))
+    selected = [
+        [f"{results.setting_title(c.setting)}, {c.label}", selected_text(c)]
+        for c in results.cells
+        if c.selected
+    ]
     title = "Hyperparameters selected on validation"
     tables.append((title, [["setting", "hyperparameters"], *selected] if selected else []))
     parts += [_details(title, table, results.title) for title, table in tables if table]
-    return tag("section", *parts, class_="long")
+    return page.section(results.title, *parts, kind="long", id=id)
+
+
+def _highlights(results: ExperimentResults) -> Markup:
+    """Buttons that highlight a method in all panels, for keyboard and touch."""
+    if results.kind == "sensitivity" or len(results.settings) < 2:
+        return Markup("")
+    buttons = (
+        tag("button", label, type="button", data_highlight=label, aria_pressed="false")
+        for label in results.labels
+    )
+    return tag("div", tag("span", "Highlight:"), *buttons, class_="highlights", hidden=True)
 
 
 def _panels(results: ExperimentResults) -> list[Markup]:
@@ -216,12 +306,20 @@ def _panels(results: ExperimentResults) -> list[Markup]:
     points = [cell.estimate(METRIC) for curve in curves.values() for cell in curve]
     ends = [end for point in points for end in point.band] or [0.0, 100.0]
     limits = min(ends), max(ends)
-    return [curve_panel(name, curve, METRIC, limits) for name, curve in curves.items()]
+    return [
+        curve_panel(
+            name.replace(curve[0].setting, results.setting_title(curve[0].setting)),
+            curve,
+            METRIC,
+            limits,
+        )
+        for name, curve in curves.items()
+    ]
 
 
-def _joined(table: Table) -> Table:
-    """The table with its first two columns joined, which saves width."""
-    return [[f"{row[0]}, {row[1]}", *row[2:]] for row in table]
+def _joined(results: ExperimentResults, table: Table) -> Table:
+    """The table with its first two columns joined, which saves width, and settings in words."""
+    return [[f"{results.setting_title(row[0])}, {row[1]}", *row[2:]] for row in table]
 
 
 def _details(title: str, table: Table, experiment: str) -> Markup:

@@ -6,8 +6,7 @@ size.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from evengraph.metrics import METRICS
 from evengraph.report.store.canvas import MANY
@@ -17,8 +16,6 @@ from evengraph.report.store.tables import difference_text, interval_text
 from evengraph.report.svg.charts import curve, line_plot, percent, ticks
 from evengraph.report.svg.forest import ForestRow, Interval, forest_plot, padded
 from evengraph.report.svg.markup import Markup, tag
-
-SHADES = 10  # colours of a t-SNE plot
 
 
 def dots_panel(results: ExperimentResults, setting: str, metric: str) -> Markup:
@@ -98,36 +95,8 @@ def curve_panel(name: str, cells: Sequence[Cell], metric: str, limits: Interval)
         dots,
         rows=[(height(tick), f"{tick:g}") for tick in ticks(low, high, 4)],
         columns=[(x, str(cell.value)) for x, cell in zip(xs, cells, strict=True)],
-        axis="",
+        axis=cells[0].varies or name,
     )
+    metric_line = tag("p", f"{METRICS[metric].title}, %", class_="note")
     note = tag("p", cells[0].note, class_="note") if cells[0].note else ""
-    return tag("figure", tag("figcaption", tag("h3", name)), picture, note)
-
-
-def tsne_panel(tsne: Mapping[str, Any], title: str) -> Markup:
-    """Draw the t-SNE of a run; buttons switch between classes and clusters as colours."""
-    clusters = tsne["clusters"] or [None] * len(tsne["x"])
-    names = tsne["class_names"]
-    dots = []
-    columns = (tsne["x"], tsne["y"], tsne["classes"], clusters, tsne["train"])
-    for x, y, label, cluster, train in zip(*columns, strict=True):
-        text = names[label] if 0 <= label < len(names) else f"class {label}"
-        shades = f"k{label % SHADES}"
-        if cluster is not None:
-            text += f", cluster {cluster}"
-            shades += f" m{cluster % SHADES}"
-        if train:
-            text += ", labelled"
-            shades += " train"
-        centre = {"cx": percent(x), "cy": percent(100 - y)}
-        dots.append(tag("circle", tag("title", text), **centre, r=4 if train else 2, class_=shades))
-    text = f"t-SNE of the embeddings of {len(dots):,} nodes"
-    picture = tag("svg", *dots, role="img", aria_label=text, class_="map", data_colours="class")
-    buttons = [
-        tag("button", f"by {group}", type="button", data_colours=group, aria_pressed=pressed)
-        for group, pressed in (("class", "true"), ("cluster", "false"))
-        if group == "class" or tsne["clusters"]
-    ]
-    caption = tag("figcaption", tag("h3", title), tag("div", *buttons, class_="switch"))
-    note = tag("p", "Training nodes have a ring.", class_="note")
-    return tag("figure", caption, picture, note)
+    return tag("figure", tag("figcaption", tag("h3", name), metric_line), picture, note)

@@ -37,7 +37,8 @@
         const wanted = control.value.trim().toLowerCase();
         if (!wanted) return true;
         if (control.dataset.filter === "text")
-          return wanted.split(/\s+/).every((w) => row.textContent.toLowerCase().includes(w));
+          return wanted.split(/\s+/).every((w) =>
+            `${row.textContent} ${row.dataset.setting}`.toLowerCase().includes(w));
         return row.dataset[control.dataset.filter].toLowerCase() === wanted;
       });
       row.hidden = !matches;
@@ -49,19 +50,25 @@
   filters.forEach((control) => control.addEventListener("input", filter));
   filter();
   const lines = [...document.querySelectorAll("[data-method]")];
-  const mark = (event) => {
-    const line = event.target.closest && event.target.closest("[data-method]");
-    const name = line && line.dataset.method;
-    lines.forEach((other) =>
-      other.classList.toggle("marked", other.dataset.method === name));
+  const buttons = [...document.querySelectorAll("[data-highlight]")];
+  let chosen = null;
+  const mark = (name) => lines.forEach((line) =>
+    line.classList.toggle("marked", name !== null && line.dataset.method === name));
+  const choose = (name) => {
+    chosen = chosen === name ? null : name;
+    buttons.forEach((button) =>
+      button.setAttribute("aria-pressed", String(button.dataset.highlight === chosen)));
+    mark(chosen);
   };
-  document.addEventListener("pointerover", mark);
-  document.addEventListener("click", (event) => {
-    const button = event.target.closest(".switch button");
-    if (!button) return;
-    const figure = button.closest("figure");
-    figure.querySelector("svg").dataset.colours = button.dataset.colours;
-    figure.querySelectorAll(".switch button").forEach((other) =>
-      other.setAttribute("aria-pressed", String(other === button)));
+  const row = (event) => event.target.closest && event.target.closest("[data-method]");
+  document.addEventListener("pointerover", (event) => {
+    if (event.pointerType === "mouse") mark(row(event)?.dataset.method ?? chosen);
   });
+  document.addEventListener("click", (event) => {
+    const line = row(event);
+    if (line) choose(line.dataset.method);
+  });
+  buttons.forEach((button) =>
+    button.addEventListener("click", () => choose(button.dataset.highlight)));
+  document.querySelectorAll(".highlights").forEach((one) => { one.hidden = false; });
 })();

@@ -193,6 +193,7 @@ def swatch(kind: str) -> Markup:
         "best": tag("circle", cx=8, cy=7, r=4, class_="best"),
         "tick": _upright(8, "mean", y1=1, y2=13),
         "paper": _upright(8, "paper", y1=1, y2=13),
+        "published": _upright(8, "published", y1=2, y2=12),
         "band": tag("rect", x=0, y=1, width=16, height=12, class_="band"),
     }
     marks = join(shapes[name] for name in kind.split())
