@@ -108,6 +108,7 @@ class Explanation:
         other_columns: The contribution of all other columns, and of labels where they are spread.
         clusters: The clusters that hold the node, one per layer.
         class_names: The names of the classes; may be empty.
+        class_counts: How many labelled nodes each class has.
         ids: The id of every node of the graph; may be empty. Not part of `as_dict`.
         neighbourhood: A small graph around the node, to draw: `node_id`, `edge_index`, `y` (-1:
             unlabelled), `predicted`, `contribution`, `distance` (-1: no path) and, with clusters,
@@ -131,6 +132,7 @@ class Explanation:
     other_columns: float
     clusters: tuple[Cluster, ...]
     class_names: tuple[str, ...]
+    class_counts: tuple[int, ...]
     ids: tuple[str, ...]
     neighbourhood: Data
 
@@ -230,6 +232,7 @@ def explain(
         other_columns=total - sum(part.contribution for part in columns),
         clusters=_clusters(parts, known, node, model.num_classes_),
         class_names=model.class_names_,
+        class_counts=tuple(int((known == c).sum()) for c in range(model.num_classes_)),
         ids=ids,
         neighbourhood=ego_graph(
             distances,

@@ -3,9 +3,12 @@ import xml.etree.ElementTree as tree
 import pytest
 
 from evengraph.report.explain.figure import (
-    COLOURS,
+    COMMON,
     MAX_NAMES,
+    RARE,
+    SAME_CLUSTER,
     SIZE,
+    class_colours,
     draw_explanation,
     write_explanation,
 )
@@ -29,6 +32,7 @@ def made_up(**changes):
         "probability": 0.9,
         "probabilities": [0.9, 0.1],
         "class_names": ["rare & odd", "common"],
+        "class_counts": [3, 20],
         "neighbourhood": near | changes,
     }
 
@@ -42,7 +46,17 @@ def drawn():
 
 
 def dots(drawn):
-    return [one for one in drawn.iter(f"{SVG}circle") if one.find(f"{SVG}title") is not None]
+    """The marks of nodes: circles and squares with a tooltip."""
+    marks = (f"{SVG}circle", f"{SVG}rect")
+    return [one for one in drawn.iter() if one.tag in marks and one.find(f"{SVG}title") is not None]
+
+
+def box(dot):
+    """The middle of a mark, and half its width."""
+    if dot.tag == f"{SVG}circle":
+        return [float(dot.get(name)) for name in ("cx", "cy", "r")]
+    half = float(dot.get("width")) / 2
+    return [float(dot.get("x")) + half, float(dot.get("y")) + half, half]
 
 
 def test_every_node_and_edge_is_drawn_once(drawn):
@@ -50,33 +64,54 @@ def test_every_node_and_edge_is_drawn_once(drawn):
     assert len(list(drawn.iter(f"{SVG}line"))) == 3
     words = [dot.find(f"{SVG}title").text for dot in dots(drawn)]
     assert words[0] == "n7: predicted rare & odd"
-    assert words[3] == "n3: labelled common"
+    assert words[4] == "n4: labelled common"
 
 
-def test_labelled_nodes_are_filled_and_those_against_dashed(drawn):
+def test_labelled_nodes_are_filled_and_those_against_square(drawn):
     found = dots(drawn)
-    assert [dot.get("fill") for dot in found] == [
-        "white",
-        COLOURS[0],
-        "white",
-        COLOURS[1],
-        COLOURS[1],
-    ]
-    assert [dot.get("stroke-dasharray") is not None for dot in found] == [False] * 3 + [True, False]
+    fills = ["white", RARE[0], "white", COMMON[0], COMMON[0]]
+    assert [dot.get("fill") for dot in found] == fills
+    shapes = [dot.tag.removeprefix(SVG) for dot in found]
+    assert shapes == ["circle", "circle", "circle", "rect", "circle"]
+    assert found[3].find(f"{SVG}title").text.endswith("evidence against")
+
+
+def test_rare_classes_are_orange_and_common_ones_blue_grey():
+    """As on the pages of runs; the second of a kind has another colour."""
+    assert class_colours([3, 20, 10, 4]) == [RARE[0], COMMON[0], COMMON[1], RARE[1]]
+    assert "rare &amp; odd, 3 labelled, rare" in draw_explanation(made_up(), IDS)
+    assert class_colours([5, 5]) == [COMMON[0], COMMON[1]]
+
+
+def test_nodes_of_the_same_cluster_have_a_halo(drawn):
+    def halos(svg):
+        return len([one for one in svg.iter() if one.get("fill-opacity")])
+
+    assert halos(drawn) == 0
+    assert SAME_CLUSTER not in draw_explanation(made_up(), IDS)
+    text = draw_explanation(made_up(cluster=[4, 4, 1, 4, 2]), IDS)
+    assert halos(tree.fromstring(text)) == 3  # the explained node and two others
+    assert "halo: in the same cluster as n7" in text
+
+
+def test_paths_are_stronger_than_other_edges():
+    crossed = {"edge_index": [[0, 1, 0, 2, 2, 3, 1, 2], [1, 0, 2, 0, 3, 2, 2, 1]]}
+    groups = [one for one in tree.fromstring(draw_explanation(made_up(**crossed), IDS))
+              if one.find(f"{SVG}line") is not None]  # fmt: skip
+    assert [len(group) for group in groups] == [1, 3]
+    assert float(groups[0].get("stroke-width")) < float(groups[1].get("stroke-width"))
 
 
 def test_distance_is_told_by_rings_and_weight_by_size(drawn):
-    found = dots(drawn)
-    middle = [float(found[0].get(name)) for name in ("cx", "cy")]
+    found = [box(dot) for dot in dots(drawn)]
 
-    def away(dot):
-        gap = [float(dot.get(name)) - at for name, at in zip(("cx", "cy"), middle, strict=True)]
-        return (gap[0] ** 2 + gap[1] ** 2) ** 0.5
+    def away(mark):
+        return ((mark[0] - found[0][0]) ** 2 + (mark[1] - found[0][1]) ** 2) ** 0.5
 
-    near, also_near, further, no_path = (away(dot) for dot in found[1:])
-    assert near == pytest.approx(also_near, abs=20)
+    near, also_near, further, no_path = (away(mark) for mark in found[1:])
+    assert near == pytest.approx(also_near, abs=1)
     assert near < further < no_path
-    assert float(found[1].get("r")) > float(found[3].get("r")) > float(found[2].get("r"))
+    assert found[1][2] > found[3][2] > found[2][2]
 
 
 def test_a_lonely_node_is_drawn_alone():
@@ -121,7 +156,7 @@ def test_names_stand_on_nothing(length):
     boxes = list(named(found).values())
     assert 4 <= len(boxes) <= MAX_NAMES
     for dot in dots(found):
-        x, y, r = (float(dot.get(name)) for name in ("cx", "cy", "r"))
+        x, y, r = box(dot)
         boxes.append((x - r, y - r, x + r, y + r))
     texts = len(named(found))
     for one in range(texts):

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from evengraph.core.files import write_atomic
+from evengraph.report.explain.layout import Point, path_tree, ring_numbers, ring_positions
 from evengraph.report.svg.markup import Markup, tag
 
 SIZE = 640  # pixels, width and height without the legend
 TOP = 60  # pixels, below the two lines of text
+CENTRE = (SIZE / 2, SIZE / 2 + 22)
 MAX_NAMES = 12  # nodes labelled with their id, where there is room
 MAX_CHARS = 16  # longer ids are cut
-CAPTION = "Filled: labelled. Ring: predicted. Dashed: evidence against. Size: contribution."
-# Okabe and Ito's palette, which most colour-blind readers can tell apart
-COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999")
+CAPTION = "Filled: labelled. Hollow: predicted. Square: evidence against. Size: contribution."
+# As on all pages: blue-grey first for common classes, orange first for rare ones.
+COMMON = ("#66768c", "#1f6fb2", "#0f7d5c", "#9a3f8f", "#4a90a4", "#7a6a4f")
+RARE = ("#b84a00", "#e0912f", "#c2456a", "#8c2d04")
+SAME_CLUSTER = "#ffd873"
 
-Point = tuple[float, float]
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
@@ -30,32 +32,21 @@ def write_explanation(explanation: Mapping[str, Any], ids: Sequence[str], path: 
 def draw_explanation(explanation: Mapping[str, Any], ids: Sequence[str]) -> str:
     """Draw nodes by their distance from the explained one, larger the more they contributed.
 
-    A filled node is labelled, a ring is not. Colours are classes. A dashed outline marks evidence
-    against the prediction. Nodes without a path are on the outermost ring. The largest
-    contributions have their id beside them where there is room; all have it as tooltip.
+    Lines are the paths to the nodes; other edges are pale. Colours are classes, and a halo marks
+    nodes in the same cluster as the explained one. Nodes without a path are on the outermost ring.
+    The largest contributions have their id beside them where there is room; all have it as tooltip.
     """
     near = explanation["neighbourhood"]
     classes = explanation["class_names"] or [
         str(label) for label in range(len(explanation["probabilities"]))
     ]
-    points = _positions(near["distance"])
+    colours = class_colours(explanation.get("class_counts") or [1] * len(classes))
+    tree = path_tree(near)
+    points = ring_positions(near["distance"], tree, centre=CENTRE, radius=SIZE / 2 - 52)
     largest = max((abs(value) for value in near["contribution"][1:]), default=0.0) or 1.0
     radii = [11.0, *(round(4 + 7 * abs(value / largest), 1) for value in near["contribution"][1:])]
     names = [ids[node] for node in near["node_id"]]
-    edges = [
-        tag("line", x1=points[a][0], y1=points[a][1], x2=points[b][0], y2=points[b][1])
-        for a, b in zip(*near["edge_index"], strict=True)
-        if a < b
-    ]
-    labels = sorted({*near["predicted"], *(label for label in near["y"] if label >= 0)})
-    legend = [
-        tag(
-            "g",
-            tag("circle", cx=24, cy=SIZE + 24 * row, r=6, fill=COLOURS[label % len(COLOURS)]),
-            tag("text", classes[label], x=40, y=SIZE + 24 * row + 4),
-        )
-        for row, label in enumerate(labels)
-    ]
+    legend = _legend(explanation, classes, colours, names[0])
     probability = f"{100 * explanation['probability']:.1f}%"
     title = f"{ids[explanation['node']]}: {classes[explanation['predicted']]}, {probability}"
     return str(
@@ -63,8 +54,10 @@ def draw_explanation(explanation: Mapping[str, Any], ids: Sequence[str]) -> str:
             "svg",
             tag("title", title),
             tag("rect", width="100%", height="100%", fill="white"),
-            tag("g", *edges, stroke="#cccccc", stroke_width=1),
-            *_dots(near, points, radii, classes, names),
+            *_rings(near["distance"]),
+            *_edges(near, points, tree),
+            *_halos(near, points, radii),
+            *_marks(near, points, radii, classes, names, colours),
             tag("g", *_names(near, points, radii, names), stroke="white", stroke_width=3),
             tag("text", title, x=16, y=28, font_size=16, font_weight="bold"),
             tag("text", CAPTION, x=16, y=48, fill="#555555"),
@@ -77,22 +70,79 @@ def draw_explanation(explanation: Mapping[str, Any], ids: Sequence[str]) -> str:
     )
 
 
-def _positions(distances: Sequence[int]) -> list[Point]:
-    """The first node in the centre, the others on rings."""
-    farthest = max(distances, default=0)
-    rings = [farthest + 1 if distance < 0 else distance for distance in distances]
-    step = (SIZE / 2 - 48) / max(*rings, 1)
-    members: dict[int, list[int]] = {}
-    for index, ring in enumerate(rings):
-        members.setdefault(ring, []).append(index)
-    points = [(SIZE / 2, SIZE / 2)] * len(distances)
-    for ring, indices in members.items():
-        for n, index in enumerate(indices):
-            angle = 2 * math.pi * (n / len(indices)) + 0.4 * ring
-            x = SIZE / 2 + step * ring * math.cos(angle)
-            y = SIZE / 2 + 16 + step * ring * math.sin(angle)
-            points[index] = (round(x, 1), round(y, 1))
-    return points
+def class_colours(counts: Sequence[int]) -> list[str]:
+    """Return a colour per class; those with less than half the labels of the largest are rare."""
+    rare = [2 * count < max(counts) for count in counts]
+    colours = []
+    for index, is_rare in enumerate(rare):
+        palette = RARE if is_rare else COMMON
+        colours.append(palette[rare[:index].count(is_rare) % len(palette)])
+    return colours
+
+
+def _legend(
+    explanation: Mapping[str, Any], classes: Sequence[str], colours: Sequence[str], centre: str
+) -> list[Markup]:
+    near, counts = explanation["neighbourhood"], explanation.get("class_counts")
+    labels = sorted({*near["predicted"], *(label for label in near["y"] if label >= 0)})
+    entries = []
+    for label in labels:
+        text = classes[label] + (f", {counts[label]:,} labelled" if counts else "")
+        entries.append((colours[label], text + (", rare" if colours[label] in RARE else "")))
+    if any(_same_cluster(near)):
+        entries.append((SAME_CLUSTER, f"halo: in the same cluster as {_cut(centre)}"))
+    return [
+        tag(
+            "g",
+            tag("circle", cx=24, cy=SIZE + 24 * row, r=6, fill=colour),
+            tag("text", text, x=40, y=SIZE + 24 * row + 4),
+        )
+        for row, (colour, text) in enumerate(entries)
+    ]
+
+
+def _rings(distances: Sequence[int]) -> Iterable[Markup]:
+    """Pale circles that say how far away nodes are."""
+    farthest = max(ring_numbers(distances))
+    for ring in range(1, farthest + 1):
+        radius = (SIZE / 2 - 52) * ring / farthest
+        steps = "no path" if ring > max(distances) else f"{ring} step{'s'[: ring > 1]}"
+        yield tag("circle", cx=CENTRE[0], cy=CENTRE[1], r=round(radius, 1), fill="none",
+                  stroke="#eceff3")  # fmt: skip
+        top = round(CENTRE[1] - radius - 3, 1)
+        yield tag("text", steps, x=CENTRE[0], y=top, text_anchor="middle", font_size=10,
+                  fill="#66707d")  # fmt: skip
+
+
+def _edges(
+    near: Mapping[str, Any], points: Sequence[Point], tree: Mapping[int, int]
+) -> Iterable[Markup]:
+    """All edges once, those of paths above the others and stronger."""
+    paths: list[Markup] = []
+    others: list[Markup] = []
+    for a, b in zip(*near["edge_index"], strict=True):
+        if a < b:
+            on_path = tree.get(b) == a or tree.get(a) == b
+            ends = {"x1": points[a][0], "y1": points[a][1], "x2": points[b][0], "y2": points[b][1]}
+            (paths if on_path else others).append(tag("line", **ends))
+    yield tag("g", *others, stroke="#e3e7ec", stroke_width=0.8)
+    yield tag("g", *paths, stroke="#a9b4c1", stroke_width=1.6)
+
+
+def _same_cluster(near: Mapping[str, Any]) -> list[bool]:
+    """Whether each other node is in the cluster of the first one."""
+    cluster = near.get("cluster")
+    return [] if not cluster else [False, *(other == cluster[0] for other in cluster[1:])]
+
+
+def _halos(
+    near: Mapping[str, Any], points: Sequence[Point], radii: Sequence[float]
+) -> Iterable[Markup]:
+    same = _same_cluster(near)
+    for (x, y), radius, shown in zip(points, radii, [any(same), *same[1:]], strict=False):
+        if shown:
+            yield tag("circle", cx=x, cy=y, r=round(radius + 6, 1), fill=SAME_CLUSTER,
+                      fill_opacity=0.6)  # fmt: skip
 
 
 def _names(
@@ -104,8 +154,7 @@ def _names(
     others = sorted(range(1, len(points)), key=lambda index: -weights[index])
     texts = []
     for index in [0, *(index for index in others[: MAX_NAMES - 1] if weights[index] > 0)]:
-        name = names[index]
-        name = name if len(name) <= MAX_CHARS else name[: MAX_CHARS - 1] + "…"
+        name = _cut(names[index])
         boxes = _boxes(points[index], radii[index], 7.0 * len(name))
         box = next((box for box in boxes if _is_free(box, taken)), None)
         if box is not None:
@@ -113,6 +162,10 @@ def _names(
             at = {"x": round(box[0], 1), "y": round(box[3] - 3, 1)}
             texts.append(tag("text", name, **at, font_size=11, paint_order="stroke"))
     return texts
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= MAX_CHARS else name[: MAX_CHARS - 1] + "…"
 
 
 def _boxes(point: Point, radius: float, width: float) -> list[Box]:
@@ -130,29 +183,29 @@ def _is_free(box: Box, taken: Sequence[Box]) -> bool:
     return not any(left < r and right > a and top < b and bottom > t for a, t, r, b in taken)
 
 
-def _dots(
+def _marks(
     near: Mapping[str, Any],
     points: Sequence[Point],
     radii: Sequence[float],
     classes: Sequence[str],
     names: Sequence[str],
-) -> list[Markup]:
-    dots = []
+    colours: Sequence[str],
+) -> Iterable[Markup]:
+    """A mark per node: a circle, or a square if it is evidence against the prediction."""
     for index, (label, predicted) in enumerate(zip(near["y"], near["predicted"], strict=True)):
         source, shown = ("labelled", label) if label >= 0 else ("predicted", predicted)
-        colour = COLOURS[shown % len(COLOURS)]
+        (x, y), radius = points[index], radii[index]
         against = index > 0 and near["contribution"][index] < 0
-        dots.append(
-            tag(
-                "circle",
-                tag("title", f"{names[index]}: {source} {classes[shown]}"),
-                cx=points[index][0],
-                cy=points[index][1],
-                r=radii[index],
-                fill=colour if label >= 0 else "white",
-                stroke="black" if index == 0 else colour,
-                stroke_width=3 if index == 0 else 2,
-                stroke_dasharray="2 2" if against else None,
-            )
-        )
-    return dots
+        words = f"{names[index]}: {source} {classes[shown]}"
+        look = {
+            "fill": colours[shown] if label >= 0 else "white",
+            "stroke": "black" if index == 0 else colours[shown],
+            "stroke_width": 3 if index == 0 else 2,
+        }
+        title = tag("title", words + (", evidence against" if against else ""))
+        if against:
+            side = round(1.7 * radius, 1)
+            corner = {"x": round(x - side / 2, 1), "y": round(y - side / 2, 1)}
+            yield tag("rect", title, **corner, width=side, height=side, **look)
+        else:
+            yield tag("circle", title, cx=x, cy=y, r=radius, **look)
