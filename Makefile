@@ -88,7 +88,7 @@ licences: install
 lowest: install
 	$(PYTHON) -m venv --clear .venv-lowest
 	$(BIN)/uv pip install --quiet --no-config --python .venv-lowest/bin/python \
-		--resolution lowest-direct -e '.[tables,report,disk,onnx,search]'
+		--resolution lowest-direct -e '.[tables,report,disk,onnx,search,desk]'
 	.venv-lowest/bin/python -W ignore -m tools.smoke
 
 clean:

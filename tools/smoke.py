@@ -17,7 +17,7 @@ import evengraph as eg
 
 PACKAGES = """
 torch torch_geometric numpy scipy joblib platformdirs rich safetensors typer
-pandas pyarrow scikit-learn duckdb matplotlib onnx optuna
+pandas pyarrow scikit-learn duckdb matplotlib onnx optuna starlette uvicorn
 """
 
 

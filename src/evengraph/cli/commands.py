@@ -13,6 +13,7 @@ from evengraph import __version__
 from evengraph.cli.compare import compare
 from evengraph.cli.console import err, out, print_error
 from evengraph.cli.data import data_app
+from evengraph.cli.desk import desk
 from evengraph.cli.explain import explain
 from evengraph.cli.export import export
 from evengraph.cli.help_text import Command, Group
@@ -40,6 +41,7 @@ COMMANDS = (
     predict,
     explain,
     suggest,
+    desk,
     export,
     pack,
     reproduce,

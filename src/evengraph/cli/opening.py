@@ -49,13 +49,19 @@ def open_data(
             )
         with err.status(f"loading {escape(data)}"):
             return open_dataset(data, root=root)
-    arguments: dict[str, Any] = dict(columns)
-    for name in LISTS & arguments.keys():
-        arguments[name] = [item.strip() for item in columns[name].split(",") if item.strip()]
+    arguments = split_lists(columns)
     with err.status(f"reading {escape(data)}"):
         source = open_tables(data, **arguments)
     print_notes(source.tables.notes if source.tables else (), err)
     return source
+
+
+def split_lists(columns: Columns) -> dict[str, Any]:
+    """The column options as arguments of `open_graph`."""
+    arguments: dict[str, Any] = dict(columns)
+    for name in LISTS & arguments.keys():
+        arguments[name] = [item.strip() for item in columns[name].split(",") if item.strip()]
+    return arguments
 
 
 def warn_of_gaps(task: Task) -> None:

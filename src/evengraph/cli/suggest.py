@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
@@ -84,13 +84,11 @@ def _open(
     data: str, root: Path | None, columns: Columns, known: str | None, classes: list[str]
 ) -> Pool:
     """Open a model, a data set or tables, and print the notes."""
-    from evengraph.cli.opening import LISTS
+    from evengraph.cli.opening import split_lists
     from evengraph.datasets import DATASETS, load
     from evengraph.labelling import Pool
 
-    arguments: dict[str, Any] = dict(columns)
-    for name in LISTS & arguments.keys():
-        arguments[name] = [item.strip() for item in columns[name].split(",") if item.strip()]
+    arguments = split_lists(columns)
     with err.status(f"reading {escape(data)}"):
         if data in DATASETS and not columns:
             return Pool.open(load(data, root=root), classes=classes)

@@ -38,6 +38,10 @@ class Answers:
         """The answer that counts for a node."""
         return next((e for e in reversed(self.history(node)) if e.kind in ANSWERS), None)
 
+    def event(self, number: int) -> Event | None:
+        """An answer or note that still counts, by its number."""
+        return None if number in self._undone else self._events.get(number)
+
     def history(self, node: str) -> list[Event]:
         """Answers and notes of a node that were not undone, in order."""
         return [e for e in self._by_node.get(node, ()) if e.number not in self._undone]

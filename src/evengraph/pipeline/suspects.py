@@ -58,7 +58,7 @@ def suspects(
 def reasons_for(explanation: Explanation, positive: int) -> list[str]:
     """What speaks for a class, in a few words each: columns, then a labelled node of the class."""
     sign = 1 if explanation.predicted == positive else -1
-    parts = {_column(part): sign * part.contribution for part in explanation.columns}
+    parts = {column_words(part): sign * part.contribution for part in explanation.columns}
     largest = max(parts.values(), default=0.0)
     strong = [name for name, value in parts.items() if value > max(SHARE * largest, 0.0)]
     reasons = sorted(strong, key=lambda name: -parts[name])[:REASONS]
@@ -75,7 +75,7 @@ def reasons_for(explanation: Explanation, positive: int) -> list[str]:
     return reasons
 
 
-def _column(part: ColumnPart) -> str:
+def column_words(part: ColumnPart) -> str:
     """A column, and whose it is unless it is the node's own."""
     if part.origin == "own":
         return part.name

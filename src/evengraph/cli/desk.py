@@ -1,0 +1,200 @@
+"""evengraph desk: label nodes in the browser."""
+
+from __future__ import annotations
+
+import sys
+from getpass import getuser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from evengraph.cli.completion import complete_methods
+from evengraph.cli.console import err, out, print_notes, print_sentence, print_written
+from evengraph.cli.options import Columns, Data, DataRoot, column_options
+
+if TYPE_CHECKING:
+    from evengraph.desk.desk import Desk, DeskOptions
+    from evengraph.desk.label_file import LabelFile
+    from evengraph.desk.nodes import DeskNodes
+
+Classes = Annotated[
+    str | None,
+    typer.Option(help="Classes beside those that have labels, such as honest,fraud."),
+]
+Labels = Annotated[
+    Path | None,
+    typer.Option(help="SQLite file of the labels; by default NAME.labels.sqlite.", metavar="FILE"),
+]
+Who = Annotated[str | None, typer.Option(help="Your name beside the labels; by default the login.")]
+Method = Annotated[
+    str | None,
+    typer.Option(help="Method that learns from the labels.", autocompletion=complete_methods),
+]
+TimeLimit = Annotated[str, typer.Option(help="Limit of a training, for auto; such as 30s or 5m.")]
+RetrainEvery = Annotated[
+    int, typer.Option(help="Train again after so many labels; 0 never does.", min=0)
+]
+Model = Annotated[
+    Path | None,
+    typer.Option(help="Triage: go through the suspects of a model that run --save wrote."),
+]
+Find = Annotated[
+    str | None, typer.Option(help="With --model: the class to find; by default the rarer of two.")
+]
+Export = Annotated[
+    Path | None,
+    typer.Option(help="Write the labelled table to a .csv or .parquet file, and serve nothing."),
+]
+Port = Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 takes a free one.", min=0)]
+Open = Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")]
+
+
+@column_options()
+def desk(
+    data: Data,
+    columns: Columns,
+    classes: Classes = None,
+    labels: Labels = None,
+    who: Who = None,
+    method: Method = None,
+    time_limit: TimeLimit = "30s",
+    retrain_every: RetrainEvery = 10,
+    model: Model = None,
+    find: Find = None,
+    export: Export = None,
+    port: Port = 0,
+    open_page: Open = True,
+    data_root: DataRoot = None,
+) -> None:
+    """Label nodes in the browser, the most useful first, while a model learns from them."""
+    from evengraph.cli.arguments import parse_seconds
+    from evengraph.desk.server import import_server
+    from evengraph.experiment.parsing import known_method
+    from evengraph.methods import DEFAULT_METHOD
+
+    if find is not None and model is None:
+        raise ValueError("--find goes with --model.")
+    if export is None:
+        import_server()  # fails before tables are read
+    seconds = parse_seconds(time_limit)
+    name = known_method(method or DEFAULT_METHOD)
+    names = [part.strip() for part in (classes or "").split(",") if part.strip()]
+    with err.status(f"reading {escape(data)}"):
+        from evengraph.desk.desk import DeskOptions
+
+        nodes, rows, table_model = _open(data, columns, names, model, data_root)
+        path = labels or Path(f"{nodes.name}.labels.sqlite")
+        folder = path.with_name(f"{path.name.removesuffix('.sqlite')}.model")
+        options = DeskOptions(
+            method=name, time_limit=seconds, retrain_every=retrain_every, folder=folder
+        )
+        file = _label_file(path, nodes)
+    print_notes(nodes.notes, err)
+    if export is not None:
+        _export(nodes, file, export)
+        return
+    made = _make_desk(nodes, file, options, names, table_model, find, rows)
+    _serve(made, who or _login(), port, open_page and sys.stdout.isatty())
+
+
+def _open(
+    data: str, columns: Columns, classes: list[str], model: Path | None, root: Path | None
+) -> tuple[DeskNodes, list[int], Any]:
+    """The nodes, the rows to go through and the model of a triage."""
+    from evengraph.cli.opening import split_lists
+    from evengraph.desk.nodes import open_for_model, open_nodes
+
+    if model is None:
+        nodes = open_nodes(data, split_lists(columns), classes=classes, root=root)
+        return nodes, [], None
+    from evengraph.pipeline.table_model import TableModel
+
+    table_model = TableModel.load(model)
+    edges = columns.pop("edges", None)
+    columns.pop("label", None)  # the model knows it
+    return *open_for_model(table_model, data, edges, columns), table_model
+
+
+def _label_file(path: Path, nodes: DeskNodes) -> LabelFile:
+    from evengraph.desk.label_file import LabelFile
+
+    return LabelFile(path, nodes.column)
+
+
+def _make_desk(
+    nodes: DeskNodes,
+    file: LabelFile,
+    options: DeskOptions,
+    classes: list[str],
+    model: Any,
+    find: str | None,
+    rows: list[int],
+) -> Desk:
+    from evengraph.desk.desk import Desk
+    from evengraph.desk.triage import Triage
+
+    if model is None:
+        made = Desk(nodes, file, options, classes)
+        if len(made.classes) < 2:
+            raise ValueError("There must be at least two classes to label; name them: --classes.")
+    else:
+        made = Triage(nodes, file, options, model.method_, _to_find(model, find), rows)
+    with err.status("ranking"):
+        made.start()
+    if not made.queue:
+        raise ValueError(f"Every node of {nodes.name} has a label already.")
+    return made
+
+
+def _to_find(model: Any, find: str | None) -> str:
+    """The class that a triage looks for."""
+    from evengraph.core.errors import unknown
+
+    if find is None:
+        threshold = model.info.threshold
+        if threshold is None:
+            raise ValueError("The model has more than two classes; name the one to --find.")
+        return str(model.classes_[threshold.positive])
+    if find not in model.classes_:
+        raise ValueError(unknown("class", find, model.classes_))
+    return find
+
+
+def _export(nodes: DeskNodes, file: LabelFile, path: Path) -> None:
+    """Write the labelled table, and the command that takes it."""
+    from evengraph.desk.answers import Answers
+    from evengraph.desk.export import labelled_table, write_table
+
+    answers = Answers(file.events())
+    write_table(labelled_table(nodes, answers), path)
+    print_written(path)
+    inside = sum(id in nodes.rows for id in answers.labels())
+    strange = len(answers.labels()) - inside
+    lost = f"; {strange:,} are of nodes that the table does not have" if strange else ""
+    print_sentence(f"{inside:,} labels from {escape(str(file.path))}{lost}")
+
+
+def _serve(made: Desk, who: str, port: int, open_page: bool) -> None:
+    """Print the address and serve until Ctrl-C."""
+    import webbrowser
+
+    from evengraph.desk.access import Access
+    from evengraph.desk.server import free_socket, serve
+
+    listener = free_socket(port)
+    access = Access(listener.getsockname()[1], who)
+    print_sentence(f"labels: {escape(str(made.file.path))}, {len(made.answers.all()):,} so far")
+    out.print(f"desk:   {access.address}", soft_wrap=True)
+    print_notes(["Ctrl-C stops it; every answer is saved at once."], err)
+    if open_page:
+        webbrowser.open(access.one_time_address())
+    serve(made, access, listener)
+
+
+def _login() -> str:
+    try:
+        return getuser()
+    except (OSError, KeyError):  # a container without users
+        return "somebody"

@@ -1,0 +1,344 @@
+"""Desk: the queue of nodes to label, the answers, and the model that learns from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from threading import Lock, RLock
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from evengraph.core.errors import first_line
+from evengraph.core.graphs import bare_graph
+from evengraph.desk.answers import Answers
+from evengraph.desk.label_file import CLASS, DISMISSED, LABEL, NOTE, UNDO, Event, Fit, LabelFile
+from evengraph.desk.nodes import DeskNodes
+from evengraph.desk.training import Trainer, TrainingJob, is_enough
+from evengraph.labelling import Pool, suggest
+from evengraph.methods import DEFAULT_METHOD, Method
+from evengraph.methods.bases.model_folder import MAIN
+from evengraph.pipeline.explanation import Explanation, explain
+from evengraph.pipeline.loading import load_model
+
+QUEUE = 30  # nodes ranked at a time
+SHORT = 5  # so few left that the next are ranked
+RERANK_EVERY = 5  # answers, as long as the quick model learns within a second
+QUICK = "quick model"
+EXPLANATIONS = 200  # kept in memory
+
+
+@dataclass(frozen=True)
+class Queued:
+    """A node in the queue and why it is there."""
+
+    row: int
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeskOptions:
+    """How a desk learns.
+
+    Args:
+        method: A name in `METHODS`.
+        time_limit: Seconds for a training, for methods that have a limit.
+        retrain_every: Labels after which to train again; 0 never does.
+        folder: Where the trained model is saved, so that a new start has it at once.
+        seed: Of everything random.
+    """
+
+    method: str = DEFAULT_METHOD
+    time_limit: float = 30.0
+    retrain_every: int = 10
+    folder: Path
+    seed: int = 0
+
+
+class Desk:
+    """What the pages show and change. Several threads may call it.
+
+    Args:
+        nodes: The nodes to label.
+        file: Where answers go, and where those of others come from.
+        options: How to learn.
+        classes: Classes beside those that have labels.
+    """
+
+    find: str | None = None  # the class that a triage looks for
+
+    def __init__(
+        self, nodes: DeskNodes, file: LabelFile, options: DeskOptions, classes: Sequence[str] = ()
+    ) -> None:
+        self.nodes, self.file, self.options = nodes, file, options
+        self.answers = Answers()
+        self.method: Method | None = None
+        self.model = ""  # name of the model behind the probabilities
+        self.probabilities: Tensor | None = None  # (N, C)
+        self.queue: list[Queued] = []
+        self.problem = ""  # of the last training
+        self.version = 0  # counts what a page should show again
+        self._declared = list(dict.fromkeys((*nodes.classes, *classes)))
+        self.probability_classes: tuple[str, ...] = ()
+        self._lock, self._explaining = RLock(), Lock()
+        self._thread = ThreadPoolExecutor(1)
+        self._ranking: Future[None] | None = None
+        self._last_pool: Pool | None = None
+        self.trained_labels = 0
+        self._explain = lru_cache(EXPLANATIONS)(self._explanation)
+        self.trainer = Trainer(self._trained)
+        self.refresh()
+
+    # What there is.
+
+    def refresh(self) -> None:
+        """Take in what others have written."""
+        with self._lock:
+            events = self.file.events(self.answers.last)
+            self.answers.add(events)
+            self.version += bool(events)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """All classes: of the table, of the command, and those that were added."""
+        used = (event.label for event in self.answers.all() if event.kind == LABEL)
+        return tuple(dict.fromkeys((*self._declared, *self.answers.classes, *used)))
+
+    def labels(self, classes: Sequence[str] = ()) -> Tensor:
+        """The class of every node, of table and answers, -1 for unlabelled, (N,).
+
+        Args:
+            classes: What the numbers count; by default `classes` of the desk.
+        """
+        numbers = {name: number for number, name in enumerate(classes or self.classes)}
+        given = torch.tensor([*(numbers[name] for name in self.nodes.classes), -1])
+        labels: Tensor = given[self.nodes.labels]
+        for id, name in self.answers.labels().items():
+            if id in self.nodes.rows:
+                labels[self.nodes.rows[id]] = numbers[name]
+        return labels
+
+    def counts(self) -> dict[str, int]:
+        """Labelled nodes of each class."""
+        labels = self.labels()
+        counts = torch.bincount(labels[labels >= 0], minlength=len(self.classes)).tolist()
+        return dict(zip(self.classes, counts, strict=True))
+
+    def thought(self, row: int) -> dict[str, float]:
+        """The probability of each class of a node; empty without a model."""
+        if self.probabilities is None:
+            return {}
+        return dict(zip(self.probability_classes, self.probabilities[row].tolist(), strict=True))
+
+    def guess(self, row: int) -> tuple[str, float] | None:
+        """The most probable class of a node and its probability."""
+        thought = self.thought(row)
+        return max(thought.items(), key=lambda item: item[1]) if thought else None
+
+    def is_open(self, row: int) -> bool:
+        """Whether a node has neither a label in the table nor an answer."""
+        return bool(self.nodes.labels[row] < 0) and self.answers.of(self.nodes.ids[row]) is None
+
+    def waiting(self) -> list[Queued]:
+        """The queue without what has been answered."""
+        return [queued for queued in self.queue if self.is_open(queued.row)]
+
+    def reason(self, row: int) -> str:
+        """Why a node is in the queue; empty if it is not."""
+        return next((queued.reason for queued in self.queue if queued.row == row), "")
+
+    # What people do.
+
+    def next_row(self, session: str, after: int | None = None) -> int | None:
+        """The next node for somebody, that nobody else looks at; None if nothing is left."""
+        for attempt in range(2):
+            ids = {self.nodes.ids[row]: row for row in self._from(after)}
+            id = self.file.look(session, ids)
+            if id is not None:
+                return ids[id]
+            if attempt == 0:
+                self.rank()
+        return None
+
+    def _from(self, after: int | None) -> Iterator[int]:
+        """Rows that wait, those behind one first."""
+        rows = [queued.row for queued in self.queue]
+        start = rows.index(after) + 1 if after in rows else 0
+        return (row for row in (*rows[start:], *rows[:start]) if self.is_open(row))
+
+    def answer(
+        self, row: int, kind: str, label: str = "", *, note: str = "", who: str, session: str
+    ) -> None:
+        """Write an answer down, with what the model thought; train if it is time to."""
+        if kind in (LABEL, DISMISSED) and label not in self.classes:
+            raise ValueError(f"There is no class {label!r}.")
+        thought = {name: value for name, value in self.thought(row).items() if value}
+        self.file.add(
+            Event(
+                node=self.nodes.ids[row],
+                kind=kind,
+                label=label,
+                note=note,
+                who=who,
+                session=session,
+                thought=thought,
+                model=self.model,
+            )
+        )
+        self.refresh()
+        self.learn()
+
+    def note(self, row: int, text: str, *, who: str, session: str) -> None:
+        """Write a note down."""
+        id = self.nodes.ids[row]
+        self.file.add(Event(node=id, kind=NOTE, note=text, who=who, session=session))
+        self.refresh()
+
+    def undo(self, number: int, *, who: str, session: str) -> int | None:
+        """Undo an answer or note; returns the row of its node."""
+        event = self.answers.event(number)
+        if event is None:
+            return None
+        undo = Event(node=event.node, kind=UNDO, undoes=number, who=who, session=session)
+        self.file.add(undo)
+        self.refresh()
+        return self.nodes.rows.get(event.node)
+
+    def add_class(self, name: str, *, who: str, session: str) -> None:
+        """Add a class that nobody has labelled yet."""
+        if name not in self.classes:
+            self.file.add(Event(kind=CLASS, label=name, who=who, session=session))
+            self.refresh()
+
+    # What the model does.
+
+    def start(self) -> None:
+        """Rank for the first time, with the saved model if there is one that fits."""
+        folder = self.options.folder
+        if (folder / MAIN).is_file():
+            try:
+                self._take(load_model(folder))
+            except (ValueError, OSError) as error:
+                self.problem = f"The saved model cannot be used: {first_line(error)}."
+        self.rank()
+        self.learn()
+
+    def learn(self) -> None:
+        """Train again if there are enough new labels; until there is a model, rank anew."""
+        if self.options.retrain_every and not self.labels_to_go():
+            self.train()
+        quick = self.method is None and len(self.answers.all()) % RERANK_EVERY == 0
+        if quick or len(self.waiting()) < SHORT:
+            self.rank_soon()
+
+    def labels_to_go(self) -> int:
+        """How many labels are missing until the next training."""
+        count = int((self.labels() >= 0).sum())
+        return max(self.options.retrain_every - (count - self.trained_labels), 0)
+
+    def train(self) -> None:
+        """Train now, unless a training is running or there are too few labels."""
+        labels = self.labels()
+        if self.trainer.running or not is_enough(labels):
+            return
+        self.trained_labels, self.problem = int((labels >= 0).sum()), ""
+        self.version += 1
+        self.trainer.start(
+            TrainingJob(
+                graph=bare_graph(self.nodes.graph),
+                labels=labels,
+                classes=self.classes,
+                method=self.options.method,
+                time_limit=self.options.time_limit,
+                folder=self.options.folder,
+                seed=self.options.seed,
+            )
+        )
+
+    def _trained(self, job: TrainingJob, problem: str) -> None:
+        """Take over a model that was trained, rank with it, and train on if labels came in."""
+        self.problem = f"Training failed: {problem}." if problem else ""
+        if not problem:
+            method = load_model(job.folder)
+            about: dict[str, Any] = dict(method.extra_)
+            self.file.add_fit(Fit(**about))
+            self._take(method)
+            self.rank()
+            self.learn()
+        self.version += 1
+
+    def _take(self, method: Method) -> None:
+        if method.num_features_ != self.nodes.graph.num_features:
+            raise ValueError("it was trained on other columns")
+        with self._lock:
+            self.method = method
+            self.trained_labels = int(method.extra_.get("labels", 0))
+            fits = self.file.fits()
+            self.model = f"model {fits[-1].number}" if fits else "model"
+            self._explain.cache_clear()
+
+    def rank_soon(self) -> None:
+        """Rank in the background."""
+        if self._ranking is None or self._ranking.done():
+            self._ranking = self._thread.submit(self.rank)
+
+    def rank(self) -> None:
+        """Choose the next nodes, and predict all."""
+        with self._lock:
+            pool, model = self._pool(), self.model
+            labels = self.labels(pool.class_names)
+            undecided = [event.node for event in self.answers.all() if event.kind != LABEL]
+        exclude = [self.nodes.rows[id] for id in undecided if id in self.nodes.rows]
+        try:
+            found = suggest(pool, QUEUE, labels=labels, exclude=exclude, seed=self.options.seed)
+            queue = [Queued(node.row, node.reason) for node in found.nodes]
+            probabilities = found.probabilities
+        except ValueError:  # nothing is left to label
+            queue, probabilities = [], self.probabilities
+        with self._lock:
+            self.queue, self.probabilities = queue, probabilities
+            self.probability_classes = pool.class_names
+            if not model and probabilities is not None:
+                self.model = QUICK
+            self.version += 1
+
+    def _pool(self) -> Pool:
+        """The nodes with the classes in the order of the model; what took long is kept."""
+        first = self.method.class_names_ if self.method is not None else ()
+        known = tuple(dict.fromkeys((*first, *self.classes)))
+        before = self._last_pool
+        if before is not None and before.class_names == known and before.method is self.method:
+            return before
+        pool = Pool(
+            graph=bare_graph(self.nodes.graph),
+            labels=torch.full((len(self.nodes.ids),), -1),
+            class_names=known,
+            ids=self.nodes.ids,
+            method=self.method,
+        )
+        if before is not None:
+            vars(pool).update({k: v for k, v in vars(before).items() if k in ("rows", "operator")})
+        self._last_pool = pool
+        return pool
+
+    def explanation(self, row: int) -> Explanation | None:
+        """Why the model predicts what it does for a node; None without a model."""
+        with self._explaining:
+            return self._explain(row)
+
+    def _explanation(self, row: int) -> Explanation | None:
+        if self.method is None:
+            return None
+        names = self.nodes.feature_names
+        return explain(
+            self.method, self.nodes.graph, row, ids=self.nodes.ids, feature_names=names, top=6
+        )
+
+    def close(self) -> None:
+        """End what runs in the background."""
+        self.trainer.stop()
+        self._thread.shutdown(wait=False, cancel_futures=True)

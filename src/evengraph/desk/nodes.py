@@ -1,0 +1,202 @@
+"""DeskNodes: the nodes to label, with the labels, ids and rows that their tables hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from scipy.sparse import csr_matrix
+from torch import Tensor
+from torch_geometric.data import Data
+
+from evengraph.core.errors import ArgumentError
+from evengraph.datasets import DATASETS
+from evengraph.ops import undirected_adjacency
+from evengraph.pipeline.graph_source import GraphSource, open_dataset, open_tables
+from evengraph.pipeline.table_model import TableModel
+from evengraph.tables import Note, NoteKind, TableGraph, open_graph
+from evengraph.tables.cells import canonical_names, import_pandas
+from evengraph.tables.open import read_nodes_table
+from evengraph.tables.roles import known_labels
+
+MAX_CELLS = 60  # of a row that are shown
+OF_SPLITS = (NoteKind.NO_LABEL, NoteKind.RARE_CLASS, NoteKind.SPLIT)  # nothing is split here
+LABEL = "label"  # what the column is called where nothing names it
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DeskNodes:
+    """Nodes to label.
+
+    Args:
+        name: What to call the graph.
+        graph: Features and edges.
+        ids: The id of every node as text.
+        column: The column that holds the classes.
+        classes: The classes that its labels name.
+        labels: The class of every node, -1 for unlabelled.
+        table: The nodes table as it was read, one row per node; None for a graph without.
+        id_column: Its column with the ids; None if rows are numbered.
+        feature_names: The names of the features; may be empty.
+        notes: What was done to the tables.
+
+    Shapes:
+        labels: int64, (N,)
+    """
+
+    name: str
+    graph: Data
+    ids: tuple[str, ...]
+    column: str
+    classes: tuple[str, ...]
+    labels: Tensor
+    table: Any = None
+    id_column: str | None = None
+    feature_names: Sequence[str] = ()
+    notes: tuple[Note, ...] = ()
+
+    @cached_property
+    def rows(self) -> dict[str, int]:
+        """The row of every node by its id."""
+        return {id: row for row, id in enumerate(self.ids)}
+
+    @cached_property
+    def adjacency(self) -> csr_matrix:
+        """Edges in both directions, (N, N)."""
+        return undirected_adjacency(self.graph.edge_index, self.graph.num_nodes)
+
+    def cells(self, row: int) -> list[tuple[str, str]]:
+        """What the table says about a node beside id and label: names and cells, no empty ones.
+
+        Without a table, the features other than 0, the largest first.
+        """
+        if self.table is None:
+            values = self.graph.x[row].to_dense()
+            order = values.abs().argsort(descending=True, stable=True)[:MAX_CELLS].tolist()
+            names = self.feature_names or [f"feature {n}" for n in range(len(values))]
+            return [(names[n], f"{float(values[n]):g}") for n in order if values[n] != 0]
+        cells = self.table.iloc[row]
+        shown = [name for name in self.table.columns if name not in (self.column, self.id_column)]
+        texts = ((str(name), _text(cells[name])) for name in shown)
+        return [(name, text) for name, text in texts if text][:MAX_CELLS]
+
+
+def open_nodes(
+    data: str,
+    columns: Mapping[str, Any],
+    *,
+    classes: Sequence[str] = (),
+    root: Path | None = None,
+) -> DeskNodes:
+    """Open a graph to label: a data set, or tables that may have few labels or none.
+
+    Args:
+        data: A name or a path, as for `open_graph`.
+        columns: The column arguments of `open_graph`. A label column that does not exist yet is
+            started, if the classes are given.
+        classes: Classes beside those that have labels.
+        root: Folder of data sets.
+    """
+    if data in DATASETS:
+        return _of_source(open_dataset(data, root=root), None)
+    table = read_nodes_table(data)
+    label = columns.get("label")
+    if table is None or label is None or _names(table, columns).nunique() >= 2:
+        return _of_source(open_tables(data, **columns), table)
+    if label not in table.columns and len(classes) < 2:
+        raise ArgumentError(
+            f"{table.attrs['file']} has no column {label!r}; to start one, name its classes.",
+            argument="classes",
+        )
+    rest = {name: value for name, value in columns.items() if name not in ("label", "unlabelled")}
+    if label in table.columns:
+        rest["drop"] = [*rest.get("drop", ()), label]
+    tables = open_graph(data, **rest)
+    names = _names(table, columns)
+    found = tuple(sorted(set(names.dropna())))
+    labels = [found.index(name) if isinstance(name, str) else -1 for name in names]
+    return _of_tables(
+        tables, _name(data), table, str(label), found, torch.tensor(labels, dtype=torch.long)
+    )
+
+
+def open_for_model(
+    model: TableModel, data: str, edges: str | None, columns: Mapping[str, str]
+) -> tuple[DeskNodes, list[int]]:
+    """The nodes of tables with the features of a model, and the rows that have no label yet."""
+    table = read_nodes_table(data)
+    label = model.info.columns.label or LABEL
+    labelled = table is not None and label in table.columns
+    new = model.open(data, edges, only_unlabelled=labelled, **columns)
+    count = new.tables.graph.num_nodes
+    labels = torch.full((count,), -1)
+    if labelled:
+        names = _names(table, {"label": label})
+        numbers = {name: number for number, name in enumerate(model.classes_)}
+        labels = torch.tensor([numbers.get(name, -1) for name in names])
+    nodes = _of_tables(new.tables, _name(data), table, label, model.classes_, labels)
+    return nodes, torch.arange(count)[new.rows].tolist()
+
+
+def _names(table: Any, columns: Mapping[str, Any]) -> Any:
+    """The names of the labels of a table, None where there is none; empty without the column."""
+    pandas, label = import_pandas(), columns["label"]
+    if label not in table.columns:
+        return pandas.Series([None] * len(table), dtype=object)
+    known = known_labels(table[label], columns.get("unlabelled"))
+    return pandas.Series(canonical_names(known), dtype=object).where(known.notna().to_numpy(), None)
+
+
+def _of_source(source: GraphSource, table: Any) -> DeskNodes:
+    if source.tables is not None:
+        column = source.tables.columns.label or LABEL
+        names = source.tables.class_names
+        return _of_tables(source.tables, source.name, table, column, names, source.graph.y)
+    graph = source.graph
+    given = graph.get("class_names") or range(int(graph.y.max()) + 1)
+    return DeskNodes(
+        name=source.name,
+        graph=graph,
+        ids=tuple(map(str, range(graph.num_nodes))),
+        column=LABEL,
+        classes=tuple(map(str, given)),
+        labels=graph.y,
+        feature_names=tuple(graph.get("feature_names") or ()),
+    )
+
+
+def _of_tables(
+    tables: TableGraph,
+    name: str,
+    table: Any,
+    column: str,
+    classes: tuple[str, ...],
+    labels: Tensor,
+) -> DeskNodes:
+    return DeskNodes(
+        name=name,
+        graph=tables.graph,
+        ids=tuple(map(str, tables.ids.tolist())),
+        column=column,
+        classes=classes,
+        labels=labels,
+        table=table,
+        id_column=tables.columns.id,
+        feature_names=tuple(tables.encoder.names),
+        notes=tuple(note for note in tables.notes if note.kind not in OF_SPLITS),
+    )
+
+
+def _name(data: str) -> str:
+    path = Path(data).expanduser()
+    return path.resolve().name if path.is_dir() else path.stem
+
+
+def _text(cell: Any) -> str:
+    """A cell as text; empty if there is nothing in it."""
+    missing = cell is None or (isinstance(cell, float) and cell != cell)
+    return "" if missing or cell is import_pandas().NA else str(cell).strip()

@@ -1,0 +1,130 @@
+"""The side of the desk: progress, the model, the next nodes."""
+
+from __future__ import annotations
+
+from evengraph.desk.access import Session
+from evengraph.desk.desk import Desk
+from evengraph.desk.drawing import colour
+from evengraph.desk.frame import field, form
+from evengraph.desk.label_file import LABEL, Fit
+from evengraph.desk.training import is_enough
+from evengraph.desk.triage import Triage
+from evengraph.report.page import section
+from evengraph.report.svg.charts import percent
+from evengraph.report.svg.markup import Markup, tag
+
+NEXT = 6  # nodes of the queue that are listed
+
+
+def side(desk: Desk, session: Session) -> Markup:
+    """What has been done, how good the model is, and what comes next."""
+    parts = [_precision(desk)] if isinstance(desk, Triage) else [_progress(desk, session)]
+    if not isinstance(desk, Triage):
+        parts.append(_model(desk, session))
+    parts.append(_next(desk))
+    busy = "true" if desk.trainer.running else None
+    return tag("aside", *parts, id="side", data_version=desk.version, data_busy=busy)
+
+
+def _progress(desk: Desk, session: Session) -> Markup:
+    counts = desk.counts()
+    largest = max([*counts.values(), 1])
+    rows = [
+        tag(
+            "li",
+            tag("span", name, class_="class-name", title=name),
+            tag("span", f"{count:,}", class_="value"),
+            _bar(count / largest),
+            class_=colour(number),
+        )
+        for number, (name, count) in enumerate(counts.items())
+    ]
+    answers = desk.answers.all()
+    unsure = sum(event.kind != LABEL for event in answers)
+    text = f"{len(answers) - unsure:,} labelled here, {unsure:,} not known."
+    new = form(
+        session,
+        "/class",
+        tag("label", "New class", for_="class"),
+        field("class", maxlength=200, autocomplete="off"),
+        tag("button", "Add", class_="quiet-button"),
+        class_="new-class",
+    )
+    return section("Labels", tag("p", text), tag("ul", *rows, class_="counts-list"), new)
+
+
+def _bar(share: float) -> Markup:
+    rect = tag("rect", width=percent(100 * share), height="100%")
+    return tag("svg", rect, class_="bar", aria_hidden="true")
+
+
+def _model(desk: Desk, session: Session) -> Markup:
+    """Which model ranks, how good it is, and when it learns again."""
+    fits = desk.file.fits()
+    lines = [tag("p", _state(desk, fits))]
+    if desk.problem:
+        lines.append(tag("p", desk.problem, class_="problem"))
+    right, guessed = agreement(desk)
+    if guessed:
+        lines.append(tag("p", f"Its guess was right for {right:,} of {guessed:,} labels."))
+    if not desk.trainer.running and is_enough(desk.labels()):
+        now = tag("button", "Train now", class_="quiet-button")
+        lines.append(form(session, "/train", now))
+    scored = [fit for fit in fits if fit.score is not None]
+    if scored:
+        lines.append(_scores(scored))
+    return section("Model", *lines)
+
+
+def _state(desk: Desk, fits: list[Fit]) -> str:
+    every = desk.options.retrain_every
+    if desk.trainer.running:
+        return f"Training {desk.options.method} on {desk.trained_labels:,} labels."
+    if desk.method is None:
+        learns = f" Training begins after {every} labels." if every else ""
+        ranks = "A quick model ranks the queue." if desk.model else "No model yet."
+        return f"{ranks}{learns if not is_enough(desk.labels()) or every else ''}"
+    left = desk.labels_to_go()
+    again = f" It learns again after {left} more." if every else ""
+    last = fits[-1] if fits else None
+    what = f"{last.method}, trained on {last.labels:,} labels." if last else "The saved model."
+    return what + again
+
+
+def agreement(desk: Desk) -> tuple[int, int]:
+    """For how many labels the model's guess was right, and how many there are with a guess."""
+    guesses = [
+        (max(event.thought, key=lambda name: event.thought[name]), event.label)
+        for event in desk.answers.all()
+        if event.kind == LABEL and event.thought
+    ]
+    return sum(guess == label for guess, label in guesses), len(guesses)
+
+
+def _scores(fits: list[Fit]) -> Markup:
+    """Balanced accuracy of every training on labels that were held out."""
+    heads = tag("tr", tag("th", "labels"), tag("th", "balanced accuracy, held out"))
+    rows = [
+        tag("tr", tag("td", f"{fit.labels:,}"), tag("td", f"{fit.score or 0:.1f}"))
+        for fit in fits[-5:]
+    ]
+    return tag("table", tag("thead", heads), tag("tbody", *rows), class_="fits")
+
+
+def _precision(desk: Triage) -> Markup:
+    confirmed, decided, expected = desk.precision()
+    if not decided:
+        return section("Precision so far", tag("p", "Nothing confirmed or dismissed yet."))
+    number = tag("p", tag("b", f"{confirmed / decided:.0%}"), class_="figure")
+    text = f"{confirmed:,} of {decided:,} confirmed; the model expected {expected:.1f}."
+    return section("Precision so far", number, tag("p", text))
+
+
+def _next(desk: Desk) -> Markup:
+    waiting = desk.waiting()[:NEXT]
+    lines = []
+    for one in waiting:
+        link = tag("a", desk.nodes.ids[one.row], href=f"/node/{one.row}")
+        lines.append(tag("li", link, tag("span", one.reason)))
+    text = tag("ol", *lines, class_="next-list") if lines else tag("p", "Nothing is left.")
+    return section("Next", text)

@@ -1,0 +1,146 @@
+"""Training beside the desk: a process of its own fits a method to all labels and saves it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from threading import Thread
+from time import perf_counter
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from evengraph.core.errors import first_line
+from evengraph.core.graphs import bare_graph
+from evengraph.core.processes import end_with_parent
+from evengraph.core.task import Task
+from evengraph.methods import METHODS
+from evengraph.metrics.multiclass import balanced_accuracy, confusion_matrix
+from evengraph.splits.base import class_nodes, mask_of
+
+MEASURED = 3  # held-out labels that every class needs for a score
+HELD_OUT = 0.2  # of the labels of a class, and at least one of two
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TrainingJob:
+    """What to train on, and how.
+
+    Args:
+        graph: Features and edges.
+        labels: Numbers of `classes`, -1 for unlabelled.
+        classes: The names of all classes; those without labels are left out.
+        method: A name in `METHODS`.
+        time_limit: Seconds, for methods that have a limit.
+        folder: Where to save the model.
+        seed: Decides which labels are held out, and everything random.
+    """
+
+    graph: Data
+    labels: Tensor
+    classes: tuple[str, ...]
+    method: str
+    time_limit: float
+    folder: Path
+    seed: int = 0
+
+
+def is_enough(labels: Tensor) -> bool:
+    """Whether labels can be learnt from: two classes, one of them with a label to hold out."""
+    counts = torch.bincount(labels[labels >= 0])
+    return int((counts > 0).sum()) >= 2 and int(counts.max()) >= 2
+
+
+def make_task(job: TrainingJob) -> Task:
+    """Hold out a fifth of each class to validate on; a class with one label trains on it."""
+    present = sorted({int(label) for label in job.labels[job.labels >= 0]})
+    numbers = torch.full((len(job.classes) + 1,), -1)
+    numbers[present] = torch.arange(len(present))
+    graph = bare_graph(job.graph, y=numbers[job.labels])
+    stream, held_out = random.Random(job.seed), list[int]()
+    for label in range(len(present)):
+        nodes = class_nodes(graph, label)
+        stream.shuffle(nodes)
+        size = max(round(HELD_OUT * len(nodes)), 1) if len(nodes) > 1 else 0
+        held_out += nodes[:size]
+    val = mask_of(held_out, graph)
+    train = (graph.y >= 0) & ~val
+    names = tuple(job.classes[label] for label in present)
+    return Task(graph, train, val, torch.zeros_like(val), len(present), names)
+
+
+def train(job: TrainingJob) -> None:
+    """Fit the method, measure it on held-out labels and save it."""
+    begin, task = perf_counter(), make_task(job)
+    kind = METHODS[job.method]
+    params = {**kind.graph_defaults(task.graph), **kind.own_split_params}
+    if "time_limit" in {item.name for item in fields(kind)}:
+        params["time_limit"] = job.time_limit
+    method = kind(**params).fit(task, seed=job.seed, progress=False)
+    held_out = method.held_out(task)
+    labels, predicted = task.graph.y[held_out], method.predict_task(task)[held_out].argmax(1)
+    confusion = confusion_matrix(labels, predicted, task.num_classes)
+    measured = int(confusion.sum(1).min()) >= MEASURED
+    score = 100 * float(balanced_accuracy(confusion)) if measured else None
+    about = {"labels": int((job.labels >= 0).sum()), "score": score, "method": job.method}
+    method.save(job.folder, extra={**about, "seconds": perf_counter() - begin})
+
+
+def _work(job: TrainingJob, sender: Connection) -> None:
+    """The process: ends with the desk, and sends an error as one line."""
+    end_with_parent()
+    try:
+        train(job)
+    except Exception as problem:
+        sender.send(first_line(problem))
+
+
+class Trainer:
+    """Trains one model at a time in another process, so that pages stay quick.
+
+    Args:
+        on_done: Called in a thread with an empty text, or with what went wrong.
+    """
+
+    def __init__(self, on_done: Callable[[TrainingJob, str], None]) -> None:
+        self.on_done = on_done
+        self.process: BaseProcess | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether a model is being trained."""
+        return self.process is not None
+
+    def start(self, job: TrainingJob) -> None:
+        """Begin, unless a training is running."""
+        if self.running:
+            return
+        spawn = multiprocessing.get_context("spawn")  # a fork would inherit locks of threads
+        receiver, sender = spawn.Pipe(duplex=False)
+        self.process = spawn.Process(target=_work, args=(job, sender), daemon=True)
+        self.process.start()
+        sender.close()
+        Thread(target=self._wait, args=(job, receiver), daemon=True).start()
+
+    def stop(self) -> None:
+        """End a training that is running."""
+        if self.process is not None:
+            self.process.terminate()
+
+    def _wait(self, job: TrainingJob, receiver: Connection) -> None:
+        assert self.process is not None
+        self.process.join()
+        problem = "" if self.process.exitcode == 0 else "its process was ended"
+        with receiver:
+            if receiver.poll():  # also true at the end of what was sent
+                with suppress(EOFError):
+                    problem = receiver.recv()
+        self.process = None
+        self.on_done(job, problem)

@@ -1,0 +1,53 @@
+"""Triage: the most likely nodes of a class by a trained model, to confirm or dismiss."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from evengraph.desk.desk import Desk, DeskOptions, Queued
+from evengraph.desk.label_file import DISMISSED, LABEL, LabelFile
+from evengraph.desk.nodes import DeskNodes
+from evengraph.methods import Method
+
+
+class Triage(Desk):
+    """A desk for a trained model: the most likely nodes of one class, to confirm or dismiss."""
+
+    def __init__(
+        self,
+        nodes: DeskNodes,
+        file: LabelFile,
+        options: DeskOptions,
+        method: Method,
+        find: str,
+        rows: Sequence[int],
+    ) -> None:
+        self.find, self._rows = find, rows
+        super().__init__(nodes, file, replace(options, retrain_every=0))
+        self.method, self.model = method, "given model"
+        self.probability_classes = nodes.classes
+
+    def start(self) -> None:
+        """Rank; the model stays as it is."""
+        self.rank()
+
+    def rank(self) -> None:
+        """All nodes without a label by their probability of the class."""
+        if self.probabilities is None:
+            assert self.method is not None
+            self.probabilities = self.method.predict_proba(self.nodes.graph).cpu()
+        values = self.probabilities[:, self.probability_classes.index(self.find or "")]
+        rows = sorted(self._rows, key=lambda row: -float(values[row]))
+        self.queue = [Queued(row, f"{self.find} {values[row]:.0%}") for row in rows]
+        self.version += 1
+
+    def learn(self) -> None:
+        """Nothing: the model is given."""
+
+    def precision(self) -> tuple[int, int, float]:
+        """Confirmed nodes, decided nodes, and how many of these the model expected to confirm."""
+        decided = [event for event in self.answers.all() if event.kind in (LABEL, DISMISSED)]
+        confirmed = sum(e.kind == LABEL and e.label == self.find for e in decided)
+        expected = sum(event.thought.get(self.find or "", 0.0) for event in decided)
+        return confirmed, len(decided), expected

@@ -1,0 +1,174 @@
+import csv
+import sys
+
+import pytest
+from served import Client, serving
+from small_desk import make_desk
+
+pytest.importorskip("starlette")
+
+from evengraph.desk.server import MAX_FORM, free_socket, import_server
+
+NASTY = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    return make_desk(tmp_path_factory.mktemp("served"), classes=(NASTY,))
+
+
+@pytest.fixture(scope="module")
+def access(desk):
+    with serving(desk) as found:
+        yield found
+
+
+@pytest.fixture
+def client(access):
+    return Client(access).enter()
+
+
+def heading(page):
+    return page.partition("<h1>")[2].partition("</h1>")[0]
+
+
+def test_without_the_token_nothing_is_shown_or_written(access, desk):
+    stranger = Client(access)
+    before = desk.file.events()
+    for path in ("/", "/node/7", "/side", "/export.csv", "/desk.js", "/?token=wrong"):
+        status, headers, text = stranger.get(path)
+        assert status == 403, path
+        assert "set-cookie" not in headers
+        assert "a0" not in text
+    assert stranger.post("/answer", {"row": "7", "answer": "class-0"})[0] == 403
+    stranger.cookie = f"{access.cookie}=guess"
+    assert stranger.get("/")[0] == 403
+    assert desk.file.events() == before
+
+
+def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(access):
+    _, headers, _ = Client(access).get(f"/?token={access.token}")
+    assert "HttpOnly" in headers["set-cookie"]
+    assert "samesite=strict" in headers["set-cookie"].lower()
+    assert headers["location"] == "/"  # the token leaves the address
+
+
+def test_another_name_for_this_machine_is_refused(client):
+    assert client.get("/", Host="evil.example")[0] == 421
+    assert client.post("/train", Host="evil.example")[0] == 421
+
+
+def test_forms_of_others_are_refused(client, desk):
+    before = desk.file.events()
+    answer = {"row": "7", "answer": "class-0"}
+    assert client.post("/answer", answer, token="")[0] == 403
+    assert client.post("/answer", answer, token="wrong")[0] == 403
+    assert client.post("/answer", answer, Origin="http://evil.example")[0] == 403
+    assert client.get("/answer")[0] == 405
+    client.post("/answer", {**answer, "note": "x" * MAX_FORM})
+    assert desk.file.events() == before
+
+
+def test_every_page_is_strict(client):
+    for path in ("/", "/queue", "/done", "/node/7", "/node/7/why", "/export.csv"):
+        status, headers, text = client.get(path)
+        assert status == 200, path
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert headers["cache-control"] == "no-store"
+        assert " style=" not in text
+        assert NASTY not in text
+        assert "http://" not in text.replace("http://www.w3.org", "")
+
+
+def test_a_node_shows_row_reason_neighbours_and_buttons(client, desk):
+    _, _, page = client.get("/")
+    id = heading(page)
+    row = desk.nodes.rows[id]
+    assert desk.reason(row) in page
+    assert "amount" in page
+    assert "neighbours." in page
+    assert page.count('name="answer"') == len(desk.classes) + 1
+    assert "&lt;script&gt;" in page
+    assert f"{desk.thought(row)['fraud']:.0%}" in page
+
+
+def test_an_answer_leads_to_the_next_node_and_an_undo_back(client, desk):
+    _, _, page = client.get("/")
+    row = desk.nodes.rows[heading(page)]
+    fields = {"row": str(row), "answer": "class-1", "note": " two words "}
+    status, headers, _ = client.post("/answer", fields)
+    assert status == 303
+    assert headers["location"] != f"/node/{row}"
+    event = desk.answers.of(desk.nodes.ids[row])
+    assert (event.label, event.note, event.who) == ("honest", "two words", "ana")
+    _, _, page = client.get(headers["location"])
+    assert f"{event.node}: honest (two words)" in page
+    assert "two words" in client.get("/done")[2]
+    _, headers, _ = client.post("/undo", {"number": str(event.number)})
+    assert headers["location"] == f"/node/{row}"
+    assert desk.answers.of(event.node) is None
+
+
+def test_a_script_gets_the_next_path_as_json(client, desk):
+    row = desk.next_row("someone")
+    fields = {"row": str(row), "answer": "unknown"}
+    status, _, text = client.post("/answer", fields, Accept="application/json")
+    assert status == 200
+    assert text.startswith('{"next":"/node/')
+
+
+def test_notes_names_and_classes(client, desk):
+    client.post("/who", {"who": "bea & co"})
+    assert "bea &amp; co" in client.get("/")[2]
+    _, headers, _ = client.post("/note", {"row": "12", "note": NASTY})
+    assert headers["location"] == "/node/12"
+    page = client.get("/node/12")[2]
+    assert "by bea &amp; co" in page
+    assert NASTY not in page
+    client.post("/class", {"class": " odd  one "})
+    assert desk.classes[-1] == "odd one"
+
+
+def test_the_table_can_be_fetched(client, desk):
+    client.post("/answer", {"row": "20", "answer": "class-0"})
+    _, headers, text = client.get("/export.csv")
+    assert "attachment" in headers["content-disposition"]
+    rows = {row["id"]: row["kind"] for row in csv.DictReader(text.splitlines())}
+    assert rows["a020"] == "fraud"
+    assert len(rows) == 60
+
+
+def test_strange_requests_are_no_errors(client, desk):
+    before = len(desk.file.events())
+    for path in ("/node/60", "/node/x", "/node/-1", "/node/999999999999999999999", "/node/²"):
+        assert client.get(path.replace("²", "%C2%B2"))[0] == 404, path
+    for fields in (
+        {},
+        {"row": "3"},
+        {"row": "3", "answer": "class-9"},
+        {"row": "3", "answer": "x"},
+    ):
+        assert client.post("/answer", fields)[0] == 303
+    for number in ("", "0", "999", "x", "9" * 40):
+        assert client.post("/undo", {"number": number})[0] == 303
+    assert client.post("/class", {"class": "  "})[0] == 303
+    assert client.get("/nothing")[0] == 404
+    assert len(desk.file.events()) == before
+
+
+def test_a_port_that_is_taken_is_named():
+    with free_socket(0) as listener:
+        port = listener.getsockname()[1]
+        listener.listen()
+        with pytest.raises(ValueError, match=f"port {port} cannot be used: "):
+            free_socket(port)
+    with pytest.raises(ValueError, match="port 70000 cannot be used"):
+        free_socket(70000)
+
+
+def test_what_is_missing_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(ValueError, match=r"pip install 'evengraph\[desk\]'"):
+        import_server()
