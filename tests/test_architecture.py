@@ -163,6 +163,18 @@ def test_the_front_door_does_not_import_torch():
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
 
 
+def test_results_and_what_is_finished_are_shown_without_torch():
+    done = python(
+        "import sys\n"
+        "import evengraph.cli.commands\n"
+        "import evengraph.experiment.finished, evengraph.report.store.files\n"
+        "import evengraph.report.terminal.experiment\n"
+        "from evengraph.metrics import METRICS\n"
+        "print([n for n in ('torch', 'torch_geometric', 'scipy', 'sklearn') if n in sys.modules])"
+    )
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
 def test_every_name_at_the_front_door_is_there():
     assert all(getattr(evengraph, name) is not None for name in evengraph.__all__)
     assert set(evengraph.__all__) <= set(dir(evengraph))
@@ -208,7 +220,7 @@ def test_exceptions_name_real_modules():
 
 # Words that name a method and mean something else: a convolution, a loss, a file of experiments.
 OTHER_MEANINGS = {
-    "experiment/spec.py": {"unreal"},
+    "experiment/sources.py": {"unreal"},
     "nn/backbones.py": {"gcn"},
     "nn/networks.py": {"gcn"},
     "ops/losses.py": {"renode", "reweight"},

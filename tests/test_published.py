@@ -7,7 +7,7 @@ from statistics import fmean
 import pytest
 
 from evengraph.core.store import Store
-from evengraph.experiment import RunPlan, run
+from evengraph.experiment.run import RunPlan, run
 from evengraph.methods import METHODS
 from evengraph.report.store.experiment_results import load_experiments
 from evengraph.splits import Step

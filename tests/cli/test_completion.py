@@ -7,7 +7,7 @@ import sys
 
 from evengraph.cli import completion
 from evengraph.datasets import DATASETS
-from evengraph.experiment.spec import BEYOND, EXPERIMENTS
+from evengraph.experiment.sources import BEYOND, EXPERIMENTS
 from evengraph.methods import METHODS
 
 PROGRAM = "import sys; from evengraph.cli import main; main()"

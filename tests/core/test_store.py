@@ -446,7 +446,9 @@ def test_parts_of_an_outcome_are_as_they_were_written(shared_store, row):
     shared_store.add(row)
     (found,) = shared_store.rows(key=row.job.key, parts=("validation", "metrics", "absent"))
     wanted = {name: row.outcome[name] for name in ("validation", "metrics")}
-    assert json.dumps(found.outcome) == json.dumps(wanted)
+    assert json.dumps(dict(found.outcome)) == json.dumps(wanted)
+    assert found.outcome.get("absent") is None
+    assert len(found.outcome) == 2
 
 
 def test_groups_count_and_average(store):
@@ -462,6 +464,31 @@ def test_groups_count_and_average(store):
     assert found["bad"] == (1, 0, [None, 50.0, None])
     assert [group.method for group in store.groups(paths, method="mlp", seed=3)] == ["mlp"]
     assert store.damage == []
+
+
+def test_a_score_that_is_missing_is_damage_but_nan_is_not(store):
+    for seed in (1, 2, 3):
+        store.add(ended(make_job(seed=seed)))
+    damage(store, "outcome", '{"metrics": {}, "validation": null}', seed=1)
+    damage(store, "outcome", '{"metrics": {}, "validation": NaN}', seed=2)
+    (group,) = store.groups(["validation"])
+    assert (group.runs, len(store.damage)) == (2, 1)
+    assert set(store.values(["validation"]).values()) == {("done", 50.0), ("done", None)}
+
+
+def test_values_are_those_of_rows_that_can_be_read(store):
+    good, bad, other = (make_job(seed=seed) for seed in (1, 2, 3))
+    store.add(ended(good, test=40.0), failed(bad), ended(other))
+    damage(store, "status", "dome", seed=3)
+    found = store.values(["metrics.macro_f1", "metrics.absent"])
+    assert found == {good.key: ("done", 40.0, None), bad.key: ("failed", None, None)}
+
+
+def test_whole_outcomes_by_key(store):
+    rows = [ended(make_job(seed=seed), test=float(seed)) for seed in (1, 2)]
+    store.add(*rows)
+    found = store.outcomes([rows[1].job.key, "none", rows[0].job.key])
+    assert found == [dict(rows[1].outcome), dict(rows[0].outcome)]
 
 
 # Several processes.

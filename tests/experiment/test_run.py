@@ -4,8 +4,7 @@ import pytest
 
 from evengraph.core.files import write_json
 from evengraph.datasets import toy
-from evengraph.experiment import RunPlan, run
-from evengraph.experiment.run import changed_from_paper
+from evengraph.experiment.run import RunPlan, changed_from_paper, run
 from evengraph.methods import GCN, METHODS, MLP, Reweight, UniGNN
 from evengraph.splits import Step
 

@@ -5,7 +5,8 @@ import pytest
 
 from evengraph.experiment.plan import Plan
 from evengraph.experiment.published import PAPER, preset_for
-from evengraph.experiment.spec import EXPERIMENTS, read_spec
+from evengraph.experiment.sources import EXPERIMENTS
+from evengraph.experiment.spec import read_spec
 from evengraph.methods import METHODS
 from evengraph.splits import Step
 from tiny_experiments import entry, spec_of, toy_setup

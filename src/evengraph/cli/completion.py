@@ -57,7 +57,7 @@ def methods() -> list[str]:
 
 def experiments() -> list[str]:
     """Names of all experiments, those of the paper first."""
-    text = files("evengraph").joinpath("experiment", "spec.py").read_text(encoding="utf-8")
+    text = files("evengraph").joinpath("experiment", "sources.py").read_text(encoding="utf-8")
     tables = re.findall(r"^(?:EXPERIMENTS|BEYOND) = \((.*?)\)", text, flags=re.M | re.S)
     return re.findall(r'"(\w+)"', " ".join(tables))
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from evengraph.core.store import Row, Store
     from evengraph.experiment.executor import Executor
     from evengraph.experiment.spec import Spec
+    from evengraph.report.store.experiment_results import ExperimentResults
 
 LINE_EVERY = 15.0  # seconds, without a terminal
 QUIET_WAIT = 10.0  # seconds for which another process is waited for without a word
@@ -75,14 +76,18 @@ def reproduce(
     data_root: DataRoot = None,
 ) -> None:
     """Run the paper's tables and figures, or your own experiments; resumes if interrupted."""
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"--jobs must be at least 1, got {jobs}.")
+    part = {"quick": quick, "seeds": seeds, "methods": methods, "setups": setups}
+    inputs = _inputs(what, part)
+    if inputs and not retry and not release and _show_finished(store, inputs):
+        return
     from evengraph.cli.arguments import parse_methods
     from evengraph.core.devices import pick_device
     from evengraph.experiment.executor import choose_executor
     from evengraph.experiment.parsing import parse_seeds
     from evengraph.experiment.spec import read_specs
 
-    if jobs is not None and jobs < 1:
-        raise ValueError(f"--jobs must be at least 1, got {jobs}.")
     specs = read_specs(
         what,
         quick=quick,
@@ -91,7 +96,57 @@ def reproduce(
         setups=[part.strip() for part in setups.split(",")] if setups else (),
     )
     executor = choose_executor(engine, str(pick_device(device)), workers=jobs, address=address)
-    _run_experiments(specs, store, executor, root=data_root, retry=retry, release=release)
+    _run_experiments(
+        specs, store, executor, inputs=inputs, root=data_root, retry=retry, release=release
+    )
+
+
+def _inputs(what: Sequence[str], part: Mapping[str, Any]) -> dict[str, str]:
+    """What determines the runs of each experiment, by its name in the store."""
+    from evengraph.experiment.finished import inputs_of
+    from evengraph.experiment.sources import expand
+
+    names = expand(what)
+    inputs = {Path(name).name.removesuffix(".toml"): inputs_of(name, part) for name in names}
+    return inputs if len(inputs) == len(names) else {}  # two files of one name
+
+
+def _show_finished(path: Path, inputs: Mapping[str, str]) -> bool:
+    """Print the results of experiments that the store has in full; False if it has not."""
+    from evengraph.core.store import Store
+    from evengraph.experiment.finished import is_finished
+    from evengraph.metrics import HEADLINE
+    from evengraph.report.store.experiment_results import tabulate
+
+    if not path.is_file():
+        return False
+    store = Store(path)
+    contents = {name: content for name, content in store.experiments().items() if name in inputs}
+    if not all("finished" in contents.get(name, ()) for name in inputs):
+        return False
+    stored = store.values([f"metrics.{name}" for name in HEADLINE])
+    # a damaged row is told where rows are read
+    if len(stored) < store.count() or not all(
+        is_finished(contents[name], inputs[name], stored) for name in inputs
+    ):
+        return False
+    _print_names(inputs, path)
+    _print_tables([tabulate(store, name, contents[name], stored) for name in inputs])
+    return True
+
+
+def _print_names(names: Iterable[str], path: Path) -> None:
+    names = escape(", ".join(names))
+    out.print(f"[bold]{names}[/], rows go to {escape(str(path))}", soft_wrap=True)
+
+
+def _print_tables(experiments: Iterable[ExperimentResults]) -> None:
+    from evengraph.report.terminal.experiment import experiment_table, selected_params
+
+    for results in experiments:
+        out.print()
+        out.print(experiment_table(results))
+        print_notes(selected_params(results))
 
 
 def _run_experiments(
@@ -99,6 +154,7 @@ def _run_experiments(
     path: Path,
     executor: Executor,
     *,
+    inputs: Mapping[str, str],
     root: Path | None,
     retry: bool,
     release: bool,
@@ -110,7 +166,6 @@ def _run_experiments(
     from evengraph.experiment.tsne import embed_nodes
     from evengraph.methods import METHODS
     from evengraph.report.store.experiment_results import load_experiments
-    from evengraph.report.terminal.experiment import experiment_table, selected_params
 
     with err.status("loading graphs"):
         check(specs, root)
@@ -119,8 +174,7 @@ def _run_experiments(
         err.print(f"{again} failed runs are tried again.")
     if release:
         err.print(f"{store.release(all_processes=True)} runs of other processes are released.")
-    names = escape(", ".join(spec.name for spec in specs))
-    out.print(f"[bold]{names}[/], rows go to {escape(str(path))}", soft_wrap=True)
+    _print_names((spec.name for spec in specs), path)
     failed: list[Row] = []
     stopped = False
     try:
@@ -136,15 +190,13 @@ def _run_experiments(
                 on_round=on_round,
                 on_wait=on_wait,
                 embed=embed,
+                inputs=inputs,
             )
     except KeyboardInterrupt:
         stopped = True
     loaded = load_experiments(store, {spec.name for spec in specs}, parts=("metrics",))
     experiments = {results.name: results for results in loaded}
-    for spec in specs:
-        out.print()
-        out.print(experiment_table(experiments[spec.name]))
-        print_notes(selected_params(experiments[spec.name]))
+    _print_tables(experiments[spec.name] for spec in specs)
     print_notes(store.damage, err)
     for row in failed[:10]:
         print_failure(row, METHODS[row.job.method].title, err)

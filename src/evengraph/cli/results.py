@@ -30,7 +30,6 @@ def results(
 ) -> None:
     """List the runs of a store, or export them."""
     from evengraph.core.store import Store
-    from evengraph.report.store.files import export_runs
     from evengraph.report.terminal.experiment import RUN_VALUES, averaged_settings, runs_table
 
     if not store.is_file():
@@ -45,6 +44,8 @@ def results(
     if not opened.count():
         raise ValueError(f"The store {store} holds no runs.")
     if to is not None:
+        from evengraph.report.store.files import export_runs
+
         count = export_runs(opened.rows(status=status, **filters), to)
         out.print(f"wrote {escape(str(to))}: {count} runs", soft_wrap=True)
     elif groups := opened.groups(RUN_VALUES, status=status, **filters):

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from functools import cached_property
+from sys import intern
 from typing import Any, Literal
 
 STATUSES = ("done", "failed")
@@ -41,9 +42,14 @@ class JobSpec:
 
     def with_seed(self, seed: int) -> JobSpec:
         """The same job with another seed; much faster than a new job."""
-        job = object.__new__(JobSpec)
-        job.__dict__.update(self.__dict__ | {"seed": seed, "stem": self.stem})
-        job.__dict__.pop("key", None)
+        job, put = object.__new__(JobSpec), object.__setattr__
+        put(job, "dataset", self.dataset)  # in one order for all: they then share their names
+        put(job, "imbalance", self.imbalance)
+        put(job, "imbalance_fields", self.imbalance_fields)
+        put(job, "method", self.method)
+        put(job, "method_fields", self.method_fields)
+        put(job, "seed", seed)
+        put(job, "stem", self.stem)
         return job
 
 
@@ -68,7 +74,7 @@ class Row:
 
     def flat(self) -> dict[str, Any]:
         """One line of a table: names and scalar values, without per-class results."""
-        job, outcome = self.job, dict(self.outcome)
+        job, outcome = self.job, dict(self.outcome.items())
         names = ("validation", "best_epoch", "epochs", "seconds", "memory")
         return {
             "dataset": job.dataset,
@@ -114,21 +120,39 @@ class LazyOutcome(Mapping[str, Any]):
     def __init__(self, text: str) -> None:
         self.text = text
 
+    def _content(self) -> dict[str, Any]:
+        content: dict[str, Any] = json.loads(self.text)
+        return content
+
     def __getitem__(self, name: str) -> Any:
-        return json.loads(self.text)[name]
+        return self._content()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(json.loads(self.text))
+        return iter(self._content())
 
     def __len__(self) -> int:
-        return len(json.loads(self.text))
+        return len(self._content())
 
     def items(self) -> Any:
         """All parts, parsed once."""
-        return json.loads(self.text).items()
+        return self._content().items()
 
     def __repr__(self) -> str:
-        return repr(json.loads(self.text))
+        return repr(self._content())
+
+
+class LazyParts(LazyOutcome):
+    """Some parts of an outcome, as a list in JSON that begins with their values."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, text: str, parts: Sequence[str]) -> None:
+        super().__init__(text)
+        self.parts = parts
+
+    def _content(self) -> dict[str, Any]:
+        values = zip(self.parts, json.loads(self.text), strict=False)
+        return {name: value for name, value in values if value is not None}
 
 
 class RowReader:
@@ -148,11 +172,11 @@ class RowReader:
             self._environments[environment] = _parsed("environment", environment)
         return Row(
             job=job.with_seed(_check("seed", seed, int)),
-            status=status,
+            status="done" if status == "done" else "failed",  # not one string per row
             reason=_check("reason", reason, str),
             outcome=outcome,
             environment=self._environments[environment],
-            created=_check("created", created, str),
+            created=intern(_check("created", created, str)),
         )
 
     def _new_job(self, stem: tuple[Any, ...]) -> JobSpec:
@@ -181,9 +205,10 @@ def part_of_outcome(text: str, parts: Sequence[str], *, whole: bool) -> Mapping[
         parts: Their names.
         whole: Whether the database could extract them; it cannot read NaN.
     """
+    if whole:
+        return LazyParts(text, parts)
     content = json.loads(text)
-    values = zip(parts, content, strict=False) if whole else ((n, content.get(n)) for n in parts)
-    return {name: value for name, value in values if value is not None}
+    return {name: content[name] for name in parts if content.get(name) is not None}
 
 
 def _check(name: str, value: Any, kind: type) -> Any:

@@ -31,6 +31,7 @@ from evengraph.core.store_sql import (
     is_part_of_store,
     select_groups,
     select_rows,
+    select_values,
 )
 
 
@@ -148,12 +149,13 @@ class Store:
             filters: As in `rows`.
         """
         where, values = condition(filters)
-        for _ in self._scan(
-            f"{where} AND (status NOT IN ('done', 'failed') OR NOT {WHOLE})", values
-        ):
-            pass  # tells damaged rows
         with self._read() as base:
             rows = base.execute(select_groups(where, paths), values).fetchall()
+            (count,) = base.execute(f"SELECT count(*) FROM runs WHERE {where}", values).fetchone()
+        if sum(row[4] for row in rows) < count:
+            damaged = f"{where} AND (status NOT IN ('done', 'failed') OR NOT {WHOLE})"
+            for _ in self._scan(damaged, values):
+                pass  # tells damaged rows
         groups = []
         for dataset, imbalance, fields, method, runs, failed, settings, *means in rows:
             try:
@@ -163,6 +165,24 @@ class Store:
             except (TypeError, ValueError):
                 self._damage[f"{runs} rows of {self.path} are damaged: imbalance_fields."] = None
         return groups
+
+    def values(self, paths: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+        """Status and values in the outcome of every row that can be read, by key.
+
+        Much faster than rows, which it does not make.
+
+        Args:
+            paths: As in `groups`. What an outcome lacks, or NaN, is None.
+        """
+        with self._read() as base:
+            return {row[0]: row[1:] for row in base.execute(select_values(paths))}
+
+    def outcomes(self, keys: Iterable[str]) -> list[Mapping[str, Any]]:
+        """The whole outcomes of rows."""
+        with self._read() as base:
+            query = "SELECT outcome FROM runs WHERE key = ?"
+            texts = [base.execute(query, (key,)).fetchone() for key in keys]
+        return [json.loads(text[0]) for text in texts if text is not None]
 
     def count(self) -> int:
         """Number of rows."""

@@ -43,9 +43,13 @@ CREATE TABLE IF NOT EXISTS claims (
 """
 
 
-def _whole(outcome: str, *numbers: str) -> str:
+# Python writes NaN and Infinity, which SQLite cannot read
+WITHOUT_NAN = """CASE WHEN json_valid(outcome) THEN outcome ELSE
+replace(replace(replace(outcome, '-Infinity', 'null'), 'Infinity', 'null'), 'NaN', 'null') END"""
+
+
+def _whole(outcome: str, number: str) -> str:
     """Condition that SQLite can read an outcome, and that it has what a run that is done has."""
-    number = f"json_type({outcome}, '$.validation') IN {numbers}"
     parts = f"(status <> 'done' OR (json_type({outcome}, '$.metrics') = 'object' AND {number}))"
     return (
         f"CASE WHEN json_valid({outcome}) THEN json_type({outcome}) = 'object' AND {parts} "
@@ -53,10 +57,12 @@ def _whole(outcome: str, *numbers: str) -> str:
     )
 
 
-WHOLE = _whole("outcome", "integer", "real")
-# Python writes NaN and Infinity, which SQLite cannot read
-WITHOUT_NAN = """CASE WHEN json_valid(outcome) THEN outcome ELSE
-replace(replace(replace(outcome, '-Infinity', 'null'), 'Infinity', 'null'), 'NaN', 'null') END"""
+WHOLE = _whole("outcome", "json_type(outcome, '$.validation') IN ('integer', 'real')")
+WHOLE_TEXT = _whole(
+    "text",
+    "(json_type(text, '$.validation') IN ('integer', 'real') "
+    "OR (has_nan AND json_type(text, '$.validation') = 'null'))",
+)
 
 
 def columns_of(base: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
@@ -116,18 +122,39 @@ def select_rows(where: str, parts: Sequence[str] = ()) -> str:
     return f"SELECT {columns} FROM runs WHERE {where} ORDER BY rowid"
 
 
+def select_values(paths: Sequence[str]) -> str:
+    """Key and status of every row that can be read, and values in its outcome."""
+    values = [f"json_extract(text, '$.{path}')" for path in paths]
+    columns = ", ".join(["key", "status", *values])
+    return f"SELECT {columns} FROM ({_texts('key', '1')}) WHERE {WHOLE_TEXT}"
+
+
+def _texts(columns: str, where: str) -> str:
+    """Columns of rows, with their outcomes as JSON that SQLite can read, if they are JSON."""
+    return (
+        f"SELECT rowid AS number, {columns}, status, {WITHOUT_NAN} AS text, "
+        "NOT json_valid(outcome) AS has_nan "
+        f"FROM runs WHERE {where} AND status IN ('done', 'failed') LIMIT -1"
+    )
+
+
 def select_groups(where: str, paths: Sequence[str]) -> str:
     """Setting, method, runs, failed runs, settings tried, and the mean of each value of outcomes.
 
     A mean is NULL unless every run that is done has a value.
     """
     names = "dataset, imbalance, imbalance_fields, method"
-    values = [f"json_extract({WITHOUT_NAN}, '$.{path}')" for path in paths]
-    means = [f"CASE WHEN count({v}) = sum(status = 'done') THEN avg({v}) END" for v in values]
-    whole = _whole(WITHOUT_NAN, "integer", "real", "null")
-    settings = "count(DISTINCT method_fields)"
-    columns = ", ".join([names, "count(*)", "sum(status = 'failed')", settings, *means])
+    values = ", ".join(f"json_extract(text, '$.{path}') AS v{n}" for n, path in enumerate(paths))
+    means = ", ".join(
+        f"CASE WHEN count(v{n}) = sum(status = 'done') THEN avg(v{n}) END"
+        for n in range(len(paths))
+    )
+    # a LIMIT keeps SQLite from merging the queries, and from computing a value for each of its uses
+    rows = (
+        f"SELECT number, {names}, method_fields, status, {values} "
+        f"FROM ({_texts(f'{names}, method_fields', where)}) WHERE {WHOLE_TEXT} LIMIT -1"
+    )
     return (
-        f"SELECT {columns} FROM runs WHERE {where} AND {whole} "
-        f"AND status IN ('done', 'failed') GROUP BY {names} ORDER BY min(rowid)"
+        f"SELECT {names}, count(*), sum(status = 'failed'), count(DISTINCT method_fields), {means} "
+        f"FROM ({rows}) GROUP BY {names} ORDER BY min(number)"
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 from evengraph.core.claims import Holder
 from evengraph.core.store import JobSpec, Row, Store
+from evengraph.experiment.finished import finished_mark
 from evengraph.experiment.jobs import NamedGraph
 from evengraph.experiment.plan import Cell, Plan, known_runs
 from evengraph.experiment.published import paper_cell
@@ -30,6 +31,7 @@ def reproduce(
     on_round: Callable[[int], None] = lambda missing: None,
     on_wait: Callable[[Sequence[Holder]], None] = lambda holders: None,
     embed: Callable[[JobSpec], dict[str, Any] | None] | None = None,
+    inputs: Mapping[str, str] | None = None,
 ) -> None:
     """Run experiments to their end; runs that the store holds are not repeated.
 
@@ -44,8 +46,11 @@ def reproduce(
         on_round: Called with the number of missing runs at the start of a round.
         on_wait: Called with the processes that run what is left, before waiting for them.
         embed: Repeats a run and returns the positions of its nodes in a plane.
+        inputs: What determined the runs of each experiment, by its name, as `inputs_of` gives it;
+            with it a finished experiment is marked as such in the store.
     """
     known: Mapping[str, Row] | None = None
+    finished = False
     try:
         while jobs := missing(specs, store, known := known_runs(store.rows(parts=PARTS))):
             known = None  # out of date from here on
@@ -56,10 +61,15 @@ def reproduce(
                 on_wait(store.holders())
                 sleep(WAIT)
         _embed(specs, store, embed)
+        finished = True
     finally:
         known = known_runs(store.rows(parts=PARTS)) if known is None else known
         for spec in specs:  # so that results so far can be drawn, also after Ctrl-C
-            store.save_experiment(spec.name, experiment_content(spec, store, known))
+            content = experiment_content(spec, store, known)
+            if finished and inputs and (content["map"] or not spec.map):
+                rows = (known[job.key] for job in Plan(spec, known).jobs())
+                content["finished"] = finished_mark(inputs[spec.name], rows, content["cells"])
+            store.save_experiment(spec.name, content)
 
 
 def _embed(

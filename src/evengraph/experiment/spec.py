@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -15,27 +14,10 @@ from evengraph.core.errors import short, unknown
 from evengraph.core.files import read_settings
 from evengraph.datasets.registry import lookup
 from evengraph.experiment.parsing import check_field, check_type, known_method, parse_seeds
-from evengraph.experiment.published import packaged
+from evengraph.experiment.sources import expand, source
 from evengraph.experiment.toml_lines import line_of
 from evengraph.methods import METHODS, Method
 from evengraph.splits import SPLITS
-
-EXPERIMENTS = ("table1", "table2", "table3", "figure2")
-BEYOND = (
-    "newer",
-    "publicstep",
-    "publicraw",
-    "unreal",
-    "natural",
-    "readings",
-    "budget",
-    "control",
-    "machines",
-    "successor",
-    "parts",
-    "portfolio",
-)
-"""Experiments beyond the paper; `all` leaves them out."""
 
 MOST_TEXT = 1000
 DRAWS = ("comparison", "ablation", "sensitivity")
@@ -142,40 +124,28 @@ class Spec:
 
 def read_specs(names: Sequence[str], *, quick: bool = False, **part: Any) -> list[Spec]:
     """Read experiments and select the same part of each; `all` is every experiment of the paper."""
-    expanded = [one for name in names for one in (EXPERIMENTS if name == "all" else (name,))]
-    specs = [read_spec(name, quick=quick) for name in dict.fromkeys(expanded)]
+    specs = [read_spec(name, quick=quick) for name in expand(names)]
     return [spec.narrowed(**part) for spec in specs]
 
 
 def read_spec(name: str, *, quick: bool = False) -> Spec:
     """Read an experiment by its name or the path of its file."""
-    source = _source(name)
-    text = read_settings(source)
+    file = source(name)
+    text = read_settings(file)
     try:
         with _at():
             content = tomllib.loads(text)
-            spec = _spec(content, Path(source.name).stem)
+            spec = _spec(content, Path(file.name).stem)
             return _quick(spec, content.get("quick", {})) if quick else spec
     except tomllib.TOMLDecodeError as error:
         message, _, position = str(error).partition(" (at line ")
         known = position[:1].isdigit()
         line = int(position.partition(",")[0]) if known else len(text.splitlines())
     except RecursionError:
-        raise ValueError(f"{source} is nested too deeply.") from None
+        raise ValueError(f"{file} is nested too deeply.") from None
     except _Mistake as mistake:
         message, line = str(mistake), line_of(text.splitlines(), mistake.path)
-    raise ValueError(f"{source}, line {max(line, 1)}: {message.rstrip('.')}.")
-
-
-def _source(name: str) -> Traversable:
-    if name.endswith(".toml"):
-        path = Path(name)
-        if not path.is_file():
-            raise ValueError(f"There is no file {name}.")
-        return path
-    if name not in (*EXPERIMENTS, *BEYOND):
-        raise ValueError(unknown("experiment", name, [*EXPERIMENTS, *BEYOND, "all", "FILE.toml"]))
-    return packaged(f"{name}.toml")
+    raise ValueError(f"{file}, line {max(line, 1)}: {message.rstrip('.')}.")
 
 
 class _Mistake(ValueError):

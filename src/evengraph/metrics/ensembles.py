@@ -13,7 +13,8 @@ from torch import Tensor
 
 from evengraph.core.task import Task
 from evengraph.metrics.binary import positive_class
-from evengraph.metrics.registry import METRICS, Predictions
+from evengraph.metrics.predictions import Predictions
+from evengraph.metrics.registry import METRICS
 from evengraph.metrics.selection import rare_class
 
 ROUNDS = 100  # resamples of the validation nodes that noise is measured on

@@ -13,7 +13,8 @@ from evengraph.metrics.binary import positive_class
 from evengraph.metrics.calibration import Calibrator
 from evengraph.metrics.costs import Costs
 from evengraph.metrics.multiclass import f1_scores, recalls
-from evengraph.metrics.registry import METRICS, Predictions
+from evengraph.metrics.predictions import Predictions
+from evengraph.metrics.registry import METRICS
 
 
 def evaluate(

@@ -5,81 +5,16 @@ Terminal, pages, tables, `--metric` and verdicts read from `METRICS`, so a new m
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from typing import TYPE_CHECKING
 
-from torch import Tensor
+from evengraph import metrics  # its parts are imported on first use: they need torch
 
-from evengraph.metrics import binary, calibration, multiclass
-from evengraph.metrics.calibration import Calibrator
-from evengraph.metrics.costs import Costs, cheapest_threshold
+if TYPE_CHECKING:
+    from torch import Tensor
 
-
-@dataclass(frozen=True, kw_only=True)
-class Predictions:
-    """Test labels and predicted probabilities, and what the metrics derive from them.
-
-    Args:
-        labels: Class of each test node.
-        probabilities: Predicted probabilities of the test nodes.
-        positive: Index of the positive class, for metrics of two classes.
-        validation: Labels and probabilities of the validation nodes; None without any.
-        k: How many of the highest scores `precision_at_k` uses; by default the class size.
-        costs: Of misses and false alarms, for the threshold; by default it maximises F1.
-        calibrators: By temperature, and by temperature and shift; for calibration metrics.
-
-    Shapes:
-        labels: int64, (M,)
-        probabilities: (M, C)
-    """
-
-    labels: Tensor
-    probabilities: Tensor
-    positive: int = 1
-    validation: tuple[Tensor, Tensor] | None = None
-    k: int | None = None
-    costs: Costs | None = None
-    calibrators: tuple[Calibrator, Calibrator] = (Calibrator(), Calibrator())
-
-    @cached_property
-    def confusion(self) -> Tensor:
-        """Confusion matrix of the argmax, (C, C); rows are true classes."""
-        classes = self.probabilities.shape[1]
-        return multiclass.confusion_matrix(self.labels, self.probabilities.argmax(1), classes)
-
-    @cached_property
-    def ranking(self) -> tuple[Tensor, Tensor]:
-        """Which nodes are positive, (M,), and their probability of being so, (M,)."""
-        return self.labels == self.positive, self.probabilities[:, self.positive]
-
-    @property
-    def top(self) -> int:
-        """How many of the highest scores precision at k uses."""
-        positive, _ = self.ranking
-        return min(self.k or max(int(positive.sum()), 1), positive.numel())
-
-    @cached_property
-    def threshold(self) -> float:
-        """The threshold with the best F1 or the lowest cost on validation; NaN without any."""
-        if self.validation is None:
-            return math.nan
-        labels, probabilities = self.validation
-        ranking = labels == self.positive, probabilities[:, self.positive]
-        if self.costs is not None:
-            return cheapest_threshold(*ranking, self.costs)
-        return binary.best_threshold(*ranking)
-
-    @cached_property
-    def calibrated(self) -> Tensor:
-        """Probabilities after temperature scaling, (M, C)."""
-        return self.calibrators[0](self.probabilities)
-
-    @cached_property
-    def shifted(self) -> Tensor:
-        """Probabilities after temperature scaling and a shift of each class, (M, C)."""
-        return self.calibrators[1](self.probabilities)
+    from evengraph.metrics.predictions import Predictions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +66,7 @@ METRICS = {
             short="bAcc",
             meaning="Mean recall over all classes, so that a rare class counts as much as a "
             "common one.",
-            function=lambda p: multiclass.balanced_accuracy(p.confusion),
+            function=lambda p: metrics.multiclass.balanced_accuracy(p.confusion),
             headline=True,
         ),
         Metric(
@@ -140,7 +75,7 @@ METRICS = {
             short="Macro-F1",
             meaning="Unweighted mean over classes of F1, the harmonic mean of precision and "
             "recall.",
-            function=lambda p: multiclass.macro_f1(p.confusion),
+            function=lambda p: metrics.multiclass.macro_f1(p.confusion),
             headline=True,
         ),
         Metric(
@@ -149,7 +84,7 @@ METRICS = {
             short="G-mean",
             meaning="Geometric mean of sensitivity (recall) and specificity (true negative rate), "
             "each averaged over classes first.",
-            function=lambda p: multiclass.g_mean(p.confusion),
+            function=lambda p: metrics.multiclass.g_mean(p.confusion),
             headline=True,
             column=False,
         ),
@@ -159,7 +94,7 @@ METRICS = {
             short="accuracy",
             meaning="Share of test nodes classified correctly; under imbalance the common classes "
             "dominate it.",
-            function=lambda p: multiclass.accuracy(p.confusion),
+            function=lambda p: metrics.multiclass.accuracy(p.confusion),
         ),
         Metric(
             name="average_precision",
@@ -167,7 +102,7 @@ METRICS = {
             short="mAP",
             meaning="Area under the precision-recall curve of each class against the rest, "
             "averaged over classes.",
-            function=lambda p: multiclass.average_precision(p.labels, p.probabilities),
+            function=lambda p: metrics.multiclass.average_precision(p.labels, p.probabilities),
             column=False,
         ),
         Metric(
@@ -176,7 +111,7 @@ METRICS = {
             short="AUROC",
             meaning="Probability that a node of a class is ranked above a node of another class, "
             "averaged over classes; 50% is chance.",
-            function=lambda p: multiclass.auroc(p.labels, p.probabilities),
+            function=lambda p: metrics.multiclass.auroc(p.labels, p.probabilities),
             ranking=True,
         ),
         Metric(
@@ -184,7 +119,7 @@ METRICS = {
             title="positive-class average precision",
             short="AP",
             meaning="Area under the precision-recall curve of the positive class.",
-            function=lambda p: binary.average_precision(*p.ranking),
+            function=lambda p: metrics.binary.average_precision(*p.ranking),
             binary=True,
         ),
         Metric(
@@ -193,7 +128,7 @@ METRICS = {
             short="P@k",
             meaning="Share of true positives among the k nodes ranked highest, k being the number "
             "of positive test nodes unless set.",
-            function=lambda p: binary.precision_at(*p.ranking, p.top),
+            function=lambda p: metrics.binary.precision_at(*p.ranking, p.top),
             binary=True,
         ),
         Metric(
@@ -202,7 +137,7 @@ METRICS = {
             short="R@k",
             meaning="Share of the positive nodes that are among the k ranked highest; equal to "
             "precision at k unless k is set.",
-            function=lambda p: binary.recall_at_top(*p.ranking, p.top),
+            function=lambda p: metrics.binary.recall_at_top(*p.ranking, p.top),
             binary=True,
         ),
         Metric(
@@ -210,7 +145,7 @@ METRICS = {
             title="recall at 1% FPR",
             short="R@1%",
             meaning="Share of positive nodes found at a false positive rate of at most 1%.",
-            function=lambda p: binary.recall_at(*p.ranking, 0.01),
+            function=lambda p: metrics.binary.recall_at(*p.ranking, 0.01),
             binary=True,
         ),
         Metric(
@@ -218,7 +153,7 @@ METRICS = {
             title="recall at 5% FPR",
             short="R@5%",
             meaning="Share of positive nodes found at a false positive rate of at most 5%.",
-            function=lambda p: binary.recall_at(*p.ranking, 0.05),
+            function=lambda p: metrics.binary.recall_at(*p.ranking, 0.05),
             binary=True,
         ),
         Metric(
@@ -237,7 +172,7 @@ METRICS = {
             title="F1 at the tuned threshold",
             short="F1 at thr.",
             meaning="F1 of the positive class on the test nodes at the tuned threshold.",
-            function=lambda p: binary.f1_at(*p.ranking, p.threshold),
+            function=lambda p: metrics.binary.f1_at(*p.ranking, p.threshold),
             binary=True,
         ),
         Metric(
@@ -245,7 +180,9 @@ METRICS = {
             title="expected calibration error",
             short="ECE",
             meaning="Mean gap between confidence and accuracy, in bins of equal width.",
-            function=lambda p: calibration.expected_calibration_error(p.labels, p.probabilities),
+            function=lambda p: metrics.calibration.expected_calibration_error(
+                p.labels, p.probabilities
+            ),
             higher_is_better=False,
             calibration=True,
         ),
@@ -255,7 +192,9 @@ METRICS = {
             short="ECE calibrated",
             meaning="Expected calibration error after temperature scaling, which changes no "
             "decision.",
-            function=lambda p: calibration.expected_calibration_error(p.labels, p.calibrated),
+            function=lambda p: metrics.calibration.expected_calibration_error(
+                p.labels, p.calibrated
+            ),
             higher_is_better=False,
             calibration=True,
         ),
@@ -265,7 +204,7 @@ METRICS = {
             short="ECE shifted",
             meaning="Expected calibration error after temperature scaling and a shift of each "
             "class, which may change decisions.",
-            function=lambda p: calibration.expected_calibration_error(p.labels, p.shifted),
+            function=lambda p: metrics.calibration.expected_calibration_error(p.labels, p.shifted),
             higher_is_better=False,
             calibration=True,
         ),
@@ -275,7 +214,7 @@ METRICS = {
             short="Brier",
             meaning="Mean squared distance of the probabilities from the truth, summed over "
             "classes.",
-            function=lambda p: calibration.brier_score(p.labels, p.probabilities),
+            function=lambda p: metrics.calibration.brier_score(p.labels, p.probabilities),
             higher_is_better=False,
             range=(0.0, 2.0),
             calibration=True,
@@ -286,7 +225,7 @@ METRICS = {
             title="Brier score, calibrated",
             short="Brier calibrated",
             meaning="Brier score after temperature scaling.",
-            function=lambda p: calibration.brier_score(p.labels, p.calibrated),
+            function=lambda p: metrics.calibration.brier_score(p.labels, p.calibrated),
             higher_is_better=False,
             range=(0.0, 2.0),
             calibration=True,

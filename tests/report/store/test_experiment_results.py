@@ -19,7 +19,8 @@ from made_up import (
 )
 
 from evengraph.core.store import Store
-from evengraph.report.store.experiment_results import load_experiments
+from evengraph.metrics import HEADLINE
+from evengraph.report.store.experiment_results import load_experiments, tabulate
 
 
 def drop(store, wanted):
@@ -57,6 +58,22 @@ def test_cells_hold_what_was_kept(comparison):
             assert cell.mean("balanced_accuracy") == pytest.approx(fmean(figures.values()))
             assert cell.deviation("g_mean") == pytest.approx(pstdev(figures.values()))
             assert cell.selected == (CHOSEN if label == "Uni-GNN" else {})
+
+
+def test_parts_and_values_give_the_same_numbers_as_rows(store):
+    whole = load_experiments(store)
+    stored = store.values([f"metrics.{name}" for name in HEADLINE])
+    contents = store.experiments()
+    for results, part in zip(whole, load_experiments(store, parts=("metrics",)), strict=True):
+        small = tabulate(store, results.name, contents[results.name], stored)
+        for cell, partial, plain in zip(results.cells, part.cells, small.cells, strict=True):
+            assert (cell.size, cell.selected) == (plain.size, plain.selected)
+            assert partial.outcomes() == [dict(row.outcome) for row in cell.rows]
+            assert cell.outcomes() == [row.outcome for row in cell.rows]
+            for name in HEADLINE:
+                assert partial.values(name) == cell.values(name)
+                assert plain.mean(name) == pytest.approx(cell.mean(name), abs=1e-9)
+                assert cell.deviation(name) == pytest.approx(pstdev(cell.values(name)), abs=1e-9)
 
 
 def test_published_means_are_of_the_metric(comparison):

@@ -8,7 +8,7 @@ from made_up import FEW, PUBMED, STEP, TAIL, make_results, published, spread
 
 from evengraph.metrics.significance import bootstrap_interval
 from evengraph.report.store.canvas import MANY
-from evengraph.report.store.plots import curve_panel, dots_panel, gaps_panel
+from evengraph.report.store.plots import curve_panel, dots_panel, gaps_panel, some_values
 
 METRIC = "balanced_accuracy"
 HOSTILE = "</svg><script>alert(1)</script>\"'&amp;"
@@ -233,6 +233,14 @@ def test_a_curve_of_one_point(experiments, parse):
     (*_, cell) = experiments[2].curves()["K"]
     mean = cell.mean(METRIC)
     assert_inside(parse(curve_panel("K", [cell], METRIC, (mean, mean))))
+
+
+def test_rings_are_few_and_reach_from_the_worst_seed_to_the_best():
+    few, many = [3.0, 1.0, 2.0], [float(n * 7 % 251) for n in range(251)]
+    assert some_values(few) == few
+    assert len(some_values(many)) == 50
+    assert some_values(many)[:2] == [0.0, 5.0]
+    assert some_values(many)[-1] == 250.0
 
 
 # Whatever a label holds.

@@ -87,13 +87,12 @@ def _costs(results: ExperimentResults, quantity: str) -> dict[str, tuple[float, 
     """Mean cost and mean score of each method with known costs."""
     points = {}
     for label in results.labels:
-        rows = [row for cell in results.cells if cell.label == label for row in cell.rows]
-        outcomes = [row.outcome for row in rows if row.outcome.get(quantity)]
-        if outcomes:
-            # runs that shared a GPU took their seconds together
-            share = [float(o.get("together", 1)) if quantity == "seconds" else 1 for o in outcomes]
-            costs = [o[quantity] / n for o, n in zip(outcomes, share, strict=True)]
-            points[label] = fmean(costs), fmean(o["metrics"][METRIC] for o in outcomes)
+        cells = [cell for cell in results.cells if cell.label == label]
+        costs = [cost for cell in cells for cost in getattr(cell.numbers, quantity)]
+        scores = [score for cell in cells for score in cell.values(METRIC)]
+        known = [pair for pair in zip(costs, scores, strict=True) if pair[0]]
+        if known:
+            points[label] = fmean(cost for cost, _ in known), fmean(score for _, score in known)
     return points
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from statistics import fmean, pstdev
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from evengraph.core.store import Row, Store
+from evengraph.metrics import HEADLINE
 from evengraph.metrics.significance import bootstrap_interval
 from evengraph.report.run import captions
 
@@ -38,6 +40,15 @@ class Estimate(NamedTuple):
         return self.interval or (self.mean, self.mean)
 
 
+class Numbers(NamedTuple):
+    """Values of runs in the order of their rows; a cost that is not known is 0."""
+
+    metrics: Mapping[str, Sequence[float]]
+    seconds: Sequence[float]
+    memory: Sequence[float]
+    criteria: set[str]  # what the validation scores are; rows that do not say it are Macro-F1
+
+
 @dataclass(frozen=True, kw_only=True)
 class Cell:
     """One cell of a table or point of a curve, with its runs."""
@@ -52,13 +63,38 @@ class Cell:
     rows: Sequence[Row]  # one run per seed
     note: str = ""  # what the literature says about the parameter that varies
     role: str = ""  # of the method and its variants: "baseline", "highlight" or ""
+    scores: Mapping[str, Sequence[float]] | None = None  # of the runs, if no rows were read
+    store: Store | None = None  # has the outcomes of the rows, if these were read in part
 
     @cached_property
-    def _metrics(self) -> dict[str, array[float]]:
+    def _metrics(self) -> Mapping[str, Sequence[float]]:
         """Values of every metric that all runs have, in their order; outcomes are slow to parse."""
-        outcomes = [row.outcome["metrics"] for row in self.rows]
-        names = [name for name in (outcomes or [{}])[0] if all(name in o for o in outcomes)]
-        return {name: array("d", (o[name] for o in outcomes)) for name in names}
+        return self.numbers.metrics if self.scores is None else self.scores
+
+    @cached_property
+    def numbers(self) -> Numbers:
+        """What tables and figures of all runs need; outcomes are slow to parse."""
+        outcomes = [dict(row.outcome.items()) for row in self.rows]
+        metrics = [outcome["metrics"] for outcome in outcomes]
+        names = [name for name in (metrics or [{}])[0] if all(name in one for one in metrics)]
+        return Numbers(
+            {name: array("d", (one[name] for one in metrics)) for name in names},
+            # runs that shared a GPU took their seconds together
+            array("d", ((o.get("seconds") or 0) / float(o.get("together", 1)) for o in outcomes)),
+            array("d", (o.get("memory") or 0 for o in outcomes)),
+            {str(o.get("criterion") or "Macro-F1") for o in outcomes},
+        )
+
+    @property
+    def size(self) -> int:
+        """Number of runs."""
+        return len(self.rows) or len(next(iter(self._metrics.values()), ()))
+
+    def outcomes(self) -> list[Mapping[str, Any]]:
+        """The whole outcomes of the runs."""
+        if self.store is None:
+            return [row.outcome for row in self.rows]
+        return self.store.outcomes([row.job.key for row in self.rows])
 
     def by_seed(self, metric: str) -> dict[int, float]:
         """Value of the metric for each seed."""
@@ -67,15 +103,20 @@ class Cell:
 
     def values(self, metric: str) -> list[float]:
         """Values of the metric, one per run."""
-        return list(self.by_seed(metric).values())
+        return list(self._metrics[metric])
+
+    @cached_property
+    def _means(self) -> dict[str, float]:
+        return {name: fmean(values) for name, values in self._metrics.items()}
 
     def mean(self, metric: str) -> float:
         """Mean over seeds."""
-        return fmean(self.values(metric))
+        return self._means[metric]
 
     def deviation(self, metric: str) -> float:
         """Population standard deviation over seeds, as in the paper."""
-        return pstdev(self.values(metric))
+        mean, values = self.mean(metric), self._metrics[metric]
+        return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
 
     def interval(self, metric: str) -> tuple[float, float] | None:
         """95% bootstrap interval of the mean; None for a single seed."""
@@ -204,29 +245,55 @@ def load_experiments(
     contents = store.experiments()
     contents = {name: contents[name] for name in contents if names is None or name in names}
     rows = {row.job.key: row for row in store.scan(parts=parts, status="done")} if contents else {}
-    experiments = []
-    for name, content in contents.items():
-        cells = [_cell(part, rows) for part in content["cells"]]
-        key = content.get("map")
-        experiments.append(
-            ExperimentResults(
-                name=name,
-                title=content["title"],
-                kind=content["draws"],
-                seeds=content["seeds"],
-                cells=[cell for cell in cells if cell.rows],
-                tsne=store.tsne(key) if key else None,
-                tsne_label=next((c["label"] for c in content["cells"] if key in c["keys"]), ""),
-            )
-        )
-    return experiments
+
+    def cell(content: Mapping[str, Any]) -> Cell:
+        found = [rows[key] for key in content["keys"] if key in rows]
+        return _cell(content, rows=found, store=store if parts else None)
+
+    return [_experiment(store, name, content, cell) for name, content in contents.items()]
 
 
-def _cell(content: Mapping[str, Any], rows: Mapping[str, Row]) -> Cell:
+def tabulate(
+    store: Store, name: str, content: Mapping[str, Any], stored: Mapping[str, Sequence[Any]]
+) -> ExperimentResults:
+    """An experiment without rows, for its table in the terminal: fast and small.
+
+    Args:
+        store: The store.
+        name: Name of the experiment.
+        content: What the store has of it.
+        stored: Status and values of the headline metrics of every run, by key.
+    """
+
+    def cell(content: Mapping[str, Any]) -> Cell:
+        values = zip(*(stored[key][1:] for key in content["keys"]), strict=True)
+        columns = ([math.nan if v is None else v for v in column] for column in values)
+        return _cell(content, rows=(), scores=dict(zip(HEADLINE, columns, strict=True)))
+
+    return _experiment(store, name, content, cell)
+
+
+def _experiment(
+    store: Store, name: str, content: Mapping[str, Any], cell: Callable[[Any], Cell]
+) -> ExperimentResults:
+    cells = [cell(part) for part in content["cells"]]
+    key = content.get("map")
+    return ExperimentResults(
+        name=name,
+        title=content["title"],
+        kind=content["draws"],
+        seeds=content["seeds"],
+        cells=[cell for cell in cells if cell.size],
+        tsne=store.tsne(key) if key else None,
+        tsne_label=next((c["label"] for c in content["cells"] if key in c["keys"]), ""),
+    )
+
+
+def _cell(content: Mapping[str, Any], **runs: Any) -> Cell:
     return Cell(
         setting=content["setup"],
         selected=content["chosen"],
-        rows=[rows[key] for key in content["keys"] if key in rows],
+        **runs,
         **{name: content[name] for name in ("dataset", "label", "varies", "value", "paper")},
         note=content.get("note", ""),
         role=content.get("role", ""),  # absent in stores of earlier versions

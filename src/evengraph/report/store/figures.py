@@ -60,6 +60,7 @@ def save(figure: Figure, path: Path) -> list[Path]:
         paths.append(path.with_name(f"{path.name}.{suffix}"))
         with plt.rc_context(STYLE):
             figure.savefig(paths[-1], **options)
+        figure.set_layout_engine("none")  # laid out once for both files
     plt.close(figure)
     return paths
 
@@ -175,9 +176,10 @@ def recall_figure(results: ExperimentResults) -> Figure | None:
     for axes, setting in panels:
         for label in labels:
             cell = results.find(setting, label)
-            if cell is None or "per_class" not in cell.rows[0].outcome:
+            outcomes = cell.outcomes() if cell is not None else []
+            if not outcomes or "per_class" not in outcomes[0]:
                 continue
-            recall = np.mean([_recall_by_size(row.outcome) for row in cell.rows], axis=0)
+            recall = np.mean([_recall_by_size(outcome) for outcome in outcomes], axis=0)
             colour = colour_of(results, label)
             axes.plot(range(len(recall)), recall, marker="o", ms=3, color=colour, label=label)
         axes.set_xticks([])
@@ -203,20 +205,20 @@ def confusion_figure(results: ExperimentResults) -> Figure | None:
     setting = results.settings[0]
     labels = dict.fromkeys((results.baseline, results.highlight))
     cells = [results.find(setting, label) for label in labels]
-    cells = [c for c in cells if c is not None and "confusion_matrix" in c.rows[0].outcome]
-    if not cells:
+    drawn = [(cell.label, cell.outcomes()) for cell in cells if cell is not None]
+    drawn = [(label, outcomes) for label, outcomes in drawn if "confusion_matrix" in outcomes[0]]
+    if not drawn:
         return None
-    figure, panels = panel_grid(len(cells), width=3.2, height=3.2)
-    for axes, cell in zip(panels, cells, strict=True):
-        assert cell is not None
-        total = np.sum([row.outcome["confusion_matrix"] for row in cell.rows], axis=0)
+    figure, panels = panel_grid(len(drawn), width=3.2, height=3.2)
+    for axes, (label, outcomes) in zip(panels, drawn, strict=True):
+        total = np.sum([outcome["confusion_matrix"] for outcome in outcomes], axis=0)
         share = 100 * total / np.maximum(total.sum(axis=1, keepdims=True), 1)
         axes.imshow(share, cmap="Oranges", vmin=0, vmax=100)
         for (row, column), value in np.ndenumerate(share):
             text: Any = {"ha": "center", "va": "center", "fontsize": 7}
             colour = "white" if value > 60 else "black"
             axes.text(column, row, f"{value:.0f}", **text, color=colour)
-        axes.set_title(cell.label)
+        axes.set_title(label)
         axes.set_xlabel("predicted class")
         axes.grid(visible=False)
     panels[0].set_ylabel("true class")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,8 @@ from evengraph.core.store import Row, Store
 from evengraph.report.store.experiment_results import load_experiments
 from evengraph.report.store.overview import write_overview
 from evengraph.report.store.tables import latex, markdown, table_csv
+
+PARTS = ("metrics", "seconds", "together", "memory", "criterion")  # of outcomes, in every row
 
 
 def export_runs(rows: Sequence[Row], path: Path) -> int:
@@ -51,7 +54,8 @@ def write_report(
     """
     from evengraph.report.store.figures import figures, save  # needs matplotlib
 
-    experiments = [results for results in load_experiments(store) if results.cells]
+    loaded = load_experiments(store, parts=PARTS)
+    experiments = [results for results in loaded if results.cells]
     if not experiments:
         raise ValueError(f"{store.path} holds no finished experiment.")
     for results in experiments:
@@ -67,6 +71,8 @@ def write_report(
         for name, figure in figures(results):
             written += save(figure, folder / name)
             names.append(name)
+            del figure
+            gc.collect()  # a figure is a circle of objects, and takes tens of megabytes
         for kind, text in (("md", markdown(results, names)), ("tex", latex(results))):
             write_atomic(text.encode(), folder / f"{results.name}.{kind}")
             written.append(folder / f"{results.name}.{kind}")

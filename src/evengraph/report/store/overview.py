@@ -113,9 +113,9 @@ def _legend(experiments: Sequence[ExperimentResults]) -> Markup:
 
 
 def _criteria(experiments: Sequence[ExperimentResults]) -> str:
-    """What the validation scores are; older rows do not say it, they are Macro-F1."""
-    rows = [row for results in experiments for cell in results.cells for row in cell.rows]
-    names = {str(row.outcome.get("criterion") or "Macro-F1") for row in rows}
+    """What the validation scores are."""
+    cells = [cell for results in experiments for cell in results.cells]
+    names = set().union(*(cell.numbers.criteria for cell in cells))
     return " or ".join(sorted(names)) or "score"
 
 

@@ -17,6 +17,8 @@ from evengraph.report.svg.charts import curve, line_plot, percent, ticks
 from evengraph.report.svg.forest import ForestRow, Interval, forest_plot, padded
 from evengraph.report.svg.markup import Markup, tag
 
+MOST_RINGS = 50  # of single seeds, in a row
+
 
 def dots_panel(results: ExperimentResults, setting: str, metric: str) -> Markup:
     """Draw the methods of a setting, one per row: mean, interval, seeds, published mean.
@@ -27,7 +29,10 @@ def dots_panel(results: ExperimentResults, setting: str, metric: str) -> Markup:
     if len(rows) > MANY:
         rows.sort(key=lambda row: -row.mean)
     best = max(row.mean for row in rows)
-    lines = [_row(row, "{:.1f}".format, strong=row.mean == best, points=row.values) for row in rows]
+    lines = [
+        _row(row, "{:.1f}".format, strong=row.mean == best, points=some_values(row.values))
+        for row in rows
+    ]
     return forest_plot(results.setting_title(setting), lines, axis=f"{METRICS[metric].title}, %")
 
 
@@ -65,6 +70,14 @@ def _row(
         paper=row.paper,
         strong=strong,
     )
+
+
+def some_values(values: Sequence[float]) -> Sequence[float]:
+    """All values if they are few, else some of them from the smallest to the largest."""
+    if len(values) <= MOST_RINGS:
+        return values
+    ordered, last = sorted(values), MOST_RINGS - 1
+    return [ordered[rank * (len(values) - 1) // last] for rank in range(MOST_RINGS)]
 
 
 def curve_panel(name: str, cells: Sequence[Cell], metric: str, limits: Interval) -> Markup:

@@ -160,7 +160,7 @@ def interval_text(interval: tuple[float, float] | None, *, sign: bool = False) -
 def mean_text(cell: Cell, metric: str) -> str:
     """Format mean (standard deviation); a single seed has no deviation."""
     mean = f"{cell.mean(metric):.1f}"
-    return mean if len(cell.rows) == 1 else f"{mean} ({cell.deviation(metric):.1f})"
+    return mean if cell.size == 1 else f"{mean} ({cell.deviation(metric):.1f})"
 
 
 def selected_text(cell: Cell) -> str:

@@ -33,7 +33,7 @@ def experiment_table(results: ExperimentResults) -> Table:
             label = cell.label if cell.value is None else f"{cell.label} = {cell.value}"
             published = cell.published(HEADLINE[0])
             paper = "" if published is None else f"{published:.1f}"
-            table.add_row(f"  {escape(label)}", str(len(cell.rows)), first, paper, *rest)
+            table.add_row(f"  {escape(label)}", str(cell.size), first, paper, *rest)
     return table
 
 
