@@ -493,3 +493,16 @@ def test_unit_rows_hold_for_another_graph(tmp_path):
 def test_bad_readings(text):
     with pytest.raises(ValueError, match=f"readings must be some of mean-loss, .* got '{text}'"):
         UniGNN(readings=text)
+
+
+def test_more_pairs_than_memory_are_thinned_and_noted():
+    task = small_task()
+    enough, short = (
+        UniGNN(alpha=2, memory_limit=limit, max_epochs=1).fit(task, seed=0)
+        for limit in (2**30, 8 * (task.graph.num_edges + 2 * task.graph.num_nodes))
+    )
+    pairs = [method.inputs_.structural.matrix.values().numel() for method in (enough, short)]
+    assert pairs[1] < pairs[0]
+    assert not any("memory_limit" in note for note in enough.notes_)
+    (note,) = (note for note in short.notes_ if "memory_limit" in note)
+    assert "a node is connected to 2 others at random on average, or fewer" in note

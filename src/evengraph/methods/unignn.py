@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
 from evengraph.core.rng import seeded
+from evengraph.core.sizes import format_size
 from evengraph.core.task import Task
 from evengraph.methods.bases.batching import Batching, Fit
 from evengraph.methods.bases.checks import same_graph
@@ -39,7 +40,8 @@ from evengraph.ops import (
     undirected_matrix,
 )
 from evengraph.ops.pseudo import Selection, select_pseudo_labels
-from evengraph.ops.structural import path_weights
+from evengraph.ops.structural import bounded_path_weights
+from evengraph.ops.thinning import Thinning
 from evengraph.training import History
 
 MAY_DIFFER = frozenset(
@@ -91,6 +93,8 @@ class UniGNN(Method):
         hidden: Width of every layer.
         dropout: Dropout rate after each layer.
         memory_limit: Bytes that the structural adjacency may take; fitting needs about four times.
+            Where more pairs are alpha steps apart, a random part of those beyond direct neighbours
+            is connected, with weights that keep the expectation; a note of the fit says so.
         cluster_starts: How often k-means starts anew, the tightest clusters are used; re-clustering
             starts from the previous clusters, once.
         readings: Other readings of the paper, with commas between them: `mean-loss` divides the
@@ -262,7 +266,7 @@ class UniGNN(Method):
         self.graph_: Data | None = graph
         self.inputs_: Connectivity | None = inputs
         self.signatures_: Tensor | None = None  # computed when another graph needs them
-        self.notes_ = list(net.crowded_layers())
+        self.notes_ = [*([inputs.note] if inputs.note else []), *net.crowded_layers()]
 
     def _logits(self, graph: Data) -> Tensor:
         inputs, clusters = self._inputs_and_clusters(graph)
@@ -343,11 +347,20 @@ class UniGNN(Method):
         device, x = graph.x.device, sparsify(graph.x.float())
         matrix = undirected_matrix(graph.edge_index, graph.num_nodes)
         adjacency = structural = propagation_matrix(matrix, device)
+        note = ""
         if self.alpha_ > 1:
-            paths = path_weights(matrix, self.alpha_, self.memory_limit)
+            paths, thinning = bounded_path_weights(matrix, self.alpha_, self.memory_limit)
             structural = propagation_matrix(paths, device)
+            note = "" if thinning is None else self._describe(thinning)
         along_paths = structural @ x if isinstance(x, Tensor) else None
-        return Connectivity(x, structural, adjacency, along_paths)
+        return Connectivity(x, structural, adjacency, along_paths, note)
+
+    def _describe(self, thinning: Thinning) -> str:
+        return (
+            f"The pairs of nodes up to alpha={self.alpha_} steps apart exceed memory_limit "
+            f"({format_size(self.memory_limit)}): besides its neighbours, a node is connected to "
+            f"{thinning.limit:,} others at random on average, or fewer."
+        )
 
     def _network(self, graph: Data) -> UnifiedNetwork:
         """A network for a training graph."""

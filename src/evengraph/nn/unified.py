@@ -45,6 +45,7 @@ class Connectivity(NamedTuple):
     structural: Sparse
     adjacency: Sparse
     along_paths: Tensor | None = None  # A_struct X
+    note: str = ""  # what a user should know about the matrices
 
 
 class UnifiedNetwork(nn.Module):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evengraph.ops.sparse import csr, row_entries
+from evengraph.ops.thinning import Thinning
 
 Block = tuple[Tensor, Tensor, Tensor]
 """Entries per row, (n,), and column and weight of each entry, row by row."""
@@ -19,7 +20,7 @@ class DevicePaths:
     """`evengraph.ops.structural.Paths` of a CSR tensor."""
 
     def __init__(self, matrix: Tensor, alpha: int) -> None:
-        self.matrix, self.alpha = matrix, alpha
+        self.matrix, self.alpha, self.direct = matrix, alpha, matrix.col_indices().numel()
         self.walks = self._walks().cpu().numpy()
 
     def _walks(self) -> Tensor:
@@ -30,12 +31,16 @@ class DevicePaths:
             count = count + total[pointers[1:]] - total[pointers[:-1]]
         return count
 
-    def weights(self, rows: NDArray[np.int64]) -> Block:
+    def weights(self, rows: NDArray[np.int64], thinning: Thinning | None = None) -> Block:
         """One over the distances."""
         keys, counts = self._nearness(rows)
-        size = self.matrix.shape[1]
-        per_row = torch.bincount(keys // size, minlength=rows.size)
-        return per_row, (keys % size).int(), 1 / (self.alpha + 1 - counts).float()
+        row, columns = keys // self.matrix.shape[1], keys % self.matrix.shape[1]
+        weights = 1 / (self.alpha + 1 - counts).float()
+        if thinning is not None:
+            nodes = torch.from_numpy(rows).to(row.device)[row]
+            keep, weights = thinning(nodes, columns, weights)
+            row, columns, weights = row[keep], columns[keep], weights[keep]
+        return torch.bincount(row, minlength=rows.size), columns.int(), weights
 
     def count(self, rows: NDArray[np.int64]) -> int:
         """The entries have to be found."""

@@ -15,6 +15,7 @@ from evengraph.ops.device_adjacency import adjacency_tensor
 from evengraph.ops.device_paths import DevicePaths
 from evengraph.ops.propagate import Matrix, adjacency
 from evengraph.ops.sparse import from_scipy
+from evengraph.ops.thinning import Thinning
 
 BYTES_PER_ENTRY = 8  # a 32-bit column index and a 32-bit weight
 BLOCK_ENTRIES = 20_000_000  # walks of one block of rows, before duplicates are merged
@@ -53,23 +54,49 @@ def check_alpha(alpha: int) -> None:
 
 
 def path_weights(matrix: Matrix, alpha: int, memory_limit: float) -> Matrix:
-    """The structural adjacency of an adjacency matrix, of the same type."""
-    paths = DevicePaths(matrix, alpha) if isinstance(matrix, Tensor) else HostPaths(matrix, alpha)
-    _check_size(paths, memory_limit)
-    every = np.arange(matrix.shape[0])
-    return paths.join([paths.weights(rows) for rows in _blocks(paths.walks, every)])
+    """The structural adjacency of an adjacency matrix, of the same type; raises if it is larger."""
+    paths = _paths(matrix, alpha)
+    expected = _expected_entries(paths, memory_limit / BYTES_PER_ENTRY)
+    if expected is not None:
+        raise _too_large(alpha, expected, memory_limit)
+    return _all_rows(paths)
+
+
+def bounded_path_weights(
+    matrix: Matrix, alpha: int, memory_limit: float
+) -> tuple[Matrix, Thinning | None]:
+    """`path_weights`, thinned where it would be larger, and how: None where it is not."""
+    paths, most = _paths(matrix, alpha), memory_limit / BYTES_PER_ENTRY
+    expected = _expected_entries(paths, most)
+    if expected is None:
+        return _all_rows(paths), None
+    thinning = Thinning.to_fit(paths.walks, paths.direct, most)
+    if thinning is None:
+        raise _too_large(alpha, expected, memory_limit)
+    return _all_rows(paths, thinning), thinning
+
+
+def _paths(matrix: Matrix, alpha: int) -> Paths:
+    return DevicePaths(matrix, alpha) if isinstance(matrix, Tensor) else HostPaths(matrix, alpha)
+
+
+def _all_rows(paths: Paths, thinning: Thinning | None = None) -> Matrix:
+    rows = _blocks(paths.walks, np.arange(paths.walks.size))
+    return paths.join([paths.weights(block, thinning) for block in rows])
 
 
 class Paths(Protocol):
     """Shortest paths of a graph, for some rows at a time."""
 
-    alpha: int
+    @property
+    def direct(self) -> int:
+        """Entries of the adjacency matrix."""
 
     @property
     def walks(self) -> NDArray[np.float64]:
         """Number of walks of at most alpha steps from each node: at least the nodes it reaches."""
 
-    def weights(self, rows: NDArray[np.int64]) -> Any:
+    def weights(self, rows: NDArray[np.int64], thinning: Thinning | None = None) -> Any:
         """Rows of the matrix: 1 / SPD(i, j)."""
 
     def count(self, rows: NDArray[np.int64]) -> int:
@@ -83,18 +110,18 @@ class HostPaths:
     """`Paths` by SciPy."""
 
     def __init__(self, matrix: sp.csr_matrix, alpha: int) -> None:
-        self.alpha = alpha
+        self.alpha, self.direct = alpha, matrix.nnz
         self.looped = (matrix + sp.identity(matrix.shape[0], np.float32, format="csr")).tocsr()
         self.walks = np.ones(matrix.shape[0])
         for _ in range(alpha):
             self.walks = np.asarray(self.looped @ self.walks)
 
-    def weights(self, rows: NDArray[np.int64]) -> sp.csr_matrix:
+    def weights(self, rows: NDArray[np.int64], thinning: Thinning | None = None) -> sp.csr_matrix:
         """From the distances."""
         nearness = self._nearness(rows)
         np.subtract(self.alpha + 1, nearness.data, out=nearness.data)  # the distance
         np.reciprocal(nearness.data, out=nearness.data)
-        return nearness
+        return nearness if thinning is None else _thinned(nearness, rows, thinning)
 
     def count(self, rows: NDArray[np.int64]) -> int:
         """The entries have to be found."""
@@ -135,11 +162,20 @@ def _blocks(walks: NDArray[np.float64], rows: NDArray[np.int64]) -> Iterator[NDA
         start = stop
 
 
-def _check_size(paths: Paths, memory_limit: float) -> None:
-    """Count entries in bounded memory and raise if there are too many."""
-    most = memory_limit / BYTES_PER_ENTRY
+def _thinned(weights: sp.csr_matrix, rows: NDArray[np.int64], thinning: Thinning) -> sp.csr_matrix:
+    """Some rows of a matrix with a part of their entries."""
+    nodes = torch.from_numpy(np.repeat(rows, np.diff(weights.indptr)))
+    columns = torch.from_numpy(weights.indices).long()
+    keep, values = thinning(nodes, columns, torch.from_numpy(weights.data))
+    weights.data = torch.where(keep, values, 0.0).numpy()
+    weights.eliminate_zeros()
+    return weights
+
+
+def _expected_entries(paths: Paths, most: float) -> float | None:
+    """Count entries in bounded memory: None if there are at most so many, else about how many."""
     if paths.walks.sum() <= most:  # the cheap bound already fits
-        return
+        return None
     # In random order, the rows counted so far predict the total.
     num_nodes = paths.walks.size
     rows = np.random.default_rng(0).permutation(num_nodes)
@@ -148,10 +184,13 @@ def _check_size(paths: Paths, memory_limit: float) -> None:
         entries += paths.count(block)
         seen += block.size
         if entries > most:
-            expected = entries * num_nodes / seen
-            raise MemoryError(
-                f"The structural adjacency at alpha={paths.alpha} would hold about "
-                f"{expected:,.0f} entries, {expected * BYTES_PER_ENTRY / 2**30:.1f} GiB, over the "
-                f"limit of {memory_limit / 2**30:.1f} GiB. Use a smaller alpha or raise "
-                "memory_limit."
-            )
+            return entries * num_nodes / seen
+    return None
+
+
+def _too_large(alpha: int, expected: float, memory_limit: float) -> MemoryError:
+    return MemoryError(
+        f"The structural adjacency at alpha={alpha} would hold about {expected:,.0f} entries, "
+        f"{expected * BYTES_PER_ENTRY / 2**30:.1f} GiB, over the limit of "
+        f"{memory_limit / 2**30:.1f} GiB. Use a smaller alpha or raise memory_limit."
+    )
