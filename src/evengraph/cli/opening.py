@@ -10,6 +10,7 @@ from rich.markup import escape
 from evengraph.cli.console import err, print_notes
 from evengraph.cli.options import FLAGS, Columns
 from evengraph.cli.stages import StageLines
+from evengraph.core.ranks import ALONE, Ranks
 from evengraph.core.task import Task
 from evengraph.datasets import DATASETS
 from evengraph.pipeline.graph_source import (
@@ -31,15 +32,17 @@ def open_data(
     on_disk: bool = False,
     memory: str | None = None,
     device: str = "cpu",
+    ranks: Ranks | None = None,
 ) -> GraphSource:
     """Open a data set by its name, or a user's files, and print the notes.
 
-    A packed graph may stay on disk; `memory` is then the limit.
+    A packed graph may stay on disk; `memory` is then the limit, and `ranks` work on it together.
     """
     if on_disk:
         if columns:
             raise ValueError(f"{data} is packed, with columns that were named then.")
-        return open_on_disk(data, memory, device=device, progress=StageLines())
+        progress = StageLines()
+        return open_on_disk(data, memory, device=device, progress=progress, ranks=ranks or ALONE)
     if data in DATASETS:
         if columns:
             flag = FLAGS.get(next(iter(columns)), f"--{next(iter(columns))}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TypeVar
 
@@ -58,10 +58,14 @@ class Ranks:
     Args:
         rank: Which of them this process is.
         size: How many there are.
+        here: How many of them are on this machine.
+        store: What their launcher knows them by.
     """
 
     rank: int = 0
     size: int = 1
+    here: int = 1
+    store: dist.Store | None = field(default=None, compare=False, repr=False)
 
     @property
     def is_alone(self) -> bool:
@@ -137,6 +141,18 @@ class Ranks:
         if not self.is_alone:
             dist.barrier()
 
+    def is_first_with(self, text: str) -> bool:
+        """Whether no other process has asked this with the same text, so that one shows an error.
+
+        True as well if the process that could tell is gone.
+        """
+        if self.store is None:
+            return True
+        try:
+            return int(self.store.add(text, 1)) == 1
+        except RuntimeError:
+            return True
+
     def _reduced(self, values: Tensor, how: dist.ReduceOp.RedOpType) -> Tensor:
         if self.is_alone:
             return values
@@ -165,27 +181,42 @@ def joined_ranks() -> Iterator[Ranks]:
     A process group that exists is used. Otherwise one is made from the variables that torchrun
     sets; without them a process is alone. If another process ends, LostRankError is raised.
     """
-    count = int(os.environ.get("WORLD_SIZE", "1"))
     outer = dist.is_available() and dist.is_initialized()
-    if not outer and count == 1:
+    if not outer and not is_launched():
         yield ALONE
         return
-    if not outer:
-        backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-        dist.init_process_group(backend, timeout=PATIENCE)
+    ranks = _ranks(None) if outer else _join()
     try:
-        yield Ranks(dist.get_rank(), dist.get_world_size())
+        yield ranks
     except RuntimeError as error:
         if not is_lost(error):
             raise
         raise LostRankError(
-            f"Of the {dist.get_world_size()} processes of this run another one has ended; start "
-            "all of them again to resume."
+            f"Of the {ranks.size} processes of this run another one has ended; start all of them "
+            "again to resume."
         ) from None
     finally:
         if not outer:
             with suppress(RuntimeError):  # others may be gone
                 dist.destroy_process_group()
+
+
+def is_launched() -> bool:
+    """Whether torchrun has started this process and others."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
+def _join() -> Ranks:
+    """Make the process group from the variables of torchrun."""
+    store, rank, size = next(dist.rendezvous("env://", timeout=PATIENCE))
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)
+    return _ranks(store)
+
+
+def _ranks(store: dist.Store | None) -> Ranks:
+    here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    return Ranks(dist.get_rank(), dist.get_world_size(), here, store)
 
 
 def is_lost(error: RuntimeError) -> bool:

@@ -76,6 +76,10 @@ class PackedGraph:
                 raise PackError(f"{path} must have {key} {expected[key]}, got {value}.")
         return array
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Path and header: a copy in another process opens the arrays itself."""
+        return {"path": self.path, "header": self.header}
+
     def verify(self) -> None:
         """Compare the checksum of every array; reads all files once."""
         for name, expected in self.header["arrays"].items():

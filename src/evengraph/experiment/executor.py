@@ -5,7 +5,6 @@ A job that fails, or whose worker dies, gets a `Failure`; the other jobs go on.
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 from collections.abc import Callable, Sequence
@@ -20,6 +19,7 @@ from typing import Any, Literal
 import torch
 
 from evengraph.core.processes import end_with_parent
+from evengraph.core.ray_cluster import connected_ray
 from evengraph.core.records import Record
 from evengraph.core.task import Task
 from evengraph.experiment.jobs import Failure, Job, Result, failure_of
@@ -297,35 +297,29 @@ class Executor:
 
     def _run_on_ray(self, jobs: Sequence[Job], on_end: OnEnd) -> bool:
         """Run on a Ray cluster; results come back to this process, which saves them."""
-        try:
-            import ray
-        except ImportError:
-            raise ValueError("Ray is not installed; try: pip install 'evengraph[ray]'.") from None
+        with connected_ray(self.address) as ray:
+            try:
+                return self._run_tasks(ray, jobs, on_end)
+            finally:
+                self.journal.release()
 
-        started = not ray.is_initialized()
-        if started:
-            ray.init(address=self.address, log_to_driver=False, logging_level=logging.ERROR)
-        try:
-            gpus = 1 if torch.device(self.device).type == "cuda" else 0
-            work = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=1)(_run_on_node)
-            executor = replace(self, journal=Journal())
-            waiting = {work.remote(job, executor): job for job in self.journal.claim(jobs)}
-            in_time = True
-            while waiting:
-                (ready,), _ = ray.wait(list(waiting), num_returns=1)
-                job = waiting.pop(ready)
-                try:
-                    result, done = ray.get(ready)
-                    in_time = in_time and done
-                except ray.exceptions.RayError as error:
-                    result = Failure(reason=f"The worker died: {type(error).__name__}.")
-                if result is not None:
-                    self._end(job, result, on_end)
-            return in_time
-        finally:
-            self.journal.release()
-            if started:
-                ray.shutdown()
+    def _run_tasks(self, ray: Any, jobs: Sequence[Job], on_end: OnEnd) -> bool:
+        gpus = 1 if torch.device(self.device).type == "cuda" else 0
+        work = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=1)(_run_on_node)
+        executor = replace(self, journal=Journal())
+        waiting = {work.remote(job, executor): job for job in self.journal.claim(jobs)}
+        in_time = True
+        while waiting:
+            (ready,), _ = ray.wait(list(waiting), num_returns=1)
+            job = waiting.pop(ready)
+            try:
+                result, done = ray.get(ready)
+                in_time = in_time and done
+            except ray.exceptions.RayError as error:
+                result = Failure(reason=f"The worker died: {type(error).__name__}.")
+            if result is not None:
+                self._end(job, result, on_end)
+        return in_time
 
 
 def _run_in_worker(

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from evengraph.core.ranks import ALONE, Ranks
 from evengraph.core.sizes import available_memory, parse_size
 from evengraph.core.task import Task
 from evengraph.datasets import DATASETS, load
@@ -128,6 +129,7 @@ def open_on_disk(
     *,
     device: torch.device | str = "cpu",
     progress: Progress = no_progress,
+    ranks: Ranks = ALONE,
 ) -> GraphSource:
     """Open a packed graph to work from disk.
 
@@ -136,12 +138,15 @@ def open_on_disk(
         memory: How much to use, such as `4GB`. Default: half of what is free.
         device: Where to propagate.
         progress: Called with the name of a stage and the share of it that is done.
+        ranks: The processes that work on it together.
     """
+    if not ranks.is_alone and not is_packed(path):
+        raise ValueError(f"Several processes train packed graphs alone: pack {path} first.")
     if not is_packed(path):
         raise ValueError(f"memory is for packed graphs, and {path} is none; pack it first.")
-    limit = available_memory() // 2 if memory is None else parse_size(memory)
+    limit = available_memory() // (2 * ranks.here) if memory is None else parse_size(memory)
     packed = PackedGraph.open(path)
-    disk = DiskGraph.open(packed, limit, device=device, progress=progress)
+    disk = DiskGraph.open(packed, limit, device=device, progress=progress, ranks=ranks)
     name, data = packed.path.resolve().name, str(packed.path.absolute())
     return GraphSource(name=name, graph=disk.labels(), data=data, disk=disk)
 

@@ -1,0 +1,51 @@
+"""A Ray cluster that may be there already, or not be installed."""
+
+import sys
+from contextlib import suppress
+from types import SimpleNamespace
+
+import pytest
+
+from evengraph.core.errors import MissingPackageError
+from evengraph.core.ray_cluster import connected_ray
+
+
+def fake_ray(monkeypatch, *, running):
+    calls = []
+    ray = SimpleNamespace(
+        is_initialized=lambda: running,
+        init=lambda **options: calls.append(options),
+        shutdown=lambda: calls.append("shutdown"),
+    )
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    return ray, calls
+
+
+def test_a_new_cluster_ends_with_the_block(monkeypatch):
+    ray, calls = fake_ray(monkeypatch, running=False)
+    with suppress(OSError), connected_ray(cores=2) as found:
+        assert found is ray
+        raise OSError
+    assert calls[0]["num_cpus"] == 2
+    assert calls[1:] == ["shutdown"]
+
+
+def test_a_cluster_elsewhere_keeps_its_cores(monkeypatch):
+    _, calls = fake_ray(monkeypatch, running=False)
+    with connected_ray("there:1", cores=2):
+        pass
+    assert calls[0]["address"] == "there:1"
+    assert "num_cpus" not in calls[0]
+
+
+def test_a_connection_that_exists_stays_open(monkeypatch):
+    _, calls = fake_ray(monkeypatch, running=True)
+    with connected_ray():
+        pass
+    assert calls == []
+
+
+def test_without_the_package_the_message_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingPackageError, match=r"pip install 'evengraph\[ray\]'"):
+        connected_ray().__enter__()
