@@ -134,3 +134,18 @@ def fit_and_die(ranks, graph, method, every):
     disk = DiskGraph.open(PackedGraph.open(graph), 10**7, ranks=ranks)
     task = Natural(train=0.3, val=0.2)(disk.labels(), seed=0)
     disk.fit(method, task, seed=3, progress=False, on_epoch=on_epoch)
+
+
+def command(ranks, arguments):
+    """Exit status and output of a command that two processes run."""
+    from contextlib import redirect_stderr, redirect_stdout
+    from io import StringIO
+
+    from evengraph.cli import main
+
+    os.environ["WORLD_SIZE"] = str(ranks.size)
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+        try:
+            main(arguments)
+        except SystemExit as end:
+            return end.code, out.getvalue(), err.getvalue()

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from evengraph.core.ranks import ALONE, LostRankError, is_lost, joined_ranks
+from evengraph.core.ranks import ALONE, LostRankError, Ranks, is_lost, joined_ranks
 from rank_workers import collectives, run_ranks
 
 
@@ -46,6 +46,15 @@ def test_a_process_that_nobody_launched_is_alone(monkeypatch):
     monkeypatch.delenv("WORLD_SIZE", raising=False)
     with joined_ranks() as ranks:
         assert ranks is ALONE
+
+
+def test_one_process_shows_an_error():
+    store = torch.distributed.HashStore()
+    first, second = Ranks(0, 2, store=store), Ranks(1, 2, store=store)
+    assert first.is_first_with("text")
+    assert not second.is_first_with("text")
+    assert second.is_first_with("other")
+    assert ALONE.is_first_with("text")
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ def test_a_semantic_view_that_does_not_fit_is_refused(tmp_path):
     disk = opened(toy(300, 600, 4, 2), tmp_path / "graph", memory=100_000)
     task = Natural(train=0.3, val=0.2)(disk.labels(), seed=0)
     with pytest.raises(ValueError, match="semantic view of 300 nodes takes about 879 KiB"):
-        disk.fit(Unison(), task, progress=False)
+        disk.fit(Unison(views="structural,semantic"), task, progress=False)
 
 
 def quick():
@@ -174,9 +174,9 @@ def test_two_processes_have_the_result_of_one(tmp_path, monkeypatch, limits):
 
 def test_two_processes_share_propagation_and_rank_a_rare_class(tmp_path):
     pack_graph(toy(240, 700, 12, 2), tmp_path / "graph")
-    (one,) = fit(ALONE, tmp_path / "graph", [Unison(members=1, hidden=8, **QUICK)], {})
+    methods = [Unison(views="structural,semantic,ego", members=1, hidden=8, **QUICK)]
+    (one,) = fit(ALONE, tmp_path / "graph", methods, {})
     shutil.rmtree(tmp_path / "graph" / "propagated")
-    methods = [Unison(members=1, hidden=8, **QUICK)]
     (two,), _ = run_ranks(tmp_path / "ranks", fit, tmp_path / "graph", methods, {})
     assert two[1] == pytest.approx(one[1])
     torch.testing.assert_close(two[2], one[2], rtol=1e-4, atol=1e-5)

@@ -22,6 +22,7 @@ from evengraph.cli.invocation import remember
 from evengraph.cli.methods import methods
 from evengraph.cli.pack import pack
 from evengraph.cli.predict import predict
+from evengraph.cli.ranks import launched_ranks, speaks_for_all
 from evengraph.cli.report import report
 from evengraph.cli.reproduce import reproduce
 from evengraph.cli.results import results
@@ -77,11 +78,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _status(arguments: Sequence[str] | None) -> int:
     """Run the command line; returns its exit status."""
     try:
-        status = app(args=arguments, prog_name="evengraph", standalone_mode=False)
+        with launched_ranks(sys.argv[1:] if arguments is None else arguments):
+            status = app(args=arguments, prog_name="evengraph", standalone_mode=False)
     except KeyboardInterrupt:
         status = 130
     except (ValueError, OSError, MemoryError, FloatingPointError) as error:
-        print_error(error)
+        if speaks_for_all(error):
+            print_error(error)
         status = 2
     except Exception as error:
         # usage errors, whose common class depends on the version of typer
@@ -89,7 +92,7 @@ def _status(arguments: Sequence[str] | None) -> int:
         if message is None:
             raise
         text = escape(message().rstrip("."))
-        if text:  # empty without a command: the help has been shown
+        if text and speaks_for_all(error):  # empty without a command: the help has been shown
             known = {"data", *(command.__name__ for command in COMMANDS)}
             name = getattr(getattr(error, "ctx", None), "info_name", None)
             name = f" {name}" if name in known else ""

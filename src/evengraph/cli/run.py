@@ -117,6 +117,7 @@ def run(
     """Train and test one or several methods, once per seed, and report."""
     from evengraph.cli.arguments import make_protocol, parse_methods, parse_settings
     from evengraph.cli.opening import open_data, show_classes
+    from evengraph.cli.ranks import current_ranks, own_folder
     from evengraph.cli.run_files import RunFiles
     from evengraph.core.allocator import keep_freed_memory
     from evengraph.core.devices import pick_device
@@ -127,7 +128,8 @@ def run(
     from evengraph.metrics.costs import Costs
     from evengraph.pipeline.graph_source import must_stay_on_disk
 
-    on_disk = memory is not None or must_stay_on_disk(data)
+    ranks, save = current_ranks(), own_folder(save, "model") if save else None
+    on_disk = memory is not None or not ranks.is_alone or must_stay_on_disk(data)
     if not on_disk:  # otherwise memory is limited
         keep_freed_memory()
     names = parse_methods(method or (DEFAULT_ON_DISK if on_disk else DEFAULT_METHOD))
@@ -139,7 +141,9 @@ def run(
     source = None
     if on_disk or data not in DATASETS:
         chosen = "cpu" if device == "auto" else str(pick_device(device))
-        source = open_data(data, data_root, columns, on_disk=on_disk, memory=memory, device=chosen)
+        source = open_data(
+            data, data_root, columns, on_disk=on_disk, memory=memory, device=chosen, ranks=ranks
+        )
     split = imbalance or ("step" if source is None else source.default_split)
     options = dict(source.default_shares(split)) if source else {}
     given = {"minority": minority, "ratio": ratio, "train": train, "val": val}
@@ -168,7 +172,7 @@ def run(
     if refit is None:
         refit = save is not None and not source.is_dataset and source.disk is None
     target = pick_device("cpu" if on_disk else device)  # rows are trained on the CPU
-    files = RunFiles(folder, plan, source, save)
+    files = RunFiles(own_folder(folder, "run"), plan, source, save)
     _run_plan(plan, presets, target, files, refit, draw_map)
 
 

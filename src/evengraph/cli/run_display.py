@@ -37,6 +37,8 @@ class RunDisplay(ExitStack):
         if job.label != self.announced:
             self.announced = job.label
             self._announce(job)
+        if err.quiet:
+            return None
         if err.is_terminal:
             return self.enter_context(epoch_bar(f"seed {job.seed}", visible=True))
         return epoch_lines(f"seed {job.seed}", lambda line: err.print(escape(line), soft_wrap=True))

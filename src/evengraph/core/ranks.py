@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -19,7 +19,7 @@ from torch.nn.functional import pad
 
 T = TypeVar("T")
 PATIENCE = timedelta(days=1)  # a process may wait for the propagation of another
-LOST = ("connection closed", "connection reset", "connection was", "broken pipe", "timed out")
+LOST = ("connection closed", "connection reset", "read error", "write error", "timed out")
 """What messages of torch say when a process is lost."""
 
 
@@ -65,7 +65,7 @@ class Ranks:
     rank: int = 0
     size: int = 1
     here: int = 1
-    store: dist.Store | None = field(default=None, compare=False, repr=False)
+    store: Any = field(default=None, compare=False, repr=False)
 
     @property
     def is_alone(self) -> bool:
@@ -208,13 +208,18 @@ def is_launched() -> bool:
 
 def _join() -> Ranks:
     """Make the process group from the variables of torchrun."""
-    store, rank, size = next(dist.rendezvous("env://", timeout=PATIENCE))
+    from torch.distributed.distributed_c10d import PrefixStore  # not part of every build
+    from torch.distributed.rendezvous import rendezvous
+
+    store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
+    # after a restart by torchrun, addresses of the processes before must not be found
+    store = PrefixStore(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), store)
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)
     return _ranks(store)
 
 
-def _ranks(store: dist.Store | None) -> Ranks:
+def _ranks(store: Any) -> Ranks:
     here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     return Ranks(dist.get_rank(), dist.get_world_size(), here, store)
 

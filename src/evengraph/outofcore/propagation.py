@@ -152,6 +152,8 @@ class Workspace:
         """Compute strips of columns, here or elsewhere."""
         if self.tasks is None:
             self.ranks.each(compute, strips)
+            if not self.ranks.is_alone:  # the last strip was another's
+                self.progress(compute.stage, 1.0)
             return
         quiet = replace(compute, space=replace(self, progress=no_progress, tasks=None))
         self.tasks.each(quiet, strips, lambda share: self.progress(compute.stage, share))
