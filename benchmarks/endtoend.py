@@ -86,7 +86,7 @@ def check_disk(folder: Path, nodes: int) -> None:
         sys.exit(f"{folder} has {free / 2**30:.0f} GiB free, needed are {needed / 2**30:.0f}.")
 
 
-def measure(folder: Path, nodes: int, memory: str, epochs: int) -> None:
+def measure(folder: Path, nodes: int, memory: str, settings: list[str]) -> None:
     if not (folder / "edges.parquet").exists():
         write(folder, nodes)
     limit = ["--memory", memory]
@@ -94,7 +94,7 @@ def measure(folder: Path, nodes: int, memory: str, epochs: int) -> None:
     commands = {
         "pack": ["pack", "nodes.parquet", "edges.parquet", "--out", "graph", *limit],
         "run": ["run", "graph", "--seeds", "5", "--save", "model", "--out", "out",
-                "--set", f"max_epochs={epochs}", *limit],
+                *(part for setting in settings for part in ("--set", setting)), *limit],
         "predict": ["predict", "model", "graph", "--out", "predictions.parquet", *limit],
     }
     # fmt: on
@@ -111,7 +111,8 @@ def measure(folder: Path, nodes: int, memory: str, epochs: int) -> None:
         rows += [[f"  {match['stage']}", float(match["seconds"]), "", ""] for match in stages]
         if name == "run":
             print(cost.text[-1500:], flush=True)
-    title = f"{nodes:,} nodes, {10 * nodes:,} undirected edges, 64 features, --memory {memory}"
+    size = f"{nodes:,} nodes, {10 * nodes:,} undirected edges, 64 features"
+    title = f"{size}, --memory {memory} {' '.join(settings)}"
     table(title, ["command", "seconds", "of CPU", "peak GiB"], rows)
 
 
@@ -119,7 +120,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("nodes", type=int, nargs="?", default=2_000_000)
     parser.add_argument("--memory", default="5GB")
-    parser.add_argument("--epochs", type=int, default=200)
+    parser.add_argument("--set", action="append", default=[], help="as of evengraph run")
     parser.add_argument("--folder", type=Path)
     options = parser.parse_args()
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
@@ -128,7 +129,7 @@ def main() -> None:
     folder = options.folder or Path(tempfile.mkdtemp(prefix="evengraph-"))
     check_disk(folder, options.nodes)
     try:
-        measure(folder, options.nodes, options.memory, options.epochs)
+        measure(folder, options.nodes, options.memory, options.set)
     finally:
         if options.folder is None:
             shutil.rmtree(folder)
