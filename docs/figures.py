@@ -164,7 +164,7 @@ def draw_clusters(plt: Any, task: eg.Task, model: eg.UniGNN, name: str) -> Any:
     shown = np.unique(np.concatenate([some, mates]))
     flat = TSNE(random_state=0, init="pca").fit_transform(embeddings[shown].numpy())
     labels, groups = task.graph.y.numpy()[shown], clusters.numpy()[shown]
-    figure, axes = plt.subplots(1, 2, figsize=(6.4, 3.6))
+    figure, axes = plt.subplots(1, 2, figsize=(7.2, 5.0))
     _bare(axes[0], "by class")
     _bare(axes[1], "clusters around one label of each rare class")
     palette, markers = (*COLOURS[1:4], COLOURS[4], COLOURS[6], COLOURS[0], HIGHLIGHT), "os^vDPX"
@@ -182,10 +182,16 @@ def draw_clusters(plt: Any, task: eg.Task, model: eg.UniGNN, name: str) -> Any:
         look = {"color": colour, "marker": marker, "edgecolors": INK, "linewidths": 1.2}
         axes[1].scatter(*where, s=55, **look, label=words, zorder=3)
     for axis in axes:
-        axis.legend(
-            loc="upper center", bbox_to_anchor=(0.5, -0.01), ncols=2, frameon=False, fontsize=8
-        )
+        _legend_below(axis)
     return figure
+
+
+def _legend_below(axis: Any) -> None:
+    """A legend under a panel, one entry per line, so that names are neither cut nor met."""
+    axis.legend(
+        loc="upper left", bbox_to_anchor=(0.0, -0.02), ncols=1, frameon=False, fontsize=9,
+        markerscale=1.6, handletextpad=0.4,
+    )  # fmt: skip
 
 
 def draw_pseudo(plt: Any, task: eg.Task, model: eg.UniGNN, name: str) -> Any:

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 from made_up import FEW, STEP, make_results, spread
 
-from evengraph.report.store.cost import _pareto_front, cost_figure
+from evengraph.report.store.cost import _pareto_front, _ticks, cost_figure
 
 matplotlib = pytest.importorskip("matplotlib", reason="figures want matplotlib")
 matplotlib.use("Agg")
@@ -89,14 +89,36 @@ def test_the_front_is_what_nothing_cheaper_is_as_good_as():
     assert _pareto_front(points) == ["a", "d"]
 
 
-@pytest.mark.parametrize(("most", "ticks"), [(500, 5), (10**6, 3)])
-def test_a_wide_axis_has_powers_of_ten_alone(most, ticks):
-    results = make_results({(STEP, one): spread(60, FEW, one) for one in ("GCN", "Uni-GNN")})
-    costs = {"GCN": 1.0, "Uni-GNN": float(most)}
-    results = with_outcome(results, lambda label: {"seconds": costs[label], "memory": None})
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (0.5, 2000, [1, 10, 100, 1000]),
+        (0.8, 60, [1, 2, 5, 10, 20, 50]),
+        (0.045, 0.16, [0.05, 0.1, 0.15]),
+        (99, 102, [99, 100]),
+    ],
+)
+def test_ticks_are_round_and_three_where_there_are_as_many(low, high, ticks):
+    found = _ticks(low, high)
+    assert set(ticks) <= {round(tick, 6) for tick in found}
+    assert all(low <= tick <= high for tick in found)
+
+
+def test_methods_without_a_measurement_are_named(comparison):
+    def no_memory(label):
+        return {"memory": None} if label == "GCN" else {}
+
+    seconds, memory = shown(cost_figure(with_outcome(comparison, no_memory)))
+    assert "not measured" not in seconds.get_xlabel()
+    assert memory.get_xlabel().endswith("not measured (1): GCN")
+
+
+def test_few_names_meet_neither_dots_nor_one_another():
+    labels = [f"method {n}" for n in range(6)]
+    results = make_results({(STEP, one): spread(60 + n, FEW, one, 0)
+                            for n, one in enumerate(labels)})  # fmt: skip
+    results = with_outcome(results, lambda _: {"seconds": 1.0, "memory": None})
     (place,) = shown(cost_figure(results))
-    low, high = place.get_xlim()
-    shown_ticks = [tick for tick in place.get_xticks() if low <= tick <= high]
-    plain = all(f"{tick:e}".startswith("1.0") for tick in shown_ticks)
-    assert plain == (most > 1000)
-    assert len(shown_ticks) >= ticks
+    boxes = [name.get_window_extent() for name in place.texts]
+    assert all(name.get_visible() for name in place.texts)
+    assert not any(a.overlaps(b) for n, a in enumerate(boxes) for b in boxes[:n])

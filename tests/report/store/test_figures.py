@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from made_up import FEW, PUBMED, STEP, TAIL, make_results, node_map, spread
 
-from evengraph.report.store.canvas import HIGHLIGHT, MANY
+from evengraph.report.store.canvas import HIGHLIGHT, MANY, panel_title
 from evengraph.report.store.figures import (
     ablation_figure,
     confusion_figure,
@@ -86,7 +86,7 @@ def test_the_same_board_gives_the_same_bytes(experiments, written, tmp_path):
 
 def test_text_stays_text(written):
     svg = written["comparison-comparison.svg"].read_text(encoding="utf-8")
-    for word in (STEP, TAIL, PUBMED, "Re-weight", "balanced accuracy, %"):
+    for word in ("3 minority classes at 10%", "PubMed", "Re-weight", "balanced accuracy, %"):
         assert re.search(rf"<text[^>]*>{re.escape(word)}</text>", svg), word
 
 
@@ -105,21 +105,27 @@ def test_drawing_leaves_the_settings_of_matplotlib(experiments, tmp_path):
     assert dict(plt.rcParams) == before
 
 
+def titles(results, settings=None):
+    """The titles of panels: settings in words, in two lines."""
+    return [panel_title(results, setting) for setting in settings or results.settings]
+
+
 def test_methods_have_a_panel_for_each_set_up(comparison):
     figure = methods_figure(comparison)
-    assert [place.get_title() for place in shown(figure)] == comparison.settings
+    assert [place.get_title() for place in shown(figure)] == titles(comparison)
+    assert titles(comparison, [STEP]) == ["Cora\n3 minority classes at 10%"]
     for place in shown(figure):
         assert [tick.get_text() for tick in place.get_xticklabels()] == comparison.labels
 
 
-@pytest.mark.parametrize(("setups", "panels"), [(1, 1), (4, 4), (5, 6), (6, 6), (9, 9), (14, 16)])
-def test_panels_fill_even_rows_of_at_most_four_and_hide_the_rest(setups, panels):
+@pytest.mark.parametrize(("setups", "panels"), [(1, 1), (4, 4), (5, 6), (6, 6), (9, 9), (14, 15)])
+def test_panels_fill_even_rows_of_at_most_three_and_hide_the_rest(setups, panels):
     names = [f"cora-{n}" for n in range(setups)]
     results = make_results({(name, "GCN"): spread(60.0, FEW, name) for name in names})
     for draw in (methods_figure, recall_figure):
         figure = draw(results)
         assert len(figure.axes) == panels
-        assert [place.get_title() for place in shown(figure)] == names
+        assert [place.get_title() for place in shown(figure)] == titles(results)
 
 
 @pytest.mark.parametrize("paper", [None, {METRIC: {"mean": 55.5, "std": None}}])
@@ -127,9 +133,10 @@ def test_many_methods_lie_in_order_with_bars_where_something_was_published(paper
     centres = {f"method {n}": 40 + (n * 7) % 20 for n in range(MANY + 1)}
     names = [f"cora-{n}" for n in range(5)]  # two rows
     values = {(s, m): spread(c, FEW, m, 0) for m, c in centres.items() for s in names}
-    figure = methods_figure(make_results(values, paper=paper))
+    results = make_results(values, paper=paper)
+    figure = methods_figure(results)
     places = shown(figure)
-    assert [place.get_title() for place in places] == names
+    assert [place.get_title() for place in places] == titles(results)
     labels = [[tick.get_text() for tick in place.get_yticklabels()] for place in places]
     in_order = sorted(centres, key=lambda label: -centres[label])
     assert [any(words) for words in labels] == [True, False, False, True, False]
@@ -163,14 +170,14 @@ def test_variants_are_bars_of_the_paired_difference(experiments):
     results = experiments[1]
     figure = ablation_figure(results)
     places = shown(figure)
-    assert [place.get_title() for place in places] == results.settings
+    assert [place.get_title() for place in places] == titles(results)
     variants = ["no semantic", "no pseudo-labels"]
     assert [tick.get_text() for tick in places[0].get_yticklabels()] == variants
     assert "Uni-GNN" in figure.get_suptitle()
-    for place in places:
-        whole = results.find(place.get_title(), "Uni-GNN").by_seed(METRIC)
+    for place, setting in zip(places, results.settings, strict=True):
+        whole = results.find(setting, "Uni-GNN").by_seed(METRIC)
         for bar, label in zip(place.patches, variants, strict=True):
-            one = results.find(place.get_title(), label).by_seed(METRIC)
+            one = results.find(setting, label).by_seed(METRIC)
             assert bar.get_width() == pytest.approx(np.mean([one[s] - whole[s] for s in one]))
     below, level = places[0].patches
     assert matplotlib.colors.to_hex(below.get_facecolor()) == HIGHLIGHT
@@ -193,7 +200,7 @@ def test_curves_have_a_panel_each_and_one_scale(experiments):
         assert [t.get_text() for t in place.get_xticklabels()] == [str(c.value) for c in cells]
         (line,) = place.lines
         assert line.get_ydata().tolist() == [cell.mean(METRIC) for cell in cells]
-    assert STEP in figure.get_suptitle()
+    assert "Cora, 3 minority classes at 10%" in figure.get_suptitle()
 
 
 def test_recall_falls_from_the_largest_class_to_the_smallest(comparison):
@@ -291,7 +298,7 @@ def test_a_map_is_drawn_by_class_and_by_cluster(comparison):
     for place in shown(figure):
         (dots,) = place.collections
         assert len(dots.get_offsets()) == 60
-    assert STEP in figure.get_suptitle()
+    assert "Cora, 3 minority classes at 10%" in figure.get_suptitle()
     (place,) = shown(tsne_figure(replace(comparison, tsne=node_map(clusters=None))))
     assert place.get_title() == "by class"
     assert tsne_figure(replace(comparison, tsne=None)) is None

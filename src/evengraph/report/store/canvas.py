@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 METRIC = "balanced_accuracy"
+COLUMNS = 3  # panels side by side: more are too small to read in a column of text
 MANY = 10  # more methods than this do not fit side by side
 # Okabe and Ito's palette, which most colour-blind people can tell apart
 COLOURS = ("#9aa0a6", "#56b4e9", "#009e73", "#f0e442", "#cc79a7", "#e69f00", "#0072b2", "#b39ddb")
@@ -34,8 +35,8 @@ STYLE: Any = {
 
 
 def panel_grid(count: int, *, width: float, height: float) -> tuple[Figure, Sequence[Axes]]:
-    """Make a figure of `count` panels, at most four per row; returns the panels row by row."""
-    rows = max(-(-count // 4), 1)
+    """Make a figure of `count` panels, at most three per row; returns the panels row by row."""
+    rows = max(-(-count // COLUMNS), 1)
     columns = max(-(-count // rows), 1)
     size = (max(columns * width, 4.0), rows * height + 0.5)
     figure, axes = pyplot().subplots(rows, columns, figsize=size, squeeze=False)
@@ -50,8 +51,13 @@ def setting_panels(
     """Make a figure with one titled panel per setting; returns each panel with its setting."""
     figure, panels = panel_grid(len(results.settings), width=2.6, height=height)
     for axes, setting in zip(panels, results.settings, strict=True):
-        axes.set_title(setting)
+        axes.set_title(panel_title(results, setting))
     return figure, list(zip(panels, results.settings, strict=True))
+
+
+def panel_title(results: ExperimentResults, setting: str) -> str:
+    """A setting in two lines: data set, split protocol."""
+    return results.setting_title(setting).replace(", ", "\n", 1)
 
 
 def pyplot() -> Any:

@@ -163,7 +163,8 @@ def curves_figure(results: ExperimentResults) -> Figure | None:
         axes.set_ylim(min(lows), max(highs))
         if _is_leftmost(axes):
             axes.set_ylabel("balanced accuracy, %")
-    figure.suptitle(f"{results.title}, {results.settings[0]}: mean and 95% interval")
+    setting = results.setting_title(results.settings[0])
+    figure.suptitle(f"{results.title}: {setting}, mean and 95% interval")
     return figure
 
 
@@ -222,8 +223,8 @@ def confusion_figure(results: ExperimentResults) -> Figure | None:
         axes.set_xlabel("predicted class")
         axes.grid(visible=False)
     panels[0].set_ylabel("true class")
-    title = f"{setting}: confusion matrix, percent of each true class, all seeds"
-    figure.suptitle(title)
+    title = "confusion matrix, percent of each true class, all seeds"
+    figure.suptitle(f"{results.setting_title(setting)}: {title}")
     return figure
 
 
@@ -251,7 +252,8 @@ def tsne_figure(results: ExperimentResults) -> Figure | None:
         axes.set_xticks([])
         axes.set_yticks([])
         axes.grid(visible=False)
-    title = f"{results.settings[0]}: t-SNE of the embeddings of one run of {results.tsne_label}"
+    setting = results.setting_title(results.settings[0])
+    title = f"{setting}: t-SNE of the embeddings of one run of {results.tsne_label}"
     figure.suptitle(title)
     return figure
 

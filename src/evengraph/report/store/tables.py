@@ -7,6 +7,7 @@ from typing import Any
 
 from evengraph.core.files import csv_text
 from evengraph.metrics import HEADLINE, METRICS
+from evengraph.report.store.alternatives import alternative_text
 from evengraph.report.store.canvas import MANY, METRIC
 from evengraph.report.store.comparisons import (
     best_first,
@@ -35,7 +36,8 @@ def markdown(results: ExperimentResults, pictures: Sequence[str] = ()) -> str:
         pictures: Names of image files in the same folder, without suffix.
     """
     equal = results.with_equal_seeds()
-    parts = [f"# {results.title}", *(f"![{name}]({name}.svg)" for name in pictures), _intro(equal)]
+    shown = (f"![{alternative_text(results, name)}]({name}.svg)" for name in pictures)
+    parts = [f"# {results.title}", *shown, _intro(equal)]
     if results.kind == "sensitivity":
         for name, cells in results.curves().items():
             parts += [f"## {name}", *filter(None, [cells[0].note]), _curve(name, cells)]
