@@ -19,6 +19,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 LAYERS = [
     {"core"},
     {"metrics", "kernels", "ops", "disk"},
+    {"report"},
     {"datasets", "tables", "splits", "nn"},
     {"training"},
     {"outofcore"},
@@ -26,7 +27,7 @@ LAYERS = [
     {"inspection", "pipeline", "packing"},
     {"labelling"},
     {"experiment"},
-    {"report", "testing", "desk", "cli", "__main__"},
+    {"testing", "desk", "cli", "__main__"},
 ]
 
 # Modules without a test file of their own, and where they are tested instead.

@@ -21,6 +21,7 @@ from evengraph.experiment.reproduce import reproduce
 from evengraph.experiment.spec import read_spec
 from evengraph.experiment.stored import run_stored
 from evengraph.methods.bases.model_folder import read_model, write_model
+from evengraph.report.model_card import MARK
 
 STORES = 6  # that are made in a row, so that some are made while the kill comes
 SWEEP = """
@@ -138,7 +139,7 @@ def saves(folder, stream, tally, kills):
             shutil.rmtree(path)
             continue
         tally.check(_is_whole(path), f"{path} was not saved")
-        tally.check(len(list(path.iterdir())) == 2, f"{path}: files are left")
+        tally.check(len(list(path.iterdir())) == 3, f"{path}: files are left")
         shutil.rmtree(path)
         _save(path, 3)  # a new folder, which also clears what is left beside it
         left = [one.name for one in folder.iterdir() if one != path]
@@ -248,7 +249,7 @@ def _row(seed):
 
 def _save(folder, number, size=2000):
     tensors = {"a": torch.full((size + 1,), float(number))}
-    write_model(folder, {"method": "gcn", "number": number}, tensors)
+    write_model(folder, {"method": "gcn", "number": number}, tensors, card=f"{MARK}\n{number}")
 
 
 def _is_whole(folder):

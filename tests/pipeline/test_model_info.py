@@ -59,3 +59,14 @@ def test_what_is_not_ours_is_one_line(changed):
     with pytest.raises(ValueError, match="extra was not written by TableModel") as raised:
         ModelInfo.from_dict(STORED | changed)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("bad", [[[1]], [[1, 2], [3]], [1, 2], "text", [[1.5, 2], [3, 4]]])
+def test_a_confusion_matrix_has_a_row_for_each_class(bad):
+    good = [[3, 1], [0, 4]]
+    extra = {"test": {}, "confusion": good, "counts": {"nodes": 9}, "calibration": {}}
+    info = ModelInfo.from_dict(extra)
+    info.check(3, 2)
+    assert info.as_dict() == extra
+    with pytest.raises(ValueError, match="confusion matrix"):
+        ModelInfo.from_dict(extra | {"confusion": bad}).check(3, 2)

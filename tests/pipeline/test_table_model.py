@@ -130,7 +130,9 @@ def test_the_command_line_saves_and_predicts_the_same(folder):
         del about["seal"]
     assert one == two
     extra = {"calibrator", "test", "trained_on", "columns", "encoder", "refit"}
-    assert set(one["extra"]) == extra | {"statistics", "prior", "risk"}
+    more = {"statistics", "prior", "risk", "counts", "confusion", "calibration"}
+    assert set(one["extra"]) == extra | more
+    assert "## Calibration" in (folder / "one" / "README.md").read_text()
     NODES.to_csv("n.csv", index=False)
     EDGES.to_csv("e.csv", index=False)
     command("predict", "one", "n.csv", "e.csv", "--known", "shop", "--out", "p.parquet")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from math import isfinite
 from warnings import warn
 
+from torch import Tensor
+
 from evengraph.core.task import Task
 from evengraph.methods import Method
 from evengraph.methods.bases.search import ERRORS
-from evengraph.metrics import evaluate, reported
+from evengraph.metrics import METRICS, evaluate, reported
 from evengraph.metrics.abstention import RiskCurve
 from evengraph.metrics.binary import positive_class
 from evengraph.metrics.calibration import Calibrator
@@ -46,6 +48,7 @@ def assess(
     (encoder, columns), data, refit = source.encoding(task), source.data, False
     task, probabilities = source.predict_task(method, task)
     scores = evaluate(task, probabilities, positive=positive, costs=costs)
+    sizes, errors = _sizes(task, source), _calibration_errors(task, probabilities)
     if refit_seed is not None:
         again = _fit_again(method, task, refit_seed)
         if again is not None:
@@ -73,7 +76,28 @@ def assess(
         ),
         prior=Prior.fit(rows, labels),
         risk=RiskCurve.of(labels, rows),
+        counts=sizes,
+        confusion=scores["confusion_matrix"],
+        calibration=errors,
     )
+
+
+def _sizes(task: Task, source: GraphSource) -> dict[str, int]:
+    """Nodes and edges of the graph, each edge once, and labels for validation and test."""
+    disk, graph = source.disk, source.graph
+    nodes = graph.num_nodes if disk is None else disk.packed.num_nodes
+    edges = graph.num_edges if disk is None else disk.packed.num_edges
+    held_out = {"validation": int(task.val.sum()), "test": int(task.test.sum())}
+    return {"nodes": int(nodes), "edges": int(edges) // 2, **held_out}
+
+
+def _calibration_errors(task: Task, probabilities: Tensor) -> dict[str, float | None]:
+    """Errors on the test nodes before and after calibration on validation, in percent."""
+    validation = probabilities[task.val], task.graph.y[task.val]
+    calibrators = Calibrator.fit(*validation), Calibrator.fit(*validation, shift=True)
+    values = reported(evaluate(task, probabilities, calibrators=calibrators))
+    errors = {name: value for name, value in values.items() if METRICS[name].calibration}
+    return {name: value if isfinite(value) else None for name, value in errors.items()}
 
 
 def _fit_again(method: Method, task: Task, seed: int) -> Method | None:

@@ -90,6 +90,9 @@ class ModelInfo:
         prior: What probabilities are corrected with where classes have other shares.
         risk: What leaving nodes undecided gains on validation.
         integer_labels: Whether classes were integers in a DataFrame; predictions then are, too.
+        counts: Nodes and edges of the training graph, and labels for validation and test.
+        confusion: On the test nodes; rows are true classes.
+        calibration: Calibration errors on the test nodes in percent, before and after.
     """
 
     encoder: FeatureEncoder | None = None
@@ -104,6 +107,9 @@ class ModelInfo:
     prior: Prior | None = None
     risk: RiskCurve | None = None
     integer_labels: bool = False
+    counts: dict[str, int] = field(default_factory=dict)
+    confusion: list[list[int]] | None = None
+    calibration: dict[str, float | None] = field(default_factory=dict)
 
     def check(self, num_features: int, num_classes: int) -> None:
         """Raise ValueError if the parts, read from a file, do not fit the model or one another."""
@@ -120,6 +126,8 @@ class ModelInfo:
             raise ValueError(f"class {self.threshold.positive} of the threshold does not exist")
         if self.prior is not None and len(self.prior.shares) != num_classes:
             raise ValueError(f"the prior must hold {num_classes} shares")
+        if self.confusion is not None and not _is_square(self.confusion, num_classes):
+            raise ValueError(f"the confusion matrix must hold {num_classes} rows of counts")
 
     def decisions(self) -> dict[str, Any]:
         """What a result says about the model: labels it was fitted to again, and abstention."""
@@ -152,6 +160,9 @@ class ModelInfo:
             extra["cost_curve"] = self.cost_curve._asdict()
         if self.integer_labels:
             extra["integer_labels"] = True
+        if self.confusion is not None:
+            extra |= {"counts": self.counts, "confusion": self.confusion}
+            extra["calibration"] = self.calibration
         if self.encoder is not None:
             extra |= {"columns": asdict(self.columns), "encoder": self.encoder.as_dict()}
         return extra
@@ -177,9 +188,21 @@ class ModelInfo:
                 prior=_read(Prior.from_dict, extra, "prior"),
                 risk=_read(_risk_curve, extra, "risk"),
                 integer_labels=bool(extra.get("integer_labels", False)),
+                counts=dict(extra.get("counts", {})),
+                confusion=extra.get("confusion"),
+                calibration=dict(extra.get("calibration", {})),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"extra was not written by TableModel: {error!r}.") from error
+
+
+def _is_square(matrix: Any, size: int) -> bool:
+    """Whether a part of a file is a matrix of counts."""
+    rows = matrix if isinstance(matrix, list) and len(matrix) == size else [None]
+    return all(
+        isinstance(row, list) and len(row) == size and all(isinstance(n, int) for n in row)
+        for row in rows
+    )
 
 
 def _read(read: Callable[[Any], T], extra: Mapping[str, Any], name: str) -> T | None:

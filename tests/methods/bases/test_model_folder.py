@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from evengraph.methods import Method
+from evengraph.methods import GCN, Method
 from evengraph.methods.bases import model_folder as module
 from evengraph.methods.bases.model_folder import read_model, seal, write_model
 from small_graphs import small_task
@@ -313,3 +313,42 @@ def test_parameters_that_changed_after_fitting_are_refused(tmp_path):
     with pytest.raises(ValueError, match="patience changed after fitting"):
         method.save(tmp_path / "model")
     assert not (tmp_path / "model").exists()
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return GCN(max_epochs=1).fit(small_task(), seed=0)
+
+
+def test_a_model_card_is_written_and_replaced(tmp_path, fitted):
+    folder = tmp_path / "model"
+    fitted.save(folder)
+    assert len(names(folder)) == 3
+    text = (folder / "README.md").read_text()
+    assert text.startswith("<!-- evengraph model card")
+    assert 'eg.load_model("model")' in text
+    (folder / "README.md").write_text(text + "old")
+    fitted.save(folder)
+    assert not (folder / "README.md").read_text().endswith("old")
+
+
+def test_a_readme_that_a_user_wrote_stays(tmp_path, fitted):
+    fitted.save(tmp_path / "model")
+    (tmp_path / "model" / "README.md").write_text("mine")
+    fitted.save(tmp_path / "model")
+    assert (tmp_path / "model" / "README.md").read_text() == "mine"
+    read_model(tmp_path / "model")
+
+
+def test_a_folder_with_nothing_but_a_readme_is_no_place_for_a_model(tmp_path, fitted):
+    (tmp_path / "README.md").write_text("mine")
+    with pytest.raises(ValueError, match="holds other files"):
+        fitted.save(tmp_path)
+
+
+def test_a_model_without_a_card_can_be_read_and_gets_one(saved):
+    assert "README.md" not in names(saved)
+    check(saved)
+    write_model(saved, ABOUT, TENSORS, card="card \ud800")
+    assert (saved / "README.md").read_text() == "card ?"
+    check(saved)

@@ -32,6 +32,7 @@ from evengraph.methods.bases.committee import Committee
 from evengraph.methods.bases.model_folder import (
     Labelled,
     TensorMismatchError,
+    make_card,
     pack,
     pack_method,
     restore_description,
@@ -477,7 +478,7 @@ class Method(ABC):
 
     @final
     def save(self, folder: str | Path, *, extra: Mapping[str, Any] | None = None) -> None:
-        """Save the fitted method in a folder, for `evengraph.load_model`.
+        """Save the fitted method in a folder, for `evengraph.load_model`, with a model card.
 
         The folder is written completely or not at all; a model in it is replaced atomically. Of
         the training graph it holds no features and no edges, but the indices and labels of the
@@ -488,7 +489,8 @@ class Method(ABC):
             extra: Any JSON value, available as `extra_` of the loaded model: column names, the
                 state of an encoder. By default that of this model, if it was loaded.
         """
-        write_model(folder, *self.packed(extra))
+        about, tensors = self.packed(extra)
+        write_model(folder, about, tensors, card=make_card(self, about, folder))
 
     @final
     def packed(

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 from evengraph.core.errors import first_line
 from evengraph.core.files import compact_number_lists, write_atomic
 from evengraph.core.locks import locked, temporary_folder
+from evengraph.report.model_card import MARK, model_card
 from evengraph.training import History
 
 if TYPE_CHECKING:
@@ -26,9 +28,12 @@ FORMAT = 1
 """Incremented when older versions of evengraph can no longer read what is written."""
 
 MAIN = "model.json"
+CARD = "README.md"
 
 # tensors without a description, and temporary files: what a save that was killed leaves
-LEFT_BY_SAVE = re.compile(r"tensors-[0-9a-f]{12}\.safetensors|\.(model\.json|tensors-[^/]*)\.[^/]*")
+LEFT_BY_SAVE = re.compile(
+    r"tensors-[0-9a-f]{12}\.safetensors|\.(model\.json|README\.md|tensors-[^/]*)\.[^/]*"
+)
 READS = 20  # how often to read a model that others replace meanwhile
 
 
@@ -111,9 +116,9 @@ def checked(
 
 
 def write_model(
-    folder: str | Path, about: Mapping[str, Any], tensors: Mapping[str, Tensor]
+    folder: str | Path, about: Mapping[str, Any], tensors: Mapping[str, Tensor], *, card: str = ""
 ) -> None:
-    """Write a model folder, or replace the model in one.
+    """Write a model folder, with its card if there is one, or replace the model in one.
 
     The JSON file names its file of tensors and is written last, atomically, so that readers see
     either the old model or the new one. A new folder is written under a temporary name and moved.
@@ -128,16 +133,28 @@ def write_model(
     _as_json(main)  # validates it
     text = _as_json({**main, "seal": seal(main)}).encode()
     folder.parent.mkdir(parents=True, exist_ok=True)
-    if not folder.exists() and _write_new(folder, name, content, text):
+    files = {name: content, MAIN: text}
+    if card:
+        files[CARD] = card.encode(errors="replace")
+    if not folder.exists() and _write_new(folder, files):
         return
     with locked(folder):
-        _write(folder, name, content, text)
+        _write(folder, files)
 
 
-def _write_new(folder: Path, name: str, content: bytes, text: bytes) -> bool:
+def make_card(method: Method, about: Mapping[str, Any], folder: str | Path) -> str:
+    """The model card of a fitted method, whose description `pack_method` gave."""
+    labels, name = method.labelled_.labels, Path(folder).name
+    counts = torch.bincount(labels[labels >= 0], minlength=method.num_classes_).tolist()
+    date = datetime.now(UTC).date().isoformat()
+    about = {"evengraph": _version(), **about}
+    return model_card(about, title=method.full_title, counts=counts, folder=name, date=date)
+
+
+def _write_new(folder: Path, files: Mapping[str, bytes]) -> bool:
     """Write a folder that does not exist yet; False if another process made it meanwhile."""
     with temporary_folder(folder) as temporary:
-        _write(temporary, name, content, text)
+        _write(temporary, files)
         os.chmod(temporary, 0o755)  # it is private at first; models are meant to be shared
         try:
             os.rename(temporary, folder)
@@ -213,16 +230,29 @@ def unpack(name: str, module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
         raise TensorMismatchError(f"The tensors do not fit {name}.") from error
 
 
-def _write(folder: Path, name: str, content: bytes, text: bytes) -> None:
+def _write(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write the tensors, then the JSON file that names them; then delete what is no part of it.
 
-    The caller holds the folder: no other process is writing to it.
+    The caller holds the folder: no other process is writing to it. A README.md that a user wrote
+    stays.
     """
-    write_atomic(content, folder / name)
-    write_atomic(text, folder / MAIN)
+    for name, content in files.items():
+        if name != CARD or _is_card(folder / name):
+            write_atomic(content, folder / name)
     for other in folder.iterdir():
-        if other.name != name and LEFT_BY_SAVE.fullmatch(other.name):
+        if other.name not in files and LEFT_BY_SAVE.fullmatch(other.name):
             other.unlink(missing_ok=True)
+
+
+def _is_card(path: Path) -> bool:
+    """Whether a file is a model card of ours, or there is none."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(MARK)) == MARK.encode()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
 
 
 def _is_model(folder: Path) -> bool:

@@ -1,0 +1,251 @@
+"""The model card: README.md of a saved model, from what its model.json says.
+
+Names from users' files are written as code, which Markdown does not interpret.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evengraph.core.text import printable
+from evengraph.metrics import METRICS
+from evengraph.metrics.count_intervals import Interval, mean_recall_interval, share_interval
+from evengraph.report.formatting import DASH, decimals, integer, metric_value, plural
+from evengraph.report.untrusted import items, lookup, number, part
+
+MARK = "<!-- evengraph model card: written by save, and again by the next one -->"
+FEW = 20  # test nodes of a class, below which its scores are called uncertain
+LISTED = 40  # classes and columns that are named
+LONGEST = 80  # characters of a name
+
+
+def model_card(
+    about: Mapping[str, Any], *, title: str, counts: Sequence[int], folder: str, date: str
+) -> str:
+    """Describe a saved model in Markdown.
+
+    Args:
+        about: Content of its model.json.
+        title: Name of the method.
+        counts: Nodes that it learnt from, per class.
+        folder: Name of the folder.
+        date: When it was saved.
+    """
+    extra = part(about, "extra")
+    names = [str(name) for name in items(about, "class_names")]
+    names = names or [f"class {index}" for index in range(len(counts))]
+    parts = [
+        MARK,
+        f"# {title}: {_predicts(extra, names)}",
+        _summary(extra, title, names),
+        "## How to load it",
+        _usage(extra, folder),
+        "## Trained on",
+        _list(_training(about, counts, date)),
+        *_scores(extra),
+        *_classes(extra, names, counts),
+        *_calibration(extra, names),
+        "## Limits",
+        _list(_limits(extra, names)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def code(text: object) -> str:
+    """A foreign string as code: Markdown and HTML in it stay text, also in a table."""
+    plain = " ".join(printable(str(text)).split()) or " "
+    if len(plain) > LONGEST:
+        plain = f"{plain[: LONGEST - 1]}…"
+    longest = max((len(run) for run in re.findall("`+", plain)), default=0)
+    fence = "`" * (longest + 1)
+    space = " " if longest else ""
+    return f"{fence}{space}{plain}{space}{fence}".replace("|", "\\|")
+
+
+def _predicts(extra: Mapping[str, Any], names: Sequence[str]) -> str:
+    label = lookup(extra, "columns", "label")
+    kinds = plural(len(names), "class", "classes")
+    return f"{kinds} of nodes" if label is None else f"{code(label)}, {kinds}"
+
+
+def _summary(extra: Mapping[str, Any], title: str, names: Sequence[str]) -> str:
+    shown = ", ".join(map(code, names[:LISTED])) + (" and others" if names[LISTED:] else "")
+    text = f"{title} predicts to which class a node of a graph belongs: {shown}."
+    score, interval = _balanced(extra)
+    if score is not None:
+        text += f" On test nodes its balanced accuracy was {decimals(score)}%{_between(interval)}."
+    return text
+
+
+def _usage(extra: Mapping[str, Any], folder: str) -> str:
+    name = re.sub(r"[^\w.+-]", "_", folder) or "model"
+    if not part(extra, "encoder"):
+        lines = ("import evengraph as eg", "", f'model = eg.load_model("{name}")')
+        return "\n".join(("```python", *lines, "model.predict_proba(graph)", "```"))
+    return (
+        f"```\nevengraph predict {name} nodes.csv edges.csv --out predictions.csv\n```\n\n"
+        f'```python\nimport evengraph as eg\n\nmodel = eg.TableModel.load("{name}")\n'
+        'model.predict("nodes.csv", "edges.csv")\n```'
+    )
+
+
+def _training(about: Mapping[str, Any], counts: Sequence[int], date: str) -> list[str]:
+    """Where the data came from, how much of it, when, and for how long."""
+    extra = part(about, "extra")
+    sizes, refit = part(extra, "counts"), part(extra, "refit")
+    lines = []
+    if data := lookup(extra, "trained_on", "data"):
+        lines.append(f"Data: {code(data)}.")
+    if sizes:
+        lines.append(
+            f"Graph: {integer(sizes.get('nodes'))} nodes, {integer(sizes.get('edges'))} edges."
+        )
+    text = f"Labels: {integer(sum(counts))} learnt from"
+    if sizes:
+        text += f", {integer(sizes.get('validation'))} for validation, "
+        text += f"{integer(sizes.get('test'))} for the test"
+    lines.append(f"{text}.")
+    if refit:
+        lines.append(
+            f"Fitted again to {integer(refit.get('train'))} labels once it was tested; the model "
+            f"that was tested had learnt from {integer(refit.get('train_before'))}."
+        )
+    lines += _columns(extra, about)
+    seconds = sum(number(stage.get("seconds")) or 0.0 for stage in items(about, "history"))
+    lines.append(
+        f"Saved on {date} by evengraph {about.get('evengraph')}; training took {seconds:.1f} s."
+    )
+    return lines
+
+
+def _columns(extra: Mapping[str, Any], about: Mapping[str, Any]) -> list[str]:
+    """Columns of the tables, or the number of features of a graph."""
+    roles = part(extra, "columns")
+    if not roles:
+        return [f"Features: {integer(about.get('num_features'))}."]
+    features = [str(name) for name in items(roles, "features")]
+    shown = ", ".join(map(code, features[:LISTED]))
+    more = f" and {len(features) - LISTED} more" if features[LISTED:] else ""
+    named = ("id", "source", "target", "time", "weight", "type", "split")
+    others = [f"{role} {code(roles[role])}" for role in named if roles.get(role)]
+    lines = [f"Columns: {shown or 'none'}{more}."]
+    return [*lines, f"Roles: {', '.join(others)}."] if others else lines
+
+
+def _scores(extra: Mapping[str, Any]) -> list[str]:
+    tested = {name: number(value) for name, value in part(extra, "test").items()}
+    known = {name: value for name, value in tested.items() if name in METRICS}
+    if not known:
+        return []
+    intervals = {"balanced_accuracy": _balanced(extra)[1], "accuracy": _accuracy(extra)}
+    rows = [
+        [METRICS[name].heading, metric_value(name, value), _ends(intervals.get(name))]
+        for name, value in known.items()
+    ]
+    note = (
+        "In percent, on test nodes of one split; a threshold is a probability. Intervals hold for "
+        "other nodes of the same kind, not for other splits or graphs."
+    )
+    return ["## Scores", _table(["metric", "value", "95% interval"], rows), note]
+
+
+def _classes(extra: Mapping[str, Any], names: Sequence[str], counts: Sequence[int]) -> list[str]:
+    """Precision, recall and F1 of each class; nothing without test predictions."""
+    matrix = _matrix(extra)
+    rows = []
+    for index, name in enumerate(names[: len(matrix)]):
+        hits, size = matrix[index][index], sum(matrix[index])
+        guessed = sum(row[index] for row in matrix)
+        recall, precision = _share(hits, size), _share(hits, guessed)
+        f1 = _share(2 * hits, size + guessed)
+        learnt = integer(counts[index]) if index < len(counts) else DASH
+        cells = [decimals(precision), decimals(recall), _ends(share_interval(hits, size))]
+        rows.append([code(name), learnt, integer(size), *cells, decimals(f1)])
+    heads = ["class", "labels learnt from", "test nodes", "precision", "recall"]
+    heads += ["95% interval of recall", "F1"]
+    return ["## Classes", _table(heads, rows)] if rows else []
+
+
+def _calibration(extra: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    calibrator, errors = part(extra, "calibrator"), part(extra, "calibration")
+    if not calibrator:
+        return []
+    nodes = plural(int(number(calibrator.get("nodes")) or 0), "validation node")
+    lines = [
+        f"Temperature {decimals(calibrator.get('temperature'), 2)}, fitted to {nodes}; "
+        "`predict --calibrated` uses it."
+    ]
+    if errors:
+        before, after = errors.get("calibration_error"), errors.get("calibrated_error")
+        lines.append(
+            f"Expected calibration error on test nodes: {decimals(before)}% before, "
+            f"{decimals(after)}% after."
+        )
+    if flag := part(extra, "flag"):
+        positive = number(flag.get("class"))
+        name = lookup(names, int(positive)) if positive is not None else None
+        lines.append(
+            f"A node is flagged as {code(name)} from a probability of "
+            f"{decimals(flag.get('from'), 3)}, chosen on validation nodes."
+        )
+    return ["## Calibration", _list(lines)]
+
+
+def _limits(extra: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    lines = [
+        "Every node gets one of these classes, also one that is like no node of training. "
+        "`predict` warns where features, neighbours or classes differ from training.",
+        "Probabilities assume the class shares of training; `predict --prior` corrects them.",
+    ]
+    sizes = [sum(row) for row in _matrix(extra)]
+    few = [code(name) for name, size in zip(names, sizes, strict=False) if size < FEW]
+    if few:
+        shown = ", ".join(few[:LISTED])
+        lines.append(f"Fewer than {FEW} test nodes, so that scores are uncertain: {shown}.")
+    lines.append(
+        "The folder holds indices and labels of the training nodes and what encodes the columns "
+        "(such as names of categories), but neither features nor edges."
+    )
+    return lines
+
+
+def _balanced(extra: Mapping[str, Any]) -> tuple[float | None, Interval | None]:
+    matrix = _matrix(extra)
+    return number(lookup(extra, "test", "balanced_accuracy")), mean_recall_interval(matrix)
+
+
+def _accuracy(extra: Mapping[str, Any]) -> Interval | None:
+    matrix = _matrix(extra)
+    hits = sum(row[index] for index, row in enumerate(matrix))
+    return share_interval(hits, sum(map(sum, matrix)))
+
+
+def _matrix(extra: Mapping[str, Any]) -> list[list[float]]:
+    """The confusion matrix on test nodes; empty if it was not saved or is not square."""
+    rows = items(extra, "confusion")
+    matrix = [[number(value) or 0.0 for value in items(rows, index)] for index in range(len(rows))]
+    return matrix if all(len(row) == len(matrix) for row in matrix) else []
+
+
+def _share(part: float, whole: float) -> float:
+    return 100 * part / whole if whole > 0 else math.nan
+
+
+def _ends(interval: Interval | None) -> str:
+    return "" if interval is None else " to ".join(decimals(100 * end) for end in interval)
+
+
+def _between(interval: Interval | None) -> str:
+    return "" if interval is None else f" (95% interval {_ends(interval)})"
+
+
+def _list(lines: Sequence[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    rule = ["---", *["---:"] * (len(heads) - 1)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (heads, rule, *rows))

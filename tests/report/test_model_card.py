@@ -1,0 +1,106 @@
+import re
+
+import pytest
+
+from evengraph.report.model_card import MARK, code, model_card
+
+HOSTILE = "<script>alert(1)</script> `a` | [x](javascript:1)\n# h ![i](http://e)"
+
+
+def about(**extra):
+    content = {
+        "test": {"balanced_accuracy": 70.0, "accuracy": 80.0, "unknown": 3.0, "auroc": None},
+        "confusion": [[80, 10], [4, 6]],
+        "counts": {"nodes": 600, "edges": 1200, "validation": 50, "test": 100},
+        "columns": {"label": "kind", "id": "shop", "features": ["turnover", "country"]},
+        "encoder": {"version": 2},
+        "trained_on": {"data": "/data/shops", "columns": {}},
+        "refit": {"train": 150, "validation": 50, "train_before": 100},
+        "calibrator": {"temperature": 1.25, "nodes": 50},
+        "calibration": {"calibration_error": 8.0, "calibrated_error": 3.0},
+        "flag": {"class": 1, "from": 0.25},
+    }
+    history = [{"seconds": 1.5}, {"seconds": 2.0}]
+    plain = {"method": "gcn", "evengraph": "0.2.0", "num_features": 3, "history": history}
+    return plain | {"class_names": ["honest", "fraud"], "extra": content | extra}
+
+
+def card(content=None, **changes):
+    given = {"title": "GCN", "counts": [140, 10], "folder": "model", "date": "2026-11-16"}
+    return model_card(about() if content is None else content, **given | changes)
+
+
+def test_it_says_what_when_how_well_and_how():
+    text = card()
+    assert text.startswith(MARK)
+    for line in (
+        "# GCN: `kind`, 2 classes",
+        "- Data: `/data/shops`.",
+        "- Graph: 600 nodes, 1,200 edges.",
+        "- Labels: 150 learnt from, 50 for validation, 100 for the test.",
+        "- Columns: `turnover`, `country`.",
+        "- Roles: id `shop`.",
+        "- Saved on 2026-11-16 by evengraph 0.2.0; training took 3.5 s.",
+        'model = eg.TableModel.load("model")',
+        "- Expected calibration error on test nodes: 8.0% before, 3.0% after.",
+        "- A node is flagged as `fraud` from a probability of 0.250, chosen on validation nodes.",
+        "- Fewer than 20 test nodes, so that scores are uncertain: `fraud`.",
+    ):
+        assert line in text.splitlines()
+    assert "| AUROC | – |  |" in text
+    assert re.search(r"\| Balanced accuracy \| 70.0 \| \d\d\.\d to \d\d\.\d \|", text)
+    assert re.search(r"\| `fraud` \| 10 \| 10 \| 37.5 \| 60.0 \| 31.3 to 83.2 \| 46.2 \|", text)
+
+
+def test_a_method_that_knows_no_tables_has_a_card():
+    content = about() | {"extra": {}, "class_names": []}
+    text = card(content)
+    assert "# GCN: 2 classes of nodes" in text
+    assert 'model = eg.load_model("model")' in text
+    assert "- Features: 3." in text
+    assert "## Scores" not in text
+    assert "## Calibration" not in text
+
+
+def test_a_folder_cannot_break_out_of_the_code():
+    text = card(folder='a`\n```\n"; evil')
+    assert text.count("```") == card().count("```")
+    assert '"; evil' not in text
+
+
+def test_foreign_names_stay_code():
+    content = about(
+        columns={"label": HOSTILE, "id": HOSTILE, "features": [HOSTILE]},
+        trained_on={"data": HOSTILE},
+    )
+    content["class_names"] = [HOSTILE, "fraud"]
+    text = card(content)
+    spans = re.sub(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", "", text.replace("```", ""))
+    for piece in ("<script", "javascript", "http", "![i]"):
+        assert piece in text
+        assert piece not in spans
+    rows = [line for line in text.splitlines() if line.startswith("| ") and "alert" in line]
+    (row,) = rows
+    assert len(re.findall(r"(?<!\\)\|", row)) == 8
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("plain", "`plain`"),
+        ("a`b", "`` a`b ``"),
+        ("a|b", "`a\\|b`"),
+        ("a\nb", "`a b`"),
+        ("", "` `"),
+        ("\x1b[2J", "`\\x1b[2J`"),
+        ("x" * 100, f"`{'x' * 79}…`"),
+    ],
+)
+def test_code(text, wanted):
+    assert code(text) == wanted
+
+
+@pytest.mark.parametrize("bad", [None, "text", [], [[1]], [[1, 2], 3], {"a": 1}, float("nan")])
+@pytest.mark.parametrize("name", ["test", "confusion", "counts", "columns", "calibrator", "flag"])
+def test_damaged_parts_do_not_break_it(name, bad):
+    assert card(about(**{name: bad})).startswith(MARK)
