@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -19,7 +20,7 @@ from evengraph.desk.answers import Answers
 from evengraph.desk.label_file import CLASS, DISMISSED, LABEL, NOTE, UNDO, Event, Fit, LabelFile
 from evengraph.desk.nodes import DeskNodes
 from evengraph.desk.training import Trainer, TrainingJob, is_enough
-from evengraph.labelling import Pool, suggest
+from evengraph.labelling import LearningCurve, Pool, learning_curve, suggest
 from evengraph.methods import DEFAULT_METHOD, Method
 from evengraph.methods.bases.model_folder import MAIN
 from evengraph.pipeline.explanation import Explanation, explain
@@ -80,6 +81,8 @@ class Desk:
         self.model = ""  # name of the model behind the probabilities
         self.probabilities: Tensor | None = None  # (N, C)
         self.queue: list[Queued] = []
+        self.notes: tuple[str, ...] = ()  # on the queue as a whole
+        self.curve: LearningCurve | None = None
         self.problem = ""  # of the last training
         self.version = 0  # counts what a page should show again
         self._declared = list(dict.fromkeys((*nodes.classes, *classes)))
@@ -296,15 +299,22 @@ class Desk:
         try:
             found = suggest(pool, QUEUE, labels=labels, exclude=exclude, seed=self.options.seed)
             queue = [Queued(node.row, node.reason) for node in found.nodes]
-            probabilities = found.probabilities
+            probabilities, notes = found.probabilities, found.notes
         except ValueError:  # nothing is left to label
-            queue, probabilities = [], self.probabilities
+            queue, probabilities, notes = [], self.probabilities, ()
         with self._lock:
-            self.queue, self.probabilities = queue, probabilities
+            self.queue, self.probabilities, self.notes = queue, probabilities, notes
             self.probability_classes = pool.class_names
             if not model and probabilities is not None:
                 self.model = QUICK
             self.version += 1
+        with suppress(RuntimeError):  # the desk is being closed
+            self._thread.submit(self._measure, pool, labels)
+
+    def _measure(self, pool: Pool, labels: Tensor) -> None:
+        """Expect what more labels would bring."""
+        self.curve = learning_curve(pool, labels=labels, seed=self.options.seed)
+        self.version += 1
 
     def _pool(self) -> Pool:
         """The nodes with the classes in the order of the model; what took long is kept."""

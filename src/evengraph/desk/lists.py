@@ -8,7 +8,7 @@ from evengraph.desk.frame import frame
 from evengraph.desk.node_page import describe
 from evengraph.desk.side import side
 from evengraph.report.page import section, table
-from evengraph.report.svg.markup import Markup, tag
+from evengraph.report.svg.markup import Markup, join, tag
 
 SHOWN = 200
 
@@ -19,6 +19,7 @@ def queue_page(desk: Desk, session: Session) -> str:
     rows = [_row(_node(desk, one.row), one.reason, _guess(desk, one.row)) for one in waiting]
     heads = ("node", "reason", "model's guess")
     part = _table("Nodes to label next", heads, rows)
+    part = join([*(tag("p", note) for note in desk.notes), part])
     return _page(desk, session, "Queue", part, "/queue")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from evengraph.desk.access import Session
+from evengraph.desk.curve import curve_chart
 from evengraph.desk.desk import Desk
 from evengraph.desk.drawing import colour
 from evengraph.desk.frame import field, form
@@ -20,7 +21,7 @@ def side(desk: Desk, session: Session) -> Markup:
     """What has been done, how good the model is, and what comes next."""
     parts = [_precision(desk)] if isinstance(desk, Triage) else [_progress(desk, session)]
     if not isinstance(desk, Triage):
-        parts.append(_model(desk, session))
+        parts += [_model(desk, session), *_curve(desk)]
     parts.append(_next(desk))
     busy = "true" if desk.trainer.running else None
     return tag("aside", *parts, id="side", data_version=desk.version, data_busy=busy)
@@ -70,9 +71,6 @@ def _model(desk: Desk, session: Session) -> Markup:
     if not desk.trainer.running and is_enough(desk.labels()):
         now = tag("button", "Train now", class_="quiet-button")
         lines.append(form(session, "/train", now))
-    scored = [fit for fit in fits if fit.score is not None]
-    if scored:
-        lines.append(_scores(scored))
     return section("Model", *lines)
 
 
@@ -87,8 +85,10 @@ def _state(desk: Desk, fits: list[Fit]) -> str:
     left = desk.labels_to_go()
     again = f" It learns again after {left} more." if every else ""
     last = fits[-1] if fits else None
-    what = f"{last.method}, trained on {last.labels:,} labels." if last else "The saved model."
-    return what + again
+    if last is None:
+        return f"The saved model.{again}"
+    score = "" if last.score is None else f", balanced accuracy {last.score:.0f} on held-out ones"
+    return f"{last.method}, trained on {last.labels:,} labels{score}.{again}"
 
 
 def agreement(desk: Desk) -> tuple[int, int]:
@@ -101,14 +101,16 @@ def agreement(desk: Desk) -> tuple[int, int]:
     return sum(guess == label for guess, label in guesses), len(guesses)
 
 
-def _scores(fits: list[Fit]) -> Markup:
-    """Balanced accuracy of every training on labels that were held out."""
-    heads = tag("tr", tag("th", "labels"), tag("th", "balanced accuracy, held out"))
-    rows = [
-        tag("tr", tag("td", f"{fit.labels:,}"), tag("td", f"{fit.score or 0:.1f}"))
-        for fit in fits[-5:]
-    ]
-    return tag("table", tag("thead", heads), tag("tbody", *rows), class_="fits")
+def _curve(desk: Desk) -> list[Markup]:
+    """What more labels would bring, once there are enough to judge from."""
+    curve = desk.curve
+    if curve is None:
+        return []
+    text = (
+        "Balanced accuracy of a quick model over the number of labels; shaded: four of five cases."
+    )
+    advice = tag("p", curve.advice, class_="advice")
+    return [section("More labels", curve_chart(curve), advice, tag("p", text))]
 
 
 def _precision(desk: Triage) -> Markup:
@@ -127,4 +129,5 @@ def _next(desk: Desk) -> Markup:
         link = tag("a", desk.nodes.ids[one.row], href=f"/node/{one.row}")
         lines.append(tag("li", link, tag("span", one.reason)))
     text = tag("ol", *lines, class_="next-list") if lines else tag("p", "Nothing is left.")
-    return section("Next", text)
+    notes = [tag("p", note) for note in desk.notes]
+    return section("Next", *notes, text)
