@@ -161,7 +161,6 @@ def test_strange_requests_are_no_errors(client, desk):
 def test_a_port_that_is_taken_is_named():
     with free_socket(0) as listener:
         port = listener.getsockname()[1]
-        listener.listen()
         with pytest.raises(ValueError, match=f"port {port} cannot be used: "):
             free_socket(port)
     with pytest.raises(ValueError, match="port 70000 cannot be used"):

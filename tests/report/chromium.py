@@ -86,11 +86,23 @@ class Chromium:
 
     def open(self, path: Path, *, width: int = 1440, height: int = 900, dark: bool = False) -> None:
         """Load a page from disk in a window of this size."""
-        self.requests, self.complaints = [], []
         self.look(dark=dark)
         self.resize(width, height)
-        self.send("Page.navigate", url=path.as_uri())
+        self.visit(path.as_uri())
+
+    def visit(self, address: str) -> None:
+        """Load a page by its address."""
+        self.requests, self.complaints = [], []
+        self.send("Page.navigate", url=address)
         self.wait_for("Page.loadEventFired")
+
+    def press(self, key: str, *, loads: bool = False) -> None:
+        """Press a key; and wait for the page that it leads to."""
+        text = {"text": key} if len(key) == 1 else {"text": "\r"} if key == "Enter" else {}
+        self.send("Input.dispatchKeyEvent", type="keyDown", key=key, **text)
+        self.send("Input.dispatchKeyEvent", type="keyUp", key=key)
+        if loads:
+            self.wait_for("Page.loadEventFired")
 
     def resize(self, width: int, height: int = 900) -> None:
         """Make the window as wide as a telephone, or as a desk."""

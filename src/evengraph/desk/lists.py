@@ -7,7 +7,7 @@ from evengraph.desk.desk import Desk
 from evengraph.desk.frame import frame
 from evengraph.desk.node_page import describe
 from evengraph.desk.side import side
-from evengraph.report.page import section, table
+from evengraph.report.page import table
 from evengraph.report.svg.markup import Markup, join, tag
 
 SHOWN = 200
@@ -42,7 +42,13 @@ def done_page(desk: Desk, session: Session) -> str:
 
 def _page(desk: Desk, session: Session, heading: str, part: Markup, here: str) -> str:
     title = f"{desk.nodes.name}: {desk.nodes.column}"
-    return frame(title, session, section(heading, part), side=side(desk, session), here=here)
+    return frame(
+        title,
+        session,
+        tag("section", tag("h1", heading), part),
+        side=side(desk, session),
+        here=here,
+    )
 
 
 def _node(desk: Desk, row: int) -> Markup:

@@ -45,7 +45,7 @@ def _question(desk: Desk, session: Session, row: int, following: int | None) -> 
         tag("p", reason, class_="reason") if reason else "",
         *_history(desk, session, row),
         form(session, "/answer", hidden("row", row), note, answers, class_="question"),
-        tag("p", *links, class_="links"),
+        tag("p", *links, class_="skip"),
         keys(TRIAGE_KEYS if desk.find else KEYS),
         class_="node",
     )

@@ -1,0 +1,204 @@
+"""The desk in a real browser: from end to end, by two people, in all looks."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+from chromium import BROWSER, Chromium
+from served import serving
+from small_desk import make_desk, truth, write_shop
+
+from evengraph.desk.label_file import LabelFile
+from evengraph.desk.training import train
+
+pytest.importorskip("starlette")
+if BROWSER is None:
+    pytest.skip("no Chromium or Chrome found", allow_module_level=True)
+
+NASTY = '<img src=x onerror="document.title = 1">'
+LONG = "Averylongnamewithoutanyspace" * 3
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    found = Chromium(tmp_path_factory.mktemp("profile"))
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    """A desk with a trained model and classes of odd names."""
+    made = make_desk(tmp_path_factory.mktemp("desk"), labelled=20, classes=(NASTY, LONG))
+
+    def start(job):
+        train(job)
+        made.trainer.on_done(job, "")
+
+    made.trainer.start = start
+    made.train()
+    assert made.method is not None
+    return made
+
+
+@pytest.fixture(scope="module")
+def access(desk):
+    with serving(desk) as found:
+        yield found
+
+
+@pytest.fixture
+def page(browser, access):
+    browser.look()
+    browser.resize(1280)
+    browser.visit(access.address)
+    return browser
+
+
+def text(page, selector):
+    return page.value(f"document.querySelector({json.dumps(selector)})?.textContent ?? null")
+
+
+def until(page, expression, seconds=60):
+    end = monotonic() + seconds
+    while not page.value(expression):
+        assert monotonic() < end, expression
+        sleep(0.1)
+
+
+def start(folder):
+    """The command itself; gives the process and its address."""
+    words = ["desk", "shop", "--label", "kind", "--no-open", "--method", "logistic"]
+    words += ["--retrain-every", "30"]
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-m", "evengraph", *words],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    for line in process.stdout:
+        if found := re.search(r"http://\S+", line):
+            return process, found[0]
+    raise AssertionError(process.stderr.read())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
+def test_thirty_labels_by_keyboard_survive_a_kill(browser, tmp_path):
+    write_shop(tmp_path / "shop", labelled=5)
+    server, address = start(tmp_path)
+    try:
+        browser.visit(address)
+        given = {}
+        for _ in range(30):
+            id = text(browser, "h1")
+            given[id] = truth(id)
+            browser.press({"fraud": "1", "honest": "2"}[truth(id)], loads=True)
+        until(browser, 'document.querySelector("#side").textContent.includes("trained on")')
+    finally:
+        server.send_signal(signal.SIGKILL)
+        server.communicate()
+    browser.press("1")
+    until(browser, 'document.querySelector("#said").textContent.startsWith("Not saved")')
+    file = LabelFile(tmp_path / "shop.labels.sqlite", "kind")
+    assert {event.node: event.label for event in file.events()} == given
+    assert len(file.fits()) >= 1
+    server, address = start(tmp_path)
+    try:
+        browser.visit(address)
+        side = text(browser, "#side")
+        assert "30 labelled here" in side
+        assert "logistic, trained on" in side
+        assert text(browser, "h1") not in given
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.communicate(timeout=20)
+
+
+def test_two_browsers_share_the_work(page, access, desk, tmp_path_factory):
+    other = Chromium(tmp_path_factory.mktemp("other"))
+    try:
+        other.visit(access.address)
+        first, second = text(page, "h1"), text(other, "h1")
+        assert first != second
+        page.press("2", loads=True)
+        other.press("d", loads=True)
+        assert text(page, "h1") not in (first, second, text(other, "h1"))
+        other.visit(f"http://{access.hosts[0]}/done")
+        assert {first, second} <= set(other.value("[...document.links].map((a) => a.textContent)"))
+        other.visit(f"http://{access.hosts[0]}/")
+        page.press("u", loads=True)
+        assert text(page, "h1") == first
+        assert desk.answers.of(first) is None
+        assert desk.answers.of(second).kind == "unknown"
+    finally:
+        other.close()
+
+
+def test_keys_do_what_they_say(page, desk):
+    id = text(page, "h1")
+    page.press("ArrowRight", loads=True)
+    skipped = text(page, "h1")
+    assert skipped != id
+    page.press("n")
+    page.write("see 12")  # keys of classes, as text
+    page.press("Enter", loads=True)
+    assert text(page, "h1") == skipped
+    assert [event.note for event in desk.answers.history(skipped)] == ["see 12"]
+    assert desk.answers.of(skipped) is None
+    page.press("x")
+    page.press("9")
+    assert text(page, "h1") == skipped
+    page.press("1", loads=True)
+    assert desk.answers.of(skipped).label == "fraud"
+
+
+def test_markup_in_names_is_text(page, desk):
+    until(page, 'document.body.textContent.includes("speak for it")')
+    names = page.value('[...document.querySelectorAll(".answer-name")].map((n) => n.textContent)')
+    assert names[2] == NASTY
+    assert page.value('document.querySelectorAll("img").length') == 0
+    assert page.value("document.title") != "1"
+    assert page.complaints == []
+    assert all("127.0.0.1" in one or one.startswith("data:") for one in page.requests)
+
+
+def test_without_scripts_the_buttons_work(page, desk):
+    id = text(page, "h1")
+    page.send("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        page.visit(page.value("location.href"))
+        page.point('document.querySelector("[value=class-0]")', click=True)
+        page.wait_for("Page.loadEventFired")
+    finally:
+        page.send("Emulation.setScriptExecutionDisabled", value=False)
+    assert desk.answers.of(id).label == "fraud"
+
+
+@pytest.mark.parametrize("path", ["/", "/queue", "/done"])
+def test_it_fits_and_can_be_read_by_all(page, access, path):
+    found = find_spec("axe_core_python")
+    if found is None or found.origin is None:
+        pytest.skip("axe-core-python is not installed")
+    axe = Path(found.origin).with_name("axe.min.js").read_text(encoding="utf-8")
+    page.visit(f"http://{access.hosts[0]}{path}")
+    if path == "/":
+        until(page, 'document.body.textContent.includes("speak for it")')
+    page.send("Runtime.evaluate", expression=axe)
+    for width in (390, 1280):
+        for dark in (False, True):
+            page.look(dark=dark)
+            page.resize(width)
+            assert page.value("document.documentElement.scrollWidth") == width
+            wrong = page.value(
+                """axe.run(document, { resultTypes: ["violations"] }).then((found) =>
+                found.violations.map((one) => `${one.id}: ${one.nodes[0].html}`))"""
+            )
+            assert wrong == [], (width, dark)
