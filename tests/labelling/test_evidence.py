@@ -2,7 +2,7 @@
 
 import torch
 
-from evengraph.labelling.evidence import disagreement, entropy
+from evengraph.labelling.evidence import disagreement, entropy, vote
 from evengraph.methods.bases.committee import Committee
 
 
@@ -15,3 +15,9 @@ def test_members_that_contradict_one_another_disagree_and_doubt_alone_does_not()
 
 def test_entropy_of_a_certainty_is_zero():
     assert entropy(torch.tensor([1.0, 0.0])) == 0
+
+
+def test_votes_count_by_weight_and_one_member_cannot_disagree():
+    members = torch.tensor([[[1.0, 0.0]], [[0.0, 1.0]]])
+    assert vote(Committee(members, torch.tensor([0.75, 0.25]))).tolist() == [[0.75, 0.25]]
+    assert disagreement(Committee.even(members[:1])) is None

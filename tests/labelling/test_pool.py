@@ -50,7 +50,8 @@ def test_a_model_of_a_graph_knows_the_nodes_that_it_was_trained_on(tmp_path):
     assert sorted((pool.labels >= 0).nonzero().squeeze(1).tolist()) == sorted(
         model.method_.labelled_.nodes.tolist()
     )
-    assert torch.allclose(pool.predict(), model.method_.predict_proba(graph))
+    predicted = pool.predictions.probabilities
+    assert torch.allclose(predicted[0], model.method_.predict_proba(graph))
 
 
 def test_labels_of_another_length_are_refused():

@@ -70,9 +70,10 @@ def test_density_prefers_a_cluster_without_labels(evidence):
 def test_rare_counts_a_label_for_more_where_there_are_few():
     pool = Pool.open(toy(20, 40, 5, 2))
     labels = torch.tensor([0, 0, 0, 1] + [-1] * 16)
-    certain = torch.eye(2).repeat(10, 1)
-    found = rare(replace(gather(pool, labels), probabilities=certain))
-    assert found[:2].tolist() == pytest.approx([1 / 4, 1 / 2])
+    predicted = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.4, 0.6]] + [[0.5, 0.5]] * 17)
+    found = rare(replace(gather(pool, labels), probabilities=predicted))
+    assert found[:2].tolist() == pytest.approx([0.25 / 4, 0.25 / 2])
+    assert found.argmax() == 2  # probably rare, and not certain
 
 
 def test_novelty_is_for_groups_unlike_every_label_not_for_single_outliers():

@@ -13,7 +13,7 @@ from evengraph.ops.kmeans import nearest_mean
 
 MOST = 100  # clusters
 SMALLEST = 10  # nodes per cluster, on average
-SAMPLE = 10_000  # nodes that the means are found from
+SAMPLE = 4_000  # nodes that the means are found from
 ITERATIONS = 20
 BLOCK = 100_000  # rows compared at a time
 SEED = 0  # clusters of a graph are always the same
@@ -38,16 +38,6 @@ class Clusters(NamedTuple):
     def sizes(self, nodes: Tensor) -> Tensor:
         """How many of some nodes, a bool mask, each cluster holds, (K,)."""
         return torch.bincount(self.of[nodes], minlength=self.number)
-
-    def turns(self, nodes: Tensor) -> Tensor:
-        """How many of some nodes, a bool mask, are more typical of the cluster of a node, (N,)."""
-        order = torch.where(nodes, self.typical, -1.0).argsort(descending=True, stable=True)
-        order = order[self.of[order].argsort(stable=True)]
-        sizes = torch.bincount(self.of, minlength=self.number)
-        first = (sizes.cumsum(0) - sizes)[self.of[order]]
-        result = torch.empty_like(order)
-        result[order] = torch.arange(len(order)) - first
-        return result
 
 
 def find_clusters(rows: Tensor) -> Clusters:

@@ -59,15 +59,22 @@ class Evidence:
         return torch.bincount(self.labels[self.known], minlength=self.num_classes)
 
 
-def disagreement(committee: Committee) -> Tensor:
+def vote(committee: Committee) -> Tensor:
+    """The mean of what the members predict, by weight, (N, C)."""
+    return torch.einsum("m,mnc->nc", committee.weights, committee.probabilities)
+
+
+def disagreement(committee: Committee) -> Tensor | None:
     """How much of the uncertainty comes from members that contradict one another, (N,).
 
     It is the mutual information between the class and the member: the entropy of the vote less
-    the mean entropy of the members; 0 where all predict the same probabilities.
+    the mean entropy of the members; 0 where all predict the same probabilities. None with one
+    member.
     """
-    weights = committee.weights[:, None]
-    vote = (weights[:, :, None] * committee.probabilities).sum(0)
-    return (entropy(vote) - (weights * entropy(committee.probabilities)).sum(0)).clamp(min=0)
+    if len(committee.weights) == 1:
+        return None
+    own = committee.weights @ entropy(committee.probabilities)
+    return (entropy(vote(committee)) - own).clamp(min=0)
 
 
 def entropy(probabilities: Tensor) -> Tensor:

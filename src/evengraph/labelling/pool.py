@@ -18,6 +18,7 @@ from evengraph.datasets import DATASETS, load
 from evengraph.labelling.clusters import Clusters, find_clusters
 from evengraph.labelling.rows import node_rows
 from evengraph.methods import Method
+from evengraph.methods.bases.committee import Committee
 from evengraph.methods.bases.model_folder import MAIN
 from evengraph.ops import propagation_matrix, weighted_adjacency
 from evengraph.ops.sparse import Sparse
@@ -151,12 +152,18 @@ class Pool:
         """Number of classes, those without labels included."""
         return len(self.class_names)
 
-    def predict(self) -> Tensor:
-        """What the method predicts, (N, C); 0 for classes that it does not know."""
+    @cached_property
+    def predictions(self) -> Committee:
+        """What the members of the method predict, or the method alone; 0 for unknown classes."""
         if self.method is None:
             raise ValueError("The pool has no fitted method.")
-        known = self.method.predict_proba(self.graph)
-        return pad(known, (0, self.num_classes - known.shape[1]))
+        committee = self.method.predict_members(self.graph)
+        if committee is None:
+            committee = Committee.even(self.method.predict_proba(self.graph).unsqueeze(0))
+        probabilities, weights = committee
+        return Committee(
+            pad(probabilities, (0, self.num_classes - probabilities.shape[2])), weights
+        )
 
     @cached_property
     def rows(self) -> Tensor:

@@ -10,12 +10,13 @@ from torch import Tensor
 
 from evengraph.core.rng import generator
 from evengraph.labelling.evidence import Evidence
-from evengraph.ops import personalised_pagerank
+from evengraph.ops.propagate import diffuse
 from evengraph.ops.sparse import Sparse
 
+CERTAIN = 0.75  # share of its worth that a label loses where the class is certain
 FEW = 10  # nodes of a cluster that count half
-TELEPORT = 0.2  # walks of five steps on average
-WEIGHTS = {"uncertainty": 1.0, "reach": 0.5, "density": 1.0, "rare": 1.0, "novelty": 0.5}
+STEPS, TELEPORT = 20, 0.2  # of walks, of five steps on average
+WEIGHTS = {"uncertainty": 0.5, "rare": 0.5, "density": 0.5, "reach": 0.5}
 """Of the ranks in the default; set on other graphs than those of the documentation."""
 
 
@@ -62,21 +63,24 @@ def reach(evidence: Evidence) -> Tensor:
     walk = evidence.operator
     known = torch.zeros(len(evidence.labels), 1)
     known[evidence.known] = 1
-    near = personalised_pagerank(walk, known, TELEPORT)  # share of walks that end at a label
-    back = Sparse(walk.transpose, walk.matrix)
-    return personalised_pagerank(back, (1 - near).clamp(min=0), TELEPORT).squeeze(1)
+    near = diffuse(walk, known, STEPS, TELEPORT)  # share of walks that end at a label
+    return _walked_to(evidence, (1 - near).clamp(min=0))
 
 
 def density(evidence: Evidence) -> Tensor:
-    """Typical nodes of large clusters with few labels; every label makes the next worth less."""
+    """Typical nodes of large clusters with few labels."""
     clusters = evidence.clusters
     sizes, labels = clusters.sizes(evidence.candidates), clusters.sizes(evidence.labels >= 0)
-    return sizes[clusters.of] / (1 + labels[clusters.of] + clusters.turns(evidence.candidates))
+    return (sizes / (1 + labels))[clusters.of] * clusters.typical
 
 
 def rare(evidence: Evidence) -> Tensor:
-    """The expected worth of a label, where a label of a class is worth one over those it has."""
-    return _probabilities(evidence) @ (1 / (1 + evidence.counts.float()))
+    """The worth of a label, which is one over those that its class has, and less if it is certain.
+
+    A node that surely is of a rare class adds to its labels but teaches little.
+    """
+    found = _probabilities(evidence)
+    return (found * (1 - CERTAIN * found)) @ (1 / (1 + evidence.counts.float()))
 
 
 def novelty(evidence: Evidence) -> Tensor:
@@ -86,7 +90,7 @@ def novelty(evidence: Evidence) -> Tensor:
     groups = sizes / (sizes + FEW)
     if len(evidence.known):
         groups *= torch.cdist(clusters.means, evidence.rows[evidence.known]).amin(1)
-    return groups[clusters.of] / (1 + clusters.turns(evidence.candidates))
+    return groups[clusters.of] * clusters.typical
 
 
 def combined(evidence: Evidence) -> Tensor:
@@ -103,6 +107,12 @@ def ranks(scores: Tensor, candidates: Tensor) -> Tensor:
     """The share of candidates with a lower score, (N,)."""
     ordered = scores[candidates].sort().values
     return torch.searchsorted(ordered, scores.contiguous()) / len(ordered)
+
+
+def _walked_to(evidence: Evidence, starts: Tensor) -> Tensor:
+    """How often walks end at each node, that start at nodes as often as given, (N, 1)."""
+    back = Sparse(evidence.operator.transpose, evidence.operator.matrix)
+    return diffuse(back, starts, STEPS, TELEPORT).squeeze(1)
 
 
 def _probabilities(evidence: Evidence) -> Tensor:

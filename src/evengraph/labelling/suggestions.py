@@ -11,7 +11,7 @@ from torch import Tensor
 
 from evengraph.core.errors import unknown
 from evengraph.labelling.batch import choose
-from evengraph.labelling.evidence import Evidence, disagreement
+from evengraph.labelling.evidence import Evidence, disagreement, vote
 from evengraph.labelling.pool import Pool
 from evengraph.labelling.reasons import notes, reasons
 from evengraph.labelling.scout import scout
@@ -134,9 +134,8 @@ def gather(
         raise ValueError("Every node has a label or is excluded; there is nothing to suggest.")
     if pool.method is None:
         committee = scout(pool.rows, labels, pool.num_classes, seed=seed)
-        vote = None if committee is None else committee.probabilities.mean(0)
     else:
-        committee, vote = pool.method.predict_members(pool.graph), pool.predict()
+        committee = pool.predictions
     return Evidence(
         graph=pool.graph,
         rows=pool.rows,
@@ -145,7 +144,7 @@ def gather(
         labels=labels,
         candidates=candidates,
         num_classes=pool.num_classes,
-        probabilities=vote,
+        probabilities=None if committee is None else vote(committee),
         disagreement=None if committee is None else disagreement(committee),
         budget=budget,
         seed=seed,

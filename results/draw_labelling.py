@@ -1,0 +1,161 @@
+"""Draw the table and the figure of docs/labelling.md: `python results/draw_labelling.py`.
+
+The table is printed, the figure written to docs/figures/labelling.svg, both from labelling.csv.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+HERE = Path(__file__).parent
+FIGURE = HERE.parent / "docs" / "figures" / "labelling.svg"
+TITLES = {
+    "cora": "Cora",
+    "citeseer": "CiteSeer",
+    "pubmed": "PubMed",
+    "computers": "Computers",
+    "physics": "Physics",
+    "twitch-ru": "Twitch RU",
+    "twitch-es": "Twitch ES",
+}
+FIRST, LAST = 20, 200  # labels
+T = 2.262  # 95% of a t distribution with nine degrees of freedom
+Curves = dict[tuple[str, str], dict[int, list[dict[str, float]]]]
+
+
+@cache
+def curves() -> Curves:
+    """Scores of every start, by graph and strategy, then by number of labels."""
+    found: Curves = defaultdict(lambda: defaultdict(list))
+    with (HERE / "labelling.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            values = {name: float(row[name]) for name in ("seed", "bacc", "ap", "rare", "classes")}
+            found[row["graph"], row["strategy"]][int(row["labels"])].append(values)
+    for sizes in found.values():
+        for rows in sizes.values():
+            rows.sort(key=lambda row: row["seed"])
+    return found
+
+
+def mean(graph: str, strategy: str, labels: int, metric: str) -> float:
+    """The mean over all starts."""
+    return fmean(row[metric] for row in curves()[graph, strategy][labels])
+
+
+def needed(graph: str, strategy: str, metric: str) -> int | None:
+    """The fewest labels whose mean reaches that of random labelling with all; None if none does."""
+    target = mean(graph, "random", LAST, metric)
+    sizes = sorted(curves()[graph, strategy])
+    return next((size for size in sizes if mean(graph, strategy, size, metric) >= target), None)
+
+
+def rare_per_100(graph: str, strategy: str) -> float:
+    """Nodes of the rarest class among 100 labels that a strategy chose."""
+    found = mean(graph, strategy, LAST, "rare") - mean(graph, strategy, FIRST, "rare")
+    return 100 * found / (LAST - FIRST)
+
+
+def gap(graph: str, strategy: str, labels: int, metric: str) -> tuple[float, float]:
+    """The mean difference from random on the same starts, and half the width of its interval."""
+    one, other = (curves()[graph, name][labels] for name in (strategy, "random"))
+    gaps = [a[metric] - b[metric] for a, b in zip(one, other, strict=True)]
+    return fmean(gaps), T * stdev(gaps) / math.sqrt(len(gaps))
+
+
+def table(strategy: str = "default") -> str:
+    """A strategy beside random: labels for the same score, scores with 100, rare nodes."""
+    lines = [
+        "| graph | labels for what random has with 200: bAcc, AP | bAcc with 100: random, "
+        f"{strategy} | AP | rarest class per 100: random, {strategy} |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
+    for graph, title in TITLES.items():
+        counts = ", ".join(
+            "more" if count is None else str(count)
+            for count in (needed(graph, strategy, metric) for metric in ("bacc", "ap"))
+        )
+        cells = [title, counts]
+        for metric in ("bacc", "ap"):
+            values = [f"{mean(graph, s, 100, metric):.1f}" for s in ("random", strategy)]
+            difference, half = gap(graph, strategy, 100, metric)
+            cells.append(f"{values[0]}, {values[1]} ({difference:+.1f} ± {half:.1f})")
+        cells.append(", ".join(f"{rare_per_100(graph, s):.1f}" for s in ("random", strategy)))
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def every_strategy(labels: int = 100, metric: str = "bacc") -> str:
+    """All strategies on all graphs with a number of labels; the best of a row is bold."""
+    names = list(dict.fromkeys(strategy for _, strategy in curves()))
+    lines = [f"| graph | {' | '.join(names)} |", f"| --- |{' ---: |' * len(names)}"]
+    for graph, title in TITLES.items():
+        values = [f"{mean(graph, name, labels, metric):.1f}" for name in names]
+        best = max(values, key=float)
+        cells = [f"**{value}**" if value == best else value for value in values]
+        lines.append(f"| {title} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def draw(path: Path = FIGURE) -> None:
+    """Balanced accuracy against labels: random, the default and the other strategies in grey."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    from evengraph.report.store.figures import HIGHLIGHT, STYLE
+
+    looks: dict[str, dict[str, Any]] = {
+        "random": {"color": "#18202b", "linestyle": "--"},
+        "default": {"color": HIGHLIGHT, "linewidth": 2},
+    }
+    names = list(dict.fromkeys(strategy for _, strategy in curves()))
+    names.sort(key=lambda name: name in looks)
+    with plt.rc_context({**STYLE, "figure.facecolor": "white"}):
+        figure, axes = plt.subplots(2, 4, figsize=(10, 5), sharex=True, layout="constrained")
+        for axis, (graph, title) in zip(axes.flat, TITLES.items(), strict=False):
+            for name in names:
+                _line(axis, graph, name, looks.get(name, {"color": "#c3cad3", "linewidth": 1}))
+            axis.set_title(title)
+        axes.flat[-1].axis("off")
+        axes.flat[-1].legend(
+            *_handles(axes.flat[0], ("default", "random")), loc="center", frameon=False
+        )
+        figure.supxlabel("labels")
+        figure.supylabel("balanced accuracy, %")
+        figure.savefig(path, metadata={"Date": None})
+        plt.close(figure)
+
+
+def _line(axis: Any, graph: str, name: str, look: dict[str, Any]) -> None:
+    sizes = sorted(curves()[graph, name])
+    values = [mean(graph, name, size, "bacc") for size in sizes]
+    axis.plot(sizes, values, label=name, **look)
+    if name in ("random", "default"):
+        halves = [
+            T
+            * stdev(row["bacc"] for row in curves()[graph, name][size])
+            / math.sqrt(len(curves()[graph, name][size]))
+            for size in sizes
+        ]
+        low, high = (
+            [v + sign * h for v, h in zip(values, halves, strict=True)] for sign in (-1, 1)
+        )
+        axis.fill_between(sizes, low, high, color=look["color"], alpha=0.15, linewidth=0)
+
+
+def _handles(axis: Any, names: tuple[str, ...]) -> tuple[list[Any], list[str]]:
+    lines = {line.get_label(): line for line in axis.get_lines()}
+    others = next(line for name, line in lines.items() if name not in names)
+    return [*(lines[name] for name in names), others], [*names, "the other strategies"]
+
+
+if __name__ == "__main__":
+    print(table(), every_strategy(), sep="\n\n")
+    draw()
