@@ -40,7 +40,8 @@ def module(path, name):
 
 
 @pytest.mark.parametrize(
-    "name", ["start.md", "python.md", "pyg.md", "sklearn.md", "scaling.md", "disk.md"]
+    "name",
+    ["start.md", "python.md", "pyg.md", "sklearn.md", "scaling.md", "disk.md", "machines.md"],
 )
 def test_the_code_of_a_page_runs(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
