@@ -21,6 +21,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from evengraph.core.text import printable
+
 SECONDS = 10
 MEMORY = 2 * 2**30
 """Bytes that a case may take beyond what the process has before it."""
@@ -155,7 +157,7 @@ def _flaw(error, path):
         return "not one line"
     if len(text) > 3000:
         return "a long line"
-    if path.name not in text and path.stem not in text:
+    if not any(printable(name) in text for name in (path.name, path.stem)):
         return "no file named"
     return ""
 

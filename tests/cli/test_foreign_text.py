@@ -44,3 +44,13 @@ def test_errors_are_one_line_whatever_they_quote(folder, capsys):
     text = capsys.readouterr().err
     assert r"Error: none\x1b]0;t\x07\x1b[2J[/b][@a=b(] does not exist" in text
     assert "\x1b" not in text
+
+
+@pytest.mark.parametrize(
+    "command", [["inspect"], ["results"], ["reproduce"], ["predict", "model"], ["run"]]
+)
+def test_a_newline_in_a_path_keeps_errors_on_one_line(command, tmp_path, capsys):
+    name = "a\nb.toml" if command == ["reproduce"] else "a\nb"
+    assert call(*command, tmp_path / name) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "Traceback" not in line

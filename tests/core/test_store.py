@@ -438,6 +438,15 @@ def test_a_damaged_page_names_the_file(tmp_path):
         Store(store.path).rows()
 
 
+@pytest.mark.parametrize("size", [1, 20, 511, 512, 5000])
+def test_another_file_is_never_written_to(tmp_path, size):
+    path = tmp_path / "notes.txt"
+    path.write_bytes(b"x" * size)
+    with pytest.raises(ValueError, match=r"notes\.txt is not an evengraph store"):
+        Store(path)
+    assert path.read_bytes() == b"x" * size
+
+
 # Parts and groups.
 
 

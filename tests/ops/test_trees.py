@@ -126,9 +126,11 @@ def test_splits_on_a_path_sum_to_the_value_of_the_tree():
         ("right", [2, -1, 2, 3, 4, 5]),
         ("roots", [0, 6]),
         ("feature", [1]),
+        ("feature", [2, 0, 0, 0, 0, 0]),
+        ("feature", [1, -1, 0, 0, 0, 0]),
     ],
 )
 def test_trees_of_a_file_are_checked(part, values):
-    check_trees(tiny())
+    check_trees(tiny(), 2)
     with pytest.raises(ValueError, match="The trees are damaged"):
-        check_trees(tiny()._replace(**{part: torch.tensor(values)}))
+        check_trees(tiny()._replace(**{part: torch.tensor(values)}), 2)

@@ -70,3 +70,16 @@ def test_a_confusion_matrix_has_a_row_for_each_class(bad):
     assert info.as_dict() == extra
     with pytest.raises(ValueError, match="confusion matrix"):
         ModelInfo.from_dict(extra | {"confusion": bad}).check(3, 2)
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"flag": {"class": 1, "from": [0.5]}}, "the threshold must be a number"),
+        ({"columns": STORED["columns"] | {"relations": [{"a": 1}]}}, "relations must hold names"),
+        ({"columns": STORED["columns"] | {"features": "amount"}}, "features must be a list"),
+    ],
+)
+def test_parts_of_another_kind_are_refused(changed, told):
+    with pytest.raises(ValueError, match=told):
+        ModelInfo.from_dict(STORED | changed).check(1, 2)

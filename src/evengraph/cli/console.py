@@ -51,10 +51,11 @@ def print_error(error: Exception, prefix: str = "") -> None:
 def _message(error: Exception) -> str:
     """The error in one line; Python leaves some empty, and some without a file."""
     if isinstance(error, OSError) and error.filename and error.strerror:
-        return f"{error.filename}: {error.strerror}."
+        return f"{error.filename}: {error.strerror}.".replace("\n", "\\n")
     if isinstance(error, MemoryError) and not str(error):
         return "Out of memory."
-    return str(error) or f"{type(error).__name__}."
+    # a path may hold a newline
+    return str(error).strip().replace("\n", "\\n") or f"{type(error).__name__}."
 
 
 def print_failure(row: Row, method: str, console: Console) -> None:

@@ -106,6 +106,7 @@ def _packed_content(data: str, columns: Columns) -> dict[str, Any] | None:
         return None
     packed = PackedGraph.open(data)
     with err.status("inspecting"):
+        packed.check()
         inspection = inspect_packed(packed)
     large = SLOWER * memory_to_read(packed) > min(inspection.free_memory, LARGE)
     return inspection.as_dict() | {"large": large}

@@ -34,6 +34,8 @@ from evengraph.core.store_sql import (
     select_values,
 )
 
+MAGIC = b"SQLite format 3\0"  # the first bytes of every database
+
 
 class RunGroup(NamedTuple):
     """Runs of one method in one setting."""
@@ -75,6 +77,7 @@ class Store:
         self.path = Path(path)
         self._damage: dict[str, None] = {}
         self._file = SqliteFile(self.path, "evengraph store")
+        self._check_file()
         with self._read() as base:
             complete = self._check(base)
         if not complete:
@@ -90,6 +93,16 @@ class Store:
 
     def _read(self) -> AbstractContextManager[sqlite3.Connection]:
         return self._file.read()
+
+    def _check_file(self) -> None:
+        """Raise for another program's file: SQLite takes a short one for empty, and replaces it."""
+        try:
+            with self.path.open("rb") as file:
+                start = file.read(len(MAGIC))
+        except OSError:  # there is none, or SQLite tells why it cannot be read
+            return
+        if start not in (b"", MAGIC):
+            raise ValueError(f"{self.path} is not an evengraph store: file is not a database.")
 
     def _check(self, base: sqlite3.Connection) -> bool:
         """Whether the file is a complete store; raises if it is none, or of another version."""

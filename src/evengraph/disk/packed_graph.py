@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evengraph.core.errors import first_line, short
 from evengraph.core.sizes import parse_size
+from evengraph.disk.checks import check_content, check_header
 from evengraph.disk.text_array import TextArray
 
 HEADER = "graph.json"
@@ -68,8 +71,9 @@ class PackedGraph:
         path = self.path / f"{name}.npy"
         try:
             array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise PackError(f"{path} is missing or damaged: {error}. Pack it again.") from None
+        except (OSError, ValueError, EOFError, SyntaxError, TokenError, MemoryError) as error:
+            reason = first_line(error)
+            raise PackError(f"{path} is missing or damaged: {reason}. Pack it again.") from None
         actual = {"dtype": str(array.dtype), "shape": list(array.shape)}
         for key, value in actual.items():
             if value != expected[key]:
@@ -79,6 +83,16 @@ class PackedGraph:
     def __getstate__(self) -> dict[str, Any]:
         """Path and header: a copy in another process opens the arrays itself."""
         return {"path": self.path, "header": self.header}
+
+    def check(self) -> None:
+        """Check that all indices exist and all numbers are finite; reads all files once.
+
+        Checksums say that a folder is as it was written, not who wrote it.
+        """
+        try:
+            check_content(self)
+        except ValueError as error:
+            raise PackError(f"{self.path} is damaged: {error}. Pack the graph again.") from None
 
     def verify(self) -> None:
         """Compare the checksum of every array; reads all files once."""
@@ -211,12 +225,19 @@ def _read_header(path: Path) -> Mapping[str, Any]:
         raise FileNotFoundError(f"{path} is no packed graph: it has no {HEADER}.")
     try:
         header: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise PackError(f"{file} is damaged: {error}.") from None
+    except (ValueError, RecursionError) as error:
+        raise PackError(f"{file} is damaged: {first_line(error)}.") from None
     version = header.get("format") if isinstance(header, dict) else None
     if version != FORMAT:
-        raise PackError(f"{file} must have format {FORMAT}, got {version!r}: pack the graph again.")
-    missing = [name for name in REQUIRED if name not in header["arrays"]]
+        raise PackError(
+            f"{file} must have format {FORMAT}, got {short(version)}: pack the graph again."
+        )
+    arrays = header.get("arrays")
+    missing = [name for name in REQUIRED if not isinstance(arrays, dict) or name not in arrays]
     if missing:
         raise PackError(f"{file} lacks the array {missing[0]}: pack the graph again.")
+    try:
+        check_header(header)
+    except ValueError as error:
+        raise PackError(f"{file} is damaged: {error}. Pack the graph again.") from None
     return header

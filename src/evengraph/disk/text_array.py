@@ -51,12 +51,15 @@ class TextArray:
         bounds = np.asarray(self.offsets[start : stop + 1]).tolist()
         content = self.content[bounds[0] : bounds[-1]].tobytes()
         first = bounds[0]
-        return _objects(
-            [
-                content[low - first : high - first].decode("utf-8", "surrogatepass")
-                for low, high in pairwise(bounds)
-            ]
-        )
+        try:
+            return _objects(
+                [
+                    content[low - first : high - first].decode("utf-8", "surrogatepass")
+                    for low, high in pairwise(bounds)
+                ]
+            )
+        except UnicodeDecodeError:
+            raise ValueError(f"rows {start} to {stop - 1} are not UTF-8 text") from None
 
 
 def encode_texts(texts: list[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

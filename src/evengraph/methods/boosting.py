@@ -341,7 +341,7 @@ class Boosting(Method):
 
     def _load_state(self, state: Mapping[str, Tensor]) -> None:
         self.trees_ = Trees(*(state[f"trees.{name}"] for name in Trees._fields))
-        check_trees(self.trees_)
+        check_trees(self.trees_, sum(item.width for item in self.row_inputs().values()))
         self.baseline_ = checked(state, "baseline", 1)
 
 

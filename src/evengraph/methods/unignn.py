@@ -318,6 +318,7 @@ class UniGNN(Method):
         super()._load_state(state)
         if self.signatures_ is not None:
             self.net_.means = {n: state[f"means.{n}"] for n in range(self.layers)}
+            self.net_.check_clusters()
 
     @torch.no_grad()
     def embeddings(self, graph: Data | None = None) -> tuple[Tensor, Tensor | None]:

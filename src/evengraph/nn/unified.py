@@ -246,6 +246,17 @@ class UnifiedNetwork(nn.Module):
     def _prepare(self, assignment: Tensor) -> Clusters:
         return prepare_clusters(assignment, self.num_clusters, torch.float32)
 
+    def check_clusters(self) -> None:
+        """Raise ValueError if clusters that come from a file do not exist."""
+        for layer in self.means:
+            nodes = self.get_buffer(f"clusters_{layer}")
+            fits = nodes.numel() == 0 or 0 <= nodes.min() <= nodes.max() < self.num_clusters
+            if not fits or not self.num_clusters <= nodes.numel():
+                raise ValueError(
+                    f"the nodes of layer {layer + 1} must lie in {self.num_clusters} clusters, and "
+                    f"there are {nodes.numel()} nodes"
+                )
+
     def init_clusters(self, inputs: Connectivity) -> None:
         """Cluster the features for the first layer."""
         with torch.no_grad():

@@ -97,8 +97,13 @@ def trees_from_tables(tables: list[Any], device: torch.device) -> Trees:
     return Trees(*(torch.from_numpy(part).to(device) for part in parts))
 
 
-def check_trees(trees: Trees) -> None:
-    """Raise ValueError for trees of a file on which a path would not end, or lead elsewhere."""
+def check_trees(trees: Trees, columns: int) -> None:
+    """Raise ValueError for trees of a file on which a path would not end, or lead elsewhere.
+
+    Args:
+        trees: The trees.
+        columns: Of the rows that they split.
+    """
     indices = (trees.left, trees.right, trees.feature, trees.roots)
     if any(part.dim() != 1 or part.dtype != torch.int64 for part in indices):
         raise ValueError("The trees are damaged: their nodes must be numbered by integers.")
@@ -112,6 +117,8 @@ def check_trees(trees: Trees) -> None:
         fits = bool((leaf | (below[0] & below[1])).all())
     if not fits:
         raise ValueError("The trees are damaged: a child must come after its parent.")
+    if not ((trees.feature >= 0) & (trees.feature < max(columns, 1))).all():
+        raise ValueError(f"The trees are damaged: they must split on columns below {columns}.")
 
 
 def path_contributions(trees: Trees, row: Tensor, shrinkage: float) -> tuple[Tensor, Tensor]:

@@ -146,6 +146,7 @@ def open_on_disk(
         raise ValueError(f"memory is for packed graphs, and {path} is none; pack it first.")
     limit = available_memory() // (2 * ranks.here) if memory is None else parse_size(memory)
     packed = PackedGraph.open(path)
+    packed.check()
     disk = DiskGraph.open(packed, limit, device=device, progress=progress, ranks=ranks)
     name, data = packed.path.resolve().name, str(packed.path.absolute())
     return GraphSource(name=name, graph=disk.labels(), data=data, disk=disk)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from torch import Tensor
 
+from evengraph.core.errors import short
 from evengraph.metrics.abstention import Abstention, RiskCurve
 from evengraph.metrics.binary import best_threshold
 from evengraph.metrics.calibration import Calibrator
@@ -117,13 +118,18 @@ class ModelInfo:
             self.statistics.check(num_features, num_classes)
         names = asdict(self.columns)
         for role in ("features", "unlabelled", "relations"):
-            if not isinstance(names.pop(role), list | tuple | None):
+            items = names.pop(role)
+            if not isinstance(items, list | tuple | None):
                 raise ValueError(f"{role} must be a list")
+            if not all(isinstance(item, str | int | float | None) for item in items or ()):
+                raise ValueError(f"{role} must hold names")
         for role, name in names.items():
             if not isinstance(name, bool if role == "directed" else str | None):
                 raise ValueError(f"the {role} must be the name of a column")
         if self.threshold is not None and not 0 <= self.threshold.positive < num_classes:
             raise ValueError(f"class {self.threshold.positive} of the threshold does not exist")
+        if self.threshold is not None and not isinstance(self.threshold.value, int | float):
+            raise ValueError(f"the threshold must be a number, got {short(self.threshold.value)}")
         if self.prior is not None and len(self.prior.shares) != num_classes:
             raise ValueError(f"the prior must hold {num_classes} shares")
         if self.confusion is not None and not _is_square(self.confusion, num_classes):

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from evengraph.core.errors import first_line
 from evengraph.core.sizes import available_memory, format_size
 from evengraph.disk import PackedGraph, unpack_graph
+from evengraph.disk.packed_graph import HEADER, PackError
 from evengraph.tables.build import TableGraph
 from evengraph.tables.columns import TableColumns
 from evengraph.tables.feature_encoder import FeatureEncoder
@@ -32,10 +34,15 @@ def read_packed(path: Path, encoder: FeatureEncoder | None = None) -> TableGraph
             f"{path} must fit into memory to be read as a whole: it needs about "
             f"{format_size(needed)}, and {format_size(free)} are free."
         )
+    packed.check()
     made_by, columns = packed_encoding(packed)
+    try:
+        ids = np.asarray(packed.ids[:])
+    except ValueError as error:
+        raise PackError(f"{path} is damaged: ids: {error}. Pack the graph again.") from None
     return TableGraph(
         graph=unpack_graph(packed),
-        ids=np.asarray(packed.ids[:]),
+        ids=ids,
         encoder=made_by,
         columns=columns,
     )
@@ -43,8 +50,12 @@ def read_packed(path: Path, encoder: FeatureEncoder | None = None) -> TableGraph
 
 def packed_encoding(packed: PackedGraph) -> tuple[FeatureEncoder, TableColumns]:
     """The encoder that made the features, and the columns of the tables."""
-    encoder = packed_encoder(packed)
-    return encoder, replace(packed_columns(packed), features=list(encoder.input_columns))
+    try:
+        encoder = packed_encoder(packed)
+        return encoder, replace(packed_columns(packed), features=list(encoder.input_columns))
+    except (ValueError, TypeError, AttributeError, KeyError, IndexError) as error:
+        message = f"{packed.path / HEADER} is damaged: {first_line(error)}. Pack the graph again."
+        raise PackError(message) from None
 
 
 def check_encoder(packed: PackedGraph, encoder: FeatureEncoder | None) -> None:

@@ -29,6 +29,7 @@ from evengraph.methods.bases.checks import (
     describe_large,
 )
 from evengraph.methods.bases.committee import Committee
+from evengraph.methods.bases.loaded import check_classes, one_line_errors
 from evengraph.methods.bases.model_folder import (
     Labelled,
     TensorMismatchError,
@@ -284,7 +285,7 @@ class Method(ABC):
     def reset(self, task: Task) -> None:
         """Validate the task and reset fitted state."""
         check_task(task)
-        self.fitted_ = False
+        self.fitted_ = self.loaded_ = False
         self.history_: list[History] = []
         self.num_features_, self.device_ = task.graph.num_features, task.graph.x.device
         self.num_relations_ = count_relations(task.graph)
@@ -376,7 +377,10 @@ class Method(ABC):
         Shapes:
             returns: (N, C)
         """
-        probabilities = self._logits(self.model_input(graph)).softmax(dim=1).to(graph.x.device)
+        inputs = self.model_input(graph)
+        with one_line_errors(self.title, loaded=self.loaded_):
+            probabilities = self._logits(inputs).softmax(dim=1).to(graph.x.device)
+        check_classes(probabilities, self.num_classes_)
         if probabilities.isnan().any():
             message = f"{self.title} predicts NaN.{describe_large(graph.x)}"
             raise FloatingPointError(message)
@@ -506,7 +510,7 @@ class Method(ABC):
     ) -> None:
         """Become the fitted method that `packed` describes."""
         self._load_state(restore_description(self, about, tensors, device))
-        self.fitted_ = True
+        self.fitted_ = self.loaded_ = True
 
     def _state(self) -> dict[str, Tensor]:
         """Tensors that predicting needs, by name; by default those of `net_`."""

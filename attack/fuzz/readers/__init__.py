@@ -1,0 +1,27 @@
+"""The readers under attack: how a valid file is written, mutated and read."""
+
+from attack.fuzz.readers.array_files import Npz, Torch
+from attack.fuzz.readers.base import Reader as Reader
+from attack.fuzz.readers.experiments import ResultPage, Spec, StoreFile
+from attack.fuzz.readers.models import Model
+from attack.fuzz.readers.packed import Packed
+from attack.fuzz.readers.tables import Csv, Graphml, Gzip, JsonLines, Lists, Parquet
+
+READERS = {
+    kind.name: kind()
+    for kind in (
+        Npz,
+        Torch,
+        Csv,
+        JsonLines,
+        Lists,
+        Gzip,
+        Parquet,
+        Graphml,
+        Packed,
+        Spec,
+        Model,
+        ResultPage,
+        StoreFile,
+    )
+}

@@ -1,0 +1,142 @@
+"""What experiments read and write: TOML files, result.json, stores."""
+
+import json
+import sqlite3
+
+import evengraph as eg
+from attack.fuzz.mutations import VALUES, WORDS, mutate_json
+from attack.fuzz.readers.base import Reader
+from evengraph.core.store import JobSpec, Row, Store
+from evengraph.experiment.plan import Plan
+from evengraph.experiment.spec import read_spec
+from evengraph.report.run.page import render_page
+
+
+class Spec(Reader):
+    """Experiments in TOML."""
+
+    name = "spec"
+    is_text = True
+    text = """title = "Two methods"
+draws = "comparison"
+seeds = [5, 6]
+map = "GCN"
+
+[fields]
+max_epochs = 3
+
+[[setup]]
+dataset = "toy"
+imbalance = "step"
+minority = 2
+ratio = 0.1
+
+[[setup]]
+dataset = "cora"
+imbalance = "natural"
+train = 0.2
+
+[[method]]
+name = "gcn"
+fields = { hidden = 8 }
+grid = { dropout = [0.1, 0.5] }
+more_seeds = "7-9"
+
+[[method]]
+name = "reweight"
+label = "Ours"
+like = "GCN"
+search = { dropout = [0.1, 0.9], trials = 3 }
+note = "a note"
+
+[[method]]
+name = "unignn"
+presets = true
+vary = { alpha = [1, 2, 3] }
+
+[quick]
+seeds = [5]
+setups = ["toy"]
+methods = ["gcn"]
+"""
+
+    def prepare(self, folder):
+        (folder / "experiment.toml").write_text(self.text)
+
+    def read(self, path):
+        for quick in (False, True):
+            spec = read_spec(str(path), quick=quick)
+            assert spec.setups
+            list(Plan(spec, []).jobs())
+
+
+class ResultPage(Reader):
+    """result.json, of which pages are drawn whatever it holds."""
+
+    name = "result"
+    accepts_errors = False
+
+    def prepare(self, folder):
+        from evengraph.experiment.run import RunPlan, run
+
+        plan = RunPlan(
+            dataset="toy",
+            graph=eg.load("toy", num_nodes=200, num_edges=600, num_features=16, num_classes=3),
+            imbalance="natural",
+            protocol=eg.splits.Natural(),
+            methods={"gcn": eg.GCN(max_epochs=2)},
+            seeds=[1, 2],
+        )
+        (folder / "result.json").write_text(json.dumps(run(plan).results[0]))
+
+    def change(self, stream, path):
+        content = mutate_json(stream, json.loads(path.read_text()))
+        path.write_text(json.dumps(content))
+
+    def read(self, path):
+        content = json.loads(path.read_text())
+        if isinstance(content, dict):
+            text = render_page(content)
+            assert not any(sign in text for sign in "\x1b\x00\x07"), "control characters"
+
+
+class StoreFile(Reader):
+    """Stores of runs."""
+
+    name = "store"
+
+    def prepare(self, folder):
+        store = Store(folder / "store.sqlite")
+        for seed in range(12):
+            job = JobSpec(
+                dataset="toy",
+                imbalance="natural",
+                imbalance_fields={"train": 0.1},
+                method="gcn",
+                method_fields={"hidden": 8},
+                seed=seed,
+            )
+            metrics = {"balanced_accuracy": 50.0 + seed, "macro_f1": 40.0, "g_mean": 30.0}
+            store.add(Row(job=job, outcome={"metrics": metrics, "validation": 50.0}))
+        with sqlite3.connect(store.path) as base:
+            base.execute("PRAGMA journal_mode = DELETE")
+
+    def change(self, stream, path):
+        if stream.random() < 0.5:
+            return super().change(stream, path)
+        with sqlite3.connect(path) as base:
+            columns = [row[1] for row in base.execute("PRAGMA table_info(runs)")]
+            value = stream.choice([*WORDS, *(v for v in VALUES[:12] if v not in (2**63, 10**400))])
+            text = f"UPDATE OR IGNORE runs SET {stream.choice(columns)} = ? WHERE rowid = ?"
+            try:
+                base.execute(text, (value, stream.randrange(1, 13)))
+            except sqlite3.Error:
+                base.execute("DROP TABLE claims")
+        base.close()
+        return None
+
+    def read(self, path):
+        store = Store(path)
+        for row in store.rows():
+            row.flat()
+        store.experiments()
