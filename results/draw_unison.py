@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, stdev
 
 from evengraph.core.store import Store
 from evengraph.report.store.comparisons import ALPHA, Comparison, compare_with_others
@@ -113,6 +114,27 @@ def parts() -> str:
     return _table(["", *map(_title, results.settings), "mean"], rows)
 
 
+def variants() -> str:
+    """The second search: validation scores over all settings, and gaps on the same splits."""
+    with (HERE / "unison-variants.csv").open(encoding="utf-8", newline="") as file:
+        runs = list(csv.DictReader(file))
+    found: dict[tuple[str, ...], dict[tuple[str, ...], tuple[float, float]]] = {}
+    for run in runs:
+        scores = float(run["validation"]), float(run["balanced_accuracy"])
+        shape = run["views"], run["members"], run["hidden"]
+        found.setdefault(shape, {})[run["setting"], run["seed"]] = scores
+    before = found["structural,semantic,ego", "3", "128"]
+    rows = []
+    for shape, scores in sorted(found.items(), key=lambda item: fmean(v for v, _ in item[1].values())):
+        gaps = [scores[split][0] - before[split][0] for split in before]
+        error = stdev(gaps) / len(gaps) ** 0.5
+        gap = f"{fmean(gaps):+.1f} ± {error:.1f}" if any(gaps) else "–"
+        means = [f"{fmean(column):.1f}" for column in zip(*scores.values(), strict=True)]
+        rows.append([shape[0].replace(",", ", "), *shape[1:], means[0], gap, means[1]])
+    header = ["views", "members per view", "width", "validation", "gain ± standard error"]
+    return _table([*header, "balanced accuracy, test"], rows)
+
+
 def portfolio() -> str:
     """Auto and single methods on seven graphs, each by the metric that fits it."""
     results = experiments()["portfolio"]
@@ -210,4 +232,4 @@ def _table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 if __name__ == "__main__":
     sentences = (standing(), margin(), cells_of_the_paper(), public(), behind())
-    print(successor(), *sentences, parts(), portfolio(), sep="\n\n")
+    print(successor(), *sentences, parts(), portfolio(), variants(), sep="\n\n")

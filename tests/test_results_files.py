@@ -280,7 +280,7 @@ def _check_pages(folder, found):
 
 def test_runs_of_unison_are_complete_and_say_where_they_come_from(unison):
     found = {results.name: results for results in load_experiments(unison)}
-    sizes = {"successor": (14, 5, 20), "parts": (6, 7, 10), "portfolio": (7, 15, 10)}
+    sizes = {"successor": (14, 5, 20), "parts": (6, 8, 10), "portfolio": (7, 15, 10)}
     assert set(found) == set(sizes)
     for name, (setups, labels, seeds) in sizes.items():
         results = found[name]
@@ -291,7 +291,7 @@ def test_runs_of_unison_are_complete_and_say_where_they_come_from(unison):
         assert {len(cell.rows) for cell in networks} == {seeds}
         assert {row.job.seed for cell in results.cells for row in cell.rows} == set(results.seeds)
     commits = {row.environment["commit"][:7] for row in unison.rows()}
-    assert commits == {"fb726ba", "661b2a9", "798281e"}
+    assert commits == {"fb726ba", "661b2a9", "798281e", "46d39b3"}
     left = missing(read_specs(list(sizes)), unison)
     assert {(job.method, job.dataset) for job in left} <= {("boosting", "citeseer")}
 
@@ -307,6 +307,7 @@ def test_the_page_on_unison_has_its_tables(draw_unison):
         "parts",
         "portfolio",
         "behind",
+        "variants",
     )
     assert [name for name in drawn if getattr(draw_unison, name)() not in text] == []
 
