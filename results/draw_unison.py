@@ -125,7 +125,9 @@ def variants() -> str:
         found.setdefault(shape, {})[run["setting"], run["seed"]] = scores
     before = found["structural,semantic,ego", "3", "128"]
     rows = []
-    for shape, scores in sorted(found.items(), key=lambda item: fmean(v for v, _ in item[1].values())):
+    for shape, scores in sorted(
+        found.items(), key=lambda item: fmean(v for v, _ in item[1].values())
+    ):
         gaps = [scores[split][0] - before[split][0] for split in before]
         error = stdev(gaps) / len(gaps) ** 0.5
         gap = f"{fmean(gaps):+.1f} ± {error:.1f}" if any(gaps) else "–"
