@@ -53,6 +53,13 @@ def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(access):
     assert headers["location"] == "/"  # the token leaves the address
 
 
+def test_the_address_opened_again_keeps_the_session(client, access):
+    client.post("/who", {"who": "cleo"})
+    _, headers, _ = client.get(f"/?token={access.token}")
+    assert "set-cookie" not in headers
+    assert 'value="cleo"' in client.get("/")[2]
+
+
 def test_another_name_for_this_machine_is_refused(client):
     assert client.get("/", Host="evil.example")[0] == 421
     assert client.post("/train", Host="evil.example")[0] == 421

@@ -143,9 +143,9 @@ class Chromium:
         """Type into what has the focus."""
         self.send("Input.insertText", text=text)
 
-    def picture(self) -> bytes:
-        """The whole page as PNG."""
-        found = self.send("Page.captureScreenshot", captureBeyondViewport=True)
+    def picture(self, *, whole: bool = True) -> bytes:
+        """The whole page as PNG, or what the window shows of it."""
+        found = self.send("Page.captureScreenshot", captureBeyondViewport=whole)
         return base64.b64decode(found["data"])
 
     def paper(self) -> bytes:

@@ -12,14 +12,9 @@ STYLESHEET = STYLE + read_asset(__package__, "desk.css")
 SCRIPT = read_asset(__package__, "desk.js")
 
 PAGES = {"/": "Label", "/queue": "Queue", "/done": "Done", "/export.csv": "Export"}
-KEYS = {
-    "1–9": "class",
-    "d": "don't know",
-    "u": "undo",
-    "n": "note",
-    "← →": "other nodes",
-}
-TRIAGE_KEYS = {**KEYS, "1–9": "confirm or dismiss"}
+OTHER_KEYS = {"d": "don't know", "u": "undo", "n": "note", "← →": "other nodes"}
+KEYS = {"1–9": "class", **OTHER_KEYS}
+TRIAGE_KEYS = {"1": "confirm", "2": "dismiss", **OTHER_KEYS}
 
 
 def frame(

@@ -92,10 +92,10 @@ def make_app(desk: Desk, access: Access) -> Starlette:
         def endpoint(request: Request) -> Response:
             if not access.knows_host(request.headers.get("host", "")):
                 return refused(421, "This server has another name.")
-            token = request.query_params.get("token")
-            if token is not None and request.url.path == "/":
-                return _enter(token)
             session = access.session(request.cookies)
+            token = request.query_params.get("token")
+            if token is not None and request.url.path == "/":  # the token leaves the address
+                return _enter(token) if session is None else secured(_redirect("/"))
             if session is None:
                 return refused(403, REFUSED)
             return secured(handler(request, session))
