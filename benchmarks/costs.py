@@ -1,8 +1,10 @@
 """Memory and time per node of every method, for `evengraph inspect` of a packed graph.
 
-`python -m benchmarks.costs` fits each method for a few epochs to two generated graphs, each in a
-process of its own, and writes what a node more costs into src/evengraph/methods/costs.csv. A node
-has 10 neighbours and 64 features. Time is that of one core, whatever else runs on it.
+`python -m benchmarks.costs [METHOD ...]` fits each method for a few epochs to two generated graphs,
+each in a process of its own, and writes what a node costs into src/evengraph/methods/costs.csv,
+with the machine and the commit; rows of other methods stay. A node has 10 neighbours and 64
+features. Time is that of one core, whatever else runs on it, per node more. Memory is that of the
+larger graph, whose arrays are large enough to be returned to the system when they are freed.
 """
 
 from __future__ import annotations
@@ -10,8 +12,9 @@ from __future__ import annotations
 import csv
 import json
 import os
-import select
-import signal
+import platform
+import resource
+import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -23,9 +26,9 @@ import torch
 import evengraph as eg
 from evengraph.experiment.memory import PeakMemory
 
-SIZES = (20_000, 60_000)
-DEGREE, FEATURES, CLASSES, EPOCHS = 10, 64, 5, 4
-SECONDS = 100.0
+SIZES = (30_000, 150_000)
+DEGREE, FEATURES, CLASSES, EPOCHS = 10, 64, 5, 3
+CPU_SECONDS, MEMORY = 240, 5 * 2**30  # at most
 FILE = Path(__file__).parents[1] / "src" / "evengraph" / "methods" / "costs.csv"
 
 
@@ -47,50 +50,76 @@ def fit(method: str, graph: Any) -> dict[str, float]:
 
 
 def measure(method: str, graph: Any) -> dict[str, float] | None:
-    """Fit in a child of this process, which has imported everything; None if it takes too long."""
+    """Fit in a child of this process, which has imported everything; None if it takes too much."""
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
         status = 1
         try:
+            spent = int(process_time())
+            resource.setrlimit(resource.RLIMIT_CPU, (spent + CPU_SECONDS, spent + CPU_SECONDS))
+            resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
             os.write(writer, json.dumps(fit(method, graph)).encode())
             status = 0
         finally:
             os._exit(status)
     os.close(writer)
-    ready, _, _ = select.select([reader], [], [], SECONDS)
-    if not ready:
-        os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
     with os.fdopen(reader) as pipe:
         text = pipe.read()
+    os.waitpid(child, 0)
     return json.loads(text) if text else None
+
+
+def row_of(method: str, graphs: list[Any]) -> dict[str, object] | None:
+    """What a node costs; None if a fit takes too much."""
+    results = []
+    for graph in graphs:
+        result = measure(method, graph)
+        if result is None:
+            return None
+        results.append(result)
+    small, large = results
+    nodes = SIZES[1] - SIZES[0]
+    slopes = {key: 1e6 * max(large[key] - small[key], 0) / nodes for key in ("once", "epoch")}
+    return {
+        "method": method,
+        "bytes_per_node": round(large["gib"] * 2**30 / SIZES[1]),
+        "microseconds_per_node": round(slopes["once"], 2),
+        "microseconds_per_node_and_epoch": round(slopes["epoch"], 3),
+        "machine": machine(),
+        "commit": commit(),
+    }
+
+
+def machine() -> str:
+    """The processor, in a word or two."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
+    return (names or [platform.machine()])[0].replace(",", " ")
+
+
+def commit() -> str:
+    """The current commit."""
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True).stdout.strip() or "unknown"
 
 
 def main(methods: list[str]) -> None:
     torch.set_num_threads(1)
     graphs = [eg.toy(size, size * DEGREE, FEATURES, CLASSES) for size in SIZES]
-    nodes = SIZES[1] - SIZES[0]
-    rows = []
+    with FILE.open(newline="") as file:
+        rows: dict[str, dict[str, Any]] = {row["method"]: row for row in csv.DictReader(file)}
     for method in methods:
-        results = [measure(method, graph) for graph in graphs]
-        if None in results:
-            print(f"{method}: not measured")
+        row = row_of(method, graphs)
+        if row is None:
+            print(f"{method}: too much time or memory", flush=True)
             continue
-        small, large = results
-        slopes = {key: max(large[key] - small[key], 0) / nodes for key in large}  # type: ignore
-        row = {
-            "method": method,
-            "bytes_per_node": round(slopes["gib"] * 2**30),
-            "microseconds_per_node": round(1e6 * slopes["once"], 2),
-            "microseconds_per_node_and_epoch": round(1e6 * slopes["epoch"], 3),
-        }
-        rows.append(row)
-        print(row, flush=True)
-    with FILE.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+        rows[method] = row
+        print(*row.values(), flush=True)
+        with FILE.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(row), lineterminator="\n", restval="")
+            writer.writeheader()
+            writer.writerows(rows[name] for name in eg.METHODS if name in rows)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas
 import pytest
+import torch
 from command_line import call, read
 
 from evengraph.datasets import toy
@@ -48,6 +49,7 @@ def test_run_and_predict_from_disk(packed, capsys):
     [
         (["--memory", "50MB", "--method", "gcn"], "GCN needs the whole graph in memory"),
         (["--memory", "lots"], "memory must be a size such as 4GB"),
+        (["--memory", "1KB"], "memory must be at least 32.0 MiB, got 1KB"),
         (["--memory", "50MB", "--refit"], "--refit needs the whole graph in memory"),
         (["--memory", "50MB", "--imbalance", "longtail"], "--imbalance longtail needs the whole"),
         (["--memory", "50MB", "--label", "kind"], "is packed, with columns that were named then"),
@@ -84,3 +86,14 @@ def test_memory_is_for_packed_graphs(packed, capsys):
     assert "--top needs the whole graph in memory." in capsys.readouterr().err
     assert call("predict", "model", "graph", "--memory", "1GB", "--out", "p.txt") == 2
     assert "ends in .csv, .parquet, .npy" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [[], ["--memory", "50MB"]])
+def test_a_graph_packed_without_labels_says_so(tmp_path, capsys, options):
+    graph = toy(20, 40, 4, 2)
+    graph.y = torch.full((20,), -1)
+    packed = pack_graph(graph, tmp_path / "bare")
+    assert call("run", str(packed.path), *options) == 2
+    error = capsys.readouterr().err
+    assert "was packed without labels; pack it again with a label column" in " ".join(error.split())
+    assert "--label" not in error

@@ -7,6 +7,8 @@ from time import monotonic, sleep
 
 import pytest
 
+from evengraph.core.processes import process_exists
+
 PARENT = """
 import subprocess, sys
 child = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdout=subprocess.PIPE)
@@ -49,3 +51,10 @@ def test_a_worker_ends_after_its_parent_was_killed():
         finally:
             if is_alive(worker):
                 os.kill(worker, signal.SIGKILL)
+
+
+def test_a_process_exists_until_it_ends():
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    assert process_exists(child.pid)
+    child.communicate()
+    assert not process_exists(child.pid)

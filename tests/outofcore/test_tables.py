@@ -1,5 +1,9 @@
 """Tables that are read in parts."""
 
+import os
+import socket
+import subprocess
+import sys
 from itertools import combinations
 
 import numpy as np
@@ -51,6 +55,22 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch, x):
     with pytest.raises(OSError, match="full"):
         table.write(0, x.numpy())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_process_was_writing_is_removed(tmp_path, x):
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    host = socket.gethostname()
+    dead, alive, elsewhere = (
+        tmp_path / f".columns-{name}-abc"
+        for name in (f"{host}-{gone.pid}", f"{host}-{os.getpid()}", f"other-{gone.pid}")
+    )
+    for path in (dead, alive, elsewhere):
+        path.touch()
+    ColumnTable(tmp_path, (20, 7), "hash").write(0, x[:, :3])
+    assert not dead.exists()
+    assert alive.exists()
+    assert elsewhere.exists()
 
 
 def test_half_precision_is_read_as_single(x):

@@ -13,6 +13,7 @@ from evengraph.cli.stages import StageLines
 from evengraph.core.ranks import ALONE, Ranks
 from evengraph.core.task import Task
 from evengraph.datasets import DATASETS
+from evengraph.disk import PackedGraph, is_packed
 from evengraph.pipeline.graph_source import (
     GraphSource,
     open_dataset,
@@ -38,6 +39,8 @@ def open_data(
 
     A packed graph may stay on disk; `memory` is then the limit, and `ranks` work on it together.
     """
+    if is_packed(data) and not PackedGraph.open(data).num_classes:
+        raise ValueError(f"{data} was packed without labels; pack it again with a label column.")
     if on_disk:
         if columns:
             raise ValueError(f"{data} is packed, with columns that were named then.")

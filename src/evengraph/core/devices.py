@@ -1,8 +1,10 @@
-"""pick_device(): a device by its name."""
+"""Devices: by their name, and their free memory."""
 
 from __future__ import annotations
 
 import torch
+
+from evengraph.core.sizes import available_memory
 
 
 def pick_device(name: str | torch.device) -> torch.device:
@@ -19,3 +21,11 @@ def pick_device(name: str | torch.device) -> torch.device:
     if device.type == "cuda" and (device.index or 0) >= count:
         raise ValueError(f"There is no device {name}: torch sees {count} GPU(s).")
     return device
+
+
+def free_memory(device: torch.device) -> int:
+    """Bytes that this process can still take on a device."""
+    if device.type != "cuda":
+        return available_memory()
+    free, _ = torch.cuda.mem_get_info(device)
+    return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))

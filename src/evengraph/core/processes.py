@@ -21,3 +21,14 @@ def end_with_parent() -> None:
         os._exit(1)
 
     Thread(target=watch, daemon=True).start()
+
+
+def process_exists(pid: int) -> bool:
+    """Whether a process of this machine is there, of whatever user."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

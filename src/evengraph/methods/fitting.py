@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from evengraph.core.task import Task
 from evengraph.methods.bases.batching import Fit, fit_batch, share_batch
 from evengraph.methods.bases.checks import check_task, same_graph
+from evengraph.methods.bases.costs import check_memory
 from evengraph.methods.bases.method import Method
 from evengraph.training.batch.replicas import can_replicate
 from evengraph.training.progress import count_bar
@@ -52,8 +53,9 @@ def fit_many(
     if slots < 1:
         raise ValueError(f"slots must be at least 1, got {slots}.")
     fits = [Fit(*parts) for parts in zip(methods, tasks, seeds, strict=True)]
-    for task in tasks:
-        check_task(task)  # before any of them is trained
+    for fit in fits:
+        check_task(fit.task)  # before any of them is trained
+        check_memory(fit.method, fit.task)
     for fit in fits:
         fit.method.reset(fit.task)  # no earlier fit is mistaken for one of this call
     fitted: set[int] = set()

@@ -21,6 +21,7 @@ from evengraph.ops.attach import StackedFeatures
 
 WIDTH = 200  # hidden width of the generators
 REAL, FAKE = 0, 1
+PAIR_BYTES = 1_200  # of a new node and a labelled one of its class: edges carry embeddings
 
 
 @final
@@ -97,12 +98,21 @@ class ImGAGN(NetworkMethod):
 
         self._train(judges, epoch)
 
+    def memory_needed(self, task: Task) -> float | None:
+        """That of a network, and the weights of every new node over the nodes of its class."""
+        pairs = (self._missing(task.class_counts) * task.class_counts).double().sum()
+        return (super().memory_needed(task) or 0.0) + PAIR_BYTES * float(pairs)
+
+    def _missing(self, class_counts: Tensor) -> Tensor:
+        """New nodes of each class, (C,); at most 0 where it needs none."""
+        rare = rare_classes(class_counts, self.minority)
+        return (int(self.ratio * int(class_counts.max())) - class_counts) * rare
+
     def _generators(
         self, x: Tensor, nodes: Tensor, labels: Tensor, class_counts: Tensor
     ) -> _Generators:
         """One per rare class that needs new nodes."""
-        rare = rare_classes(class_counts, self.minority)
-        missing = (int(self.ratio * int(class_counts.max())) - class_counts) * rare
+        missing = self._missing(class_counts)
         generators = [
             Generator(self.noise, nodes[labels == label], int(missing[label]), label)
             for label in (missing > 0).nonzero().flatten().tolist()

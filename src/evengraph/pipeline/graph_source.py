@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.core.ranks import ALONE, Ranks
-from evengraph.core.sizes import available_memory, parse_size
+from evengraph.core.sizes import available_memory, format_size, parse_size
 from evengraph.core.task import Task
 from evengraph.datasets import DATASETS, load
 from evengraph.datasets.registry import lookup
@@ -31,6 +31,7 @@ from evengraph.tables import (
 from evengraph.tables.packed import memory_to_read, packed_encoding
 
 TRAIN, VAL = 0.6, 0.2
+MIN_MEMORY = 32 * 2**20  # to work from disk, besides Python and torch
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -145,6 +146,8 @@ def open_on_disk(
     if not is_packed(path):
         raise ValueError(f"memory is for packed graphs, and {path} is none; pack it first.")
     limit = available_memory() // (2 * ranks.here) if memory is None else parse_size(memory)
+    if memory is not None and limit < MIN_MEMORY:
+        raise ValueError(f"memory must be at least {format_size(MIN_MEMORY)}, got {memory}.")
     packed = PackedGraph.open(path)
     packed.check()
     disk = DiskGraph.open(packed, limit, device=device, progress=progress, ranks=ranks)

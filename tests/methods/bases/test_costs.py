@@ -1,5 +1,9 @@
-from evengraph.methods import METHODS
-from evengraph.methods.bases.costs import TYPICAL_EPOCHS, estimate
+import pytest
+
+from evengraph.methods import GCN, METHODS, ImGAGN, fit_many
+from evengraph.methods.bases import costs
+from evengraph.methods.bases.costs import TYPICAL_EPOCHS, check_memory, estimate
+from small_graphs import small_task
 
 
 def test_costs_grow_with_the_graph():
@@ -16,3 +20,35 @@ def test_most_methods_are_measured():
     assert {"gcn", "unignn", "unison", "iceberg", "mlp", "boosting"} <= set(known)
     assert estimate("nothing", 1, 1, 1) is None
     assert TYPICAL_EPOCHS > 0
+
+
+def test_a_fit_that_cannot_fit_is_refused_before_it_starts(monkeypatch):
+    task = small_task()
+    monkeypatch.setattr(costs, "free_memory", lambda device: 1000)
+    monkeypatch.setattr(GCN, "_fit", lambda *_: pytest.fail("it started"))
+    for fit in (
+        lambda: GCN().fit(task, seed=0),
+        lambda: fit_many([GCN()], [task], seeds=[0]),
+    ):
+        with pytest.raises(
+            MemoryError, match=r"^GCN needs about [\d.]+ .iB .* and 1000 B are free\.$"
+        ):
+            fit()
+
+
+def test_an_estimate_may_be_off(monkeypatch):
+    task = small_task()
+    needed = GCN().memory_needed(task)
+    monkeypatch.setattr(costs, "free_memory", lambda device: int(needed / 1.9))
+    check_memory(GCN(), task)
+    monkeypatch.setattr(costs, "free_memory", lambda device: int(needed / 2.1))
+    with pytest.raises(MemoryError):
+        check_memory(GCN(), task)
+
+
+def test_pairs_of_labelled_nodes_count():
+    task = small_task()
+    counts = task.class_counts
+    pairs = int(((counts.max() - counts) * counts).sum())
+    method = ImGAGN(minority=2)
+    assert method.memory_needed(task) >= 1200 * pairs > 0

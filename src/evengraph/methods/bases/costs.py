@@ -1,16 +1,29 @@
-"""What a method costs on a graph of some size, from measurements of all methods."""
+"""What a method costs on a graph of some size, from measurements of all methods.
+
+`fit` refuses a graph that cannot fit in memory before anything is allocated.
+"""
 
 from __future__ import annotations
 
 import csv
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from evengraph.core.devices import free_memory
+from evengraph.core.sizes import format_size
+from evengraph.core.task import Task
+
+if TYPE_CHECKING:
+    from evengraph.methods.bases.method import Method
 
 TYPICAL_EPOCHS = 300
 
 DEGREE, FEATURES, WIDTH, EDGE = 10, 64, 64, 8
 """Of the graphs on which methods were measured; an edge weighs as much as so many numbers."""
+
+MARGIN = 2.0
+"""Times the free memory that an estimate may be: it can be off by as much."""
 
 
 class Cost(NamedTuple):
@@ -41,6 +54,19 @@ def estimate(method: str, num_nodes: int, num_edges: int, num_features: int) -> 
     nodes = size / (FEATURES + WIDTH + EDGE * DEGREE)  # of the size of those measured
     memory, once, epoch = measured
     return Cost(memory * nodes, 1e-6 * nodes * (once + TYPICAL_EPOCHS * epoch))
+
+
+def check_memory(method: Method, task: Task) -> None:
+    """Raise MemoryError if a fit needs far more memory than is free."""
+    needed, free = method.memory_needed(task), free_memory(task.graph.x.device)
+    if needed is None or needed <= MARGIN * free:
+        return
+    graph = task.graph
+    raise MemoryError(
+        f"{method.title} needs about {format_size(needed)} of memory to learn from "
+        f"{graph.num_nodes:,} nodes, {graph.num_edges // 2:,} edges and {graph.num_features:,} "
+        f"features, and {format_size(free)} are free."
+    )
 
 
 @cache

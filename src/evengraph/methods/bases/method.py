@@ -29,6 +29,7 @@ from evengraph.methods.bases.checks import (
     describe_large,
 )
 from evengraph.methods.bases.committee import Committee
+from evengraph.methods.bases.costs import check_memory, estimate
 from evengraph.methods.bases.loaded import check_classes, one_line_errors
 from evengraph.methods.bases.model_folder import (
     Labelled,
@@ -233,6 +234,7 @@ class Method(ABC):
             progress: Show a progress bar; by default on a terminal only.
         """
         task = as_task(task, seed)
+        check_memory(self, task)
         self.reset(task)
         hidden = task.hide_test_labels()
 
@@ -300,6 +302,16 @@ class Method(ABC):
     def _forget_caller(self) -> None:
         """Hold none of the caller's objects."""
         self._callbacks, self._ranks, self._checkpoint = (), ALONE, None
+
+    def memory_needed(self, task: Task) -> float | None:
+        """Bytes that fitting takes, about, besides the graph itself; None if that is not known.
+
+        By default an estimate from measurements, linear in nodes, edges and features. A method
+        that needs more, such as all pairs of some nodes, adds it.
+        """
+        graph, name = task.graph, type(self).__name__.lower()
+        cost = estimate(name, graph.num_nodes, graph.num_edges, graph.num_features)
+        return None if cost is None else cost.memory
 
     @property
     def is_fitted(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor
 
+from evengraph.core.devices import free_memory
 from evengraph.metrics import batched_validation_scores, rare_class
 from evengraph.training.batch.replicas import Replicas, Run
 
@@ -79,6 +80,4 @@ def _slots_in_memory(run: Run, width: int) -> int:
         return sys.maxsize
     weights = sum(tensor.numel() for tensor in run.net.parameters())
     bytes_per_run = COPIES * 4 * (weights + run.task.graph.num_nodes * width)
-    free, _ = torch.cuda.mem_get_info(device)
-    free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    return max(int(0.4 * free / bytes_per_run), 1)  # leaves memory for another group
+    return max(int(0.4 * free_memory(device) / bytes_per_run), 1)  # leaves memory for another group
