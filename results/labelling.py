@@ -8,8 +8,8 @@
 DATA holds the graphs in PyG's layout and the folders `twitch-ru` and `twitch-es`. A start is a
 random half of the nodes to test on and 20 random labels in the other half; each strategy then
 chooses 20 nodes at a time, the labels are revealed, and the quick committee of `suggest` is fitted
-again. One (graph, start) is one part, a file in `labelling/` that is written once and never run
-again.
+again. One (graph, start) is one part, a file in `labelling/`; strategies that it has are not run
+again. On 16 cores all of it takes minutes. Then `python results/draw_labelling.py` draws the page.
 """
 
 from __future__ import annotations
@@ -101,31 +101,41 @@ def _scores(labels: Tensor, probabilities: Tensor) -> dict[str, float]:
     )
 
 
+@cache
+def pool_of(name: str) -> Pool:
+    """A graph that has been prepared once for all starts."""
+    return Pool.open(graph_of(name))
+
+
 def run(graph: str, start: int, strategies: Sequence[str], folder: Path) -> Path:
-    """Write the part of one graph and start, unless it is there."""
+    """Add the strategies that the part of a graph and start lacks."""
     path = folder / f"{graph}-{start}.csv"
-    if path.exists():
+    rows = _read(path) if path.exists() else []
+    missing = [name for name in strategies if name not in {row["strategy"] for row in rows}]
+    if not missing:
         return path
-    pool, about = Pool.open(graph_of(graph)), describe(torch.device("cpu"))
+    about = describe(torch.device("cpu"))
     machine = f"{platform.machine()}, torch {about['torch']}, {os.cpu_count()} cores"
-    rows = [
-        {"graph": graph, "strategy": strategy, "seed": start}
-        | row
-        | {"commit": about["commit"], "machine": machine}
-        for strategy in strategies
-        for row in curve(pool, strategy, start)
-    ]
     folder.mkdir(exist_ok=True)
-    write_atomic(csv_text(rows).encode(), path)
+    for strategy in missing:
+        rows += [
+            {"graph": graph, "strategy": strategy, "seed": start}
+            | row
+            | {"commit": about["commit"], "machine": machine}
+            for row in curve(pool_of(graph), strategy, start)
+        ]
+        write_atomic(csv_text(rows).encode(), path)
     return path
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def merge(folder: Path, path: Path) -> None:
     """All parts as one file."""
-    rows: list[dict[str, str]] = []
-    for part in sorted(folder.glob("*.csv")):
-        with part.open(newline="") as file:
-            rows += csv.DictReader(file)
+    rows = [row for part in sorted(folder.glob("*.csv")) for row in _read(part)]
     write_atomic(csv_text(rows).encode(), path)
 
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from evengraph.labelling.clusters import find_clusters
+from evengraph.labelling.clusters import Clusters, find_clusters
 
 TWO = torch.cat([torch.zeros(12, 2), torch.full((8, 2), 9.0)]) + torch.arange(20)[:, None] / 100
 
@@ -21,3 +21,13 @@ def test_equal_rows_and_few_rows_are_one_cluster():
         clusters = find_clusters(torch.ones(size, 3))
         assert clusters.typical.isfinite().all()
         assert len(clusters.of) == size
+
+
+def test_turns_count_the_more_typical_of_a_cluster():
+    clusters = Clusters(
+        torch.tensor([0, 0, 1, 0]), torch.tensor([0.2, 0.9, 0.5, 0.4]), torch.zeros(2, 1)
+    )
+    everyone = torch.ones(4, dtype=torch.bool)
+    assert clusters.turns(everyone).tolist() == [2, 0, 0, 1]
+    without = torch.tensor([True, False, True, True])
+    assert clusters.turns(without)[[0, 2, 3]].tolist() == [1, 0, 0]

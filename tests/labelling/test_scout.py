@@ -2,7 +2,7 @@
 
 import torch
 
-from evengraph.labelling.scout import scout
+from evengraph.labelling.scout import scout, stood_for
 
 ROWS = torch.tensor([[0.0, 0], [0, 1], [4, 0], [4, 1], [2, 0.5]])
 
@@ -36,3 +36,9 @@ def test_the_seed_decides_and_members_differ():
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
     assert not torch.equal(first[0], first[1])
+
+
+def test_a_label_stands_for_the_nodes_that_it_is_nearest_to():
+    assert stood_for(ROWS, ROWS[[0, 2]]).sum() == 5
+    assert stood_for(ROWS, ROWS[[0, 1, 2]]).tolist()[2] == 2
+    assert stood_for(ROWS[:1], ROWS[[0, 2]]).tolist() == [1, 1]

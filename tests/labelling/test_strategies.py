@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 from evengraph.datasets import toy
 from evengraph.labelling.clusters import find_clusters
 from evengraph.labelling.pool import Pool
-from evengraph.labelling.strategies import STRATEGIES, combined, novelty, ranks, rare
+from evengraph.labelling.strategies import STRATEGIES, combined, coverage, novelty, ranks, rare
 from evengraph.labelling.suggestions import gather
 
 
@@ -94,3 +94,23 @@ def test_the_default_needs_no_model(evidence):
 def test_ranks_count_lower_candidates():
     scores, candidates = torch.tensor([5.0, 1, 3, 3]), torch.tensor([True, True, True, False])
     assert torch.allclose(ranks(scores, candidates), torch.tensor([2 / 3, 0, 1 / 3, 1 / 3]))
+
+
+def test_a_group_unlike_every_label_is_offered_even_if_the_model_is_sure():
+    groups = [torch.zeros(40, 1), torch.full((40, 1), 1.0), torch.full((20, 1), 30.0)]
+    rows = torch.cat(groups) + torch.arange(100)[:, None] / 1000
+    pool = Pool.open(toy(100, 200, 5, 2))
+    labels = torch.where(torch.arange(100) % 20 == 0, (torch.arange(100) >= 40).long(), -1)
+    labels[80:] = -1
+    sure = torch.tensor([[0.4, 0.6]] * 80 + [[0.0, 1.0]] * 20)
+    evidence = replace(
+        gather(pool, labels), rows=rows, clusters=find_clusters(rows), probabilities=sure
+    )
+    assert int(combined(evidence).argmax()) >= 80
+
+
+def test_coverage_takes_one_of_every_cluster_first(evidence):
+    clusters = evidence.clusters
+    best = coverage(evidence)[evidence.candidates].topk(3).indices
+    groups = clusters.of[evidence.candidates.nonzero().squeeze(1)[best]]
+    assert len(groups.unique()) == 3

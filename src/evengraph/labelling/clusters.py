@@ -39,6 +39,16 @@ class Clusters(NamedTuple):
         """How many of some nodes, a bool mask, each cluster holds, (K,)."""
         return torch.bincount(self.of[nodes], minlength=self.number)
 
+    def turns(self, nodes: Tensor) -> Tensor:
+        """How many of some nodes, a bool mask, are more typical of the cluster of a node, (N,)."""
+        order = torch.where(nodes, self.typical, -1.0).argsort(descending=True, stable=True)
+        order = order[self.of[order].argsort(stable=True)]
+        sizes = torch.bincount(self.of, minlength=self.number)
+        first = (sizes.cumsum(0) - sizes)[self.of[order]]
+        result = torch.empty_like(order)
+        result[order] = torch.arange(len(order)) - first
+        return result
+
 
 def find_clusters(rows: Tensor) -> Clusters:
     """Cluster rows by k-means; in a large graph the means are found from a sample."""

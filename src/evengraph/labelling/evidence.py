@@ -13,6 +13,9 @@ from evengraph.labelling.clusters import Clusters
 from evengraph.methods.bases.committee import Committee
 from evengraph.ops.sparse import Sparse
 
+GROUP = 5  # nodes that may be a class of their own
+FAR = 1.5  # times the usual gap between clusters
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Evidence:
@@ -57,6 +60,24 @@ class Evidence:
     def counts(self) -> Tensor:
         """Labels of each class, (C,)."""
         return torch.bincount(self.labels[self.known], minlength=self.num_classes)
+
+
+def unlike_labels(evidence: Evidence) -> Tensor:
+    """Nodes in clusters without a label whose nearest label is farther than clusters usually are.
+
+    A class that nobody has labelled would be found there. Without labels there are none.
+
+    Shapes:
+        returns: bool, (N,)
+    """
+    clusters = evidence.clusters
+    empty = clusters.sizes(evidence.labels >= 0) == 0
+    if not len(evidence.known) or clusters.number < 2:
+        return torch.zeros(len(evidence.labels), dtype=torch.bool)
+    between = torch.cdist(clusters.means, clusters.means).fill_diagonal_(torch.inf).amin(1)
+    gaps = torch.cdist(clusters.means, evidence.rows[evidence.known]).amin(1)
+    large = clusters.sizes(evidence.candidates) >= GROUP
+    return (empty & large & (gaps > FAR * between.median()))[clusters.of]
 
 
 def vote(committee: Committee) -> Tensor:

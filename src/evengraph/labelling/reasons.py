@@ -6,16 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 from torch import Tensor
 
-from evengraph.labelling.evidence import Evidence
+from evengraph.labelling.evidence import GROUP, Evidence, unlike_labels
 from evengraph.ops.sparse import to_scipy
 
 CLEAR, CLOSE = 0.5, 0.15  # probability of a likely class; gap below which two compete
 SCARCE = 5  # labels of a class
-GROUP = 5  # nodes that may be a class of their own
-FAR = 1.5  # times the usual gap between clusters
 NEAR = 2  # steps within which a label is near
 
 
@@ -53,24 +50,6 @@ def notes(evidence: Evidence, nodes: Tensor, class_names: Sequence[str]) -> tupl
             "every labelled node."
         )
     return tuple(texts)
-
-
-def unlike_labels(evidence: Evidence) -> Tensor:
-    """Nodes in clusters without a label whose nearest label is farther than clusters usually are.
-
-    A class that nobody has labelled would be found there. Without labels there are none.
-
-    Shapes:
-        returns: bool, (N,)
-    """
-    clusters = evidence.clusters
-    empty = clusters.sizes(evidence.labels >= 0) == 0
-    if not len(evidence.known) or clusters.number < 2:
-        return torch.zeros(len(evidence.labels), dtype=torch.bool)
-    between = torch.cdist(clusters.means, clusters.means).fill_diagonal_(torch.inf).amin(1)
-    gaps = torch.cdist(clusters.means, evidence.rows[evidence.known]).amin(1)
-    large = clusters.sizes(evidence.candidates) >= GROUP
-    return (empty & large & (gaps > FAR * between.median()))[clusters.of]
 
 
 def _guess(

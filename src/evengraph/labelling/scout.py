@@ -20,7 +20,8 @@ def scout(rows: Tensor, labels: Tensor, num_classes: int, *, seed: int = 0) -> C
 
     Every member sees the labels with random weights of its own (the Bayesian bootstrap), so that
     members differ where the labels do not decide. Classes weigh the same, however many labels they
-    have; a class without any gets the probability 0.
+    have; a class without any gets the probability 0. Labels that were chosen crowd where classes
+    meet, so a label weighs the square root of the number of nodes that it is the nearest one of.
 
     Args:
         rows: Of all nodes.
@@ -36,12 +37,19 @@ def scout(rows: Tensor, labels: Tensor, num_classes: int, *, seed: int = 0) -> C
     if len(classes) < 2:
         return None
     draws = torch.rand(MEMBERS, len(nodes), generator=generator(seed)).clamp(min=1e-6)
-    model = fit_members(rows[nodes], targets, -draws.log())
+    weights = -draws.log() * stood_for(rows, rows[nodes]).sqrt()
+    model = fit_members(rows[nodes], targets, weights)
     result = rows.new_zeros(MEMBERS, len(rows), num_classes)
     for start in range(0, len(rows), BLOCK):
         part = slice(start, start + BLOCK)
         result[:, part, classes] = predict_members(rows[part], model)
     return Committee.even(result)
+
+
+def stood_for(rows: Tensor, labelled: Tensor) -> Tensor:
+    """The number of rows that each of the labelled ones is the nearest of, at least 1, (n,)."""
+    nearest = torch.cat([torch.cdist(part, labelled).argmin(1) for part in rows.split(BLOCK)])
+    return torch.bincount(nearest, minlength=len(labelled)).clamp(min=1).to(rows)
 
 
 def fit_members(rows: Tensor, targets: Tensor, weights: Tensor) -> Tensor:

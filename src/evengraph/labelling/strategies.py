@@ -9,14 +9,15 @@ import torch
 from torch import Tensor
 
 from evengraph.core.rng import generator
-from evengraph.labelling.evidence import Evidence
+from evengraph.labelling.evidence import Evidence, unlike_labels
 from evengraph.ops.propagate import diffuse
 from evengraph.ops.sparse import Sparse
 
+UNLIKE = 10  # one node in so many is unlike every label, where there are any
 CERTAIN = 0.75  # share of its worth that a label loses where the class is certain
 FEW = 10  # nodes of a cluster that count half
 STEPS, TELEPORT = 20, 0.2  # of walks, of five steps on average
-WEIGHTS = {"uncertainty": 0.5, "rare": 0.5, "density": 0.5, "reach": 0.5}
+WEIGHTS = {"uncertainty": 0.5, "rare": 1.0, "density": 0.5, "coverage": 0.5, "reach": 0.5}
 """Of the ranks in the default; set on other graphs than those of the documentation."""
 
 
@@ -74,6 +75,13 @@ def density(evidence: Evidence) -> Tensor:
     return (sizes / (1 + labels))[clusters.of] * clusters.typical
 
 
+def coverage(evidence: Evidence) -> Tensor:
+    """The most typical node of every cluster, then the second, by the size of the cluster."""
+    clusters = evidence.clusters
+    sizes, labels = clusters.sizes(evidence.candidates), clusters.sizes(evidence.labels >= 0)
+    return sizes[clusters.of] / (1 + labels[clusters.of] + clusters.turns(evidence.candidates))
+
+
 def rare(evidence: Evidence) -> Tensor:
     """The worth of a label, which is one over those that its class has, and less if it is certain.
 
@@ -94,13 +102,28 @@ def novelty(evidence: Evidence) -> Tensor:
 
 
 def combined(evidence: Evidence) -> Tensor:
-    """The weighted mean of the ranks by several strategies; without a model, by those without."""
+    """The weighted mean of the ranks by several strategies; without a model, by those without.
+
+    A few of each batch come first that are unlike every label: a class may be hidden there, and
+    a model is often sure of what it has never seen.
+    """
     total = torch.zeros(len(evidence.labels))
     for name, weight in WEIGHTS.items():
         strategy = STRATEGIES[name]
         if evidence.probabilities is not None or not strategy.needs_model:
             total += weight * ranks(strategy.score(evidence), evidence.candidates)
-    return total / sum(WEIGHTS.values())
+    total /= sum(WEIGHTS.values())
+    total[_strangers(evidence)] += 1
+    return total
+
+
+def _strangers(evidence: Evidence) -> Tensor:
+    """The most typical nodes of some clusters unlike every label, one of each."""
+    clusters = evidence.clusters
+    first = evidence.candidates & (clusters.turns(evidence.candidates) == 0)
+    nodes = (first & unlike_labels(evidence)).nonzero().squeeze(1)
+    order = novelty(evidence)[nodes].argsort(descending=True, stable=True)
+    return nodes[order[: evidence.budget // UNLIKE]]
 
 
 def ranks(scores: Tensor, candidates: Tensor) -> Tensor:
@@ -126,7 +149,7 @@ STRATEGIES = {
     for strategy in (
         Strategy(
             name="default",
-            meaning="What several of the others agree on, by weighted ranks.",
+            meaning="What several of the others agree on, and a few nodes unlike every label.",
             score=combined,
         ),
         Strategy(
@@ -156,6 +179,11 @@ STRATEGIES = {
             name="density",
             meaning="Typical nodes of large clusters with few labels.",
             score=density,
+        ),
+        Strategy(
+            name="coverage",
+            meaning="The most typical node of every cluster first, then the second.",
+            score=coverage,
         ),
         Strategy(
             name="rare",
