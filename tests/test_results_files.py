@@ -56,6 +56,11 @@ def draw_reproduction():
 
 
 @pytest.fixture(scope="module")
+def draw_readings():
+    return _script("draw_readings")
+
+
+@pytest.fixture(scope="module")
 def draw_front():
     return _script("draw_front")
 
@@ -179,6 +184,16 @@ def test_the_page_on_the_paper_has_its_tables(draw_reproduction):
         mean = draw_reproduction.cell("cora-step-3-0.1", label).mean("balanced_accuracy")
         assert f"{label}'s {mean:.1f}" in text
     assert draw_reproduction.reach() in (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
+
+
+def test_the_page_on_the_paper_has_its_readings(draw_readings):
+    text = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    drawn = ("tried", "chosen", "readings", "semantic")
+    assert [name for name in drawn if getattr(draw_readings, name)() not in text] == []
+    grids = [len(cell) for cell in draw_readings.runs().values()]
+    assert grids == [40] * len(draw_readings.READINGS) * len(draw_readings.SETTINGS)
+    reached = [draw_readings.cells(name) for name in ("as published", draw_readings.BY_VALIDATION)]
+    assert reached == ["1 of 12", "7 of 12"]
 
 
 def test_what_the_page_on_the_paper_says_of_extremes(draw_reproduction):
