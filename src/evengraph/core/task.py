@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from evengraph.core.graphs import bare_graph
+from evengraph.core.html_table import html_table
 from evengraph.core.masks import class_labels, split_masks
 
 if TYPE_CHECKING:
@@ -73,6 +74,19 @@ class Task:
             raise ValueError(
                 f"class_names must hold {self.num_classes} names, got {len(self.class_names)}."
             )
+
+    def _repr_html_(self) -> str:
+        """Classes and their nodes in each set, for notebooks."""
+        labels, sets = self.graph.y, (self.train, self.val, self.test)
+        counts = [
+            torch.bincount(labels[mask & (labels >= 0)], minlength=self.num_classes).tolist()
+            for mask in sets
+        ]
+        names = self.class_names or tuple(map(str, range(self.num_classes)))
+        nodes = f"{self.graph.num_nodes:,} nodes, {self.graph.num_edges // 2:,} edges"
+        title = f"Task: {nodes}, {self.graph.num_features:,} features"
+        heads = ("class", "train", "validation", "test")
+        return html_table(title, heads, list(zip(names, *counts, strict=True)))
 
     @classmethod
     def from_graph(cls, graph: Data, *, seed: int = 0, split: int | None = None) -> Task:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evengraph.core.errors import first_line, short
+from evengraph.core.html_table import html_table
 from evengraph.core.sizes import parse_size
 from evengraph.disk.checks import check_content, check_header
 from evengraph.disk.text_array import TextArray
@@ -64,6 +65,14 @@ class PackedGraph:
         if verify:
             graph.verify()
         return graph
+
+    def _repr_html_(self) -> str:
+        """Size and arrays, for notebooks; nothing is read."""
+        title = f"Packed graph {self.path.name}: {self.num_nodes:,} nodes, "
+        title += f"{self.num_edges // 2:,} edges"
+        arrays = self.header["arrays"]
+        rows = [(name, a.get("dtype", ""), a.get("shape", "")) for name, a in arrays.items()]
+        return html_table(title, ("array", "type", "shape"), rows)
 
     def array(self, name: str) -> NDArray[Any]:
         """A memory map of one array, by its name in graph.json."""

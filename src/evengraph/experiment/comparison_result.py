@@ -69,6 +69,12 @@ class Comparison:
         sentences = (*self.verdict.sentences, *(f"{k}: {v}" for k, v in self.failed.items()))
         return comparison_text(self.standings, self.pairs, self.metric, sentences)
 
+    def _repr_html_(self) -> str:
+        """The sections of the comparison page, for notebooks."""
+        from evengraph.report.notebook import comparison_html
+
+        return comparison_html(self.as_dict())
+
     def as_dict(self) -> dict[str, Any]:
         """The comparison as JSON can hold it."""
         names = list(self.best.records[0].all_metrics)

@@ -58,6 +58,12 @@ class RunResults:
     standings: list[Standing] = field(default_factory=list)
     failed: dict[str, Failure] = field(default_factory=dict)
 
+    def _repr_html_(self) -> str:
+        """Headline metrics and recall per class of each method, for notebooks."""
+        from evengraph.report.notebook import results_html
+
+        return results_html(self.results)
+
     @property
     def results(self) -> list[dict[str, Any]]:
         """One dictionary per method that ran, as `result.json` holds it."""

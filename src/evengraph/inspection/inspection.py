@@ -67,6 +67,12 @@ class Inspection:
     findings: tuple[Finding, ...] = ()
     recommendation: tuple[str, ...] = ()
 
+    def _repr_html_(self) -> str:
+        """Findings, key numbers and classes, for notebooks."""
+        from evengraph.report.notebook import inspection_html
+
+        return inspection_html(self.as_dict())
+
     def as_dict(self) -> dict[str, Any]:
         """The inspection as JSON-compatible values; undefined ones are None."""
         from evengraph import __version__

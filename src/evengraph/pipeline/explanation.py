@@ -141,6 +141,12 @@ class Explanation:
         """The id of the explained node; its index as text if the graph has no ids."""
         return self.ids[self.node] if self.ids else str(self.node)
 
+    def _repr_html_(self) -> str:
+        """The figure, for notebooks."""
+        from evengraph.report.notebook import explanation_html
+
+        return explanation_html(self.as_dict(), self.ids)
+
     def as_dict(self) -> dict[str, Any]:
         """All fields but `ids` as JSON can hold them."""
         plain = {item.name: getattr(self, item.name) for item in fields(self)}

@@ -74,7 +74,7 @@ def _predicts(extra: Mapping[str, Any], names: Sequence[str]) -> str:
 def _summary(extra: Mapping[str, Any], title: str, names: Sequence[str]) -> str:
     shown = ", ".join(map(code, names[:LISTED])) + (" and others" if names[LISTED:] else "")
     text = f"{title} predicts to which class a node of a graph belongs: {shown}."
-    score, interval = _balanced(extra)
+    score, interval = balanced_accuracy(extra)
     if score is not None:
         text += f" On test nodes its balanced accuracy was {decimals(score)}%{_between(interval)}."
     return text
@@ -140,9 +140,9 @@ def _scores(extra: Mapping[str, Any]) -> list[str]:
     known = {name: value for name, value in tested.items() if name in METRICS}
     if not known:
         return []
-    intervals = {"balanced_accuracy": _balanced(extra)[1], "accuracy": _accuracy(extra)}
+    intervals = {"balanced_accuracy": balanced_accuracy(extra)[1], "accuracy": _accuracy(extra)}
     rows = [
-        [METRICS[name].heading, metric_value(name, value), _ends(intervals.get(name))]
+        [METRICS[name].heading, metric_value(name, value), interval_text(intervals.get(name))]
         for name, value in known.items()
     ]
     note = (
@@ -153,20 +153,27 @@ def _scores(extra: Mapping[str, Any]) -> list[str]:
 
 
 def _classes(extra: Mapping[str, Any], names: Sequence[str], counts: Sequence[int]) -> list[str]:
-    """Precision, recall and F1 of each class; nothing without test predictions."""
+    """Scores of each class; nothing without test predictions."""
+    scores = class_scores(extra, counts)
+    rows = [[code(name), *row] for name, row in zip(names, scores, strict=False)]
+    heads = ["class", "labels learnt from", "test nodes", "precision", "recall"]
+    heads += ["95% interval of recall", "F1"]
+    return ["## Classes", _table(heads, rows)] if rows else []
+
+
+def class_scores(extra: Mapping[str, Any], counts: Sequence[int]) -> list[list[str]]:
+    """Labels, test nodes, precision, recall with its interval, and F1 of each class, as text."""
     matrix = _matrix(extra)
     rows = []
-    for index, name in enumerate(names[: len(matrix)]):
+    for index in range(len(matrix)):
         hits, size = matrix[index][index], sum(matrix[index])
         guessed = sum(row[index] for row in matrix)
         recall, precision = _share(hits, size), _share(hits, guessed)
         f1 = _share(2 * hits, size + guessed)
         learnt = integer(counts[index]) if index < len(counts) else DASH
-        cells = [decimals(precision), decimals(recall), _ends(share_interval(hits, size))]
-        rows.append([code(name), learnt, integer(size), *cells, decimals(f1)])
-    heads = ["class", "labels learnt from", "test nodes", "precision", "recall"]
-    heads += ["95% interval of recall", "F1"]
-    return ["## Classes", _table(heads, rows)] if rows else []
+        cells = [decimals(precision), decimals(recall), interval_text(share_interval(hits, size))]
+        rows.append([learnt, integer(size), *cells, decimals(f1)])
+    return rows
 
 
 def _calibration(extra: Mapping[str, Any], names: Sequence[str]) -> list[str]:
@@ -212,7 +219,8 @@ def _limits(extra: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     return lines
 
 
-def _balanced(extra: Mapping[str, Any]) -> tuple[float | None, Interval | None]:
+def balanced_accuracy(extra: Mapping[str, Any]) -> tuple[float | None, Interval | None]:
+    """Balanced accuracy on test nodes in percent, and its interval as fractions."""
     matrix = _matrix(extra)
     return number(lookup(extra, "test", "balanced_accuracy")), mean_recall_interval(matrix)
 
@@ -234,12 +242,13 @@ def _share(part: float, whole: float) -> float:
     return 100 * part / whole if whole > 0 else math.nan
 
 
-def _ends(interval: Interval | None) -> str:
+def interval_text(interval: Interval | None) -> str:
+    """Format an interval in percent; empty without one."""
     return "" if interval is None else " to ".join(decimals(100 * end) for end in interval)
 
 
 def _between(interval: Interval | None) -> str:
-    return "" if interval is None else f" (95% interval {_ends(interval)})"
+    return "" if interval is None else f" (95% interval {interval_text(interval)})"
 
 
 def _list(lines: Sequence[str]) -> str:

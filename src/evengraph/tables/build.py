@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
+from evengraph.core.html_table import html_table
 from evengraph.tables.cells import Bools, canonical_names, import_pandas, is_unnamed, table_name
 from evengraph.tables.columns import (
     TableColumns,
@@ -60,6 +61,18 @@ class TableGraph:
     columns: TableColumns
     notes: tuple[Note, ...] = ()
     label_candidates: tuple[str, ...] = ()
+
+    def _repr_html_(self) -> str:
+        """Size, columns and classes, for notebooks."""
+        graph, rows = self.graph, list[tuple[object, object]]()
+        rows += [(role, name) for role, name in self.columns.of_nodes.items()]
+        rows += [
+            (f"class {name}", int((graph.y == index).sum()))
+            for index, name in enumerate(self.class_names)
+        ]
+        rows += [("note", note) for note in self.notes]
+        title = f"Graph: {graph.num_nodes:,} nodes, {graph.num_edges // 2:,} edges, "
+        return html_table(f"{title}{graph.num_features:,} features", ("", ""), rows)
 
     @property
     def class_names(self) -> tuple[str, ...]:

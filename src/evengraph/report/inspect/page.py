@@ -63,9 +63,7 @@ def render_inspection(inspection: Mapping[str, Any], *, links: Sequence[Link] = 
     title = f"Inspection of {captions.dataset(name) if name else 'the graph'}"
     main = tag(
         "main",
-        _findings(inspection),
-        _cards(inspection, rows),
-        _classes(inspection, rows),
+        *inspection_sections(inspection),
         _reach(inspection, rows),
         _structure(inspection),
         _features(inspection),
@@ -75,6 +73,12 @@ def render_inspection(inspection: Mapping[str, Any], *, links: Sequence[Link] = 
     closing = page.footer(inspection.get("evengraph"))
     body = (_header(inspection, rows, title), main, closing)
     return page.html_page(title, *body, style=STYLE, script=copy_script(inspection))
+
+
+def inspection_sections(inspection: Mapping[str, Any]) -> list[Markup]:
+    """Findings, key numbers and classes."""
+    rows = class_summaries(inspection)
+    return [_findings(inspection), _cards(inspection, rows), _classes(inspection, rows)]
 
 
 def class_summaries(inspection: Mapping[str, Any]) -> list[ClassSummary]:

@@ -57,6 +57,11 @@ def render_page(result: Mapping[str, Any], *, links: Sequence[Link] = ()) -> str
     return page.html_page(title, *body, style=style, script=script + copy_script(result))
 
 
+def result_sections(result: Mapping[str, Any]) -> list[Markup]:
+    """Headline metrics and recall per class."""
+    return [_headline(result), recall_section(result, class_rows(result))]
+
+
 def write_page(result: Mapping[str, Any], path: Path, *, links: Sequence[Link] = ()) -> None:
     """Write the page of a result.json atomically; an older page at `path` is replaced."""
     page.write_html(render_page(result, links=links), path)

@@ -1,0 +1,15 @@
+from evengraph.core.html_table import LONGEST, html_table
+
+
+def test_everything_is_escaped():
+    text = html_table("<b>", ["<i>", "n"], [["<script>", 1234], ["a\x1b[2J", True]])
+    for piece in ("<i>", "<script>", "\x1b"):
+        assert piece not in text
+    assert "<td>1,234</td>" in text
+    assert "<td>True</td>" in text
+
+
+def test_a_long_table_counts_its_rest():
+    text = html_table("", ["a", "b"], [[n, n] for n in range(LONGEST + 5)])
+    assert text.count("<tr>") == LONGEST + 2
+    assert "… 5 more" in text

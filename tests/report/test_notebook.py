@@ -1,0 +1,102 @@
+"""What objects show of themselves in a notebook."""
+
+import re
+
+import pytest
+from compared import compared
+from looks import look
+
+import evengraph as eg
+from evengraph.experiment.run import RunPlan, run
+from evengraph.report.notebook import comparison_html, inspection_html, method_html, model_html
+from evengraph.splits import Natural
+
+HOSTILE = "</style><script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def graph():
+    graph = eg.toy(120, 500, 12, 3, size_ratio=0.4)
+    graph.class_names = ["one", "two", HOSTILE]
+    return graph
+
+
+@pytest.fixture(scope="module")
+def task(graph):
+    return Natural(train=0.4, val=0.3)(graph, seed=0)
+
+
+@pytest.fixture(scope="module")
+def fitted(task):
+    return eg.GCN(max_epochs=2, hidden=4).fit(task, seed=0, progress=False)
+
+
+def test_a_task_counts_its_sets(task, parse):
+    tree = parse(task._repr_html_())
+    rows = [[cell.text for cell in row.all("td")] for row in tree.all("tr")[1:]]
+    assert rows[0] == ["one", *(str(int((task.graph.y[m] == 0).sum())) for m in masks(task))]
+    assert rows[2][0] == HOSTILE
+
+
+def masks(task):
+    return task.train, task.val, task.test
+
+
+def test_a_method_names_what_differs_from_the_defaults(fitted, parse):
+    tree = parse(fitted._repr_html_())
+    first = tree.all("dl")[0]
+    assert [node.text for node in first.all("dt")] == fitted.changed_params
+    assert "2 epochs" in tree.text
+    assert "not fitted" in parse(eg.GCN()._repr_html_()).text
+
+
+def test_an_explanation_is_a_figure(fitted, graph, parse):
+    tree = parse(eg.explain(fitted, graph, 3)._repr_html_())
+    assert tree.all("svg")
+    assert not tree.all("script")
+
+
+def test_an_inspection_a_comparison_and_a_run(graph, parse):
+    assert parse(inspection_html(look())).all("ul", "findings")
+    assert parse(eg.inspect_graph(graph)._repr_html_()).all("ul", "ladder")
+    tree = parse(comparison_html(compared(80.0, 70.0)))
+    assert tree.all("p", "verdict")[0].text == "Method 0 is better. Use it."
+    plan = RunPlan(
+        dataset="toy",
+        graph=graph,
+        imbalance="natural",
+        protocol=Natural(train=0.4, val=0.3),
+        methods={"gcn": eg.GCN(max_epochs=1)},
+        seeds=[0],
+    )
+    tree = parse(run(plan)._repr_html_())
+    assert tree.all("h2")[0].text == "GCN on toy"
+    assert tree.all("section", "cards")
+
+
+def test_a_model_shows_its_scores_and_classes(parse):
+    extra = {"test": {"balanced_accuracy": 70.0}, "confusion": [[8, 2], [3, 7]]}
+    tree = parse(model_html("GCN", ["a", HOSTILE], [20, 10], extra))
+    assert "70.0" in tree.text
+    rows = tree.all("tbody")[0].all("tr")
+    assert [row.all("th")[0].text for row in rows] == ["a", HOSTILE]
+    assert [cell.text for cell in rows[0].all("td")][:4] == ["20", "10", "72.7", "80.0"]
+    bare = parse(model_html("GCN", ["a", "b"], [20, 10], {}))
+    assert [row.all("td")[0].text for row in bare.all("tbody")[0].all("tr")] == ["20", "10"]
+
+
+def test_a_model_that_is_not_fitted_says_so():
+    assert "TableModel" in eg.TableModel("gcn")._repr_html_()
+
+
+def test_rules_hold_inside_of_the_output_alone():
+    text = method_html({"title": HOSTILE, "params": {HOSTILE: HOSTILE}, "changed": [], "facts": []})
+    assert text.count("<style>") == 1
+    assert text.count("</style>") == 1
+    style = re.search(r"<style>(.*)</style>", text, re.DOTALL).group(1)
+    assert style.startswith(".evengraph { ")
+    assert style.count("{") == style.count("}")
+    assert ":root" not in style
+    assert not re.search(r"\bbody\b", style)
+    assert "tbody th {" in style
+    assert "<script" not in text
