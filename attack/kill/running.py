@@ -96,11 +96,11 @@ def _watch_writes():
 
     @contextmanager
     def writing_store(self):
-        with write(self) as base, _flagged():
+        with write(self) as base, flagged():
             yield base
 
     def writing_file(content, path):
-        with _flagged():
+        with flagged():
             atomic(content, path)
 
     store.Store._write = writing_store
@@ -108,7 +108,8 @@ def _watch_writes():
 
 
 @contextmanager
-def _flagged():
+def flagged():
+    """Tell the parent that something is being written."""
     WRITING[0] = 1
     try:
         yield

@@ -14,6 +14,7 @@ from time import monotonic
 import torch
 
 from attack.kill.running import child, kill_during, run_alone
+from attack.kill.transfers import downloads, packing
 from evengraph.core.files import write_json
 from evengraph.core.store import JobSpec, Row, Store
 from evengraph.experiment.executor import Executor
@@ -285,4 +286,6 @@ SCENARIOS = {
     "saves": saves,
     "readers": readers,
     "full disks": full_disks,
+    "downloads": downloads,
+    "packing": packing,
 }

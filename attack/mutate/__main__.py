@@ -48,8 +48,8 @@ def main(arguments=None):
         source = (SOURCES / path).read_text()
         start = sum(os.times()[:4])
         if not passes(path, ast.parse(source), 300):
-            print(f"{path}: its tests fail by themselves")
-            return 1
+            print(f"{path}: left out, its tests do not pass here by themselves", flush=True)
+            continue
         limit = 10 + 5 * (sum(os.times()[:4]) - start)
         stream = random.Random(f"{options.seed} {path}")
         every = list(mutants(path, source))
