@@ -10,7 +10,7 @@ ifneq ($(wildcard ../shared/data),)
 export EVENGRAPH_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help install run test slow attack check format bench docs lock sbom licences lowest clean
+.PHONY: help install run test slow attack check format bench docs pictures lock sbom licences lowest clean
 
 help:
 	@echo "make run      train Uni-GNN on Cora (3 minority classes, ratio 10%), seeds 5, 6, 7"
@@ -19,6 +19,7 @@ help:
 	@echo "make check    lint, formatting, types"
 	@echo "make bench    print the benchmarks"
 	@echo "make docs     build the documentation into site/"
+	@echo "make pictures draw the hero, the badges and the picture of a page again"
 	@echo "make attack   damage files, kill commands and fill disks on purpose, a few minutes"
 	@echo "make slow     run the long tests: stored results again, real downloads"
 	@echo "make lock     resolve the development packages again, after a change of pyproject.toml"
@@ -72,6 +73,12 @@ bench: install
 docs: install
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "The documentation is in site/index.html."
+
+# Wants Chromium, for the picture of a page.
+pictures: install
+	$(BIN)/python docs/hero.py
+	$(BIN)/python docs/badges.py
+	$(BIN)/python docs/pictures.py
 
 lock: install
 	$(BIN)/python -m tools.lock

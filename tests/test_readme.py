@@ -59,3 +59,10 @@ def test_the_badges_and_the_hero_are_those_that_the_scripts_draw():
         assert f"(docs/badges/{stem}.svg)" in README
     assert f"version {eg.__version__}" in README
     assert (ROOT / "docs" / "hero.svg").read_text(encoding="utf-8") == hero["hero"]()
+
+
+def test_the_picture_of_the_page_is_not_stale(tmp_path):
+    pictures = runpy.run_path(str(ROOT / "docs" / "pictures.py"))
+    stored = (ROOT / "docs" / "report.digest").read_text(encoding="utf-8").strip()
+    found = pictures["digest"](pictures["page"](tmp_path))
+    assert found == stored, "the page has changed: make pictures"

@@ -1,0 +1,17 @@
+# evengraph on a CPU. The two commands of the README, on the folder that is mounted:
+#
+#   docker build -t evengraph .
+#   docker run --rm -v "$PWD:/work" evengraph run examples/shops --label kind --save model
+#   docker run --rm -v "$PWD:/work" evengraph predict model examples/shops --only-unlabelled --out predictions.csv
+FROM python:3.11-slim
+
+# The default build of torch for Linux includes several gigabytes of CUDA.
+RUN pip install --no-cache-dir torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu
+COPY . /src
+RUN pip install --no-cache-dir '/src[tables,report,onnx]' && rm -rf /src
+
+RUN useradd --create-home evengraph
+USER evengraph
+WORKDIR /work
+ENTRYPOINT ["evengraph"]
+CMD ["--help"]
