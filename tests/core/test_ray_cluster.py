@@ -45,6 +45,16 @@ def test_a_connection_that_exists_stays_open(monkeypatch):
     assert calls == []
 
 
+def test_a_cluster_that_does_not_start_is_one_line(monkeypatch):
+    def init(**options):
+        raise Exception("The node timed out.\nMore.")
+
+    ray, _ = fake_ray(monkeypatch, running=False)
+    ray.init = init
+    with pytest.raises(OSError, match=r"^Ray did not start: The node timed out\.$"):
+        connected_ray().__enter__()
+
+
 def test_without_the_package_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingPackageError, match=r"pip install 'evengraph\[ray\]'"):

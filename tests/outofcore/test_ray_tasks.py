@@ -3,6 +3,7 @@
 import os
 import shutil
 import warnings
+from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
@@ -20,10 +21,13 @@ pytest.importorskip("ray")
 @pytest.fixture(scope="module")
 def tasks():
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), ExitStack() as stack:
         warnings.simplefilter("ignore")  # Ray's own
-        with ray_tasks(2) as started:
-            yield started
+        try:
+            started = stack.enter_context(ray_tasks(2))
+        except OSError as error:  # it gives up after 30 seconds on a busy machine
+            pytest.skip(str(error))
+        yield started
 
 
 class Noted:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from evengraph.core.errors import MissingPackageError
+from evengraph.core.errors import MissingPackageError, first_line
 
 
 @contextmanager
@@ -27,7 +27,10 @@ def connected_ray(address: str | None = None, cores: int | None = None) -> Itera
     started = not ray.is_initialized()
     if started:
         new = {} if address else {"num_cpus": cores, "include_dashboard": False}
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **new)
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **new)
+        except Exception as error:  # of no class of its own where a start takes too long
+            raise OSError(f"Ray did not start: {first_line(error)}.") from None
     try:
         yield ray
     finally:
