@@ -28,7 +28,7 @@ def test_the_desk_prints_its_address_and_its_file(shop, served, capsys):
     ((desk, access),) = served
     shown = capsys.readouterr().out
     assert access.address in shown
-    assert "shop.labels.sqlite, 0 so far" in shown
+    assert "shop-kind.labels.sqlite, 0 so far" in shown
     assert access.who == "ana"
     assert desk.options.time_limit == 5
     assert desk.classes == ("fraud", "honest", "shop")
@@ -45,11 +45,13 @@ def test_labels_of_before_are_there_again(shop, served, capsys):
 def test_the_exported_table_is_trained_on_as_it_is(shop, capsys):
     empty = [row["account"] for row in read(shop / "shop" / "nodes.csv") if not row["kind"]]
     events = [Event(node=id, label="shop") for id in empty]
-    LabelFile(shop / "shop.labels.sqlite", "kind").add(*events, Event(node="gone", label="shop"))
+    LabelFile(shop / "shop-kind.labels.sqlite", "kind").add(
+        *events, Event(node="gone", label="shop")
+    )
     assert call(*DESK, "--export", "out.csv") == 0
     shown = capsys.readouterr().out
     assert "wrote out.csv" in shown
-    assert f"{len(empty)} labels from shop.labels.sqlite; 1 are of nodes" in shown
+    assert f"{len(empty)} labels from shop-kind.labels.sqlite; 1 are of nodes" in shown
     assert not [row for row in read(shop / "out.csv") if not row["kind"]]
     words = ["out.csv", "--edges", "shop/edges.csv", *COLUMNS, "--method", "logistic"]
     assert call("run", *words, "--seeds", "5") == 0
@@ -95,7 +97,7 @@ def test_without_the_extra_it_says_what_to_install(shop, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert call(*DESK) == 2
     assert "pip install 'evengraph[desk]'" in capsys.readouterr().err
-    assert not (shop / "shop.labels.sqlite").exists()
+    assert not (shop / "shop-kind.labels.sqlite").exists()
 
 
 def test_a_new_column_starts_without_labels(shop, served):

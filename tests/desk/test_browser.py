@@ -107,7 +107,7 @@ def test_thirty_labels_by_keyboard_survive_a_kill(browser, tmp_path):
         server.communicate()
     browser.press("1")
     until(browser, 'document.querySelector("#said").textContent.startsWith("Not saved")')
-    file = LabelFile(tmp_path / "shop.labels.sqlite", "kind")
+    file = LabelFile(tmp_path / "shop-kind.labels.sqlite", "kind")
     assert {event.node: event.label for event in file.events()} == given
     assert len(file.fits()) >= 1
     server, address = start(tmp_path)

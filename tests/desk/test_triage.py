@@ -3,7 +3,7 @@ from small_desk import truth, write_shop
 
 import evengraph as eg
 from evengraph.desk.desk import DeskOptions
-from evengraph.desk.label_file import LABEL, UNKNOWN, LabelFile
+from evengraph.desk.label_file import LABEL, UNKNOWN, Event, LabelFile
 from evengraph.desk.nodes import open_for_model
 from evengraph.desk.triage import Triage
 
@@ -38,8 +38,10 @@ def test_suspects_come_by_probability_and_without_known_nodes(desk):
 
 
 def test_precision_counts_what_was_decided(desk):
+    desk.file.add(Event(node="a059", label="fraud", model="another"))
+    desk.refresh()
     assert desk.precision() == (0, 0, 0)
-    rows = [one.row for one in desk.queue[:4]]
+    rows = [one.row for one in desk.waiting()[:4]]
     expected = sum(desk.thought(row)["fraud"] for row in rows[:3])
     desk.answer(rows[0], LABEL, "fraud", **ME)
     desk.answer(rows[1], LABEL, "fraud", **ME)
@@ -48,7 +50,7 @@ def test_precision_counts_what_was_decided(desk):
     confirmed, decided, foreseen = desk.precision()
     assert (confirmed, decided) == (2, 3)
     assert foreseen == pytest.approx(expected, abs=0.01)
-    assert desk.next_row("s1", rows[3]) == desk.queue[4].row
+    assert desk.next_row("s1", rows[3]) == desk.waiting()[0].row
     assert not desk.trainer.running
 
 

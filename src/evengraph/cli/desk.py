@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from getpass import getuser
 from pathlib import Path
@@ -25,7 +26,7 @@ Classes = Annotated[
 ]
 Labels = Annotated[
     Path | None,
-    typer.Option(help="SQLite file of the labels; by default NAME.labels.sqlite.", metavar="FILE"),
+    typer.Option(help="SQLite file of the labels; by default named for DATA and label column."),
 ]
 Who = Annotated[str | None, typer.Option(help="Your name beside the labels; by default the login.")]
 Method = Annotated[
@@ -85,8 +86,9 @@ def desk(
         from evengraph.desk.desk import DeskOptions
 
         nodes, rows, table_model = _open(data, columns, names, model, data_root)
-        path = labels or Path(f"{nodes.name}.labels.sqlite")
-        folder = path.with_name(f"{path.name.removesuffix('.sqlite')}.model")
+        stem = re.sub(r"[^\w.-]+", "_", f"{nodes.name}-{nodes.column}")
+        path = labels or Path(f"{stem}.labels.sqlite")
+        folder = model or path.with_name(f"{path.name.removesuffix('.sqlite')}.model")
         options = DeskOptions(
             method=name, time_limit=seconds, retrain_every=retrain_every, folder=folder
         )

@@ -132,5 +132,5 @@ def key() -> Markup:
         mark = tag("g", *parts, class_=f"dot {kind} colour-0")
         picture = tag("svg", mark, width=18, height=18, class_="swatch", aria_hidden="true")
         lines.append(tag("li", picture, meaning))
-    lines.append(tag("li", "numbers are the keys of the classes"))
+    lines.append(tag("li", "numbers are those of the buttons"))
     return tag("ul", join(lines), class_="legend")

@@ -9,10 +9,11 @@ from evengraph.desk.frame import KEYS, TRIAGE_KEYS, field, form, frame, hidden, 
 from evengraph.desk.label_file import DISMISSED, LABEL, NOTE, Event
 from evengraph.desk.neighbourhood import neighbourhood
 from evengraph.desk.side import side
-from evengraph.report.page import definitions, section
+from evengraph.report.page import definitions, scroll, section
 from evengraph.report.svg.charts import percent
 from evengraph.report.svg.markup import Markup, tag
 
+MAX_CELLS = 60  # of a row that are shown
 NUM_KEYS = 9  # classes that have a key
 
 
@@ -66,12 +67,9 @@ def _buttons(desk: Desk, row: int) -> list[Markup]:
         ]
     else:
         rows = [
-            _button(
-                str(number + 1) if number < NUM_KEYS else "", name, f"class-{number}",
-                thought.get(name), number,
-            )
+            _button(str(number + 1), name, f"class-{number}", thought.get(name), number)
             for number, name in enumerate(desk.classes)
-        ]  # fmt: skip
+        ]
     return [*rows, _button("d", "Don't know", "unknown", None, None)]
 
 
@@ -79,8 +77,7 @@ def _button(
     letter: str, text: str, value: str, probability: float | None, number: int | None
 ) -> Markup:
     """A button with its key and, as a bar, what the model thinks."""
-    mark = tag("kbd", letter) if letter else ""
-    parts = [mark, tag("span", text, class_="answer-name")]
+    parts = [tag("kbd", letter), tag("span", text, class_="answer-name")]
     if probability is not None:
         width = percent(100 * probability)
         bar = tag("svg", tag("rect", width=width, height="100%"), aria_hidden="true", class_="bar")
@@ -91,7 +88,7 @@ def _button(
         *parts,
         name_="answer",
         value=value,
-        data_key=letter or None,
+        data_key=letter if number is None or number < NUM_KEYS else None,
         class_=" ".join(["answer", *([colour(number)] if number is not None else [])]),
     )
 
@@ -127,11 +124,14 @@ def _history(desk: Desk, session: Session, row: int) -> list[Markup]:
 
 
 def _row(desk: Desk, row: int) -> Markup:
-    cells = dict(desk.nodes.cells(row))
+    cells = desk.nodes.cells(row)
     heading = "Row" if desk.nodes.table is not None else "Features"
     if not cells:
         return section(heading, tag("p", "Nothing but the id."))
-    return section(heading, definitions(cells), kind="row-cells")
+    more = len(cells) - MAX_CELLS
+    rest = [tag("p", f"And {more:,} more.")] if more > 0 else []
+    shown = definitions(dict(cells[:MAX_CELLS]))
+    return section(heading, scroll(shown, heading, kind="cells"), *rest)
 
 
 def _near(desk: Desk, row: int) -> Markup:

@@ -23,7 +23,6 @@ from evengraph.tables.cells import canonical_names, import_pandas
 from evengraph.tables.open import read_nodes_table
 from evengraph.tables.roles import known_labels
 
-MAX_CELLS = 60  # of a row that are shown
 OF_SPLITS = (NoteKind.NO_LABEL, NoteKind.RARE_CLASS, NoteKind.SPLIT)  # nothing is split here
 LABEL = "label"  # what the column is called where nothing names it
 
@@ -76,13 +75,13 @@ class DeskNodes:
         """
         if self.table is None:
             values = self.graph.x[row].to_dense()
-            order = values.abs().argsort(descending=True, stable=True)[:MAX_CELLS].tolist()
+            order = values.abs().argsort(descending=True, stable=True).tolist()
             names = self.feature_names or [f"feature {n}" for n in range(len(values))]
             return [(names[n], f"{float(values[n]):g}") for n in order if values[n] != 0]
         cells = self.table.iloc[row]
         shown = [name for name in self.table.columns if name not in (self.column, self.id_column)]
         texts = ((str(name), _text(cells[name])) for name in shown)
-        return [(name, text) for name, text in texts if text][:MAX_CELLS]
+        return [(name, text) for name, text in texts if text]
 
 
 def open_nodes(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
@@ -53,7 +54,8 @@ def serve(desk: Desk, access: Access, listener: socket.socket) -> None:
     """Serve until Ctrl-C."""
     server = make_server(desk, access)
     try:
-        server.run(sockets=[listener])
+        with suppress(KeyboardInterrupt):  # raised once all pages have been answered
+            server.run(sockets=[listener])
     finally:
         desk.close()
 

@@ -12,7 +12,14 @@ from evengraph.methods import Method
 
 
 class Triage(Desk):
-    """A desk for a trained model: the most likely nodes of one class, to confirm or dismiss."""
+    """A desk for a trained model: the most likely nodes of one class, to confirm or dismiss.
+
+    Args:
+        nodes: As in `Desk`, and so are `file` and `options`, whose folder holds the model.
+        method: The fitted method.
+        find: The class.
+        rows: The nodes to go through.
+    """
 
     def __init__(
         self,
@@ -25,7 +32,7 @@ class Triage(Desk):
     ) -> None:
         self.find, self._rows = find, rows
         super().__init__(nodes, file, replace(options, retrain_every=0))
-        self.method, self.model = method, "given model"
+        self.method, self.model = method, str(options.folder)
         self.probability_classes = nodes.classes
 
     def start(self) -> None:
@@ -46,8 +53,12 @@ class Triage(Desk):
         """Nothing: the model is given."""
 
     def precision(self) -> tuple[int, int, float]:
-        """Confirmed nodes, decided nodes, and how many of these the model expected to confirm."""
-        decided = [event for event in self.answers.all() if event.kind in (LABEL, DISMISSED)]
+        """Confirmed nodes, decided nodes, and how many of these the model expected to confirm.
+
+        Answers that were given to other models do not count.
+        """
+        mine = (event for event in self.answers.all() if event.model == self.model)
+        decided = [event for event in mine if event.kind in (LABEL, DISMISSED)]
         confirmed = sum(e.kind == LABEL and e.label == self.find for e in decided)
         expected = sum(event.thought.get(self.find or "", 0.0) for event in decided)
         return confirmed, len(decided), expected
