@@ -41,6 +41,16 @@ def compared(frame: pd.DataFrame, *, transfer: bool) -> str:
     )
 
 
+def behind(frame: pd.DataFrame) -> str:
+    """In how many scores of single draws the best alternative is ahead by more than a point."""
+    frame = frame[frame["trained_on"] == frame["predicted"]]
+    gaps: list[float] = []
+    for metric in METRICS:
+        table = frame.pivot(index=["trained_on", "label", "draw"], columns="model", values=metric)
+        gaps += list(table[OURS] - table.drop(columns=OURS).max(axis="columns"))
+    return f"{sum(gap < -1 for gap in gaps)} of {len(gaps)} scores"
+
+
 def draws(frame: pd.DataFrame) -> int:
     """How many draws there are of every task."""
     (number,) = set(frame.groupby(["trained_on", "label", "predicted"])["draw"].nunique())
@@ -53,5 +63,5 @@ def _title(folder: object) -> str:
 
 if __name__ == "__main__":
     found = rows()
-    print(f"{draws(found)} draws\n")
+    print(f"{draws(found)} draws, {behind(found)}\n")
     print(compared(found, transfer=False), compared(found, transfer=True), sep="\n\n")

@@ -61,6 +61,11 @@ def draw_readings():
 
 
 @pytest.fixture(scope="module")
+def draw_tables():
+    return _script("draw_tables")
+
+
+@pytest.fixture(scope="module")
 def draw_front():
     return _script("draw_front")
 
@@ -333,6 +338,15 @@ def test_the_front_page_has_its_numbers(draw_front, draw_unison, draw_reproducti
     assert all(f"<!-- default -->\n{table}\n<!-- /default -->" in text for text in pages)
     assert draw_unison.front() in pages[0]
     assert f"{draw_reproduction.count(SEEDS[0])} published means of Uni-GNN" in pages[0]
+
+
+def test_the_page_on_tables_has_its_results(draw_tables):
+    text = (ROOT / "docs" / "own-data.md").read_text(encoding="utf-8")
+    rows = draw_tables.rows()
+    assert draw_tables.draws(rows) == 10
+    assert all(draw_tables.compared(rows, transfer=both) in text for both in (False, True))
+    assert draw_tables.behind(rows) in text
+    assert set(rows["commit"]) == {"d4f78f4"}
 
 
 def test_the_pages_on_unison_are_drawn_from_the_runs(unison):
