@@ -97,6 +97,8 @@ def test_rules_hold_inside_of_the_output_alone():
     assert style.startswith(".evengraph { ")
     assert style.count("{") == style.count("}")
     assert ":root" not in style
+    assert "@container (max-width: 42rem)" in style
+    assert "@media (max-width" not in style
     assert not re.search(r"\bbody\b", style)
     assert "tbody th {" in style
     assert "<script" not in text

@@ -22,7 +22,8 @@ from evengraph.report.run.page import result_sections
 from evengraph.report.svg.markup import Markup, join, tag
 from evengraph.report.untrusted import items, part
 
-FRAME = "& { padding: .2rem 1rem 1rem; border-radius: .6rem; max-width: 70rem; } "
+FRAME = "& { padding: .2rem 1rem 1rem; border-radius: .6rem; max-width: 70rem;"
+FRAME += " container-type: inline-size; } "  # narrow is the output, not the window
 
 
 def comparison_html(comparison: Mapping[str, Any]) -> str:
@@ -96,7 +97,11 @@ def model_html(title: str, names: Sequence[str], counts: Sequence[int], extra: A
 
 def _output(*parts: Markup, style: str = "", name: str = "evengraph") -> str:
     """Parts of a page with their style; rules inside of the frame reach nothing outside of it."""
-    rules = (page.STYLE + style).replace(":root", "&")
+    rules = (
+        (page.STYLE + style)
+        .replace(":root", "&")
+        .replace("@media (max-width", "@container (max-width")
+    )
     rules = re.sub(r"^(\s*)body {", r"\1& {", rules, flags=re.MULTILINE)
     scoped = tag("style", Markup(f".{name} {{ {FRAME}{rules} }}"))
     return str(tag("div", scoped, join(parts), class_=name))
