@@ -406,6 +406,16 @@ def test_a_damaged_cell_costs_its_row_alone_and_is_told(store, column, value):
     assert len(Store(store.path).rows()) == 3
 
 
+@pytest.mark.parametrize("parts", [(), ("note", "metrics")])
+def test_an_outcome_that_is_json_but_no_text_is_damage(store, parts):
+    store.add(ended(make_job(seed=5)))
+    with closing(sqlite3.connect(store.path)) as base, base:
+        content = b'{"metrics": {}, "validation": 1, "note": "\xff\xfe"}'
+        base.execute("UPDATE runs SET outcome = CAST(? AS TEXT)", (content,))
+    assert [dict(row.outcome) for row in store.rows(parts=parts)] == []
+    assert len(store.damage) == 1
+
+
 def test_groups_leave_out_damaged_rows_and_tell_them(store):
     store.add(*(ended(make_job(seed=seed), test=seed) for seed in (4, 5, 6, 7)))
     damage(store, "outcome", "{", seed=4)

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from evengraph.metrics import Predictions
+from evengraph.metrics.calibration import Calibrator
 from evengraph.metrics.costs import Costs
 
 LABELS = torch.tensor([0, 0, 1, 1, 0])
@@ -37,3 +38,11 @@ def test_without_calibrators_probabilities_stay():
     case = Predictions(labels=LABELS, probabilities=BOTH)
     assert torch.allclose(case.calibrated, BOTH)
     assert torch.allclose(case.shifted, BOTH)
+
+
+def test_the_first_calibrator_scales_and_the_second_shifts():
+    pair = Calibrator(temperature=2.0), Calibrator(temperature=1.0, shift=(0.0, 1.0))
+    case = Predictions(labels=LABELS, probabilities=BOTH, calibrators=pair)
+    assert torch.equal(case.calibrated, pair[0](BOTH))
+    assert torch.equal(case.shifted, pair[1](BOTH))
+    assert not torch.allclose(case.calibrated, case.shifted)

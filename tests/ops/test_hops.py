@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from evengraph.ops.hops import LARGEST, hop_table, with_log_degree
+from evengraph.ops.hops import LARGEST, hop_table, join_parts, with_log_degree
 
 PATH = sp.csr_matrix(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], dtype=np.float32))
 MEAN = sp.csr_matrix(np.array([[0, 1, 0], [0.5, 0, 0.5], [0, 1, 0]], dtype=np.float32))
@@ -37,3 +37,9 @@ def test_factors_are_bounded():
     assert factors.tolist() == pytest.approx([1, LARGEST], rel=1e-3)
     _, factors = hop_table(np.zeros((3, 1), np.float32), MEAN, np.arange(3), 1)
     assert factors.tolist() == [1, 1]
+
+
+def test_small_columns_get_the_size_of_the_own_column():
+    own, mean = np.array([[0.2], [0.4]]), np.array([[0.1], [0.1]])
+    _, factors = join_parts([own, mean])
+    assert factors == pytest.approx([1.0, np.sqrt(0.1) / 0.1], rel=1e-5)

@@ -11,7 +11,7 @@ from tiny_graphs import Bomb
 from torch_geometric.data import Data
 
 from evengraph.splits import Given
-from evengraph.tables import TableColumns, from_matrix, from_networkx
+from evengraph.tables import TableColumns, from_matrix, from_networkx, open_graph
 from evengraph.tables.graph_files import read_graphml, read_npz, read_pyg
 
 PATH = [[0, 1, 1, 2], [1, 0, 2, 1]]
@@ -72,7 +72,7 @@ def test_graphml(tmp_path):
     with pytest.raises(ValueError, match=r"g\.graphml cannot be read as GraphML: .*"):
         read_graphml(path)
     with pytest.raises(FileNotFoundError, match=r"no\.graphml does not exist"):
-        read_graphml(tmp_path / "no.graphml")
+        open_graph(tmp_path / "no.graphml")
 
 
 @pytest.mark.parametrize("kind", [sp.csr_matrix, sp.coo_array, np.asarray, sp.csc_array])
@@ -216,3 +216,11 @@ def test_bad_pyg_files(tmp_path):
     path.write_bytes(b"nothing of the kind")
     with pytest.raises(ValueError, match=r"g\.pt cannot be read as a torch file"):
         read_pyg(path)
+
+
+def test_graphml_without_a_type_of_a_key_is_text_without_a_warning(tmp_path):
+    keys = '<key id="d0" for="node" attr.name="label"/>'
+    nodes = "".join(f'<node id="n{i}"><data key="d0">{"ab"[i % 2]}</data></node>' for i in range(4))
+    text = f'<graphml xmlns="http://graphml.graphdrawing.org/xmlns">{keys}<graph>{nodes}'
+    (tmp_path / "a.graphml").write_text(f'{text}<edge source="n0" target="n1"/></graph></graphml>')
+    assert open_graph(tmp_path / "a.graphml").graph.y.tolist() == [0, 1, 0, 1]

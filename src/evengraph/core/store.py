@@ -206,7 +206,7 @@ class Store:
     def _row(self, columns: Sequence[Any], reader: RowReader, parts: Sequence[str]) -> Row | None:
         *columns, text, whole = columns
         try:
-            if not whole:
+            if not whole or not isinstance(text, str):  # SQLite takes bytes for JSON
                 check_outcome(text, done=columns[7] == "done")
             outcome = part_of_outcome(text, parts, whole=whole) if parts else LazyOutcome(text)
             return reader.read(columns, outcome)

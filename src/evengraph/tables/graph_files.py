@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -65,7 +66,9 @@ def read_graphml(
 
     _check_file(path)
     try:
-        network = networkx.read_graphml(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a type that is missing: text is what is left
+            network = networkx.read_graphml(path)
     except (networkx.NetworkXError, SyntaxError, ValueError, LookupError, TypeError) as error:
         raise ValueError(f"{path} cannot be read as GraphML: {first_line(error)}.") from None
     if not len(network):
