@@ -1,5 +1,6 @@
 """Propagation by Ray tasks: two workers, one folder."""
 
+import gc
 import os
 import shutil
 import warnings
@@ -16,6 +17,10 @@ from evengraph.outofcore.propagation import Walk, Workspace
 from evengraph.outofcore.ray_tasks import RayTasks, ray_tasks
 
 pytest.importorskip("ray")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +31,7 @@ def tasks():
         try:
             started = stack.enter_context(ray_tasks(2))
         except OSError as error:  # it gives up after 30 seconds on a busy machine
+            gc.collect()  # processes that it has left; here they raise no warnings
             pytest.skip(str(error))
         yield started
 
