@@ -164,6 +164,13 @@ def test_the_reference_documents_every_method():
     )
 
 
+def test_the_reference_names_everything_that_is_exported():
+    pages = "\n".join(path.read_text(encoding="utf-8") for path in DOCS.glob("reference/*.md"))
+    methods = {cls.__name__ for cls in eg.METHODS.values()}  # the hook lists them
+    names = [name for name in dir(eg) if not name.startswith("_") and name not in methods]
+    assert [name for name in names if not re.search(rf"\b{name}\b", pages)] == []
+
+
 FOLDERS = ("src", "docs", "tests", "results", "benchmarks", "attack", "examples", "experiments")
 NAMED_PATH = re.compile(r"(?<![\w/.<])((?:[\w.-]+/)+[\w-]+(?:\.\w+)*)(?![\w/<*])")
 HAND_WRITTEN = [
