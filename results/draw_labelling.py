@@ -1,6 +1,7 @@
-"""Draw the table and the figure of docs/labelling.md: `python results/draw_labelling.py`.
+"""Draw the tables and the figure of docs/labelling.md: `python results/draw_labelling.py`.
 
-The table is printed, the figure written to docs/figures/labelling.svg, both from labelling.csv.
+Tables are put between the marks of the page, the figure into docs/figures/labelling.svg, all from
+labelling.csv and labelling-expected.csv.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 HERE = Path(__file__).parent
+PAGE = HERE.parent / "docs" / "labelling.md"
 FIGURE = HERE.parent / "docs" / "figures" / "labelling.svg"
 TITLES = {
     "cora": "Cora",
@@ -41,6 +43,11 @@ def curves() -> Curves:
         for rows in sizes.values():
             rows.sort(key=lambda row: row["seed"])
     return found
+
+
+def graphs() -> dict[str, str]:
+    """The graphs that have been run, with their titles."""
+    return {name: title for name, title in TITLES.items() if (name, "default") in curves()}
 
 
 def mean(graph: str, strategy: str, labels: int, metric: str) -> float:
@@ -75,7 +82,7 @@ def table(strategy: str = "default") -> str:
         f"{strategy} | AP | rarest class per 100: random, {strategy} |",
         "| --- | ---: | ---: | ---: | ---: |",
     ]
-    for graph, title in TITLES.items():
+    for graph, title in graphs().items():
         counts = ", ".join(
             "more" if count is None else str(count)
             for count in (needed(graph, strategy, metric) for metric in ("bacc", "ap"))
@@ -92,9 +99,9 @@ def table(strategy: str = "default") -> str:
 
 def every_strategy(labels: int = 100, metric: str = "bacc") -> str:
     """All strategies on all graphs with a number of labels; the best of a row is bold."""
-    names = list(dict.fromkeys(strategy for _, strategy in curves()))
+    names = _strategies()
     lines = [f"| graph | {' | '.join(names)} |", f"| --- |{' ---: |' * len(names)}"]
-    for graph, title in TITLES.items():
+    for graph, title in graphs().items():
         values = [f"{mean(graph, name, labels, metric):.1f}" for name in names]
         best = max(values, key=float)
         cells = [f"**{value}**" if value == best else value for value in values]
@@ -115,15 +122,16 @@ def draw(path: Path = FIGURE) -> None:
         "random": {"color": "#18202b", "linestyle": "--"},
         "default": {"color": HIGHLIGHT, "linewidth": 2},
     }
-    names = list(dict.fromkeys(strategy for _, strategy in curves()))
+    names = _strategies()
     names.sort(key=lambda name: name in looks)
     with plt.rc_context({**STYLE, "figure.facecolor": "white"}):
         figure, axes = plt.subplots(2, 4, figsize=(10, 5), sharex=True, layout="constrained")
-        for axis, (graph, title) in zip(axes.flat, TITLES.items(), strict=False):
+        for axis, (graph, title) in zip(axes.flat, graphs().items(), strict=False):
             for name in names:
                 _line(axis, graph, name, looks.get(name, {"color": "#c3cad3", "linewidth": 1}))
             axis.set_title(title)
-        axes.flat[-1].axis("off")
+        for axis in axes.flat[len(graphs()) :]:
+            axis.axis("off")
         axes.flat[-1].legend(
             *_handles(axes.flat[0], ("default", "random")), loc="center", frameon=False
         )
@@ -152,10 +160,53 @@ def _line(axis: Any, graph: str, name: str, look: dict[str, Any]) -> None:
 
 def _handles(axis: Any, names: tuple[str, ...]) -> tuple[list[Any], list[str]]:
     lines = {line.get_label(): line for line in axis.get_lines()}
-    others = next(line for name, line in lines.items() if name not in names)
-    return [*(lines[name] for name in names), others], [*names, "the other strategies"]
+    others = [line for name, line in lines.items() if name not in names][:1]
+    titles = [*names, *["the other strategies"] * len(others)]
+    return [*(lines[name] for name in names), *others], titles
+
+
+def _strategies() -> list[str]:
+    """Strategies that have been run on every graph."""
+    names = dict.fromkeys(strategy for _, strategy in curves())
+    return [name for name in names if all((graph, name) in curves() for graph in graphs())]
+
+
+def expected() -> str:
+    """What 100 labels expect of 100 more, and what came, by graph."""
+    rows: dict[str, list[dict[str, float]]] = defaultdict(list)
+    with (HERE / "labelling-expected.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            values = {name: float(row[name]) for name in row if name not in ("graph", "commit")}
+            rows[row["graph"]].append(values)
+    lines = [
+        "| graph | gain of 100 labels after 100: expected, real | real gain in the interval | "
+        "balanced accuracy with 100: expected, real |",
+        "| --- | ---: | ---: | ---: |",
+    ]
+    for graph in (name for name in TITLES if name in rows):
+        each = rows[graph]
+        gains = [row["later"] - row["now"] for row in each]
+        inside = sum(
+            row["gain_low"] <= gain <= row["gain_high"]
+            for row, gain in zip(each, gains, strict=True)
+        )
+        means = [fmean(row[name] for row in each) for name in ("gain", "now_score", "now")]
+        lines.append(
+            f"| {TITLES[graph]} | {means[0]:.1f}, {fmean(gains):.1f} | {inside} of {len(each)} | "
+            f"{means[1]:.1f}, {means[2]:.1f} |"
+        )
+    return "\n".join(lines)
+
+
+def page(text: str) -> str:
+    """The page with all tables between their marks."""
+    for name, drawn in (("default", table()), ("all", every_strategy()), ("expected", expected())):
+        first, last = f"<!-- {name} -->\n", f"\n<!-- /{name} -->"
+        before, rest = text.split(first)
+        text = before + first + "\n" + drawn + "\n" + last + rest.split(last)[1]
+    return text
 
 
 if __name__ == "__main__":
-    print(table(), every_strategy(), sep="\n\n")
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     draw()

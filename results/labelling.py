@@ -2,6 +2,7 @@
 
     python results/labelling.py                 # all graphs and starts that the file lacks
     python results/labelling.py --merge         # join the parts to labelling.csv
+    python results/labelling.py --expected      # what the learning curve expects, and what comes
     export OMP_NUM_THREADS=1 EVENGRAPH_DATA=DATA
     python results/labelling.py --list | xargs -P 16 -L 1 python results/labelling.py
 
@@ -31,7 +32,7 @@ from torch_geometric.data import Data
 from evengraph.core.files import csv_text, write_atomic
 from evengraph.datasets import load
 from evengraph.experiment.environment import describe
-from evengraph.labelling import STRATEGIES, Pool
+from evengraph.labelling import STRATEGIES, Pool, learning_curve
 from evengraph.labelling.suggestions import choose_nodes, gather
 from evengraph.metrics import average_precision, balanced_accuracy, confusion_matrix
 
@@ -128,6 +129,28 @@ def run(graph: str, start: int, strategies: Sequence[str], folder: Path) -> Path
     return path
 
 
+def expect(graph: str, start: int) -> dict[str, Any]:
+    """What the learning curve of 100 random labels expects of 100 more, and what they bring."""
+    pool, truth = pool_of(graph), pool_of(graph).labels
+    test, _ = start_of(truth, start)
+    others = (~test & (truth >= 0)).nonzero().squeeze(1).tolist()
+    nodes = random.Random(start).sample(others, LAST)
+    scores = []
+    for count in (LAST // 2, LAST):
+        labels = torch.full_like(truth, -1)
+        labels[nodes[:count]] = truth[nodes[:count]]
+        evidence = gather(pool, labels, seed=start)
+        scores.append(_scores(truth[test], evidence.probabilities[test])["bacc"])
+        if count < LAST:
+            found = learning_curve(pool, labels=labels, more=(LAST - count,), seed=start)
+    row: dict[str, Any] = {"graph": graph, "seed": start, "now": scores[0], "later": scores[1]}
+    for name, point in (("now", found.now), ("later", found.expected[0])):
+        row |= {f"{name}_{key}": round(getattr(point, key), 2) for key in ("score", "low", "high")}
+    last = found.expected[0]
+    gains = {"gain": last.gain, "gain_low": last.gain_low, "gain_high": last.gain_high}
+    return row | {name: round(value, 2) for name, value in gains.items()}
+
+
 def _read(path: Path) -> list[dict[str, Any]]:
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
@@ -148,6 +171,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=HERE / "labelling")
     parser.add_argument("--list", action="store_true", help="print one line per part")
     parser.add_argument("--merge", action="store_true", help="join the parts")
+    parser.add_argument("--expected", action="store_true", help="check the learning curve instead")
     options = parser.parse_args()
     graphs = GRAPHS if options.graph is None else (options.graph,)
     starts = STARTS if options.start is None else (options.start,)
@@ -156,6 +180,13 @@ def main() -> None:
         print("\n".join(f"{graph} {start}" for graph, start in jobs))
     elif options.merge:
         merge(options.folder, options.folder.with_suffix(".csv"))
+    elif options.expected:
+        commit = describe(torch.device("cpu"))["commit"]
+        rows = [expect(graph, start) | {"commit": commit} for graph, start in jobs]
+        path = HERE / "labelling-expected.csv"
+        before = _read(path) if path.exists() else []
+        rows = [row for row in before if row["graph"] not in graphs] + rows
+        write_atomic(csv_text(rows).encode(), path)
     else:
         torch.set_num_threads(1)
         for graph, start in jobs:

@@ -394,3 +394,11 @@ def test_the_run_of_the_front_page_is_stored():
     mean = result["mean"]["balanced_accuracy"]
     for name in ("index.md", "start.md"):
         assert f"mean  {mean:.1f} ± " in (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+def test_the_page_on_labelling_has_its_tables():
+    page = (ROOT / "docs" / "labelling.md").read_text(encoding="utf-8")
+    draw_labelling = _script("draw_labelling")
+    assert draw_labelling.page(page) == page
+    starts = {len(rows) for sizes in draw_labelling.curves().values() for rows in sizes.values()}
+    assert starts == {10}

@@ -21,6 +21,7 @@ REPEATS = 12
 DRAWS = 200  # of labelled nodes, for the error of the scores
 LEAST = 10  # labels, and two of each of two classes
 WIDTH = 1.28  # standard errors on both sides, which hold four of five values
+BETWEEN = (0.01**2, 0.03**2)  # variance over models of one size; measured on few, it is rough
 WORTH = 1.0  # points of balanced accuracy: a hundred labels that bring less are too many
 
 
@@ -139,7 +140,7 @@ def _scores(right: Tensor, tested: Tensor, targets: Tensor, seed: int) -> tuple[
     each, all_ = right @ classes, tested @ classes  # (R, S, C)
     shares = each.sum(0) / all_.sum(0).clamp(min=1)
     chance = (shares * (1 - shares) / all_.mean(0).clamp(min=1)).mean(1) / classes.shape[1]
-    between = float((recalls(each, all_).var(0) - chance)[-2:].mean().clamp(min=0))
+    between = float((recalls(each, all_).var(0) - chance).mean().clamp(*BETWEEN))
     return (
         scores[0],
         np.cov(scores[1:].T) + (between / REPEATS + 1e-5) * np.eye(len(SHARES)),
