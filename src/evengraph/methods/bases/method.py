@@ -248,8 +248,8 @@ class Method(ABC):
             progress: Show a progress bar; by default on a terminal only.
         """
         task = as_task(task, seed)
-        check_memory(self, task)
         self.reset(task)
+        check_memory(self, task)
         hidden = task.hide_test_labels()
 
         def learn() -> None:
