@@ -1,6 +1,6 @@
 """Draw the tables and the figure of docs/labelling.md: `python results/draw_labelling.py`.
 
-Tables are put between the marks of the page, the figure into docs/figures/labelling.svg, all from
+Tables are put between the marks of the page, the figure into docs/labelling.svg, all from
 labelling.csv and labelling-expected.csv.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "labelling.md"
-FIGURE = HERE.parent / "docs" / "figures" / "labelling.svg"
+FIGURE = HERE.parent / "docs" / "labelling.svg"
 TITLES = {
     "cora": "Cora",
     "citeseer": "CiteSeer",
