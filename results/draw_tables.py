@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import fmean
 
 import pandas as pd
+
+from evengraph.metrics.significance import bootstrap_interval
 
 HERE = Path(__file__).parent
 OURS = "evengraph"
@@ -30,12 +33,14 @@ def compared(frame: pd.DataFrame, *, transfer: bool) -> str:
             others = table.drop(columns=OURS)
             worst = (table[OURS] - others.max(axis="columns")).min()
             best = others.mean().idxmax()
+            gaps = list(table[OURS] - others[best])
+            low, high = bootstrap_interval(gaps) or (0.0, 0.0)
             cells += [f"{table[OURS].mean():.1f}", f"{others[best].mean():.1f} ({best})"]
-            cells += [f"{worst:+.1f}"]
+            cells += [f"{fmean(gaps):+.1f} ({low:.1f} to {high:.1f})", f"{worst:+.1f}"]
         lines.append(cells)
     header = ["tables", "label"]
     for title in METRICS.values():
-        header += [f"evengraph, {title}", "best alternative", "worst draw"]
+        header += [f"evengraph, {title}", "best alternative", "difference (95%)", "worst draw"]
     return "\n".join(
         "| " + " | ".join(line) + " |" for line in (header, ["---"] * len(header), *lines)
     )

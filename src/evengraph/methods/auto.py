@@ -34,7 +34,7 @@ class Auto(Method):
     The candidates are those that methods declare (`Method.portfolio`): methods for imbalanced
     classes, trees, label propagation, and models that ignore the graph, each with its defaults for
     the graph. A candidate that is behind the best on validation by one standard error counts 1/e
-    as much as the best, beyond two it is rejected; Unison counts as three, one per view. If models
+    as much as the best, beyond two it is rejected; Unison counts as two, one per view. If models
     that ignore the graph are ahead, all others are rejected. `summary_` says in at most three lines
     what was selected, what was rejected, and whether the graph helps.
 

@@ -57,7 +57,7 @@ class Unison(Method):
     score has 1/e of the weight of the best, so few validation nodes leave the vote nearly even.
 
     A third view, Uni-GNN's semantic connectivity, averages the structural one over the nodes most
-    alike, wherever they are. As many networks on the other two do as well, so it is left out.
+    alike, wherever they are. As many networks on the other two do no worse, so it is left out.
 
     Args:
         views: Those to use, of `structural,semantic,ego`.
@@ -122,7 +122,8 @@ class Unison(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self._names or any(name not in VIEWS for name in self._names):
+        names = self._names
+        if not names or len(set(names)) < len(names) or not set(names) <= set(VIEWS):
             raise ValueError(f"views must be some of {','.join(VIEWS)}, got {self.views!r}.")
 
     @classmethod
