@@ -60,3 +60,23 @@ def test_an_undo_reaches_only_what_the_same_session_did():
 def test_added_classes_are_listed_once():
     answers = Answers(numbered({"kind": "class", "label": "x"}, {"kind": "class", "label": "x"}))
     assert answers.classes == ["x"]
+
+
+def test_one_thread_may_add_while_others_read(monkeypatch):
+    answers = Answers(numbered({"node": "a", "label": "x"}, {"node": "b", "label": "y"}))
+    new = iter(numbered(*({"node": f"n{place}", "label": "x"} for place in range(9)))[2:])
+    history = answers.history
+
+    def interrupted(node):
+        answers.add([next(new)])
+        return history(node)
+
+    monkeypatch.setattr(answers, "history", interrupted)
+    assert answers.labels().keys() == {"a", "b"}
+
+
+def test_a_class_stays_where_it_is_when_its_labels_are_corrected():
+    events = numbered(
+        *({"node": "a", "label": name} for name in "xyx"), {"kind": "undo", "undoes": 1}
+    )
+    assert Answers(events).classes == ["x", "y"]

@@ -175,7 +175,7 @@ def test_without_scripts_the_buttons_work(page, desk):
     page.send("Emulation.setScriptExecutionDisabled", value=True)
     try:
         page.visit(page.value("location.href"))
-        page.point('document.querySelector("[value=class-0]")', click=True)
+        page.point('document.querySelector("[value=class-fraud]")', click=True)
         page.wait_for("Page.loadEventFired")
     finally:
         page.send("Emulation.setScriptExecutionDisabled", value=False)

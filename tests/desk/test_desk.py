@@ -1,9 +1,14 @@
+from threading import Thread
+
 import pytest
 import torch
 from small_desk import make_desk, truth
 
-from evengraph.desk.label_file import LABEL, UNKNOWN, Event
+from evengraph.desk import desk as module
+from evengraph.desk.desk import Desk
+from evengraph.desk.label_file import CLASS, LABEL, UNKNOWN, Event
 from evengraph.desk.training import train
+from evengraph.labelling import suggest
 
 ME = {"who": "ana", "session": "s1"}
 
@@ -100,7 +105,7 @@ def test_a_new_start_has_labels_and_model_at_once(desk, tmp_path):
     again = make_desk(tmp_path, retrain_every=8)
     assert again.answers.labels() == desk.answers.labels()
     assert again.model == "model 1"
-    assert torch.equal(again.probabilities, desk.probabilities)
+    assert torch.equal(again.ranking.probabilities, desk.ranking.probabilities)
     assert not again.trainer.running
     again.close()
 
@@ -146,3 +151,49 @@ def test_the_last_node_ends_the_queue(desk):
     desk.refresh()
     assert desk.next_row("s1") is None
     assert desk.waiting() == []
+
+
+def test_classes_of_the_command_are_kept_in_their_order(tmp_path):
+    first = make_desk(tmp_path, labelled=0, classes=("x", "y", "z"), start=False)
+    first.answer(3, LABEL, "z", **ME)
+    again = make_desk(tmp_path, labelled=0, classes=("x", "y"), start=False)
+    other = make_desk(tmp_path, labelled=0, classes=("y", "x"), start=False)
+    bare = Desk(again.nodes, again.file, again.options)
+    assert first.classes == again.classes == bare.classes == ("x", "y", "z")
+    assert other.classes == ("y", "x", "z")
+    assert [event.label for event in first.file.events() if event.kind == CLASS] == [*"xyz"]
+    for one in (first, again, other, bare):
+        one.close()
+
+
+def test_a_correction_leaves_the_order_of_classes(desk):
+    corrected = ({"node": "a020", "label": name} for name in ("x", "y"))
+    desk.file.add(*(Event(**event) for event in (*corrected, {"node": "a020", "label": "fraud"})))
+    desk.refresh()
+    assert desk.classes == ("fraud", "honest", "x", "y")
+
+
+def test_a_slow_ranking_gives_way_to_a_newer_model(desk, monkeypatch):
+    before, model = desk.ranking, object()
+
+    def slow(*args, **options):
+        desk.method = model  # trained meanwhile
+        return suggest(*args, **options)
+
+    monkeypatch.setattr(module, "suggest", slow)
+    desk.rank()
+    assert desk.ranking is before
+
+
+def test_labels_of_a_class_that_comes_meanwhile_are_no_error(desk, monkeypatch):
+    all_labels = desk.answers.labels
+
+    def labels():
+        writer = Thread(target=lambda: (desk.file.add(late), desk.refresh()))
+        writer.start()
+        writer.join(0.05)  # it waits for the lock
+        return all_labels()
+
+    late = Event(node="a030", label="late")
+    monkeypatch.setattr(desk.answers, "labels", labels)
+    assert set(desk.counts()) == {"fraud", "honest"}

@@ -1,4 +1,5 @@
 import pytest
+import torch
 from small_desk import make_desk
 
 from evengraph.desk import neighbourhood as module
@@ -43,3 +44,11 @@ def test_labelled_neighbours_are_drawn_first(desk, monkeypatch):
 def test_a_lone_node_is_alone(desk):
     dots, edges, count = neighbourhood(desk, 59)
     assert (len(dots), edges, count) == (1, [], 0)
+
+
+def test_a_class_that_only_the_model_knows_is_drawn(desk):
+    classes = ("gone", *desk.ranking.classes)
+    probabilities = torch.tensor([[1.0, 0, 0]]).expand(60, 3)
+    desk.ranking = desk.ranking._replace(probabilities=probabilities, classes=classes)
+    dots, _, _ = neighbourhood(desk, 7)
+    assert (dots[0].name, desk.classes[dots[0].number]) == ("gone", "gone")

@@ -7,6 +7,7 @@ from small_desk import make_desk
 
 pytest.importorskip("starlette")
 
+from evengraph.desk.label_file import Event
 from evengraph.desk.server import MAX_FORM, free_socket, import_server
 
 NASTY = "<script>alert(1)</script>"
@@ -40,7 +41,7 @@ def test_without_the_token_nothing_is_shown_or_written(access, desk):
         assert status == 403, path
         assert "set-cookie" not in headers
         assert "a0" not in text
-    assert stranger.post("/answer", {"row": "7", "answer": "class-0"})[0] == 403
+    assert stranger.post("/answer", {"row": "7", "answer": "class-fraud"})[0] == 403
     stranger.cookie = f"{access.cookie}=guess"
     assert stranger.get("/")[0] == 403
     assert desk.file.events() == before
@@ -67,7 +68,7 @@ def test_another_name_for_this_machine_is_refused(client):
 
 def test_forms_of_others_are_refused(client, desk):
     before = desk.file.events()
-    answer = {"row": "7", "answer": "class-0"}
+    answer = {"row": "7", "answer": "class-fraud"}
     assert client.post("/answer", answer, token="")[0] == 403
     assert client.post("/answer", answer, token="wrong")[0] == 403
     assert client.post("/answer", answer, Origin="http://evil.example")[0] == 403
@@ -104,7 +105,7 @@ def test_a_node_shows_row_reason_neighbours_and_buttons(client, desk):
 def test_an_answer_leads_to_the_next_node_and_an_undo_back(client, desk):
     _, _, page = client.get("/")
     row = desk.nodes.rows[heading(page)]
-    fields = {"row": str(row), "answer": "class-1", "note": " two words "}
+    fields = {"row": str(row), "answer": "class-honest", "note": " two words "}
     status, headers, _ = client.post("/answer", fields)
     assert status == 303
     assert headers["location"] != f"/node/{row}"
@@ -138,8 +139,28 @@ def test_notes_names_and_classes(client, desk):
     assert desk.classes[-1] == "odd one"
 
 
+def test_an_answer_names_its_class_whatever_the_name(client, desk):
+    for row, name in ((21, NASTY), (22, "two\nlines")):
+        desk.add_class(name, who="", session="")
+        sent = name.replace("\n", "\r\n")  # as browsers do
+        client.post("/answer", {"row": str(row), "answer": f"class-{sent}"})
+        assert desk.answers.of(desk.nodes.ids[row]).label == name
+
+
+def test_errors_are_strict_too_and_strangers_cause_none(client, access, desk, monkeypatch):
+    stranger = Client(access)
+    many = {f"field{place}": "" for place in range(30)}
+    assert stranger.post("/who", many)[0] == 403
+    assert stranger.post("/who", many, Host="evil.example")[0] == 421
+    monkeypatch.setattr(desk, "next_row", None)
+    for path, expected in (("/", 500), ("/nothing", 404), ("/answer", 405), ("/node/x", 404)):
+        status, headers, _ = client.get(path)
+        assert (status, headers["cache-control"]) == (expected, "no-store")
+        assert "default-src 'none'" in headers["content-security-policy"]
+
+
 def test_the_table_can_be_fetched(client, desk):
-    client.post("/answer", {"row": "20", "answer": "class-0"})
+    desk.file.add(Event(node="a020", label="fraud", who="bea"))  # by a colleague's desk
     _, headers, text = client.get("/export.csv")
     assert "attachment" in headers["content-disposition"]
     rows = {row["id"]: row["kind"] for row in csv.DictReader(text.splitlines())}
@@ -151,13 +172,14 @@ def test_strange_requests_are_no_errors(client, desk):
     before = len(desk.file.events())
     for path in ("/node/60", "/node/x", "/node/-1", "/node/999999999999999999999", "/node/²"):
         assert client.get(path.replace("²", "%C2%B2"))[0] == 404, path
-    for fields in (
-        {},
-        {"row": "3"},
-        {"row": "3", "answer": "class-9"},
-        {"row": "3", "answer": "x"},
-    ):
+    for fields in ({}, {"row": "3"}, {"row": "3", "answer": "x"}):
         assert client.post("/answer", fields)[0] == 303
+    for name in ("", "0", "9" * 5000, "Fraud"):
+        assert client.post("/answer", {"row": "3", "answer": f"class-{name}"})[0] == 400
+    for path, name, size in (("/class", "class", 201), ("/note", "note", 2001)):
+        status, _, text = client.post(path, {"row": "3", name: "x" * size})
+        assert (status, f"not {size:,}" in text) == (400, True)
+    assert client.post("/who", {f"field{place}": "" for place in range(30)})[0] == 400
     for number in ("", "0", "999", "x", "9" * 40):
         assert client.post("/undo", {"number": number})[0] == 303
     assert client.post("/class", {"class": "  "})[0] == 303

@@ -1,5 +1,6 @@
 import multiprocessing
 import threading
+from time import sleep
 from types import SimpleNamespace
 
 import pytest
@@ -98,3 +99,33 @@ def test_a_training_that_ends_tells_how(nodes, tmp_path, monkeypatch, fails):
     assert "\n" not in told[0]
     assert not trainer.running
     sender.close()
+
+
+def test_two_starts_at_once_give_one_process(monkeypatch):
+    started, done = [], threading.Event()
+
+    class Process:
+        exitcode = 0
+
+        def __init__(self, **options):
+            sleep(0.02)  # long enough for the other to check
+
+        def start(self):
+            started.append(self)
+
+        def join(self):
+            done.wait(5)
+
+    context = SimpleNamespace(Pipe=multiprocessing.Pipe, Process=Process)
+    monkeypatch.setattr(training.multiprocessing, "get_context", lambda kind: context)
+    ended = threading.Event()
+    trainer = Trainer(lambda job, problem: ended.set())
+    starts = [threading.Thread(target=trainer.start, args=(None,)) for _ in range(2)]
+    for one in starts:
+        one.start()
+    for one in starts:
+        one.join()
+    assert len(started) == 1
+    done.set()
+    assert ended.wait(5)
+    assert not trainer.running

@@ -9,14 +9,14 @@ from evengraph.desk.label_file import ANSWERS, CLASS, LABEL, NOTE, UNDO, Event
 
 
 class Answers:
-    """The last answer of every node that was not undone, notes, and classes that were added.
+    """The last answer of every node that was not undone, notes, and classes.
 
-    Events are given in order, all at once or a few at a time.
+    Events are given in order, all at once or a few at a time. One thread may add while others read.
     """
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self.last = 0  # number of the last event
-        self.classes: list[str] = []
+        self.classes: list[str] = []  # added or used, the first first; none is ever left out
         self._events: dict[int, Event] = {}
         self._by_node: dict[str, list[Event]] = {}
         self._undone: set[int] = set()
@@ -28,9 +28,9 @@ class Answers:
             self.last = max(self.last, event.number)
             if event.kind == UNDO and event.undoes is not None:
                 self._undone.add(event.undoes)
-            elif event.kind == CLASS and event.label not in self.classes:
+            if event.kind in (CLASS, LABEL) and event.label not in self.classes:
                 self.classes.append(event.label)
-            elif event.kind in (*ANSWERS, NOTE):
+            if event.kind in (*ANSWERS, NOTE):
                 self._events[event.number] = event
                 self._by_node.setdefault(event.node, []).append(event)
 
@@ -48,7 +48,7 @@ class Answers:
 
     def all(self) -> list[Event]:
         """The answer of every node that has one, the oldest first."""
-        answers = (self.of(node) for node in self._by_node)
+        answers = (self.of(node) for node in list(self._by_node))
         return sorted((e for e in answers if e is not None), key=lambda e: e.number)
 
     def labels(self) -> dict[str, str]:
@@ -61,5 +61,5 @@ class Answers:
 
     def last_of(self, session: str) -> Event | None:
         """What an undo in a session undoes: its last answer or note that still counts."""
-        mine = (e for e in reversed(self._events.values()) if e.session == session)
+        mine = (e for e in reversed(list(self._events.values())) if e.session == session)
         return next((e for e in mine if e.number not in self._undone), None)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock, RLock
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -41,6 +41,15 @@ class Queued:
     reason: str
 
 
+class Ranking(NamedTuple):
+    """What a model says: replaced as a whole, so that its parts always fit one another."""
+
+    queue: tuple[Queued, ...] = ()
+    probabilities: Tensor | None = None  # (N, C)
+    classes: tuple[str, ...] = ()  # of the probabilities
+    notes: tuple[str, ...] = ()  # on the queue as a whole
+
+
 @dataclass(frozen=True, kw_only=True)
 class DeskOptions:
     """How a desk learns.
@@ -67,7 +76,7 @@ class Desk:
         nodes: The nodes to label.
         file: Where answers go, and where those of others come from.
         options: How to learn.
-        classes: Classes beside those that have labels.
+        classes: Classes beside those that have labels; the file keeps them.
     """
 
     find: str | None = None  # the class that a triage looks for
@@ -79,14 +88,11 @@ class Desk:
         self.answers = Answers()
         self.method: Method | None = None
         self.model = ""  # name of the model behind the probabilities
-        self.probabilities: Tensor | None = None  # (N, C)
-        self.queue: list[Queued] = []
-        self.notes: tuple[str, ...] = ()  # on the queue as a whole
+        self.ranking = Ranking()
         self.curve: LearningCurve | None = None
         self.problem = ""  # of the last training
         self.version = 0  # counts what a page should show again
-        self._declared = list(dict.fromkeys((*nodes.classes, *classes)))
-        self.probability_classes: tuple[str, ...] = ()
+        self._declared = tuple(dict.fromkeys((*nodes.classes, *classes)))
         self._lock, self._explaining = RLock(), Lock()
         self._thread = ThreadPoolExecutor(1)
         self._ranking: Future[None] | None = None
@@ -94,6 +100,11 @@ class Desk:
         self.trained_labels = 0
         self._explain = lru_cache(EXPLANATIONS)(self._explanation)
         self.trainer = Trainer(self._trained)
+        self.refresh()
+        known = {*nodes.classes, *self.answers.classes}
+        self.file.add(
+            *(Event(kind=CLASS, label=name) for name in self._declared if name not in known)
+        )
         self.refresh()
 
     # What there is.
@@ -107,9 +118,14 @@ class Desk:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """All classes: of the table, of the command, and those that were added."""
-        used = (event.label for event in self.answers.all() if event.kind == LABEL)
-        return tuple(dict.fromkeys((*self._declared, *self.answers.classes, *used)))
+        """All classes: of table and command, those added or used, those only the model knows."""
+        known = (*self._declared, *self.answers.classes, *self.ranking.classes)
+        return tuple(dict.fromkeys(known))
+
+    @property
+    def queue(self) -> tuple[Queued, ...]:
+        """The nodes to label next, also those that have been answered since."""
+        return self.ranking.queue
 
     def labels(self, classes: Sequence[str] = ()) -> Tensor:
         """The class of every node, of table and answers, -1 for unlabelled, (N,).
@@ -117,25 +133,29 @@ class Desk:
         Args:
             classes: What the numbers count; by default `classes` of the desk.
         """
-        numbers = {name: number for number, name in enumerate(classes or self.classes)}
+        with self._lock:
+            answers, names = self.answers.labels(), classes or self.classes
+        numbers = {name: number for number, name in enumerate(names)}
         given = torch.tensor([*(numbers[name] for name in self.nodes.classes), -1])
         labels: Tensor = given[self.nodes.labels]
-        for id, name in self.answers.labels().items():
+        for id, name in answers.items():
             if id in self.nodes.rows:
                 labels[self.nodes.rows[id]] = numbers[name]
         return labels
 
     def counts(self) -> dict[str, int]:
         """Labelled nodes of each class."""
-        labels = self.labels()
-        counts = torch.bincount(labels[labels >= 0], minlength=len(self.classes)).tolist()
-        return dict(zip(self.classes, counts, strict=True))
+        with self._lock:
+            classes, labels = self.classes, self.labels()
+        counts = torch.bincount(labels[labels >= 0], minlength=len(classes)).tolist()
+        return dict(zip(classes, counts, strict=True))
 
     def thought(self, row: int) -> dict[str, float]:
         """The probability of each class of a node; empty without a model."""
-        if self.probabilities is None:
+        ranking = self.ranking
+        if ranking.probabilities is None:
             return {}
-        return dict(zip(self.probability_classes, self.probabilities[row].tolist(), strict=True))
+        return dict(zip(ranking.classes, ranking.probabilities[row].tolist(), strict=True))
 
     def guess(self, row: int) -> tuple[str, float] | None:
         """The most probable class of a node and its probability."""
@@ -292,20 +312,21 @@ class Desk:
     def rank(self) -> None:
         """Choose the next nodes, and predict all."""
         with self._lock:
-            pool, model = self._pool(), self.model
+            pool, ranking = self._pool(), self.ranking
             labels = self.labels(pool.class_names)
             undecided = [event.node for event in self.answers.all() if event.kind != LABEL]
         exclude = [self.nodes.rows[id] for id in undecided if id in self.nodes.rows]
         try:
             found = suggest(pool, QUEUE, labels=labels, exclude=exclude, seed=self.options.seed)
-            queue = [Queued(node.row, node.reason) for node in found.nodes]
-            probabilities, notes = found.probabilities, found.notes
+            queue = tuple(Queued(node.row, node.reason) for node in found.nodes)
+            ranking = Ranking(queue, found.probabilities, pool.class_names, found.notes)
         except ValueError:  # nothing is left to label
-            queue, probabilities, notes = [], self.probabilities, ()
+            ranking = ranking._replace(queue=(), notes=())
         with self._lock:
-            self.queue, self.probabilities, self.notes = queue, probabilities, notes
-            self.probability_classes = pool.class_names
-            if not model and probabilities is not None:
+            if self.method is not pool.method:  # a newer model ranks by itself
+                return
+            self.ranking = ranking
+            if not self.model and ranking.probabilities is not None:
                 self.model = QUICK
             self.version += 1
         with suppress(RuntimeError):  # the desk is being closed

@@ -19,7 +19,7 @@ def queue_page(desk: Desk, session: Session) -> str:
     rows = [_row(_node(desk, one.row), one.reason, _guess(desk, one.row)) for one in waiting]
     heads = ("node", "reason", "model's guess")
     part = _table("Nodes to label next", heads, rows)
-    part = join([*(tag("p", note) for note in desk.notes), part])
+    part = join([*(tag("p", note) for note in desk.ranking.notes), part])
     return _page(desk, session, "Queue", part, "/queue")
 
 

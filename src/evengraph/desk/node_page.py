@@ -13,8 +13,10 @@ from evengraph.report.page import definitions, scroll, section
 from evengraph.report.svg.charts import percent
 from evengraph.report.svg.markup import Markup, tag
 
+MAX_NOTE = 2_000  # characters
 MAX_CELLS = 60  # of a row that are shown
 NUM_KEYS = 9  # classes that have a key
+CLASS_ANSWER = "class-"  # before the name of a class, which may be any text
 
 
 def node_page(desk: Desk, session: Session, row: int, following: int | None) -> str:
@@ -53,7 +55,7 @@ def _question(desk: Desk, session: Session, row: int, following: int | None) -> 
 
 
 def _note_field() -> Markup:
-    return field("note", maxlength=2000, autocomplete="off", data_key="n")
+    return field("note", maxlength=MAX_NOTE, autocomplete="off", data_key="n")
 
 
 def _buttons(desk: Desk, row: int) -> list[Markup]:
@@ -67,7 +69,7 @@ def _buttons(desk: Desk, row: int) -> list[Markup]:
         ]
     else:
         rows = [
-            _button(str(number + 1), name, f"class-{number}", thought.get(name), number)
+            _button(str(number + 1), name, CLASS_ANSWER + name, thought.get(name), number)
             for number, name in enumerate(desk.classes)
         ]
     return [*rows, _button("d", "Don't know", "unknown", None, None)]

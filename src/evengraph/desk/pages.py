@@ -11,8 +11,8 @@ from evengraph.desk.export import csv_bytes, labelled_table
 from evengraph.desk.frame import SCRIPT, STYLESHEET, message_page
 from evengraph.desk.label_file import DISMISSED, LABEL, UNKNOWN
 from evengraph.desk.lists import done_page, queue_page
-from evengraph.desk.node_page import node_page
-from evengraph.desk.side import side
+from evengraph.desk.node_page import CLASS_ANSWER, MAX_NOTE, node_page
+from evengraph.desk.side import MAX_CLASS, side
 from evengraph.desk.why import why
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ class DeskPages:
             return html(str(side(desk, session)))
 
         def export(request: Request, session: Session) -> Response:
+            desk.refresh()
             content = csv_bytes(labelled_table(desk.nodes, desk.answers))
             name = {"Content-Disposition": 'attachment; filename="labelled.csv"'}
             return Response(content, media_type="text/csv; charset=utf-8", headers=name)
@@ -81,7 +82,7 @@ class DeskPages:
         }
 
     def posts(self) -> dict[str, Callable[[Form, Session], str]]:
-        """What forms do; each returns the path of the page to show then."""
+        """What forms do; each returns the path of the page to show then, or raises ValueError."""
         return {
             "/answer": self.answer,
             "/note": self.note,
@@ -97,7 +98,7 @@ class DeskPages:
         kind, label = self._meaning(form.get("answer", ""))
         if row is None or not kind:
             return "/"
-        note = form.get("note", "").strip()
+        note = self._text(form, "note", MAX_NOTE)
         self.desk.answer(row, kind, label, note=note, who=session.who, session=session.id)
         following = self.desk.next_row(session.id, row)
         return "/" if following is None else f"/node/{following}"
@@ -112,14 +113,21 @@ class DeskPages:
         if answer == "dismiss" and find:
             others = [name for name in desk.classes if name != find]
             return (LABEL, others[0]) if len(others) == 1 else (DISMISSED, find)
-        number = answer.removeprefix("class-")
-        if number.isdecimal() and number.isascii() and int(number) < len(desk.classes):
-            return LABEL, desk.classes[int(number)]
-        return "", ""
+        if not answer.startswith(CLASS_ANSWER):
+            return "", ""
+        name = _one_newline(answer.removeprefix(CLASS_ANSWER))
+        return LABEL, {_one_newline(known): known for known in desk.classes}.get(name, name)
+
+    def _text(self, form: Form, name: str, limit: int) -> str:
+        """What somebody wrote, if it is not too long."""
+        text = form.get(name, "").strip()
+        if len(text) > limit:
+            raise ValueError(f"A {name} has at most {limit:,} characters, not {len(text):,}.")
+        return text
 
     def note(self, form: Form, session: Session) -> str:
         """Write a note down and stay."""
-        row, text = self.row(form.get("row", "")), form.get("note", "").strip()
+        row, text = self.row(form.get("row", "")), self._text(form, "note", MAX_NOTE)
         if row is not None and text:
             self.desk.note(row, text, who=session.who, session=session.id)
         return "/" if row is None else f"/node/{row}"
@@ -134,7 +142,7 @@ class DeskPages:
 
     def add_class(self, form: Form, session: Session) -> str:
         """Add a class."""
-        name = " ".join(form.get("class", "").split())
+        name = " ".join(self._text(form, "class", MAX_CLASS).split())
         if name:
             self.desk.add_class(name, who=session.who, session=session.id)
         return "/"
@@ -163,3 +171,8 @@ class DeskPages:
             return rows[0] if rows else None
         behind = [other for other in rows if order.index(other) > order.index(row)]
         return next(iter(behind or rows), None)
+
+
+def _one_newline(text: str) -> str:
+    """A text as before a browser sent it: forms turn a newline into two characters."""
+    return text.replace("\r\n", "\n")

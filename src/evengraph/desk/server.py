@@ -8,16 +8,16 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
-from evengraph.core.errors import MissingPackageError
+from evengraph.core.errors import MissingPackageError, first_line
 from evengraph.desk.access import HEADERS, Access, Session
 from evengraph.desk.desk import Desk
 from evengraph.desk.frame import message_page
 from evengraph.desk.pages import DeskPages, Form
 
 if TYPE_CHECKING:
-    from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 HOST = "127.0.0.1"
 MAX_FORM = 64 * 1024  # bytes
@@ -74,60 +74,58 @@ def make_server(desk: Desk, access: Access) -> Any:
     return uvicorn.Server(config)
 
 
-def make_app(desk: Desk, access: Access) -> Starlette:
+def make_app(desk: Desk, access: Access) -> ASGIApp:
     """The application."""
     from starlette.applications import Starlette
-    from starlette.responses import HTMLResponse
+    from starlette.concurrency import run_in_threadpool
+    from starlette.responses import HTMLResponse, JSONResponse, Response
     from starlette.routing import Route
 
     pages = DeskPages(desk)
 
-    def secured(response: Response) -> Response:
-        for name, value in HEADERS.items():
-            response.headers[name] = value
-        return response
-
     def refused(status: int, text: str) -> Response:
-        return secured(HTMLResponse(message_page("Refused", text), status))
+        return HTMLResponse(message_page("Refused", text), status)
 
-    def page(handler: Callable[[Request, Session], Response]) -> Callable[[Request], Response]:
-        def endpoint(request: Request) -> Response:
-            if not access.knows_host(request.headers.get("host", "")):
-                return refused(421, "This server has another name.")
-            session = access.session(request.cookies)
-            token = request.query_params.get("token")
-            if token is not None and request.url.path == "/":  # the token leaves the address
-                return _enter(token) if session is None else secured(_redirect("/"))
-            if session is None:
-                return refused(403, REFUSED)
-            return secured(handler(request, session))
+    def check(request: Request) -> Session | Response:
+        """The session, or the response to who may see nothing."""
+        if not access.knows_host(request.headers.get("host", "")):
+            return refused(421, "This server has another name.")
+        session = access.session(request.cookies)
+        token = request.query_params.get("token")
+        if token is not None and request.url.path == "/":  # the token leaves the address
+            return enter(token) if session is None else _redirect("/")
+        return refused(403, REFUSED) if session is None else session
 
-        return endpoint
-
-    def _enter(token: str) -> Response:
+    def enter(token: str) -> Response:
         secret = access.enter(token)
         if secret is None:
             return refused(403, REFUSED)
-        response = secured(_redirect("/"))
+        response = _redirect("/")
         response.set_cookie(access.cookie, secret, httponly=True, samesite="strict")
         return response
 
+    def page(handler: Callable[[Request, Session], Response]) -> Callable[[Request], Response]:
+        def endpoint(request: Request) -> Response:
+            found = check(request)
+            return found if isinstance(found, Response) else handler(request, found)
+
+        return endpoint
+
     def post(handler: Callable[[Form, Session], str]) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:
-            from starlette.concurrency import run_in_threadpool
-            from starlette.responses import JSONResponse
-
-            form = await _read_form(request)
-
-            def work(request: Request, session: Session) -> Response:
+            session = check(request)
+            if isinstance(session, Response):
+                return session
+            try:
+                form = await _read_form(request)
                 if not access.allows_post(session, request.headers, form.get("form_token", "")):
-                    return HTMLResponse(message_page("Refused", REFUSED), 403)
-                path = handler(form, session)
-                if "application/json" in request.headers.get("accept", ""):
-                    return JSONResponse({"next": path})
-                return _redirect(path)
-
-            return await run_in_threadpool(page(work), request)
+                    return refused(403, REFUSED)
+                path = await run_in_threadpool(handler, form, session)
+            except ValueError as error:
+                return refused(400, first_line(error))
+            if "application/json" in request.headers.get("accept", ""):
+                return JSONResponse({"next": path})
+            return _redirect(path)
 
         return endpoint
 
@@ -135,7 +133,22 @@ def make_app(desk: Desk, access: Access) -> Starlette:
     routes += [
         Route(path, post(handler), methods=["POST"]) for path, handler in pages.posts().items()
     ]
-    return Starlette(routes=routes)
+    return _secured(Starlette(routes=routes))
+
+
+def _secured(app: ASGIApp) -> ASGIApp:
+    """The application with our headers on every response, also those to errors."""
+    ours = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+
+    async def secured(scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_more(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message.get("headers", ()), *ours]}
+            await send(message)
+
+        await app(scope, receive, send_more)
+
+    return secured
 
 
 def _redirect(path: str) -> Response:

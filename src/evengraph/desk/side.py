@@ -14,6 +14,7 @@ from evengraph.report.page import section
 from evengraph.report.svg.charts import percent
 from evengraph.report.svg.markup import Markup, tag
 
+MAX_CLASS = 200  # characters
 NEXT = 6  # nodes of the queue that are listed
 
 
@@ -47,7 +48,7 @@ def _progress(desk: Desk, session: Session) -> Markup:
         session,
         "/class",
         tag("label", "New class", for_="class"),
-        field("class", maxlength=200, autocomplete="off"),
+        field("class", maxlength=MAX_CLASS, autocomplete="off"),
         tag("button", "Add", class_="quiet-button"),
         class_="new-class",
     )
@@ -129,5 +130,5 @@ def _next(desk: Desk) -> Markup:
         link = tag("a", desk.nodes.ids[one.row], href=f"/node/{one.row}")
         lines.append(tag("li", link, tag("span", one.reason)))
     text = tag("ol", *lines, class_="next-list") if lines else tag("p", "Nothing is left.")
-    notes = [tag("p", note) for note in desk.notes]
+    notes = [tag("p", note) for note in desk.ranking.notes]
     return section("Next", *notes, text)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 from time import perf_counter
 
 import torch
@@ -112,6 +112,7 @@ class Trainer:
     def __init__(self, on_done: Callable[[TrainingJob, str], None]) -> None:
         self.on_done = on_done
         self.process: BaseProcess | None = None
+        self._lock = Lock()
 
     @property
     def running(self) -> bool:
@@ -120,24 +121,27 @@ class Trainer:
 
     def start(self, job: TrainingJob) -> None:
         """Begin, unless a training is running."""
-        if self.running:
-            return
-        spawn = multiprocessing.get_context("spawn")  # a fork would inherit locks of threads
-        receiver, sender = spawn.Pipe(duplex=False)
-        self.process = spawn.Process(target=_work, args=(job, sender), daemon=True)
-        self.process.start()
+        with self._lock:
+            if self.running:
+                return
+            spawn = multiprocessing.get_context("spawn")  # a fork would inherit locks of threads
+            receiver, sender = spawn.Pipe(duplex=False)
+            process = spawn.Process(target=_work, args=(job, sender), daemon=True)
+            self.process = process
+            process.start()
         sender.close()
-        Thread(target=self._wait, args=(job, receiver), daemon=True).start()
+        Thread(target=self._wait, args=(job, process, receiver), daemon=True).start()
 
     def stop(self) -> None:
         """End a training that is running."""
-        if self.process is not None:
-            self.process.terminate()
+        with self._lock:  # a process that is being started cannot be ended
+            process = self.process
+        if process is not None:
+            process.terminate()
 
-    def _wait(self, job: TrainingJob, receiver: Connection) -> None:
-        assert self.process is not None
-        self.process.join()
-        problem = "" if self.process.exitcode == 0 else "its process was ended"
+    def _wait(self, job: TrainingJob, process: BaseProcess, receiver: Connection) -> None:
+        process.join()
+        problem = "" if process.exitcode == 0 else "its process was ended"
         with receiver:
             if receiver.poll():  # also true at the end of what was sent
                 with suppress(EOFError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from evengraph.desk.desk import Desk, DeskOptions, Queued
+from evengraph.desk.desk import Desk, DeskOptions, Queued, Ranking
 from evengraph.desk.label_file import DISMISSED, LABEL, LabelFile
 from evengraph.desk.nodes import DeskNodes
 from evengraph.methods import Method
@@ -33,7 +33,6 @@ class Triage(Desk):
         self.find, self._rows = find, rows
         super().__init__(nodes, file, replace(options, retrain_every=0))
         self.method, self.model = method, str(options.folder)
-        self.probability_classes = nodes.classes
 
     def start(self) -> None:
         """Rank; the model stays as it is."""
@@ -41,12 +40,14 @@ class Triage(Desk):
 
     def rank(self) -> None:
         """All nodes without a label by their probability of the class."""
-        if self.probabilities is None:
+        probabilities, classes = self.ranking.probabilities, self.nodes.classes
+        if probabilities is None:
             assert self.method is not None
-            self.probabilities = self.method.predict_proba(self.nodes.graph).cpu()
-        values = self.probabilities[:, self.probability_classes.index(self.find or "")]
+            probabilities = self.method.predict_proba(self.nodes.graph).cpu()
+        values = probabilities[:, classes.index(self.find or "")]
         rows = sorted(self._rows, key=lambda row: -float(values[row]))
-        self.queue = [Queued(row, f"{self.find} {values[row]:.0%}") for row in rows]
+        queue = tuple(Queued(row, f"{self.find} {values[row]:.0%}") for row in rows)
+        self.ranking = Ranking(queue, probabilities, classes)
         self.version += 1
 
     def learn(self) -> None:
