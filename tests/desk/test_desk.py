@@ -185,15 +185,14 @@ def test_a_slow_ranking_gives_way_to_a_newer_model(desk, monkeypatch):
     assert desk.ranking is before
 
 
-def test_labels_of_a_class_that_comes_meanwhile_are_no_error(desk, monkeypatch):
-    all_labels = desk.answers.labels
+def test_a_class_that_comes_while_labels_are_counted_is_no_error(desk, monkeypatch):
+    late, labels = Event(node="a030", label="late"), desk.labels
 
-    def labels():
+    def interrupted():
         writer = Thread(target=lambda: (desk.file.add(late), desk.refresh()))
         writer.start()
-        writer.join(0.05)  # it waits for the lock
-        return all_labels()
+        writer.join(0.1)  # it waits for the lock
+        return labels()
 
-    late = Event(node="a030", label="late")
-    monkeypatch.setattr(desk.answers, "labels", labels)
+    monkeypatch.setattr(desk, "labels", interrupted)
     assert set(desk.counts()) == {"fraud", "honest"}
