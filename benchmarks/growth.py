@@ -2,7 +2,7 @@
 
 Each case runs in a process of its own, on one thread; seconds are those of the processor, so that a
 busy machine counts less. Results are added to results/growth.csv, and `--draw` draws
-docs/figures/growth.svg from it and prints the slopes on log-log axes.
+docs/growth.svg from it and prints the slopes on log-log axes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from evengraph.methods import UniGNN, Unison
 from evengraph.splits import Natural
 
 ROOT = Path(__file__).parents[1]
-FILE, FIGURE = ROOT / "results" / "growth.csv", ROOT / "docs" / "figures" / "growth.svg"
+FILE, FIGURE = ROOT / "results" / "growth.csv", ROOT / "docs" / "growth.svg"
 SIZES = (10_000, 30_000, 100_000, 300_000)
 DEGREE, FEATURES, CLUSTERS = 10, 64, 50
 MOST_PAIRS = 10**8  # of a materialised A_sem, 0.8 GB

@@ -68,7 +68,9 @@ def test_an_average_is_that_of_probabilities():
 def test_a_saved_average_holds_its_members_alone(tmp_path):
     method = average("gcn,logistic,boosting", [0.5, 0.3, 0.2])
     method.save(tmp_path / "model")
-    assert len(list((tmp_path / "model").iterdir())) == 2  # one description, one file of tensors
+    assert (
+        len(list((tmp_path / "model").iterdir())) == 3
+    )  # one description, one file of tensors, the card
     loaded = load_model(tmp_path / "model")
     assert torch.equal(loaded.predict_proba(TASK.graph), method.predict_proba(TASK.graph))
     assert loaded.summary_ == method.summary_

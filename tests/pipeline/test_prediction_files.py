@@ -17,7 +17,7 @@ from evengraph.splits import Natural
 @pytest.fixture
 def source(tmp_path):
     pack_graph(toy(150, 300, 5, 2), tmp_path / "graph")
-    return open_on_disk(tmp_path / "graph", 10**7)
+    return open_on_disk(tmp_path / "graph", 2**25)
 
 
 @pytest.fixture

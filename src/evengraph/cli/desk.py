@@ -90,7 +90,7 @@ def desk(
         path = labels or Path(f"{stem}.labels.sqlite")
         folder = model or path.with_name(f"{path.name.removesuffix('.sqlite')}.model")
         options = DeskOptions(
-            method=name, time_limit=seconds, retrain_every=retrain_every, folder=folder
+            method=name, time_limit=seconds, retrain_every=retrain_every, folder=folder.resolve()
         )
         file = _label_file(path, nodes)
     print_notes(nodes.notes, err)

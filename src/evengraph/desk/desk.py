@@ -284,9 +284,12 @@ class Desk:
 
     def _trained(self, job: TrainingJob, problem: str) -> None:
         """Take over a model that was trained, rank with it, and train on if labels came in."""
+        try:
+            method = None if problem else load_model(job.folder)
+        except (ValueError, OSError) as error:  # someone moved it
+            method, problem = None, str(error).rstrip(".")
         self.problem = f"Training failed: {problem}." if problem else ""
-        if not problem:
-            method = load_model(job.folder)
+        if method is not None:
             about: dict[str, Any] = dict(method.extra_)
             self.file.add_fit(Fit(**about))
             self._take(method)
