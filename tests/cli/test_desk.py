@@ -4,6 +4,7 @@ import pytest
 from command_line import COLUMNS, call, read
 
 from evengraph.desk import server
+from evengraph.desk.desk import Desk
 from evengraph.desk.label_file import Event, LabelFile
 
 DESK = ["desk", "shop", *COLUMNS, "--retrain-every", "0"]
@@ -107,3 +108,10 @@ def test_a_new_column_starts_without_labels(shop, served):
     assert desk.classes == ("low", "high")
     assert desk.nodes.column == "risk"
     assert desk.waiting()
+
+
+def test_a_desk_without_work_ends_its_training(shop, monkeypatch):
+    closed = []
+    monkeypatch.setattr(Desk, "close", lambda self: closed.append(self.trainer.stop()))
+    assert call("desk", "toy") == 2
+    assert closed == [None]

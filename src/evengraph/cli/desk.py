@@ -146,6 +146,7 @@ def _make_desk(
     with err.status("ranking"):
         made.start()
     if not made.queue:
+        made.close()  # training may have begun
         raise ValueError(f"Every node of {nodes.name} has a label already.")
     return made
 

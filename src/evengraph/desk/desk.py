@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock, RLock
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -284,14 +284,15 @@ class Desk:
 
     def _trained(self, job: TrainingJob, problem: str) -> None:
         """Take over a model that was trained, rank with it, and train on if labels came in."""
-        try:
-            method = None if problem else load_model(job.folder)
-        except (ValueError, OSError) as error:  # someone moved it
-            method, problem = None, str(error).rstrip(".")
+        method = None
+        if not problem:
+            try:
+                method = load_model(job.folder)
+                self.file.add_fit(Fit(**method.extra_))
+            except (ValueError, OSError) as error:  # someone moved the model or the labels
+                method, problem = None, str(error).rstrip(".")
         self.problem = f"Training failed: {problem}." if problem else ""
         if method is not None:
-            about: dict[str, Any] = dict(method.extra_)
-            self.file.add_fit(Fit(**about))
             self._take(method)
             self.rank()
             self.learn()
