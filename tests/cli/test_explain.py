@@ -38,7 +38,25 @@ def test_a_new_node_is_explained_beside_the_known_ones(model, new, shop, capsys)
     assert call("explain", "model", "new-1") == 2
     assert "--new-nodes" in capsys.readouterr().err
     assert call("explain", "model", "new-1", "--new-nodes", "n.csv") == 2
-    assert "go together" in capsys.readouterr().err
+    assert "--new-edges" in capsys.readouterr().err
+    assert call("explain", "model", "new-1", "--new-edges", "e.csv") == 2
+    assert "goes with --new-nodes" in capsys.readouterr().err
+
+
+def test_a_node_of_another_graph_is_explained_as_predict_predicts_it(model, shop, capsys):
+    (shop / "other").mkdir()
+    for name in ("nodes.csv", "edges.csv"):
+        rows = (shop / "shop" / name).read_text().replace("a-", "b-").splitlines()
+        (shop / "other" / name).write_text("\n".join([rows[0], *reversed(rows[1:])]))
+    assert call("predict", "model", "other", "--out", "p.csv") == 0
+    row = read(shop / "p.csv")[0]
+    for words in (["--new-nodes", "other"], ["--data", "other"]):
+        capsys.readouterr()
+        assert call("explain", "model", row["account"], *words) == 0
+        shown = capsys.readouterr().out
+        probability = 100 * float(row["probability"])
+        assert f"{row['account']} is {row['class']} with {probability:.1f}%" in shown
+        assert "no training node is in this graph" in shown
 
 
 def test_tables_are_found_from_another_folder(renamed, shop, monkeypatch, capsys):

@@ -87,7 +87,13 @@ def test_a_model_predicts_another_graph_as_its_own():
     assert (found.frame["class"].to_numpy() == truth).mean() > 0.95
     assert (as_they_are.frame["class"].to_numpy() == truth).mean() < 0.7
     assert (found.aligned != "", as_they_are.aligned) == (True, "")
-    assert any("views is" in line for line in found.drift)  # told of the graph as it came
-    assert MODEL.predictions(unknown, edges, prior="estimate").aligned == ""
+    assert not any("views is" in line for line in found.drift)  # it is where it was
+    assert any("views is" in line for line in as_they_are.drift)
+    given = MODEL.predictions(unknown, edges, prior={"big": 0.5, "small": 0.5})
+    assert (given.aligned, given.doubt) == ("", "")
+    estimated = MODEL.predictions(unknown, edges, prior="estimate")
+    assert estimated.frame.equals(found.frame)  # a doubtful estimate is not applied
+    assert "nodes differ from training" in estimated.doubt
+    assert (estimated.shares, given.shares is None) == (None, False)
     more = unknown.assign(id=unknown["id"] + 600)
     assert MODEL.predictions(more, edges[:0], known=tables(600)).aligned == ""

@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 import evengraph as eg
-from evengraph.pipeline.predictions import DOUBTFUL
+from evengraph.pipeline.predictions import corrected
 from small_graphs import small_task
 
 GRAPH = small_task(num_classes=2).graph
@@ -53,7 +53,8 @@ def test_shares_are_estimated(single):
     nodes = keep.nonzero().squeeze(1)
     edges = torch.stack([torch.arange(len(nodes)), torch.arange(len(nodes)).roll(1)])
     alone = Data(x=GRAPH.x[keep], edge_index=torch.cat([edges, edges.flip(0)], dim=1))
-    found = single.predictions(alone, prior="estimate").shares
+    raw = single.method_.predict_proba(alone)
+    found = corrected(single.info, "estimate", raw, single.classes_)[1]
     assert sum(found.values()) == pytest.approx(1)
     assert found["0"] > single.info.prior.shares[0]
     assert single.predictions(alone).shares is None
@@ -76,8 +77,24 @@ def test_new_nodes_that_differ_are_told(single):
     moved = Data(x=GRAPH.x + 5, edge_index=GRAPH.edge_index)
     drift = single.predictions(moved).drift
     assert any("standard deviations higher" in line for line in drift)
-    assert single.predictions(moved, prior="estimate").drift == [*drift, DOUBTFUL]
-    assert single.predictions(GRAPH, prior="estimate").drift == []
+    doubtful = single.predictions(moved, prior="estimate")
+    assert (doubtful.drift, doubtful.shares) == (drift, None)
+    assert doubtful.frame.equals(single.predict(moved))
+    with pytest.warns(UserWarning, match="Not corrected for class shares: the estimate .0 "):
+        single.predict(moved, prior="estimate")
+    trusted = single.predictions(GRAPH, prior="estimate")
+    assert (trusted.drift, trusted.doubt) == ([], "")
+
+
+def test_an_estimate_that_leaves_no_node_of_a_class_is_doubtful(single, monkeypatch):
+    monkeypatch.setattr(
+        "evengraph.pipeline.predictions.estimate_shares", lambda *_: torch.tensor([0.0, 1.0])
+    )
+    found = single.predictions(GRAPH, prior="estimate", calibrated=True)
+    assert "(0 0.0%, 1 100.0%) is doubtful, because it leaves no 0." in found.doubt
+    assert found.frame.equals(single.predict(GRAPH, calibrated=True))
+    given = single.predictions(GRAPH, prior={"0": 0, "1": 1})  # as asked
+    assert (given.doubt, given.shares) == ("", {"0": 0.0, "1": 1.0})
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,14 @@ import typer
 from rich.markup import escape
 
 from evengraph.cli.console import err, out, print_written
-from evengraph.cli.options import OWN_FILES, Columns, column_options
+from evengraph.cli.options import OWN_FILES, Align, Columns, column_options
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from evengraph.pipeline.explanation import Explanation
+
+NO_TRAINING_NODE = "labelled nodes: no training node is in this graph"
 
 
 @column_options("label", "id", "source", "target")
@@ -25,13 +27,19 @@ def explain(
     data: Annotated[
         str | None,
         typer.Option(
-            "--data", "--known", help="Training tables, if they are no longer at their old path."
+            "--data",
+            "--known",
+            help="Tables of the graph, or that new nodes attach to; by default those of training.",
         ),
     ] = None,
     new_nodes: Annotated[
-        Path | None, typer.Option(help="Table of new nodes, if the node is one of them.")
+        Path | None,
+        typer.Option(help="New nodes, as predict takes them, if the node is one of them."),
     ] = None,
-    new_edges: Annotated[Path | None, typer.Option(help="Table of their edges.")] = None,
+    new_edges: Annotated[
+        Path | None, typer.Option(help="Table of their edges, if --new-nodes is a table.")
+    ] = None,
+    align: Align = True,
     to: Annotated[Path | None, typer.Option("--out", help="SVG file to draw to.")] = None,
     edges: Annotated[
         str | None,
@@ -47,8 +55,7 @@ def explain(
 
     if to is not None and to.suffix.lower() != ".svg":
         raise ValueError(f"--out takes a name that ends in .svg, got {to}.")
-    if (new_nodes is None) != (new_edges is None):
-        raise ValueError("--new-nodes and --new-edges go together.")
+    _check_new(new_nodes, new_edges)
     columns.pop("label", None)  # accepted, but labels come from the model
     table_model = TableModel.load(model)
     trained_on = table_model.info.trained_on
@@ -58,7 +65,7 @@ def explain(
     try:
         with err.status("explaining"):
             explanation = table_model.explain(
-                node, nodes=new_nodes, edges=new_edges, known=known, columns=columns
+                node, nodes=new_nodes, edges=new_edges, known=known, columns=columns, align=align
             )
     except UnknownNodeError as error:
         if new_nodes is not None:
@@ -68,6 +75,16 @@ def explain(
     if to is not None:
         write_explanation(explanation.as_dict(), explanation.ids, to)
         print_written(to)
+
+
+def _check_new(nodes: Path | None, edges: Path | None) -> None:
+    """Raise unless a table of new nodes and one of their edges come together."""
+    from evengraph.tables.read import table_suffix
+
+    if nodes is None and edges is not None:
+        raise ValueError("--new-edges goes with --new-nodes, which names the table of new nodes.")
+    if nodes is not None and edges is None and table_suffix(nodes):
+        raise ValueError(f"--new-edges must name the edges table that belongs to {nodes}.")
 
 
 def show_explanation(explanation: Explanation) -> None:
@@ -103,9 +120,10 @@ def _show_sum(explanation: Explanation, names: tuple[str, ...]) -> None:
     logit = f"logit of {names[explanation.predicted]}"
     if explanation.runner_up is not None:
         logit += f" minus that of {names[explanation.runner_up]}"
+    known = "labelled nodes" if sum(explanation.class_counts) else NO_TRAINING_NODE
     parts = {
         "the node itself": explanation.from_itself,
-        "labelled nodes": explanation.from_labelled,
+        known: explanation.from_labelled,
         "other nodes": explanation.from_unlabelled,
         "bias: what average nodes get": explanation.bias,
         f"sum: {logit}": explanation.margin,

@@ -50,6 +50,14 @@ CostAlarm = Annotated[
     float | None, typer.Option(help="What a node that is flagged by mistake costs; by default 1.")
 ]
 
+Align = Annotated[
+    bool,
+    typer.Option(
+        "--align/--no-align",
+        help="Move number columns back that have moved as a whole since training, in a graph of "
+        "its own.",
+    ),
+]
 Memory = Annotated[
     str | None,
     typer.Option(

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import io
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
-from evengraph.cli.console import err, out, print_notes, print_sentence, print_written
-from evengraph.cli.options import COLUMN_HELP, CostAlarm, CostMiss, Memory
+from evengraph.cli.console import err, print_written
+from evengraph.cli.options import COLUMN_HELP, Align, CostAlarm, CostMiss, Memory
+from evengraph.cli.predict_display import show_drift, show_notes, show_predictions
 
 if TYPE_CHECKING:
-    from evengraph.metrics.calibration import Calibrator
-    from evengraph.pipeline.model_info import ModelInfo
+    from evengraph.metrics.costs import Costs
     from evengraph.pipeline.new_nodes import NewNodes
-    from evengraph.pipeline.predictions import Predictions
     from evengraph.pipeline.table_model import TableModel
 
 
@@ -64,14 +61,6 @@ MaxError = Annotated[
     float | None,
     typer.Option(help="Leave so many undecided that the error on validation is no larger."),
 ]
-Align = Annotated[
-    bool,
-    typer.Option(
-        "--align/--no-align",
-        help="Move number columns back that have moved as a whole since training, in a graph of "
-        "its own.",
-    ),
-]
 OnlyUnlabelled = Annotated[
     bool, typer.Option("--only-unlabelled", help="Predict only nodes without a label.")
 ]
@@ -101,36 +90,20 @@ def predict(
     from evengraph.cli.predict_disk import predict_on_disk
     from evengraph.metrics.costs import Costs
     from evengraph.pipeline.graph_source import must_stay_on_disk
-    from evengraph.pipeline.table_model import TableModel
-    from evengraph.tables import UnknownNodeError
 
+    costs = Costs.of(cost_miss, cost_alarm)
     if memory is not None or must_stay_on_disk(data):
         others: dict[str, Any] = {"EDGES": edges, "--known": known, "--lists": lists, "--top": top}
         others |= {"--prior": prior, "--abstain": abstain, "--max-error": max_error}
         others |= {"--only-unlabelled": only_unlabelled or None}
-        costs = Costs.of(cost_miss, cost_alarm)
         predict_on_disk(model, data, memory, to, calibrated, costs, others)
         return
     if to.suffix.lower() not in (".csv", ".parquet"):
         raise ValueError(f"--out takes a name that ends in .csv or .parquet, got {to}.")
-    table_model = TableModel.load(model)
-    costs = Costs.of(cost_miss, cost_alarm)
-    if costs is not None:
-        table_model.use_costs(costs)
-    if top is not None and table_model.info.threshold is None:
-        raise ValueError("--top lists nodes of the rarer of two classes; this model has none.")
+    table_model = _load(model, costs, top)
     check_folder(to.parent)
-    try:
-        known_tables = _known_tables(known, known_edges)
-        new = table_model.open(
-            data, edges, known=known_tables, only_unlabelled=only_unlabelled, lists=lists
-        )
-    except UnknownNodeError as error:
-        if known is not None:
-            raise
-        hint = "Nodes of the known graph? Name its folder with --known."
-        raise ValueError(f"{error} {hint}") from None
-    _show_notes(new)
+    new = _open(table_model, data, edges, (known, known_edges), only_unlabelled, lists)
+    show_notes(new)
     with err.status("predicting"):
         predictions = table_model.predictions(
             new,
@@ -140,69 +113,43 @@ def predict(
             max_error=max_error,
             align=align,
         )
-    if predictions.aligned:
-        print_sentence(escape(f"{predictions.aligned} --no-align keeps them."), err)
-    for sentence in predictions.drift:
-        print_sentence(f"Warning: {escape(sentence)}", err)
+    show_drift(predictions)
     write_predictions(predictions.frame, to)
-    _show_predictions(table_model, new, predictions, calibrated=calibrated, top=top)
+    show_predictions(table_model, new, predictions, calibrated=calibrated, top=top)
     print_written(to)
 
 
-def _show_notes(nodes: NewNodes) -> None:
-    """Print what was done to the tables, and how many nodes the graph says nothing of."""
-    print_notes(nodes.notes, err)
-    if nodes.num_isolated:
-        print_sentence(
-            f"New nodes without edges: {nodes.num_isolated:,} of {len(nodes.ids):,}; their "
-            "predictions cannot use the graph.",
-            err,
-        )
+def _load(folder: Path, costs: Costs | None, top: int | None) -> TableModel:
+    """Load the model, with the threshold of other costs if there are any."""
+    from evengraph.pipeline.table_model import TableModel
+
+    model = TableModel.load(folder)
+    if costs is not None:
+        model.use_costs(costs)
+    if top is not None and model.info.threshold is None:
+        raise ValueError("--top lists nodes of the rarer of two classes; this model has none.")
+    return model
 
 
-def _show_predictions(
+def _open(
     model: TableModel,
-    nodes: NewNodes,
-    predictions: Predictions,
-    *,
-    calibrated: bool,
-    top: int | None,
-) -> None:
-    """Print the number of nodes per class, flagged nodes, suspects and how they were decided."""
-    frame = predictions.frame
-    if calibrated and model.info.calibrator is not None:
-        show_calibrator(model.info.calibrator)
-    predicted = frame["class"].astype(str)  # classes may be integers
-    for name in model.classes_:
-        out.print(f"{int((predicted == name).sum()):>10,}  {escape(name)}")
-    threshold = model.threshold(calibrated=calibrated)
-    if threshold is not None:
-        curve = model.info.cost_curve
-        goal = "the lowest cost" if curve is not None and curve.costs else "the best F1"
-        show_flags(frame, model.classes_[threshold.positive], threshold.value, goal)
-        if top is not None:
-            _show_suspects(model, nodes, frame, threshold.positive, top)
-    show_decisions(predictions, model.info)
+    data: Path,
+    edges: Path | None,
+    known: tuple[str | None, str | None],
+    only_unlabelled: bool,
+    lists: Path | None,
+) -> NewNodes:
+    """Open the nodes to predict; `known` is the graph that they attach to."""
+    from evengraph.tables import UnknownNodeError
 
-
-def _show_suspects(
-    model: TableModel, nodes: NewNodes, frame: Any, positive: int, count: int
-) -> None:
-    """Print the nodes most likely of the positive class, and why."""
-    from evengraph.pipeline.suspects import suspects
-    from evengraph.report.terminal.table import plain_table
-
-    name = model.classes_[positive]
-    scores = frame[f"p_{name}"].to_numpy()
-    with err.status("explaining"):
-        found = suspects(model.method_, nodes, scores, positive=positive, count=count)
-    table = plain_table(["", "id", f"p({escape(name)})", "speaks for it"])
-    for rank, one in enumerate(found, start=1):
-        shown = format_probability(one.probability)
-        table.add_row(str(rank), escape(one.id), shown, escape("; ".join(one.reasons)))
-    out.print()
-    out.print(table)
-    out.print()
+    tables = _known_tables(*known)
+    try:
+        return model.open(data, edges, known=tables, only_unlabelled=only_unlabelled, lists=lists)
+    except UnknownNodeError as error:
+        if tables is not None:
+            raise
+        hint = "Nodes of the known graph? Name its folder with --known."
+        raise ValueError(f"{error} {hint}") from None
 
 
 def parse_prior(text: str | None) -> str | dict[str, float] | None:
@@ -216,30 +163,6 @@ def parse_prior(text: str | None) -> str | dict[str, float] | None:
         raise ValueError(f"--prior takes estimate or yes=0.1,no=0.9, got {text}.") from None
 
 
-def show_decisions(predictions: Predictions, info: ModelInfo) -> None:
-    """Print the class shares that probabilities were corrected for, and what abstaining gains."""
-    if predictions.shares is not None:
-        shares = (f"{escape(name)} {share:.1%}" for name, share in predictions.shares.items())
-        print_sentence(
-            f"corrected for these class shares: {', '.join(shares)}; assumes that nodes of a class "
-            "look as in training, and only their share has changed"
-        )
-    level, risk = predictions.abstention, info.risk
-    if level is None or risk is None:
-        return
-    every, count = risk.levels[0], int(predictions.frame["abstained"].sum())
-    if level == every:
-        text = f"the error on {risk.nodes:,} validation nodes is {every.error:.1%} without it"
-    else:
-        text = (
-            f"confidence below {format_probability(level.confidence)}. On {risk.nodes:,} "
-            f"validation nodes that leaves {level.coverage:.0%}, with an error of "
-            f"{level.error:.1%} instead of {every.error:.1%} (mean over classes "
-            f"{level.balanced_error:.1%} instead of {every.balanced_error:.1%})"
-        )
-    print_sentence(f"{count:>10,}  abstained: {text}")
-
-
 def _known_tables(known: str | None, edges: str | None) -> Any:
     """The known graph as `TableModel` takes it."""
     from evengraph.tables.read import table_suffix
@@ -251,46 +174,6 @@ def _known_tables(known: str | None, edges: str | None) -> Any:
     if edges is None and table_suffix(Path(known)):
         raise ValueError(f"--known-edges must name the edges table that belongs to {known}.")
     return known, edges
-
-
-def show_calibrator(calibrator: Calibrator) -> None:
-    """Print what a calibrator does, and warn where it rests on few nodes."""
-    from evengraph.metrics.calibration import RELIABLE_NODES
-
-    print_sentence(calibrator.describe())
-    if calibrator.temperature != 1 and calibrator.nodes < RELIABLE_NODES:
-        print_sentence(
-            f"Warning: {calibrator.nodes} validation nodes are few, fewer than {RELIABLE_NODES}: "
-            "calibrated probabilities are rough.",
-            err,
-        )
-
-
-def show_flags(frame: Any, name: str, threshold: float, goal: str = "the best F1") -> None:
-    """Print how many nodes are flagged as the positive class, and where `class` differs."""
-    shown = format_probability(threshold)
-    print_sentence(
-        f"{int(frame['flagged'].sum()):>10,}  flagged: {escape(name)} with a probability of "
-        f"{shown} or more, the threshold with {goal} on validation"
-    )
-    differ = int((frame["flagged"] != (frame["class"].astype(str) == name)).sum())
-    if differ:
-        print_sentence(
-            f"class is the argmax, flagged uses the tuned threshold; they differ for {differ:,} of "
-            f"{len(frame):,} nodes: to find {escape(name)}, use flagged"
-        )
-    if not 0.01 <= threshold <= 0.99:
-        print_sentence(
-            f"Warning: a threshold of {shown} is extreme: the model is overconfident, or "
-            "validation was small; use the order of nodes, not the probabilities.",
-            err,
-        )
-
-
-def format_probability(value: float) -> str:
-    """A probability with three digits, or as many as distinguish it from 0 and 1."""
-    gap = min(value, 1 - value)
-    return f"{value:.{3 if gap <= 0 else max(3, 1 - math.floor(math.log10(gap)))}f}"
 
 
 def write_predictions(frame: Any, path: Path) -> None:

@@ -137,7 +137,7 @@ class Pool:
             return replace(pool, labels=labels, class_names=classes, method=method)
         label = {"label": model.info.columns.label, "unlabelled": model.info.columns.unlabelled}
         named = {name: value for name, value in {**label, **columns}.items() if value is not None}
-        tables = model.known_graph(None, None, known, named)
+        tables = model.known_graph(known, named)
         pool = cls._of_graph(tables.graph, tables.ids.tolist())
         names = (*classes, *(name for name in tables.class_names if name not in classes))
         return replace(pool.renamed(names), method=method)

@@ -191,7 +191,8 @@ def explain(
         node: The index of the node to explain.
         task: The task whose training nodes are the labelled nodes; they come first in the graph.
         labels: The labels instead of a task, -1 for unlabelled nodes. By default the training
-            nodes of the model, if they have the same index and features in this graph.
+            nodes of the model that have the same index and features in this graph; another graph
+            has none.
         ids: The id of every node, to be part of the explanation.
         feature_names: The names of the columns; numbers by default.
         top: The number of labelled nodes and of columns to list.
@@ -203,13 +204,8 @@ def explain(
     _check_arguments(node, graph.num_nodes, top)
     known = _labels(model, bare, task, labels).cpu()
     predicted = model.predict_proba(graph).cpu()
-    order = predicted[node].argsort(descending=True, stable=True)[:2].tolist()
-    direction = torch.zeros(model.num_classes_, device=bare.x.device)
-    direction[order[0]] = 1
-    runner_up = order[1] if len(order) > 1 and predicted[node, order[1]] > 0 else None
-    if runner_up is not None:
-        direction[runner_up] = -1
-    parts = _on_cpu(model.contributions(bare, node, direction))
+    first, runner_up, direction = _margin(predicted[node])
+    parts = _on_cpu(model.contributions(bare, node, direction.to(bare.x.device)))
     distances = Distances(bare.edge_index, graph.num_nodes, node)
     others = known.clone()
     others[node] = HIDDEN_LABEL
@@ -220,9 +216,9 @@ def explain(
     columns = _columns(parts.columns, [*names, DEGREE], top)
     return Explanation(
         node=node,
-        predicted=order[0],
+        predicted=first,
         runner_up=runner_up,
-        probability=float(predicted[node, order[0]]),
+        probability=float(predicted[node, first]),
         probabilities=tuple(predicted[node].tolist()),
         label=int(known[node]) if known[node] >= 0 else None,
         margin=float(parts.value),
@@ -250,6 +246,17 @@ def explain(
             **{"cluster": parts.clusters[-1]} if parts.clusters else {},
         ),
     )
+
+
+def _margin(probabilities: Tensor) -> tuple[int, int | None, Tensor]:
+    """The two most probable classes, and the direction whose product with logits is the margin."""
+    order = probabilities.argsort(descending=True, stable=True)[:2].tolist()
+    runner_up = order[1] if len(order) > 1 and probabilities[order[1]] > 0 else None
+    direction = torch.zeros(len(probabilities))
+    direction[order[0]] = 1
+    if runner_up is not None:
+        direction[runner_up] = -1
+    return order[0], runner_up, direction
 
 
 def _check_arguments(node: int, num_nodes: int, top: int) -> None:
@@ -281,8 +288,6 @@ def _labels(model: Method, graph: Data, task: Task | None, labels: Tensor | None
     inside = nodes < num_nodes
     nodes, classes, signatures = nodes[inside], classes[inside], signatures[inside]
     same = matching_signatures(feature_signatures(graph.x[nodes]), signatures)
-    if not same.any():
-        raise ValueError("labels must be given: no training node of the model is in this graph.")
     result[nodes[same]] = classes[same]
     return result
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -18,6 +17,7 @@ from evengraph.metrics.binary import flagged
 from evengraph.metrics.priors import adjust_to_shares, estimate_shares
 from evengraph.pipeline.drift import DIFFERENT
 from evengraph.pipeline.model_info import ModelInfo
+from evengraph.pipeline.model_input import ModelInput
 from evengraph.tables.cells import import_pandas
 
 Transform = Callable[[Tensor], Tensor]
@@ -26,11 +26,8 @@ Transform = Callable[[Tensor], Tensor]
 ESTIMATE = "estimate"
 """The prior that is estimated from the predictions."""
 
-
-DOUBTFUL = (
-    "The estimated class shares are doubtful: they assume that nodes of a class look as in "
-    "training, and they do not. Give the shares if you know them."
-)
+VANISHED = 0.001
+"""An estimated share below which a class has vanished, which estimates do that have failed."""
 
 
 class Predictions(NamedTuple):
@@ -42,6 +39,8 @@ class Predictions(NamedTuple):
         shares: The class shares that probabilities are corrected for, if they are.
         abstention: From which confidence on nodes are decided, if not from 0, and the error then.
         aligned: Which number columns had moved as a whole and were moved back, if any.
+        graph: The graph that was predicted, with these columns moved back.
+        doubt: Why probabilities are not corrected for estimated class shares, if that was asked.
     """
 
     frame: Any
@@ -49,46 +48,57 @@ class Predictions(NamedTuple):
     shares: dict[str, float] | None
     abstention: Abstention | None
     aligned: str = ""
+    graph: Data | None = None
+    doubt: str = ""
 
 
 def predict_nodes(
     method: Method,
     info: ModelInfo,
     classes: Sequence[str],
-    graph: Data,
-    rows: Any,
-    ids: Mapping[str, NDArray[Any]],
+    given: ModelInput,
     *,
-    calibrated: bool,
+    calibrated: bool = False,
     prior: str | Mapping[str, float] | None = None,
     abstain: float | None = None,
     max_error: float | None = None,
-    came: Data | None = None,
 ) -> Predictions:
-    """Predict some rows of a graph, whose ids are given by the name of their column.
-
-    The options are those of `TableModel.predict`; `came` is the graph before it was aligned, by
-    default the same.
-    """
+    """Predict some nodes of a graph; the options are those of `TableModel.predict`."""
     abstention = find_abstention(info, abstain, max_error)
     if abstention is not None and prior is not None:
         raise ValueError(
             "prior excludes abstain and max_error: the errors on validation hold for its classes."
         )
-    raw = method.predict_proba(graph)[rows].cpu()
-    transform: Transform = lambda probabilities: probabilities  # noqa: E731
-    shares = None
+    raw = method.predict_proba(given.graph)[given.rows].cpu()
+    drift = _drift(info, given, raw, classes)
+    shares, doubt = None, ""
+    transform: Transform = info.calibrator if calibrated and info.calibrator else _unchanged
     if prior is not None:
-        transform, shares = corrected(info, prior, raw, classes)
-    elif calibrated and info.calibrator is not None:
-        transform = info.calibrator
+        correct, shares = corrected(info, prior, raw, classes)
+        doubt = _doubt(shares, drift) if prior == ESTIMATE else ""
+        transform, shares = (transform, None) if doubt else (correct, shares)
+    frame = _frame(method, info, classes, given, raw, transform)
+    if abstention is not None:
+        frame["abstained"] = (raw.double().max(1).values < abstention.confidence).tolist()
+    return Predictions(frame, drift, shares, abstention, given.aligned, given.graph, doubt)
+
+
+def _frame(
+    method: Method,
+    info: ModelInfo,
+    classes: Sequence[str],
+    given: ModelInput,
+    raw: Tensor,
+    transform: Transform,
+) -> Any:
+    """One row per node: id, class, probabilities, and what committees and thresholds add."""
     probabilities = transform(raw)
-    frame = import_pandas().DataFrame(dict(ids))
+    frame = import_pandas().DataFrame(given.ids)
     top, best = probabilities.max(1)
     labels = [int(name) for name in classes] if info.integer_labels else classes
     frame["class"] = [labels[index] for index in best.tolist()]
     frame["probability"] = top.tolist()
-    committee = _committee(method, graph, rows)
+    committee = _committee(method, given)
     if committee is not None:
         members = torch.stack([transform(part) for part in committee.probabilities])
         low, high = committee._replace(probabilities=members).interval(best)
@@ -101,12 +111,7 @@ def predict_nodes(
         frame["flagged"] = flagged(raw[:, positive], value).tolist()
     if committee is not None:
         frame["agreement"] = committee.agreement(best).tolist()
-    if abstention is not None:
-        frame["abstained"] = (raw.double().max(1).values < abstention.confidence).tolist()
-    drift = _drift(info, graph if came is None else came, rows, raw, classes)
-    if prior == ESTIMATE and any(line.startswith(DIFFERENT) for line in drift):
-        drift.append(DOUBTFUL)
-    return Predictions(frame, drift, shares, abstention)
+    return frame
 
 
 def find_abstention(
@@ -155,18 +160,40 @@ def corrected(
     return transform, dict(zip(classes, shares.tolist(), strict=True))
 
 
-def _committee(method: Method, graph: Data, rows: Any) -> Committee | None:
-    committee = method.predict_members(graph)
+def _unchanged(probabilities: Tensor) -> Tensor:
+    return probabilities
+
+
+def _committee(method: Method, given: ModelInput) -> Committee | None:
+    committee = method.predict_members(given.graph)
     if committee is None:
         return None
-    part = committee._replace(probabilities=committee.probabilities[:, rows])
+    part = committee._replace(probabilities=committee.probabilities[:, given.rows])
     return part.to(torch.device("cpu"))
 
 
-def _drift(
-    info: ModelInfo, graph: Data, rows: Any, raw: Tensor, classes: Sequence[str]
-) -> list[str]:
+def _drift(info: ModelInfo, given: ModelInput, raw: Tensor, classes: Sequence[str]) -> list[str]:
+    """What differs from training, besides the columns that were moved back."""
     if info.statistics is None:
         return []
     names = () if info.encoder is None else info.encoder.names
-    return info.statistics.compare(graph, rows, raw, features=names, classes=classes)
+    lines = info.statistics.compare(given.graph, given.rows, raw, features=names, classes=classes)
+    if not given.aligned:
+        return lines
+    return [line.replace(DIFFERENT, f"Also d{DIFFERENT[1:]}", 1) for line in lines]
+
+
+def _doubt(shares: Mapping[str, float], drift: Sequence[str]) -> str:
+    """Why estimated class shares cannot be trusted; empty if they can."""
+    lost = [name for name, share in shares.items() if share < VANISHED]
+    if any(line.startswith(DIFFERENT) for line in drift):
+        reason = "nodes differ from training"
+    elif lost:
+        reason = f"it leaves no {' and no '.join(lost)}"
+    else:
+        return ""
+    found = ", ".join(f"{name} {share:.1%}" for name, share in shares.items())
+    return (
+        f"Not corrected for class shares: the estimate ({found}) is doubtful, because {reason}. "
+        "Give the shares if you know them."
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from torch_geometric.data import Data
 
 from evengraph.methods import Method
 from evengraph.pipeline.explanation import ColumnPart, Explanation, explain
@@ -30,7 +31,13 @@ class Suspect:
 
 
 def suspects(
-    method: Method, nodes: NewNodes, probabilities: np.ndarray, *, positive: int, count: int
+    method: Method,
+    nodes: NewNodes,
+    probabilities: np.ndarray,
+    *,
+    positive: int,
+    count: int,
+    graph: Data | None = None,
 ) -> list[Suspect]:
     """Rank nodes by their probability of a class and explain the first.
 
@@ -40,16 +47,18 @@ def suspects(
         probabilities: Of the positive class, (M,).
         positive: Index of the class.
         count: How many to return at most.
+        graph: The graph that was predicted, if not that of the nodes as they came.
     """
     if count < 1:
         raise ValueError(f"top must be at least 1, got {count}.")
     tables = nodes.tables
-    indices = np.arange(tables.graph.num_nodes)[nodes.rows]
+    graph = tables.graph if graph is None else graph
+    indices = np.arange(graph.num_nodes)[nodes.rows]
     ids, names = tuple(map(str, tables.ids.tolist())), tables.encoder.names
     found = []
     for place in np.argsort(-probabilities, kind="stable")[:count].tolist():
         node = int(indices[place])
-        explanation = explain(method, tables.graph, node, ids=ids, feature_names=names)
+        explanation = explain(method, graph, node, ids=ids, feature_names=names)
         reasons = tuple(reasons_for(explanation, positive))
         found.append(Suspect(id=ids[node], probability=probabilities[place], reasons=reasons))
     return found

@@ -7,6 +7,7 @@ from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any, Self, final
+from warnings import warn
 
 import numpy as np
 import torch
@@ -21,14 +22,14 @@ from evengraph.methods.bases.row_model import RowInput
 from evengraph.metrics import validation_score
 from evengraph.metrics.calibration import Calibrator
 from evengraph.metrics.costs import Costs
-from evengraph.pipeline import alignment
 from evengraph.pipeline.assessment import assess, positive_index
 from evengraph.pipeline.explanation import Explanation, explain
 from evengraph.pipeline.graph_source import GraphSource, open_tables, tables_of
 from evengraph.pipeline.loading import load_model
 from evengraph.pipeline.model_info import ModelInfo, Threshold
+from evengraph.pipeline.model_input import ModelInput
 from evengraph.pipeline.model_tables import as_pair, open_new_nodes, training_paths
-from evengraph.pipeline.new_nodes import ID, NewNodes
+from evengraph.pipeline.new_nodes import NewNodes
 from evengraph.pipeline.onnx_export import export_onnx, onnx_inputs
 from evengraph.pipeline.predictions import Predictions, predict_nodes
 from evengraph.splits import SplitProtocol
@@ -158,7 +159,8 @@ class TableModel:
             calibrated: Calibrate probabilities on validation.
             prior: Correct probabilities for class shares that differ from training: a share for
                 each class, or `estimate`. Assumes that a node of a class looks as in training, and
-                calibrates. Flags stay: the threshold finds the same part of each class.
+                calibrates. Flags stay: the threshold finds the same part of each class. An estimate
+                is not used, with a warning, if nodes differ from training or a class vanishes.
             abstain: Leave this share of nodes undecided, as measured on validation: those with the
                 least confidence.
             max_error: Leave so many undecided that the error on validation is no larger.
@@ -173,7 +175,7 @@ class TableModel:
             of its votes lie between `low` and `high`, and `agreement` is the share of votes for the
             class. With abstention, `abstained` is true for nodes that should be left undecided.
         """
-        return self.predictions(
+        found = self.predictions(
             nodes,
             edges,
             known=known,
@@ -182,7 +184,10 @@ class TableModel:
             abstain=abstain,
             max_error=max_error,
             align=align,
-        ).frame
+        )
+        if found.doubt:
+            warn(found.doubt, stacklevel=2)
+        return found.frame
 
     def predictions(
         self,
@@ -199,21 +204,20 @@ class TableModel:
             nodes: As in `predict`, and so are `edges`, `known` and `align`.
             options: The others of `predict`: calibrated, prior, abstain and max_error.
         """
-        options = {"calibrated": False, **options}
-        if options["calibrated"]:
+        self._check_fitted()
+        if options.get("calibrated"):
             self._calibrator()  # raises without one
-        new = self._opened(nodes, edges, known)
-        graph, told = self._aligned(new, align and options.get("prior") is None)
-        found = predict_nodes(
-            self.method_,
-            self.info,
-            self.classes_,
-            graph,
-            *_rows_and_ids(new),
-            came=_graph_of(new),
-            **options,
-        )
-        return found._replace(aligned=told)
+        if not isinstance(nodes, Data | NewNodes):
+            nodes = self.open(nodes, edges, known=known)
+        parts, prior = (self.method_, self.info, self.classes_), options.pop("prior", None)
+        plain = ModelInput.of(nodes, self.method_, self.info, align)
+        if prior is None:
+            return predict_nodes(*parts, plain, **options)
+        given = ModelInput.of(nodes, self.method_, self.info, False)
+        found = predict_nodes(*parts, given, prior=prior, **options)
+        if not (found.doubt and plain.aligned):
+            return found
+        return predict_nodes(*parts, plain, **options)._replace(doubt=found.doubt)
 
     def predict_proba(
         self,
@@ -225,9 +229,8 @@ class TableModel:
         align: bool = True,
     ) -> NDArray[Any]:
         """Class probabilities of every new node, (M, C), in the order of `classes_`."""
-        new = self._opened(nodes, edges, known)
-        rows, _ = _rows_and_ids(new)
-        probabilities = self.method_.predict_proba(self._aligned(new, align)[0])[rows].cpu()
+        given = self._input(nodes, edges, known, align)
+        probabilities = self.method_.predict_proba(given.graph)[given.rows].cpu()
         return (self._calibrator()(probabilities) if calibrated else probabilities).numpy()
 
     def explain(
@@ -239,32 +242,39 @@ class TableModel:
         known: Any = None,
         columns: Mapping[str, str] | None = None,
         top: int = 10,
+        align: bool = True,
     ) -> Explanation:
         """Explain the prediction of one node.
 
         Args:
             node: The id of a node; in a PyG graph its index.
-            nodes: The table of new nodes, if it is one of them.
+            nodes: New nodes as in `predict`, if it is one of them.
             edges: The table of their edges.
-            known: The training tables as in `predict`, or a PyG graph; by default those that the
-                model was trained on, read again from their path if the model was loaded.
+            known: The graph that it is in, or that new nodes attach to; by default that of
+                training, read again from its path if the model was loaded. New nodes whose edges
+                name none but themselves are a graph of their own, as in `predict`.
             columns: Names that differ from the training tables, as in `open`.
             top: How many labelled nodes to list.
+            align: As in `predict`.
         """
         self._check_fitted()
-        if isinstance(known, Data):
-            return explain(self.method_, known, node, top=top)
-        tables = self.known_graph(nodes, edges, known, columns or {})
-        ids = tuple(str(id) for id in tables.ids.tolist())
+        for graph in (nodes, known):
+            if isinstance(graph, Data):
+                return explain(self.method_, graph, node, top=top)
+        if nodes is None:
+            new = NewNodes(tables=self.known_graph(known, columns or {}), rows=slice(None))
+        else:
+            new = self._explained(nodes, edges, known, columns or {})
+        graph = ModelInput.of(new, self.method_, self.info, align).graph
+        ids = tuple(str(id) for id in new.tables.ids.tolist())
         if str(node) not in ids:
             raise UnknownNodeError(
                 f"There is no node {str(node)!r}; ids are like {', '.join(ids[:3])}.",
                 node=str(node),
                 num_edges=0,
             )
-        names = tables.encoder.names
-        index = ids.index(str(node))
-        return explain(self.method_, tables.graph, index, ids=ids, feature_names=names, top=top)
+        names, index = new.tables.encoder.names, ids.index(str(node))
+        return explain(self.method_, graph, index, ids=ids, feature_names=names, top=top)
 
     def evaluate(self) -> dict[str, float | None]:
         """Metrics in percent on the test nodes of training; None for one that is undefined.
@@ -301,10 +311,9 @@ class TableModel:
         Args:
             nodes: As in `predict`, and so are `edges`, `known` and `align`.
         """
-        new = self._opened(nodes, edges, known)
-        rows, _ = _rows_and_ids(new)
-        tables = onnx_inputs(self.method_, self._aligned(new, align)[0])
-        return {name: table[rows] for name, table in tables.items()}
+        given = self._input(nodes, edges, known, align)
+        tables = onnx_inputs(self.method_, given.graph)
+        return {name: table[given.rows] for name, table in tables.items()}
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str | torch.device = "cpu") -> Self:
@@ -406,33 +415,35 @@ class TableModel:
             return kind(**{**kind.graph_defaults(source.graph), **params})
         return type(self.method)(**self.method.get_params())
 
-    def _opened(self, nodes: Any, edges: Any, known: Any) -> Data | NewNodes:
-        """The nodes to predict: a graph, or what `open` gives for tables."""
+    def _input(self, nodes: Any, edges: Any, known: Any, align: bool) -> ModelInput:
+        """What the method predicts: a graph, what `open` gave, or tables."""
         self._check_fitted()
-        if isinstance(nodes, Data | NewNodes):
-            return nodes
-        return self.open(nodes, edges, known=known)
+        if not isinstance(nodes, Data | NewNodes):
+            nodes = self.open(nodes, edges, known=known)
+        return ModelInput.of(nodes, self.method_, self.info, align)
 
-    def _aligned(self, new: Data | NewNodes, aligns: bool) -> tuple[Data, str]:
-        """The graph to predict, and what was aligned in it."""
-        if not aligns or isinstance(new, Data) or new.attached:
-            return _graph_of(new), ""
-        return alignment.align(new.tables.graph, self.method_, self.info)
+    def known_graph(self, known: Any, columns: Mapping[str, Any]) -> TableGraph:
+        """The graph of the known tables, by default those of training.
 
-    def known_graph(
-        self, nodes: Any, edges: Any, known: Any, columns: Mapping[str, Any]
-    ) -> TableGraph:
-        """The training graph, with new nodes below the others if there are any.
-
-        A loaded model reads it again; labels are there if `columns` names their column.
+        A loaded model reads them again; labels are there if `columns` names their column.
         """
-        if nodes is None and known is None and self._training_tables is not None:
+        if known is None and self._training_tables is not None:
             return self._training_tables
-        known = training_paths(self.info) if known is None else known
-        if nodes is None:
-            data, edges, *lists = as_pair(known)
-            return self.open(data, edges, lists=lists[0] if lists else None, **columns).tables
-        return self.open(nodes, edges, known=known, **columns).tables
+        data, edges, *lists = as_pair(training_paths(self.info) if known is None else known)
+        return self.open(data, edges, lists=lists[0] if lists else None, **columns).tables
+
+    def _explained(
+        self, nodes: Any, edges: Any, known: Any, columns: Mapping[str, Any]
+    ) -> NewNodes:
+        """New nodes, attached to the known graph if there is one or if their edges name it."""
+        if isinstance(nodes, NewNodes):
+            return nodes
+        if known is None:
+            try:
+                return self.open(nodes, edges, **columns)
+            except UnknownNodeError:
+                known = training_paths(self.info)
+        return self.open(nodes, edges, known=known, **columns)
 
     def _calibrator(self) -> Calibrator:
         if self.info.calibrator is None:
@@ -442,17 +453,6 @@ class TableModel:
     def _check_fitted(self) -> None:
         if not hasattr(self, "method_"):
             raise RuntimeError("This TableModel is not fitted yet; call fit or load first.")
-
-
-def _graph_of(new: Data | NewNodes) -> Data:
-    return new if isinstance(new, Data) else new.tables.graph
-
-
-def _rows_and_ids(new: Data | NewNodes) -> tuple[Any, dict[str, NDArray[Any]]]:
-    """The rows of the nodes to predict, and their ids by the name of their column."""
-    if isinstance(new, Data):
-        return slice(None), {ID: np.arange(new.num_nodes)}
-    return new.rows, {new.id_name: new.ids}
 
 
 def _holds_integers(nodes: Any, label: str, classes: Sequence[str]) -> bool:
