@@ -1,16 +1,17 @@
 """Labelling curves: scores against the number of labels, for every strategy of `suggest`.
 
-    python results/labelling.py                 # all graphs and starts that the file lacks
-    python results/labelling.py --merge         # join the parts to labelling.csv
-    python results/labelling.py --expected      # what the learning curve expects, and what comes
     export OMP_NUM_THREADS=1 EVENGRAPH_DATA=DATA
+    python results/labelling.py                       # all units that have not been run
     python results/labelling.py --list | xargs -P 16 -L 1 python results/labelling.py
+    python results/labelling.py --merge               # join the units to labelling.csv
+    python results/labelling.py --expected            # what the learning curve expects, what comes
 
 DATA holds the graphs in PyG's layout and the folders `twitch-ru` and `twitch-es`. A start is a
-random half of the nodes to test on and 20 random labels in the other half; each strategy then
-chooses 20 nodes at a time, the labels are revealed, and the quick committee of `suggest` is fitted
-again. One (graph, start) is one part, a file in `labelling/`; strategies that it has are not run
-again. On 16 cores all of it takes minutes. Then `python results/draw_labelling.py` draws the page.
+random half of the nodes to test on, and no label: each strategy chooses 20 nodes of the other half
+at a time, the labels are revealed, and the quick committee of `suggest` is fitted again. Strategies
+that need a model begin with random nodes. A unit is one graph, strategy and start, and one file in
+`labelling/`; units are listed longest first. The Twitch tables are stored there as arrays, so that
+machines without pandas can run them. Then `python results/draw_labelling.py` draws the page.
 """
 
 from __future__ import annotations
@@ -22,9 +23,12 @@ import platform
 import random
 from collections.abc import Iterator, Sequence
 from functools import cache
+from io import BytesIO
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -33,20 +37,35 @@ from evengraph.core.files import csv_text, write_atomic
 from evengraph.datasets import load
 from evengraph.experiment.environment import describe
 from evengraph.labelling import STRATEGIES, Pool, learning_curve
+from evengraph.labelling.evidence import Evidence
 from evengraph.labelling.suggestions import choose_nodes, gather
 from evengraph.metrics import average_precision, balanced_accuracy, confusion_matrix
 
 HERE = Path(__file__).parent
-GRAPHS = ("cora", "citeseer", "pubmed", "computers", "physics", "twitch-ru", "twitch-es")
+Unit = tuple[str, str, int]  # graph, strategy, start
+GRAPHS = ("physics", "pubmed", "computers", "citeseer", "cora", "twitch-es", "twitch-ru")
 STARTS = range(10)
-FIRST, BATCH, LAST = 20, 20, 200
+BATCH, LAST = 20, 200
+TABLES = "twitch"  # what the names of the raw tables start with
 
 
 @cache
-def graph_of(name: str) -> Data:
+def graph_of(name: str, folder: Path) -> Data:
     """A graph by its name; of the raw tables, partner is the label."""
-    if not name.startswith("twitch"):
+    if not name.startswith(TABLES):
         return load(name)
+    path = folder / f"{name}.npz"
+    if not path.exists():
+        graph = _read_tables(name)
+        arrays = {part: graph[part].numpy() for part in ("x", "edge_index", "y")}
+        folder.mkdir(exist_ok=True)
+        buffer = BytesIO()
+        np.savez_compressed(buffer, **arrays)
+        write_atomic(buffer.getvalue(), path)
+    return Data(**{part: torch.from_numpy(array) for part, array in np.load(path).items()})
+
+
+def _read_tables(name: str) -> Data:
     import pandas
 
     from evengraph.tables import from_frames
@@ -57,45 +76,42 @@ def graph_of(name: str) -> Data:
     return from_frames(nodes, edges, label="partner", id="new_id").graph
 
 
-def start_of(labels: Tensor, seed: int) -> tuple[Tensor, Tensor]:
-    """Test nodes, half of each class, (N,), and the first labelled ones, of two classes or more."""
+def test_nodes(labels: Tensor, seed: int) -> Tensor:
+    """Half of each class, bool, (N,)."""
     stream, test = random.Random(seed), torch.zeros(len(labels), dtype=torch.bool)
     for label in range(int(labels.max()) + 1):
         nodes = (labels == label).nonzero().squeeze(1).tolist()
         test[stream.sample(nodes, len(nodes) // 2)] = True
-    others = (~test & (labels >= 0)).nonzero().squeeze(1).tolist()
-    while True:
-        first = torch.tensor(stream.sample(others, FIRST))
-        if len(labels[first].unique()) > 1:
-            return test, first
+    return test
 
 
 def curve(pool: Pool, strategy: str, seed: int) -> Iterator[dict[str, Any]]:
     """One row per number of labels."""
     truth = pool.labels
     rare = int(truth[truth >= 0].bincount().argmin())
-    test, first = start_of(truth, seed)
+    test, labels = test_nodes(truth, seed), torch.full_like(truth, -1)
     held = (test | (truth < 0)).nonzero().squeeze(1).tolist()
-    labels = torch.where(torch.isin(torch.arange(len(truth)), first), truth, -1)
-    while True:
+    evidence = gather(pool, labels, held, budget=BATCH, seed=seed)
+    for count in range(BATCH, LAST + 1, BATCH):
+        blind = STRATEGIES[strategy].needs_model and evidence.probabilities is None
+        chosen = choose_nodes(evidence, "random" if blind else strategy)[0]
+        labels[chosen] = truth[chosen]
         evidence = gather(pool, labels, held, budget=BATCH, seed=seed)
-        count = int((labels >= 0).sum())
-        scores = _scores(truth[test], evidence.probabilities[test])
-        found = int((labels == rare).sum())
         yield {
             "labels": count,
-            **scores,
-            "rare": found,
+            **_scores(truth, evidence, test),
+            "rare": int((labels == rare).sum()),
             "classes": int((evidence.counts > 0).sum()),
         }
-        if count >= LAST:
-            return
-        chosen = choose_nodes(evidence, strategy)[0]
-        labels[chosen] = truth[chosen]
 
 
-def _scores(labels: Tensor, probabilities: Tensor) -> dict[str, float]:
-    confusion = confusion_matrix(labels, probabilities.argmax(1), probabilities.shape[1])
+def _scores(truth: Tensor, evidence: Evidence, test: Tensor) -> dict[str, float]:
+    """In percent; without a model all classes are equally probable."""
+    number = evidence.num_classes
+    found = evidence.probabilities
+    probabilities = torch.full((len(truth), number), 1 / number) if found is None else found
+    labels, probabilities = truth[test], probabilities[test]
+    confusion = confusion_matrix(labels, probabilities.argmax(1), number)
     values = balanced_accuracy(confusion), average_precision(labels, probabilities)
     return dict(
         zip(("bacc", "ap"), (round(100 * float(value), 3) for value in values), strict=True)
@@ -103,36 +119,32 @@ def _scores(labels: Tensor, probabilities: Tensor) -> dict[str, float]:
 
 
 @cache
-def pool_of(name: str) -> Pool:
-    """A graph that has been prepared once for all starts."""
-    return Pool.open(graph_of(name))
+def pool_of(name: str, folder: Path) -> Pool:
+    """A graph that has been prepared once for all units of this process."""
+    return Pool.open(graph_of(name, folder))
 
 
-def run(graph: str, start: int, strategies: Sequence[str], folder: Path) -> Path:
-    """Add the strategies that the part of a graph and start lacks."""
-    path = folder / f"{graph}-{start}.csv"
-    rows = _read(path) if path.exists() else []
-    missing = [name for name in strategies if name not in {row["strategy"] for row in rows}]
-    if not missing:
-        return path
+def run(unit: Unit, folder: Path) -> None:
+    """Run a unit whose file does not exist."""
+    graph, strategy, start = unit
+    path = folder / f"{graph}-{strategy}-{start}.csv"
+    if path.exists():
+        return
     about = describe(torch.device("cpu"))
     machine = f"{platform.machine()}, torch {about['torch']}, {os.cpu_count()} cores"
+    first = {"graph": graph, "strategy": strategy, "seed": start}
+    last = {"commit": about["commit"], "machine": machine}
+    rows = [first | row | last for row in curve(pool_of(graph, folder), strategy, start)]
     folder.mkdir(exist_ok=True)
-    for strategy in missing:
-        rows += [
-            {"graph": graph, "strategy": strategy, "seed": start}
-            | row
-            | {"commit": about["commit"], "machine": machine}
-            for row in curve(pool_of(graph), strategy, start)
-        ]
-        write_atomic(csv_text(rows).encode(), path)
-    return path
+    write_atomic(csv_text(rows).encode(), path)
+    print(path, flush=True)
 
 
-def expect(graph: str, start: int) -> dict[str, Any]:
+def expect(graph: str, start: int, folder: Path) -> dict[str, Any]:
     """What the learning curve of 100 random labels expects of 100 more, and what they bring."""
-    pool, truth = pool_of(graph), pool_of(graph).labels
-    test, _ = start_of(truth, start)
+    pool = pool_of(graph, folder)
+    truth = pool.labels
+    test = test_nodes(truth, start)
     others = (~test & (truth >= 0)).nonzero().squeeze(1).tolist()
     nodes = random.Random(start).sample(others, LAST)
     scores = []
@@ -140,7 +152,7 @@ def expect(graph: str, start: int) -> dict[str, Any]:
         labels = torch.full_like(truth, -1)
         labels[nodes[:count]] = truth[nodes[:count]]
         evidence = gather(pool, labels, seed=start)
-        scores.append(_scores(truth[test], evidence.probabilities[test])["bacc"])
+        scores.append(_scores(truth, evidence, test)["bacc"])
         if count < LAST:
             found = learning_curve(pool, labels=labels, more=(LAST - count,), seed=start)
     row: dict[str, Any] = {"graph": graph, "seed": start, "now": scores[0], "later": scores[1]}
@@ -166,31 +178,39 @@ def main() -> None:
     """Run what is missing."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("graph", nargs="?", help="only this graph")
+    parser.add_argument("strategy", nargs="?", help="only this strategy")
     parser.add_argument("start", nargs="?", type=int, help="only this start")
-    parser.add_argument("--strategies", default=",".join(STRATEGIES))
     parser.add_argument("--folder", type=Path, default=HERE / "labelling")
-    parser.add_argument("--list", action="store_true", help="print one line per part")
-    parser.add_argument("--merge", action="store_true", help="join the parts")
+    parser.add_argument("--list", action="store_true", help="print one line per unit")
+    parser.add_argument("--merge", action="store_true", help="join the units")
     parser.add_argument("--expected", action="store_true", help="check the learning curve instead")
     options = parser.parse_args()
     graphs = GRAPHS if options.graph is None else (options.graph,)
+    strategies = tuple(STRATEGIES) if options.strategy is None else (options.strategy,)
     starts = STARTS if options.start is None else (options.start,)
-    jobs = [(graph, start) for graph in graphs for start in starts]
+    units = list(product(graphs, strategies, starts))
     if options.list:
-        print("\n".join(f"{graph} {start}" for graph, start in jobs))
+        for name in graphs:
+            if name.startswith(TABLES):  # become arrays before the first unit needs them
+                graph_of(name, options.folder)
+        print("\n".join(" ".join(map(str, unit)) for unit in units))
     elif options.merge:
         merge(options.folder, options.folder.with_suffix(".csv"))
     elif options.expected:
-        commit = describe(torch.device("cpu"))["commit"]
-        rows = [expect(graph, start) | {"commit": commit} for graph, start in jobs]
-        path = HERE / "labelling-expected.csv"
-        before = _read(path) if path.exists() else []
-        rows = [row for row in before if row["graph"] not in graphs] + rows
-        write_atomic(csv_text(rows).encode(), path)
+        expect_all(graphs, starts, options.folder)
     else:
         torch.set_num_threads(1)
-        for graph, start in jobs:
-            print(run(graph, start, options.strategies.split(","), options.folder), flush=True)
+        for unit in units:
+            run(unit, options.folder)
+
+
+def expect_all(graphs: Sequence[str], starts: Sequence[int], folder: Path) -> None:
+    """Replace the rows of some graphs."""
+    path = HERE / "labelling-expected.csv"
+    commit = describe(torch.device("cpu"))["commit"]
+    before = [row for row in _read(path) if row["graph"] not in graphs]
+    rows = [expect(*job, folder) | {"commit": commit} for job in product(graphs, starts)]
+    write_atomic(csv_text(before + rows).encode(), path)
 
 
 if __name__ == "__main__":
