@@ -5,16 +5,14 @@ A case that ends the process is a failure like any other: a new process takes th
 
 import contextlib
 import faulthandler
-import io
+import gc
 import json
 import mmap
 import os
 import random
 import resource
 import shutil
-import struct
 import tempfile
-import time
 import traceback
 import warnings
 from collections import Counter
@@ -35,7 +33,20 @@ class Result:
     name: str
     counts: Counter = field(default_factory=Counter)
     failures: dict = field(default_factory=dict)
-    seconds: float = 0.0
+    seconds: float = 0.0  # of CPU
+
+    @contextlib.contextmanager
+    def timed(self):
+        """Count the CPU time of the processes that end meanwhile."""
+        start = os.times()
+        yield
+        end = os.times()
+        self.seconds += end.children_user + end.children_system
+        self.seconds -= start.children_user + start.children_system
+
+    @property
+    def total(self):
+        return sum(self.counts.values())
 
     def note(self, outcome, case, text=""):
         self.counts[outcome] += 1
@@ -44,37 +55,55 @@ class Result:
             self.failures.setdefault(kind, []).append((case, message))
 
 
-def attack(reader, cases, seed=0, first=0):
-    """Run cases of a reader; the same seed gives the same cases."""
-    result = Result(reader.name)
-    start = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="attack-") as folder:
+@contextlib.contextmanager
+def prepared(reader):
+    """A folder in memory, if there is one, with valid files of a reader, each of which is read."""
+    memory = "/dev/shm"
+    with tempfile.TemporaryDirectory(
+        prefix="attack-", dir=memory if os.path.isdir(memory) else None
+    ) as folder:
         samples = Path(folder, "samples")
         samples.mkdir()
         reader.prepare(samples)
         for sample in sorted(samples.iterdir()):
             reader.read(sample)  # a valid file must be read
-        case = first
-        while case < first + cases:
-            case = _run_process(reader, samples, (case, first + cases), seed, result)
-    result.seconds = time.monotonic() - start
+        yield samples
+
+
+def attack(reader, cases, seed=0, first=0, result=None):
+    """Run cases of a reader; the same seed gives the same cases."""
+    result = result or Result(reader.name)
+    with prepared(reader) as samples, result.timed():
+        case, end = first, first + cases
+        while case < end:
+            part = range(case, end)
+
+            def work(run, part=part):
+                for case in part:
+                    run(case, random.Random(f"{seed} {reader.name} {case}"))
+
+            failed = run_process(reader, samples, work, result)
+            case = end if failed is None else failed + 1
     return result
 
 
-def _run_process(reader, samples, cases, seed, result):
-    """Run cases in a new process until one ends it; returns the next case."""
-    with tempfile.TemporaryFile() as log, mmap.mmap(-1, 8) as current:
-        return _watch_process(reader, samples, cases, seed, result, current, log)
+def run_process(reader, samples, work, result):
+    """Let `work` run cases in a new process; returns the case that ended it early, else None.
+
+    `work` is given a function that runs one case: its name and its random stream.
+    """
+    with tempfile.TemporaryFile() as log, mmap.mmap(-1, 4096) as current:
+        return _watch_process(reader, samples, work, result, current, log)
 
 
-def _watch_process(reader, samples, cases, seed, result, current, log):
+def _watch_process(reader, samples, work, result, current, log):
     """Fork; `current` is shared and holds the case that is being run."""
     ours, theirs = os.pipe()
     process = os.fork()
     if not process:
         try:
             os.close(ours)
-            _work(reader, samples, cases, seed, current, theirs, log)
+            _work(reader, samples, work, current, theirs, log)
         except BaseException:
             log.write(traceback.format_exc().encode())
             log.flush()
@@ -86,17 +115,18 @@ def _watch_process(reader, samples, cases, seed, result, current, log):
             result.note(*json.loads(line))
     _, status = os.waitpid(process, 0)
     if status == 0:
-        return cases[1]
-    case = struct.unpack("q", current)[0]
+        return None
+    case = json.loads(current[:].rstrip(b"\0"))
     log.seek(0)
     stack = log.read().decode(errors="replace")
     if os.WIFSIGNALED(status):
         reason = f"killed by signal {os.WTERMSIG(status)}"
     else:
-        reason = f"took more than {SECONDS} seconds" if "Timeout" in stack else "fuzzer: "
-        reason += "" if "Timeout" in stack else stack.strip().splitlines()[-1][:150]
+        last = (stack.strip().splitlines() or [f"status {os.WEXITSTATUS(status)}"])[-1][:150]
+        late = "Timeout" in stack
+        reason = f"took more than {SECONDS} seconds" if late else f"fuzzer: {last}"
     result.note("failed", case, f"{reason} {_own_frame(stack)}")
-    return case + 1
+    return case
 
 
 def _own_frame(stack):
@@ -105,16 +135,18 @@ def _own_frame(stack):
     return lines[0].rpartition("/evengraph/")[2].replace('"', "") if lines else ""
 
 
-def _work(reader, samples, cases, seed, current, pipe, log):
+def _work(reader, samples, work, current, pipe, log):
     _limit_memory()
+    os.dup2(log.fileno(), 2)
     faulthandler.enable(log, all_threads=False)
     warnings.simplefilter("error")
+    gc.freeze()  # what is imported is not searched again in every case
     folder = samples.parent / "case"
     with open(pipe, "w", encoding="utf-8", buffering=1) as out:
-        for case in range(*cases):
-            current[:] = struct.pack("q", case)
+
+        def run(case, stream):
+            current[:] = json.dumps(case).encode().ljust(len(current), b"\0")
             shutil.rmtree(folder, ignore_errors=True)
-            stream = random.Random(f"{seed} {reader.name} {case}")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 path = reader.mutate(stream, samples, folder)
@@ -122,6 +154,8 @@ def _work(reader, samples, cases, seed, current, pipe, log):
             outcome = _outcome(reader, path)
             faulthandler.cancel_dump_traceback_later()
             out.write(json.dumps([outcome[0], case, outcome[1]]) + "\n")
+
+        work(run)
     os._exit(0)
 
 
@@ -134,7 +168,11 @@ def _limit_memory():
 
 def _outcome(reader, path):
     try:
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        with (
+            open(os.devnull, "w") as nothing,
+            contextlib.redirect_stdout(nothing),
+            contextlib.redirect_stderr(nothing),
+        ):
             reader.read(path)
     except (ValueError, OSError) as error:
         flaw = reader.accepts_errors and _flaw(error, path)

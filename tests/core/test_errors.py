@@ -2,7 +2,14 @@
 
 import pytest
 
-from evengraph.core.errors import ArgumentError, UnknownNameError, first_line, short, unknown
+from evengraph.core.errors import (
+    ArgumentError,
+    UnknownNameError,
+    first_line,
+    listed,
+    short,
+    unknown,
+)
 
 
 def test_an_argument_error_says_what_to_set():
@@ -42,3 +49,9 @@ def test_values_in_messages_are_short_and_on_one_line():
 def test_the_first_line_of_an_error():
     assert first_line(ValueError("one.\ntwo")) == "one"
     assert first_line(EOFError()) == "EOFError"
+
+
+def test_many_names_are_cut():
+    assert listed(["a", 2]) == "a, 2"
+    assert listed([]) == "none"
+    assert len(listed(range(100_000))) == 1000

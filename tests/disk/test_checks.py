@@ -100,3 +100,12 @@ def test_a_header_of_another_kind_is_one_line(folder, changed):
     with pytest.raises(PackError, match=r"graph\.json") as found:
         open_graph(folder)
     assert "\n" not in str(found.value)
+
+
+@pytest.mark.parametrize("shape", [None, 3, {}])
+def test_the_shape_of_ids_is_a_list(folder, shape):
+    header = json.loads((folder / "graph.json").read_text())
+    header["arrays"]["ids"]["shape"] = shape
+    (folder / "graph.json").write_text(json.dumps(header))
+    with pytest.raises(PackError, match="the array ids must have a dtype, a shape and a sha256"):
+        open_graph(folder)

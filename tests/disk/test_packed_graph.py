@@ -71,6 +71,15 @@ def test_a_truncated_array_is_an_error(packed):
         PackedGraph.open(packed.path)
 
 
+def test_an_array_with_a_header_of_python_2_is_an_error_not_a_warning(packed):
+    file = packed.path / "y.npy"
+    header = file.read_bytes()
+    file.write_bytes(header.replace(b"(9,), }  ", b"(9L,), } ", 1))
+    assert file.read_bytes() != header
+    with pytest.raises(PackError, match=r"y.npy is missing or damaged: Reading `.npy`"):
+        PackedGraph.open(packed.path)
+
+
 def test_checksums_find_a_flipped_bit_on_request(packed):
     PackedGraph.open(packed.path, verify=True)
     file = packed.path / "indices.npy"

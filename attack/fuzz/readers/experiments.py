@@ -81,10 +81,10 @@ class ResultPage(Reader):
 
         plan = RunPlan(
             dataset="toy",
-            graph=eg.load("toy", num_nodes=200, num_edges=600, num_features=16, num_classes=3),
+            graph=eg.load("toy", num_nodes=40, num_edges=120, num_features=8, num_classes=2),
             imbalance="natural",
             protocol=eg.splits.Natural(),
-            methods={"gcn": eg.GCN(max_epochs=2)},
+            methods={"gcn": eg.GCN(max_epochs=1)},
             seeds=[1, 2],
         )
         (folder / "result.json").write_text(json.dumps(run(plan).results[0]))

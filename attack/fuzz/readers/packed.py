@@ -7,7 +7,7 @@ import numpy as np
 
 from attack.fuzz.mutations import mutate_array, mutate_bytes, mutate_json
 from attack.fuzz.readers.base import Reader, check
-from attack.fuzz.readers.tables import frames
+from attack.fuzz.readers.tables import ROWS, frames
 from evengraph.disk import PackedGraph
 from evengraph.packing import pack
 from evengraph.tables import open_graph
@@ -21,7 +21,7 @@ class Packed(Reader):
     name = "packed"
 
     def prepare(self, folder):
-        nodes, edges = frames()
+        nodes, edges = frames(rows=ROWS)
         tables = folder.parent / "tables"
         tables.mkdir(exist_ok=True)
         nodes.to_csv(tables / "nodes.csv", index=False)

@@ -1,6 +1,7 @@
 """Tables of nodes and edges, and GraphML."""
 
 import json
+from functools import cache
 from io import StringIO
 from pathlib import Path
 
@@ -8,47 +9,90 @@ import pandas as pd
 
 from attack.fuzz.mutations import VALUES, mutate_bytes, mutate_json
 from attack.fuzz.readers.base import NODES, Reader
+from evengraph.tables.open import read_tables
+
+ROWS = 12
+COLUMNS = {"id", "age", "colour", "day", "label", "source", "target", "weight", "type"}
+SMALL = {  # a table with few columns is read in a third of the time
+    "number": COLUMNS - {"colour", "day", "weight", "type"},
+    "text": COLUMNS - {"age", "day", "weight"},
+    "date": COLUMNS - {"age", "colour", "type"},
+}
 
 
-def table_text():
-    """A nodes and an edges table as CSV."""
-    nodes = "".join(
-        f"{i},{i * 7 % 11},{['red', 'blue', 'green'][i % 3]},2024-01-{i % 28 + 1:02},"
-        f"{'ab'[i % 2]}\n"
-        for i in range(NODES)
-    )
-    edges = "".join(f"{i},{(i * 5 + 1) % NODES},{i % 4 + 1},pays\n" for i in range(NODES))
-    return "id,age,colour,day,label\n" + nodes, "source,target,weight,type\n" + edges
+@cache
+def table_text(columns=frozenset(COLUMNS), rows=NODES):
+    """A nodes and an edges table as CSV, with some of the columns."""
+    nodes = [
+        {
+            "id": i,
+            "age": i * 7 % 11,
+            "colour": ["red", "blue", "green"][i % 3],
+            "day": f"2024-01-{i % 28 + 1:02}",
+            "label": "ab"[i % 2],
+        }
+        for i in range(rows)
+    ]
+    edges = [
+        {"source": i, "target": (i * 5 + 1) % rows, "weight": i % 4 + 1, "type": "pays"}
+        for i in range(rows)
+    ]
+    return _text(nodes, columns), _text(edges, columns)
 
 
-class Csv(Reader):
+def _text(rows, columns):
+    head = [name for name in rows[0] if name in columns]
+    lines = [head, *([str(row[name]) for name in head] for row in rows)]
+    return "".join(",".join(line) + "\n" for line in lines)
+
+
+class Tables(Reader):
+    """Every case is parsed; of some, a graph is built as well, which takes most of the time."""
+
+    whole = True
+    share = 0.25
+
+    def mutate(self, stream, samples, folder):
+        path = super().mutate(stream, samples, folder)
+        self.whole = stream.random() < self.share
+        return path
+
+    def read(self, path):
+        if self.whole:
+            super().read(path)
+        else:
+            read_tables(path)
+
+
+class Csv(Tables):
     """A folder with a nodes and an edges table."""
 
     name = "csv"
     is_text = True
 
     def prepare(self, folder):
-        nodes, edges = table_text()
-        for suffix, separator in ((".csv", ","), (".tsv", "\t"), (".csv", ";")):
-            own = folder / f"folder{ord(separator)}"
-            own.mkdir()
-            for name, text in (("nodes", nodes), ("edges", edges)):
-                (own / f"{name}{suffix}").write_text(text.replace(",", separator))
+        forms = ((".csv", ","), (".tsv", "\t"), (".csv", ";"))
+        for (suffix, separator), (kind, columns) in zip(forms, SMALL.items(), strict=True):
+            (folder / kind).mkdir()
+            texts = table_text(frozenset(columns), ROWS)
+            for name, text in zip(("nodes", "edges"), texts, strict=True):
+                (folder / kind / f"{name}{suffix}").write_text(text.replace(",", separator))
 
 
-class JsonLines(Reader):
+class JsonLines(Tables):
     """Tables as JSON lines."""
 
     name = "jsonl"
     is_text = True
 
     def prepare(self, folder):
-        nodes, edges = table_text()
-        (folder / "folder").mkdir()
-        for name, text in (("nodes", nodes), ("edges", edges)):
-            head, *rows = (line.split(",") for line in text.splitlines())
-            lines = (json.dumps(dict(zip(head, row, strict=True))) for row in rows)
-            (folder / "folder" / f"{name}.jsonl").write_text("\n".join(lines))
+        for kind, columns in SMALL.items():
+            (folder / kind).mkdir()
+            texts = table_text(frozenset(columns), ROWS)
+            for name, text in zip(("nodes", "edges"), texts, strict=True):
+                head, *rows = (line.split(",") for line in text.splitlines())
+                lines = (json.dumps(dict(zip(head, row, strict=True))) for row in rows)
+                (folder / kind / f"{name}.jsonl").write_text("\n".join(lines))
 
     def change(self, stream, path):
         if stream.random() < 0.4:
@@ -59,7 +103,7 @@ class JsonLines(Reader):
         return None
 
 
-class Lists(Reader):
+class Lists(Tables):
     """features.json beside the tables."""
 
     name = "lists"
@@ -68,7 +112,7 @@ class Lists(Reader):
     def prepare(self, folder):
         Csv().prepare(folder)
         for own in folder.iterdir():
-            lists = {str(i): [i % 5, i % 7, 9] for i in range(NODES)}
+            lists = {str(i): [i % 5, i % 7, 9] for i in range(ROWS)}
             (own / "features.json").write_text(json.dumps(lists))
 
     def change(self, stream, path):
@@ -94,21 +138,23 @@ class Gzip(Csv):
             file.unlink()
 
 
-class Parquet(Reader):
+class Parquet(Tables):
     """Tables as Parquet."""
 
     name = "parquet"
 
     def prepare(self, folder):
-        (folder / "folder").mkdir()
-        for name, frame in zip(("nodes", "edges"), frames(), strict=True):
-            frame.to_parquet(folder / "folder" / f"{name}.parquet")
+        for kind, columns in SMALL.items():
+            (folder / kind).mkdir()
+            tables = frames(frozenset(columns), ROWS)
+            for name, frame in zip(("nodes", "edges"), tables, strict=True):
+                frame.to_parquet(folder / kind / f"{name}.parquet")
 
     def change(self, stream, path):
         if stream.random() < 0.5:
             return super().change(stream, path)
         file = stream.choice(sorted(path.iterdir()))
-        frame = pd.read_parquet(file)
+        frame = frames(frozenset(SMALL[path.name]), ROWS)[file.stem == "edges"]
         column = stream.choice(list(frame.columns))
         try:
             frame[column] = odd_column(stream, frame[column])
@@ -118,10 +164,14 @@ class Parquet(Reader):
         return None
 
 
-def frames():
-    """The tables as DataFrames."""
+def frames(columns=frozenset(COLUMNS), rows=NODES):
+    """The tables as DataFrames, each time new ones."""
+    return [table.copy() for table in _frames(columns, rows)]
 
-    return [pd.read_csv(StringIO(text)) for text in table_text()]
+
+@cache
+def _frames(columns, rows):
+    return [pd.read_csv(StringIO(text)) for text in table_text(columns, rows)]
 
 
 def odd_column(stream, column):
@@ -156,7 +206,9 @@ class Graphml(Reader):
     def prepare(self, folder):
         import networkx
 
-        nodes, edges = frames()
-        graph = networkx.from_pandas_edgelist(edges, edge_attr=["weight", "type"])
-        networkx.set_node_attributes(graph, nodes.set_index("id").to_dict("index"))
-        networkx.write_graphml(graph, folder / "graph.graphml")
+        for kind, columns in SMALL.items():
+            nodes, edges = frames(frozenset(columns), ROWS)
+            extra = [name for name in edges.columns if name not in ("source", "target")]
+            graph = networkx.from_pandas_edgelist(edges, edge_attr=extra or None)
+            networkx.set_node_attributes(graph, nodes.set_index("id").to_dict("index"))
+            networkx.write_graphml(graph, folder / f"{kind}.graphml")

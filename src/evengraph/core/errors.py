@@ -9,6 +9,9 @@ from collections.abc import Iterable, Mapping
 SHOWN = 80
 """How many characters of a value of a user a message shows."""
 
+LISTED = 1000
+"""How many characters of a list of names a message shows."""
+
 MATCHED = 100
 """How many characters of a name are compared with others."""
 
@@ -61,6 +64,12 @@ class MissingPackageError(ValueError):
 def first_line(error: BaseException) -> str:
     """The first line of an error message, without its full stop; the type if there is none."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:150].rstrip(".")
+
+
+def listed(names: Iterable[object]) -> str:
+    """Names in a message, after commas, cut where they are many; `none` if there are none."""
+    text = ", ".join(map(str, names)) or "none"
+    return text if len(text) <= LISTED else f"{text[: LISTED - 3]}..."
 
 
 def short(value: object) -> str:

@@ -36,7 +36,8 @@ def check_header(header: Mapping[str, Any]) -> None:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError("class_names must be a list of names")
     for name, about in header["arrays"].items():
-        if not isinstance(about, dict) or not isinstance(about.get("sha256"), str):
+        parts = (about.get("sha256"), about.get("shape")) if isinstance(about, dict) else ()
+        if [type(part) for part in parts] != [str, list]:
             raise ValueError(f"the array {name} must have a dtype, a shape and a sha256")
         if about.get("dtype") not in DTYPES.get(name, ()):
             raise ValueError(f"the array {name} must not have dtype {about.get('dtype')!r:.40}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +26,8 @@ FORMAT = 1
 REQUIRED = ("indptr", "indices", "x", "y", "ids")
 MASKS = ("train", "val", "test")
 HASH_BLOCK = 1 << 24
+DAMAGE = (OSError, ValueError, EOFError, SyntaxError, TokenError, MemoryError, UserWarning)
+"""What NumPy raises for arrays that are damaged."""
 
 
 class PackError(ValueError):
@@ -79,8 +82,10 @@ class PackedGraph:
         expected = self.header["arrays"][name]
         path = self.path / f"{name}.npy"
         try:
-            array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError, EOFError, SyntaxError, TokenError, MemoryError) as error:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")  # of a header that no NumPy of today writes
+                array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        except DAMAGE as error:
             reason = first_line(error)
             raise PackError(f"{path} is missing or damaged: {reason}. Pack it again.") from None
         actual = {"dtype": str(array.dtype), "shape": list(array.shape)}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evengraph.core.errors import ArgumentError
+from evengraph.core.errors import ArgumentError, listed
 
 if TYPE_CHECKING:
     from evengraph.tables.text_column import TextColumn
@@ -64,7 +64,7 @@ def check_columns(table: Any, columns: Iterable[str], default_name: str) -> None
         if column not in table.columns:
             raise ValueError(
                 f"{table_name(table, default_name)} has no column {column!r}; its columns are: "
-                f"{', '.join(map(str, table.columns)) or 'none'}."
+                f"{listed(table.columns)}."
             )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from evengraph.core.errors import listed
 from evengraph.tables.cells import (
     check_columns,
     column_kind,
@@ -211,7 +212,7 @@ def edge_ends(edges: Any, columns: TableColumns, notes: Notes) -> tuple[str, str
     if len(free) < 2:
         raise ValueError(
             f"{name} needs two columns, one for each end of an edge; its columns are: "
-            f"{', '.join(edges.columns) or 'none'}."
+            f"{listed(edges.columns)}."
         )
     pairs = (_match(free, names) for names in END_NAMES)
     guess = next((pair for pair in pairs if all(pair)), (None, None))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from evengraph.core.errors import ArgumentError
+from evengraph.core.errors import ArgumentError, listed
 from evengraph.tables.cells import canonical_names, import_pandas, is_empty, location, table_name
 from evengraph.tables.edges import are_row_numbers, edge_rows, id_index
 from evengraph.tables.notes import NoteKind, Notes
@@ -71,7 +71,7 @@ def find_id(
         raise ArgumentError(
             f"{table_name(nodes, 'nodes')} has no column called id, node or node_id, and none "
             "that holds both ends of every edge; set id to one of its columns: "
-            f"{', '.join(nodes.columns) or 'none'}.",
+            f"{listed(nodes.columns)}.",
             argument="id",
         )
     if usual is None:
