@@ -33,8 +33,6 @@ LAYERS = [
 # Modules without a test file of their own, and where they are tested instead.
 TESTED_ELSEWHERE = {
     "core/records.py": "through tests/core/test_files.py",
-    "core/rows.py": "through tests/core/test_store.py",
-    "core/store_sql.py": "through tests/core/test_store.py",
     "cli/report.py": "through tests/report/store/test_files.py",
     "cli/results.py": "through tests/cli/test_reproduce.py",
     "desk/frame.py": "through tests/desk/test_server.py",

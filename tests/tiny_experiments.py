@@ -1,7 +1,9 @@
 """Experiments that take seconds, rows made by hand, and processes to write at the same time."""
 
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import asdict
 from time import monotonic, sleep
 
@@ -86,3 +88,10 @@ def wait_for(what, alive=None):
         assert not gone, f"the process ended with {alive.returncode} before its time"
         sleep(0.01)
     raise AssertionError("nothing came")
+
+
+def damage(store, column, value, seed=5):
+    """Put something else into a cell of the run with this seed."""
+    with closing(sqlite3.connect(store.path)) as base:
+        base.execute(f"UPDATE runs SET {column} = ? WHERE seed = ?", (value, seed))
+        base.commit()

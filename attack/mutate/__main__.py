@@ -2,11 +2,14 @@
 
 import argparse
 import ast
+import json
 import os
 import random
 import sys
-import time
 import warnings
+from collections import Counter
+from itertools import groupby
+from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 warnings.simplefilter("ignore")
@@ -28,43 +31,60 @@ def modules(names):
                 yield one
 
 
+def sample(names, count, seed):
+    """Mutants drawn at random from all mutants of these modules, in the order of modules."""
+    every = []
+    for path in modules(names):
+        every += mutants(path, (SOURCES / path).read_text())
+    return sorted(random.Random(seed).sample(every, min(count, len(every))), key=lambda m: m.path)
+
+
+def outcomes(drawn, known):
+    """Try mutants that are not known yet; gives each name with what came of it."""
+    for path, group in groupby(drawn, key=lambda mutant: mutant.path):
+        unknown = [mutant for mutant in group if mutant.name not in known]
+        if not unknown:
+            continue
+        start = sum(os.times()[:4])
+        if not passes(path, ast.parse((SOURCES / path).read_text()), 300):
+            print(f"{path}: left out, its tests do not pass here by themselves", flush=True)
+            continue
+        limit = 10 + 5 * (sum(os.times()[:4]) - start)
+        for mutant in unknown:
+            if not passes(path, mutant.tree, limit):
+                yield mutant, "killed"
+            else:
+                yield mutant, "equivalent" if is_equivalent(mutant) else "survived"
+
+
+def is_equivalent(mutant):
+    return (mutant.path, mutant.text, mutant.change) in EQUIVALENT
+
+
 def main(arguments=None):
     """Run the tests against a sample of mutants; returns 1 if too few were noticed."""
     parser = argparse.ArgumentParser(prog="python -m attack.mutate", description=__doc__)
     parser.add_argument("--module", action="append", help="folder or file, such as ops")
-    parser.add_argument("--mutants", type=int, default=5, help="per module")
+    parser.add_argument("--mutants", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--minutes", type=float, default=60.0, help="start no more after these")
     parser.add_argument("--least", type=float, default=92.0, help="percent that must be killed")
+    parser.add_argument("--record", type=Path, help="file with outcomes, to go on with")
     options = parser.parse_args(arguments)
     prepare()
-    end = time.monotonic() + 60 * options.minutes
-    killed, survivors, equal = 0, [], 0
-    paths = list(modules(options.module or MODULES))
-    random.Random(options.seed).shuffle(paths)
-    for path in paths:
-        if time.monotonic() > end:
-            break
-        source = (SOURCES / path).read_text()
-        start = sum(os.times()[:4])
-        if not passes(path, ast.parse(source), 300):
-            print(f"{path}: left out, its tests do not pass here by themselves", flush=True)
-            continue
-        limit = 10 + 5 * (sum(os.times()[:4]) - start)
-        stream = random.Random(f"{options.seed} {path}")
-        every = list(mutants(path, source))
-        for mutant in stream.sample(every, min(options.mutants, len(every))):
-            if passes(path, mutant.tree, limit):
-                known = any(mutant.path == p and text in mutant.name for p, text in EQUIVALENT)
-                equal += known
-                survivors += [] if known else [mutant.name]
-                print(f"  {'equivalent' if known else 'survived'}: {mutant.name}", flush=True)
-            else:
-                killed += 1
-        print(f"{path}: {killed} killed, {len(survivors)} survived so far", flush=True)
-    tried = killed + len(survivors)
-    share = 100 * killed / max(tried, 1)
-    print(f"{tried} mutants and {equal} equivalent ones: {killed} killed, {share:.1f}%")
+    drawn = sample(options.module or MODULES, options.mutants, options.seed)
+    record = options.record
+    known = json.loads(record.read_text()) if record and record.exists() else {}
+    for mutant, outcome in outcomes(drawn, known):
+        known[mutant.name] = outcome
+        if outcome != "killed":
+            print(f"  {outcome}: {mutant.name}", flush=True)
+        if record:
+            record.write_text(json.dumps(known, indent=1))
+    counts = Counter(known.values())
+    tried = counts["killed"] + counts["survived"]
+    share = 100 * counts["killed"] / max(tried, 1)
+    print(f"{tried} mutants and {counts['equivalent']} equivalent ones: ", end="")
+    print(f"{counts['killed']} killed, {share:.1f}%")
     return int(share < options.least)
 
 

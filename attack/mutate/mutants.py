@@ -1,7 +1,6 @@
 """Mutants of a module: its source with one operator, number, condition or statement changed."""
 
 import ast
-import copy
 from dataclasses import dataclass
 
 COMPARE = {
@@ -31,27 +30,37 @@ ARITHMETIC = {
 
 @dataclass(frozen=True)
 class Mutant:
-    """A module with one change."""
+    """A module with one change, which is made when its tree is asked for."""
 
     path: str
     line: int
+    column: int
     change: str
-    tree: ast.Module
+    source: str
+    index: int
+    number: int
 
     @property
     def name(self):
-        return f"{self.path}:{self.line} {self.change}"
+        return f"{self.path}:{self.line}:{self.column} {self.change}"
+
+    @property
+    def text(self):
+        return self.source.splitlines()[self.line - 1].strip()
+
+    @property
+    def tree(self):
+        changed = ast.parse(self.source)
+        target = _nodes(changed)[self.index]
+        list(_changes(target))[self.number][1](target)
+        return ast.fix_missing_locations(changed)
 
 
 def mutants(path, source):
     """All mutants of a module. Annotations, docstrings and messages of errors are left alone."""
-    tree = ast.parse(source)
-    for index, node in enumerate(_nodes(tree)):
-        for change, apply in _changes(node):
-            changed = copy.deepcopy(tree)
-            target = _nodes(changed)[index]
-            apply(target)
-            yield Mutant(path, node.lineno, change, ast.fix_missing_locations(changed))
+    for index, node in enumerate(_nodes(ast.parse(source))):
+        for number, (change, _) in enumerate(_changes(node)):
+            yield Mutant(path, node.lineno, node.col_offset, change, source, index, number)
 
 
 def _nodes(tree):

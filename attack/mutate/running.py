@@ -78,4 +78,15 @@ def _test(path, tree, seconds):
         os.dup2(nothing.fileno(), 2)
         with contextlib.redirect_stdout(nothing), contextlib.redirect_stderr(nothing):
             options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
-            return int(pytest.main([*options, str(mirror(path))]))
+            return int(pytest.main([*options, str(mirror(path))], plugins=[_Quick()]))
+
+
+class _Quick:
+    """Examples that fail are not made smaller."""
+
+    def pytest_collection_finish(self):
+        from hypothesis import Phase, settings
+
+        phases = (Phase.explicit, Phase.generate)
+        settings.register_profile("quick", settings.get_profile("repeatable"), phases=phases)
+        settings.load_profile("quick")
