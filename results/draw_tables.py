@@ -16,7 +16,7 @@ METRICS = {"bacc": "balanced accuracy", "ap": "average precision"}
 
 def rows() -> pd.DataFrame:
     """Every model of every draw."""
-    return pd.read_csv(HERE / "tables.csv")
+    return pd.read_csv(HERE / "tables.csv", dtype={"commit": str})
 
 
 def compared(frame: pd.DataFrame, *, transfer: bool) -> str:

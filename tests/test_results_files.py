@@ -342,7 +342,7 @@ def test_the_page_on_tables_has_its_results(draw_tables):
     assert draw_tables.draws(rows) == 10
     assert all(draw_tables.compared(rows, transfer=both) in text for both in (False, True))
     assert draw_tables.behind(rows) in text
-    assert set(rows["commit"]) == {"d4f78f4"}
+    assert set(rows["commit"]) == {"9185030"}
 
 
 def test_the_pages_on_unison_are_drawn_from_the_runs(unison):
