@@ -142,6 +142,23 @@ def test_two_browsers_share_the_work(page, access, desk, tmp_path_factory):
         other.close()
 
 
+def test_lists_follow_what_others_do(page, access, desk):
+    listed = "[...document.querySelectorAll('[data-list] a')].map((a) => a.textContent)"
+    first, second = (desk.nodes.ids[queued.row] for queued in desk.waiting()[:2])
+    page.visit(f"http://{access.hosts[0]}/queue")
+    assert {first, second} <= set(page.value(listed))
+    page.value("document.querySelectorAll('[data-list] a')[1].focus()")
+    desk.answer(desk.nodes.rows[first], "label", "honest", who="bo", session="other")
+    page.value("void watch()")  # which comes by itself after six seconds
+    until(page, f"!{listed}.includes('{first}')")
+    assert page.value("document.activeElement.textContent") == second
+    page.visit(f"http://{access.hosts[0]}/done")
+    desk.answer(desk.nodes.rows[second], "unknown", who="bo", session="other")
+    assert second not in page.value(listed)
+    page.value("void watch()")
+    until(page, f"{listed}.includes('{second}')")
+
+
 def test_keys_do_what_they_say(page, desk):
     id = text(page, "h1")
     page.press("ArrowRight", loads=True)

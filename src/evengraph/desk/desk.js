@@ -3,11 +3,11 @@
 
 const say = (text) => { document.getElementById("said").textContent = text; };
 
-async function load(source) {
+async function load(source, selector = "body > *") {
   const answer = await fetch(source, { headers: { Accept: "text/html" } });
   if (!answer.ok) throw new Error(answer.status);
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  return page.body.firstElementChild;
+  return page.querySelector(selector);
 }
 
 // Forms. The page changes only once the server has written the answer to disk.
@@ -62,7 +62,7 @@ for (const part of document.querySelectorAll("[data-source]")) {
   load(part.dataset.source).then((found) => part.replaceWith(found), () => {});
 }
 
-// The side, whenever something changed: another person's labels, a model that is ready.
+// The side and the list, whenever something changed: others' labels, a model that is ready.
 async function watch() {
   const side = document.getElementById("side");
   if (!side) return;
@@ -70,6 +70,7 @@ async function watch() {
     const found = await load("/side");
     const typing = side.contains(document.activeElement);
     if (found?.id === "side" && found.dataset.version !== side.dataset.version && !typing) {
+      await renewList();
       if (side.dataset.busy && !found.dataset.busy) say("A new model has ranked the queue.");
       side.replaceWith(found);
     }
@@ -79,3 +80,13 @@ async function watch() {
   setTimeout(watch, document.getElementById("side").dataset.busy ? 1500 : 6000);
 }
 setTimeout(watch, 1500);
+
+async function renewList() {
+  const list = document.querySelector("[data-list]");
+  if (!list) return;
+  const found = await load(list.dataset.list, "[data-list]");
+  const link = list.contains(document.activeElement) && document.activeElement.pathname;
+  if (!found) return;
+  list.replaceWith(found);
+  if (link) [...found.querySelectorAll("a")].find((one) => one.pathname === link)?.focus();
+}

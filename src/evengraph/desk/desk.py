@@ -31,6 +31,7 @@ SHORT = 5  # so few left that the next are ranked
 RERANK_EVERY = 5  # answers, as long as the quick model learns within a second
 QUICK = "quick model"
 EXPLANATIONS = 200  # kept in memory
+KEPT = ("rows", "clusters", "operator")  # of a pool: they depend on the graph alone
 
 
 @dataclass(frozen=True)
@@ -356,7 +357,7 @@ class Desk:
             method=self.method,
         )
         if before is not None:
-            vars(pool).update({k: v for k, v in vars(before).items() if k in ("rows", "operator")})
+            vars(pool).update({k: v for k, v in vars(before).items() if k in KEPT})
         self._last_pool = pool
         return pool
 

@@ -45,7 +45,7 @@ def _page(desk: Desk, session: Session, heading: str, part: Markup, here: str) -
     return frame(
         title,
         session,
-        tag("section", tag("h1", heading), part),
+        tag("section", tag("h1", heading), part, data_list=here),
         side=side(desk, session),
         here=here,
     )

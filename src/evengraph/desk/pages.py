@@ -63,6 +63,13 @@ class DeskPages:
             desk.refresh()
             return html(str(side(desk, session)))
 
+        def listed(page: Callable[[Desk, Session], str]) -> Callable[..., Response]:
+            def handler(request: Request, session: Session) -> Response:
+                desk.refresh()
+                return html(page(desk, session))
+
+            return handler
+
         def export(request: Request, session: Session) -> Response:
             desk.refresh()
             content = csv_bytes(labelled_table(desk.nodes, desk.answers))
@@ -74,8 +81,8 @@ class DeskPages:
             "/node/{row}": node,
             "/node/{row}/why": explanation,
             "/side": aside,
-            "/queue": lambda request, session: html(queue_page(desk, session)),
-            "/done": lambda request, session: html(done_page(desk, session)),
+            "/queue": listed(queue_page),
+            "/done": listed(done_page),
             "/export.csv": export,
             "/desk.css": lambda request, session: Response(STYLESHEET, media_type="text/css"),
             "/desk.js": lambda request, session: Response(SCRIPT, media_type="text/javascript"),
