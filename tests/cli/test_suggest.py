@@ -32,7 +32,7 @@ def test_no_label_at_all_and_classes_that_nobody_has_labelled(shop, capsys):
     assert call("suggest", "shop", *COLUMNS, "--classes", "fraud,honest", "--budget", "4") == 0
     shown = capsys.readouterr().out
     assert "No label yet" in shown
-    assert "Too few labels" in shown
+    assert "cannot be said yet" in shown
 
 
 def test_a_data_set_is_tried_with_a_part_of_its_labels(capsys):

@@ -1,13 +1,14 @@
 """What more labels would bring."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
 
 import evengraph as eg
 from evengraph.labelling import Pool, learning_curve
-from evengraph.labelling.learning_curve import _extrapolate
+from evengraph.labelling.learning_curve import _extrapolate, _with_unknown
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +26,7 @@ def test_expects_a_score_for_more_labels_and_says_how_sure_it_is(pool):
     gains = [point.gain for point in curve.expected]
     assert gains == sorted(gains)
     assert gains[0] >= 0
-    assert curve.advice.startswith("You can stop" if curve.enough else "Go on")
+    assert curve.advice.startswith("You can stop") == curve.enough
     json.dumps(curve.as_dict())
 
 
@@ -53,3 +54,37 @@ def test_a_flat_curve_says_stop():
     curve = _extrapolate(sizes, np.full(4, 0.8), 1e-6 * np.eye(4), 0.0, 500, (100,))
     assert curve.enough
     assert curve.advice.startswith("You can stop: 100 more labels")
+
+
+def test_a_flat_curve_that_is_not_sure_does_not_say_stop():
+    import numpy as np
+
+    sizes = np.array([10.0, 20, 30, 40])
+    curve = _extrapolate(sizes, np.full(4, 0.8), 1e-6 * np.eye(4), 0.03**2, 50, (10,))
+    assert not curve.enough
+    assert curve.advice.startswith("Too early to stop: 10 more labels may bring about 0.")
+
+
+def test_what_the_labels_cannot_tell_is_said(pool):
+    names = ("much", "little", "one", "none")
+    labels = torch.where(pool.labels >= 0, 0, -1)
+    labels[[0, 4, 8]], labels[12] = 1, 2
+    curve = learning_curve(replace(pool, class_names=names), labels=labels)
+    assert curve.unknown == (
+        "Not judged: one, none, which have fewer than two labels; more labels there may bring "
+        "much.",
+        "Little more than a guess for little: fewer than 5 labels.",
+    )
+    assert not curve.enough
+    assert learning_curve(pool).unknown == ()
+
+
+def test_a_class_without_labels_is_a_reason_to_go_on():
+    import numpy as np
+
+    sizes = np.array([100.0, 200, 300, 400])
+    flat = _extrapolate(sizes, np.full(4, 0.8), 1e-6 * np.eye(4), 0.0, 500, (100,))
+    assert _with_unknown(flat, {"a": 90, "b": 80}) == flat
+    curve = _with_unknown(flat, {"a": 90, "b": 80, "c": 0})
+    assert not curve.enough
+    assert curve.advice == "Go on with c; the other classes may have enough."

@@ -129,11 +129,12 @@ def _show(found: Suggestions) -> None:
 
 def _show_curve(curve: LearningCurve | None) -> None:
     """Print what more labels would bring."""
+    from evengraph.labelling.learning_curve import TOO_FEW_LABELS
     from evengraph.report.terminal.table import plain_table
 
     out.print()
     if curve is None:
-        print_notes(["Too few labels yet to expect what more would bring."])
+        print_notes([f"{TOO_FEW_LABELS} Label what is listed and ask again."])
         return
     table = plain_table(["labels"], ["balanced accuracy", "80% of cases", "more than now"])
     for point in (curve.now, *curve.expected):
@@ -146,6 +147,7 @@ def _show_curve(curve: LearningCurve | None) -> None:
         )
     out.print(table)
     print_sentence(f"[bold]{escape(curve.advice)}[/]")
+    print_notes(curve.unknown)
 
 
 def _write(found: Suggestions, path: Path) -> None:

@@ -10,6 +10,7 @@ from evengraph.desk.frame import field, form
 from evengraph.desk.label_file import LABEL, Fit
 from evengraph.desk.training import is_enough
 from evengraph.desk.triage import Triage
+from evengraph.labelling.learning_curve import TOO_FEW_LABELS
 from evengraph.report.page import section
 from evengraph.report.svg.charts import percent
 from evengraph.report.svg.markup import Markup, tag
@@ -103,15 +104,16 @@ def agreement(desk: Desk) -> tuple[int, int]:
 
 
 def _curve(desk: Desk) -> list[Markup]:
-    """What more labels would bring, once there are enough to judge from."""
+    """What more labels would bring, and what is not known of it."""
     curve = desk.curve
     if curve is None:
-        return []
+        return [section("More labels", tag("p", TOO_FEW_LABELS))]
     text = (
         "Balanced accuracy of a quick model over the number of labels; shaded: four of five cases."
     )
     advice = tag("p", curve.advice, class_="advice")
-    return [section("More labels", curve_chart(curve), advice, tag("p", text))]
+    unknown = [tag("p", sentence) for sentence in curve.unknown]
+    return [section("More labels", curve_chart(curve), advice, *unknown, tag("p", text))]
 
 
 def _precision(desk: Triage) -> Markup:

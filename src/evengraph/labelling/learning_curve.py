@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,12 @@ LEAST = 10  # labels, and two of each of two classes
 WIDTH = 1.28  # standard errors on both sides, which hold four of five values
 BETWEEN = (0.01**2, 0.03**2)  # variance over models of one size; measured on few, it is rough
 WORTH = 1.0  # points of balanced accuracy: a hundred labels that bring less are too many
+CLEAR = 3.0  # points: if they might bring more, the labels at hand cannot tell
+FEW = 5  # labels of a class, below which its recall is little more than a guess
+TOO_FEW_LABELS = (
+    f"What more labels would bring cannot be said yet: it takes {LEAST} labels, and two of each of "
+    "two classes."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +63,9 @@ class LearningCurve:
         now: With all labels.
         expected: With more.
         advice: Whether to go on, in one sentence.
-        enough: Whether the last of `expected` is likely to bring less than a point.
+        enough: Whether the last of `expected` is likely to bring less than a point, and surely
+            less than three.
+        unknown: What the labels at hand cannot tell, in sentences.
     """
 
     measured: tuple[Point, ...]
@@ -65,6 +73,7 @@ class LearningCurve:
     expected: tuple[Point, ...]
     advice: str
     enough: bool
+    unknown: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """The curve, ready for JSON."""
@@ -93,13 +102,33 @@ def learning_curve(
     pool = data if isinstance(data, Pool) else Pool.open(data, **options)
     labels = pool.labels if labels is None else labels
     nodes = (labels >= 0).nonzero().squeeze(1)
-    counts = torch.bincount(labels[nodes])
+    counts = torch.bincount(labels[nodes], minlength=pool.num_classes)
     if len(nodes) < LEAST or int((counts > 1).sum()) < 2:
         return None
     targets = labels[nodes].unique(return_inverse=True)[1]
     right, tested = _cross_validate(pool.rows[nodes], targets, seed)
     sizes = np.array(SHARES) * len(nodes)
-    return _extrapolate(sizes, *_scores(right, tested, targets, seed), len(nodes), more)
+    curve = _extrapolate(sizes, *_scores(right, tested, targets, seed), len(nodes), more)
+    return _with_unknown(curve, dict(zip(pool.class_names, counts.tolist(), strict=True)))
+
+
+def _with_unknown(curve: LearningCurve, counts: dict[str, int]) -> LearningCurve:
+    """The curve with what it cannot know; a class that nothing is known of is no reason to stop."""
+    unseen = [name for name, count in counts.items() if count < 2]
+    few = [name for name, count in counts.items() if 2 <= count < FEW]
+    unknown = []
+    if unseen:
+        verb = "has" if len(unseen) == 1 else "have"
+        unknown.append(
+            f"Not judged: {', '.join(unseen)}, which {verb} fewer than two labels; more labels "
+            "there may bring much."
+        )
+    if few:
+        unknown.append(f"Little more than a guess for {', '.join(few)}: fewer than {FEW} labels.")
+    if not unseen or not curve.enough:
+        return replace(curve, unknown=tuple(unknown))
+    advice = f"Go on with {', '.join(unseen)}; the other classes may have enough."
+    return replace(curve, advice=advice, enough=False, unknown=tuple(unknown))
 
 
 def _cross_validate(rows: Tensor, targets: Tensor, seed: int) -> tuple[Tensor, Tensor]:
@@ -173,7 +202,7 @@ def _extrapolate(
         for size, score, e in zip(sizes, scores, WIDTH * errors, strict=True)
     )
     last = points[-1]
-    enough = last.gain < WORTH
+    enough = last.gain < WORTH and last.gain_high < CLEAR
     return LearningCurve(
         measured=measured,
         now=points[0],
@@ -206,9 +235,9 @@ def _point(labels: int, values: Any, now: Any, weights: Any, between: float) -> 
 
 def _advice(last: Point, more: int, enough: bool) -> str:
     """Whether to go on."""
-    span = f"{last.gain_low:.1f} to {last.gain_high:.1f}"
+    gain = f"about {last.gain:.1f} points ({last.gain_low:.1f} to {last.gain_high:.1f})"
     if enough:
-        return (
-            f"You can stop: {more} more labels would bring about {last.gain:.1f} points ({span})."
-        )
-    return f"Go on: {more} more labels should bring about {last.gain:.1f} points ({span})."
+        return f"You can stop: {more} more labels would bring {gain}."
+    if last.gain < WORTH:
+        return f"Too early to stop: {more} more labels may bring {gain}, which is far from sure."
+    return f"Go on: {more} more labels should bring {gain}."
