@@ -93,7 +93,7 @@ def test_calibration_says_what_it_stands_on(temperature, nodes, change, warned, 
     capsys.readouterr()
     predicted(shop, "other", "--calibrated")
     shown = capsys.readouterr()
-    assert f"calibrated on {nodes} validation nodes: temperature {temperature:.2f}" in shown.out
+    assert f"calibrated on {nodes} held-out nodes: temperature {temperature:.2f}" in shown.out
     assert f"({change})" in shown.out
     assert ("are few, fewer than 100" in shown.err) is warned
     predicted(shop, "other")
@@ -107,7 +107,7 @@ def test_a_calibrator_that_does_nothing_says_so(two, shop, capsys):
     capsys.readouterr()
     predicted(shop, "other", "--calibrated")
     shown = capsys.readouterr().out
-    assert "not calibrated: 1 validation nodes are too few" in shown
+    assert "not calibrated: 1 held-out nodes are too few" in shown
 
 
 def test_class_and_flag_that_differ_are_explained(two, shop, capsys):
@@ -348,7 +348,7 @@ def test_shares_and_abstention_are_told(model, shop, capsys):
     assert f"{count}  abstained: confidence below 0." in shown
     assert call("predict", "model", "shop", "--out", "p.csv", "--max-error", 0.99) == 0
     assert "0  abstained: the error on" in capsys.readouterr().out
-    assert "validation nodes that leaves" in shown
+    assert "held-out nodes that leaves" in shown
     assert call("predict", "model", "shop", "--out", "p.csv", "--prior", "fraud=much") == 2
     assert "--prior takes estimate or yes=0.1,no=0.9, got fraud=much" in capsys.readouterr().err
 

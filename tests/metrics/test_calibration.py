@@ -12,6 +12,7 @@ from sklearn.metrics import brier_score_loss
 from torch.nn.functional import cross_entropy
 
 from evengraph.metrics.calibration import (
+    MANY_NODES,
     MAX_TEMPERATURE,
     MIN_NODES,
     MIN_TEMPERATURE,
@@ -43,6 +44,7 @@ def test_a_known_temperature_is_found(temperature):
 def test_the_temperature_is_the_likeliest(seed, classes, scale):
     probabilities = (scale * normal(60, classes, seed=seed)).softmax(1)
     labels = torch.randint(classes, (60,), generator=torch.Generator().manual_seed(seed))
+    probabilities, labels = probabilities.repeat(20, 1), labels.repeat(20)  # enough to be used
     found, logs = Calibrator.fit(probabilities, labels).temperature, probabilities.log()
 
     def cost(inverse):
@@ -91,7 +93,7 @@ def test_too_few_nodes_change_nothing_and_say_so():
     logits, labels = drawn(MIN_NODES - 1)
     found = Calibrator.fit((5 * logits).softmax(1), labels)
     assert found.temperature == 1
-    assert f"{MIN_NODES - 1} validation nodes are too few" in found.note
+    assert f"{MIN_NODES - 1} held-out nodes are too few" in found.note
     probabilities = logits.softmax(1)
     assert found(probabilities) is probabilities
 
@@ -100,7 +102,25 @@ def test_validation_without_a_mistake_cannot_tell():
     logits, _ = drawn(100)
     found = Calibrator.fit(logits.softmax(1), logits.argmax(1))
     assert found.temperature == 1
-    assert "All 100 validation nodes are predicted correctly" in found.note
+    assert "All 100 held-out nodes are predicted correctly" in found.note
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_temperature_that_few_nodes_cannot_support_is_not_used(seed):
+    logits, labels = drawn(80, seed=seed)
+    found = Calibrator.fit(logits.softmax(1), labels)  # calibrated as it is
+    assert found.temperature == 1
+    assert "would fit the 80 held-out nodes, but" in found.note
+    assert found.describe().startswith("not calibrated: a temperature of ")
+    needed = Calibrator.fit((4 * logits).softmax(1), labels)
+    assert needed.temperature > 2
+    assert needed.note == ""
+
+
+def test_many_nodes_need_no_check(monkeypatch):
+    logits, labels = drawn(MANY_NODES)
+    monkeypatch.setattr("evengraph.metrics.calibration._helps", None)
+    assert Calibrator.fit(logits.softmax(1), labels).temperature != 1
 
 
 def test_a_shift_mends_what_class_weights_do():
@@ -122,8 +142,10 @@ def test_a_shift_needs_nodes_of_every_class():
     labels[:4] = 2
     found = Calibrator.fit(logits.softmax(1), labels, shift=True)
     assert found.shift == ()
-    assert "rarest class has 4 validation nodes" in found.note
-    assert found.temperature == Calibrator.fit(logits.softmax(1), labels).temperature
+    assert "rarest class has 4 held-out nodes" in found.note
+    confident = (3 * logits).softmax(1)
+    plain, asked = (Calibrator.fit(confident, labels, shift=shift) for shift in (False, True))
+    assert plain.temperature == asked.temperature > 1
 
 
 def test_json_keeps_it_all():
@@ -137,7 +159,7 @@ def test_json_keeps_it_all():
 def test_probabilities_of_zero_are_no_trouble():
     probabilities = torch.tensor([[1.0, 0.0], [0.0, 1.0]]).repeat(20, 1)
     labels = torch.tensor([0, 1]).repeat(20)
-    labels[0] = 1
+    labels[0], labels[1] = 1, 0
     found = Calibrator.fit(probabilities, labels)
     assert found.temperature > 1
     assert torch.isfinite(found(probabilities)).all()

@@ -37,19 +37,38 @@ def test_it_says_what_when_how_well_and_how():
         "# GCN: `kind`, 2 classes",
         "- Data: `/data/shops`.",
         "- Graph: 600 nodes, 1,200 edges.",
-        "- Labels: 150 learnt from, 50 for validation, 100 for the test.",
+        "- Labels: 100 learnt from, 50 for validation, 100 for the test.",
         "- Columns: `turnover`, `country`.",
         "- Roles: id `shop`.",
         "- Saved on 2026-11-16 by evengraph 0.2.0; training took 3.5 s.",
         'model = eg.TableModel.load("model")',
         "- Expected calibration error on test nodes: 8.0% before, 3.0% after.",
-        "- A node is flagged as `fraud` from a probability of 0.250, chosen on validation nodes.",
+        "- A node is flagged as `fraud` from a probability of 0.250, chosen on held-out nodes.",
         "- Fewer than 20 test nodes, so that scores are uncertain: `fraud`.",
     ):
         assert line in text.splitlines()
     assert "| AUROC | – |  |" in text
     assert re.search(r"\| Balanced accuracy \| 70.0 \| \d\d\.\d to \d\d\.\d \|", text)
     assert re.search(r"\| `fraud` \| 10 \| 10 \| 37.5 \| 60.0 \| 31.3 to 83.2 \| 46.2 \|", text)
+
+
+def test_labels_are_those_of_the_model_that_was_tested():
+    content = about(refit={"train": 150, "train_before": 90, "validation": 50})
+    text = card(content)
+    assert "- Labels: 90 learnt from, 50 for validation, 100 for the test." in text
+    assert "- Fitted again to 150 labels once it was tested, those for the test included;" in text
+
+
+def test_calibration_counts_every_node_once_and_says_where_there_is_none():
+    calibrator = {"temperature": 1.5, "shift": [], "nodes": 50, "note": ""}
+    text = card(about(calibrator=calibrator))
+    assert "- Temperature 1.50, fitted to 50 validation nodes; `predict --calibrated`" in text
+    text = card(about(calibrator=calibrator | {"nodes": 150}))
+    assert "fitted to 150 nodes that single models had not learnt from: 50 validation" in text
+    assert "and 100 that other folds held out;" in text
+    text = card(about(calibrator=calibrator | {"temperature": 1.0, "note": "Too few."}))
+    assert "- Not calibrated: too few." in text
+    assert "Temperature" not in text
 
 
 def test_a_method_that_knows_no_tables_has_a_card():

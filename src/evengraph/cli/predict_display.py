@@ -101,11 +101,11 @@ def show_decisions(predictions: Predictions, info: ModelInfo) -> None:
         return
     every, count = risk.levels[0], int(predictions.frame["abstained"].sum())
     if level == every:
-        text = f"the error on {risk.nodes:,} validation nodes is {every.error:.1%} without it"
+        text = f"the error on {risk.nodes:,} held-out nodes is {every.error:.1%} without it"
     else:
         text = (
             f"confidence below {format_probability(level.confidence)}. On {risk.nodes:,} "
-            f"validation nodes that leaves {level.coverage:.0%}, with an error of "
+            f"held-out nodes that leaves {level.coverage:.0%}, with an error of "
             f"{level.error:.1%} instead of {every.error:.1%} (mean over classes "
             f"{level.balanced_error:.1%} instead of {every.balanced_error:.1%})"
         )
@@ -119,7 +119,7 @@ def show_calibrator(calibrator: Calibrator) -> None:
     print_sentence(calibrator.describe())
     if calibrator.temperature != 1 and calibrator.nodes < RELIABLE_NODES:
         print_sentence(
-            f"Warning: {calibrator.nodes} validation nodes are few, fewer than {RELIABLE_NODES}: "
+            f"Warning: {calibrator.nodes} held-out nodes are few, fewer than {RELIABLE_NODES}: "
             "calibrated probabilities are rough.",
             err,
         )

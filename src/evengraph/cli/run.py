@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from warnings import catch_warnings, simplefilter
 
 import typer
-from rich.markup import escape
 
 from evengraph.cli.completion import complete_methods
-from evengraph.cli.console import err, out, print_error, print_notes, print_sentence
-from evengraph.cli.files import LateErrors, check_folder, written
+from evengraph.cli.console import print_notes
+from evengraph.cli.files import check_folder
 from evengraph.cli.options import (
     Columns,
     CostAlarm,
@@ -27,20 +24,13 @@ from evengraph.cli.options import (
     Settings,
     column_options,
 )
-from evengraph.cli.run_display import RunDisplay, show_results
+from evengraph.cli.run_execution import run_plan
 
 if TYPE_CHECKING:
-    import torch
-
-    from evengraph.cli.run_files import RunFiles
-    from evengraph.core.records import Record
-    from evengraph.core.task import Task
-    from evengraph.experiment.jobs import Job
-    from evengraph.experiment.run import RunPlan, RunResults
+    from evengraph.experiment.run import RunPlan
     from evengraph.methods import Method
     from evengraph.metrics.costs import Costs
     from evengraph.pipeline.graph_source import GraphSource
-    from evengraph.pipeline.table_model import TableModel
     from evengraph.splits import SplitProtocol
 
 
@@ -123,7 +113,6 @@ def run(
     from evengraph.core.devices import pick_device
     from evengraph.datasets import DATASETS
     from evengraph.experiment.parsing import parse_seeds
-    from evengraph.experiment.run import RunPlan
     from evengraph.methods import DEFAULT_METHOD, DEFAULT_ON_DISK, METHODS
     from evengraph.metrics.costs import Costs
     from evengraph.pipeline.graph_source import must_stay_on_disk
@@ -134,15 +123,13 @@ def run(
         keep_freed_memory()
     names = parse_methods(method or (DEFAULT_ON_DISK if on_disk else DEFAULT_METHOD))
     _check_save(save, names)
-    costs = Costs.of(cost_miss, cost_alarm)
     seeds = seeds or _default_seeds(imbalance)
-    all_seeds = parse_seeds(seeds)
     params, sentences = parse_settings(names, settings or [])
-    source = None
+    source, costs, all_seeds = None, Costs.of(cost_miss, cost_alarm), parse_seeds(seeds)
     if on_disk or data not in DATASETS:
-        chosen = "cpu" if device == "auto" else str(pick_device(device))
+        where = "cpu" if device == "auto" else str(pick_device(device))
         source = open_data(
-            data, data_root, columns, on_disk=on_disk, memory=memory, device=chosen, ranks=ranks
+            data, data_root, columns, on_disk=on_disk, memory=memory, device=where, ranks=ranks
         )
     split = imbalance or ("step" if source is None else source.default_split)
     options = dict(source.default_shares(split)) if source else {}
@@ -155,25 +142,37 @@ def run(
         source = open_data(data, data_root, columns)
     else:
         show_classes(source)
-    plan = RunPlan(
+    plan = _plan(source, split, protocol, methods, all_seeds, costs)
+    _check_on_disk(plan, refit, draw_map)
+    print_notes([*sentences, *_check_split(plan)])
+    parts = [*(settings or []), *([] if preset else ["no-preset"]), f"seeds={seeds}"]
+    folder = own_folder(to or Path("runs") / _folder_name(plan, options, parts), "run")
+    if refit is None:
+        refit = save is not None and not source.is_dataset and source.disk is None
+    target = pick_device("cpu" if on_disk else device)  # rows are trained on the CPU
+    run_plan(plan, presets, target, RunFiles(folder, plan, source, save), refit, draw_map)
+
+
+def _plan(
+    source: GraphSource,
+    split: str,
+    protocol: SplitProtocol,
+    methods: Mapping[str, Method],
+    seeds: Sequence[int],
+    costs: Costs | None,
+) -> RunPlan:
+    from evengraph.experiment.run import RunPlan
+
+    return RunPlan(
         dataset=source.name,
         graph=source.graph,
         imbalance=split,
         protocol=protocol,
         methods=methods,
-        seeds=all_seeds,
+        seeds=seeds,
         costs=costs,
         disk=source.disk,
     )
-    _check_on_disk(plan, refit, draw_map)
-    print_notes([*sentences, *_check_split(plan)])
-    parts = [*(settings or []), *([] if preset else ["no-preset"]), f"seeds={seeds}"]
-    folder = to or Path("runs") / _folder_name(plan, options, parts)
-    if refit is None:
-        refit = save is not None and not source.is_dataset and source.disk is None
-    target = pick_device("cpu" if on_disk else device)  # rows are trained on the CPU
-    files = RunFiles(own_folder(folder, "run"), plan, source, save)
-    _run_plan(plan, presets, target, files, refit, draw_map)
 
 
 def _check_save(folder: Path | None, methods: Sequence[str]) -> None:
@@ -260,157 +259,3 @@ def _folder_name(plan: RunPlan, options: Mapping[str, Any], parts: Sequence[str]
     costs = [] if plan.costs is None else [f"costs={plan.costs.miss:g},{plan.costs.alarm:g}"]
     parts = [plan.dataset, plan.imbalance, *given, "+".join(plan.methods), *parts, *costs]
     return "-".join(parts).replace("/", "_").replace(" ", "")
-
-
-def _run_plan(
-    plan: RunPlan,
-    presets: Mapping[str, Mapping[str, Any]],
-    device: torch.device,
-    files: RunFiles,
-    refit: bool,
-    draw_map: bool,
-) -> None:
-    """Run methods on the same splits, show the results and write them; save the best model."""
-    from evengraph.experiment.run import run
-
-    several, source, save = files.several, files.source, files.save
-    for path in files.folders.values():
-        check_folder(path)
-    best: dict[str, tuple[Method, Task, Record]] = {}
-    predicts = not several and source.tables is not None and bool((source.graph.y < 0).any())
-    lines: list[str] = []
-    late = LateErrors()  # a full disk of results must not cost the model
-
-    def on_fit(job: Job, method: Method, task: Task, record: Record) -> None:
-        display.show(record)
-        better = job.label not in best or record.validation > best[job.label][2].validation
-        if better and (save is not None or predicts or draw_map):
-            best[job.label] = method, task, record
-
-    def write(name: str, result: dict[str, Any]) -> None:
-        if draw_map and "map" not in result:
-            result["map"] = _map(*best[name])
-        with late.later():
-            lines.extend(files.write(name, result))
-
-    with RunDisplay(plan, presets, device) as display:
-        outcome = run(plan, device, on_start=display.start, on_fit=on_fit, on_result=write)
-    if not several:
-        for failure in outcome.failed.values():
-            raise failure.error or ValueError(failure.reason)
-    if outcome.results:
-        show_results(outcome.results)
-        if several:
-            with late.later():
-                lines = [_write_comparison(files, outcome, device)]
-        for line in lines:
-            out.print(line, soft_wrap=True)
-    if best and (save is not None or predicts):
-        ((name, fitted),) = best.items()
-        model = _final_model(*fitted, source=source, refit=refit, costs=plan.costs)
-        if predicts:
-            with late.later():
-                path = files.folder / "predictions.csv"
-                _predict_unlabelled(model, fitted[1], source, path)
-        if save is not None:
-            _save_model(model, fitted[2], save)
-        for result in outcome.results:  # there is one; its page links to these files
-            result["model"] = {"seed": fitted[2].seed, **model.info.decisions()}
-            write(name, result)
-    late.throw()
-    _exit_status(plan, outcome)
-
-
-def _write_comparison(files: RunFiles, outcome: RunResults, device: torch.device) -> str:
-    """Write what compares the methods of a run; returns the line to print."""
-    from evengraph.experiment.run_comparison import compare_results
-
-    comparison = compare_results(files.plan, outcome, device)
-    if comparison is not None:
-        print_sentence(f"[bold]{escape(' '.join(comparison.verdict.sentences))}[/]")
-        out.print()
-        return files.write_comparison(comparison)
-    return "No seed ran with all methods: they cannot be compared."
-
-
-def _map(method: Method, task: Task, record: Record) -> dict[str, Any]:
-    """Where t-SNE puts the nodes of the best fit."""
-    from evengraph.experiment.tsne import place_nodes
-
-    with err.status("drawing the map"):
-        return {"seed": record.seed, **place_nodes(method, task)}
-
-
-def _final_model(
-    method: Method,
-    task: Task,
-    record: Record,
-    *,
-    source: GraphSource,
-    refit: bool,
-    costs: Costs | None,
-) -> TableModel:
-    """The best model of a run, fitted again to all labels if asked for."""
-    from evengraph.pipeline.table_model import TableModel
-
-    status = err.status("training again on all labels") if refit else nullcontext()
-    with status, catch_warnings(record=True) as caught:
-        simplefilter("once", UserWarning)
-        model = TableModel.from_fitted(
-            method, task, source, seed=record.seed, refit=refit, costs=costs
-        )
-    for warning in caught:
-        print_sentence(f"Warning: {escape(str(warning.message))}", err)
-    return model
-
-
-def _predict_unlabelled(model: TableModel, task: Task, source: GraphSource, path: Path) -> None:
-    """Write predictions for all nodes without a label, with the features that it learnt from."""
-    from evengraph.cli.predict import write_predictions
-    from evengraph.pipeline.graph_source import tables_of
-    from evengraph.pipeline.new_nodes import NewNodes
-
-    tables = tables_of(task, source)
-    assert tables is not None
-    nodes = NewNodes(tables=tables, rows=slice(None))
-    line = written(path)
-    frame = model.predict(nodes.without((source.graph.y >= 0).numpy()))
-    write_predictions(frame, path)
-    out.print(f"{line}: {len(frame):,} unlabelled nodes", soft_wrap=True)
-
-
-def _save_model(model: TableModel, record: Record, folder: Path) -> None:
-    """Save the best model of a run for predict and explain."""
-    from evengraph.methods.bases.model_folder import MAIN
-
-    verb = "replaced the model in" if (folder / MAIN).exists() else "wrote"
-    model.save(folder)
-    score = f"balanced accuracy {record.metrics['balanced_accuracy']:.1f} on its test nodes"
-    if refit := model.info.refit:
-        score += (
-            f", then trained again on {refit.train:,} labels instead of {refit.train_before:,} "
-            "(--no-refit to keep the first)"
-        )
-    print_sentence(
-        f"{verb} {escape(str(folder))}: the model of seed {record.seed}, the best on validation; "
-        f"{score}; see: evengraph predict"
-    )
-
-
-def _exit_status(plan: RunPlan, outcome: RunResults) -> None:
-    """Print what is missing; the exit status is 130 after Ctrl-C, 2 after a failure."""
-    titles = {name: method.full_title for name, method in plan.methods.items()}
-    for name in titles:
-        if name in outcome.failed:
-            reason = ValueError(outcome.failed[name].reason)
-            print_error(reason, prefix=f"{titles[name]} did not run: ")
-    ended = {*outcome.failed, *(result["method"]["name"] for result in outcome.results)}
-    missing = [title for name, title in titles.items() if name not in ended]
-    if missing:
-        err.print(f"Not run: {', '.join(missing)}.")
-    if outcome.results and outcome.results[-1]["runs"][-1]["interrupted"]:
-        err.print("The last run counts with its best model so far.")
-    if missing or any(not result["complete"] for result in outcome.results):
-        raise typer.Exit(130)
-    if outcome.failed:
-        raise typer.Exit(2)

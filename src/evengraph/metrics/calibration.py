@@ -14,6 +14,8 @@ from torch.nn.functional import one_hot
 
 MIN_NODES = 30  # validation nodes for a temperature
 MIN_NODES_PER_CLASS = 10  # validation nodes of every class for a shift
+MANY_NODES = 1_000  # validation nodes from which on the noise of one temperature is negligible
+PARTS = 5  # that each is scored with a temperature of the others, to see whether it helps
 RELIABLE_NODES = 100  # with fewer validation nodes a temperature is rough
 MIN_TEMPERATURE, MAX_TEMPERATURE = 0.05, 20.0
 PENALTY = 1e-3  # on shifts; keeps them finite for a class that is never confused
@@ -26,12 +28,14 @@ class Calibrator:
     Log-probabilities are divided by one temperature, which does not change the argmax. A method
     that weights rare classes up also predicts them too often; a shift of each class corrects
     that, but may change the argmax. It is fitted on request only, and only where every class has
-    enough validation nodes. `note` says what was not fitted and why.
+    enough validation nodes. With few nodes, a temperature may make things worse: it stays 1 unless
+    temperatures of four fifths of the nodes lower the log loss of the others by more than one
+    standard error. `note` says what was not fitted and why.
 
     Args:
         temperature: Above 1 makes the model less confident, below 1 more.
         shift: Added to the log-probability of each class; empty for none.
-        nodes: Number of validation nodes it was fitted on.
+        nodes: Number of validation nodes, or other held-out nodes, that it was fitted to.
         note: What was not fitted, and why.
 
     Reference:
@@ -67,24 +71,27 @@ class Calibrator:
         if nodes < MIN_NODES:
             return cls(
                 nodes=nodes,
-                note=f"{nodes} validation nodes are too few to calibrate on, {MIN_NODES} are "
+                note=f"{nodes} held-out nodes are too few to calibrate on, {MIN_NODES} are "
                 "needed; probabilities are unchanged.",
             )
         logs = _logs(probabilities)
         if bool((logs.argmax(1) == labels.to(logs.device)).all()):
             return cls(
                 nodes=nodes,
-                note=f"All {nodes} validation nodes are predicted correctly, so overconfidence "
+                note=f"All {nodes} held-out nodes are predicted correctly, so overconfidence "
                 "cannot be measured; probabilities are unchanged.",
             )
         rarest = int(torch.bincount(labels, minlength=num_classes).min())
         if shift and rarest >= MIN_NODES_PER_CLASS:
             return cls(**_with_shift(logs, labels), nodes=nodes)
+        temperature = _temperature(logs, labels)
+        if not shift and nodes < MANY_NODES and not _helps(logs, labels.to(logs.device)):
+            return cls(nodes=nodes, note=_no_gain(temperature, nodes))
         note = (
-            f"The rarest class has {rarest} validation nodes, {MIN_NODES_PER_CLASS} are needed "
+            f"The rarest class has {rarest} held-out nodes, {MIN_NODES_PER_CLASS} are needed "
             "for a shift; only the temperature was fitted."
         )
-        return cls(temperature=_temperature(logs, labels), nodes=nodes, note=note if shift else "")
+        return cls(temperature=temperature, nodes=nodes, note=note if shift else "")
 
     def __call__(self, probabilities: Tensor) -> Tensor:
         """Calibrate probabilities, (M, C); the argmax stays unless there is a shift."""
@@ -122,7 +129,7 @@ class Calibrator:
             change = "less confident" if self.temperature > 1 else "more confident"
         shifted = " and a shift of each class" if self.shift else ""
         return (
-            f"calibrated on {self.nodes:,} validation nodes: temperature {self.temperature:.2f}"
+            f"calibrated on {self.nodes:,} held-out nodes: temperature {self.temperature:.2f}"
             f"{shifted} ({change})"
         )
 
@@ -214,6 +221,30 @@ def _temperature(logs: Tensor, labels: Tensor) -> float:
         else:
             high = middle
     return 2 / (low + high)
+
+
+def _helps(logs: Tensor, labels: Tensor) -> bool:
+    """Whether temperatures lower the log loss of nodes that they were not fitted to, beyond noise.
+
+    Mistakes are spread over all parts: without one, a part would ask for full confidence.
+    """
+    right, part = logs.argmax(1) == labels, torch.empty_like(labels)
+    part[right.int().argsort(stable=True)] = torch.arange(len(labels), device=part.device) % PARTS
+    gains = torch.zeros_like(logs[:, 0])
+    for index in range(PARTS):
+        scored, fitted = part == index, part != index
+        scaled = (logs[scored] / _temperature(logs[fitted], labels[fitted])).log_softmax(1)
+        gain = (scaled - logs[scored]).gather(1, labels[scored].unsqueeze(1))
+        gains[scored] = gain.squeeze(1)
+    error = float(gains.std()) / math.sqrt(len(labels))
+    return float(gains.mean()) > error
+
+
+def _no_gain(temperature: float, nodes: int) -> str:
+    return (
+        f"a temperature of {temperature:.2f} would fit the {nodes} held-out nodes, but on nodes "
+        "that it was not fitted to it does not help beyond noise; probabilities are unchanged."
+    )
 
 
 def _with_shift(logs: Tensor, labels: Tensor) -> dict[str, Any]:

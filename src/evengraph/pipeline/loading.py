@@ -13,6 +13,7 @@ from evengraph.core.limits import MAX_INTEGER
 from evengraph.core.rng import seeded
 from evengraph.methods import METHODS, Method
 from evengraph.methods.bases.model_folder import TensorMismatchError, read_model
+from evengraph.pipeline.model_info import ModelInfo
 
 TYPES = {
     "num_features": int,
@@ -78,3 +79,13 @@ def load_model(folder: str | Path, *, device: str | torch.device = "cpu") -> Met
     except Exception as error:  # what is in the folder may be anything
         raise ValueError(f"{folder} is damaged: {first_line(error)}.") from error
     return method
+
+
+def saved_info(method: Method, folder: str | Path) -> ModelInfo:
+    """What was saved beside a method that was read from a folder."""
+    try:
+        info = ModelInfo.from_dict(method.extra_)
+        info.check(method.num_features_, method.num_classes_)
+    except (ValueError, TypeError, AttributeError, IndexError, OverflowError) as error:
+        raise ValueError(f"{folder} is damaged: {first_line(error)}.") from error
+    return info

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple, Self, TypeVar
 
 from torch import Tensor
@@ -42,6 +42,10 @@ class Threshold(NamedTuple):
         ranking = labels == positive, probabilities[:, positive]
         value = cheapest_threshold(*ranking, costs) if costs else best_threshold(*ranking)
         return None if math.isnan(value) else cls(positive, value)
+
+    def calibrated(self, calibrator: Calibrator) -> Threshold:
+        """The threshold on calibrated probabilities, which the same nodes reach."""
+        return Threshold(self.positive, calibrator.threshold(self.value, self.positive))
 
 
 class TrainedOn(NamedTuple):
@@ -134,6 +138,17 @@ class ModelInfo:
             raise ValueError(f"the prior must hold {num_classes} shares")
         if self.confusion is not None and not _is_square(self.confusion, num_classes):
             raise ValueError(f"the confusion matrix must hold {num_classes} rows of counts")
+
+    def with_costs(self, costs: Costs) -> ModelInfo:
+        """The same with the threshold of the lowest cost on validation."""
+        if self.cost_curve is None or self.threshold is None:
+            raise ValueError(
+                "Costs need a model of two classes that was saved with what thresholds do on "
+                "validation."
+            )
+        threshold = Threshold(self.threshold.positive, self.cost_curve.threshold(costs))
+        curve = self.cost_curve._replace(costs=costs)
+        return replace(self, threshold=threshold, cost_curve=curve)
 
     def decisions(self) -> dict[str, Any]:
         """What a result says about the model: labels it was fitted to again, and abstention."""

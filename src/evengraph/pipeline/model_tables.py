@@ -76,3 +76,9 @@ def training_paths(info: ModelInfo) -> tuple[str | None, ...]:
 def as_pair(known: Any) -> tuple[Any, ...]:
     """Known tables as a pair: a folder has no edges table of its own."""
     return known if isinstance(known, tuple) else (known, None)
+
+
+def holds_integers(nodes: Any, label: str | None, classes: Sequence[str]) -> bool:
+    """Whether the classes in a DataFrame are integers, or floats because some are missing."""
+    kind = getattr(getattr(nodes, "dtypes", {}).get(label), "kind", None)
+    return kind in ("i", "u", "f") and all(name.lstrip("-").isdigit() for name in classes)

@@ -18,6 +18,7 @@ from evengraph.metrics.priors import adjust_to_shares, estimate_shares
 from evengraph.pipeline.drift import DIFFERENT
 from evengraph.pipeline.model_info import ModelInfo
 from evengraph.pipeline.model_input import ModelInput
+from evengraph.pipeline.new_nodes import NewNodes
 from evengraph.tables.cells import import_pandas
 
 Transform = Callable[[Tensor], Tensor]
@@ -56,6 +57,29 @@ def predict_nodes(
     method: Method,
     info: ModelInfo,
     classes: Sequence[str],
+    nodes: Data | NewNodes,
+    *,
+    prior: str | Mapping[str, float] | None = None,
+    align: bool = True,
+    **options: Any,
+) -> Predictions:
+    """Predict some nodes of a graph; the options are those of `TableModel.predict`.
+
+    Columns are not moved back where class shares are corrected: these move columns, too. If an
+    estimate of them is doubtful, predictions are those without it.
+    """
+    given = ModelInput.of(nodes, method, info, align and prior is None)
+    found = _predict(method, info, classes, given, prior=prior, **options)
+    if not (found.doubt and align):
+        return found
+    given = ModelInput.of(nodes, method, info, True)
+    return _predict(method, info, classes, given, **options)._replace(doubt=found.doubt)
+
+
+def _predict(
+    method: Method,
+    info: ModelInfo,
+    classes: Sequence[str],
     given: ModelInput,
     *,
     calibrated: bool = False,
@@ -63,7 +87,6 @@ def predict_nodes(
     abstain: float | None = None,
     max_error: float | None = None,
 ) -> Predictions:
-    """Predict some nodes of a graph; the options are those of `TableModel.predict`."""
     abstention = find_abstention(info, abstain, max_error)
     if abstention is not None and prior is not None:
         raise ValueError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any, Self, final
@@ -15,25 +16,31 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from evengraph.core.devices import pick_device
-from evengraph.core.errors import first_line, unknown
+from evengraph.core.errors import unknown
 from evengraph.core.task import Task
 from evengraph.methods import DEFAULT_METHOD, METHODS, Method
 from evengraph.methods.bases.row_model import RowInput
-from evengraph.metrics import validation_score
 from evengraph.metrics.calibration import Calibrator
 from evengraph.metrics.costs import Costs
 from evengraph.pipeline.assessment import assess, positive_index
 from evengraph.pipeline.explanation import Explanation, explain
 from evengraph.pipeline.graph_source import GraphSource, open_tables, tables_of
-from evengraph.pipeline.loading import load_model
+from evengraph.pipeline.loading import load_model, saved_info
 from evengraph.pipeline.model_info import ModelInfo, Threshold
 from evengraph.pipeline.model_input import ModelInput
-from evengraph.pipeline.model_tables import as_pair, open_new_nodes, training_paths
+from evengraph.pipeline.model_tables import (
+    as_pair,
+    holds_integers,
+    open_new_nodes,
+    training_paths,
+)
 from evengraph.pipeline.new_nodes import NewNodes
+from evengraph.pipeline.node_explanation import explain_node, open_explained
 from evengraph.pipeline.onnx_export import export_onnx, onnx_inputs
 from evengraph.pipeline.predictions import Predictions, predict_nodes
+from evengraph.pipeline.seed_selection import fit_seeds
 from evengraph.splits import SplitProtocol
-from evengraph.tables import Note, TableGraph, UnknownNodeError
+from evengraph.tables import Note, TableGraph
 
 
 @final
@@ -99,7 +106,8 @@ class TableModel:
             nodes: A DataFrame or a path, as in `open_graph`, or a PyG graph.
             edges: The edges table, where `nodes` is a nodes table.
             seed: Decides the split and everything random in training. With several seeds, one
-                model is trained per seed and the best on validation is kept.
+                model is trained per seed, and the one with the best score on validation is kept:
+                average precision if one of two classes is rare, otherwise balanced accuracy.
             device: Where to train.
             progress: Show a live bar; by default on a terminal only.
             columns: The column arguments of `open_graph`: label, id, source, target, weight,
@@ -107,19 +115,11 @@ class TableModel:
         """
         data = open_tables(nodes, edges, **columns)
         protocol = self.protocol or data.make_split()
-        best: tuple[float, Method, Task, int] | None = None
-        for each in [seed] if isinstance(seed, int) else seed:
-            task = protocol(data.graph, seed=each).to(pick_device(device))
-            positive_index(task, self.positive)  # fails before training, not after
-            method = self._new_method(data).fit(task, seed=each, progress=progress)
-            score = float(validation_score(method.predict_task(task), task))
-            if best is None or score > best[0]:
-                best = score, method, task, each
-        if best is None:
-            raise ValueError("seed must hold at least one seed, got none.")
-        self._take(*best[1:], data)
-        label = self.info.columns.label
-        if label is not None and _holds_integers(nodes, label, self.classes_):
+        seeds, where = [seed] if isinstance(seed, int) else seed, pick_device(device)
+        make = partial(self._new_method, data)
+        best = fit_seeds(make, protocol, data, seeds, self.positive, where, progress)
+        self._take(*best, data)
+        if holds_integers(nodes, self.info.columns.label, self.classes_):
             self.info = replace(self.info, integer_labels=True)
         return self
 
@@ -175,49 +175,25 @@ class TableModel:
             of its votes lie between `low` and `high`, and `agreement` is the share of votes for the
             class. With abstention, `abstained` is true for nodes that should be left undecided.
         """
-        found = self.predictions(
-            nodes,
-            edges,
-            known=known,
-            calibrated=calibrated,
-            prior=prior,
-            abstain=abstain,
-            max_error=max_error,
-            align=align,
-        )
+        options = {"prior": prior, "abstain": abstain, "max_error": max_error, "align": align}
+        found = self.predictions(nodes, edges, known=known, calibrated=calibrated, **options)
         if found.doubt:
             warn(found.doubt, stacklevel=2)
         return found.frame
 
     def predictions(
-        self,
-        nodes: Any,
-        edges: Any = None,
-        *,
-        known: Any = None,
-        align: bool = True,
-        **options: Any,
+        self, nodes: Any, edges: Any = None, *, known: Any = None, **options: Any
     ) -> Predictions:
         """What `predict` returns, with sentences about drift, and the shares and errors in use.
 
         Args:
-            nodes: As in `predict`, and so are `edges`, `known` and `align`.
-            options: The others of `predict`: calibrated, prior, abstain and max_error.
+            nodes: As in `predict`, and so are `edges` and `known`.
+            options: The others of `predict`: calibrated, prior, abstain, max_error and align.
         """
-        self._check_fitted()
+        new = self._opened(nodes, edges, known)
         if options.get("calibrated"):
             self._calibrator()  # raises without one
-        if not isinstance(nodes, Data | NewNodes):
-            nodes = self.open(nodes, edges, known=known)
-        parts, prior = (self.method_, self.info, self.classes_), options.pop("prior", None)
-        plain = ModelInput.of(nodes, self.method_, self.info, align)
-        if prior is None:
-            return predict_nodes(*parts, plain, **options)
-        given = ModelInput.of(nodes, self.method_, self.info, False)
-        found = predict_nodes(*parts, given, prior=prior, **options)
-        if not (found.doubt and plain.aligned):
-            return found
-        return predict_nodes(*parts, plain, **options)._replace(doubt=found.doubt)
+        return predict_nodes(self.method_, self.info, self.classes_, new, **options)
 
     def predict_proba(
         self,
@@ -264,22 +240,13 @@ class TableModel:
         if nodes is None:
             new = NewNodes(tables=self.known_graph(known, columns or {}), rows=slice(None))
         else:
-            new = self._explained(nodes, edges, known, columns or {})
-        graph = ModelInput.of(new, self.method_, self.info, align).graph
-        ids = tuple(str(id) for id in new.tables.ids.tolist())
-        if str(node) not in ids:
-            raise UnknownNodeError(
-                f"There is no node {str(node)!r}; ids are like {', '.join(ids[:3])}.",
-                node=str(node),
-                num_edges=0,
-            )
-        names, index = new.tables.encoder.names, ids.index(str(node))
-        return explain(self.method_, graph, index, ids=ids, feature_names=names, top=top)
+            new = open_explained(self.open, self.info, nodes, edges, known, columns or {})
+        return explain_node(self.method_, self.info, new, node, top=top, align=align)
 
     def evaluate(self) -> dict[str, float | None]:
         """Metrics in percent on the test nodes of training; None for one that is undefined.
 
-        A model that was fitted again to all labels (`info.refit`) has the scores from before.
+        A model that was fitted again to all labels has the scores from before.
         """
         self._check_fitted()
         return dict(self.info.test_scores)
@@ -292,10 +259,8 @@ class TableModel:
     def export_onnx(self, path: str | Path) -> dict[str, RowInput]:
         """Write the method as an ONNX file, which takes `onnx_inputs` and gives `predict_proba`.
 
-        Unison, IceBerg, MLP, boosting, logistic regression, Double Balancing on GraphSAGE and
-        averages of them can be exported: their edges are used before the model. The file's
-        metadata hold the names of classes and features and, for two classes, the threshold, as
-        JSON.
+        Methods that use edges before the model, such as Unison and boosting, and averages of them
+        can be exported. The metadata hold the names of classes and features, and the threshold.
 
         Returns:
             The inputs by name, with their widths and what they hold.
@@ -320,12 +285,7 @@ class TableModel:
         """Read a model that `save` or `evengraph run --save` wrote."""
         method = load_model(folder, device=device)
         model = cls(method)
-        try:
-            info = ModelInfo.from_dict(method.extra_)
-            info.check(method.num_features_, method.num_classes_)
-        except (ValueError, TypeError, AttributeError, IndexError, OverflowError) as error:
-            raise ValueError(f"{folder} is damaged: {first_line(error)}.") from error
-        model.method_, model.info = method, info
+        model.method_, model.info = method, saved_info(method, folder)
         return model
 
     def open(
@@ -371,8 +331,9 @@ class TableModel:
 
         if not hasattr(self, "method_"):
             return f"<p>{escape(repr(self))}</p>"
-        labels = self.method_.labelled_.labels
-        counts = torch.bincount(labels, minlength=len(self.classes_)).tolist()
+        counts = torch.bincount(
+            self.method_.labelled_.labels, minlength=len(self.classes_)
+        ).tolist()
         return model_html(self.method_.full_title, self.classes_, counts, self.info.as_dict())
 
     def threshold(self, *, calibrated: bool = False) -> Threshold | None:
@@ -380,31 +341,21 @@ class TableModel:
         threshold = self.info.threshold
         if threshold is None or not calibrated:
             return threshold
-        positive, value = threshold
-        return Threshold(positive, self._calibrator().threshold(value, positive))
+        return threshold.calibrated(self._calibrator())
 
     def use_costs(self, costs: Costs) -> Self:
         """Replace the threshold by the one with the lowest cost on validation."""
-        curve, threshold = self.info.cost_curve, self.info.threshold
-        if curve is None or threshold is None:
-            raise ValueError(
-                "Costs need a model of two classes that was saved with what thresholds do on "
-                "validation."
-            )
-        chosen = Threshold(threshold.positive, curve.threshold(costs))
-        curve = curve._replace(costs=costs)
-        self.info = replace(self.info, threshold=chosen, cost_curve=curve)
+        self.info = self.info.with_costs(costs)
         return self
 
     def _take(self, method: Method, task: Task, seed: int, source: GraphSource) -> Self:
         """Adopt a fitted method: score it, fit it again, calibrate it and choose its threshold."""
-        positive = positive_index(task, self.positive)
-        refit_seed = seed if self.refit else None
+        positive, again = positive_index(task, self.positive), seed if self.refit else None
         self.method_, self.info = assess(
-            method, task, source, positive, refit_seed=refit_seed, costs=self.costs
+            method, task, source, positive, refit_seed=again, costs=self.costs
         )
-        tables = tables_of(task, source)
-        self._training_tables, self.notes = tables, () if tables is None else tables.notes
+        self._training_tables = tables = tables_of(task, source)
+        self.notes = () if tables is None else tables.notes
         return self
 
     def _new_method(self, source: GraphSource) -> Method:
@@ -415,12 +366,14 @@ class TableModel:
             return kind(**{**kind.graph_defaults(source.graph), **params})
         return type(self.method)(**self.method.get_params())
 
-    def _input(self, nodes: Any, edges: Any, known: Any, align: bool) -> ModelInput:
-        """What the method predicts: a graph, what `open` gave, or tables."""
+    def _opened(self, nodes: Any, edges: Any, known: Any) -> Data | NewNodes:
+        """The nodes to predict: a graph, or what `open` gives for tables."""
         self._check_fitted()
-        if not isinstance(nodes, Data | NewNodes):
-            nodes = self.open(nodes, edges, known=known)
-        return ModelInput.of(nodes, self.method_, self.info, align)
+        given = isinstance(nodes, Data | NewNodes)
+        return nodes if given else self.open(nodes, edges, known=known)
+
+    def _input(self, nodes: Any, edges: Any, known: Any, align: bool) -> ModelInput:
+        return ModelInput.of(self._opened(nodes, edges, known), self.method_, self.info, align)
 
     def known_graph(self, known: Any, columns: Mapping[str, Any]) -> TableGraph:
         """The graph of the known tables, by default those of training.
@@ -432,30 +385,11 @@ class TableModel:
         data, edges, *lists = as_pair(training_paths(self.info) if known is None else known)
         return self.open(data, edges, lists=lists[0] if lists else None, **columns).tables
 
-    def _explained(
-        self, nodes: Any, edges: Any, known: Any, columns: Mapping[str, Any]
-    ) -> NewNodes:
-        """New nodes, attached to the known graph if there is one or if their edges name it."""
-        if isinstance(nodes, NewNodes):
-            return nodes
-        if known is None:
-            try:
-                return self.open(nodes, edges, **columns)
-            except UnknownNodeError:
-                known = training_paths(self.info)
-        return self.open(nodes, edges, known=known, **columns)
-
     def _calibrator(self) -> Calibrator:
-        if self.info.calibrator is None:
-            raise ValueError("This model has no calibrator: it was not saved by TableModel.")
-        return self.info.calibrator
+        if self.info.calibrator is not None:
+            return self.info.calibrator
+        raise ValueError("This model has no calibrator: it was not saved by TableModel.")
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "method_"):
             raise RuntimeError("This TableModel is not fitted yet; call fit or load first.")
-
-
-def _holds_integers(nodes: Any, label: str, classes: Sequence[str]) -> bool:
-    """Whether the classes in a DataFrame are integers, or floats because some are missing."""
-    kind = getattr(getattr(nodes, "dtypes", {}).get(label), "kind", "")
-    return kind in "iuf" and all(name.lstrip("-").isdigit() for name in classes)

@@ -103,15 +103,16 @@ def _training(about: Mapping[str, Any], counts: Sequence[int], date: str) -> lis
         lines.append(
             f"Graph: {integer(sizes.get('nodes'))} nodes, {integer(sizes.get('edges'))} edges."
         )
-    text = f"Labels: {integer(sum(counts))} learnt from"
+    learnt = sum(counts) if (before := number(refit.get("train_before"))) is None else before
+    text = f"Labels: {integer(learnt)} learnt from"
     if sizes:
         text += f", {integer(sizes.get('validation'))} for validation, "
         text += f"{integer(sizes.get('test'))} for the test"
     lines.append(f"{text}.")
     if refit:
         lines.append(
-            f"Fitted again to {integer(refit.get('train'))} labels once it was tested; the model "
-            f"that was tested had learnt from {integer(refit.get('train_before'))}."
+            f"Fitted again to {integer(refit.get('train'))} labels once it was tested, those for "
+            "the test included; the scores below are from before."
         )
     lines += _columns(extra, about)
     seconds = sum(number(stage.get("seconds")) or 0.0 for stage in items(about, "history"))
@@ -180,11 +181,7 @@ def _calibration(extra: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     calibrator, errors = part(extra, "calibrator"), part(extra, "calibration")
     if not calibrator:
         return []
-    nodes = plural(int(number(calibrator.get("nodes")) or 0), "validation node")
-    lines = [
-        f"Temperature {decimals(calibrator.get('temperature'), 2)}, fitted to {nodes}; "
-        "`predict --calibrated` uses it."
-    ]
+    lines = [_temperature(extra, calibrator)]
     if errors:
         before, after = errors.get("calibration_error"), errors.get("calibrated_error")
         lines.append(
@@ -196,9 +193,29 @@ def _calibration(extra: Mapping[str, Any], names: Sequence[str]) -> list[str]:
         name = lookup(names, int(positive)) if positive is not None else None
         lines.append(
             f"A node is flagged as {code(name)} from a probability of "
-            f"{decimals(flag.get('from'), 3)}, chosen on validation nodes."
+            f"{decimals(flag.get('from'), 3)}, chosen on held-out nodes."
         )
     return ["## Calibration", _list(lines)]
+
+
+def _temperature(extra: Mapping[str, Any], calibrator: Mapping[str, Any]) -> str:
+    """The temperature and what it was fitted to, or why there is none."""
+    value, note = number(calibrator.get("temperature")), str(calibrator.get("note") or "")
+    if value == 1 and not calibrator.get("shift") and note:
+        return f"Not calibrated: {note[0].lower()}{note[1:]}"
+    nodes = int(number(calibrator.get("nodes")) or 0)
+    validation = int(number(lookup(extra, "counts", "validation")) or 0)
+    fitted_to = plural(nodes, "validation node")
+    if 0 < validation < nodes:  # folds
+        more = nodes - validation
+        fitted_to = (
+            f"{plural(nodes, 'node')} that single models had not learnt from: "
+            f"{plural(validation, 'validation node')}, and {integer(more)} that other folds "
+            "held out"
+        )
+    return (
+        f"Temperature {decimals(value, 2)}, fitted to {fitted_to}; `predict --calibrated` uses it."
+    )
 
 
 def _limits(extra: Mapping[str, Any], names: Sequence[str]) -> list[str]:

@@ -30,9 +30,9 @@ def test_base_rates_with_and_without_costs(parse):
 def test_the_model_says_what_it_was_trained_on_and_what_abstaining_gains(parse):
     tree = parse(model_section({"model": MODEL}))
     first, second = (node.text for node in tree.all("p"))
-    assert "The model of seed 6 is the best" in first
+    assert first.startswith("This is the model of seed 6, the best on validation. Once tested,")
     assert "on 717 labels instead of 538" in first
-    assert "179 validation nodes" in second
+    assert "179 held-out nodes" in second
     assert cells(tree)[1:] == [
         ["0.0%", "10.0", "25.0", "0.000"],
         ["10.0%", "–", "25.0", "0.625"],
@@ -40,6 +40,10 @@ def test_the_model_says_what_it_was_trained_on_and_what_abstaining_gains(parse):
     tree = parse(model_section({"model": {**MODEL, "refit": None, "abstention": []}}))
     assert tree.all("p")[0].text.endswith("It is used as it was tested.")
     assert not tree.all("table")
+    tree = parse(model_section({"model": {**MODEL, "reason": "the best validation AUROC (71.0)"}}))
+    assert "seed 6, the best validation AUROC (71.0). Once" in tree.all("p")[0].text
+    tree = parse(model_section({"model": {**MODEL, "reason": ""}}))
+    assert "This is the model of seed 6. Once" in tree.all("p")[0].text
 
 
 def test_other_results_have_no_such_section(result):

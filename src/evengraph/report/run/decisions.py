@@ -35,7 +35,7 @@ def model_section(result: Mapping[str, Any]) -> Markup:
     if levels:
         text = (
             "It may leave its least certain nodes undecided (predict --abstain). On its "
-            f"{integer(model.get('validation'))} validation nodes, where the balanced error is the "
+            f"{integer(model.get('validation'))} held-out nodes, where the balanced error is the "
             "mean over classes:"
         )
         heads = ["undecided", "error, %", "balanced error, %", "confidence from"]
@@ -45,7 +45,8 @@ def model_section(result: Mapping[str, Any]) -> Markup:
 
 def _origin(model: Mapping[str, Any]) -> str:
     """Which model it is, and whether it was trained again."""
-    start = f"The model of seed {model.get('seed', '?')} is the best on validation."
+    seed, reason = model.get("seed", "?"), model.get("reason", "the best on validation")
+    start = f"This is the model of seed {seed}{f', {reason}' if reason else ''}."
     train, before = (number(lookup(model, "refit", name)) for name in ("train", "train_before"))
     if train is None or before is None:
         return f"{start} It is used as it was tested."
