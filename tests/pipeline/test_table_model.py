@@ -209,7 +209,8 @@ def test_the_best_of_several_seeds_is_kept(tables):
         task = eg.splits.Natural(train=0.6, val=0.2)(graph, seed=seed)
         method = eg.UniGNN(max_epochs=15, clusters_per_class=2).fit(task, seed=seed)
         probabilities = method.predict_proba(graph)
-        score = eg.evaluate(replace(task, test=task.val, val=task.test), probabilities)["balanced_accuracy"]
+        swapped = replace(task, test=task.val, val=task.test)
+        score = eg.evaluate(swapped, probabilities)["balanced_accuracy"]
         scores[seed] = score, probabilities
     best = max(scores.values(), key=lambda pair: pair[0])[1]
     model = eg.TableModel(METHOD, refit=False).fit(*tables, **COLUMNS, seed=[1, 2, 3])
