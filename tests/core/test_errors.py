@@ -1,15 +1,20 @@
 """Errors of input: the message, the argument that fixes it, the name that was meant."""
 
+import pandas as pd
 import pytest
 
+import evengraph as eg
 from evengraph.core.errors import (
     ArgumentError,
     UnknownNameError,
     first_line,
     listed,
+    one_line_errors,
     short,
     unknown,
 )
+from evengraph.core.store import Store
+from evengraph.experiment.spec import read_spec
 
 
 def test_an_argument_error_says_what_to_set():
@@ -55,3 +60,62 @@ def test_many_names_are_cut():
     assert listed(["a", 2]) == "a, 2"
     assert listed([]) == "none"
     assert len(listed(range(100_000))) == 1000
+
+
+def test_names_in_messages_do_not_break_the_line():
+    with pytest.raises(ArgumentError) as found, one_line_errors():
+        raise ArgumentError("a\nb\x1b[2J.csv is empty.\r", argument="edges")
+    assert str(found.value) == r"a\nb\x1b[2J.csv is empty.\x0d"
+    assert found.value.argument == "edges"
+
+    @one_line_errors()
+    def open_folder():
+        raise FileNotFoundError(2, "none", "a\nb")
+
+    with pytest.raises(FileNotFoundError) as missing:
+        open_folder()
+    assert (missing.value.errno, missing.value.filename) == (2, "a\nb")
+
+
+HOSTILE = "a\nb\x1b]0;t\x07\x1b[2J\u202e"
+
+
+def _fail(kind, folder):
+    """Open a damaged file of some kind in a folder with a hostile name."""
+    if kind == "store":
+        (folder / "s.sqlite").write_text("x" * 600)
+        Store(folder / "s.sqlite")
+    elif kind == "store below a file":
+        (folder / "s").write_text("")
+        Store(folder / "s" / "s.sqlite")
+    elif kind == "spec":
+        (folder / "s.toml").write_text("seeds = [")
+        read_spec(str(folder / "s.toml"))
+    elif kind == "model":
+        (folder / "model.json").write_text("{")
+        eg.TableModel.load(folder)
+    elif kind == "packed":
+        (folder / "graph.json").write_text("{")
+        eg.open_graph(folder)
+    elif kind == "tables":
+        (folder / "nodes.csv").write_text("id,id\n1,2\n")
+        eg.open_graph(folder)
+    elif kind == "columns":
+        table = pd.DataFrame({f"{HOSTILE}": [1.0, 2.0], "id": [1, 2]})
+        eg.from_frames(table, pd.DataFrame({"source": [1]}), label=f"{HOSTILE}x")
+    else:
+        (folder / f"g{kind}").write_text("<")
+        eg.open_graph(folder / f"g{kind}")
+
+
+KINDS = [".npz", ".pt", ".graphml", "tables", "columns", "store", "store below a file", "spec"]
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "model", "packed"])
+def test_foreign_names_are_printable_in_errors_of_the_library(tmp_path, kind):
+    (folder := tmp_path / HOSTILE).mkdir()
+    with pytest.raises((ValueError, OSError)) as found:
+        _fail(kind, folder)
+    text = str(found.value)
+    assert text.isprintable(), text
+    assert r"\x1b" in text

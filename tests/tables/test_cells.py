@@ -126,3 +126,9 @@ def test_without_pandas_one_line_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
     with pytest.raises(ValueError, match=r"pip install 'evengraph\[tables\]'"):
         values.import_pandas()
+
+
+def test_complex_numbers_are_refused_and_long_names_cut():
+    with pytest.raises(ValueError, match=r"t, column 'c' holds complex numbers\."):
+        to_numbers(pd.Series([1 + 2j], name="c"), "t")
+    assert len(values.location("t", "x" * 5000)) < 120

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+from evengraph.core.text import one_line
 
 SHOWN = 80
 """How many characters of a value of a user a message shows."""
@@ -59,6 +62,19 @@ def unknown(
 
 class MissingPackageError(ValueError):
     """An optional package is not installed; the message says what to install."""
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Errors of one line, whatever the names of files and columns in their messages hold.
+
+    A block or, as a decorator, a function: all that open files and tables of others have it.
+    """
+    try:
+        yield
+    except (ValueError, LookupError, OSError) as error:
+        error.args = tuple(one_line(arg) if isinstance(arg, str) else arg for arg in error.args)
+        raise
 
 
 def first_line(error: BaseException) -> str:

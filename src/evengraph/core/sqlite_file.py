@@ -9,6 +9,8 @@ from pathlib import Path
 from time import sleep
 from urllib.parse import quote
 
+from evengraph.core.errors import one_line_errors
+
 ATTEMPTS = 100
 
 
@@ -23,6 +25,7 @@ class SqliteFile:
         synchronous: What SQLite waits for. NORMAL outlives the process, FULL also the machine.
     """
 
+    @one_line_errors()
     def __init__(self, path: Path, kind: str, *, synchronous: str = "NORMAL") -> None:
         self.path = Path(path)
         self.kind = kind
@@ -35,7 +38,11 @@ class SqliteFile:
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
         """A connection whose changes are committed at the end, or undone by an error."""
-        with self._errors(), closing(sqlite3.connect(self.path, timeout=60)) as base:
+        with (
+            one_line_errors(),
+            self._errors(),
+            closing(sqlite3.connect(self.path, timeout=60)) as base,
+        ):
             _use_log(base)
             base.execute(f"PRAGMA synchronous = {self.synchronous}")
             base.text_factory = _text
@@ -72,18 +79,19 @@ class SqliteFile:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except UnicodeDecodeError:  # in a message of SQLite
-            raise ValueError(f"{self.path} is damaged: its schema is no text.") from None
-        except sqlite3.DatabaseError as error:
-            # a damaged schema may put anything into the message
-            reason = "".join(c if c.isprintable() else "?" for c in str(error))
-            if "malformed" in reason:
-                raise ValueError(f"{self.path} is damaged: {reason}.") from None
-            if isinstance(error, sqlite3.OperationalError):
-                raise ValueError(f"Cannot open or write {self.path}: {reason}.") from None
-            raise ValueError(f"{self.path} is not an {self.kind}: {reason}.") from None
+        with one_line_errors():
+            try:
+                yield
+            except UnicodeDecodeError:  # in a message of SQLite
+                raise ValueError(f"{self.path} is damaged: its schema is no text.") from None
+            except sqlite3.DatabaseError as error:
+                # a damaged schema may put anything into the message
+                reason = "".join(c if c.isprintable() else "?" for c in str(error))
+                if "malformed" in reason:
+                    raise ValueError(f"{self.path} is damaged: {reason}.") from None
+                if isinstance(error, sqlite3.OperationalError):
+                    raise ValueError(f"Cannot open or write {self.path}: {reason}.") from None
+                raise ValueError(f"{self.path} is not an {self.kind}: {reason}.") from None
 
 
 def _text(raw: bytes) -> str | bytes:

@@ -11,6 +11,7 @@ from time import time
 from typing import Any, NamedTuple
 
 from evengraph.core.claims import Claimant, Holder, this_process
+from evengraph.core.errors import one_line_errors
 from evengraph.core.rows import (
     DamagedRowError,
     LazyOutcome,
@@ -73,6 +74,7 @@ class Store:
         damage: One sentence for each damaged row or experiment that reading left out.
     """
 
+    @one_line_errors()
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
         self._damage: dict[str, None] = {}

@@ -21,6 +21,11 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub(_escaped, text) if _UNPRINTABLE.search(text) else text
 
 
+def one_line(text: str) -> str:
+    r"""As `printable`, on one line: newlines are escapes as well."""
+    return printable(text).replace("\n", "\\n")
+
+
 def _escaped(match: re.Match[str]) -> str:
     code = ord(match[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evengraph.core.errors import first_line, short
+from evengraph.core.errors import first_line, one_line_errors, short
 from evengraph.core.html_table import html_table
 from evengraph.core.sizes import parse_size
 from evengraph.disk.checks import check_content, check_header
@@ -54,6 +54,7 @@ class PackedGraph:
     header: Mapping[str, Any]
 
     @classmethod
+    @one_line_errors()
     def open(cls, path: str | Path, *, verify: bool = False) -> PackedGraph:
         """Open a folder that `evengraph pack` wrote, and check the sizes of its files.
 
@@ -77,6 +78,7 @@ class PackedGraph:
         rows = [(name, a.get("dtype", ""), a.get("shape", "")) for name, a in arrays.items()]
         return html_table(title, ("array", "type", "shape"), rows)
 
+    @one_line_errors()
     def array(self, name: str) -> NDArray[Any]:
         """A memory map of one array, by its name in graph.json."""
         expected = self.header["arrays"][name]
@@ -98,6 +100,7 @@ class PackedGraph:
         """Path and header: a copy in another process opens the arrays itself."""
         return {"path": self.path, "header": self.header}
 
+    @one_line_errors()
     def check(self) -> None:
         """Check that all indices exist and all numbers are finite; reads all files once.
 
@@ -108,6 +111,7 @@ class PackedGraph:
         except ValueError as error:
             raise PackError(f"{self.path} is damaged: {error}. Pack the graph again.") from None
 
+    @one_line_errors()
     def verify(self) -> None:
         """Compare the checksum of every array; reads all files once."""
         for name, expected in self.header["arrays"].items():

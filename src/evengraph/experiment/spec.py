@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from evengraph.core.errors import short, unknown
+from evengraph.core.errors import one_line_errors, short, unknown
 from evengraph.core.files import read_settings
 from evengraph.datasets.registry import lookup
 from evengraph.experiment.parsing import check_field, check_type, known_method, parse_seeds
@@ -128,6 +128,7 @@ def read_specs(names: Sequence[str], *, quick: bool = False, **part: Any) -> lis
     return [spec.narrowed(**part) for spec in specs]
 
 
+@one_line_errors()
 def read_spec(name: str, *, quick: bool = False) -> Spec:
     """Read an experiment by its name or the path of its file."""
     file = source(name)

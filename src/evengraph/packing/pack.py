@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from evengraph.core.errors import one_line_errors
 from evengraph.core.sizes import available_memory, parse_size
 from evengraph.datasets import DATASETS, load
 from evengraph.disk import PackedGraph, is_packed, pack_graph
@@ -23,6 +24,7 @@ DTYPES = ("float32", "float16")
 Tables = str | Path | Sequence[str | Path]
 
 
+@one_line_errors()
 def pack(
     data: Tables,
     path: str | Path,

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from evengraph.core.devices import pick_device
-from evengraph.core.errors import first_line
+from evengraph.core.errors import first_line, one_line_errors
 from evengraph.core.limits import MAX_INTEGER
 from evengraph.core.rng import seeded
 from evengraph.methods import METHODS, Method
@@ -26,6 +26,7 @@ TYPES = {
 """The type of every part of the description that loading needs."""
 
 
+@one_line_errors()
 def load_model(folder: str | Path, *, device: str | torch.device = "cpu") -> Method:
     """Read a method that `save` wrote, ready to predict.
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evengraph.core.errors import ArgumentError
+from evengraph.core.errors import ArgumentError, one_line_errors
 from evengraph.pipeline.model_info import ModelInfo
 from evengraph.pipeline.new_nodes import NewNodes, build_new_nodes
 from evengraph.tables import TableColumns
@@ -14,6 +14,7 @@ from evengraph.tables.cells import has_class
 from evengraph.tables.open import is_graph_file, open_graph_file, read_tables
 
 
+@one_line_errors()
 def open_new_nodes(
     info: ModelInfo,
     classes: Sequence[str],

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from evengraph.core.devices import pick_device
-from evengraph.core.errors import unknown
+from evengraph.core.errors import one_line_errors, unknown
 from evengraph.core.task import Task
 from evengraph.methods import DEFAULT_METHOD, METHODS, Method
 from evengraph.methods.bases.row_model import RowInput
@@ -281,6 +281,7 @@ class TableModel:
         return {name: table[given.rows] for name, table in tables.items()}
 
     @classmethod
+    @one_line_errors()
     def load(cls, folder: str | Path, *, device: str | torch.device = "cpu") -> Self:
         """Read a model that `save` or `evengraph run --save` wrote."""
         method = load_model(folder, device=device)

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from evengraph.core.errors import one_line_errors
 from evengraph.tables.build import TableGraph, assemble
 from evengraph.tables.cells import Floats, Ints, import_pandas
 from evengraph.tables.columns import TableColumns
@@ -21,6 +22,7 @@ from evengraph.tables.notes import NoteKind, Notes
 PARTS = ("train", "val", "test")
 
 
+@one_line_errors()
 def from_matrix(
     matrix: Any,
     features: Any = None,

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
+from evengraph.core.errors import one_line_errors
 from evengraph.core.html_table import html_table
 from evengraph.tables.cells import Bools, canonical_names, import_pandas, is_unnamed, table_name
 from evengraph.tables.columns import (
@@ -151,6 +152,7 @@ def from_frames(
     return build_graph(nodes, edges, columns, encoder)
 
 
+@one_line_errors()
 def build_graph(
     nodes: Any, edges: Any, columns: TableColumns, encoder: FeatureEncoder | None = None
 ) -> TableGraph:

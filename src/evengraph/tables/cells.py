@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evengraph.core.errors import ArgumentError, listed
+from evengraph.core.errors import ArgumentError, listed, short
 
 if TYPE_CHECKING:
     from evengraph.tables.text_column import TextColumn
@@ -75,7 +75,7 @@ def is_unnamed(column: str) -> bool:
 
 def location(table: str, column: Any, row: int | None = None) -> str:
     """Where an error is; rows are counted from 1, without the header."""
-    return f"{table}, column {str(column)!r}" + ("" if row is None else f", row {row + 1}")
+    return f"{table}, column {short(str(column))}" + ("" if row is None else f", row {row + 1}")
 
 
 def plural(count: int, noun: str) -> str:
@@ -225,6 +225,8 @@ def to_numbers(values: Any, table: str) -> Floats:
     """A column as numbers, NaN where empty, (N,); infinity and text raise an error."""
     if values.dtype.kind == "m":
         return np.asarray(values.dt.total_seconds(), dtype=np.float64)
+    if values.dtype.kind == "c":
+        raise ValueError(f"{location(table, values.name)} holds complex numbers.")
     if _may_hold_text(values):
         empty = is_empty(values, EMPTY_NUMBERS)
         numbers = np.full(len(values), np.nan)

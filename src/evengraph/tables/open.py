@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from evengraph.core.errors import one_line_errors
 from evengraph.disk import is_packed
 from evengraph.tables.build import TableGraph, build_graph
 from evengraph.tables.cells import check_columns, import_pandas
@@ -26,6 +27,7 @@ GRAPH_SUFFIXES = (".graphml", ".npz", ".pt", ".pth")
 """Suffixes of files that hold a whole graph."""
 
 
+@one_line_errors()
 def open_graph(
     data: Any,
     *,
@@ -105,6 +107,7 @@ def _drop_items(nodes: Any, drop: Sequence[str]) -> tuple[Any, list[str]]:
     return nodes, rest
 
 
+@one_line_errors()
 def read_tables(
     data: Any,
     edges: Any = None,
@@ -165,6 +168,7 @@ def is_graph_file(data: Any) -> bool:
     return (path.suffix.lower() in GRAPH_SUFFIXES and not path.is_dir()) or is_packed(path)
 
 
+@one_line_errors()
 def open_graph_file(
     path: Path, columns: TableColumns, encoder: FeatureEncoder | None
 ) -> TableGraph:

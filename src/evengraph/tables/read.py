@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from evengraph.core.errors import first_line, short
+from evengraph.core.errors import first_line, one_line_errors, short
 from evengraph.core.limits import LimitError, check_columns, check_dense, check_unpacked
 from evengraph.tables.cells import import_pandas, plural
 
@@ -36,6 +36,7 @@ SETTLED_SECONDS = 2.0
 """A file changed less than this ago is read again: the clock of a file system is coarse."""
 
 
+@one_line_errors()
 def read_table(path: str | Path) -> Any:
     """Read a file into a pandas DataFrame, with the path in `attrs["file"]`.
 

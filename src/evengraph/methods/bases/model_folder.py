@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from evengraph.core.errors import first_line
+from evengraph.core.errors import first_line, one_line_errors
 from evengraph.core.files import compact_number_lists, write_atomic
 from evengraph.core.locks import locked, temporary_folder
 from evengraph.report.model_card import MARK, model_card
@@ -115,6 +115,7 @@ def checked(
     return tensor
 
 
+@one_line_errors()
 def write_model(
     folder: str | Path, about: Mapping[str, Any], tensors: Mapping[str, Tensor], *, card: str = ""
 ) -> None:
@@ -175,6 +176,7 @@ def check_model_folder(folder: Path) -> None:
         raise ValueError(f"{folder} is a file: choose a folder.")
 
 
+@one_line_errors()
 def read_model(folder: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Read a model's description and tensors; ValueError if damaged or of another format."""
     folder = Path(folder)
