@@ -7,7 +7,7 @@
     python results/labelling.py --expected            # what the learning curve expects, what comes
 
 DATA holds the graphs in PyG's layout and the folders `twitch-ru` and `twitch-es`. A start is a
-random half of the nodes to test on, and no label: each strategy chooses 20 nodes of the other half
+random half of the nodes to test on, and no label: each strategy chooses 10 nodes of the other half
 at a time, the labels are revealed, and the quick committee of `suggest` is fitted again. Strategies
 that need a model begin with random nodes. A unit is one graph, strategy and start, and one file in
 `labelling/`; units are listed longest first. The Twitch tables are stored there as arrays, so that
@@ -45,7 +45,7 @@ HERE = Path(__file__).parent
 Unit = tuple[str, str, int]  # graph, strategy, start
 GRAPHS = ("physics", "pubmed", "computers", "citeseer", "cora", "twitch-es", "twitch-ru")
 STARTS = range(10)
-BATCH, LAST = 20, 200
+BATCH, LAST = 10, 200
 TABLES = "twitch"  # what the names of the raw tables start with
 
 

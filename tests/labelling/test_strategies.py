@@ -9,7 +9,15 @@ from torch_geometric.data import Data
 from evengraph.datasets import toy
 from evengraph.labelling.clusters import find_clusters
 from evengraph.labelling.pool import Pool
-from evengraph.labelling.strategies import STRATEGIES, combined, coverage, novelty, ranks, rare
+from evengraph.labelling.strategies import (
+    STRATEGIES,
+    combined,
+    coverage,
+    novelty,
+    ranks,
+    rare,
+    representative,
+)
 from evengraph.labelling.suggestions import gather
 
 
@@ -72,8 +80,35 @@ def test_rare_counts_a_label_for_more_where_there_are_few():
     labels = torch.tensor([0, 0, 0, 1] + [-1] * 16)
     predicted = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.4, 0.6]] + [[0.5, 0.5]] * 17)
     found = rare(replace(gather(pool, labels), probabilities=predicted))
-    assert found[:2].tolist() == pytest.approx([0.25 / 4, 0.25 / 2])
+    shares = predicted.mean(0)
+    assert found[0] == pytest.approx(0.25 / (4 / 6 * shares[0]))
+    assert found[1] == pytest.approx(0.25 / (2 / 6 * shares[1]))
     assert found.argmax() == 2  # probably rare, and not certain
+
+
+def test_rare_counts_a_label_for_more_where_there_are_few_nodes():
+    pool = Pool.open(toy(20, 40, 5, 2))
+    labels = torch.tensor([0, 1] + [-1] * 18)
+    predicted = torch.tensor([[0.0, 1.0]] * 2 + [[1.0, 0.0]] * 18)
+    found = rare(replace(gather(pool, labels), probabilities=predicted))
+    assert found[0] == pytest.approx(9 * found[19])
+
+
+def groups(evidence, sizes):
+    """Evidence with rows in groups far from one another."""
+    rows = torch.repeat_interleave(10.0 * torch.arange(len(sizes)), torch.tensor(sizes))
+    rows = rows[:, None] + torch.arange(len(rows))[:, None] % 7 / 10
+    return replace(evidence, rows=rows, clusters=find_clusters(rows))
+
+
+def test_representative_prefers_the_largest_group_that_is_like_no_label():
+    pool = Pool.open(toy(100, 200, 5, 2))
+    cold = groups(gather(pool, torch.full((100,), -1)), [50, 30, 20])
+    assert representative(cold).argmax() < 50
+    labels = torch.where(torch.arange(100) < 7, 0, -1)
+    assert 50 <= representative(replace(cold, labels=labels)).argmax() < 80
+    sure = torch.tensor([[1.0, 0.0]] * 80 + [[0.5, 0.5]] * 20)
+    assert representative(replace(cold, labels=labels, probabilities=sure)).argmax() >= 80
 
 
 def test_novelty_is_for_groups_unlike_every_label_not_for_single_outliers():

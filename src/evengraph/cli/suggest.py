@@ -33,8 +33,8 @@ def suggest(
     strategy: Annotated[
         str,
         typer.Option(
-            help="default, random, uncertainty, disagreement, reach, density, coverage, rare or "
-            "novelty."
+            help="default, random, uncertainty, disagreement, reach, density, coverage, "
+            "representative, rare or novelty."
         ),
     ] = "default",
     classes: Annotated[

@@ -15,9 +15,13 @@ from evengraph.ops.sparse import Sparse
 
 UNLIKE = 10  # one node in so many is unlike every label, where there are any
 CERTAIN = 0.75  # share of its worth that a label loses where the class is certain
+LEAST = 1e-3  # share of the nodes that a class has at least
+SAMPLE = 600  # nodes that stand for all in `representative`
+SURE = 0.05  # weight of a node whose class is certain, against 1 of one between two classes
+BLOCK = 20_000  # rows compared at a time
 FEW = 10  # nodes of a cluster that count half
 STEPS, TELEPORT = 20, 0.2  # of walks, of five steps on average
-WEIGHTS = {"uncertainty": 0.5, "rare": 1.0, "density": 0.5, "coverage": 0.5, "reach": 0.5}
+WEIGHTS = {"uncertainty": 0.5, "rare": 1.0, "representative": 1.0, "coverage": 0.5, "reach": 0.5}
 """Of the ranks in the default; set on other graphs than those of the documentation."""
 
 
@@ -83,12 +87,45 @@ def coverage(evidence: Evidence) -> Tensor:
 
 
 def rare(evidence: Evidence) -> Tensor:
-    """The worth of a label, which is one over those that its class has, and less if it is certain.
+    """The worth of a label: high for classes with few labels and few nodes, less if it is certain.
 
-    A node that surely is of a rare class adds to its labels but teaches little.
+    The worth of a class falls with its share of the labels and with its share of the nodes, as
+    predicted. A node that surely is of a rare class adds to its labels but teaches little.
     """
-    found = _probabilities(evidence)
-    return (found * (1 - CERTAIN * found)) @ (1 / (1 + evidence.counts.float()))
+    found, counts = _probabilities(evidence), 1 + evidence.counts.float()
+    labels, nodes = counts / counts.sum(), found.mean(0).clamp(min=LEAST)
+    return (found * (1 - CERTAIN * found)) @ (1 / (labels * nodes))
+
+
+def representative(evidence: Evidence) -> Tensor:
+    """How many nodes are like a node that are like no labelled one, (N,).
+
+    Those count for more whose class is uncertain, or rare. A sample stands for all of them.
+    """
+    unlabelled = (evidence.labels < 0).nonzero().squeeze(1)
+    order = torch.randperm(len(unlabelled), generator=generator(evidence.seed))
+    nodes = unlabelled[order[:SAMPLE]]
+    others, clusters = evidence.rows[nodes], evidence.clusters
+    usual = (others - clusters.means[clusters.of[nodes]]).square().sum(1).mean().clamp(min=1e-12)
+
+    def likeness(rows: Tensor) -> Tensor:
+        return torch.exp(torch.cdist(rows, others).square() / (-2 * usual))
+
+    covered = torch.zeros(len(nodes))
+    if len(evidence.known):
+        covered = likeness(evidence.rows[evidence.known]).amax(0)
+    weights = _urgency(evidence, nodes)
+    parts = evidence.rows.split(BLOCK)
+    return torch.cat([(likeness(part) - covered).clamp(min=0) @ weights for part in parts])
+
+
+def _urgency(evidence: Evidence, nodes: Tensor) -> Tensor:
+    """How much it matters to know more of some nodes, (n,); the same for all without a model."""
+    if evidence.probabilities is None:
+        return torch.ones(len(nodes))
+    found = evidence.probabilities[nodes]
+    shares = found.mean(0).clamp(min=LEAST)
+    return (SURE + uncertainty(evidence)[nodes]) * (found @ (1 / shares))
 
 
 def novelty(evidence: Evidence) -> Tensor:
@@ -186,8 +223,13 @@ STRATEGIES = {
             score=coverage,
         ),
         Strategy(
+            name="representative",
+            meaning="Nodes that many uncertain ones are like, which are like no labelled node.",
+            score=representative,
+        ),
+        Strategy(
             name="rare",
-            meaning="Nodes that probably are of a class with few labels.",
+            meaning="Nodes that probably are of a class with few labels or few nodes.",
             score=rare,
             needs_model=True,
         ),
