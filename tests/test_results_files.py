@@ -1,6 +1,7 @@
 """The stored runs: what is drawn from them is what they hold, and they hold what they should."""
 
 import importlib.util
+import sys
 import json
 import re
 import shutil
@@ -33,6 +34,8 @@ VARIANTS = (
 
 
 def _script(name):
+    if str(RESULTS) not in sys.path:
+        sys.path.append(str(RESULTS))  # where a script finds its neighbours
     spec = importlib.util.spec_from_file_location(name, RESULTS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -57,6 +60,11 @@ def draw_reproduction():
 @pytest.fixture(scope="module")
 def draw_readings():
     return _script("draw_readings")
+
+
+@pytest.fixture(scope="module")
+def draw_fair():
+    return _script("draw_fair")
 
 
 @pytest.fixture(scope="module")
@@ -334,6 +342,15 @@ def test_the_front_page_has_its_numbers(draw_front, draw_unison, draw_reproducti
     assert all(f"<!-- default -->\n{table}\n<!-- /default -->" in text for text in pages)
     assert draw_unison.front() in pages[0]
     assert f"{draw_reproduction.count(SEEDS[0])} published means of Uni-GNN" in pages[0]
+
+
+def test_the_page_on_the_paper_has_its_control(draw_fair, tmp_path):
+    copy = tmp_path / "fair.sqlite"  # opening a store may write beside it
+    copy.write_bytes(draw_fair.STORE.read_bytes())
+    draw_fair.STORE = copy
+    text = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    assert draw_fair.control() in text
+    assert draw_fair.verdict() in text
 
 
 def test_the_page_on_tables_has_its_results(draw_tables):
