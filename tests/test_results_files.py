@@ -1,10 +1,10 @@
 """The stored runs: what is drawn from them is what they hold, and they hold what they should."""
 
 import importlib.util
-import sys
 import json
 import re
 import shutil
+import sys
 from collections import Counter
 from pathlib import Path
 from statistics import fmean
