@@ -75,10 +75,15 @@ def run_alone(work):
     return perf_counter() - started, status == 0
 
 
-def kill_during(work, stream, seconds, tally):
-    """Start the work and kill it at a random moment; returns whether it had ended well before."""
+def kill_during(work, stream, seconds, tally, *, aimed=False):
+    """Start the work and kill it at a random moment; returns whether it had ended well before.
+
+    With `aimed`, half of the kills wait for the next write: where writes are short, few would hit.
+    """
     with child(work) as process:
         sleep(stream.random() * LATEST * seconds)
+        if aimed and stream.random() < 0.5:
+            _await_write(perf_counter() + seconds)
         os.kill(process, signal.SIGKILL)
         _, status = os.waitpid(process, 0)
     if os.WIFSIGNALED(status):
@@ -88,6 +93,11 @@ def kill_during(work, stream, seconds, tally):
     tally.late += 1
     tally.check(os.WEXITSTATUS(status) == 0, "a child failed by itself; its error is above")
     return True
+
+
+def _await_write(end):
+    while not WRITING[0] and perf_counter() < end:
+        sleep(0.0001)
 
 
 def _watch_writes():

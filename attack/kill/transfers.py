@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from time import sleep
 
 from attack.kill.running import flagged, kill_during, run_alone
 from evengraph.datasets import fetching
@@ -30,6 +31,7 @@ class _Server(BaseHTTPRequestHandler):
         try:
             for start in range(0, len(content), 20_000):
                 self.wfile.write(content[start : start + 20_000])
+                sleep(0.002)
         except OSError:  # the reader was killed
             pass
 
@@ -61,7 +63,8 @@ def _downloader(address):
 
     def download(root, name):
         for file in FILES:
-            download_url(f"{address}/{file}", str(Path(root, name, "raw")), log=False)
+            with flagged():
+                download_url(f"{address}/{file}", str(Path(root, name, "raw")), log=False)
 
     return lambda collection: download
 
@@ -86,7 +89,7 @@ def downloads(folder, stream, tally, kills):
         tally.check(ended, "a download fails when left alone")
         for number in range(kills):
             cache = folder / f"cache{number}"
-            kill_during(partial(fetch, cache), stream, seconds, tally)
+            kill_during(partial(fetch, cache), stream, seconds, tally, aimed=True)
             found = sorted(cache.rglob("part*"))
             good = all(path.read_bytes() == FILES[path.name] for path in found)
             tally.check(good, f"{cache} has half a file")
@@ -117,7 +120,7 @@ def packing(folder, stream, tally, kills):
     while tally.kills < kills and not tally.failures:
         path = folder / f"killed{number}"
         number += 1
-        while not kill_during(partial(pack, path), stream, seconds, tally):
+        while not kill_during(partial(pack, path), stream, seconds, tally, aimed=True):
             if path.exists():  # renamed just before the kill
                 break
         found = PackedGraph.open(path, verify=True).content_hash

@@ -80,6 +80,15 @@ def test_an_array_with_a_header_of_python_2_is_an_error_not_a_warning(packed):
         PackedGraph.open(packed.path)
 
 
+def test_a_shape_of_many_digits_is_an_error(packed):
+    file = packed.path / "y.npy"
+    content = file.read_bytes()
+    file.write_bytes(content.replace(b"(9,), }" + b" " * 30, b"(" + b"9" * 31 + b",), }", 1))
+    assert file.read_bytes() != content
+    with pytest.raises(PackError, match=r"y.npy is missing or damaged"):
+        PackedGraph.open(packed.path)
+
+
 def test_checksums_find_a_flipped_bit_on_request(packed):
     PackedGraph.open(packed.path, verify=True)
     file = packed.path / "indices.npy"

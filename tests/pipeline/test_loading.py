@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from evengraph.datasets import toy
 from evengraph.methods import GCN, LTE4G, METHODS, UniGNN
 from evengraph.methods.bases.model_folder import seal, write_model
-from evengraph.pipeline.loading import load_model
+from evengraph.pipeline.loading import load_model, saved_info
 from small_graphs import QUICK, small_task
 
 TASK = small_task()
@@ -292,6 +292,14 @@ def resealed(folder, **changes):
     about.pop("seal")
     about |= changes
     main.write_text(json.dumps({**about, "seal": seal(about)}))
+
+
+@pytest.mark.parametrize("names", [["a"], ["a"] * 9])
+def test_as_many_names_as_classes(tmp_path, names):
+    fitted("gcn").save(tmp_path / "model")
+    resealed(tmp_path / "model", class_names=names)
+    with pytest.raises(ValueError, match=r"model is damaged: class_names must be \d names"):
+        saved_info(load_model(tmp_path / "model"), tmp_path / "model")
 
 
 @pytest.mark.parametrize(

@@ -132,3 +132,8 @@ def test_complex_numbers_are_refused_and_long_names_cut():
     with pytest.raises(ValueError, match=r"t, column 'c' holds complex numbers\."):
         to_numbers(pd.Series([1 + 2j], name="c"), "t")
     assert len(values.location("t", "x" * 5000)) < 120
+
+
+def test_an_integer_of_400_digits_is_infinite():
+    with pytest.raises(ValueError, match=r"t, column 'c', row 2 is infinite"):
+        to_numbers(pd.Series([1, 10**400, "x"][:2], name="c", dtype=object), "t")

@@ -224,3 +224,10 @@ def test_graphml_without_a_type_of_a_key_is_text_without_a_warning(tmp_path):
     text = f'<graphml xmlns="http://graphml.graphdrawing.org/xmlns">{keys}<graph>{nodes}'
     (tmp_path / "a.graphml").write_text(f'{text}<edge source="n0" target="n1"/></graph></graphml>')
     assert open_graph(tmp_path / "a.graphml").graph.y.tolist() == [0, 1, 0, 1]
+
+
+def test_sparse_features_in_half_precision_are_read():
+    features = sp.csr_matrix(np.eye(3, dtype=np.float32))
+    features.data = features.data.astype(np.float16)
+    graph = from_matrix(np.ones((3, 3)), features).graph
+    assert graph.x.tolist() == np.eye(3).tolist()

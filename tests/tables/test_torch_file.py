@@ -60,7 +60,10 @@ def test_numbers_of_nodes(tmp_path, count):
             "x must be a dense or sparse tensor .* got complex numbers",
         ),
         (lambda: {"x": X.to("meta")}, "got one without data"),
-        (lambda: {"x": torch.quantize_per_tensor(X, 0.1, 0, torch.qint8)}, "got a quantized one"),
+        (
+            lambda: {"x": torch.quantize_per_tensor(X, 0.1, 0, torch.qint8)},
+            "holds a quantized tensor",
+        ),
         (lambda: {"x": X.to_sparse_csc()}, "the layout torch.sparse_csc is not"),
         (
             lambda: {"x": torch.ones(2, 2, 2).to_sparse()},
@@ -125,3 +128,12 @@ def test_damaged_files_get_one_line(tmp_path):
         except ValueError as error:
             assert "g.pt" in str(error)  # noqa: PT017
             assert "\n" not in str(error)  # noqa: PT017
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_a_quantized_tensor_is_refused_before_memory_is_taken_for_it(tmp_path, zipped):
+    huge = torch.quantize_per_tensor(torch.ones(1), 0.1, 0, torch.qint8).expand(10**11)
+    path = tmp_path / "graph.pt"
+    torch.save({"edge_index": huge}, path, _use_new_zipfile_serialization=zipped)
+    with pytest.raises(ValueError, match=r"graph\.pt holds a quantized tensor"):
+        read_torch(path, ["edge_index"])

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from torch_geometric.data import Data
 
+from evengraph.core.errors import short
 from evengraph.core.registry import Registry
 from evengraph.datasets.toy import toy
 
@@ -147,4 +148,4 @@ def lookup(name: str) -> Dataset:
         return DATASETS[name]
     close = difflib.get_close_matches(str(name).lower(), DATASETS, n=1)
     suggestion = f" Did you mean {close[0]!r}?" if close else ""
-    raise ValueError(f"name must be one of {', '.join(DATASETS)}, got {name!r}.{suggestion}")
+    raise ValueError(f"name must be one of {', '.join(DATASETS)}, got {short(name)}.{suggestion}")

@@ -26,7 +26,16 @@ FORMAT = 1
 REQUIRED = ("indptr", "indices", "x", "y", "ids")
 MASKS = ("train", "val", "test")
 HASH_BLOCK = 1 << 24
-DAMAGE = (OSError, ValueError, EOFError, SyntaxError, TokenError, MemoryError, UserWarning)
+DAMAGE = (
+    OSError,
+    ValueError,
+    EOFError,
+    SyntaxError,
+    TokenError,
+    MemoryError,
+    OverflowError,
+    UserWarning,
+)
 """What NumPy raises for arrays that are damaged."""
 
 

@@ -87,6 +87,8 @@ def saved_info(method: Method, folder: str | Path) -> ModelInfo:
     try:
         info = ModelInfo.from_dict(method.extra_)
         info.check(method.num_features_, method.num_classes_)
+        if method.class_names_ and len(method.class_names_) != method.num_classes_:
+            raise ValueError(f"class_names must be {method.num_classes_} names")
     except (ValueError, TypeError, AttributeError, IndexError, OverflowError) as error:
         raise ValueError(f"{folder} is damaged: {first_line(error)}.") from error
     return info

@@ -112,7 +112,7 @@ def _encode_features(
     if features is None or not np.shape(features)[-1]:
         nodes = pandas.DataFrame(index=range(num_nodes))
         return nodes, FeatureEncoder.fit(nodes, [], edge_index=edge_index)
-    dense = np.asarray(features.todense() if sp.issparse(features) else features)
+    dense = np.asarray(_as_float32(features).todense() if sp.issparse(features) else features)
     if dense.dtype.kind not in "biuf" or dense.ndim != 2 or len(dense) != num_nodes:
         raise ValueError(
             f"{name}: features must be numbers of shape ({num_nodes}, F), got {dense.dtype} of "

@@ -6,7 +6,9 @@ alike and every error names the table, the column and the row.
 
 from __future__ import annotations
 
+import math
 import re
+import sys
 from collections.abc import Collection, Iterable, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal
@@ -339,6 +341,11 @@ def _parse_numbers(values: Any, empty: Bools) -> Floats:
         values[~empty]
         .astype(object)
         .map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
+        .map(
+            lambda cell: (
+                math.inf if isinstance(cell, int) and abs(cell) > sys.float_info.max else cell
+            )
+        )
     )
     return np.asarray(import_pandas().to_numeric(cells, errors="coerce"), dtype=np.float64)
 

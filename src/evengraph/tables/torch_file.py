@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 import zipfile
 from collections.abc import Collection
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import torch
@@ -17,6 +18,7 @@ from evengraph.core.arrays import csr_matrix
 from evengraph.core.errors import first_line
 from evengraph.core.limits import LimitError, check_unpacked
 
+PICKLE_BYTES = 2**26  # old files begin with their pickle
 SCALARS = (bool, int, float, str, type(None))
 
 
@@ -41,6 +43,7 @@ def _load(path: Path) -> dict[str, Any]:
     safe_globals = getattr(torch.serialization, "safe_globals", lambda classes: nullcontext())
     try:
         _check_zip(path)
+        _check_quantized(path)
         with safe_globals([Data, GlobalStorage, *classes]), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about files that torch then rejects
             content = torch.load(path, map_location="cpu", weights_only=True)
@@ -73,6 +76,19 @@ def _check_zip(path: Path) -> None:
         with zipfile.ZipFile(path) as archive:
             unpacked = sum(item.file_size for item in archive.infolist())
         check_unpacked(unpacked, path.stat().st_size, str(path), "write it with torch.save")
+
+
+def _check_quantized(path: Path) -> None:
+    """Raise for quantized tensors: torch takes memory for any shape that they state."""
+    content: IO[bytes] = path.open("rb")
+    if _is_zip(path):
+        content.close()
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if name.endswith("data.pkl")]
+            content = io.BytesIO(b"".join(archive.read(name) for name in names))
+    with content as file:
+        if b"_rebuild_qtensor" in file.read(PICKLE_BYTES):
+            raise LimitError(f"{path} holds a quantized tensor; write it after dequantize().")
 
 
 def _as_array(value: Any, name: str) -> Any:

@@ -92,3 +92,9 @@ def test_precision_and_f1_are_beside_recall(parse):
     cells = [[cell.text for cell in line.all("td")] for line in lines]
     assert cells == [["94.7", "90.0", "92.3"], ["50.0", "66.7", "57.1"]]
     assert not scores_section(class_rows({"runs": [{}], "class_counts": [1, 2]}))
+
+
+def test_no_matrix_of_a_thousand_classes_is_drawn():
+    result = {"dataset": {"num_classes": 10**9}, "runs": [{"confusion_matrix": [[1]]}]}
+    rows = class_rows(result)
+    assert "more than 300 classes is not drawn" in confusion_section(result, rows)

@@ -10,6 +10,9 @@ from evengraph.report.svg.charts import bar, dot_row, swatch
 from evengraph.report.svg.markup import Markup, tag
 from evengraph.report.untrusted import average, lookup, number
 
+MOST_CLASSES = 300
+"""Of which a confusion matrix is drawn: more take minutes, and nobody can read them."""
+
 
 def recall_section(result: Mapping[str, Any], rows: Sequence[ClassRow]) -> Markup:
     """Training nodes and recall of each class."""
@@ -80,9 +83,11 @@ def _recall_marks(
 
 def confusion_section(result: Mapping[str, Any], rows: Sequence[ClassRow]) -> Markup:
     """Confusion matrix summed over seeds, and the most frequent errors."""
-    counts = confusion(result, rows)
+    counts = confusion(result, rows) if len(rows) <= MOST_CLASSES else []
     if not counts:
         text = "This result has no confusion matrix."
+        if len(rows) > MOST_CLASSES:
+            text = f"A matrix of more than {MOST_CLASSES} classes is not drawn."
         return page.section("Confusion matrix", tag("p", text, class_="quiet"))
     dense = len(rows) > page.DENSE
     text = (
