@@ -49,6 +49,12 @@ def test_a_cell_that_fails_is_not_hidden():
         run_cells([("code", "a = 1"), ("code", "a / 0")])
 
 
+def test_an_output_may_hold_blocks_of_code():
+    output = {"output_type": "stream", "text": ["# Card\n", "```\n", "a\n", "```\n"]}
+    content = {"cells": [{"cell_type": "code", "source": ["x"], "outputs": [output]}]}
+    assert "````text\n# Card\n```\na\n```\n````" in page(content, "n")
+
+
 def test_settings_replace_those_of_the_first_cell():
     cells = [("code", "EPOCHS = 300"), ("code", "print(EPOCHS)"), ("code", "EPOCHS + 1")]
     _, printed, value = run_cells(cells, {"EPOCHS": 2})

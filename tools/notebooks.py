@@ -106,12 +106,20 @@ def page(content: Mapping[str, Any], name: str) -> str:
 
 def _shown(output: Mapping[str, Any]) -> str:
     if output["output_type"] == "stream":
-        return f"```text\n{''.join(output['text']).rstrip()}\n```"
+        return _fenced("".join(output["text"]).rstrip())
     data = output["data"]
     if "text/html" not in data:
-        return f"```text\n{''.join(data['text/plain'])}\n```"
+        return _fenced("".join(data["text/plain"]))
     html = re.sub(r"\n\s*\n", "\n", "".join(data["text/html"]))
     return f'<div class="notebook-output">\n{html.strip()}\n</div>'
+
+
+def _fenced(text: str) -> str:
+    """A block of text in Markdown, which may hold blocks itself."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}text\n{text}\n{fence}"
 
 
 def _clean(text: str) -> str:

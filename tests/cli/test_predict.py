@@ -56,7 +56,7 @@ def test_calibration_flags_the_same_nodes(two, shop, capsys):
         sure = float(row["p_fraud"]) - carried
         assert abs(sure) < 1e-5 or row["flagged"] == str(sure > 0)
     shown = capsys.readouterr().out
-    assert f"a probability of {format_probability(carried)} or more" in shown
+    assert f" is {format_probability(carried)} or more" in shown
 
 
 @pytest.mark.parametrize("place", [0, 1])
@@ -308,7 +308,7 @@ def test_costs_set_the_threshold_when_training_and_when_predicting(two, shop, ca
     assert result["runs"][0]["base_rates"][0].keys() >= {"base_rate", "alarms", "cost"}
     assert "a miss costs 1e+06, an alarm 1" in capsys.readouterr().out
     assert flags("dear") == flags("dear", "--cost-miss", 1e6) >= flags("dear", "--cost-alarm", 1e6)
-    assert "the threshold with the lowest cost on validation" in capsys.readouterr().out
+    assert "or more, the lowest cost on validation" in capsys.readouterr().out
 
 
 def test_costs_are_for_two_classes(model, shop, capsys):

@@ -9,6 +9,11 @@ def test_everything_is_escaped():
     assert "<td>True</td>" in text
 
 
+def test_columns_without_names_have_no_head():
+    assert "<thead>" not in html_table("a", ["", ""], [["b", 1]])
+    assert "<thead>" in html_table("a", ["", "n"], [["b", 1]])
+
+
 def test_a_long_table_counts_its_rest():
     text = html_table("", ["a", "b"], [[n, n] for n in range(LONGEST + 5)])
     assert text.count("<tr>") == LONGEST + 2

@@ -36,6 +36,13 @@ def test_sections_are_joined_to_one_line():
     assert "Alchihabi, Yan and Guo" in words.reference
 
 
+def test_lines_are_joined_within_paragraphs_and_items():
+    text = describe_method("lte4g").text
+    assert "\n2. Each class gets a prototype: the mean embedding of its labelled nodes and" in text
+    assert "\n\nDeparts: As in the public code" in text
+    assert all(line[-1] in ".:" for line in text.split("\n") if line)
+
+
 def test_a_method_may_have_its_own_settings_of_training():
     assert describe_method("unreal").fields["learning_rate"] == 0.005
     assert describe_method("gcn").fields["learning_rate"] == 0.01

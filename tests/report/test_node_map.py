@@ -5,7 +5,7 @@ import pytest
 from contrasts import DARK, LIGHT, colours, contrast
 from made_up import node_map
 
-from evengraph.report.node_map import LEGEND, SCRIPT, STYLE, map_figure, map_section
+from evengraph.report.node_map import LEGEND, ORANGE, SCRIPT, STYLE, map_figure, map_section
 
 HOSTILE = "</svg><script>alert(1)</script>\"'&amp;"
 
@@ -66,7 +66,16 @@ def test_predictions_and_unlabelled_nodes(parse):
     assert first.startswith("no class, predicted Topic 0")
     assert second == "Topic 1, predicted Topic 0"
     assert third == "Topic 0, predicted correctly"
-    assert drawn[0].kinds == {"p0", "train"}
+    assert drawn[0].kinds == {f"p{ORANGE}", "train"}
+
+
+def test_a_rare_class_is_orange_and_no_other(parse):
+    few = node_map(clusters=None) | {"classes": [2] * 10 + [0] * 25 + [1] * 25}
+    drawn = dots(parse(map_figure(few)))
+    shades = [next(kind for kind in dot.kinds if kind[0] == "k") for dot in drawn]
+    assert [shades[0], shades[10], shades[35]] == [f"k{ORANGE}", "k0", "k2"]
+    even = node_map(clusters=None) | {"classes": [1] * 30 + [0] * 30}
+    assert "k0" in dots(parse(map_figure(even)))[59].kinds
 
 
 def test_only_numbers_are_drawn(parse):

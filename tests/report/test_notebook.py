@@ -94,7 +94,7 @@ def test_rules_hold_inside_of_the_output_alone():
     assert text.count("<style>") == 1
     assert text.count("</style>") == 1
     style = re.search(r"<style>(.*)</style>", text, re.DOTALL).group(1)
-    assert style.startswith(".evengraph { ")
+    assert style.startswith(".evengraph.evengraph { ")
     assert style.count("{") == style.count("}")
     assert ":root" not in style
     assert "@container (max-width: 42rem)" in style

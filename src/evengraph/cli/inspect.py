@@ -74,6 +74,7 @@ def inspect(
     notes = [] if source.tables is None else list(source.tables.notes)
     commands = next_commands(data, columns, source, inspection)
     content = inspection.as_dict() | {
+        "name": source.name,
         "notes": notes,
         "commands": commands,
         "command": typed_command(),

@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 
 from evengraph.cli.completion import complete_method
-from evengraph.cli.console import out
+from evengraph.cli.console import out, print_sentence
 
 
 def methods(
@@ -27,10 +27,8 @@ def methods(
     shared = training_fields()
     if name:
         description = describe_method(known_method(name))
-        out.print(
-            f"[bold]{description.name}[/]  {description.title}\n\n{escape(description.text)}\n",
-            soft_wrap=True,
-        )
+        out.print(f"[bold]{description.name}[/]  {description.title}\n")
+        print_sentence(f"{escape(description.text)}\n")
         out.print(parameter_table(description.fields, description.meanings))
         out.print(f"\nCost: {escape(description.cost)}\nEdges: {description.edges}")
         out.print(f"Reference: {escape(description.reference)}")

@@ -129,8 +129,8 @@ def show_flags(frame: Any, name: str, threshold: float, goal: str = "the best F1
     """Print how many nodes are flagged as the positive class, and where `class` differs."""
     shown = format_probability(threshold)
     print_sentence(
-        f"{int(frame['flagged'].sum()):>10,}  flagged: {escape(name)} with a probability of "
-        f"{shown} or more, the threshold with {goal} on validation"
+        f"{int(frame['flagged'].sum()):>10,}  flagged: p({escape(name)}) is {shown} or more, "
+        f"{goal} on validation"
     )
     differ = int((frame["flagged"] != (frame["class"].astype(str) == name)).sum())
     if differ:

@@ -62,7 +62,7 @@ class RunFiles:
         from evengraph.report.origin import Link
 
         page, table, content = (self.folder / f"comparison.{k}" for k in ("html", "csv", "json"))
-        line = f"{written(page)}: .csv and .json beside it, and a page of each method"
+        line = f"{written(page)}\n  .csv and .json beside it, and a page of each method"
         take = type(self.plan.methods[comparison.verdict.take]).__name__.lower()
         command = join(["evengraph", "run", *self._data(), "--method", take, "--save", "model"])
         values = {**comparison.as_dict(), "dataset": self.plan.dataset}

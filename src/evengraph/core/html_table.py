@@ -11,13 +11,14 @@ LONGEST = 30  # rows; the others are counted
 
 
 def html_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A table under a bold title; everything is escaped."""
+    """A table under a bold title, without a head if no column has a name; everything is escaped."""
     shown = [tuple(map(_text, row)) for row in rows[:LONGEST]]
     if more := len(rows) - len(shown):
         shown.append((f"… {more:,} more", *[""] * (len(heads) - 1)))
     head = "".join(f"<th>{_text(name)}</th>" for name in heads)
     body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in shown)
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    top = f"<thead><tr>{head}</tr></thead>" if any(heads) else ""
+    table = f"<table>{top}<tbody>{body}</tbody></table>"
     return f"<div><p><b>{_text(title)}</b></p>{table}</div>"
 
 

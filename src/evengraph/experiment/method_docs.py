@@ -25,7 +25,7 @@ class Description:
         reference: The paper.
         fields: Parameters with their defaults, those of all methods last.
         meanings: Description of each parameter.
-        text: The rest of the docstring.
+        text: The rest of the docstring, one line per paragraph and item of a list.
     """
 
     name: str
@@ -61,7 +61,7 @@ def describe_method(name: str) -> Description:
         reference=_joined(sections.get("Reference", "")),
         fields=own | shared,
         meanings={name: meanings[name] for name in own | shared if name in meanings},
-        text="\n\n".join([sections[""].strip(), *departs]),
+        text="\n\n".join(map(_paragraphs, [sections[""].strip(), *departs])),
     )
 
 
@@ -88,6 +88,12 @@ def _meanings(text: str) -> dict[str, str]:
 def training_fields() -> dict[str, object]:
     """The parameters that all methods share, with their defaults."""
     return {item.name: item.default for item in fields(Method)}
+
+
+def _paragraphs(text: str) -> str:
+    """Join the lines of each paragraph and of each item of a list."""
+    ends = re.split(r"(\n\s*\n|\n(?=\s*(?:\d+\.|-) ))", text)
+    return "".join(_joined(end) or "\n" * min(end.count("\n"), 2) for end in ends)
 
 
 def _joined(text: str) -> str:

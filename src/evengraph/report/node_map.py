@@ -16,6 +16,7 @@ from evengraph.report.untrusted import items, number
 STYLE = page.read_asset(__package__, "node_map.css")
 SCRIPT = page.read_asset(__package__, "node_map.js")
 SHADES = 10  # colours; more classes than that share them
+ORANGE = 1  # the colour of a rare class, as on all pages
 LEGEND = 24  # classes that the legend names
 GROUPS = (("class", "k", "classes"), ("prediction", "p", "predicted"), ("cluster", "m", "clusters"))
 KEYS = "Arrow keys move the map, plus and minus zoom, 0 shows all of it."
@@ -42,7 +43,10 @@ def map_figure(nodes: Mapping[str, Any], title: str = "") -> Markup:
     """
     names = [str(name) for name in items(nodes, "class_names")]
     groups = [group for group in GROUPS if group[0] == "class" or items(nodes, group[2])]
-    dots = [dot for index in range(len(items(nodes, "x"))) if (dot := _dot(nodes, index, names))]
+    shades = _shades(nodes)
+    dots = [
+        dot for index in range(len(items(nodes, "x"))) if (dot := _dot(nodes, index, names, shades))
+    ]
     drawn = tag("svg", *dots, width="100%", height="100%", class_="nodes")
     label = f"Map of {integer(len(dots))} nodes"
     picture = tag("svg", drawn, role="img", aria_label=label, class_="map", data_colours="class")
@@ -50,18 +54,45 @@ def map_figure(nodes: Mapping[str, Any], title: str = "") -> Markup:
     frame = tag("div", picture, tip, class_="frame", tabindex="0", role="group", aria_label=KEYS)
     caption = tag("figcaption", tag("h3", title)) if title else Markup("")
     note = tag("p", f"Training nodes have a ring. {KEYS}", class_="note")
-    parts = (caption, _tools([group[0] for group in groups]), _legend(nodes, names), frame, note)
+    parts = (
+        caption,
+        _tools([group[0] for group in groups]),
+        _legend(nodes, names, shades),
+        frame,
+        note,
+    )
     return tag("figure", *parts, class_="node-map")
 
 
-def _dot(nodes: Mapping[str, Any], index: int, names: Sequence[str]) -> Markup | None:
+def _shades(nodes: Mapping[str, Any]) -> dict[int, int]:
+    """The colour of each class: orange for the smallest if it is rare, any other for the rest."""
+    counts = Counter(_whole(label) for label in items(nodes, "classes"))
+    labels = sorted(label for label in counts if label is not None and label >= 0)
+    if not labels:
+        return {}
+    smallest = min(labels, key=lambda label: counts[label])
+    if counts[smallest] >= max(counts[label] for label in labels) / 2:
+        return {label: label % SHADES for label in labels}
+    others = [shade for shade in range(SHADES) if shade != ORANGE]
+    rest = [label for label in labels if label != smallest]
+    shades = {label: others[place % len(others)] for place, label in enumerate(rest)}
+    return shades | {smallest: ORANGE}
+
+
+def _dot(
+    nodes: Mapping[str, Any], index: int, names: Sequence[str], shades: Mapping[int, int]
+) -> Markup | None:
     x, y = (number(_at(nodes, axis, index)) for axis in ("x", "y"))
     if x is None or y is None:
         return None
     label, guess, cluster = (_whole(_at(nodes, group[2], index)) for group in GROUPS)
     values = (label, guess, cluster)
     known = [(group[1], v) for group, v in zip(GROUPS, values, strict=True) if v is not None]
-    kinds = [f"{letter}{value % SHADES}" for letter, value in known if value >= 0]
+    kinds = [
+        f"{letter}{value % SHADES if letter == 'm' else shades.get(value, value % SHADES)}"
+        for letter, value in known
+        if value >= 0
+    ]
     text = _name(label, names)
     if guess is not None:
         text += ", predicted correctly" if guess == label else f", predicted {_name(guess, names)}"
@@ -97,13 +128,13 @@ def _tools(colourings: Sequence[str]) -> Markup:
     return tag("div", both, class_="switch", hidden=True)
 
 
-def _legend(nodes: Mapping[str, Any], names: Sequence[str]) -> Markup:
+def _legend(nodes: Mapping[str, Any], names: Sequence[str], shades: Mapping[int, int]) -> Markup:
     """Classes with their colours and numbers of nodes; as buttons they highlight a class."""
     counts = Counter(_whole(label) for label in items(nodes, "classes"))
     labels = sorted(label for label in counts if label is not None and label >= 0)
     entries = []
     for label in labels[:LEGEND]:
-        shade = tag("circle", cx=7, cy=7, r=6, class_=f"k{label % SHADES}")
+        shade = tag("circle", cx=7, cy=7, r=6, class_=f"k{shades[label]}")
         swatch = tag("svg", shade, width=14, height=14, aria_hidden="true", class_="swatch")
         words = tag("span", f"{_name(label, names)} ({counts[label]:,})")
         button = {"type": "button", "data_class": str(label), "aria_pressed": "false"}

@@ -96,12 +96,15 @@ def model_html(title: str, names: Sequence[str], counts: Sequence[int], extra: A
 
 
 def _output(*parts: Markup, style: str = "", name: str = "evengraph") -> str:
-    """Parts of a page with their style; rules inside of the frame reach nothing outside of it."""
+    """Parts of a page with their style; rules inside of the frame reach nothing outside of it.
+
+    The class is named twice: these rules outweigh those of a page around the output.
+    """
     rules = (
         (page.STYLE + style)
         .replace(":root", "&")
         .replace("@media (max-width", "@container (max-width")
     )
     rules = re.sub(r"^(\s*)body {", r"\1& {", rules, flags=re.MULTILINE)
-    scoped = tag("style", Markup(f".{name} {{ {FRAME}{rules} }}"))
+    scoped = tag("style", Markup(f".{name}.{name} {{ {FRAME}{rules} }}"))
     return str(tag("div", scoped, join(parts), class_=name))

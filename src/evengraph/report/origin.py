@@ -61,8 +61,9 @@ def page_links(links: Iterable[Link]) -> Markup:
 
 
 def command_block(command: str) -> Markup:
-    """A command with a button that copies it."""
-    text = tag("pre", tag("code", command), tabindex="0")
+    """A command with a button that copies it; lines break between its words alone."""
+    words = join((tag("span", word) for word in command.split(" ")), " ")
+    text = tag("pre", tag("code", words), tabindex="0")
     button = tag("button", "Copy", type="button", hidden=True)
     return tag("div", text, button, class_="command")
 

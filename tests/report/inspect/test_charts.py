@@ -20,12 +20,13 @@ def row(
     chance=20.0,
     reach=(10.0, 40.0, 90.0),
     colour="",
+    rare=False,
 ):
     return ClassSummary(
         name=name,
         labelled=labelled,
         hidden=hidden,
-        rare=False,
+        rare=rare,
         homophily=homophily,
         chance=chance,
         reach=list(reach),
@@ -90,6 +91,12 @@ def test_the_least_reached_get_the_colours(parse, number):
     legend = [entry.text for entry in parse(reach_legend(rows)).all("li")]
     assert legend[-1] == "any class"
     assert ("other classes" in legend) == (number > COLOURS)
+
+
+def test_the_smallest_class_is_orange_if_it_is_rare():
+    rows = [row(name="a"), row(name="b", rare=True), row(name="c", rare=True)]
+    assert [one.colour for one in coloured(rows)] == ["colour-0", "colour-3", "colour-rare"]
+    assert coloured([row(name="a"), row(name="b")])[1].colour == "colour-3"
 
 
 def test_a_single_hop(parse):

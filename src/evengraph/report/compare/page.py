@@ -88,8 +88,9 @@ def comparison_sections(comparison: Comparison, pages: Mapping[str, str]) -> lis
 
 def verdict(comparison: Comparison) -> Markup:
     """Which method to use, in the first line of the page."""
-    sentences = (str(sentence) for sentence in items(comparison, "verdict", "sentences"))
-    return tag("p", " ".join(sentences), class_="verdict")
+    sentences = [str(sentence) for sentence in items(comparison, "verdict", "sentences")]
+    first, rest = tag("b", *sentences[:1]), " ".join(["", *sentences[1:]])
+    return tag("p", first, rest, class_="verdict")
 
 
 def _methods(comparison: Comparison) -> Sequence[Mapping[str, Any]]:

@@ -16,6 +16,8 @@ from evengraph.report.run.result_reader import minority
 from evengraph.report.svg.markup import Markup, tag
 from evengraph.report.untrusted import average, number
 
+MANY = 8  # columns of a table; more stand closer
+
 
 def recall_section(comparison: Comparison) -> Markup:
     """Recall of each class by each method, head to tail; nothing if it was not recorded."""
@@ -41,7 +43,8 @@ def recall_section(comparison: Comparison) -> Markup:
         tag("caption", label, class_="unseen"),
         tag("thead", tag("tr", tag("td", class_="plain"), *heads)),
         tag("tbody", *lines),
-        class_="shares dense" if len(names) > DENSE else "shares",
+        class_="shares even dense" if len(names) > DENSE else "shares even",
+        style=f"--columns: {len(methods)}",
     )
     text = f"{label}; nodes: training nodes of the first split. Rare classes are in orange."
     drawn = page.scroll(table, label)
@@ -78,7 +81,7 @@ def metrics_section(comparison: Comparison) -> Markup:
     ]
     title = "All metrics"
     text = "Means over splits in percent; a threshold is a probability. The best is in bold."
-    table = page.table(title, heads, rows, "figures")
+    table = page.table(title, heads, rows, "figures many" if len(names) > MANY else "figures")
     return page.section(title, tag("p", text), table, id="metrics")
 
 

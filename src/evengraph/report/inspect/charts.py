@@ -17,6 +17,8 @@ from evengraph.report.svg.charts import (
 )
 from evengraph.report.svg.markup import Markup, tag
 
+ORDER = (0, 3, 2, 4, 5, 1)  # of the colours: the one that is most like orange is the last
+
 
 @dataclass(frozen=True, kw_only=True)
 class ClassSummary:
@@ -61,9 +63,14 @@ def degree_bars(bins: Sequence[tuple[int, int, int]]) -> Markup:
 
 
 def coloured(rows: Sequence[ClassSummary]) -> list[ClassSummary]:
-    """Give each class its colour; if there are many, those with the lowest reach only."""
+    """Give each class its colour; if there are many, those with the lowest reach only.
+
+    The smallest is orange if it is rare, as on all pages.
+    """
     indices = sorted(range(len(rows)), key=lambda index: sum(rows[index].reach))[:COLOURS]
-    colours = {index: f"colour-{number}" for number, index in enumerate(sorted(indices))}
+    colours = {index: f"colour-{ORDER[number]}" for number, index in enumerate(sorted(indices))}
+    if rows and rows[-1].rare and len(rows) - 1 in colours:
+        colours[len(rows) - 1] = "colour-rare"
     return [replace(row, colour=colours.get(index, "")) for index, row in enumerate(rows)]
 
 

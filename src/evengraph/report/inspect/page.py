@@ -111,11 +111,12 @@ def _header(inspection: Mapping[str, Any], rows: list[ClassSummary], title: str)
     caption = f"{integer(labels.get('num_labelled'))} of {total} nodes are labelled "
     caption += f"({percentage(labels.get('labelled_share'))}), in "
     caption += plural(len(rows), "class", "classes")
+    components = part(inspection, "components").get("count")
     facts = [
         (total, "nodes"),
         (integer(part(inspection, "edges").get("pairs")), "edges"),
         (integer(part(inspection, "features").get("count")), "features"),
-        (integer(part(inspection, "components").get("count")), "components"),
+        (integer(components), "component" if components == 1 else "components"),
     ]
     return tag("header", tag("h1", title, tag("span", caption)), page.facts(facts))
 

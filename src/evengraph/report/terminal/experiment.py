@@ -69,7 +69,7 @@ def runs_table(groups: Sequence[RunGroup]) -> Table:
     Args:
         groups: Groups of runs with the means of `RUN_VALUES`.
     """
-    table = plain_table(["method"], ("runs", "failed", *TITLES.values(), "val score", "seconds"))
+    table = plain_table(["method"], ("runs", "failed", *TITLES.values(), "val", "seconds"))
     settings: dict[str, dict[str, RunGroup]] = {}
     for group in groups:
         methods = settings.setdefault(", ".join(setting_of(group)), {})
