@@ -26,7 +26,7 @@ TITLES = {
     "twitch-ru": "Twitch RU",
     "twitch-es": "Twitch ES",
 }
-FIRST, LAST = 20, 200  # labels
+LAST = 200  # labels
 T = 2.262  # 95% of a t distribution with nine degrees of freedom
 Curves = dict[tuple[str, str], dict[int, list[dict[str, float]]]]
 
@@ -63,9 +63,8 @@ def needed(graph: str, strategy: str, metric: str) -> int | None:
 
 
 def rare_per_100(graph: str, strategy: str) -> float:
-    """Nodes of the rarest class among 100 labels that a strategy chose."""
-    found = mean(graph, strategy, LAST, "rare") - mean(graph, strategy, FIRST, "rare")
-    return 100 * found / (LAST - FIRST)
+    """Nodes of the rarest class among 100 labels."""
+    return 100 * mean(graph, strategy, LAST, "rare") / LAST
 
 
 def gap(graph: str, strategy: str, labels: int, metric: str) -> tuple[float, float]:
