@@ -208,3 +208,16 @@ def test_a_class_without_validation_nodes_is_announced(shop, capsys):
     assert warning in capsys.readouterr().err
     assert call("run", "shop", *COLUMNS, *FAST) == 0
     assert "no validation node" not in capsys.readouterr().err
+
+
+def test_a_folder_of_other_names_is_told_how_to_name_the_tables(shop, capsys):
+    (shop / "shop" / "nodes.csv").rename(shop / "shop" / "accounts.csv")
+    (shop / "shop" / "edges.csv").rename(shop / "shop" / "transfers.csv")
+    for path, size in (("accounts.csv", 10), ("transfers.csv", 99)):
+        (shop / "shop" / path).write_text("a,b\n" + "1,2\n" * size)
+    assert call("inspect", "shop") == 2
+    shown = " ".join(capsys.readouterr().err.split())
+    assert (
+        "Or name both tables: evengraph inspect shop/accounts.csv --edges shop/transfers.csv"
+        in shown
+    )

@@ -3,8 +3,9 @@
 import pytest
 import torch
 from command_line import UNIGNN, call
+from torch_geometric.data import Data
 
-from evengraph.cli.run_display import RunDisplay
+from evengraph.cli.run_display import RunDisplay, given_split
 from evengraph.core.records import Record
 from evengraph.datasets import toy
 from evengraph.experiment.jobs import Job, LoadedGraph
@@ -78,3 +79,13 @@ def test_a_long_fit_away_from_a_terminal_prints_lines(tmp_path, capsys, monkeypa
         f"seed 5: epoch {epoch}" for epoch in range(4)
     ]
     assert lines[-1].startswith("seed 5: bAcc")
+
+
+def test_the_split_of_a_graph_is_counted():
+    y, part = torch.tensor([0, 1, 0, -1]), torch.tensor([True, True, False, True])
+    graph = Data(num_nodes=4, y=y, train_mask=part, test_mask=~part)
+    assert given_split(graph, 0.2) == (
+        "the split of the graph (2 train, 1 test, 20% of train drawn for val)"
+    )
+    graph.val_mask = ~part
+    assert given_split(graph, 0.2) == "the split of the graph (2 train, 1 val, 1 test)"

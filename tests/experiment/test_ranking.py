@@ -188,12 +188,17 @@ def test_intervals_are_wider_where_more_is_compared():
     assert among.wide_high - among.wide_low > alone.wide_high - alone.wide_low
 
 
+def test_the_graph_does_not_help_if_the_difference_is_significant():
+    found, _ = verdict({"gcn": series(60, 1, 3), "reweight": series(73)}, alone=["reweight"])
+    assert found.sentences[0].startswith("The graph does not help: Re-weight, which ignores it,")
+
+
 def test_that_the_graph_does_not_help_comes_first_and_nothing_that_uses_it_is_advised():
     values = {"gcn": series(72.83, 1, 3), "reweight": series(73), "unignn": series(68, 1, 2)}
     found, _ = verdict(values, alone=["reweight"])
     assert found.sentences[0] == (
-        "The graph does not help: Re-weight, which ignores it, reaches 73.0, the best method that "
-        "uses it, GCN, 72.9."
+        "Whether the graph helps is unclear: Re-weight, which ignores it, reaches 73.0, the best "
+        "method that uses it, GCN, 72.9."
     )
     assert found.sentences[1] == (
         "Re-weight and GCN do not differ significantly; use the one that ignores the graph: "

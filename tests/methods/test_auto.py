@@ -160,7 +160,8 @@ def test_out_of_time_the_first_counts_with_its_best_weights_so_far():
     assert [member.title for member in method.members_] == ["Logistic"]
     assert [stage.epochs for stage in method.history_] == [0]
     assert method.summary_[1] == (
-        "Ended by the time limit: Logistic. Not reached: GCN; Logistic over 2 hops."
+        "Ended by the time limit (a candidate may take half of the time left, a quick one a "
+        "tenth): Logistic. Not reached: GCN; Logistic over 2 hops."
     )
 
 

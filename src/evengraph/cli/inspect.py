@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evengraph.cli.console import err, out, print_written
+from evengraph.cli.console import err, out, print_sentence, print_written
 from evengraph.cli.invocation import typed_command
 from evengraph.cli.options import Columns, Data, DataRoot, Minority, Ratio, column_options
 
@@ -48,12 +48,14 @@ def inspect(
     """Inspect a graph before training: classes, edges, reach of labels, leaks, advice."""
     from evengraph.cli.next_commands import next_commands
     from evengraph.cli.opening import open_data
+    from evengraph.cli.run_display import given_split
     from evengraph.core.files import write_json
     from evengraph.inspection import inspect_graph
     from evengraph.report.inspect.page import write_inspection
     from evengraph.report.origin import Link
     from evengraph.report.terminal.inspection import inspection_view
     from evengraph.report.terminal.packed import methods_view
+    from evengraph.splits import SPLITS
 
     packed = _packed_content(data, columns)
     if packed is not None and packed["large"]:
@@ -85,6 +87,9 @@ def inspect(
         out.print(inspection_view(content))
         if packed is not None and packed["num_nodes"] >= MIN_NODES:
             out.print("", methods_view(packed), sep="\n")
+        if not source.is_dataset and source.default_split == "given":
+            split = given_split(source.graph, SPLITS["given"]().val)
+            print_sentence(f"Split: run uses {split}.")
         for line in ("", "Next:", *commands) if commands else ():  # unwrapped, to be pasted
             out.print(line, soft_wrap=True, markup=False, highlight=False)
     if to is not None:

@@ -57,9 +57,28 @@ def open_data(
             return open_dataset(data, root=root)
     arguments = split_lists(columns)
     with err.status(f"reading {escape(data)}"):
-        source = open_tables(data, **arguments)
+        try:
+            source = open_tables(data, **arguments)
+        except FileNotFoundError as error:
+            raise FileNotFoundError(f"{error}{_suggested(data)}") from None
     print_notes(source.tables.notes if source.tables else (), err)
     return source
+
+
+def _suggested(data: str) -> str:
+    """How to name two tables of a folder that are not called nodes and edges; the larger: edges."""
+    from shlex import quote
+
+    from evengraph.tables.read import table_suffix
+
+    folder = Path(data).expanduser()
+    tables = [path for path in folder.iterdir() if table_suffix(path)] if folder.is_dir() else []
+    if len(tables) < 2:
+        return ""
+    edges, nodes = sorted(tables, key=lambda path: -path.stat().st_size)[:2]
+    return (
+        f" Or name both tables: evengraph inspect {quote(str(nodes))} --edges {quote(str(edges))}"
+    )
 
 
 def split_lists(columns: Columns) -> dict[str, Any]:

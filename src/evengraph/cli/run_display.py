@@ -12,6 +12,7 @@ from evengraph.cli.console import err, out, print_notes
 
 if TYPE_CHECKING:
     import torch
+    from torch_geometric.data import Data as Graph
 
     from evengraph.core.records import Record
     from evengraph.experiment.jobs import Job
@@ -59,9 +60,12 @@ class RunDisplay(ExitStack):
         names = ("minority", "ratio", "train", "val", "positives", "negatives")
         values = {name: getattr(job.protocol, name, None) for name in names}
         text = ", ".join(f"{name}={value}" for name, value in values.items() if value is not None)
+        split = f"{self.plan.imbalance} imbalance ({text})"
+        if self.plan.imbalance == "given":
+            split = given_split(self.plan.graph, values["val"])
         out.print(
             f"[bold]{job.method.full_title}[/] on [bold]{escape(self.plan.dataset)}[/], "
-            f"{self.plan.imbalance} imbalance ({text}), on {self.device.type}"
+            f"{split}, on {self.device.type}"
         )
         if preset := self.presets.get(job.label):
             text = ", ".join(f"{name}={value}" for name, value in preset.items())
@@ -69,6 +73,20 @@ class RunDisplay(ExitStack):
         graph = self.plan.graph
         sentences = job.method.describe_defaults(graph), job.method.describe_edges(graph)
         print_notes([sentence for sentence in sentences if sentence])
+
+
+def given_split(graph: Graph, val: float | None) -> str:
+    """The split that comes with a graph, in words; `val` is drawn if it has no validation set."""
+    from evengraph.core.masks import node_mask
+
+    masks = {name: node_mask(graph, name) for name in ("train", "val", "test")}
+    sizes = [
+        f"{int((mask & (graph.y >= 0)).sum()):,} {name}"
+        for name, mask in masks.items()
+        if mask is not None
+    ]
+    drawn = f", {val:.0%} of train drawn for val" if masks["val"] is None and val else ""
+    return f"the split of the graph ({', '.join(sizes)}{drawn})"
 
 
 def show_results(results: Sequence[Mapping[str, Any]]) -> None:

@@ -150,8 +150,9 @@ def judge(
         standings: The methods.
         pairs: Every two of them.
         metric: Metric to judge by.
-        alone: Methods that ignore the graph. If one of them is best, the verdict begins with that,
-            and the method to use is one of them.
+        alone: Methods that ignore the graph. If one of them is best, the verdict begins with
+            that, or with a doubt if the difference is not significant, and the method to use is
+            one of them.
     """
     verdict = _judge(standings, pairs, metric, alone)
     means = {standing.label: fmean(standing.values(metric)) for standing in standings}
@@ -160,8 +161,12 @@ def judge(
     if best is None or verdict.best not in alone:
         return verdict
     titles = {standing.label: standing.title for standing in standings}
+    rival = [pair for pair in pairs if (pair.ahead, pair.behind) == (verdict.best, best)]
+    few = len(standings[0].values(metric)) < FEWEST_SPLITS
+    certain = not few and bool(rival) and rival[0].strength != "noise"
+    start = "The graph does not help" if certain else "Whether the graph helps is unclear"
     sentence = (
-        f"The graph does not help: {titles[verdict.best]}, which ignores it, reaches "
+        f"{start}: {titles[verdict.best]}, which ignores it, reaches "
         f"{means[verdict.best]:.1f}, the best method that uses it, {titles[best]}, "
         f"{means[best]:.1f}."
     )

@@ -174,7 +174,7 @@ def test_a_candidate_may_take_half_of_what_is_left_and_the_last_all(monkeypatch)
     assert epochs == {"A": 4, "B": 2, "C": 2}
     assert took == 80
     assert all(trial.late for trial in search.fitted)
-    assert "Ended by the time limit: A; B; C." in search.summary({0: 1.0}, 0)[1]
+    assert "a quick one a tenth): A; B; C." in search.summary({0: 1.0}, 0)[1]
     assert not any(stage.interrupted for stage in search.history(search.fitted[0]))
 
 

@@ -26,6 +26,7 @@ QUICK_SHARE = 0.1  # the same for one that is quick or ignores the graph
 FAR = 2.0  # standard errors behind the best from which on a candidate is rejected
 USELESS = 0.5  # the same for all that use the graph, behind the best that ignores it
 MIN_SHARE = 0.05  # of an average; less is not worth the time that predictions take
+LIMITS = "a candidate may take half of the time left, a quick one a tenth"
 NO_HELP = "The graph does not help"
 CERTAIN = 2.0  # standard errors from which on a difference is called one
 ERRORS = (ValueError, RuntimeError, ArithmeticError, MemoryError)  # what a fit may fail with
@@ -289,9 +290,10 @@ class Search:
         others = [trial for index, trial in enumerate(self.fitted) if index not in weights]
         others += self.behind
         others.sort(key=lambda trial: -trial.score)
+        ended = f"Ended by the time limit ({LIMITS})"
         groups = {
             "Rejected": [self._with_score(trial) for trial in others],
-            "Ended by the time limit": [trial.title for trial in self.fitted if trial.late],
+            ended: [trial.title for trial in self.fitted if trial.late],
             "Not reached": [method.full_title for method in self.not_reached],
             "Failed": [f"{trial.title} ({trial.reason.rstrip('.')})" for trial in self.failed],
         }
