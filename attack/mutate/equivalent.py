@@ -1,12 +1,71 @@
 """Mutants that change nothing that can be seen: module, line of source, change."""
 
+SQUARE = "0 becomes 1"
 EQUIVALENT = {
-    (  # the matrix is square
+    # the matrix is square
+    (
         "ops/attention.py",
         "return EdgeList(*propagation.entries, None, propagation.shape[0])",
-        "0 becomes 1",
+        SQUARE,
     ),
-    (  # the limit of columns is far above both
+    (
+        "ops/attach.py",
+        "sums = (cls(looped, seeds) @ ones)[: looped.shape[0]].squeeze(1)",
+        SQUARE,
+    ),
+    (
+        "ops/propagate.py",
+        'looped = (matrix + sp.identity(matrix.shape[0], format="csr")).astype(np.float64)',
+        SQUARE,
+    ),
+    # both are of the same length
+    (
+        "metrics/agreement.py",
+        "for low, nodes, right in zip(EDGES, counts, hits, strict=True)",
+        "True becomes False",
+    ),
+    (
+        "ops/device_paths.py",
+        "per_row, columns, weights = (torch.cat(parts) for parts in zip(*blocks, strict=True))",
+        "True becomes False",
+    ),
+    # a factor does not change which threshold is best
+    (
+        "metrics/binary.py",
+        "value = 2 * hits / (hits + false_alarms + points.positives)",
+        "2 becomes 3",
+    ),
+    # what is divided is zero, or there is nothing to divide
+    (
+        "ops/attention.py",
+        "shares = shares / take(torch.where(total > 0, total, 1.0), edges.targets)",
+        "1.0 becomes 2.0",
+    ),
+    (
+        "ops/device_adjacency.py",
+        "return _scaled(matrix, 1 / torch.where(degree > 0, degree, 1.0), dtype)",
+        "1.0 becomes 2.0",
+    ),
+    # the view that follows makes it the same
+    (
+        "ops/attention.py",
+        "messages = take(values.flatten(1), edges.sources).view(-1, heads, values.shape[2])",
+        "1 becomes 2",
+    ),
+    # how much is computed at a time
+    ("ops/neighbours.py", "AT_ONCE = 2**24  # cosines in memory", "24 becomes 25"),
+    (
+        "ops/prototypes.py",
+        "BLOCK_ENTRIES = 2**24  # similarities in memory at a time",
+        "Pow becomes Mult in 2 ** 24",
+    ),
+    (
+        "ops/sparse.py",
+        "BLOCK = 2048  # rows of 64 numbers that stay in the cache of one core",
+        "2048 becomes 2049",
+    ),
+    # the limit of columns is far above both
+    (
         "tables/read.py",
         "check_columns(table.shape[1] if table.ndim == 2 else 1, str(path))",
         "1 becomes 2",

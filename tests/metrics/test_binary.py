@@ -147,3 +147,14 @@ def test_points_of_the_precision_recall_curve():
     assert binary.precision_recall_points(positive, scores) == [[0.5, 1.0], [1.0, 0.6667]]
     assert binary.precision_recall_points(positive, scores, limit=1) == [[0.5, 1.0]]
     assert binary.precision_recall_points(torch.zeros(4, dtype=torch.bool), scores) == []
+
+
+def test_recall_of_the_highest_scores_by_hand():
+    positive, scores = torch.tensor([1, 0, 1, 1]).bool(), torch.tensor([4.0, 3.0, 2.0, 1.0])
+    assert binary.recall_at_top(positive, scores, 3) == pytest.approx(2 / 3)
+    assert math.isnan(binary.recall_at_top(~positive & positive, scores, 3))
+
+
+def test_the_curve_has_a_positive_that_comes_last():
+    positive, scores = torch.tensor([0, 0, 1]).bool(), torch.tensor([3.0, 2.0, 1.0])
+    assert binary.precision_recall_points(positive, scores) == [[1.0, 0.3333]]

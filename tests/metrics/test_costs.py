@@ -118,3 +118,7 @@ def test_bad_costs_are_refused_from_python_as_well(bad):
     with pytest.raises(ValueError, match="cost_alarm must be above 0 and finite, got"):
         Costs(alarm=bad)
     assert pickle.loads(pickle.dumps(Costs(miss=3))) == (3, 1)
+
+
+def test_precision_where_only_some_positives_are_flagged():
+    assert OperatingPoint(0.5, 0.5, 0.1).precision(0.2) == pytest.approx(0.1 / 0.18)

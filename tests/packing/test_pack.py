@@ -1,3 +1,4 @@
+import errno
 import shutil
 
 import numpy as np
@@ -170,3 +171,17 @@ def test_changed_files_are_read_again(tmp_path):
     packed = pack(paths[0], tmp_path / "graph", edges=paths[1])
     assert packed.content_hash != first
     assert_same(packed, *paths)
+
+
+@pytest.mark.parametrize("kind", [OSError, RuntimeError])
+def test_a_full_disk_names_the_folder(tmp_path, monkeypatch, kind):
+    for name, table in zip(("nodes", "edges"), make_tables(), strict=True):
+        write(table, tmp_path / f"{name}.csv")
+
+    def full(packer, path):
+        raise kind("Could not write: No space left on device")
+
+    monkeypatch.setattr("evengraph.packing.tables.TablePacker.pack", full)
+    with pytest.raises(OSError, match=r"No space left on device: .*packed") as found:
+        pack(tmp_path / "nodes.csv", tmp_path / "packed", edges=tmp_path / "edges.csv")
+    assert found.value.errno == errno.ENOSPC

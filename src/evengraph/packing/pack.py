@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import errno
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -74,7 +77,23 @@ def pack(
         memory=limit,
         progress=progress,
     )
-    return packer.pack(Path(path))
+    with _full_disk(path):
+        return packer.pack(Path(path))
+
+
+@contextmanager
+def _full_disk(path: str | Path) -> Iterator[None]:
+    """Let the error of a full disk name the folder; DuckDB and NumPy name a file of theirs or none.
+
+    What was packed stays, so that the same call goes on when there is space.
+    """
+    try:
+        yield
+    except Exception as error:
+        full = os.strerror(errno.ENOSPC)
+        if full not in str(error):
+            raise
+        raise OSError(errno.ENOSPC, full, str(path)) from None
 
 
 def memory_limit(memory: str | int | None) -> int:
