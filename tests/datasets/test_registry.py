@@ -68,3 +68,9 @@ def test_only_toy_takes_options():
         ValueError, match="options are for toy only; cora takes none, got num_nodes"
     ):
         load("cora", num_nodes=3)
+
+
+def test_a_long_name_is_cut():
+    with pytest.raises(ValueError, match=r"got 'x+\.\.\.\.") as caught:
+        lookup("x" * 5000)
+    assert len(str(caught.value)) < 1000
