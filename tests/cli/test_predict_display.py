@@ -15,7 +15,7 @@ def test_a_threshold_has_the_digits_it_needs(start, digits, warned, capsys):
     frame = pandas.DataFrame({"class": ["rare", "common"], "flagged": [True, False]})
     show_flags(frame, "rare", start)
     shown = capsys.readouterr()
-    assert f"a probability of {digits} or more" in shown.out
+    assert f"p(rare) is {digits} or more" in shown.out
     assert ("extreme" in shown.err) is warned
 
 
