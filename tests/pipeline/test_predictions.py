@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 import evengraph as eg
-from evengraph.pipeline.predictions import corrected
+from evengraph.pipeline.predictions import _doubt, corrected
 from small_graphs import small_task
 
 GRAPH = small_task(num_classes=2).graph
@@ -95,6 +95,13 @@ def test_an_estimate_that_leaves_no_node_of_a_class_is_doubtful(single, monkeypa
     assert found.frame.equals(single.predict(GRAPH, calibrated=True))
     given = single.predictions(GRAPH, prior={"0": 0, "1": 1})  # as asked
     assert (given.doubt, given.shares) == ("", {"0": 0.0, "1": 1.0})
+
+
+def test_a_class_that_was_as_rare_in_training_has_not_vanished(single):
+    prior = single.info.prior._replace(shares=(0.0005, 0.9995))
+    info = replace(single.info, prior=prior)
+    assert _doubt(info, {"0": 0.0004, "1": 0.9996}, []) == ""
+    assert "it leaves no 0." in _doubt(info, {"0": 0.000001, "1": 0.999999}, [])
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,8 @@ Transform = Callable[[Tensor], Tensor]
 ESTIMATE = "estimate"
 """The prior that is estimated from the predictions."""
 
-VANISHED = 0.001
-"""An estimated share below which a class has vanished, which estimates do that have failed."""
+VANISHED = 0.01
+"""Part of its share in training below which a class has vanished, as in estimates that failed."""
 
 
 class Predictions(NamedTuple):
@@ -98,7 +98,7 @@ def _predict(
     transform: Transform = info.calibrator if calibrated and info.calibrator else _unchanged
     if prior is not None:
         correct, shares = corrected(info, prior, raw, classes)
-        doubt = _doubt(shares, drift) if prior == ESTIMATE else ""
+        doubt = _doubt(info, shares, drift) if prior == ESTIMATE else ""
         transform, shares = (transform, None) if doubt else (correct, shares)
     frame = _frame(method, info, classes, given, raw, transform)
     if abstention is not None:
@@ -206,9 +206,15 @@ def _drift(info: ModelInfo, given: ModelInput, raw: Tensor, classes: Sequence[st
     return [line.replace(DIFFERENT, f"Also d{DIFFERENT[1:]}", 1) for line in lines]
 
 
-def _doubt(shares: Mapping[str, float], drift: Sequence[str]) -> str:
-    """Why estimated class shares cannot be trusted; empty if they can."""
-    lost = [name for name, share in shares.items() if share < VANISHED]
+def _doubt(info: ModelInfo, shares: Mapping[str, float], drift: Sequence[str]) -> str:
+    """Why estimated class shares cannot be trusted; empty if they can.
+
+    Features that differ may come from other shares alone, but the estimate cannot tell, and is far
+    off if they do not: not to correct costs less.
+    """
+    before = info.prior.shares if info.prior else ()
+    pairs = zip(shares.items(), before, strict=True)
+    lost = [name for (name, share), usual in pairs if share < VANISHED * usual]
     if any(line.startswith(DIFFERENT) for line in drift):
         reason = "nodes differ from training"
     elif lost:
