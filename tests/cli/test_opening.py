@@ -215,6 +215,7 @@ def test_a_folder_of_other_names_is_told_how_to_name_the_tables(shop, capsys):
     (shop / "shop" / "edges.csv").rename(shop / "shop" / "transfers.csv")
     for path, size in (("accounts.csv", 10), ("transfers.csv", 99)):
         (shop / "shop" / path).write_text("a,b\n" + "1,2\n" * size)
+    (shop / "shop" / "old.csv").symlink_to("moved.csv")  # which is gone
     assert call("inspect", "shop") == 2
     shown = " ".join(capsys.readouterr().err.split())
     assert (

@@ -9,6 +9,7 @@ pytest.importorskip("starlette")
 
 from evengraph.desk.label_file import Event
 from evengraph.desk.server import MAX_FORM, free_socket, import_server
+from evengraph.desk.side import _curve
 
 NASTY = "<script>alert(1)</script>"
 
@@ -200,3 +201,10 @@ def test_what_is_missing_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     with pytest.raises(ValueError, match=r"pip install 'evengraph\[desk\]'"):
         import_server()
+
+
+def test_few_labels_are_named_as_the_reason_only_where_they_are_few(tmp_path):
+    few = make_desk(tmp_path / "few", start=False, labelled=6)
+    assert "it takes 10 labels" in str(_curve(few))
+    many = make_desk(tmp_path / "many", start=False, labelled=40)
+    assert _curve(many) == []  # not measured yet

@@ -80,6 +80,13 @@ def test_an_array_with_a_header_of_python_2_is_an_error_not_a_warning(packed):
         PackedGraph.open(packed.path)
 
 
+def test_an_array_of_a_deprecated_type_is_an_error_not_a_warning(packed):
+    file = packed.path / "y.npy"
+    file.write_bytes(file.read_bytes().replace(b"'<i4'", b"'|a4'", 1))
+    with pytest.raises(PackError, match=r"y.npy (is missing or damaged|must have dtype)"):
+        PackedGraph.open(packed.path)
+
+
 def test_a_shape_of_many_digits_is_an_error(packed):
     file = packed.path / "y.npy"
     content = file.read_bytes()

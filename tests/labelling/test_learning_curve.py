@@ -8,7 +8,7 @@ import torch
 
 import evengraph as eg
 from evengraph.labelling import Pool, learning_curve
-from evengraph.labelling.learning_curve import _extrapolate, _with_unknown
+from evengraph.labelling.learning_curve import _extrapolate, _with_unknown, can_judge
 
 
 @pytest.fixture(scope="module")
@@ -88,3 +88,10 @@ def test_a_class_without_labels_is_a_reason_to_go_on():
     curve = _with_unknown(flat, {"a": 90, "b": 80, "c": 0})
     assert not curve.enough
     assert curve.advice == "Go on with c; the other classes may have enough."
+
+
+@pytest.mark.parametrize(
+    ("counts", "enough"), [([8, 2], True), ([7, 2], False), ([20, 1, 1], False), ([], False)]
+)
+def test_it_takes_ten_labels_and_two_of_each_of_two_classes(counts, enough):
+    assert can_judge(counts) is enough

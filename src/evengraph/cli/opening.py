@@ -72,7 +72,8 @@ def _suggested(data: str) -> str:
     from evengraph.tables.read import table_suffix
 
     folder = Path(data).expanduser()
-    tables = [path for path in folder.iterdir() if table_suffix(path)] if folder.is_dir() else []
+    paths = folder.iterdir() if folder.is_dir() else ()
+    tables = [path for path in paths if path.is_file() and table_suffix(path)]
     if len(tables) < 2:
         return ""
     edges, nodes = sorted(tables, key=lambda path: -path.stat().st_size)[:2]

@@ -68,9 +68,9 @@ async function watch() {
   if (!side) return;
   try {
     const found = await load("/side");
-    const typing = side.contains(document.activeElement);
-    if (found?.id === "side" && found.dataset.version !== side.dataset.version && !typing) {
-      await renewList();
+    const changed = found?.id === "side" && found.dataset.version !== side.dataset.version;
+    if (changed) await renewList();
+    if (changed && !side.contains(document.activeElement)) {  // nobody is typing there
       if (side.dataset.busy && !found.dataset.busy) say("A new model has ranked the queue.");
       side.replaceWith(found);
     }

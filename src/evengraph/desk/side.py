@@ -10,7 +10,7 @@ from evengraph.desk.frame import field, form
 from evengraph.desk.label_file import LABEL, Fit
 from evengraph.desk.training import is_enough
 from evengraph.desk.triage import Triage
-from evengraph.labelling.learning_curve import TOO_FEW_LABELS
+from evengraph.labelling.learning_curve import TOO_FEW_LABELS, can_judge
 from evengraph.report.page import section
 from evengraph.report.svg.charts import percent
 from evengraph.report.svg.markup import Markup, tag
@@ -104,8 +104,10 @@ def agreement(desk: Desk) -> tuple[int, int]:
 
 
 def _curve(desk: Desk) -> list[Markup]:
-    """What more labels would bring, and what is not known of it."""
+    """What more labels would bring, and what is not known of it; nothing until it is measured."""
     curve = desk.curve
+    if curve is None and can_judge(list(desk.counts().values())):
+        return []
     if curve is None:
         return [section("More labels", tag("p", TOO_FEW_LABELS))]
     text = (

@@ -34,7 +34,7 @@ DAMAGE = (
     TokenError,
     MemoryError,
     OverflowError,
-    UserWarning,
+    Warning,
 )
 """What NumPy raises for arrays that are damaged."""
 

@@ -103,13 +103,18 @@ def learning_curve(
     labels = pool.labels if labels is None else labels
     nodes = (labels >= 0).nonzero().squeeze(1)
     counts = torch.bincount(labels[nodes], minlength=pool.num_classes)
-    if len(nodes) < LEAST or int((counts > 1).sum()) < 2:
+    if not can_judge(counts.tolist()):
         return None
     targets = labels[nodes].unique(return_inverse=True)[1]
     right, tested = _cross_validate(pool.rows[nodes], targets, seed)
     sizes = np.array(SHARES) * len(nodes)
     curve = _extrapolate(sizes, *_scores(right, tested, targets, seed), len(nodes), more)
     return _with_unknown(curve, dict(zip(pool.class_names, counts.tolist(), strict=True)))
+
+
+def can_judge(counts: Sequence[int]) -> bool:
+    """Whether there are enough labels of each class to expect what more would bring."""
+    return sum(counts) >= LEAST and sum(count > 1 for count in counts) >= 2
 
 
 def _with_unknown(curve: LearningCurve, counts: dict[str, int]) -> LearningCurve:
