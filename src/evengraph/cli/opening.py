@@ -66,7 +66,7 @@ def open_data(
 
 
 def _suggested(data: str) -> str:
-    """How to name two tables of a folder that are not called nodes and edges; the larger: edges."""
+    """How to name the two largest tables of a folder that are not called nodes and edges."""
     from shlex import quote
 
     from evengraph.tables.read import table_suffix
@@ -76,10 +76,23 @@ def _suggested(data: str) -> str:
     tables = [path for path in paths if path.is_file() and table_suffix(path)]
     if len(tables) < 2:
         return ""
-    edges, nodes = sorted(tables, key=lambda path: -path.stat().st_size)[:2]
+    largest = sorted(tables, key=lambda path: -path.stat().st_size)[:2]
+    edges, nodes = sorted(largest, key=_num_columns)  # of equally many columns, the larger: edges
     return (
         f" Or name both tables: evengraph inspect {quote(str(nodes))} --edges {quote(str(edges))}"
     )
+
+
+def _num_columns(path: Path) -> int:
+    """Columns of a CSV file; 0 for any other table, which may have to be read as a whole."""
+    from evengraph.tables.read import csv_header, table_suffix
+
+    if not table_suffix(path).startswith((".csv", ".tsv")):
+        return 0
+    try:
+        return len(csv_header(path)[1])
+    except (OSError, ValueError):
+        return 0
 
 
 def split_lists(columns: Columns) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 from evengraph.core.text import printable
@@ -20,6 +21,7 @@ MARK = "<!-- evengraph model card: written by save, and again by the next one --
 FEW = 20  # test nodes of a class, below which its scores are called uncertain
 LISTED = 40  # classes and columns that are named
 LONGEST = 80  # characters of a name
+GRAPH_SUFFIXES = (".graphml", ".npz", ".pt", ".pth")  # of files that hold nodes and edges
 
 
 def model_card(
@@ -85,10 +87,13 @@ def _usage(extra: Mapping[str, Any], folder: str) -> str:
     if not part(extra, "encoder"):
         lines = ("import evengraph as eg", "", f'model = eg.load_model("{name}")')
         return "\n".join(("```python", *lines, "model.predict_proba(graph)", "```"))
+    suffix = PurePath(str(lookup(extra, "trained_on", "data"))).suffix.lower()
+    files = [f"graph{suffix}"] if suffix in GRAPH_SUFFIXES else ["nodes.csv", "edges.csv"]
+    quoted = ", ".join(f'"{file}"' for file in files)
     return (
-        f"```\nevengraph predict {name} nodes.csv edges.csv --out predictions.csv\n```\n\n"
+        f"```\nevengraph predict {name} {' '.join(files)} --out predictions.csv\n```\n\n"
         f'```python\nimport evengraph as eg\n\nmodel = eg.TableModel.load("{name}")\n'
-        'model.predict("nodes.csv", "edges.csv")\n```'
+        f"model.predict({quoted})\n```"
     )
 
 
