@@ -1,6 +1,10 @@
 """evengraph explain, in a terminal and as a picture."""
 
+from types import SimpleNamespace
+
 from command_line import call, read, write
+
+from evengraph.cli.explain import show_explanation
 
 
 def test_a_prediction_is_explained_and_drawn(model, shop, capsys):
@@ -9,6 +13,19 @@ def test_a_prediction_is_explained_and_drawn(model, shop, capsys):
     for word in ("a-003", "labelled nodes", "bias", "amount", "layer 2", "steps away"):
         assert word in shown
     assert (shop / "why.svg").read_text().startswith("<svg")
+
+
+def test_an_empty_column_and_minus_zero_are_not_printed(capsys):
+    near = SimpleNamespace(id="b", label=0, distance=1, shared_clusters=(), contribution=1.0)
+    parts = {"from_itself": -0.001, "from_labelled": 1.0, "from_unlabelled": 0.0, "bias": -1e-9}
+    rest = {"clusters": (), "columns": (), "labelled": [near], "class_counts": [1, 1]}
+    both = {"predicted": 0, "runner_up": 1, "probability": 0.7, "margin": 1.0}
+    names = {"id": "a", "class_names": ("x", "y")}
+    show_explanation(SimpleNamespace(**parts, **rest, **both, **names))
+    shown = capsys.readouterr().out
+    assert "-0.00" not in shown
+    assert "steps away" in shown
+    assert "shared clusters" not in shown
 
 
 def test_more_rows_are_explained_with_the_stored_encoder(model, shop, capsys):

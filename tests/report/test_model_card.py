@@ -84,7 +84,8 @@ def test_a_method_that_knows_no_tables_has_a_card():
 def test_a_model_of_a_graph_file_predicts_one():
     text = card(about(trained_on={"data": "/data/calls.PT", "columns": {}}))
     assert "evengraph predict model graph.pt --out predictions.csv" in text
-    assert 'model.predict("graph.pt")' in text and "nodes.csv" not in text
+    assert 'model.predict("graph.pt")' in text
+    assert "nodes.csv" not in text
 
 
 def test_a_folder_cannot_break_out_of_the_code():

@@ -270,6 +270,8 @@ def test_edge_columns_are_features_of_new_tables_too():
     assert torch.equal(again.graph.x, own.graph.x)
     with pytest.raises(ValueError, match="edges has no column 'amount'"):
         from_frames(people(), ties(), encoder=stored)
+    with pytest.raises(ValueError, match=r"has no columns 'age', 'city'; .* are: id, kind\.$"):
+        from_frames(people()[["id", "kind"]], edges, encoder=stored)
     named = from_frames(people(), edges, label="kind", features=["age"])
     assert named.encoder.names == ("age",)
 

@@ -129,7 +129,7 @@ def _show_sum(explanation: Explanation, names: tuple[str, ...]) -> None:
         f"sum: {logit}": explanation.margin,
     }
     for origin, part in parts.items():
-        out.print(f"  {part:+8.2f}  {escape(origin)}", soft_wrap=True)
+        out.print(f"  {part:+z8.2f}  {escape(origin)}", soft_wrap=True)
 
 
 def _columns(explanation: Explanation) -> Table:
@@ -137,23 +137,26 @@ def _columns(explanation: Explanation) -> Table:
 
     table = plain_table(("column", "of", "adds"))
     for part in explanation.columns:
-        table.add_row(escape(part.name), escape(part.origin), f"{part.contribution:+.2f}")
-    table.add_row("all others", "", f"{explanation.other_columns:+.2f}")
+        table.add_row(escape(part.name), escape(part.origin), f"{part.contribution:+z.2f}")
+    table.add_row("all others", "", f"{explanation.other_columns:+z.2f}")
     return table
 
 
 def _influences(explanation: Explanation, names: tuple[str, ...]) -> Table:
     from evengraph.report.terminal.table import plain_table
 
-    table = plain_table(("labelled node", "class", "steps away", "shared clusters", "evidence"))
+    clusters = any(influence.shared_clusters for influence in explanation.labelled)
+    heads = ("labelled node", "class", "steps away", *["shared clusters"] * clusters, "evidence")
+    table = plain_table(heads)
     strongest = max(abs(influence.contribution) for influence in explanation.labelled) or 1
     for influence in explanation.labelled:
         bar = "█" * max(round(10 * abs(influence.contribution) / strongest), 1)
+        shared = ", ".join(f"layer {layer}" for layer in influence.shared_clusters) or "–"
         table.add_row(
             escape(influence.id),
             escape(names[influence.label]),
             "no path" if influence.distance is None else str(influence.distance),
-            ", ".join(f"layer {layer}" for layer in influence.shared_clusters) or "–",
+            *[shared] * clusters,
             f"[green]for {bar}[/]" if influence.contribution > 0 else f"[red]against {bar}[/]",
         )
     return table

@@ -12,7 +12,14 @@ from torch_geometric.data import Data
 
 from evengraph.core.errors import one_line_errors
 from evengraph.core.html_table import html_table
-from evengraph.tables.cells import Bools, canonical_names, import_pandas, is_unnamed, table_name
+from evengraph.tables.cells import (
+    Bools,
+    canonical_names,
+    check_columns,
+    import_pandas,
+    is_unnamed,
+    table_name,
+)
 from evengraph.tables.columns import (
     TableColumns,
     feature_columns,
@@ -192,6 +199,7 @@ def build_graph(
         notes += encoder.notes
         note_mixed_columns(nodes, features, encoder, notes)
     elif encoder.edges is not None:
+        check_columns(nodes, encoder.input_columns, "nodes")  # before others are added
         table = _with_edge_features(nodes, rows, encoder.edges)
     if columns.label is None:
         notes.add(NoteKind.NO_LABEL, str(NoLabelError(candidates)))

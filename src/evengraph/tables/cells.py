@@ -61,13 +61,14 @@ def table_name(table: Any, default: str) -> str:
 
 
 def check_columns(table: Any, columns: Iterable[str], default_name: str) -> None:
-    """Raise an error if the table lacks one of the columns."""
-    for column in columns:
-        if column not in table.columns:
-            raise ValueError(
-                f"{table_name(table, default_name)} has no column {column!r}; its columns are: "
-                f"{listed(table.columns)}."
-            )
+    """Raise an error if the table lacks some of the columns."""
+    missing = [repr(column) for column in columns if column not in table.columns]
+    if missing:
+        noun = "column" if len(missing) == 1 else "columns"
+        raise ValueError(
+            f"{table_name(table, default_name)} has no {noun} {listed(missing)}; its columns are: "
+            f"{listed(table.columns)}."
+        )
 
 
 def is_unnamed(column: str) -> bool:

@@ -189,7 +189,9 @@ def open_graph_file(
         return tables
     if encoder.columns:
         some = ", ".join(encoder.input_columns[:3])
-        raise ValueError(f"{path} holds arrays, and features are made of columns such as {some}.")
+        raise ValueError(
+            f"{path} holds arrays; the model was trained on tables, with columns such as {some}."
+        )
     graph = tables.graph.clone()
     if encoder.plain and graph.num_features != len(encoder.plain):
         raise ValueError(
