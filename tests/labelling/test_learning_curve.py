@@ -88,6 +88,10 @@ def test_a_class_without_labels_is_a_reason_to_go_on():
     curve = _with_unknown(flat, {"a": 90, "b": 80, "c": 0})
     assert not curve.enough
     assert curve.advice == "Go on with c; the other classes may have enough."
+    many = _with_unknown(flat, {"a": 90, "b": 80} | dict.fromkeys("cdefghijk", 0))
+    assert (
+        many.advice == "Go on with c, d, e, f, g, h and 3 more; the other classes may have enough."
+    )
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,10 @@ def test_the_seed_decides_and_members_differ():
     assert not torch.equal(first[0], first[1])
 
 
-def test_a_label_stands_for_the_nodes_that_it_is_nearest_to():
+def test_a_label_stands_for_the_nodes_that_it_is_nearest_to(monkeypatch):
     assert stood_for(ROWS, ROWS[[0, 2]]).sum() == 5
     assert stood_for(ROWS, ROWS[[0, 1, 2]]).tolist()[2] == 2
     assert stood_for(ROWS[:1], ROWS[[0, 2]]).tolist() == [1, 1]
+    whole = stood_for(ROWS, ROWS[[0, 2]]).tolist()
+    monkeypatch.setattr("evengraph.labelling.scout.DISTANCES", 1)  # a row at a time
+    assert stood_for(ROWS, ROWS[[0, 2]]).tolist() == whole

@@ -140,12 +140,19 @@ def test_a_shift_needs_nodes_of_every_class():
     logits, labels = drawn(200)
     labels[labels == 2] = 0
     labels[:4] = 2
-    found = Calibrator.fit(logits.softmax(1), labels, shift=True)
-    assert found.shift == ()
-    assert "rarest class has 4 held-out nodes" in found.note
     confident = (3 * logits).softmax(1)
     plain, asked = (Calibrator.fit(confident, labels, shift=shift) for shift in (False, True))
     assert plain.temperature == asked.temperature > 1
+    assert asked.shift == ()
+    assert "rarest class has 4 held-out nodes" in asked.note
+
+
+def test_a_temperature_that_does_not_help_is_not_used_in_place_of_a_shift():
+    logits, labels = drawn(80, bias=[0.0, 0.0, -3.0])
+    assert 0 < int((labels == 2).sum()) < 10
+    found = Calibrator.fit(logits.softmax(1), labels, shift=True)
+    assert found.temperature == 1
+    assert "does not help beyond noise" in found.note
 
 
 def test_json_keeps_it_all():

@@ -25,6 +25,7 @@ BETWEEN = (0.01**2, 0.03**2)  # variance over models of one size; measured on fe
 WORTH = 1.0  # points of balanced accuracy: a hundred labels that bring less are too many
 CLEAR = 3.0  # points: if they might bring more, the labels at hand cannot tell
 FEW = 5  # labels of a class, below which its recall is little more than a guess
+NAMED = 6  # classes in a sentence; the others are counted
 TOO_FEW_LABELS = (
     f"What more labels would bring cannot be said yet: it takes {LEAST} labels, and two of each of "
     "two classes."
@@ -125,15 +126,20 @@ def _with_unknown(curve: LearningCurve, counts: dict[str, int]) -> LearningCurve
     if unseen:
         verb = "has" if len(unseen) == 1 else "have"
         unknown.append(
-            f"Not judged: {', '.join(unseen)}, which {verb} fewer than two labels; more labels "
+            f"Not judged: {_named(unseen)}, which {verb} fewer than two labels; more labels "
             "there may bring much."
         )
     if few:
-        unknown.append(f"Little more than a guess for {', '.join(few)}: fewer than {FEW} labels.")
+        unknown.append(f"Little more than a guess for {_named(few)}: fewer than {FEW} labels.")
     if not unseen or not curve.enough:
         return replace(curve, unknown=tuple(unknown))
-    advice = f"Go on with {', '.join(unseen)}; the other classes may have enough."
+    advice = f"Go on with {_named(unseen)}; the other classes may have enough."
     return replace(curve, advice=advice, enough=False, unknown=tuple(unknown))
+
+
+def _named(classes: Sequence[str]) -> str:
+    more = len(classes) - NAMED
+    return ", ".join(classes[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _cross_validate(rows: Tensor, targets: Tensor, seed: int) -> tuple[Tensor, Tensor]:

@@ -13,6 +13,7 @@ MEMBERS = 8
 PENALTY = 0.1  # L2, per labelled node
 ITERATIONS = 30  # of L-BFGS
 BLOCK = 100_000  # rows predicted at a time
+DISTANCES = 200_000_000  # between rows and labels at a time, 800 MB
 
 
 def scout(rows: Tensor, labels: Tensor, num_classes: int, *, seed: int = 0) -> Committee | None:
@@ -48,7 +49,8 @@ def scout(rows: Tensor, labels: Tensor, num_classes: int, *, seed: int = 0) -> C
 
 def stood_for(rows: Tensor, labelled: Tensor) -> Tensor:
     """The number of rows that each of the labelled ones is the nearest of, at least 1, (n,)."""
-    nearest = torch.cat([torch.cdist(part, labelled).argmin(1) for part in rows.split(BLOCK)])
+    parts = rows.split(min(BLOCK, max(1, DISTANCES // len(labelled))))
+    nearest = torch.cat([torch.cdist(part, labelled).argmin(1) for part in parts])
     return torch.bincount(nearest, minlength=len(labelled)).clamp(min=1).to(rows)
 
 

@@ -112,8 +112,8 @@ def representative(evidence: Evidence) -> Tensor:
         return torch.exp(torch.cdist(rows, others).square() / (-2 * usual))
 
     covered = torch.zeros(len(nodes))
-    if len(evidence.known):
-        covered = likeness(evidence.rows[evidence.known]).amax(0)
+    for part in evidence.known.split(BLOCK) if len(evidence.known) else ():
+        covered = torch.maximum(covered, likeness(evidence.rows[part]).amax(0))
     weights = _urgency(evidence, nodes)
     parts = evidence.rows.split(BLOCK)
     return torch.cat([(likeness(part) - covered).clamp(min=0) @ weights for part in parts])

@@ -85,7 +85,7 @@ class Calibrator:
         if shift and rarest >= MIN_NODES_PER_CLASS:
             return cls(**_with_shift(logs, labels), nodes=nodes)
         temperature = _temperature(logs, labels)
-        if not shift and nodes < MANY_NODES and not _helps(logs, labels.to(logs.device)):
+        if nodes < MANY_NODES and not _helps(logs, labels.to(logs.device)):
             return cls(nodes=nodes, note=_no_gain(temperature, nodes))
         note = (
             f"The rarest class has {rarest} held-out nodes, {MIN_NODES_PER_CLASS} are needed "
