@@ -5,7 +5,10 @@ import random
 import shlex
 
 import pytest
+import torch
 from command_line import COLUMNS, call, read, write
+
+import evengraph as eg
 
 FAST = ["--method", "logistic", "--seeds", "5"]
 
@@ -83,10 +86,28 @@ def test_ends_that_were_guessed_are_named(raw, capsys):
 def test_a_folder_with_usual_names_needs_no_more_than_was_given(shop, capsys):
     run, predict, compare = commands("shop", *COLUMNS, capsys=capsys)
     assert run == ["evengraph", "run", "shop", *COLUMNS, "--save", "model"]
-    assert predict[3:5] == ["shop/nodes.csv", "shop/edges.csv"]
+    assert predict[2:4] == ["model", "shop"]
     assert compare[:7] == ["evengraph", "compare", "shop", *COLUMNS]
     found = commands("shop", "--label", "kind", capsys=capsys)[0]
     assert found == run  # account is found by the edges
+
+
+def test_lists_and_several_edges_tables_reach_predict(raw, capsys):
+    lists = {node: [f"game {node % 7}"] for node in range(90)}
+    (raw / "games.json").write_text(json.dumps(lists))
+    (raw / "calls.csv").write_text((raw / "follows.csv").read_text())
+    given = [*GIVEN[:2], "follows.csv,calls.csv", *GIVEN[3:], *ENDS, "--lists", "games.json"]
+    run, predict, _ = commands(*given, capsys=capsys)
+    assert call(*run[1:], *FAST) == 0
+    assert call(*predict[1:]) == 0
+
+
+def test_predict_takes_the_folder_or_the_file_that_inspect_took(shop, capsys):
+    (shop / "shop" / "edges.csv").rename(shop / "shop" / "edges_card.csv")
+    assert commands("shop", *COLUMNS, capsys=capsys)[1][2:4] == ["model", "shop"]
+    graph = eg.load("toy")
+    torch.save({"x": graph.x, "edge_index": graph.edge_index, "y": graph.y}, "toy.pt")
+    assert commands("toy.pt", capsys=capsys)[1][2:4] == ["model", "toy.pt"]
 
 
 def test_data_sets_and_their_json(capsys):

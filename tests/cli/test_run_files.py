@@ -36,7 +36,7 @@ def test_what_to_do_after_a_run_of_own_tables(shop, capsys):
     assert call("run", *words, "--save", "model") == 0
     result = json.loads((shop / "r" / "result.json").read_text())
     predict, explain, *_ = result["commands"]
-    assert predict.startswith("evengraph predict model shop/nodes.csv shop/edges.csv")
+    assert predict.startswith("evengraph predict model shop --out")
     capsys.readouterr()
     for command in (predict, explain):
         assert call(*command.split()[1:]) == 0

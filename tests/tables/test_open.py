@@ -159,3 +159,18 @@ def test_an_item_of_a_list_can_be_dropped():
     assert found.encoder.names == ("tags=a",)
     with pytest.raises(ValueError, match="no column 'tag=b'"):
         open_graph(nodes, edges=edges, label="kind", drop=["tag=b"])
+
+
+def test_ends_of_several_edges_tables_are_named_or_guessed(tmp_path):
+    nodes = pd.DataFrame({"id": ["a", "b", "c"], "kind": ["x", "y", "x"], "age": [1, 2, 3]})
+    calls = pd.DataFrame({"day": ["b", "b"], "who": ["a", "b"], "whom": ["b", "c"]})
+    tables = {"calls": calls, "mails": calls[:1]}
+    own = open_graph(nodes, edges=tables, source="who", target="whom", label="kind")
+    assert (own.columns.source, own.columns.target) == ("who", "whom")
+    assert own.graph.num_edges == 4
+    usual = calls[["who", "whom"]].rename(columns={"who": "from", "whom": "to"})
+    # a model of tables whose ends were guessed has stored the names source and target
+    again = open_graph(nodes, edges={"calls": usual}, source="source", target="target")
+    assert again.graph.num_edges == 4
+    with pytest.raises(ValueError, match="has no column 'wo'"):
+        open_graph(nodes, edges=tables, source="wo", target="whom", label="kind")

@@ -44,9 +44,8 @@ def next_commands(
         again = {**columns, "unlabelled": unlabelled}
         commands.append(["evengraph", "inspect", data, *option_words(again)])
     commands.append(["evengraph", "run", *words, "--save", "model"])
-    tables = table_paths(data, columns)
-    if tables:
-        commands.append(["evengraph", "predict", "model", *tables, "--out", "predictions.csv"])
+    if graph := predict_words(data, columns):
+        commands.append(["evengraph", "predict", "model", *graph, "--out", "predictions.csv"])
     return [join(command) for command in (*commands, compare)]
 
 
@@ -95,13 +94,12 @@ def _is_folder_or_table(path: Path) -> bool:
     return (path.is_dir() and not is_graph_file(path)) or bool(table_suffix(path))
 
 
-def table_paths(data: str, columns: Columns) -> list[str]:
-    """The nodes table and the edges table, as paths; none for a file of a whole graph."""
-    from evengraph.tables.open import find_table, is_graph_file
+def predict_words(data: str, columns: Columns) -> list[str]:
+    """DATA of `predict` that names the same graph, with its lists; empty for a packed graph."""
+    from evengraph.disk import is_packed
 
-    path = Path(data).expanduser()
-    if is_graph_file(path):
+    if is_packed(Path(data).expanduser()):
         return []
-    if path.is_dir():
-        return [str(find_table(path, stem)) for stem in ("nodes", "edges")]
-    return [data, columns["edges"]] if "edges" in columns else []
+    edges = [columns["edges"]] if "edges" in columns else []
+    lists = ["--lists", columns["lists"]] if "lists" in columns else []
+    return [data, *edges, *lists]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from evengraph.cli.files import written
 from evengraph.cli.invocation import typed_command
-from evengraph.cli.next_commands import option_words, table_paths
+from evengraph.cli.next_commands import option_words, predict_words
 
 if TYPE_CHECKING:
     from evengraph.experiment.comparison_result import Comparison
@@ -108,8 +108,8 @@ class RunFiles:
         if self.source.tables is not None:
             node = str(self.source.tables.ids[0])
             commands.insert(0, join(["evengraph", "explain", model, node, "--out", "why.svg"]))
-            if tables := table_paths(self._data()[0], dict(self.source.columns)):
-                words = ["predict", model, *tables, "--out", "predictions.csv"]
+            if graph := predict_words(self._data()[0], dict(self.source.columns)):
+                words = ["predict", model, *graph, "--out", "predictions.csv"]
                 commands.insert(0, join(["evengraph", *words]))
         return commands
 

@@ -35,6 +35,7 @@ EDGE_NAMES = {
 }
 TABLE_TYPE = "type"  # of edges, where each type has a table
 END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
+USUAL_ENDS = {end for names in END_NAMES for end in names}
 
 
 @dataclass(frozen=True)
@@ -228,20 +229,24 @@ def edge_ends(edges: Any, columns: TableColumns, notes: Notes) -> tuple[str, str
 
 def is_usual(role: str, column: str) -> bool:
     """Whether a column has a name by which its role is found."""
-    ends = {end for names in END_NAMES for end in names}
     usual = {"id": ID_NAMES, "label": LABEL_NAMES, "split": SPLIT_NAMES}
-    return column.lower() in usual.get(role, ends)
+    return column.lower() in usual.get(role, USUAL_ENDS)
 
 
-def join_edges(tables: Mapping[str, Any]) -> Any:
-    """Several edges tables as one, with their names as the type of edges."""
+def join_edges(tables: Mapping[str, Any], ends: tuple[str | None, str | None]) -> Any:
+    """Several edges tables as one, with their names as the type of edges.
+
+    Args:
+        ends: The columns of both ends; None, or a usual name that a table lacks, to guess them.
+    """
     if not tables:
         raise ValueError("edges must hold at least one table, got none.")
     parts = []
     for name, table in tables.items():
         part = normalize_table(table, name)
-        source, target = edge_ends(part, TableColumns(), Notes())
-        part = part.rename(columns={source: "source", target: "target"})
+        named = [None if end in USUAL_ENDS - {*part.columns} else end for end in ends]
+        source, target = edge_ends(part, TableColumns(source=named[0], target=named[1]), Notes())
+        part = part.rename(columns={source: ends[0] or "source", target: ends[1] or "target"})
         if TABLE_TYPE in part.columns:
             part = part.rename(columns={TABLE_TYPE: f"{TABLE_TYPE} of edge"})
         parts.append(part.assign(**{TABLE_TYPE: name}))

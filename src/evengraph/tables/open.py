@@ -23,6 +23,7 @@ from evengraph.tables.packed import read_packed
 from evengraph.tables.read import TABLE_SUFFIXES, read_table, reject_spreadsheet, table_suffix
 
 EDGES_PREFIX = re.compile(r"edges[_-]", re.IGNORECASE)
+Ends = tuple[str | None, str | None]
 GRAPH_SUFFIXES = (".graphml", ".npz", ".pt", ".pth")
 """Suffixes of files that hold a whole graph."""
 
@@ -120,12 +121,12 @@ def read_tables(
     The lists of a JSON file are a column of the nodes table, see `attach_lists`; `columns` are
     those that are known.
     """
-    nodes_table, edges_table = _read_pair(data, edges)
+    known = columns or TableColumns()
+    nodes_table, edges_table = _read_pair(data, edges, (known.source, known.target))
     beside = None
     if isinstance(data, str | Path):
         path = Path(data).expanduser()
         beside = path if path.is_dir() else path.parent
-    known = columns or TableColumns()
 
     def find_id() -> str | None:
         return likely_id(nodes_table, edges_table, known)
@@ -133,14 +134,14 @@ def read_tables(
     return attach_lists(nodes_table, lists, beside, find_id), edges_table
 
 
-def _read_pair(data: Any, edges: Any) -> tuple[Any, Any]:
+def _read_pair(data: Any, edges: Any, ends: Ends) -> tuple[Any, Any]:
     if not isinstance(data, str | Path):
-        return data, read_edges(edges)
+        return data, _read_edges(edges, ends)
     path = Path(data).expanduser()
     if path.is_dir():
         _reject(path, {"edges": edges}, "a folder holds both tables")
         several = edge_tables_of(path)
-        edges_table = read_edges(several) if several else _table_of_folder(path, "edges")
+        edges_table = _read_edges(several, ends) if several else _table_of_folder(path, "edges")
         return _table_of_folder(path, "nodes"), edges_table
     if table_suffix(path):
         if edges is None:
@@ -149,7 +150,7 @@ def _read_pair(data: Any, edges: Any) -> tuple[Any, Any]:
                 f"{missing}edges must name the edges table that belongs to {path.name}; or put "
                 "both into a folder as nodes.csv and edges.csv and name the folder."
             )
-        return read_table(path), read_edges(edges)
+        return read_table(path), _read_edges(edges, ends)
     reject_spreadsheet(path)
     expected = (
         "expected a folder with a nodes and an edges table, a nodes table "
@@ -214,14 +215,15 @@ def read_nodes_table(data: str | Path) -> Any:
     return read_table(path) if table_suffix(path) else None
 
 
-def read_edges(edges: Any) -> Any:
+def _read_edges(edges: Any, ends: Ends) -> Any:
     """The edges table: a DataFrame itself, the table at a path, or several of them joined."""
-    if isinstance(edges, str) and "," in edges and not Path(edges).expanduser().exists():
-        edges = edges.split(",")
+    paths = str(edges).split(",") if isinstance(edges, str | Path) else []
+    if len(paths) > 1 and not Path(edges).expanduser().exists():
+        edges = paths
     if isinstance(edges, list | tuple):
         edges = {_edge_type(Path(path)): path for path in (str(path).strip() for path in edges)}
     if isinstance(edges, Mapping):
-        return join_edges({str(name): _read(table) for name, table in edges.items()})
+        return join_edges({str(name): _read(table) for name, table in edges.items()}, ends)
     return _read(edges)
 
 
