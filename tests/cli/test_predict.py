@@ -325,7 +325,7 @@ def test_the_most_suspicious_are_listed_with_reasons(two, shop, capsys):
     capsys.readouterr()
     predicted(shop, two, "--top", "4")
     lines = capsys.readouterr().out.splitlines()
-    (head,) = [place for place, line in enumerate(lines) if "p(fraud)" in line]
+    (head,) = [place for place, line in enumerate(lines) if "speaks for it" in line]
     shown = [line.split() for line in lines[head + 1 : head + 5]]
     assert [line[0] for line in shown] == ["1", "2", "3", "4"]
     best = sorted((float(row["p_fraud"]) for row in rows), reverse=True)[:4]

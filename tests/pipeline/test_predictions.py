@@ -129,3 +129,15 @@ def test_models_of_former_versions_say_what_they_lack(single):
         old.predict(GRAPH, prior="estimate")
     with pytest.raises(ValueError, match="holds no errors on validation"):
         old.predict(GRAPH, abstain=0.1)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"calibrated": True}, {"prior": {"0": 0.9, "1": 0.1}}, {"prior": "estimate"}]
+)
+def test_flags_are_those_from_the_threshold_on_the_probabilities_that_are_given(single, options):
+    found = single.predictions(GRAPH, **options)
+    positive, value = found.threshold
+    above = found.frame[f"p_{single.classes_[positive]}"] - value
+    clear = above.abs() > 1e-6
+    assert (found.frame["flagged"] == (above > 0))[clear].all()
+    assert 0 < found.frame["flagged"].mean() < 1

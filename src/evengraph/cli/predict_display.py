@@ -51,7 +51,7 @@ def show_predictions(
     predicted = frame["class"].astype(str)  # classes may be integers
     for name in model.classes_:
         out.print(f"{int((predicted == name).sum()):>10,}  {escape(name)}")
-    threshold = model.threshold(calibrated=calibrated)
+    threshold = predictions.threshold
     if threshold is not None:
         curve = model.info.cost_curve
         goal = "the lowest cost" if curve is not None and curve.costs else "the best F1"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -116,9 +116,7 @@ class Calibrator:
             value: Threshold before calibration.
             positive: Class of the threshold, 0 or 1.
         """
-        rest = max(1 - value, 2**-25)  # the largest that single precision rounds to 1
-        pair = torch.tensor([[rest, value]], dtype=torch.double)
-        return float(self(pair if positive == 1 else pair.flip(1))[0, positive])
+        return carried(self, value, positive)
 
     def describe(self) -> str:
         """Summarise the fit in one sentence."""
@@ -181,6 +179,13 @@ def brier_score(labels: Tensor, probabilities: Tensor) -> float:
     _check(probabilities, labels)
     truth = one_hot(labels.to(probabilities.device), probabilities.shape[1])
     return float((probabilities.double() - truth).square().sum(1).mean())
+
+
+def carried(transform: Callable[[Tensor], Tensor], value: float, positive: int) -> float:
+    """A threshold on probabilities of two classes, after they have been transformed."""
+    rest = max(1 - value, 2**-25)  # the largest that single precision rounds to 1
+    pair = torch.tensor([[rest, value]], dtype=torch.double)
+    return float(transform(pair if positive == 1 else pair.flip(1))[0, positive])
 
 
 def _check(probabilities: Tensor, labels: Tensor) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 from evengraph.core.errors import short
 from evengraph.metrics.abstention import Abstention, RiskCurve
 from evengraph.metrics.binary import best_threshold
-from evengraph.metrics.calibration import Calibrator
+from evengraph.metrics.calibration import Calibrator, carried
 from evengraph.metrics.costs import CostCurve, Costs, cheapest_threshold
 from evengraph.pipeline.drift import TrainingStatistics
 from evengraph.pipeline.refit import Refit
@@ -43,9 +43,9 @@ class Threshold(NamedTuple):
         value = cheapest_threshold(*ranking, costs) if costs else best_threshold(*ranking)
         return None if math.isnan(value) else cls(positive, value)
 
-    def calibrated(self, calibrator: Calibrator) -> Threshold:
-        """The threshold on calibrated probabilities, which the same nodes reach."""
-        return Threshold(self.positive, calibrator.threshold(self.value, self.positive))
+    def after(self, transform: Callable[[Tensor], Tensor]) -> Threshold:
+        """The threshold on transformed probabilities, such as calibrated ones: the same nodes."""
+        return Threshold(self.positive, carried(transform, self.value, self.positive))
 
 
 class TrainedOn(NamedTuple):

@@ -16,7 +16,7 @@ from evengraph.metrics.abstention import Abstention
 from evengraph.metrics.binary import flagged
 from evengraph.metrics.priors import adjust_to_shares, estimate_shares
 from evengraph.pipeline.drift import DIFFERENT
-from evengraph.pipeline.model_info import ModelInfo
+from evengraph.pipeline.model_info import ModelInfo, Threshold
 from evengraph.pipeline.model_input import ModelInput
 from evengraph.pipeline.new_nodes import NewNodes
 from evengraph.tables.cells import import_pandas
@@ -42,6 +42,7 @@ class Predictions(NamedTuple):
         aligned: Which number columns had moved as a whole and were moved back, if any.
         graph: The graph that was predicted, with these columns moved back.
         doubt: Why probabilities are not corrected for estimated class shares, if that was asked.
+        threshold: From which probability in the frame on nodes are flagged, if they are.
     """
 
     frame: Any
@@ -51,6 +52,7 @@ class Predictions(NamedTuple):
     aligned: str = ""
     graph: Data | None = None
     doubt: str = ""
+    threshold: Threshold | None = None
 
 
 def predict_nodes(
@@ -103,7 +105,10 @@ def _predict(
     frame = _frame(method, info, classes, given, raw, transform)
     if abstention is not None:
         frame["abstained"] = (raw.double().max(1).values < abstention.confidence).tolist()
-    return Predictions(frame, drift, shares, abstention, given.aligned, given.graph, doubt)
+    threshold = None if info.threshold is None else info.threshold.after(transform)
+    return Predictions(
+        frame, drift, shares, abstention, given.aligned, given.graph, doubt, threshold
+    )
 
 
 def _frame(

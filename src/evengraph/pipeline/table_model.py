@@ -342,7 +342,7 @@ class TableModel:
         threshold = self.info.threshold
         if threshold is None or not calibrated:
             return threshold
-        return threshold.calibrated(self._calibrator())
+        return threshold.after(self._calibrator())
 
     def use_costs(self, costs: Costs) -> Self:
         """Replace the threshold by the one with the lowest cost on validation."""
