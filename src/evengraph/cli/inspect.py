@@ -13,6 +13,7 @@ from evengraph.cli.invocation import typed_command
 from evengraph.cli.options import Columns, Data, DataRoot, Minority, Ratio, column_options
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from torch import Tensor
     from torch_geometric.data import Data as Graph
 
@@ -48,14 +49,7 @@ def inspect(
     """Inspect a graph before training: classes, edges, reach of labels, leaks, advice."""
     from evengraph.cli.next_commands import next_commands
     from evengraph.cli.opening import open_data
-    from evengraph.cli.run_display import given_split
-    from evengraph.core.files import write_json
     from evengraph.inspection import inspect_graph
-    from evengraph.report.inspect.page import write_inspection
-    from evengraph.report.origin import Link
-    from evengraph.report.terminal.inspection import inspection_view
-    from evengraph.report.terminal.packed import methods_view
-    from evengraph.splits import SPLITS
 
     packed = _packed_content(data, columns)
     if packed is not None and packed["large"]:
@@ -73,30 +67,49 @@ def inspect(
         raise ValueError(f"--out takes a folder, and {to} is a file.")
     with err.status("inspecting"):
         inspection = inspect_graph(graph, labelled=seen, hops=hops, **_table_arguments(source))
-    notes = [] if source.tables is None else list(source.tables.notes)
-    commands = next_commands(data, columns, source, inspection)
     content = inspection.as_dict() | {
         "name": source.name,
-        "notes": notes,
-        "commands": commands,
+        "notes": [] if source.tables is None else list(source.tables.notes),
+        "commands": next_commands(data, columns, source, inspection),
         "command": typed_command(),
     }
     if json:
         out.print(dumps(content, indent=1), soft_wrap=True, markup=False)
     else:
-        out.print(inspection_view(content))
-        if packed is not None and packed["num_nodes"] >= MIN_NODES:
-            out.print("", methods_view(packed), sep="\n")
-        if not source.is_dataset and source.default_split == "given":
-            split = given_split(source.graph, SPLITS["given"]().val)
-            print_sentence(f"Split: run uses {split}.")
-        for line in ("", "Next:", *commands) if commands else ():  # unwrapped, to be pasted
-            out.print(line, soft_wrap=True, markup=False, highlight=False)
+        _print_inspection(content, source, packed)
     if to is not None:
-        paths = to / "inspect.json", to / "inspect.html"
-        write_json(content, paths[0])
-        write_inspection(content, paths[1], links=[Link("inspect.json", "Inspection as JSON")])
-        print_written(*paths, console=err if json else out)
+        _write_inspection(content, to, console=err if json else out)
+
+
+def _print_inspection(
+    content: dict[str, Any], source: GraphSource, packed: dict[str, Any] | None
+) -> None:
+    """Print the inspection, the split that run would use, and the commands to run next."""
+    from evengraph.cli.run_display import given_split
+    from evengraph.report.terminal.inspection import inspection_view
+    from evengraph.report.terminal.packed import methods_view
+    from evengraph.splits import SPLITS
+
+    out.print(inspection_view(content))
+    if packed is not None and packed["num_nodes"] >= MIN_NODES:
+        out.print("", methods_view(packed), sep="\n")
+    if not source.is_dataset and source.default_split == "given":
+        split = given_split(source.graph, SPLITS["given"]().val)
+        print_sentence(f"Split: run uses {split}.")
+    commands = content["commands"]
+    for line in ("", "Next:", *commands) if commands else ():  # unwrapped, to be pasted
+        out.print(line, soft_wrap=True, markup=False, highlight=False)
+
+
+def _write_inspection(content: dict[str, Any], folder: Path, console: Console) -> None:
+    from evengraph.core.files import write_json
+    from evengraph.report.inspect.page import write_inspection
+    from evengraph.report.origin import Link
+
+    paths = folder / "inspect.json", folder / "inspect.html"
+    write_json(content, paths[0])
+    write_inspection(content, paths[1], links=[Link("inspect.json", "Inspection as JSON")])
+    print_written(*paths, console=console)
 
 
 def _packed_content(data: str, columns: Columns) -> dict[str, Any] | None:
