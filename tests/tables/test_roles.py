@@ -61,7 +61,11 @@ def test_declared_labels_are_unlabelled():
     notes = Notes()
     words = column(["Unknown", "a", "b", "?", None] + ["a", "b"] * 2)
     assert encode_labels(words, "t", notes, unlabelled=("unknown", "?"))[1] == ("a", "b")
+    assert notes == []
     assert encode_labels(words, "t", notes, unlabelled="unknown")[1] == ("?", "a", "b")
+    misspelt = Notes()
+    encode_labels(words, "t", misspelt, unlabelled=["unknwon", "?", -1])
+    assert misspelt[0] == "No label is 'unknwon' or '-1', which unlabelled names."
 
 
 def test_infinity_is_no_class():

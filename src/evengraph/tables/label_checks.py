@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from evengraph.core.errors import short
 from evengraph.tables.cells import Bools, canonical_name, plural
 from evengraph.tables.ids import is_id_name
 from evengraph.tables.notes import NoteKind, Notes
@@ -88,6 +89,19 @@ def note_rare_classes(counts: Mapping[str, int], notes: Notes) -> None:
 
 def is_unlabelled(names: Iterable[str], unlabelled: Sequence[Any]) -> Bools:
     """Which labels the user declared to mean unlabelled, ignoring case, (N,)."""
-    listed = [unlabelled] if isinstance(unlabelled, str) else unlabelled
-    words = {canonical_name(word).lower() for word in listed}
+    words = {word.lower() for word in _words(unlabelled)}
     return np.array([name.lower() in words for name in names], dtype=bool)
+
+
+def note_absent(names: Iterable[str], unlabelled: Sequence[Any], notes: Notes) -> None:
+    """Note labels declared to mean unlabelled that no node has: they may be misspelt."""
+    present = {name.lower() for name in names}
+    absent = [short(word) for word in _words(unlabelled) if word.lower() not in present]
+    if absent:
+        text = f"No label is {' or '.join(absent)}, which unlabelled names."
+        notes.add(NoteKind.EMPTY_LABELS, text)
+
+
+def _words(unlabelled: Sequence[Any]) -> list[str]:
+    words = [unlabelled] if isinstance(unlabelled, str) else unlabelled
+    return [canonical_name(word) for word in words]

@@ -32,6 +32,7 @@ from evengraph.tables.label_checks import (
     ask_about_missing,
     check_classes,
     is_unlabelled,
+    note_absent,
     note_rare_classes,
 )
 from evengraph.tables.notes import NoteKind, Notes
@@ -93,7 +94,9 @@ def encode_labels(
     empty = is_empty(values, EMPTY_LABELS)
     words = empty & ~is_empty(values)
     if unlabelled:
-        empty = empty | is_unlabelled(canonical_names(values), unlabelled)
+        given = canonical_names(values)
+        empty = empty | is_unlabelled(given, unlabelled)
+        note_absent(given, unlabelled, notes)
     where = location(table, values.name)
     column, labelled = str(values.name), ~np.asarray(empty)
     if empty.all():
