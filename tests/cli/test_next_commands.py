@@ -61,11 +61,10 @@ def test_commands_on_raw_tables_run_as_printed(raw, capsys):
 
 
 def test_a_class_that_may_mean_unlabelled_is_asked_about_first(raw, capsys):
-    again, run, *_ = commands(*GIVEN[:5], *ENDS, capsys=capsys)
-    assert again[:2] == ["evengraph", "inspect"]
-    assert again[again.index("--unlabelled") + 1] == "-1"
-    assert run[1] == "run"
-    assert "--unlabelled" not in run
+    again, run, _, compare = commands(*GIVEN[:5], *ENDS, capsys=capsys)
+    assert [again[1], run[1], compare[1]] == ["inspect", "run", "compare"]
+    for command in (again, run, compare):
+        assert command[command.index("--unlabelled") + 1] == "-1"
     assert [command[1] for command in commands(*again[2:], capsys=capsys)] == [
         "run",
         "predict",

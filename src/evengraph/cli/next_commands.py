@@ -22,7 +22,7 @@ def next_commands(
 ) -> list[str]:
     """Train, predict and compare, with all that was given and found.
 
-    If a class may mean unlabelled, inspecting without it comes first.
+    If a class may mean unlabelled, inspecting without it comes first, and the others follow suit.
     """
     from evengraph.inspection.recommendation import HETEROPHILY_OPTIONS, avoids_neighbours
     from evengraph.metrics.selection import has_rare_class
@@ -30,6 +30,10 @@ def next_commands(
 
     if sum(count > 0 for count in inspection.labels.labelled) < 2:
         return []
+    doubtful = [] if source.is_dataset else doubtful_classes(inspection.labels.names)
+    if doubtful:
+        unlabelled = ",".join([*filter(None, [columns.get("unlabelled")]), *doubtful])
+        columns = {**columns, "unlabelled": unlabelled}
     words = [data, *_options(columns, source, inspection)]
     compare = ["evengraph", "compare", *words]
     if avoids_neighbours(inspection):
@@ -39,10 +43,8 @@ def next_commands(
     if source.is_dataset:
         return [join(["evengraph", "run", *words]), join(compare)]
     commands = []
-    if doubtful := doubtful_classes(inspection.labels.names):
-        unlabelled = ",".join([*filter(None, [columns.get("unlabelled")]), *doubtful])
-        again = {**columns, "unlabelled": unlabelled}
-        commands.append(["evengraph", "inspect", data, *option_words(again)])
+    if doubtful:
+        commands.append(["evengraph", "inspect", data, *option_words(columns)])
     commands.append(["evengraph", "run", *words, "--save", "model"])
     if graph := predict_words(data, columns):
         commands.append(["evengraph", "predict", "model", *graph, "--out", "predictions.csv"])
