@@ -8,6 +8,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pickle
 import random
+import signal
 import warnings
 from functools import cache
 
@@ -29,6 +30,9 @@ settings.register_profile(
 )
 settings.load_profile("repeatable")
 torch.set_num_threads(1)  # also where OMP_NUM_THREADS was set to more
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in jobs that a shell puts aside
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @cache
