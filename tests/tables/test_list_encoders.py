@@ -117,6 +117,12 @@ def test_no_lists(cells):
     assert isinstance(fit_column(values, "t"), Category)
 
 
+@pytest.mark.filterwarnings("error")
+def test_infinite_items_give_no_warning():
+    cells = pd.Series(["[1e999, 1e999, 2]", "[1, 2, 3]"] * 5, name="tags")
+    assert isinstance(fit_column(cells, "t"), Items)
+
+
 def test_vectors_are_scaled_together():
     vectors = np.random.default_rng(0).normal(size=(200, 3)) * [1, 10, 0.1] + 5
     cells = [*vectors.tolist(), None]

@@ -257,7 +257,8 @@ def _are_vectors(lists: Lists) -> bool:
         return True
     _, lengths = np.unique(lists.rows, return_counts=True)
     order = np.lexsort((numbers, lists.rows))
-    repeated = (np.diff(numbers[order]) == 0) & (np.diff(lists.rows[order]) == 0)
+    with np.errstate(invalid="ignore"):  # infinity minus itself is no repeat
+        repeated = (np.diff(numbers[order]) == 0) & (np.diff(lists.rows[order]) == 0)
     return bool(lengths[0] > 1 and (lengths == lengths[0]).all() and repeated.any())
 
 
