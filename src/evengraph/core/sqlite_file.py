@@ -38,11 +38,7 @@ class SqliteFile:
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
         """A connection whose changes are committed at the end, or undone by an error."""
-        with (
-            one_line_errors(),
-            self._errors(),
-            closing(sqlite3.connect(self.path, timeout=60)) as base,
-        ):
+        with self._errors(), closing(sqlite3.connect(self.path, timeout=60)) as base:
             _use_log(base)
             base.execute(f"PRAGMA synchronous = {self.synchronous}")
             base.text_factory = _text
