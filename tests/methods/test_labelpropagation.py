@@ -8,6 +8,7 @@ from oracles import dense_propagation, task_with
 from torch_geometric.data import Data
 
 from evengraph.methods import LabelPropagation
+from evengraph.pipeline.loading import load_model
 from small_graphs import graph_of, small_task, task_of
 
 
@@ -83,3 +84,11 @@ def test_labels_count_where_their_nodes_are_known_again():
 def test_bad_restarts_are_refused(value):
     with pytest.raises(ValueError, match=rf"restart must lie in \(0, 1\], got {value}"):
         LabelPropagation(restart=value)
+
+
+def test_saved_steps_that_nobody_could_wait_for_are_refused(tmp_path):
+    method = LabelPropagation(max_epochs=2**31 - 1).fit(line(), seed=0)
+    method.steps_ = torch.tensor(2**31 - 1)
+    method.save(tmp_path / "model")
+    with pytest.raises(ValueError, match="steps must lie between 0 and 100000"):
+        load_model(tmp_path / "model")

@@ -300,6 +300,7 @@ def test_ctrl_c_before_the_first_epoch_is_passed_on(monkeypatch):
     ("field", "value", "rule"),
     [
         ("alpha", 0, "be at least 1"),
+        ("alpha", 2**63, "be at most 100"),
         ("alpha", "far", "be a number or auto"),
         ("clusters_per_class", 0, "be at least 1"),
         ("layers", 0, "be at least 1"),
@@ -506,3 +507,11 @@ def test_more_pairs_than_memory_are_thinned_and_noted():
     assert not any("memory_limit" in note for note in enough.notes_)
     (note,) = (note for note in short.notes_ if "memory_limit" in note)
     assert "a node is connected to 2 others at random on average, or fewer" in note
+
+
+def test_a_saved_alpha_that_nobody_could_wait_for_is_refused(tmp_path):
+    model = UniGNN(max_epochs=1, clusters_per_class=4).fit(small_task(), seed=1)
+    model.alpha_ = 2**63 - 1
+    model.save(tmp_path / "model")
+    with pytest.raises(ValueError, match="model is damaged: alpha must be at most 100"):
+        load_model(tmp_path / "model")

@@ -128,6 +128,8 @@ def test_splits_on_a_path_sum_to_the_value_of_the_tree():
         ("feature", [1]),
         ("feature", [2, 0, 0, 0, 0, 0]),
         ("feature", [1, -1, 0, 0, 0, 0]),
+        ("value", [1j] * 6),
+        ("threshold", [1] * 6),
     ],
 )
 def test_trees_of_a_file_are_checked(part, values):

@@ -77,6 +77,8 @@ def test_a_confusion_matrix_has_a_row_for_each_class(bad):
     [
         ({"flag": {"class": 1, "from": [0.5]}}, "the threshold must be a number"),
         ({"columns": STORED["columns"] | {"relations": [{"a": 1}]}}, "relations must hold names"),
+        ({"flag": {"class": 1.5, "from": 0.5}}, "class 1.5 of the threshold does not exist"),
+        ({"columns": STORED["columns"] | {"relations": ["a", "b"]}}, "relations need the column"),
         ({"columns": STORED["columns"] | {"features": "amount"}}, "features must be a list"),
     ],
 )

@@ -142,3 +142,7 @@ def test_dates_in_other_forms():
     ends = edges["source"].to_numpy(), edges["target"].to_numpy()
     made = [fitted(table)[0].compute(table, *ends, SIZE) for table in (edges, other)]
     assert made[0]["edges.recency(day)"].tolist() == made[1]["edges.recency(day)"].tolist()
+    stored = fitted(other)[0].as_dict()
+    stored["columns"][-1]["form"] = "a"
+    with pytest.raises(ValueError, match="form of dates must be one of"):
+        EdgeFeatures.from_dict(stored)

@@ -115,3 +115,27 @@ def test_an_encoder_saved_before_there_were_curves_gives_the_same_features():
     old = from_dict({"kind": "number", **fields})
     assert type(old) is Number
     assert old.transform(pd.Series([None, 2.0, 1e9]), "")[:, 0].tolist() == [-1.75, -2.0, 1e6]
+
+
+PLAIN = {"column": "a", "median": 0.0, "mean": 0.0, "scale": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("stored", "told"),
+    [
+        ({"kind": "number", "scale": 0}, "scale of an encoder must not be 0"),
+        ({"kind": "vector", "mean": [1.0], "scale": 0.0}, "scale of an encoder must not be 0"),
+        ({"kind": "log", "unit": 0.0}, "unit of an encoder must be above 0"),
+        ({"kind": "quantile", "quantiles": []}, "quantiles of an encoder must not be empty"),
+        ({"kind": "date", "form": "a"}, "form of dates must be one of .*, got 'a'"),
+    ],
+)
+def test_stored_numbers_that_nothing_can_be_divided_by_are_refused(stored, told):
+    fields = {"column": "a"} if stored["kind"] == "vector" else PLAIN
+    with pytest.raises(ValueError, match=told):
+        from_dict(fields | stored)
+
+
+def test_a_column_of_the_smallest_numbers_is_scaled():
+    encoder = Number.fit_numbers("a", np.array([0.0, 5e-324, 0.0]))
+    assert encoder.scale > 0

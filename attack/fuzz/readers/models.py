@@ -73,6 +73,9 @@ class Model(Reader):
         model = eg.TableModel.load(path)
         try:
             assert len(model.predict(*self._tables(path.name))) == NODES
+        except MemoryError as error:  # of a limit that the folder states
+            if "memory_limit" not in str(error):
+                raise
         except (ValueError, FloatingPointError) as error:  # about the tables, not the folder
             if isinstance(error, UnicodeError) or "\n" in str(error):
                 raise

@@ -34,6 +34,9 @@ MAX_COLUMNS = 20_000
 MAX_INTEGER = 2**31 - 1
 """The largest whole number that a parameter of a method or a protocol may be."""
 
+MAX_HOPS, MAX_STEPS = 100, 1000
+"""How far a method may reach along edges: hops that it treats apart, steps of a diffusion."""
+
 MAX_TEXT_BYTES = 2**20
 """The size of a file that describes an experiment."""
 

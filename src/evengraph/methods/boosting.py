@@ -13,6 +13,7 @@ from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 
 from evengraph.core.graphs import count_relations
+from evengraph.core.limits import MAX_HOPS
 from evengraph.core.task import Task
 from evengraph.methods.bases.method import Method
 from evengraph.methods.bases.model_folder import checked
@@ -108,7 +109,7 @@ class Boosting(Method):
         {"hops": hops, "degree": True, "columns": 200, "max_epochs": 100, "patience": 20}
         for hops in (2, 0)
     )
-    limits = {"leaves": 2, "smallest_leaf": 1, "hops": 0, "columns": 0}
+    limits = {"leaves": 2, "smallest_leaf": 1, "hops": (0, MAX_HOPS), "columns": 0}
 
     learning_rate: float = 0.1
     max_epochs: int = 200

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from evengraph.core.limits import MAX_STEPS
 from evengraph.core.task import Task
 from evengraph.methods.bases.network import NetworkMethod
 from evengraph.methods.bases.row_batches import batched_epoch, sees_all_rows
@@ -66,7 +67,7 @@ class IceBerg(NetworkMethod):
         "loss": ("balanced_softmax", "reweight"),
     }
     shares_rows = True
-    limits = {"pseudo_weight": 0, "steps": 0, "teleport": "fraction"}
+    limits = {"pseudo_weight": 0, "steps": (0, MAX_STEPS), "teleport": "fraction"}
 
     weight_decay: float = 5e-3
     hidden: int = 128

@@ -19,6 +19,7 @@ from evengraph.nn.tracing import Contributions
 from evengraph.ops import Sparse, graph_matrix, matching_signatures, propagation_matrix
 from evengraph.ops.signature import feature_signatures
 
+MOST_STEPS = 100_000  # that a saved model may take
 LEAST = 1e-30  # keeps the logarithm finite where a class does not reach a node
 
 
@@ -139,8 +140,9 @@ class LabelPropagation(Method):
 
     def _load_state(self, state: Mapping[str, Tensor]) -> None:
         self.steps_ = state["steps"]
-        if self.steps_.numel() != 1 or not 0 <= int(self.steps_) <= self.max_epochs:
-            raise ValueError(f"steps must lie between 0 and {self.max_epochs}")
+        most = min(self.max_epochs, MOST_STEPS)
+        if self.steps_.numel() != 1 or not 0 <= int(self.steps_) <= most:
+            raise ValueError(f"steps must lie between 0 and {most}")
 
 
 def _logits_of(spread: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 
+from evengraph.core.limits import MAX_HOPS
 from evengraph.core.task import Task
 from evengraph.methods.bases.method import Method
 from evengraph.methods.bases.model_folder import checked
@@ -79,7 +80,7 @@ class Logistic(Method):
     selects_itself = True
     weighted_edges = True
     separate_relations = True
-    limits = {"hops": 0}
+    limits = {"hops": (0, MAX_HOPS)}
 
     max_epochs: int = 20
     patience: int = 20

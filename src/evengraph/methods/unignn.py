@@ -12,11 +12,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
+from evengraph.core.limits import MAX_HOPS
 from evengraph.core.rng import seeded
 from evengraph.core.sizes import format_size
 from evengraph.core.task import Task
 from evengraph.methods.bases.batching import Batching, Fit
-from evengraph.methods.bases.checks import same_graph
+from evengraph.methods.bases.checks import check_range, same_graph
 from evengraph.methods.bases.method import Method
 from evengraph.methods.bases.readings import Readings, parse_readings
 from evengraph.methods.bases.unified import (
@@ -140,7 +141,8 @@ class UniGNN(Method):
     )
     suits_heterophily = True
     limits = {
-        **dict.fromkeys(("alpha", "clusters_per_class", "cluster_starts", "layers", "hidden"), 1),
+        "alpha": (1, MAX_HOPS),
+        **dict.fromkeys(("clusters_per_class", "cluster_starts", "layers", "hidden"), 1),
         **dict.fromkeys(("recluster_every", "pseudo_weight", "memory_limit"), 0),
         **dict.fromkeys(("threshold", "dropout"), "fraction"),
     }
@@ -313,6 +315,7 @@ class UniGNN(Method):
         self.graph_ = self.inputs_ = None
         # models saved before there was "auto" do not hold it
         self.alpha_ = int(state["alpha"]) if self.alpha == "auto" else self.alpha
+        check_range("alpha", self.alpha_, 1, MAX_HOPS)
         self.signatures_ = state.get("signatures")
         self.num_nodes_ = 0 if self.signatures_ is None else self.signatures_.shape[0]
         super()._load_state(state)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 from torch_geometric.data import Data
 
+from evengraph.core.limits import MAX_STEPS
 from evengraph.core.ranks import Part, Ranks
 from evengraph.core.task import Task
 from evengraph.methods.bases.committee import Committee
@@ -99,7 +100,7 @@ class Unison(Method):
         "hidden": 1,
         "dropout": "fraction",
         "components": 1,
-        "steps": 0,
+        "steps": (0, MAX_STEPS),
         "teleport": "fraction",
         "neighbours": 1,
         "batch": 1,

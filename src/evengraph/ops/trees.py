@@ -107,6 +107,8 @@ def check_trees(trees: Trees, columns: int) -> None:
     indices = (trees.left, trees.right, trees.feature, trees.roots)
     if any(part.dim() != 1 or part.dtype != torch.int64 for part in indices):
         raise ValueError("The trees are damaged: their nodes must be numbered by integers.")
+    if not all(part.is_floating_point() for part in (trees.threshold, trees.value)):
+        raise ValueError("The trees are damaged: thresholds and values must be floating-point.")
     size = trees.left.numel()
     sizes = {part.numel() for name, part in trees._asdict().items() if name != "roots"}
     index = torch.arange(size, device=trees.left.device)

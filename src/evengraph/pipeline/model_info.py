@@ -130,8 +130,11 @@ class ModelInfo:
         for role, name in names.items():
             if not isinstance(name, bool if role == "directed" else str | None):
                 raise ValueError(f"the {role} must be the name of a column")
-        if self.threshold is not None and not 0 <= self.threshold.positive < num_classes:
-            raise ValueError(f"class {self.threshold.positive} of the threshold does not exist")
+        if self.columns.relations and self.columns.type is None:
+            raise ValueError("relations need the column with the types of edges")
+        positive = 0 if self.threshold is None else self.threshold.positive
+        if type(positive) is not int or not 0 <= positive < num_classes:
+            raise ValueError(f"class {short(positive)} of the threshold does not exist")
         if self.threshold is not None and not isinstance(self.threshold.value, int | float):
             raise ValueError(f"the threshold must be a number, got {short(self.threshold.value)}")
         if self.prior is not None and len(self.prior.shares) != num_classes:

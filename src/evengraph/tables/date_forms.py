@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evengraph.core.errors import ArgumentError
+from evengraph.core.errors import ArgumentError, short
 from evengraph.tables.cells import (
     EMPTY_NUMBERS,
     Bools,
@@ -57,6 +57,14 @@ _TIME_NAME = re.compile(
 _EARLIEST, _LATEST = 631_152_000, 4_102_444_800  # 1990 to 2100
 _FIRST_ROWS = 1000
 _MOSTLY = 0.8
+
+
+def check_form(form: str) -> None:
+    """Raise ValueError for a form that is none of ours; empty is that of ISO 8601."""
+    if form not in ("", SECONDS, MILLISECONDS, *FORMATS):
+        raise ValueError(
+            f"the form of dates must be one of {', '.join(FORMATS)}, got {short(form)}"
+        )
 
 
 def date_form(values: Any, table: str, order: str | None = None) -> str | None:

@@ -20,7 +20,7 @@ from evengraph.tables.cells import (
     to_signs,
 )
 from evengraph.tables.column_encoders import Category
-from evengraph.tables.date_forms import date_form, seconds_of
+from evengraph.tables.date_forms import check_form, date_form, seconds_of
 from evengraph.tables.notes import NoteKind, Notes
 from evengraph.tables.number_encoders import UselessColumnError
 
@@ -44,6 +44,9 @@ class EdgeColumn:
     kind: Kind
     values: tuple[str, ...] = ()
     form: str = ""  # of dates that are not as in ISO 8601
+
+    def __post_init__(self) -> None:
+        check_form(self.form)
 
     @property
     def names(self) -> tuple[str, ...]:

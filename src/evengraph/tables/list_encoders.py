@@ -134,6 +134,10 @@ class Vector:
     mean: tuple[float, ...]
     scale: float
 
+    def __post_init__(self) -> None:
+        if self.scale == 0:
+            raise ValueError("scale of an encoder must not be 0")
+
     @classmethod
     def fit(cls, values: Any, table: str) -> Self:
         """Compute the mean vector and the standard deviation of all dimensions together."""

@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from evengraph.tables.cells import Floats, to_numbers
-from evengraph.tables.date_forms import describe_dates, seconds_of
+from evengraph.tables.date_forms import check_form, describe_dates, seconds_of
 
 MAX_FEATURE = 1e6
 """Bound of scaled features: an extreme cell in new rows must not dominate all others."""
@@ -44,6 +44,10 @@ class Number:
     mean: float
     scale: float
 
+    def __post_init__(self) -> None:
+        if self.scale == 0:
+            raise ValueError("scale of an encoder must not be 0")
+
     @classmethod
     def fit(cls, values: Any, table: str) -> Self:
         """Compute median, mean and standard deviation."""
@@ -64,7 +68,7 @@ class Number:
             column=column,
             median=median * largest,
             mean=float(scaler.mean_[0]) * largest,
-            scale=float(scaler.scale_[0]) * largest,
+            scale=float(scaler.scale_[0]) * largest or 1.0,  # below the smallest number
         )
 
     @property
@@ -96,6 +100,10 @@ class Date(Number):
 
     form: str = ""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_form(self.form)
+
     @classmethod
     def fit(cls, values: Any, table: str, form: str = "") -> Self:
         """Compute median, mean and standard deviation of dates in a form."""
@@ -116,6 +124,11 @@ class Log(Number):
 
     unit: float
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.unit > 0:
+            raise ValueError("unit of an encoder must be above 0")
+
     def curve(self, numbers: Floats) -> Floats:
         """The signed logarithm, (N,)."""
         return signed_log(numbers, self.unit)
@@ -126,6 +139,11 @@ class Quantile(Number):
     """Heavy-tailed numbers that a logarithm does not help: normal scores of their ranks."""
 
     quantiles: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.quantiles:
+            raise ValueError("quantiles of an encoder must not be empty")
 
     def curve(self, numbers: Floats) -> Floats:
         """Normal scores, (N,); ties get the middle of their ranks, as in scikit-learn."""

@@ -101,7 +101,7 @@ class Params:
 
 @dataclass(kw_only=True)
 class More(Params):
-    limits: ClassVar = {"depth": 2, "reach": 1}
+    limits: ClassVar = {"depth": (2, 9), "reach": 1}
     depth: int = 2
     reach: int | Literal["auto"] = "auto"
 
@@ -117,6 +117,8 @@ class More(Params):
         ("kind", "c", "be one of a, b, got 'c'"),
         ("deep", 1, "be True or False"),
         ("depth", 1, "be at least 2"),
+        ("depth", 10, "be at most 9, got 10"),
+        ("depth", 2.5, "be an integer, got 2.5"),
         ("reach", 0, "be at least 1"),
         ("reach", 1.5, "be an integer, got 1.5"),
         ("reach", "far", "be a number or auto, got 'far'"),

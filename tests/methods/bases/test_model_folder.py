@@ -235,6 +235,7 @@ def changed(**changes):
         (no_tensors, "is damaged: tensors-.* is missing"),
         (truncated, "is damaged: it is not what was saved"),
         (flipped, "is damaged: it is not what was saved"),
+        (changed(class_names=["a", "\ud800"]), "halves of surrogate pairs"),
         (changed(tensors="x"), "does not say where its tensors are"),
         (changed(tensors={"file": "../../x", "sha256": ""}), "is damaged: x is missing"),
         (

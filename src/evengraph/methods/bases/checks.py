@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from evengraph.core.errors import short
 from evengraph.core.graphs import check_edge_weight, check_relations, edge_weight
 from evengraph.core.task import Task
 
@@ -73,8 +74,8 @@ def describe_large(x: Tensor) -> str:
     return f" Features are as large as {largest:.0e}: scale them, for example to mean 0 and std 1."
 
 
-Limit = float | Literal["fraction", "positive"]
-"""What a number must be: at least this, in [0, 1), or above 0."""
+Limit = float | tuple[int, int] | Literal["fraction", "positive"]
+"""What a number must be: at least this, from the first to the second, in [0, 1), or above 0."""
 
 
 def check_params(method: Any) -> None:
@@ -96,6 +97,8 @@ def check_params(method: Any) -> None:
             check_fraction(name, value)
         elif limit == "positive":
             check_positive(name, value)
+        elif isinstance(limit, tuple):
+            check_range(name, value, *limit)
         elif limit is not None and hint is int:
             check_integer(name, value, int(limit))
         elif isinstance(limit, float | int):
@@ -126,6 +129,13 @@ def check_integer(name: str, value: int, minimum: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int):
         raise ValueError(f"{name} must be an integer, got {value!r}.")
     check_minimum(name, value, minimum)
+
+
+def check_range(name: str, value: int, minimum: int, maximum: int) -> None:
+    """Raise ValueError for a parameter that is no integer, or outside its range."""
+    check_integer(name, value, minimum)
+    if value > maximum:
+        raise ValueError(f"{name} must be at most {maximum}, got {short(value)}.")
 
 
 def check_minimum(name: str, value: float, minimum: float) -> None:

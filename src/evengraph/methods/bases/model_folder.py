@@ -207,6 +207,8 @@ def _read_description(folder: Path) -> dict[str, Any]:
             f"{folder} was saved by evengraph {about['evengraph']} in format {about['format']!r}, "
             f"this is {_version()} and reads format {FORMAT}: use that version, or fit again."
         )
+    if not _is_text(about):
+        raise ValueError(f"{main} is damaged: it holds halves of surrogate pairs.")
     if about.pop("seal", None) != seal(about):
         raise ValueError(f"{main} is damaged: it is not what was saved. Copy or save it again.")
     return dict(about)
@@ -215,6 +217,15 @@ def _read_description(folder: Path) -> dict[str, Any]:
 def seal(about: Mapping[str, Any]) -> str:
     """A hash of a description: with swapped class names, every prediction would be wrong."""
     return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
+
+
+def _is_text(about: Any) -> bool:
+    """Whether every string can be printed and written: JSON can escape what UTF-8 cannot hold."""
+    try:
+        json.dumps(about, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def pack(name: str, module: nn.Module) -> dict[str, Tensor]:
