@@ -10,7 +10,7 @@ from evengraph.methods import GCN, MLP
 @pytest.fixture(scope="module")
 def comparison():
     methods = {"graph": GCN(max_epochs=8), "none": MLP(max_epochs=8)}
-    return compare(toy(300, 1200, 40, 3), methods, seeds=range(3))
+    return compare(toy(300, 1200, 40, 3), methods, seeds=range(5))
 
 
 def test_it_prints_a_line_per_method_and_the_verdict(comparison):

@@ -139,7 +139,14 @@ def test_too_few_splits_tell_nothing(count):
     assert pair.strength == "noise"
     assert math.isnan(pair.p) == (count == 1)
     assert found.take == "unignn"
-    assert "too few for a significance test" in found.sentences[0]
+    assert "too few to tell whether it is better; use at least 5" in found.sentences[0]
+
+
+def test_a_test_of_three_splits_that_finds_nothing_says_that_they_are_few():
+    close = {"gcn": [70.0, 75.0, 80.0], "unignn": [74.0, 72.0, 86.0]}
+    assert "3 splits are too few to tell" in verdict(close)[0].sentences[0]
+    apart = {"gcn": [70.0, 70.3, 70.1], "unignn": [90.0, 90.2, 90.4]}
+    assert "Uni-GNN is better than GCN" in verdict(apart)[0].sentences[0]
 
 
 def test_one_method_alone():

@@ -9,7 +9,7 @@ NAMES = [name for name, metric in METRICS.items() if not metric.binary]
 CLASSES = ("Theory", "Neural Networks", "Rule Learning")
 
 
-def compared(*means, splits=4, strength="clear", **changes):
+def compared(*means, splits=5, strength="clear", **changes):
     """Methods with these means of balanced accuracy, the best first."""
     methods = [_method(f"m{place}", mean, splits) for place, mean in enumerate(means)]
     content = {

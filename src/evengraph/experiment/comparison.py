@@ -373,7 +373,7 @@ def _verdict(
     fixed: bool,
 ) -> Verdict:
     """Return the verdict, with a warning where no method beats guessing."""
-    verdict = judge(standings, pairs, metric, alone=alone)
+    verdict = judge(standings, pairs, metric, alone=alone, fixed=fixed)
     sentences = verdict.sentences
     guessing = 100 / num_classes
     if max(fmean(one.values("balanced_accuracy")) for one in standings) <= guessing + 1:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from evengraph.experiment.standing import Standing, comparison_rows, pair_of
 from evengraph.metrics import METRICS
+from evengraph.metrics.significance import ENOUGH_SPLITS
 from evengraph.tables.cells import import_pandas
 
 if TYPE_CHECKING:
@@ -42,7 +43,11 @@ def _cells(
     return (
         standing.title,
         f"{summary.mean:.1f}",
-        f"{summary.low:.1f} to {summary.high:.1f}" if len(standing.records) > 1 else "",
+        f"{summary.low:.1f} to {summary.high:.1f}" if _enough(standing) else "too few splits",
         "" if pair is None else f"{pair.difference:.1f}",
         f"{standing.seconds:.1f}",
     )
+
+
+def _enough(standing: Standing) -> bool:
+    return len(standing.records) >= ENOUGH_SPLITS

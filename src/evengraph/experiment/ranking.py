@@ -11,7 +11,14 @@ from typing import Literal
 
 from evengraph.experiment.standing import Standing
 from evengraph.metrics import METRICS
-from evengraph.metrics.significance import FEWEST_SPLITS, Evidence, format_p, holm, t_test
+from evengraph.metrics.significance import (
+    ENOUGH_SPLITS,
+    FEWEST_SPLITS,
+    Evidence,
+    format_p,
+    holm,
+    t_test,
+)
 
 LEVEL = 0.05
 SIMILAR_COST = 1.5  # ratio of seconds
@@ -143,6 +150,7 @@ def judge(
     metric: str,
     *,
     alone: Collection[str] = (),
+    fixed: bool = False,
 ) -> Verdict:
     """Tell which method to use, given what `compare_pairs` returned.
 
@@ -153,8 +161,10 @@ def judge(
         alone: Methods that ignore the graph. If one of them is best, the verdict begins with
             that, or with a doubt if the difference is not significant, and the method to use is
             one of them.
+        fixed: Whether all splits have the same test nodes, so that more of them do not help.
     """
-    verdict = _judge(standings, pairs, metric, alone)
+    enough = FEWEST_SPLITS if fixed else ENOUGH_SPLITS
+    verdict = _judge(standings, pairs, metric, alone, enough)
     means = {standing.label: fmean(standing.values(metric)) for standing in standings}
     with_graph = [label for label in means if label not in alone]
     best = max(with_graph, key=lambda label: means[label], default=None)
@@ -174,7 +184,11 @@ def judge(
 
 
 def _judge(
-    standings: Sequence[Standing], pairs: Sequence[Pair], metric: str, alone: Collection[str]
+    standings: Sequence[Standing],
+    pairs: Sequence[Pair],
+    metric: str,
+    alone: Collection[str],
+    enough: int,
 ) -> Verdict:
     """The verdict, without a word about the graph."""
     means = {standing.label: fmean(standing.values(metric)) for standing in standings}
@@ -185,17 +199,17 @@ def _judge(
     if not others:
         text = f"{titles[best]} is the only method: there is nothing to compare it with."
         return Verdict(best=best, take=best, sentences=(text,))
-    if splits < FEWEST_SPLITS:
-        text = (
-            f"{titles[best]} has the highest {metric_title}, but {splits} "
-            f"{'split is' if splits == 1 else 'splits are'} too few for a significance test; use "
-            f"at least {FEWEST_SPLITS}, better 10."
-        )
-        return Verdict(best=best, take=best, sentences=(text,))
     against = {pair.behind: pair for pair in pairs if pair.ahead == best}
     # of equal means either may be first in a pair
     level = [o for o in others if o not in against or against[o].strength == "noise"]
     beaten = [label for label in others if label not in level]
+    if splits < enough and not beaten:
+        text = (
+            f"{titles[best]} has the highest {metric_title}, but {splits} "
+            f"{'split is' if splits == 1 else 'splits are'} too few to tell whether it is "
+            f"better; use at least {enough}, better 10."
+        )
+        return Verdict(best=best, take=best, sentences=(text,))
     suited = [label for label in (best, *level) if best not in alone or label in alone]
     take, advice = _advice(suited, means, seconds)
     sentences = []

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 RESAMPLES = 10_000
 FEWEST_SPLITS = 3  # for a significance test
+ENOUGH_SPLITS = 5  # for an interval that says something, and for a test that finds nothing
 TOLERANCE = 1e-9  # values closer than this are equal up to rounding
 
 

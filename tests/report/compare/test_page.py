@@ -29,7 +29,7 @@ def test_every_method_has_its_page_interval_difference_and_cost(parse):
     links = [node.attributes["href"] for node in scores.all("a")]
     assert links == list(pages.values())
     assert len(scores.all("line", "whisker")) == 3
-    assert len(scores.all("circle", "seed")) == 3 * 4
+    assert len(scores.all("circle", "seed")) == 3 * 5
     assert len(differences.all("line", "whisker")) == 2
     assert all(n.text.endswith("significant") for n in differences.all("span", "value")[:2])
     seconds = [node.text for node in section(tree, "Cost").all("span", "value")]

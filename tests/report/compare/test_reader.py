@@ -22,12 +22,18 @@ def test_the_verdict_of_a_pair(splits, conclusive, word):
     assert reader.pair_verdict(content, content["pairs"][0]) == word
 
 
+@pytest.mark.parametrize(("splits", "word"), [(4, "too few splits"), (5, "not significant")])
+def test_few_splits_that_find_nothing_do_not_say_that_there_is_nothing(splits, word):
+    content = compared(80.0, 70.0, splits=splits, strength="noise")
+    assert reader.pair_verdict(content, content["pairs"][0]) == word
+
+
 def test_recall_and_training_nodes():
     content = compared(80.0)
     (method,) = content["methods"]
     values = reader.split_values(method, "balanced_accuracy")
-    assert list(values) == [0, 1, 2, 3]
-    assert reader.recalls(method, 0) == pytest.approx(sum(values.values()) / 4 + 10)
+    assert list(values) == [0, 1, 2, 3, 4]
+    assert reader.recalls(method, 0) == pytest.approx(sum(values.values()) / 5 + 10)
     assert reader.recalls(method, 9) is None
     assert reader.training_counts(content) == [20, 20, 2]
     method["runs"][0]["train_counts"] = None

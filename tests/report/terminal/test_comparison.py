@@ -40,7 +40,7 @@ def comparison(*methods, strength="clear", **changes):
     ]
     plain = {
         "metric": "balanced_accuracy",
-        "seeds": [0, 1, 2],
+        "seeds": [0, 1, 2, 3, 4],
         "budget": 1,
         "positive": None,
         "methods": list(methods),
@@ -80,7 +80,7 @@ def test_two_splits_give_no_interval():
     assert cells(first, "behind the best") == ["", "5.0"]
     assert cells(first, "verdict") == ["", "too few splits"]
     notes = " ".join(comparison_notes(content))
-    assert "interval" not in notes
+    assert "means over 2 splits, too few for an interval;" in notes
     assert "p =" not in notes
 
 
@@ -115,6 +115,14 @@ def test_notes_name_the_tests_behind_the_verdict():
     lines = comparison_notes(comparison(*(method(name, 60.0) for name in "abc"), strength="here"))
     assert any("corrected for 2 comparisons (Holm)" in line for line in lines)
     assert any(line.startswith("On these nodes:") for line in lines)
+
+
+def test_reasons_that_differ_in_numbers_only_are_one_note():
+    notes = [f"a temperature of {value} would fit 55 nodes." for value in (1.14, 0.69)]
+    content = comparison(method("GCN", 70.0, notes), method("MLP", 65.0, notes[:1]))
+    (line,) = [line for line in comparison_notes(content) if line.startswith("Calibration of")]
+    assert "GCN (2 of 5 splits), MLP (1 of 5 splits): in the first of them, a temp" in line
+    assert "1.14" in line
 
 
 def test_notes_on_two_classes():

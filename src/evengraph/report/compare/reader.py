@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from evengraph.metrics.significance import FEWEST_SPLITS
+from evengraph.metrics.significance import ENOUGH_SPLITS, FEWEST_SPLITS
 from evengraph.report.untrusted import average, items, number, part
 
 STRENGTH = {"clear": "significant", "here": "on these nodes", "noise": "not significant"}
@@ -18,7 +18,7 @@ Comparison = Mapping[str, Any]
 
 def too_few(comparison: Comparison) -> bool:
     """Whether an interval would be wider than any difference between methods."""
-    return len(comparison["seeds"]) < FEWEST_SPLITS
+    return len(comparison["seeds"]) < ENOUGH_SPLITS
 
 
 def behind_best(comparison: Comparison, label: str) -> Mapping[str, Any] | None:
@@ -37,9 +37,12 @@ def pair_interval(pair: Mapping[str, Any]) -> tuple[float, float] | None:
 
 def pair_verdict(comparison: Comparison, pair: Mapping[str, Any]) -> str:
     """Whether a difference is significant, in a few words."""
-    if too_few(comparison):
+    tested = len(comparison["seeds"]) >= FEWEST_SPLITS
+    if tested and not comparison["conclusive"]:  # one split, several seeds
+        return "cannot tell"
+    if not tested or (too_few(comparison) and pair["strength"] == "noise"):
         return TOO_FEW
-    return STRENGTH[pair["strength"]] if comparison["conclusive"] else "cannot tell"
+    return STRENGTH[pair["strength"]]
 
 
 def split_values(method: Mapping[str, Any], metric: str) -> dict[int, float]:

@@ -5,6 +5,7 @@ Every function takes a comparison as `comparison.json` holds it.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from textwrap import fill
@@ -25,6 +26,7 @@ from evengraph.report.compare.reader import (
 from evengraph.report.formatting import decimals, metric_value, plural
 from evengraph.report.terminal.table import plain_table, two_class_metrics
 
+NUMBER = re.compile(r"\d[\d.,]*\b")
 HEAD = 20  # characters; longer heads are wrapped, so that no table is wider than 80
 
 
@@ -89,9 +91,10 @@ def _two_class_metrics(comparison: Comparison) -> list[Metric]:
 
 def comparison_notes(comparison: Comparison) -> list[str]:
     """What a reader of the tables should know, one line each."""
-    intervals = "" if too_few(comparison) else " with 95% intervals"
+    splits = plural(len(comparison["seeds"]), "split")
+    intervals = ", too few for an interval;" if too_few(comparison) else " with 95% intervals;"
     lines = [
-        f"In percent, means over {plural(len(comparison['seeds']), 'split')}{intervals}; "
+        f"In percent, means over {splits}{intervals} "
         f"the same splits for all methods, and {_budget(comparison['budget'])}."
     ]
     pairs, methods = comparison["pairs"], comparison["methods"]
@@ -136,20 +139,24 @@ def _budget(settings: int) -> str:
 def _uncalibrated(comparison: Comparison) -> list[str]:
     """Which methods could not be calibrated, on how many splits, and why."""
     reasons: dict[str, Counter[str]] = {}  # splits of each method
+    alike: dict[str, list[str]] = {}  # reasons that differ in their numbers only
     for method in comparison["methods"]:
         for run in method["runs"]:
             if reason := run["calibrator"]["note"]:
-                reasons.setdefault(reason, Counter())[method["title"]] += 1
+                kind = NUMBER.sub("#", reason)
+                alike.setdefault(kind, []).append(reason)
+                reasons.setdefault(kind, Counter())[method["title"]] += 1
     lines = []
     total = len(comparison["seeds"])
-    for reason, splits in reasons.items():
+    for kind, splits in reasons.items():
         names = [
             title if count == total else f"{title} ({count} of {total} splits)"
             for title, count in splits.items()
         ]
         if len(names) > 1 and list(splits.values()) == [total] * len(comparison["methods"]):
             names = ["all methods"]
-        lines.append(f"Calibration of {', '.join(names)}: {reason}")
+        several = " in the first of them," if len(set(alike[kind])) > 1 else ""
+        lines.append(f"Calibration of {', '.join(names)}:{several} {alike[kind][0]}")
     return lines
 
 
