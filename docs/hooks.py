@@ -5,6 +5,9 @@ repository but not on a site made of `docs/` alone. Every file that a page links
 copied to the site under `repository/`, together with what it links to, and the links are rewritten.
 Code is shown as a page; a link to a folder becomes plain text.
 
+Without an address of the site, the links of `404.html` start at its own folder instead of a
+server's root, so that they also work below a path and from disk.
+
 The line `<!-- every method -->` is replaced by the reference of each entry of METHODS, and
 `<!-- every metric -->` by tables of METRICS.
 """
@@ -106,3 +109,11 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         return f"[{match[1]}]({relpath(uri, here)}{match[3] or ''})"
 
     return LINK.sub(rewrite, markdown)
+
+
+def on_post_template(output_content: str, template_name: str, config: Any) -> str:
+    """Make the links of `404.html` relative, unless the address of the site is known."""
+    if template_name != "404.html" or config.site_url:
+        return output_content
+    linked = re.sub(r'((?:href=|src=|": )")/(?!/)', r"\1", output_content)
+    return linked.replace('"base": ""', '"base": "."')

@@ -31,6 +31,8 @@ def _pipe() -> list[int]:
 class Chromium:
     """One page of a browser, with everything that it asked for and complained of."""
 
+    patience = 30.0  # seconds for an answer
+
     def __init__(self, profile: Path) -> None:
         assert BROWSER is not None
         its_in, self.out = _pipe()
@@ -152,8 +154,8 @@ class Chromium:
         """The page as it would be printed, in PDF."""
         return base64.b64decode(self.send("Page.printToPDF", printBackground=True)["data"])
 
-    def _hear(self, patience: float = 30) -> dict[str, Any]:
-        until = monotonic() + patience
+    def _hear(self) -> dict[str, Any]:
+        until = monotonic() + self.patience
         while b"\0" not in self.left:
             ready, _, _ = select([self.into], [], [], max(until - monotonic(), 0))
             assert ready, "the browser does not answer"
