@@ -22,6 +22,7 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?![a-z]+:|#)([^)#\s]+)(#[^)]*)?\)")
+TABLE_ROW = re.compile(r"^\|.*$", flags=re.M)  # where a value stays beside its deviation
 FOLDER = "repository"
 EVERY_METHOD = "<!-- every method -->"
 EVERY_METRIC = "<!-- every metric -->"
@@ -94,6 +95,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         markdown = markdown.replace(EVERY_METHOD, "\n\n".join(_method_entries()))
     if EVERY_METRIC in markdown:
         markdown = markdown.replace(EVERY_METRIC, _metric_tables())
+    markdown = TABLE_ROW.sub(lambda row: row[0].replace(" ± ", "\u00a0±\u00a0"), markdown)
     docs = Path(config.docs_dir).resolve()
     source = Path(page.file.abs_src_path).resolve()
     here = Path(page.file.src_uri).parent

@@ -1,4 +1,4 @@
-"""Draw the tables of docs/own-data.md from tables.csv: `python results/draw_tables.py`."""
+"""Draw the tables of docs/sklearn.md from tables.csv: `python results/draw_tables.py`."""
 
 from __future__ import annotations
 
@@ -24,23 +24,19 @@ def compared(frame: pd.DataFrame, *, transfer: bool) -> str:
     frame = frame[(frame["trained_on"] != frame["predicted"]) == transfer]
     lines = []
     for (trained, label, predicted), group in frame.groupby(["trained_on", "label", "predicted"]):
-        cells = [
-            f"{_title(trained)} to {_title(predicted)}" if transfer else _title(trained),
-            label,
-        ]
-        for metric in METRICS:
+        task = f"{_title(trained)} to {_title(predicted)}" if transfer else _title(trained)
+        for metric, title in METRICS.items():
             table = group.pivot(index="draw", columns="model", values=metric)
             others = table.drop(columns=OURS)
             worst = (table[OURS] - others.max(axis="columns")).min()
             best = others.mean().idxmax()
             gaps = list(table[OURS] - others[best])
             low, high = bootstrap_interval(gaps) or (0.0, 0.0)
-            cells += [f"{table[OURS].mean():.1f}", f"{others[best].mean():.1f} ({best})"]
+            cells = [f"{table[OURS].mean():.1f}", f"{others[best].mean():.1f} ({best})"]
             cells += [f"{fmean(gaps):+.1f} ({low:.1f} to {high:.1f})", f"{worst:+.1f}"]
-        lines.append(cells)
-    header = ["tables", "label"]
-    for title in METRICS.values():
-        header += [f"evengraph, {title}", "best alternative", "difference (95%)", "worst draw"]
+            lines.append([task, label, title, *cells])
+    header = ["tables", "label", "metric", "evengraph", "best alternative", "difference (95%)"]
+    header.append("worst draw")
     return "\n".join(
         "| " + " | ".join(line) + " |" for line in (header, ["---"] * len(header), *lines)
     )

@@ -354,7 +354,7 @@ def test_the_page_on_the_paper_has_its_control(draw_fair, tmp_path):
 
 
 def test_the_page_on_tables_has_its_results(draw_tables):
-    text = (ROOT / "docs" / "own-data.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "sklearn.md").read_text(encoding="utf-8")
     rows = draw_tables.rows()
     assert draw_tables.draws(rows) == 10
     assert all(draw_tables.compared(rows, transfer=both) in text for both in (False, True))
