@@ -2,7 +2,7 @@
 
 import torch
 
-from evengraph.labelling.scout import scout, stood_for
+from evengraph.labelling.scout import fit_members, level, predict_members, scout, stood_for
 
 ROWS = torch.tensor([[0.0, 0], [0, 1], [4, 0], [4, 1], [2, 0.5]])
 
@@ -45,3 +45,19 @@ def test_a_label_stands_for_the_nodes_that_it_is_nearest_to(monkeypatch):
     whole = stood_for(ROWS, ROWS[[0, 2]]).tolist()
     monkeypatch.setattr("evengraph.labelling.scout.DISTANCES", 1)  # a row at a time
     assert stood_for(ROWS, ROWS[[0, 2]]).tolist() == whole
+
+
+def test_crowded_labels_do_not_move_the_border_between_classes():
+    line = torch.arange(41.0).unsqueeze(1) / 40  # class 1 begins in the middle
+    labels = torch.full((41,), -1)
+    labels[[5, 10]], labels[[21, 22, 23, 24, 25, 26, 27, 35]] = 0, 1
+
+    def border(levelled: bool) -> int:
+        nodes = (labels >= 0).nonzero().squeeze(1)
+        each = stood_for(line, line[nodes])
+        model = fit_members(line[nodes], labels[nodes], each.sqrt()[None])
+        if levelled:
+            model = level(model, line[nodes], labels[nodes], each[None])
+        return int((predict_members(line, model)[0].argmax(1) == 0).sum())
+
+    assert abs(border(True) - 20) < abs(border(False) - 20)

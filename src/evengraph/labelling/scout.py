@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
@@ -12,6 +14,7 @@ from evengraph.methods.bases.committee import Committee
 MEMBERS = 8
 PENALTY = 0.1  # L2, per labelled node
 ITERATIONS = 30  # of L-BFGS
+LEVEL_PENALTY = 0.01  # L2 of the last change of the intercepts
 BLOCK = 100_000  # rows predicted at a time
 DISTANCES = 200_000_000  # between rows and labels at a time, 800 MB
 
@@ -22,7 +25,8 @@ def scout(rows: Tensor, labels: Tensor, num_classes: int, *, seed: int = 0) -> C
     Every member sees the labels with random weights of its own (the Bayesian bootstrap), so that
     members differ where the labels do not decide. Classes weigh the same, however many labels they
     have; a class without any gets the probability 0. Labels that were chosen crowd where classes
-    meet, so a label weighs the square root of the number of nodes that it is the nearest one of.
+    meet, so a label weighs the square root of the number of nodes that it is the nearest one of;
+    for the intercepts, which decide where one class ends and the next begins, the number itself.
 
     Args:
         rows: Of all nodes.
@@ -38,8 +42,9 @@ def scout(rows: Tensor, labels: Tensor, num_classes: int, *, seed: int = 0) -> C
     if len(classes) < 2:
         return None
     draws = torch.rand(MEMBERS, len(nodes), generator=generator(seed)).clamp(min=1e-6)
-    weights = -draws.log() * stood_for(rows, rows[nodes]).sqrt()
-    model = fit_members(rows[nodes], targets, weights)
+    weights, nodes_each = -draws.log(), stood_for(rows, rows[nodes])
+    model = fit_members(rows[nodes], targets, weights * nodes_each.sqrt())
+    model = level(model, rows[nodes], targets, weights * nodes_each)
     result = rows.new_zeros(MEMBERS, len(rows), num_classes)
     for start in range(0, len(rows), BLOCK):
         part = slice(start, start + BLOCK)
@@ -65,21 +70,51 @@ def fit_members(rows: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
     """
     weights = _balanced(weights, targets)
     rows, count = _with_bias(rows), (weights > 0).sum(1)
-    model = rows.new_zeros(len(weights), rows.shape[1], int(targets.max()) + 1, requires_grad=True)
-    solver = torch.optim.LBFGS([model], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
+    start = rows.new_zeros(len(weights), rows.shape[1], int(targets.max()) + 1)
+
+    def loss(model: Tensor) -> Tensor:
+        penalty = PENALTY * (model[:, :-1].square().sum((1, 2)) / count).sum()
+        return _loss(rows @ model, targets, weights) + penalty
+
+    return _minimise(loss, start)
+
+
+def level(model: Tensor, rows: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+    """Fit the intercepts again, with other weights of the labels; the slopes stay.
+
+    Shapes:
+        As in `fit_members`.
+    """
+    weights, logits = _balanced(weights, targets), _with_bias(rows) @ model
+
+    def loss(change: Tensor) -> Tensor:
+        penalty = LEVEL_PENALTY * change.square().sum()
+        return _loss(logits + change, targets, weights) + penalty
+
+    change = _minimise(loss, torch.zeros_like(model[:, -1:]))
+    return torch.cat([model[:, :-1], model[:, -1:] + change], dim=1)
+
+
+def _loss(logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+    """Weighted cross-entropy, summed over members."""
     aims = targets.expand(len(weights), -1)
+    return (weights * cross_entropy(logits.transpose(1, 2), aims, reduction="none")).sum()
+
+
+def _minimise(loss: Callable[[Tensor], Tensor], start: Tensor) -> Tensor:
+    """By L-BFGS."""
+    variable = start.requires_grad_()
+    solver = torch.optim.LBFGS([variable], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
 
     def closure() -> Tensor:
         solver.zero_grad()
-        losses = cross_entropy((rows @ model).transpose(1, 2), aims, reduction="none")
-        penalty = PENALTY * (model[:, :-1].square().sum((1, 2)) / count).sum()
-        loss = (weights * losses).sum() + penalty
-        loss.backward()
-        return loss
+        value = loss(variable)
+        value.backward()
+        return value
 
     with torch.enable_grad():
         solver.step(closure)
-    return model.detach()
+    return variable.detach()
 
 
 def predict_members(rows: Tensor, model: Tensor) -> Tensor:
