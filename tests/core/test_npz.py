@@ -26,11 +26,11 @@ def saved(write=np.savez, **arrays):
     return file
 
 
-def with_header(header, content=b""):
+def with_header(header, content=b"", version=1):
     text = header.encode() + b"\n"
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
-        start = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little")
+        start = b"\x93NUMPY" + bytes([version, 0]) + len(text).to_bytes(2, "little")
         archive.writestr("x.npy", start + text + content)
     return file
 
@@ -53,9 +53,10 @@ def test_arrays_are_those_that_numpy_wrote(write):
         "{'descr': '<f8', 'fortran_order': False, 'shape': (-1, -1), }",
         "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }",
         "{'descr': '<f8', 'shape': " + "(" * 300,
+        "{'descr': '|S0', 'fortran_order': False, 'shape': (100000000,), }",
         "nothing",
     ],
-    ids=["large", "400 digits", "negative", "objects", "nested", "no header"],
+    ids=["large", "400 digits", "negative", "objects", "nested", "no size", "no header"],
 )
 def test_headers_are_not_believed(header):
     tracemalloc.start()
@@ -79,3 +80,10 @@ def test_a_file_that_is_cut_off():
     for end in range(0, len(content), 97):
         with pytest.raises(ValueError, match=r"^a\.npz cannot be read as npz: [^\n]+\.$"):
             read_npz(io.BytesIO(content[:end]), "a.npz")
+
+
+def test_an_unknown_format_of_arrays_is_refused():
+    header = "{'descr': '<f8', 'fortran_order': False, 'shape': (0,), }"
+    assert read_npz(with_header(header), "a.npz")["x"].shape == (0,)
+    with pytest.raises(ValueError, match=r"x has the unknown format 9\.0"):
+        read_npz(with_header(header, version=9), "a.npz")

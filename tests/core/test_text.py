@@ -18,6 +18,12 @@ def test_sequences_of_terminals_are_written_out():
     assert printable("a\rb\x9bc\u202ed\u2028e\udc80") == r"a\x0db\x9bc\u202ed\u2028e\udc80"
 
 
+def test_what_takes_no_room_is_written_out_and_joiners_stay():
+    assert printable("a\u200bb\ufeffc\u2060d\U000e0041") == r"a\u200bb\ufeffc\u2060d\U000e0041"
+    for text in ("👩\u200d🔬", "می\u200cخواهم", "❤\ufe0f"):
+        assert printable(text) == text
+
+
 def test_no_control_character_is_left_and_everything_is_xml():
     text = printable("".join(map(chr, range(0x11000))))
     assert {sign for sign in text if unicodedata.category(sign) in ("Cc", "Cs")} == {"\t", "\n"}

@@ -231,3 +231,11 @@ def test_sparse_features_in_half_precision_are_read():
     features.data = features.data.astype(np.float16)
     graph = from_matrix(np.ones((3, 3)), features).graph
     assert graph.x.tolist() == np.eye(3).tolist()
+
+
+def test_a_matrix_that_lacks_a_part_is_refused(tmp_path):
+    parts = csr_parts("attr", sp.csr_matrix(X))
+    del parts["attr_shape"]
+    np.savez(tmp_path / "graph.npz", **csr_parts("adj", path_matrix()), **parts, labels=Y)
+    with pytest.raises(ValueError, match=r"graph.npz is not complete: it lacks attr_shape\."):
+        read_npz(tmp_path / "graph.npz")

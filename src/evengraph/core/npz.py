@@ -15,6 +15,7 @@ from evengraph.core.errors import first_line
 from evengraph.core.limits import LimitError, check_unpacked
 
 SUFFIX = ".npy"
+VERSIONS = ((1, 0), (2, 0), (3, 0))  # of the format of an array
 
 
 def read_npz(
@@ -39,10 +40,14 @@ def _read_array(archive: zipfile.ZipFile, item: zipfile.ZipInfo, key: str) -> ND
     """Read one array; its shape must agree with its size before memory is taken for it."""
     with archive.open(item) as stream:
         version = np.lib.format.read_magic(stream)
+        if version not in VERSIONS:
+            raise ValueError(f"{key} has the unknown format {version[0]}.{version[1]}")
         short, long = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
         shape, in_columns, dtype = (short if version == (1, 0) else long)(stream)
         if dtype.hasobject:
             raise ValueError(f"{key} holds Python objects, which are never opened")
+        if not dtype.itemsize:  # NumPy would take a byte for each of any number of items
+            raise ValueError(f"{key} holds items of no size")
         size, left = math.prod(shape) * dtype.itemsize, item.file_size - stream.tell()
         if size != left or min(shape, default=0) < 0:
             raise ValueError(f"{key} holds {left} bytes, which do not fit its shape")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
-# control characters but tab and newline; characters that reorder a line or break it; halves of
-# surrogate pairs and the two code points that no XML may hold
+# control characters but tab and newline; characters that reorder a line, break it or take no room
+# (not the two joiners, which are part of words and emoji); halves of surrogate pairs; code points
+# that no XML may hold
 _UNPRINTABLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\ud800-\udfff\ufeff\ufff9-\ufffb\ufffe\uffff\U000e0000-\U000e007f]"
 )
 
 
@@ -28,4 +30,6 @@ def one_line(text: str) -> str:
 
 def _escaped(match: re.Match[str]) -> str:
     code = ord(match[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

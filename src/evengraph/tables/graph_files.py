@@ -213,7 +213,7 @@ def _edge_weights(named: dict[str, Any], size: int, name: str) -> Any:
 def _count_nodes(named: dict[str, Any], ends: Any, name: str) -> int:
     """The number of nodes of a file without features and labels."""
     number = np.asarray(named.get("num_nodes", ends.max(initial=-1) + 1))
-    if number.size != 1 or number.dtype.kind not in "iu":
+    if number.size != 1 or number.dtype.kind not in "iu" or number.item() < 0:
         raise ValueError(f"{name}: num_nodes must be a whole number, got {str(number)[:40]}.")
     check_nodes(int(number.item()), ends.shape[1], name)
     return int(number.item())
@@ -222,8 +222,11 @@ def _count_nodes(named: dict[str, Any], ends: Any, name: str) -> int:
 def _csr_matrix(named: dict[str, Any], matrix: str, name: str) -> Any:
     """A sparse matrix from its four arrays; None without them."""
     keys = [f"{matrix}_{part}" for part in CSR_PARTS]
-    if not all(key in named for key in keys):
+    missing = [key for key in keys if key not in named]
+    if len(missing) == len(keys):
         return None
+    if missing:
+        raise ValueError(f"{name} is not complete: it lacks {', '.join(missing)}.")
     try:
         return csr_matrix([named[key] for key in keys], matrix)
     except ValueError as error:

@@ -56,7 +56,9 @@ def _load(path: Path) -> dict[str, Any]:
                 f"{path} holds objects that torch's safe mode rejects; "
                 "write it again with torch.save(data.to_dict(), path)."
             ) from None
-        reason = first_line(error)
+        safe_mode = "weights_only" in str(error) or isinstance(error, KeyError)
+        reason = "it was not written by torch.save, or holds more than tensors"
+        reason = reason if safe_mode else first_line(error)
         raise ValueError(f"{path} cannot be read as a torch file: {reason}.") from None
     if not isinstance(parts, dict) or "edge_index" not in parts:
         raise ValueError(
