@@ -15,6 +15,7 @@ from evengraph.core.files import read_settings
 from evengraph.datasets.registry import lookup
 from evengraph.experiment.parsing import check_field, check_type, known_method, parse_seeds
 from evengraph.experiment.sources import expand, source
+from evengraph.experiment.spec_limits import check_count, check_keys, check_runs
 from evengraph.experiment.toml_lines import line_of
 from evengraph.methods import METHODS, Method
 from evengraph.splits import SPLITS
@@ -135,8 +136,10 @@ def read_spec(name: str, *, quick: bool = False) -> Spec:
     text = read_settings(file)
     try:
         with _at():
+            check_keys(text)
             content = tomllib.loads(text)
             spec = _spec(content, Path(file.name).stem)
+            check_runs(spec)
             return _quick(spec, content.get("quick", {})) if quick else spec
     except tomllib.TOMLDecodeError as error:
         message, _, position = str(error).partition(" (at line ")
@@ -273,11 +276,13 @@ def _check_value(kind: type[Method], table: str, name: str, value: Any) -> None:
     if table == "search" and name == "trials":
         if type(value) is not int or value < 1:
             raise ValueError("trials must be a whole number of at least 1")
+        check_count(name, value)
         return
     check_field(kind, name)
     values = [value] if table == "fields" else value
     if not isinstance(values, list) or not values:
         raise ValueError(f"{name} must be a list of values")
+    check_count(name, len(values))
     if table == "search" and values[-1] == "log":
         values = values[:-1]
         if len(values) != 2:
@@ -348,6 +353,7 @@ def _seeds(part: Mapping[str, Any], key: str, default: str | list[int]) -> list[
             return parse_seeds(value)
         is_list = isinstance(value, list) and (bool(value) or not default)
         if is_list and all(type(seed) is int and 0 <= seed < 2**32 for seed in value):
+            check_count(key, len(value))
             return list(dict.fromkeys(value))
         raise ValueError('seeds must be "5-7" or [5, 6, 7], below 2^32')
 

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Sequence
 from typing import Any
 
-MOST_WORK = 5_000_000
+MOST_WORK = 1_000_000
 """How many characters to parse at most; a file that needs more has no line."""
 
 
