@@ -70,4 +70,24 @@ EQUIVALENT = {
         "check_columns(table.shape[1] if table.ndim == 2 else 1, str(path))",
         "1 becomes 2",
     ),
+    # where the search for the only optimum begins
+    (
+        "metrics/calibration.py",
+        "start = np.array([1.0, *([0.0] * num_classes)])",
+        "1.0 becomes 2.0",
+    ),
+    # the same number modulo 2**32, of which 32 bits are taken
+    ("ops/floats.py", "bits = torch.where(rank >= 0, rank, -(2**31) - rank)", "sign dropped"),
+    # a positive factor for each row does not change the order of its entries
+    (
+        "ops/prototypes.py",
+        "likeness = (x[block] / length[block].unsqueeze(1)) @ x.t() / length  # (block, N)",
+        "Div becomes Mult in x[block] / length[block].unsqueeze(1)",
+    ),
+    # confidences are at most 1: any factor above 1 keeps classes apart
+    (
+        "ops/pseudo.py",
+        "key = torch.where(eligible, labels.double() * 2 - confidence.double(), torch.inf)",
+        "2 becomes 3",
+    ),
 }

@@ -18,20 +18,26 @@ SOURCES = ROOT / "src" / "evengraph"
 
 def prepare():
     """Import what all tests need, and nothing of the library."""
+    import hypothesis  # noqa: F401
+    import networkx  # noqa: F401
     import pandas  # noqa: F401
     import pytest  # noqa: F401
     import scipy.sparse  # noqa: F401
     import sklearn.metrics  # noqa: F401
     import torch
+
+    if not torch.cuda.is_available():
+        os.environ["TRITON_INTERPRET"] = "1"  # as in tests; the next import reads it
     import torch_geometric.data  # noqa: F401
 
     torch.set_num_threads(1)
 
 
-def mirror(path):
-    """The tests of a module, which have its name."""
+def mirrors(path):
+    """The tests of a module: files of its name, also with words that follow."""
     module = Path(path)
-    return ROOT / "tests" / module.parent / f"test_{module.name}"
+    folder = ROOT / "tests" / module.parent
+    return [*folder.glob(f"test_{module.name}"), *sorted(folder.glob(f"test_{module.stem}_*.py"))]
 
 
 def passes(path, tree, seconds):
@@ -61,6 +67,7 @@ def passes(path, tree, seconds):
 def _test(path, tree, seconds):
     import pytest
 
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored under nohup
     limit = int(seconds) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -78,7 +85,11 @@ def _test(path, tree, seconds):
         os.dup2(nothing.fileno(), 2)
         with contextlib.redirect_stdout(nothing), contextlib.redirect_stderr(nothing):
             options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
-            return int(pytest.main([*options, str(mirror(path))], plugins=[_Quick()]))
+            options += [
+                "-W",
+                "ignore::pytest.PytestAssertRewriteWarning",
+            ]  # of what prepare imports
+            return int(pytest.main([*options, *map(str, mirrors(path))], plugins=[_Quick()]))
 
 
 class _Quick:

@@ -3,7 +3,10 @@
 import ast
 
 from attack.mutate.__main__ import MODULES, modules
+from attack.mutate.equivalent import EQUIVALENT
 from attack.mutate.mutants import mutants
+from attack.mutate.named import NAMED
+from attack.mutate.running import SOURCES, mirrors
 
 SOURCE = '''
 """A module."""
@@ -49,3 +52,23 @@ def test_modules_are_those_with_tests():
     found = list(modules(MODULES))
     assert {"ops/trees.py", "splits/step.py", "core/store.py", "tables/read.py"} <= set(found)
     assert "ops/__init__.py" not in found
+
+
+def test_a_module_is_tested_by_the_files_of_its_name():
+    names = [file.name for file in mirrors("core/store.py")]
+    assert names == ["test_store.py", "test_store_processes.py", "test_store_sql.py"]
+    assert [file.name for file in mirrors("ops/floats.py")] == ["test_floats.py"]
+    assert mirrors("ops/none.py") == []
+
+
+def test_named_mutants_fit_the_library_of_today():
+    for mutant in NAMED:
+        plain = (SOURCES / mutant.path).read_text()
+        assert ast.unparse(mutant.tree) != ast.unparse(ast.parse(plain))
+        assert mirrors(mutant.path)
+
+
+def test_lines_of_equivalent_mutants_are_there():
+    for path, text, change in EQUIVALENT:
+        every = mutants(path, (SOURCES / path).read_text())
+        assert any((one.text, one.change) == (text, change) for one in every), (path, text)

@@ -1,8 +1,10 @@
 import sqlite3
+from contextlib import closing
 
 import pytest
 
-from evengraph.core.sqlite_file import SqliteFile
+from evengraph.core import sqlite_file
+from evengraph.core.sqlite_file import ATTEMPTS, SqliteFile
 from evengraph.core.store import Store
 
 
@@ -49,3 +51,77 @@ def test_a_store_refuses_files_of_others_with_its_version_number(tmp_path):
         base.executescript("CREATE TABLE t (a TEXT); PRAGMA user_version = 1;")
     with pytest.raises(ValueError, match="is not an evengraph store but another SQLite file"):
         Store(path)
+
+
+class Refusing:
+    """A connection that refuses for a number of times, or for ever."""
+
+    def __init__(self, message, times=10**9):
+        self.message, self.times, self.calls = message, times, 0
+
+    def execute(self, text):
+        self.calls += 1
+        if self.calls <= self.times:
+            raise sqlite3.OperationalError(self.message)
+
+    def close(self):
+        pass
+
+
+def test_write_ahead_mode_is_on(tmp_path):
+    path = tmp_path / "file.sqlite"
+    SqliteFile(path, "evengraph file").create("CREATE TABLE t (a TEXT);")
+    with closing(sqlite3.connect(path)) as base:
+        assert base.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+@pytest.mark.parametrize(
+    ("message", "times", "calls"),
+    [("database is locked", 3, 4), ("database is locked", 10**9, ATTEMPTS), ("disk", 10**9, 1)],
+)
+def test_a_lock_is_waited_for_and_nothing_else(message, times, calls, monkeypatch):
+    pauses, base = [], Refusing(message, times)
+    monkeypatch.setattr(sqlite_file, "sleep", pauses.append)
+    if calls > times:
+        sqlite_file._use_log(base)
+    else:
+        with pytest.raises(sqlite3.OperationalError, match=message):
+            sqlite_file._use_log(base)
+    assert base.calls == calls
+    assert pauses == [0.05] * (calls - 1)
+
+
+def test_how_long_writers_are_waited_for(tmp_path, monkeypatch):
+    seen, connect = [], sqlite3.connect
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda path, timeout: seen.append(timeout) or connect(path)
+    )
+    file = SqliteFile(tmp_path / "file.sqlite", "evengraph file")
+    for way in (file.write, file.read):
+        with way():
+            pass
+    assert seen == [60, 60]
+
+
+@pytest.mark.parametrize(
+    ("message", "there", "error"),
+    [
+        ("database is locked", True, "database is locked"),
+        ("unable to open database file", False, "unable to open"),
+        ("attempt to write a readonly database", True, None),
+    ],
+)
+def test_a_file_is_read_as_it_is_only_where_it_may_not_be_written(
+    message, there, error, tmp_path, monkeypatch
+):
+    file, connect = SqliteFile(tmp_path / "a file?.sqlite", "evengraph file"), sqlite3.connect
+    if there:
+        file.create("CREATE TABLE t (a TEXT);")
+    first = iter([Refusing(message)])
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: next(first, None) or connect(*a, **k))
+    if error is None:
+        with file.read() as base:
+            assert base.execute("SELECT name FROM sqlite_master").fetchall() == [("t",)]
+    else:
+        with pytest.raises(ValueError, match=f"^Cannot open or write .*: {error}"), file.read():
+            pass

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from evengraph.core.store import SCHEMA, Store
+from evengraph.core.store import SCHEMA, RunGroup, Store
+from evengraph.core.store_sql import TABLES
 from tiny_experiments import ended, failed, make_job
 
 
@@ -217,3 +218,37 @@ def test_who_reads_leaves_no_trace(tmp_path):
     assert Store(path).experiments() == {"one": {"cells": []}}
     assert path.read_bytes() == before
     assert [one.name for one in tmp_path.iterdir()] == [path.name]
+
+
+def group(runs, failed, *means, **others):
+    return RunGroup("toy", "step", {}, "gcn", runs, failed, means, **others)
+
+
+def test_groups_are_joined_as_if_their_runs_were_one_group():
+    one, other = group(3, 1, 10.0, 7.0, None), group(6, 2, 40.0, None, None, settings=4)
+    joined = one.joined(other)
+    assert joined == ("toy", "step", {}, "gcn", 9, 3, [30.0, None, None], 4)
+    assert other.joined(one) == joined
+    assert one.settings == 1
+
+
+def test_a_group_without_a_run_that_is_done_has_no_say_in_means():
+    for one, other in (
+        (group(2, 2, None), group(3, 1, 5.0)),
+        (group(3, 1, 5.0), group(2, 2, None)),
+    ):
+        assert one.joined(other).means == [5.0]
+    with pytest.raises(ValueError, match="zip"):
+        group(1, 0, 5.0).joined(group(1, 0, 5.0, 6.0))
+
+
+def test_groups_read_rows_only_where_some_are_damaged(store, monkeypatch):
+    store.add(ended(make_job()))
+    monkeypatch.setattr(store, "_scan", None)
+    assert len(store.groups(["validation"])) == 1
+
+
+def test_stores_written_so_far_are_read(tmp_path):
+    with closing(sqlite3.connect(path := tmp_path / "store.sqlite")) as base:
+        base.executescript(f"{TABLES} PRAGMA user_version = 1;")
+    assert Store(path).rows() == []

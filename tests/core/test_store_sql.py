@@ -141,3 +141,10 @@ def test_claims_of_an_earlier_version_hold(tmp_path):
     (holder,) = store.holders()
     assert (holder.claimant.process, holder.jobs) == (process, 1)
     assert store.claim([job, make_job(seed=6)]) == [make_job(seed=6)]
+
+
+@pytest.mark.parametrize("parts", [("validation",), ("validation", "metrics"), ("absent",)])
+def test_parts_of_outcomes(store, parts):
+    store.add(row := ended(make_job()))
+    (found,) = store.rows(parts=parts)
+    assert dict(found.outcome) == {name: row.outcome[name] for name in parts if name != "absent"}

@@ -219,3 +219,32 @@ def test_perfect_probabilities_have_no_error():
 def test_mistakes(call, message):
     with pytest.raises(ValueError, match=message):
         call(torch.tensor([[0.5, 0.5], [0.2, 0.8]]), torch.tensor([0, 1]))
+
+
+@pytest.mark.parametrize(
+    ("calibrator", "sentence"),
+    [
+        (Calibrator(nodes=50), "50 held-out nodes: temperature 1.00 (confidence unchanged)"),
+        (Calibrator(temperature=1.2, nodes=50, note="n"), "temperature 1.20 (less confident)"),
+        (Calibrator(temperature=0.8, nodes=5000), "5,000 held-out nodes: temperature 0.80 (more"),
+        (
+            Calibrator(shift=(0.1, 0.2), note="n"),
+            "temperature 1.00 and a shift of each class (conf",
+        ),
+    ],
+)
+def test_the_sentence_about_the_fit(calibrator, sentence):
+    assert calibrator.describe().startswith("calibrated on ")
+    assert sentence in calibrator.describe()
+
+
+@pytest.mark.parametrize(
+    ("margin", "right", "wanted"), [(0.01, 999, MIN_TEMPERATURE), (9.0, 100, MAX_TEMPERATURE)]
+)
+def test_temperatures_end_at_their_limits(margin, right, wanted):
+    """With so small a margin for nodes that are nearly all right, or so large a one for few."""
+    labels = torch.zeros(1000, dtype=torch.long)
+    logits = torch.tensor([[0.0, margin]]).repeat(1000, 1)
+    logits[:right] = logits[:right].flip(1)
+    found = Calibrator.fit(logits.softmax(1), labels)
+    assert found.temperature == pytest.approx(wanted, rel=1e-6)

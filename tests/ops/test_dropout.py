@@ -1,12 +1,16 @@
 """ReLU and dropout by bytes."""
 
+from functools import partial
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evengraph.core.ranks import Part
 from evengraph.core.rng import seeded
 from evengraph.ops import relu_dropout
+from evengraph.ops.dropout import _device_dropout
 from small_graphs import normal
 
 RATES = [0.1, 0.25, 0.5, 0.8]
@@ -87,3 +91,26 @@ def test_input_is_left_alone():
     before = x.clone()
     relu_dropout(x, 0.5, training=True)
     assert torch.equal(x, before)
+
+
+@pytest.mark.parametrize("dropout", [_device_dropout, partial(relu_dropout, training=True)])
+def test_a_part_of_a_batch_drops_what_the_whole_batch_does(dropout):
+    x, index = normal(2, 6, 3).abs(), torch.tensor([1, 4])
+    with seeded(0):
+        whole = dropout(x, 0.5, part=None)
+    with seeded(0):
+        part = dropout(x[:, index], 0.5, part=Part(index, index, index, 6))
+    with seeded(0):
+        everything = dropout(x, 0.5, part=Part(index, index, None, 6))
+    torch.testing.assert_close(part, whole[:, index])
+    torch.testing.assert_close(everything, whole)
+
+
+@pytest.mark.parametrize(("shape", "words"), [((2, 4), 1), ((3, 3), 2)])
+def test_a_random_word_is_drawn_for_eight_values(shape, words):
+    with seeded(0):
+        relu_dropout(torch.ones(shape), 0.5, training=True)
+        after = torch.rand(1)
+    with seeded(0):
+        torch.empty(words, dtype=torch.int64).random_(-(2**63), None)
+        assert torch.rand(1) == after

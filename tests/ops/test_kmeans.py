@@ -252,3 +252,17 @@ def test_clusters_of_unit_rows_do_not_depend_on_their_lengths():
     x, scale = blobs(), 1 + torch.rand(400, 1, generator=_stream(0))
     one, other = (kmeans(unit_rows(rows), 12, 0) for rows in (x, x * scale))
     assert torch.equal(one, other)
+
+
+def test_an_empty_cluster_is_filled_before_means_move():
+    x = torch.tensor([0.0, 0.1, 0.2, 9.0, 9.1, 9.2]).unsqueeze(1)
+    found = kmeans(x, 2, 0, start=torch.zeros(6, dtype=torch.long))
+    assert found[:3].unique().numel() == found[3:].unique().numel() == 1
+    assert found[0] != found[3]
+
+
+def test_means_that_hardly_move_end_it():
+    x = blobs()
+    once, coarse = kmeans(x, 30, 0, max_iterations=1), kmeans(x, 30, 0, tolerance=1e9)
+    assert torch.equal(coarse, once)
+    assert not torch.equal(kmeans(x, 30, 0), once)

@@ -94,3 +94,13 @@ def test_the_graph_is_undirected():
 @pytest.mark.parametrize("rows", [1, 2])
 def test_tiny_graphs(rows):
     assert neighbour_graph(torch.ones(rows, 2), 5).shape == (rows, rows)
+
+
+def test_too_few_in_the_lists_that_are_searched(monkeypatch):
+    lists = torch.tensor([0] * 9 + [1])
+    monkeypatch.setattr(neighbours, "EXACT", 1)
+    monkeypatch.setattr(neighbours, "PROBES", 1)
+    monkeypatch.setattr(neighbours, "_make_lists", lambda x, count: (lists, torch.ones(2, 16)))
+    found = nearest_neighbours(blobs(10), 3)
+    assert found[9].tolist() == [-1, -1, -1]
+    assert (found[:9] >= 0).all()

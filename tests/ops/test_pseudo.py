@@ -126,3 +126,13 @@ def test_confidences_that_differ_by_the_last_bit_are_told_apart():
         "balanced", probabilities, wanted, unlabelled, torch.tensor([[0.5]])
     )
     assert chosen.tolist() == [[False, True]]
+
+
+def test_an_unsure_node_of_one_class_does_not_count_for_another():
+    """Less sure than one half, as in three classes and more."""
+    probabilities = torch.tensor([[[0.4, 0.3, 0.3], [0.02, 0.95, 0.03], [0.03, 0.94, 0.03]]])
+    everyone = torch.ones(1, 3, dtype=torch.bool)
+    chosen, _ = select_pseudo_mask(
+        "balanced", probabilities, torch.tensor([[0, 1, 0]]), everyone, torch.tensor([[0.2]])
+    )
+    assert chosen.tolist() == [[False, True, False]]

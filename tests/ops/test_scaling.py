@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from evengraph.ops import scaling as module
-from evengraph.ops.scaling import FAR, SPREAD, Scaling
+from evengraph.ops.scaling import FAR, SPREAD, Scaling, sample_step
 from small_graphs import normal
 
 
@@ -53,3 +53,18 @@ def test_the_largest_value_is_that_of_all_rows(rows, monkeypatch):
     x = torch.zeros(501, 2)
     x[333, 0], x[500, 1] = -8.0, 2.0  # rows that the sample of about 100 leaves out
     assert Scaling.of(x).scale.tolist() == [8, 2]
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "step"),
+    [
+        (2**22, 1, 1),
+        (2**23, 1, 2),
+        (2**22, 8, 8),
+        (1000, 2**22, 10),  # at least a hundred rows
+        (7, 5, 1),
+        (0, 0, 1),
+    ],
+)
+def test_quartiles_are_taken_from_so_many_rows(rows, columns, step):
+    assert sample_step(rows, columns) == step

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from evengraph.core.rng import generator
 from evengraph.kernels.kmeans_batch import flatten_clusters
-from evengraph.ops import prepare_clusters, semantic_propagate
-from evengraph.ops.semantic import propagate_clusters
-from small_graphs import dense_semantic, dense_symmetric, normal
+from evengraph.ops import adjacency, prepare_clusters, semantic, semantic_propagate, sparse
+from evengraph.ops.semantic import propagate_clusters, propagate_halves
+from evengraph.ops.sparse import Sparse
+from small_graphs import dense_semantic, dense_symmetric, normal, random_edges
 
 
 @st.composite
@@ -112,3 +113,38 @@ def test_the_result_goes_to_the_output_whatever_the_strides_of_the_input(form):
     assert result.data_ptr() == output.data_ptr()
     assert torch.equal(output, wanted)
     assert torch.equal(propagate_clusters(x, clusters), wanted)
+
+
+@pytest.mark.parametrize("replicas", [(), (2,)])
+def test_halves_are_propagated_each_in_its_own_way(replicas):
+    matrix = adjacency(random_edges(5, 9), 5)
+    structural = Sparse.from_scipy(matrix, torch.device("cpu"), torch.float64)
+    assignment = torch.tensor([0, 1, 0, 2, 1] * (2 if replicas else 1))
+    clusters = prepare_clusters(assignment, 3, torch.float64)
+
+    def wanted(x):
+        left, right = x[..., :3], x[..., 3:]
+        return torch.cat([semantic_propagate(left, clusters), structural @ right], -1)
+
+    x = normal(*replicas, 5, 6)
+    found = with_gradient(lambda x: propagate_halves(x, clusters, structural), x, 1)
+    for one, other in zip(found, with_gradient(wanted, x, 1), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("form", ["contiguous", "columns", "every second", "transposed"])
+def test_kernels_get_rows_without_gaps(form, monkeypatch):
+    pytest.importorskip("triton")
+    assignment = torch.tensor([0, 1, 0, 2, 1, 0])
+    x = {
+        "contiguous": normal(6, 8).float(),
+        "columns": normal(6, 16).float()[:, 8:],
+        "every second": normal(6, 16).float()[:, ::2],
+        "transposed": normal(8, 6).float().t(),
+    }[form]
+    plain = propagate_clusters(x, prepare_clusters(assignment, 3, x.dtype))
+    for module in (semantic, sparse):
+        monkeypatch.setattr(module, "has_kernels", lambda device: True)
+    clusters = prepare_clusters(assignment, 3, x.dtype)
+    assert clusters.chunks is not None
+    torch.testing.assert_close(propagate_clusters(x, clusters), plain)

@@ -149,8 +149,9 @@ def test_features_are_sparse_when_few_are_set():
     words[:, :3] = 1
     assert sparsify(words) is words
     assert isinstance(sparsify(words, sparse_below=0.5), Sparse)
-    nothing = torch.zeros(3, 0)
+    nothing, learnt = torch.zeros(3, 0), torch.zeros(2, 9, requires_grad=True)
     assert sparsify(nothing) is nothing
+    assert sparsify(learnt) is learnt
 
 
 @given(matrices(), st.integers(1, 3))
@@ -160,3 +161,34 @@ def test_a_leading_axis_stands_for_several_products(dense, replicas):
     value, gradient = value_and_gradient(matrix, x)
     torch.testing.assert_close(value, dense @ x)
     torch.testing.assert_close(gradient, dense.t() @ normal(*value.shape, seed=1))
+
+
+@pytest.mark.parametrize(("columns", "kind"), [(2**31 - 1, torch.int32), (2**31, torch.int64)])
+def test_indices_have_as_many_bits_as_they_need(columns, kind):
+    parts = torch.tensor([0, 1]), torch.tensor([columns - 1]), torch.ones(1)
+    matrix = sparse.csr(*parts, (1, columns))
+    assert matrix.crow_indices().dtype == matrix.col_indices().dtype == kind
+    assert matrix.col_indices().tolist() == [columns - 1]
+
+
+@given(matrices(), st.data())
+def test_rows_on_a_gpu_are_the_same(dense, data):
+    index = torch.tensor(data.draw(st.lists(st.integers(0, dense.shape[0] - 1))), dtype=torch.long)
+    matrix = Sparse.from_dense(dense)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.Tensor, "is_cpu", False)
+        some = matrix.rows(index)
+    assert some.matrix.crow_indices().numel() == index.numel() + 1
+    assert torch.equal(some.matrix.to_dense(), dense[index])
+    assert torch.equal(some.transpose.to_dense(), dense[index].t())
+
+
+def test_rows_are_cut_into_chunks_on_a_gpu_only(monkeypatch):
+    dense = normal(5, 3)
+    matrix, symmetric = Sparse.from_dense(dense), Sparse.symmetric(dense.to_sparse_csr())
+    assert matrix.chunks is matrix.transposed_chunks is None
+    monkeypatch.setattr(torch.Tensor, "is_cuda", True)
+    matrix = Sparse.from_dense(dense)
+    assert int(matrix.chunks.stops.max()) == int(matrix.transposed_chunks.stops.max()) == 15
+    assert matrix.chunks is not matrix.transposed_chunks
+    assert symmetric.chunks is symmetric.transposed_chunks

@@ -114,3 +114,19 @@ def test_not_refused_when_only_the_cheap_bound_is_too_large():
     assert matrix.values().numel() == 12 * 11
     with pytest.raises(MemoryError):
         structural_adjacency(clique, 12, 4, memory_limit=exact - 1)
+
+
+@pytest.mark.parametrize("on_gpu", [False, True])
+def test_the_matrix_is_built_where_the_edges_are(on_gpu, monkeypatch):
+    other = "adjacency" if on_gpu else "adjacency_tensor"
+    monkeypatch.setattr(structural, other, None)
+    monkeypatch.setattr(torch.Tensor, "is_cuda", on_gpu)
+    matrix = structural_adjacency(edges([(0, 1), (1, 2)]), 3, 2)
+    assert dense(matrix)[0].tolist() == [0, 1, 0.5]
+
+
+def test_nothing_is_counted_where_the_cheap_bound_fits(monkeypatch):
+    path = edges([(0, 1), (1, 2)])
+    walks = HostPaths(structural.adjacency(path, 3), 2).walks.sum()
+    monkeypatch.setattr(HostPaths, "count", None)
+    assert structural_adjacency(path, 3, 2, memory_limit=8 * walks).values().numel() == 3

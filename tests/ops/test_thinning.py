@@ -78,3 +78,13 @@ def test_numbers_are_uniform_and_known():
     counts = torch.histc(numbers.float(), 10, 0, 1)
     assert (counts - 1000).abs().max() < 120
     assert numbers[0].item() == pytest.approx(0xE220A8397B1DCDAF / 2**64, abs=1e-12)
+
+
+@pytest.mark.parametrize("most", [0, 0.5, 3, 6, 7, 10, 14.5, 15, 16, 40])
+@pytest.mark.parametrize("direct", [0, 3])
+def test_the_limit_is_the_largest_that_fits(most, direct):
+    walks = np.array([1.0, 4.0, 2.0, 8.0])
+    limits = range(1, max(int(most), 1) + 1)
+    fits = [limit for limit in limits if direct + np.minimum(walks, limit).sum() <= most]
+    found = Thinning.to_fit(walks, direct, most)
+    assert (found.limit if found else None) == max(fits, default=None)

@@ -169,3 +169,12 @@ def test_exactly_the_surplus_goes_where_removed_nodes_are_the_only_neighbours():
     removed = _cut_tail(graph, torch.ones(12, dtype=torch.bool), [2])
     assert removed.sum() == 10
     assert removed[:9].all()
+
+
+def test_a_class_may_have_one_training_node():
+    graph = with_public_split(named_toy())
+    pool = ((graph.y == 2) & ~graph.val_mask & ~graph.test_mask).nonzero().flatten()
+    graph.y[pool[1:]] = -1
+    task = SMALL(graph, seed=0)
+    assert task.class_counts[-1] == 1
+    assert task.train[pool[0]]

@@ -14,11 +14,12 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow.csv import ReadOptions
 
 from evengraph.core import limits
 from evengraph.tables import read, read_table
 from evengraph.tables.cells import canonical_names, column_kind, to_numbers, to_signs
-from evengraph.tables.read import read_lists
+from evengraph.tables.read import csv_header, read_lists
 
 WRITERS = {
     "t.csv": lambda table, path: table.to_csv(path, index=False),
@@ -147,6 +148,7 @@ BAD = {
     "too few cells": (b"id,n\nx,1\ny\n", "t.csv", "line 3 has 1 cell, the first line has 2"),
     "more in every row": (b"id,n\nx,1,5\ny,2,6\n", "t.csv", "line 2 has 3 cells"),
     "open quote": (b'id,n\nx,"1\ny,2\nz,3\n', "t.csv", "row 1; is a quote not closed?"),
+    "open quote after others": (b'id,n\nx,"1"\ny,"2\n', "t.csv", "row 2; is a quote not closed?"),
     "column twice": (b"id,id\nx,1\n", "t.csv", "has two columns called 'id'"),
     "no gzip": (b"id,n\n", "t.csv.gz", "cannot be unpacked"),
     "half a gzip": (gzip.compress(b"id,n\n" * 99)[:-9], "t.csv.gz", "cannot be unpacked"),
@@ -248,3 +250,35 @@ def test_odd_files_of_lists(tmp_path, items, message):
     path.write_text(items)
     with pytest.raises(ValueError, match=rf"features\.json.*{message}"):
         read_lists(path)
+
+
+def test_the_longest_cell_is_the_longest_that_arrow_reads():
+    ReadOptions(block_size=read.MAX_CELL_LENGTH)
+    with pytest.raises(OverflowError):
+        ReadOptions(block_size=read.MAX_CELL_LENGTH + 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "wanted"),
+    [
+        ("t.tsv", "a,b,c\td\n", ("\t", ["a,b,c", "d"])),
+        ("t.csv", "a,b,c\td\n", (",", ["a", "b", "c\td"])),
+        ("t.csv", "\n a;;b\n1;2;3\n", (";", ["a", "Unnamed: 1", "b"])),
+    ],
+)
+def test_the_header_alone(write, name, content, wanted):
+    assert csv_header(write(content, name)) == wanted
+    packed = write(gzip.compress(content.encode()), f"{name}.gz")
+    assert csv_header(packed) == wanted
+
+
+def test_the_header_of_a_file_that_has_none(write):
+    with pytest.raises(ValueError, match=r"t\.csv is empty"):
+        csv_header(write(" \n"))
+    with pytest.raises(ValueError, match=r"t\.csv\.gz cannot be unpacked"):
+        csv_header(write(b"a,b\n", "t.csv.gz"))
+
+
+def test_quoted_cells_are_read_the_fast_way(write, monkeypatch):
+    monkeypatch.setattr(read, "_read_any_csv", None)
+    assert read_table(write('id,n\nx,"1,5"\n'))["n"].tolist() == ["1,5"]

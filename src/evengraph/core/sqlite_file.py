@@ -12,6 +12,7 @@ from urllib.parse import quote
 from evengraph.core.errors import one_line_errors
 
 ATTEMPTS = 100
+WAIT = 60  # seconds for another process that writes
 
 
 class SqliteFile:
@@ -38,7 +39,7 @@ class SqliteFile:
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
         """A connection whose changes are committed at the end, or undone by an error."""
-        with self._errors(), closing(sqlite3.connect(self.path, timeout=60)) as base:
+        with self._errors(), closing(sqlite3.connect(self.path, timeout=WAIT)) as base:
             _use_log(base)
             base.execute(f"PRAGMA synchronous = {self.synchronous}")
             base.text_factory = _text
@@ -58,7 +59,7 @@ class SqliteFile:
             base.executescript(f"BEGIN IMMEDIATE; {script} COMMIT;")
 
     def _reader(self) -> sqlite3.Connection:
-        base = sqlite3.connect(self.path, timeout=60)
+        base = sqlite3.connect(self.path, timeout=WAIT)
         try:
             base.execute("SELECT count(*) FROM sqlite_master").fetchone()
         except sqlite3.OperationalError as error:

@@ -277,11 +277,11 @@ def sparsify(x: Tensor, *, sparse_below: float | None = None) -> Tensor | Sparse
     """Node features as a sparse matrix if products with it are then cheaper, else unchanged.
 
     Text-like features are mostly zero. A GPU needs more zeros than a CPU for sparse products to
-    pay off. A tensor that requires gradients stays dense.
+    pay off. A tensor that requires gradients stays dense, and so does an empty one.
     """
-    if x.requires_grad:
+    if x.requires_grad or not x.numel():
         return x
     if sparse_below is None:
         sparse_below = 0.25 if x.is_cpu else 0.05
-    density = (x != 0).float().mean().item() if x.numel() else 1.0
+    density = (x != 0).float().mean().item()
     return Sparse.from_dense(x) if density < sparse_below else x
