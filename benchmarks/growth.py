@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from tools.picture_sources import record
 
 from benchmarks.costs import commit, machine
 from benchmarks.epoch import gcn_step
@@ -166,6 +167,7 @@ def main() -> None:
     options: Any = parser.parse_args()
     if options.draw:
         draw()
+        record("growth.svg")
     else:
         run(options.nodes or list(SIZES))
 

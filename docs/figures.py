@@ -303,6 +303,10 @@ def main() -> int:
     task, name = find_task()
     for path in draw_all(FOLDER, task, name):
         sys.stdout.write(f"wrote {path}\n")
+    sys.path.insert(0, str(FOLDER.parents[1]))
+    from tools.picture_sources import record
+
+    record("figures")
     return 0
 
 

@@ -1,12 +1,14 @@
 """Make the pictures of the docs from stored runs: `python docs/pictures.py` (needs Chromium).
 
 `report.png` is the top of the page of `results/shops-run.json`. The digest of the page is stored
-beside it, so that a test notices when the page has changed and the picture has not.
+beside it, so that a test notices when the page has changed and the picture has not. `explain.svg`
+is drawn from `results/shops-explain.json`, what the saved model of that run says about a shop.
 """
 
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
 import json
 import re
@@ -14,12 +16,16 @@ import sys
 import tempfile
 from pathlib import Path
 
+from evengraph.report.explain.figure import draw_explanation
 from evengraph.report.run.page import write_page
 
 ROOT = Path(__file__).resolve().parents[1]
 RUN = ROOT / "results" / "shops-run.json"
 PICTURE = ROOT / "docs" / "report.png"
 DIGEST = ROOT / "docs" / "report.digest"
+EXPLAINED = ROOT / "results" / "shops-explain.json"
+EXPLANATION = ROOT / "docs" / "explain.svg"
+NODES = ROOT / "examples" / "shops" / "nodes.csv"
 WIDTH, HEIGHT = 1120, 1330  # pixels
 
 
@@ -36,11 +42,20 @@ def digest(path: Path) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def explanation() -> str:
+    """Draw the stored explanation."""
+    stored = json.loads(EXPLAINED.read_text(encoding="utf-8"))["explanation"]
+    with NODES.open(encoding="utf-8", newline="") as file:
+        ids = [row["id"] for row in csv.DictReader(file)]
+    return draw_explanation(stored, ids)
+
+
 def main() -> int:
-    """Take the picture, and store the digest of the page."""
+    """Take the picture, and store the digest of the page; draw the explanation."""
     sys.path.insert(0, str(ROOT / "tests" / "report"))
     from chromium import Chromium
 
+    EXPLANATION.write_text(explanation(), encoding="utf-8")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         path = page(Path(name))
         browser = Chromium(Path(name) / "profile")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import math
+import sys
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
@@ -209,3 +210,7 @@ def page(text: str) -> str:
 if __name__ == "__main__":
     PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     draw()
+    sys.path.insert(0, str(HERE.parent))
+    from tools.picture_sources import record
+
+    record("labelling.svg")

@@ -5,6 +5,9 @@ import re
 import runpy
 from pathlib import Path
 
+import pytest
+from tools.picture_sources import SOURCES, digest, recorded
+
 import evengraph as eg
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -66,3 +69,27 @@ def test_the_picture_of_the_page_is_not_stale(tmp_path):
     stored = (ROOT / "docs" / "report.digest").read_text(encoding="utf-8").strip()
     found = pictures["digest"](pictures["page"](tmp_path))
     assert found == stored, "the page has changed: make pictures"
+
+
+def test_the_picture_of_an_explanation_is_drawn_from_the_stored_one():
+    pictures = runpy.run_path(str(ROOT / "docs" / "pictures.py"))
+    shown = (ROOT / "docs" / "explain.svg").read_text(encoding="utf-8")
+    assert pictures["explanation"]() == shown, "the figure has changed: make pictures"
+    stored = json.loads((ROOT / "results" / "shops-explain.json").read_text(encoding="utf-8"))
+    probability = 100 * stored["explanation"]["probability"]
+    page = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
+    assert f"shop-1 is fraud with {probability:.1f}%" in page
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_no_picture_is_older_than_what_it_is_drawn_from(name):
+    assert recorded()[name] == digest(name), f"stale: {SOURCES[name][0]}"
+
+
+def test_every_picture_is_drawn_by_a_script_or_by_hand():
+    by_hand = {"favicon.svg", "logo.svg", "unignn.svg", "unison.svg"}  # no numbers in them
+    drawn = {*SOURCES, *by_hand, "badges", "hero.svg", "report.png", "explain.svg"}
+    drawn |= {"results", "beyond", "successor"}  # tests/test_results_files.py
+    docs = ROOT / "docs"
+    found = [path.relative_to(docs) for kind in ("svg", "png") for path in docs.rglob(f"*.{kind}")]
+    assert {path.parts[0] for path in found} == drawn

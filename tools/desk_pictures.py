@@ -13,6 +13,7 @@ from evengraph.desk.desk import Desk, DeskOptions
 from evengraph.desk.label_file import LabelFile
 from evengraph.desk.nodes import open_for_model, open_nodes
 from evengraph.desk.triage import Triage
+from tools.picture_sources import record
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path += [str(ROOT / "tests" / "report"), str(ROOT / "tests" / "desk")]
@@ -101,6 +102,7 @@ def main() -> None:
             triage(browser, folder)
         finally:
             browser.close()
+    record("desk")
 
 
 if __name__ == "__main__":

@@ -114,6 +114,23 @@ def test_distance_is_told_by_rings_and_weight_by_size(drawn):
     assert found[1][2] > found[3][2] > found[2][2]
 
 
+def test_distances_of_rings_are_not_covered_by_marks():
+    count = 25  # on one ring, one of them at its top
+    near = {
+        "node_id": list(range(count)),
+        "edge_index": [[0] * (count - 1), list(range(1, count))],
+        "y": [-1] * count,
+        "predicted": [0] * count,
+        "contribution": [0.1] * count,
+        "distance": [0] + [1] * (count - 1),
+    }
+    picture = tree.fromstring(draw_explanation(made_up(**near), [f"n{n}" for n in range(count)]))
+    (text,) = [one for one in picture.iter(f"{SVG}text") if one.text == "1 step"]
+    x, y = float(text.get("x")), float(text.get("y")) - 5
+    for across, down, half in (box(dot) for dot in dots(picture)):
+        assert abs(across - x) >= 20 + half or abs(down - y) >= half
+
+
 def test_a_lonely_node_is_drawn_alone():
     alone = {
         "node_id": [7],
@@ -130,7 +147,7 @@ def named(drawn):
     """The ids that are drawn beside dots, with the box that each takes at most."""
     found = {}
     for one in drawn.iter(f"{SVG}text"):
-        if one.get("paint-order") == "stroke":
+        if one.get("paint-order") == "stroke" and one.get("text-anchor") is None:  # no ring's
             x, y = float(one.get("x")), float(one.get("y"))
             found[one.text] = (x, y - 9, x + 7 * len(one.text), y + 3)
     return found

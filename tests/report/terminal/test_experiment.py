@@ -101,8 +101,12 @@ def test_long_names_fit():
     assert "…" not in text
 
 
-def test_means_over_several_settings_are_named():
+def test_several_settings_have_no_mean():
     group = RunGroup("cora", "step", {}, "unignn", 6, 0, [80.0] * len(RUN_VALUES), 3)
-    assert "unignn, 3 settings" in drawn(runs_table([group]))
-    assert "over all runs" in averaged_settings([group])[0]
-    assert averaged_settings([group._replace(settings=1)]) == []
+    text = drawn(runs_table([group]))
+    assert "unignn, 3 settings" in text
+    assert text.count("80.0") == 1  # seconds
+    assert "not selected" in averaged_settings([group])[0]
+    one = group._replace(settings=1)
+    assert drawn(runs_table([one])).count("80.0") == len(RUN_VALUES)
+    assert averaged_settings([one]) == []

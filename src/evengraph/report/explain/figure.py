@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -101,17 +102,30 @@ def _legend(
     ]
 
 
+def _ring_radii(distances: Sequence[int]) -> list[float]:
+    farthest = max(ring_numbers(distances))
+    return [(SIZE / 2 - 52) * ring / farthest for ring in range(1, farthest + 1)]
+
+
 def _rings(distances: Sequence[int]) -> Iterable[Markup]:
     """Pale circles that say how far away nodes are."""
-    farthest = max(ring_numbers(distances))
-    for ring in range(1, farthest + 1):
-        radius = (SIZE / 2 - 52) * ring / farthest
-        steps = "no path" if ring > max(distances) else f"{ring} step{'s'[: ring > 1]}"
+    for radius in _ring_radii(distances):
         yield tag("circle", cx=CENTRE[0], cy=CENTRE[1], r=round(radius, 1), fill="none",
                   stroke="#eceff3")  # fmt: skip
-        top = round(CENTRE[1] - radius - 3, 1)
-        yield tag("text", steps, x=CENTRE[0], y=top, text_anchor="middle", font_size=10,
-                  fill="#66707d")  # fmt: skip
+
+
+def _ring_names(distances: Sequence[int], taken: Sequence[Box]) -> list[tuple[str, Box]]:
+    """How far away each ring is, beside its top or the nearest place that no mark covers."""
+    found = []
+    for ring, radius in enumerate(_ring_radii(distances), start=1):
+        text = "no path" if ring > max(distances) else f"{ring} step{'s'[: ring > 1]}"
+        boxes = []
+        for turn in sorted(range(-90, 91, 6), key=abs):
+            x = CENTRE[0] + radius * math.sin(math.radians(turn))
+            y = CENTRE[1] - radius * math.cos(math.radians(turn))
+            boxes.append((x - 20, y - 14, x + 20, y - 2))
+        found.append((text, next((box for box in boxes if _is_free(box, taken)), boxes[0])))
+    return found
 
 
 def _edges(
@@ -148,11 +162,20 @@ def _halos(
 def _names(
     near: Mapping[str, Any], points: Sequence[Point], radii: Sequence[float], names: Sequence[str]
 ) -> list[Markup]:
-    """Ids of the centre and of the largest contributions, overlapping nothing."""
+    """Distances of rings, and ids of the centre and of the largest contributions.
+
+    They overlap neither one another nor a mark.
+    """
     taken = [(x - r, y - r, x + r, y + r) for (x, y), r in zip(points, radii, strict=True)]
+    rings = _ring_names(near["distance"], taken)
+    taken += [box for _, box in rings]
     weights = [abs(value) for value in near["contribution"]]
     others = sorted(range(1, len(points)), key=lambda index: -weights[index])
-    texts = []
+    texts = [
+        tag("text", text, x=round(box[0] + 20, 1), y=round(box[3] - 1, 1), text_anchor="middle",
+            font_size=10, fill="#66707d", paint_order="stroke")
+        for text, box in rings
+    ]  # fmt: skip
     for index in [0, *(index for index in others[: MAX_NAMES - 1] if weights[index] > 0)]:
         name = _cut(names[index])
         boxes = _boxes(points[index], radii[index], 7.0 * len(name))

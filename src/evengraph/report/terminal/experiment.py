@@ -9,6 +9,7 @@ from rich.table import Table
 
 from evengraph.core.store import JobSpec, RunGroup
 from evengraph.metrics import HEADLINE
+from evengraph.report.formatting import DASH
 from evengraph.report.store.experiment_results import Cell, ExperimentResults
 from evengraph.report.store.tables import TITLES, mean_text
 from evengraph.report.terminal.table import plain_table
@@ -54,12 +55,13 @@ def setting_of(job: JobSpec | RunGroup) -> tuple[str, str]:
 
 
 def averaged_settings(groups: Sequence[RunGroup]) -> list[str]:
-    """A sentence where means are over several settings of a method."""
+    """A sentence where a method has runs of several settings."""
     if all(group.settings == 1 for group in groups):
         return []
     return [
-        "Means are over all runs of a method, also those of settings that were tried and not "
-        "selected; evengraph reproduce and evengraph report show the selected one."
+        "Runs of several settings have no mean here: it would count settings that were tried and "
+        "not selected. evengraph reproduce and evengraph report show the selected one, --export "
+        "every run."
     ]
 
 
@@ -78,8 +80,10 @@ def runs_table(groups: Sequence[RunGroup]) -> Table:
     for setting, methods in settings.items():
         table.add_row(f"[bold]{escape(setting)}[/]")
         for group in methods.values():
-            means = ("" if mean is None else f"{mean:.1f}" for mean in group.means)
-            tried = f", {group.settings} settings" if group.settings > 1 else ""
+            means = ["" if mean is None else f"{mean:.1f}" for mean in group.means]
+            tried = ""
+            if group.settings > 1:
+                tried, means[:-1] = f", {group.settings} settings", [DASH] * (len(means) - 1)
             table.add_row(
                 f"  {escape(group.method)}{tried}", str(group.runs), str(group.failed), *means
             )
