@@ -25,10 +25,14 @@ SOURCES = {
     ),
     "desk": (
         "python -m tools.desk_pictures",
-        ("src/evengraph/desk/*.css", "src/evengraph/desk/*.js", "tools/desk_pictures.py")
-        + tuple(
-            f"src/evengraph/desk/{name}.py"
-            for name in ("drawing", "frame", "lists", "node_page", "pages", "side", "why")
+        (
+            "src/evengraph/desk/*.css",
+            "src/evengraph/desk/*.js",
+            "tools/desk_pictures.py",
+            *(
+                f"src/evengraph/desk/{name}.py"
+                for name in ("drawing", "frame", "lists", "node_page", "pages", "side", "why")
+            ),
         ),
     ),
 }
