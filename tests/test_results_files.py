@@ -344,13 +344,16 @@ def test_the_front_page_has_its_numbers(draw_front, draw_unison, draw_reproducti
     assert f"{draw_reproduction.count(SEEDS[0])} published means of Uni-GNN" in pages[0]
 
 
-def test_the_page_on_the_paper_has_its_control(draw_fair, tmp_path):
+def test_the_page_on_the_paper_has_its_fair_comparisons(draw_fair, tmp_path):
     copy = tmp_path / "fair.sqlite"  # opening a store may write beside it
     copy.write_bytes(draw_fair.STORE.read_bytes())
     draw_fair.STORE = copy
     text = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
     assert draw_fair.control() in text
     assert draw_fair.verdict() in text
+    assert draw_fair.budget() in text
+    assert draw_fair.ahead() in text
+    assert draw_fair.budget_verdict() in text
 
 
 def test_the_page_on_tables_has_its_results(draw_tables):
