@@ -54,8 +54,8 @@ NAMED = (
     NamedMutant(
         "AUROC of a class that holds every node",
         "metrics/multiclass.py",
-        "area[(positives > 0) & (negatives > 0)]",
-        "area[positives > 0]",
+        "area = wins / (positives * negatives)",
+        "area = wins / (positives * negatives).clamp(min=1)",
     ),
     NamedMutant(
         "the output is ignored",

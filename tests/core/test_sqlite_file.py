@@ -117,11 +117,17 @@ def test_a_file_is_read_as_it_is_only_where_it_may_not_be_written(
     file, connect = SqliteFile(tmp_path / "a file?.sqlite", "evengraph file"), sqlite3.connect
     if there:
         file.create("CREATE TABLE t (a TEXT);")
-    first = iter([Refusing(message)])
-    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: next(first, None) or connect(*a, **k))
+    first, asked = iter([Refusing(message)]), []
+
+    def open_second(*path, **options):
+        asked.append(options)
+        return next(first, None) or connect(*path, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", open_second)
     if error is None:
         with file.read() as base:
             assert base.execute("SELECT name FROM sqlite_master").fetchall() == [("t",)]
+        assert asked[1] == {"uri": True}  # some builds of SQLite do so unasked
     else:
         with pytest.raises(ValueError, match=f"^Cannot open or write .*: {error}"), file.read():
             pass

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from evengraph.core.store import SCHEMA, RunGroup, Store
-from evengraph.core.store_sql import TABLES
 from tiny_experiments import ended, failed, make_job
 
 
@@ -246,9 +245,3 @@ def test_groups_read_rows_only_where_some_are_damaged(store, monkeypatch):
     store.add(ended(make_job()))
     monkeypatch.setattr(store, "_scan", None)
     assert len(store.groups(["validation"])) == 1
-
-
-def test_stores_written_so_far_are_read(tmp_path):
-    with closing(sqlite3.connect(path := tmp_path / "store.sqlite")) as base:
-        base.executescript(f"{TABLES} PRAGMA user_version = 1;")
-    assert Store(path).rows() == []

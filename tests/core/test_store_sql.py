@@ -148,3 +148,9 @@ def test_parts_of_outcomes(store, parts):
     store.add(row := ended(make_job()))
     (found,) = store.rows(parts=parts)
     assert dict(found.outcome) == {name: row.outcome[name] for name in parts if name != "absent"}
+
+
+def test_stores_written_so_far_are_read(tmp_path):
+    with closing(sqlite3.connect(path := tmp_path / "store.sqlite")) as base:
+        base.executescript(f"{TABLES} PRAGMA user_version = 1;")
+    assert Store(path).rows() == []

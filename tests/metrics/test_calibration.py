@@ -209,6 +209,8 @@ def test_perfect_probabilities_have_no_error():
         (lambda p, y: Calibrator.fit(p[:0], y[:0]), "at least one, got"),
         (lambda p, y: Calibrator.fit(3 * p, y), "sum to one; apply softmax"),
         (lambda p, y: Calibrator.fit(p * math.nan, y), "finite"),
+        (lambda p, y: Calibrator.fit(p + torch.tensor([0.6, -0.6]), y), "at least 0"),
+        (lambda p, y: Calibrator.fit(p, y + 1), "labels must lie between 0 and 1, got 1 to 2"),
         (lambda p, y: Calibrator.fit(p, y - 1), "labels must lie between 0 and 1, got -1 to 0"),
         (lambda p, y: expected_calibration_error(y, p, 0), "bins must be at least 1"),
         (lambda p, y: Calibrator(temperature=0), "temperature must be above 0"),

@@ -126,3 +126,33 @@ def test_a_new_metric_is_on_the_page(made_up):
     assert "Worst recall" in page
     assert "41.25" in page
     assert made_up.meaning in page
+
+
+SCORES = ["balanced_accuracy", "macro_f1", "g_mean", "accuracy", "average_precision", "auroc"]
+BINARY = ["positive_average_precision", "precision_at_k", "recall_at_k", "recall_at_1"]
+BINARY += ["recall_at_5", "tuned_threshold", "tuned_f1"]
+CALIBRATION = ["calibration_error", "calibrated_error", "shifted_error", "brier"]
+CALIBRATION += ["calibrated_brier"]
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "names"),
+    [
+        ("headline", True, SCORES[:3]),
+        ("ranking", True, ["auroc"]),
+        ("binary", True, BINARY),
+        ("is_probability", True, ["tuned_threshold"]),
+        ("calibration", True, CALIBRATION),
+        ("higher_is_better", False, CALIBRATION),
+        ("higher_is_better", None, ["tuned_threshold"]),
+        ("column", False, ["g_mean", "average_precision", *CALIBRATION[3:]]),
+        ("range", (0.0, 2.0), CALIBRATION[3:]),
+        ("range", (0.0, 1.0), SCORES + BINARY + CALIBRATION[:3]),
+    ],
+)
+def test_who_is_what(flag, value, names):
+    assert [name for name, one in METRICS.items() if getattr(one, flag) == value] == names
+
+
+def test_all_metrics_are_there():
+    assert list(METRICS) == SCORES + BINARY + CALIBRATION

@@ -80,7 +80,7 @@ def average_precision(labels: Tensor, probabilities: Tensor) -> Tensor:
 def auroc(labels: Tensor, probabilities: Tensor) -> Tensor:
     """Mean over classes of the area under the ROC curve, one-vs-rest.
 
-    Classes that hold no node, or all of them, are left out.
+    Classes that hold no node are left out. NaN if one class holds all of them.
     """
     ranks = _mean_ranks(probabilities)  # (M, C), from 1
     member = torch.nn.functional.one_hot(labels, probabilities.shape[1]).double()
@@ -88,7 +88,7 @@ def auroc(labels: Tensor, probabilities: Tensor) -> Tensor:
     negatives = labels.numel() - positives
     wins = (ranks * member).sum(0) - positives * (positives + 1) / 2
     area = wins / (positives * negatives)
-    return area[(positives > 0) & (negatives > 0)].mean()
+    return area[positives > 0].mean()
 
 
 def _mean_ranks(scores: Tensor) -> Tensor:
