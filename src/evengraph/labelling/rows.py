@@ -27,4 +27,5 @@ def node_rows(graph: Data) -> Tensor:
     relations = count_relations(graph)
     views = Views(VIEWS, graph.x.shape[1], COMPONENTS, DIFFUSION, 1, relations)
     rows: Tensor = torch.cat(list(views(graph, fit=True)), dim=1)
-    return rows[:, rows.abs().amax(0) > 0] if rows.any() else rows[:, :1]
+    used = (rows.amin(0) < 0) | (rows.amax(0) > 0)
+    return rows[:, used] if used.any() else rows[:, :1]

@@ -132,7 +132,7 @@ def neighbour_means(
 
 def diffuse(propagation: Sparse, x: Tensor, steps: int, teleport: float) -> Tensor:
     """Propagate features for some steps; each adds a share of the original ones again."""
-    start = x
+    again = teleport * x
     for _ in range(steps):
-        x = (1 - teleport) * (propagation @ x) + teleport * start
+        x = (propagation @ x).mul_(1 - teleport).add_(again)  # new memory would take as long again
     return x
