@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import gc
 import platform
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from statistics import median
@@ -24,6 +23,7 @@ from torch_geometric.data import Data
 
 from benchmarks.timing import table
 from evengraph.core.task import Task
+from evengraph.experiment.environment import describe
 from evengraph.methods import METHODS
 from evengraph.methods.bases.method import Method
 from evengraph.methods.bases.unified import UnifiedReplicas
@@ -185,8 +185,7 @@ def main() -> None:
     options = parser.parse_args()
     device = torch.device(options.device)
     name = torch.cuda.get_device_name() if device.type == "cuda" else platform.processor()
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    print(f"{name}, torch {torch.__version__}, commit {commit.stdout.strip() or 'unknown'}")
+    print(f"{name}, torch {torch.__version__}, commit {describe(device)['commit']}")
     start = perf_counter()
     task = generate(options.nodes, options.edges, options.features, device)
     print(f"generated in {perf_counter() - start:.1f} s, on the host", flush=True)
