@@ -90,4 +90,10 @@ EQUIVALENT = {
         "key = torch.where(eligible, labels.double() * 2 - confidence.double(), torch.inf)",
         "2 becomes 3",
     ),
+    # read for the validation score alone, which has returned before
+    (
+        "metrics/stopping.py",
+        "return batched_stopping_scores(on, labels, logits, mask, labels.new_full((1,), -1))[0]",
+        "sign dropped",
+    ),
 }

@@ -266,3 +266,9 @@ def test_means_that_hardly_move_end_it():
     once, coarse = kmeans(x, 30, 0, max_iterations=1), kmeans(x, 30, 0, tolerance=1e9)
     assert torch.equal(coarse, once)
     assert not torch.equal(kmeans(x, 30, 0), once)
+
+
+def test_clusters_do_not_depend_on_the_unit_of_the_rows():
+    x = blobs()
+    for unit in (2.0**-12, 2.0**12):
+        assert torch.equal(kmeans(unit * x, 30, 0), kmeans(x, 30, 0))

@@ -130,3 +130,11 @@ def test_nothing_is_counted_where_the_cheap_bound_fits(monkeypatch):
     walks = HostPaths(structural.adjacency(path, 3), 2).walks.sum()
     monkeypatch.setattr(HostPaths, "count", None)
     assert structural_adjacency(path, 3, 2, memory_limit=8 * walks).values().numel() == 3
+
+
+def test_a_thinned_matrix_holds_no_explicit_zeros():
+    matrix = structural.adjacency(random_edges(60, 200), 60)
+    thinned, thinning = structural.bounded_path_weights(matrix, 2, 8 * 400)
+    assert thinning is not None
+    assert 0 < thinned.nnz < 400
+    assert thinned.data.all()

@@ -282,3 +282,16 @@ def test_the_header_of_a_file_that_has_none(write):
 def test_quoted_cells_are_read_the_fast_way(write, monkeypatch):
     monkeypatch.setattr(read, "_read_any_csv", None)
     assert read_table(write('id,n\nx,"1,5"\n'))["n"].tolist() == ["1,5"]
+
+
+def test_the_header_is_looked_for_in_the_first_four_megabytes(write):
+    long = "a" * 2**22
+    assert csv_header(write(f"{long}b,c\n")) == (",", [long])
+
+
+def test_too_many_columns_of_parquet_are_not_read(tmp_path, monkeypatch):
+    pd.DataFrame({"a": [1], "b": [2], "c": [3]}).to_parquet(path := tmp_path / "a.parquet")
+    monkeypatch.setattr(limits, "MAX_COLUMNS", 2)
+    monkeypatch.setattr(pd, "read_parquet", None)
+    with pytest.raises(ValueError, match=r"a\.parquet has 3 columns; a table may have at most 2"):
+        read_table(path)

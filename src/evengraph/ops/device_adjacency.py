@@ -63,8 +63,7 @@ def _from_keys(keys: Tensor, values: Tensor, num_nodes: int) -> Tensor:
     """A CSR tensor from sorted keys, row * N + column."""
     rows = torch.arange(num_nodes + 1, device=keys.device)
     pointers = torch.searchsorted(keys, rows * num_nodes)
-    columns = (keys % num_nodes).int() if 0 < num_nodes < 2**31 else keys % max(num_nodes, 1)
-    return csr(pointers, columns, values, (num_nodes, num_nodes))
+    return csr(pointers, keys % max(num_nodes, 1), values, (num_nodes, num_nodes))
 
 
 def scaled_by_mean(matrix: Tensor) -> Tensor:
