@@ -65,19 +65,36 @@ class Evidence:
 def unlike_labels(evidence: Evidence) -> Tensor:
     """Nodes in clusters without a label whose nearest label is farther than clusters usually are.
 
-    A class that nobody has labelled would be found there. Without labels there are none.
+    A class that nobody has labelled would be found there, so it is worth looking. With few labels
+    these are many; see `new_class`. Without labels there are none.
 
     Shapes:
         returns: bool, (N,)
     """
     clusters = evidence.clusters
-    empty = clusters.sizes(evidence.labels >= 0) == 0
     if not len(evidence.known) or clusters.number < 2:
         return torch.zeros(len(evidence.labels), dtype=torch.bool)
+    empty = clusters.sizes(evidence.labels >= 0) == 0
     between = torch.cdist(clusters.means, clusters.means).fill_diagonal_(torch.inf).amin(1)
-    gaps = torch.cdist(clusters.means, evidence.rows[evidence.known]).amin(1)
     large = clusters.sizes(evidence.candidates) >= GROUP
-    return (empty & large & (gaps > FAR * between.median()))[clusters.of]
+    return (empty & large & (_gaps(evidence) > FAR * between.median()))[clusters.of]
+
+
+def new_class(evidence: Evidence) -> Tensor:
+    """Nodes unlike every label that are farther from labels than most nodes are, bool, (N,).
+
+    With few labels nearly all nodes are far from them, and that says nothing of their class.
+    """
+    unlike = unlike_labels(evidence)
+    if not unlike.any():
+        return unlike
+    gaps = _gaps(evidence)
+    return unlike & (gaps > FAR * gaps.median())[evidence.clusters.of]
+
+
+def _gaps(evidence: Evidence) -> Tensor:
+    """How far each cluster is from the nearest label, (K,)."""
+    return torch.cdist(evidence.clusters.means, evidence.rows[evidence.known]).amin(1)
 
 
 def vote(committee: Committee) -> Tensor:

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from torch import Tensor
 
-from evengraph.labelling.evidence import GROUP, Evidence, unlike_labels
+from evengraph.labelling.evidence import GROUP, Evidence, new_class
 from evengraph.ops.sparse import to_scipy
 
 CLEAR, CLOSE = 0.5, 0.15  # probability of a likely class; gap below which two compete
@@ -43,7 +43,7 @@ def notes(evidence: Evidence, nodes: Tensor, class_names: Sequence[str]) -> tupl
     missing = [name for name, count in zip(class_names, counts, strict=True) if not count]
     if labelled and missing:
         texts.append(f"No label yet of {', '.join(missing)}.")
-    if alien := int(unlike_labels(evidence)[nodes].sum()):
+    if alien := int(new_class(evidence)[nodes].sum()):
         where = "it is in a group" if alien == 1 else "they are in groups"
         texts.append(
             f"{alien} of {len(nodes)} may be of a class that nobody has labelled: {where} unlike "
@@ -66,7 +66,7 @@ def _guess(
 
 def _places(evidence: Evidence, nodes: Tensor) -> list[str]:
     """How well known its surroundings are."""
-    clusters, alien = evidence.clusters, unlike_labels(evidence)
+    clusters, alien = evidence.clusters, new_class(evidence)
     sizes = clusters.sizes(evidence.labels < 0).tolist()
     labels = clusters.sizes(evidence.labels >= 0).tolist()
     texts = []
