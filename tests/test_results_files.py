@@ -68,6 +68,11 @@ def draw_fair():
 
 
 @pytest.fixture(scope="module")
+def draw_machines():
+    return _script("draw_machines")
+
+
+@pytest.fixture(scope="module")
 def draw_tables():
     return _script("draw_tables")
 
@@ -354,6 +359,15 @@ def test_the_page_on_the_paper_has_its_fair_comparisons(draw_fair, tmp_path):
     assert draw_fair.budget() in text
     assert draw_fair.ahead() in text
     assert draw_fair.budget_verdict() in text
+
+
+def test_the_page_on_the_paper_has_runs_of_another_machine(draw_machines, tmp_path):
+    copy = tmp_path / "machines.sqlite"
+    copy.write_bytes(draw_machines.STORE.read_bytes())
+    draw_machines.STORE = copy
+    text = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    assert draw_machines.machines() in text
+    assert draw_machines.verdict() in text
 
 
 def test_the_page_on_tables_has_its_results(draw_tables):

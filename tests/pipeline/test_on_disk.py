@@ -58,6 +58,8 @@ def test_a_graph_that_fits_gives_the_result_of_memory(tmp_path, method):
     expected = here.fit(task, seed=3, progress=False).predict_proba(graph)
     disk.fit(there, split, seed=3, progress=False)
     torch.testing.assert_close(whole(disk, there), expected, rtol=1e-3, atol=1e-4)
+    widths = [table.shape[1] for table in there.tables(disk.x, disk.space).values()]
+    assert sum(widths) <= there.row_width(12) <= 1.5 * sum(widths)  # what a row takes in memory
     there.save(tmp_path / "model")
     again = load_model(tmp_path / "model")
     torch.testing.assert_close(whole(disk, again), expected, rtol=1e-3, atol=1e-4)
@@ -129,6 +131,12 @@ def test_a_second_fit_propagates_nothing(tmp_path):
     assert count > 0
     disk.fit(IceBerg(max_epochs=2), task, seed=1, progress=False)
     assert len(stages) == count
+
+
+def test_wide_features_take_no_room_where_components_are_learned(tmp_path):
+    disk = opened(toy(300, 900, 400, 3), tmp_path / "graph", memory=10**7)
+    few, many = (disk._room(kind.row_width(400)) for kind in (IceBerg(), Unison(components=8)))
+    assert few < many
 
 
 def test_rare_classes_keep_their_nodes():

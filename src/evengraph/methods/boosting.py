@@ -222,6 +222,10 @@ class Boosting(Method):
 
     # Graphs on disk
 
+    def row_width(self, num_features: int) -> int:
+        """Features and degree, and their mean per hop."""
+        return (1 + self.hops) * (num_features + 1)
+
     def fit_tables(self, x: Table, space: Workspace) -> dict[str, Table]:
         """The parts of a row."""
         return self.tables(x, space)

@@ -90,6 +90,10 @@ class IceBerg(NetworkMethod):
 
     # Graphs on disk
 
+    def row_width(self, num_features: int) -> int:
+        """As wide as the features."""
+        return num_features
+
     def fit_tables(self, x: Table, space: Workspace) -> dict[str, Table]:
         """The propagated features."""
         if self.loss == "renode":

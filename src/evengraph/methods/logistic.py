@@ -183,6 +183,10 @@ class Logistic(Method):
 
     # Graphs on disk
 
+    def row_width(self, num_features: int) -> int:
+        """Features and degree, and their mean per hop."""
+        return (1 + self.hops) * (num_features + 1)
+
     def fit_tables(self, x: Table, space: Workspace) -> dict[str, Table]:
         """Features and means; the scaling is measured in one pass."""
         self.scaling_ = fit_scaling(own_columns(x, space.links, degree=self._uses_degree))

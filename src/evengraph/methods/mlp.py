@@ -52,6 +52,10 @@ class MLP(NetworkMethod):
 
     # Graphs on disk
 
+    def row_width(self, num_features: int) -> int:
+        """As wide as the features."""
+        return num_features
+
     def fit_tables(self, x: Table, space: Workspace) -> dict[str, Table]:
         """The features as they are."""
         return self.tables(x, space)

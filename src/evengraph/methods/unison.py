@@ -25,7 +25,7 @@ from evengraph.nn.attribution import vote_shares, with_features
 from evengraph.nn.members import Members
 from evengraph.nn.onnx_graph import OnnxGraph
 from evengraph.nn.tracing import Contributions, gradient_times_input
-from evengraph.nn.views import Diffusion, Views
+from evengraph.nn.views import HOPS, Diffusion, Views, ego_share
 from evengraph.ops import balanced_softmax
 from evengraph.outofcore.propagation import Workspace
 from evengraph.outofcore.tables import Table
@@ -190,6 +190,12 @@ class Unison(Method):
         return gradient_times_input(margin, graph.x, node)
 
     # Graphs on disk
+
+    def row_width(self, num_features: int) -> int:
+        """All views are filled up to the widest, the ego view with its parts."""
+        share = ego_share(self.components, HOPS + 1)
+        widest = max(self.components, (HOPS + 1) * share)
+        return len(self._names) * min(widest, (HOPS + 1) * num_features)
 
     def fit_tables(self, x: Table, space: Workspace) -> dict[str, Table]:
         """The views, fitted in passes."""

@@ -72,6 +72,11 @@ class Components(nn.Module):
         return (rows - self.centre) * self.scale
 
 
+def ego_share(components: int, parts: int) -> int:
+    """Components of each part of the ego view."""
+    return max(-(-components // parts), min(components, SMALLEST_PART))
+
+
 class Views(nn.Module):
     """Three views of a graph, each a table of rows that networks learn from.
 
@@ -108,7 +113,7 @@ class Views(nn.Module):
             self.register_buffer("semantic_scale", torch.ones(()))
         if "ego" in names:
             count = HOPS + 1 + relations
-            share = max(-(-components // count), min(components, SMALLEST_PART))
+            share = ego_share(components, count)
             parts = [Components(num_features, share) for _ in range(count)]
             self.ego = nn.ModuleList(parts)
             widths["ego"] = sum(part.width for part in parts)

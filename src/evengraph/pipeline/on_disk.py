@@ -27,7 +27,7 @@ from evengraph.training.checkpoint import Checkpoint
 LARGEST = 2**18  # rows in memory of each kind: labelled, validation, others
 SMALLEST = 2**10
 SHARE = 0.35  # of the memory for these rows
-COPIES = 14  # of the features that a row takes: views or means, and a copy in another shape
+COPIES = 2.5  # of a row: as it was read, and in the shape to learn from
 PREDICTED = 2**14  # rows that are predicted at a time
 CACHE = "propagated"
 VERSION = "1"  # of checkpoints; incremented when training changes
@@ -112,7 +112,8 @@ class DiskGraph:
         """
         ranks = self.space.ranks
         check_method(method, ranks)
-        nodes = sample_nodes(task, self._room(), seed)
+        assert isinstance(method, DiskModel)
+        nodes = sample_nodes(task, self._room(method.row_width(self.x.shape[1])), seed)
         part = hide_others(select_nodes(task, nodes))
         method.reset(part)
         train = nodes[part.train]
@@ -185,9 +186,9 @@ class DiskGraph:
         path = self.space.folder / f"training-{key[:24]}.pt"
         return Checkpoint(path, ranks=self.space.ranks)
 
-    def _room(self) -> int:
-        """How many rows of each kind fit in memory."""
-        row = 4 * COPIES * max(self.x.shape[1], 1)
+    def _room(self, width: int) -> int:
+        """How many rows of each kind, of so many numbers, fit in memory."""
+        row = int(4 * COPIES * max(width, 1))
         rows = int(SHARE * self.space.memory) // (3 * row)
         return min(max(rows, SMALLEST), LARGEST)
 

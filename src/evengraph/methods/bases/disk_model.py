@@ -19,6 +19,10 @@ class DiskModel(Protocol):
     Tables and rows go by the names of `row_inputs`.
     """
 
+    def row_width(self, num_features: int) -> int:
+        """Numbers in a row of all tables together, or a few more."""
+        ...
+
     def fit_tables(self, x: Table, space: Workspace) -> dict[str, Table]:
         """The tables to learn from; what comes before training is fitted to them in passes."""
         ...
