@@ -1,8 +1,9 @@
 """Make the pictures of the docs from stored runs: `python docs/pictures.py` (needs Chromium).
 
-`report.png` is the top of the page of `results/shops-run.json`. The digest of the page is stored
-beside it, so that a test notices when the page has changed and the picture has not. `explain.svg`
-is drawn from `results/shops-explain.json`, what the saved model of that run says about a shop.
+`report.png` is the top of the page of `results/shops-run.json`, and `report-dark.png` the same for
+dark pages. The digest of the page is stored beside them, so that a test notices when the page has
+changed and the pictures have not. `explain.svg` is drawn from `results/shops-explain.json`, what
+the saved model of that run says about a shop.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from evengraph.report.run.page import write_page
 
 ROOT = Path(__file__).resolve().parents[1]
 RUN = ROOT / "results" / "shops-run.json"
-PICTURE = ROOT / "docs" / "report.png"
+PICTURES = {False: ROOT / "docs" / "report.png", True: ROOT / "docs" / "report-dark.png"}
 DIGEST = ROOT / "docs" / "report.digest"
 EXPLAINED = ROOT / "results" / "shops-explain.json"
 EXPLANATION = ROOT / "docs" / "explain.svg"
 NODES = ROOT / "examples" / "shops" / "nodes.csv"
-WIDTH, HEIGHT = 1120, 1330  # pixels
+WIDTH, HEIGHT = 1120, 1200  # pixels
 
 
 def page(folder: Path) -> Path:
@@ -51,7 +52,7 @@ def explanation() -> str:
 
 
 def main() -> int:
-    """Take the picture, and store the digest of the page; draw the explanation."""
+    """Take the pictures, and store the digest of the page; draw the explanation."""
     sys.path.insert(0, str(ROOT / "tests" / "report"))
     from chromium import Chromium
 
@@ -59,10 +60,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         path = page(Path(name))
         browser = Chromium(Path(name) / "profile")
-        browser.open(path, width=WIDTH, height=HEIGHT)
-        shot = browser.send("Page.captureScreenshot")["data"]
+        for dark, picture in PICTURES.items():
+            browser.open(path, width=WIDTH, height=HEIGHT, dark=dark)
+            shot = browser.send("Page.captureScreenshot")["data"]
+            picture.write_bytes(base64.b64decode(shot))
         browser.close()
-        PICTURE.write_bytes(base64.b64decode(shot))
         DIGEST.write_text(digest(path) + "\n", encoding="utf-8")
     return 0
 

@@ -98,9 +98,10 @@ def show_results(results: Sequence[Mapping[str, Any]]) -> None:
         out.print(tables.comparison_table(results))
     else:
         out.print(tables.result_table(results[0]))
-        if (table := tables.two_class_table(results[0])) is not None:
-            out.print()
-            out.print(table)
+    if (table := tables.two_class_table(results)) is not None:
+        out.print()
+        out.print(table)
+    if len(results) == 1:
         if (table := tables.base_rate_table(results[0])) is not None:
             out.print()
             out.print(table)

@@ -18,6 +18,14 @@ def test_several_runs_are_told_seed_by_seed(parse):
     assert [node.text for node in tree.all("p")] == expected
 
 
+def test_of_several_runs_what_was_rejected_is_folded(parse):
+    lines = ["Chose A.", "Rejected: B.", "The graph helps."]
+    tree = parse(summary_section({"runs": [{"seed": 5, "summary": lines}, {"seed": 6}]}))
+    assert tree.all("p")[0].text == "Seed 5: Chose A. The graph helps."
+    (folded,) = tree.all("details")
+    assert [node.text for node in folded.all("p")] == ["Seed 5: Rejected: B."]
+
+
 def test_bands_are_summed_over_seeds_and_the_most_agreement_comes_first(parse):
     more = [{"from": 0.5, "nodes": 10, "correct": 1}, {"from": 0.0, "nodes": 5, "correct": 0}]
     tree = parse(agreement_section({"runs": [{"agreement": BANDS}, {"agreement": more}]}))

@@ -147,14 +147,14 @@ def test_a_method_in_a_few_lines():
 
 def test_two_classes_get_a_table_of_the_rarer_one():
     result = example()
-    assert two_class_table(result) is None
+    assert two_class_table([result]) is None
     assert not any("Rarer class" in line for line in notes([result]))
     names = ("positive_average_precision", "precision_at_k", "recall_at_1", "recall_at_5")
     for place, name in enumerate((*names, "tuned_threshold", "tuned_f1")):
         result["mean"] = {**result["mean"], name: 10.0 + place}
         result["std"] = {**result["std"], name: 1.0}
     result["mean"]["tuned_f1"] = None
-    head, row = drawn(two_class_table(result)).splitlines()
+    head, row = drawn(two_class_table([result])).splitlines()
     assert head.split()[2:7] == ["AP", "P@k", "R@1%", "R@5%", "threshold"]
     assert row.split() == [
         "mean",
@@ -164,8 +164,13 @@ def test_two_classes_get_a_table_of_the_rarer_one():
     ]
     (note,) = [line for line in notes([result]) if line.startswith("Rarer class")]
     assert "P@k is precision at k" in note
+    two = [result | {"method": {"title": name, "fields": {}}} for name in ("GCN", "Trees")]
+    lines = drawn(two_class_table(two)).splitlines()
+    assert [line.split()[0] for line in lines[1:]] == ["GCN", "Trees"]
+    assert "±" not in "".join(lines)
     result["runs"] = result["runs"][:1]
-    assert "±" not in drawn(two_class_table(result))
+    assert "±" not in drawn(two_class_table([result]))
+    assert "±" not in notes([result])[0]
 
 
 def test_other_base_rates_get_a_table():

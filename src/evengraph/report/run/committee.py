@@ -12,15 +12,23 @@ from evengraph.report.untrusted import items, lookup, number
 
 
 def summary_section(result: Mapping[str, Any]) -> Markup:
-    """What the method says about what it did, per seed; nothing if it says nothing."""
-    blocks = []
+    """What the method says about what it did, per seed; nothing if it says nothing.
+
+    Of several seeds, the first and the last line are shown: what was chosen, and whether the graph
+    helps. Those between them are folded: what was rejected.
+    """
+    blocks, folded = [], []
     for run in runs(result):
         lines = [line for line in items(run, "summary") if isinstance(line, str)]
         if lines and len(runs(result)) > 1:
             name = tag("b", f"Seed {run.get('seed', '?')}:")
-            blocks.append(tag("p", name, f" {' '.join(lines)}"))
+            ends, middle = [*lines[:1], *lines[1:][-1:]], lines[1:-1]
+            blocks.append(tag("p", name, f" {' '.join(ends)}"))
+            folded += [tag("p", name, f" {' '.join(middle)}")] if middle else []
         else:
             blocks += [tag("p", line) for line in lines]
+    if folded:
+        blocks.append(tag("details", tag("summary", "What was rejected"), *folded))
     return page.section("What was selected", *blocks) if blocks else Markup("")
 
 

@@ -41,14 +41,22 @@ def result_table(result: Mapping[str, Any]) -> Table:
     return table
 
 
-def two_class_table(result: Mapping[str, Any]) -> Table | None:
-    """Binary metrics of the positive class; None unless there are two classes."""
-    metrics = two_class_metrics([result["mean"]])
+def two_class_table(results: Sequence[Mapping[str, Any]]) -> Table | None:
+    """Binary metrics of the positive class; None unless there are two classes.
+
+    Of several methods it has means alone, so that it is not wider than 80 columns.
+    """
+    metrics = two_class_metrics([result["mean"] for result in results])
     if not any(metric.binary for metric in metrics):
         return None
     table = plain_table(["rarer class"], [metric.short for metric in metrics], gap=1)
-    cells = (metric_value(m.name, *_mean_and_std(result, m.name)) for m in metrics)
-    table.add_row("mean", *(cell.replace(" ", "") for cell in cells))
+    for result in results:
+        alone = len(results) == 1
+        values = (_mean_and_std(result, m.name) if alone else (result["mean"][m.name], None)
+                  for m in metrics)  # fmt: skip
+        cells = (metric_value(m.name, *value) for m, value in zip(metrics, values, strict=True))
+        name = "mean" if alone else escape(_title(result))
+        table.add_row(name, *(cell.replace(" ", "") for cell in cells))
     return table
 
 
@@ -109,9 +117,10 @@ def comparison_table(results: Sequence[Mapping[str, Any]]) -> Table:
 
 def notes(results: Sequence[Mapping[str, Any]]) -> list[str]:
     """Footnotes of the tables, one line each."""
+    over_seeds = any(len(result["runs"]) > 1 for result in results)
     lines = [
-        "± is the standard deviation over seeds; G-mean is the square root of mean recall times "
-        "mean specificity, as in the paper."
+        f"{'± is the standard deviation over seeds; ' if over_seeds else ''}G-mean is the square "
+        "root of mean recall times mean specificity, as in the paper."
     ]
     if len(results) == 1:
         lines += _rare_recalls(results[0])
