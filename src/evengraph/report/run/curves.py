@@ -41,7 +41,8 @@ def curves_section(result: Mapping[str, Any]) -> Markup:
     if stages > 1:
         text = (
             f"One line per seed, for the main one of {stages:.0f} stages of training. The ring "
-            "marks the epoch whose weights were restored; the metrics are those of the complete method."
+            "marks the epoch whose weights were restored; the metrics are those of the complete "
+            "method."
         )
     legend = _legend(score or loss, 1 if score else 3)
     drawn = tag("div", *panels, class_="panels")
