@@ -245,3 +245,23 @@ def test_groups_read_rows_only_where_some_are_damaged(store, monkeypatch):
     store.add(ended(make_job()))
     monkeypatch.setattr(store, "_scan", None)
     assert len(store.groups(["validation"])) == 1
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("imbalance_fields", "[1]"),
+        ("imbalance_fields", "[" * 5000 + "]" * 5000),
+        ("dataset", b"\xff"),
+        ("imbalance", b"\xff"),
+        ("method", b"\xff"),
+    ],
+)
+def test_groups_leave_out_damaged_settings_and_tell_them(store, column, value):
+    store.add(ended(make_job()), ended(make_job(method="mlp")))
+    with closing(sqlite3.connect(store.path)) as base, base:
+        base.execute(f"UPDATE runs SET {column} = ? WHERE method = 'mlp'", (value,))
+    assert len(store.groups(["metrics.macro_f1"])) == 1
+    (damage,) = store.damage
+    assert "1 rows of" in damage
+    assert column in damage

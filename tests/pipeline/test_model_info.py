@@ -79,6 +79,8 @@ def test_a_confusion_matrix_has_a_row_for_each_class(bad):
         ({"columns": STORED["columns"] | {"relations": [{"a": 1}]}}, "relations must hold names"),
         ({"flag": {"class": 1.5, "from": 0.5}}, "class 1.5 of the threshold does not exist"),
         ({"columns": STORED["columns"] | {"relations": ["a", "b"]}}, "relations need the column"),
+        ({"columns": STORED["columns"] | {"relations": [1, 2]}}, "relations must be distinct"),
+        ({"columns": STORED["columns"] | {"relations": ["a", "a"]}}, "must be distinct names"),
         ({"columns": STORED["columns"] | {"features": "amount"}}, "features must be a list"),
     ],
 )

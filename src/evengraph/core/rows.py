@@ -188,6 +188,13 @@ class RowReader:
         return self._jobs[stem]
 
 
+def read_setting(dataset: Any, imbalance: Any, fields: Any, method: Any) -> dict[str, Any]:
+    """The parameters of the protocol of a setting; raises DamagedRowError if a part is no text."""
+    for name, value in {"dataset": dataset, "imbalance": imbalance, "method": method}.items():
+        _check(name, value, str)
+    return _parsed("imbalance_fields", fields)
+
+
 def check_outcome(text: Any, *, done: bool) -> None:
     """Raise DamagedRowError for an outcome that is not as it was written."""
     outcome = _parsed("outcome", text)

@@ -18,6 +18,7 @@ from evengraph.core.rows import (
     RowReader,
     check_outcome,
     part_of_outcome,
+    read_setting,
 )
 from evengraph.core.rows import JobSpec as JobSpec
 from evengraph.core.rows import Row as Row
@@ -174,11 +175,12 @@ class Store:
         groups = []
         for dataset, imbalance, fields, method, runs, failed, settings, *means in rows:
             try:
-                fields = json.loads(fields)
-                group = RunGroup(dataset, imbalance, fields, method, runs, failed, means, settings)
-                groups.append(group)
-            except (TypeError, ValueError):
-                self._damage[f"{runs} rows of {self.path} are damaged: imbalance_fields."] = None
+                fields = read_setting(dataset, imbalance, fields, method)
+            except DamagedRowError as error:
+                self._damage[f"{runs} rows of {self.path} are damaged: {error}."] = None
+                continue
+            group = RunGroup(dataset, imbalance, fields, method, runs, failed, means, settings)
+            groups.append(group)
         return groups
 
     def values(self, paths: Sequence[str]) -> dict[str, tuple[Any, ...]]:

@@ -130,7 +130,10 @@ class ModelInfo:
         for role, name in names.items():
             if not isinstance(name, bool if role == "directed" else str | None):
                 raise ValueError(f"the {role} must be the name of a column")
-        if self.columns.relations and self.columns.type is None:
+        relations = self.columns.relations or ()
+        if len({name for name in relations if isinstance(name, str)}) < len(relations):
+            raise ValueError("relations must be distinct names")
+        if relations and self.columns.type is None:
             raise ValueError("relations need the column with the types of edges")
         positive = 0 if self.threshold is None else self.threshold.positive
         if type(positive) is not int or not 0 <= positive < num_classes:

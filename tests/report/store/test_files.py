@@ -10,7 +10,7 @@ from made_up import FEW, STEP, save_cell, save_experiment, spread
 from evengraph.cli import main
 from evengraph.core.store import Store
 from evengraph.report.store.experiment_results import load_experiments
-from evengraph.report.store.figures import figures
+from evengraph.report.store.figures import confusion_figure, figures
 from evengraph.report.store.files import write_report
 from evengraph.report.store.overview import render_overview
 from evengraph.report.store.tables import latex, markdown, table_csv
@@ -111,3 +111,33 @@ def test_names_of_a_foreign_store_do_not_lead_out_of_the_folder(filled, tmp_path
     with pytest.raises(ValueError, match=r"foreign\.sqlite: the name of an experiment must hold"):
         write_report(store, tmp_path / "inner" / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["inner"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        """UPDATE runs SET outcome = '{"metrics": {"macro_f1": "x"}, "validation": 1}'""",
+        """UPDATE runs SET outcome = json_set(outcome, '$.metrics.balanced_accuracy', '[]')""",
+        """UPDATE boards SET content = json_set(content, '$.title', 5)""",
+    ],
+)
+def test_results_of_another_kind_are_one_line_with_the_store(filled, tmp_path, change):
+    store = Store(tmp_path / "foreign.sqlite")
+    store.path.write_bytes(filled.path.read_bytes())
+    with closing(sqlite3.connect(store.path)) as base, base:
+        base.execute(change)
+    with pytest.raises(
+        ValueError, match=r"foreign\.sqlite.* cannot be drawn: a result is"
+    ) as caught:
+        write_report(store, tmp_path / "out")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_row_under_another_key_has_no_confusion_matrix(filled, tmp_path):
+    store = Store(tmp_path / "foreign.sqlite")
+    store.path.write_bytes(filled.path.read_bytes())
+    with closing(sqlite3.connect(store.path)) as base, base:
+        base.execute("UPDATE runs SET key = 'x' || key")
+    assert all(
+        confusion_figure(results) is None for results in load_experiments(store, parts=("metrics",))
+    )

@@ -207,7 +207,8 @@ def confusion_figure(results: ExperimentResults) -> Figure | None:
     labels = dict.fromkeys((results.baseline, results.highlight))
     cells = [results.find(setting, label) for label in labels]
     drawn = [(cell.label, cell.outcomes()) for cell in cells if cell is not None]
-    drawn = [(label, outcomes) for label, outcomes in drawn if "confusion_matrix" in outcomes[0]]
+    # a row under another key than that of its job has no outcome
+    drawn = [(name, part) for name, part in drawn if part and "confusion_matrix" in part[0]]
     if not drawn:
         return None
     figure, panels = panel_grid(len(drawn), width=3.2, height=3.2)

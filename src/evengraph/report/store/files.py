@@ -5,11 +5,12 @@ from __future__ import annotations
 import gc
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from evengraph.core.errors import short
+from evengraph.core.errors import first_line, short
 from evengraph.core.files import csv_text, write_atomic
 from evengraph.core.store import Row, Store
 from evengraph.report.store.experiment_results import load_experiments
@@ -54,8 +55,9 @@ def write_report(
     """
     from evengraph.report.store.figures import figures, save  # needs matplotlib
 
-    loaded = load_experiments(store, parts=PARTS)
-    experiments = [results for results in loaded if results.cells]
+    with _named(store):
+        loaded = load_experiments(store, parts=PARTS)
+        experiments = [results for results in loaded if results.cells]
     if not experiments:
         raise ValueError(f"{store.path} holds no finished experiment.")
     for results in experiments:
@@ -68,14 +70,28 @@ def write_report(
     written = []
     for results in experiments:
         names = []
-        for name, figure in figures(results):
-            written += save(figure, folder / name)
-            names.append(name)
-            del figure
-            gc.collect()  # a figure is a circle of objects, and takes tens of megabytes
-        for kind, text in (("md", markdown(results, names)), ("tex", latex(results))):
-            write_atomic(text.encode(), folder / f"{results.name}.{kind}")
-            written.append(folder / f"{results.name}.{kind}")
-    write_atomic(table_csv(experiments).encode(), folder / "tables.csv")
-    write_overview(experiments, folder / "index.html", content)
+        with _named(store, f", experiment {results.name}"):
+            for name, figure in figures(results):
+                written += save(figure, folder / name)
+                names.append(name)
+                del figure
+                gc.collect()  # a figure is a circle of objects, and takes tens of megabytes
+            for kind, text in (("md", markdown(results, names)), ("tex", latex(results))):
+                write_atomic(text.encode(), folder / f"{results.name}.{kind}")
+                written.append(folder / f"{results.name}.{kind}")
+    with _named(store):
+        write_atomic(table_csv(experiments).encode(), folder / "tables.csv")
+        write_overview(experiments, folder / "index.html", content)
     return [*written, folder / "tables.csv", folder / "index.html"]
+
+
+@contextmanager
+def _named(store: Store, part: str = "") -> Iterator[None]:
+    """Turn an error about values of another kind than was written into a line with the store."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        raise ValueError(
+            f"{store.path}{part} cannot be drawn: a result is not as it was written ({reason})."
+        ) from error
