@@ -4,8 +4,10 @@ import importlib.util
 import json
 import re
 import shutil
+import sqlite3
 import sys
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from statistics import fmean
 
@@ -432,3 +434,19 @@ def test_the_page_on_labelling_has_its_tables():
     assert draw_labelling.page(page) == page
     starts = {len(rows) for sizes in draw_labelling.curves().values() for rows in sizes.values()}
     assert starts == {10}
+
+
+def test_balanced_softmax_is_best_before_its_learning_rate_would_be_halved(tmp_path):
+    copy = tmp_path / "beyond.sqlite"
+    copy.write_bytes((RESULTS / "beyond.sqlite").read_bytes())
+    query = """
+        SELECT json_extract(outcome, '$.best_epoch') FROM runs
+        WHERE dataset = 'pubmed' AND imbalance = 'publicstep' AND method = 'balancedsoftmax'
+        AND json_extract(method_fields, '$.backbone') = 'gcn'
+        AND json_extract(method_fields, '$.margin') = 'none'
+    """
+    with closing(sqlite3.connect(copy)) as base:
+        epochs = [epoch for (epoch,) in base.execute(query)]
+    text = (ROOT / "docs" / "public-split.md").read_text(encoding="utf-8")
+    assert len(epochs) == 20
+    assert f"between {min(epochs)} and {max(epochs)}" in text
