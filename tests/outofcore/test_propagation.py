@@ -56,6 +56,17 @@ def test_small_memory_means_many_blocks(tmp_path):
     assert len(list(Operator(links, "mean").blocks(int(SHARE * 3_500)))) > 2
 
 
+def test_fewer_columns_at_a_time_if_the_matrix_then_stays_in_memory(tmp_path, monkeypatch):
+    links, x = Arrays(random_matrix(200, 4, seed=0)), normal(200, 64, dtype=torch.float32)
+    made, block = [], Operator.block
+    monkeypatch.setattr(Operator, "block", lambda *of: made.append(of[1]) or block(*of))
+    walk, memory = Walk("symmetric", 5, 0.1), 110_000  # for 39 columns, or 32 with the matrix
+    table = Workspace(links, tmp_path, memory).propagate(ArrayTable.of(x), walk)
+    assert [stop - start for start, stop, _ in table.parts()] == [32, 32]
+    assert len(made) == len(set(map(str, made)))  # each block once
+    assert torch.equal(everything(table), in_memory(links.matrix, x, walk))
+
+
 class Killed(Exception):
     """Stands for a signal."""
 

@@ -6,6 +6,7 @@ import pytest
 from tables_on_disk import assert_same, make_tables, write
 
 from evengraph.packing import pack
+from evengraph.packing.engine import Engine
 from evengraph.tables import UnknownNodeError
 
 
@@ -54,6 +55,33 @@ def test_a_graph_without_edges_is_packed(tmp_path):
     packed = pack_edges(tmp_path, pd.DataFrame({"source": [], "target": []}), id="id")
     assert packed.num_edges == 0
     assert packed.indptr.tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("weight", [False, True])
+def test_edges_are_sorted_in_ranges_of_nodes_that_fit_into_memory(tmp_path, monkeypatch, weight):
+    monkeypatch.setattr("evengraph.packing.edges.SORT_BYTES", 2**22)  # 32 and more at a time
+    nodes, edges = make_tables(200, 500, weight=weight)
+    paths = write(nodes, tmp_path / "nodes.parquet"), write(edges, tmp_path / "edges.parquet")
+    shares = []
+    packed = pack(
+        paths[0],
+        tmp_path / "graph",
+        edges=paths[1],
+        features=["age"],
+        memory="300MB",
+        progress=lambda stage, share: shares.append(share) if stage == "sorting edges" else None,
+    )
+    assert_same(packed, *paths, features=["age"])
+    starts = [share for share in shares if share is not None]
+    assert len(starts) > 10
+    assert starts == sorted(starts)
+
+
+def test_too_little_memory_is_one_line(tmp_path):
+    engine = Engine(tmp_path / "work.duckdb", 2**27)
+    engine.connection.execute("SET max_temp_directory_size = '1MB'")
+    with pytest.raises(ValueError, match=r"^memory must be larger: .* 128 MiB\.$"):
+        engine.run("CREATE TABLE t AS SELECT list(range::VARCHAR) FROM range(50000000)")
 
 
 @pytest.mark.parametrize("weight", [False, True])

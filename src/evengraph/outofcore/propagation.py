@@ -26,6 +26,9 @@ from evengraph.outofcore.tables import ColumnTable, Table, joined_hash, row_slic
 
 BUFFERS = 3  # of the columns: the start, the current step and the next one
 FLOAT = 4
+FACTOR = 8  # bytes of a node's factor in the matrix
+LINE = 16  # columns of a cache line: rows that begin within one are read more slowly
+FEWER = 4  # times as few columns at a time are worth keeping the matrix
 SHARE = 0.125  # of the memory for the block of rows that is being made
 CPU = torch.device("cpu")
 GPU_SHARE = 0.8  # of the free memory of a GPU
@@ -178,17 +181,25 @@ class Workspace:
         return values
 
     def _width(self) -> int:
-        """How many columns fit in memory at a time."""
-        column = BUFFERS * FLOAT * self.links.num_nodes
-        fixed = 8 * self.links.num_nodes + int(SHARE * self.limit)
-        width = (self.limit - fixed) // column
+        """How many columns fit in memory at a time.
+
+        Fewer, but not far fewer, are better if all of the matrix then stays beside them: making
+        its blocks anew in every step takes longer than several products.
+        """
+        nodes = self.links.num_nodes
+        column, factors = BUFFERS * FLOAT * nodes, FACTOR * nodes
+        room = self.limit - factors - int(SHARE * self.limit)
+        width = room // column
         if width < 1:
-            least = (column + 8 * self.links.num_nodes) / (1 - SHARE)
+            least = (column + factors) / (1 - SHARE)
             raise ValueError(
-                f"memory must be at least {format_size(least)} for {self.links.num_nodes:,} nodes, "
+                f"memory must be at least {format_size(least)} for {nodes:,} nodes, "
                 f"got {format_size(self.limit)}."
             )
-        return int(width)
+        entries = int(self.links.array("indptr")[-1]) + nodes
+        beside = (room - KEPT_BYTES * entries) // column
+        width = beside if FEWER * beside >= width else width
+        return int(width if width < LINE else width // LINE * LINE)
 
     @property
     def limit(self) -> int:
@@ -272,5 +283,5 @@ class _Blocks:
     def _all_fit(self, columns: Tensor) -> bool:
         """Whether all blocks fit beside the columns."""
         entries = self.operator.num_entries
-        left = self.memory * (1 - SHARE) - BUFFERS * FLOAT * columns.numel()
-        return KEPT_BYTES * entries <= left
+        left = self.memory - int(SHARE * self.memory) - FACTOR * self.operator.num_nodes
+        return KEPT_BYTES * entries <= left - BUFFERS * FLOAT * columns.numel()

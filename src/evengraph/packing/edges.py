@@ -17,10 +17,14 @@ from evengraph.tables import TableColumns, UnknownNodeError
 from evengraph.tables.cells import location, plural
 
 Ints = NDArray[np.int64]
+Keys = tuple[Ints, NDArray[np.float64] | None]
 
 INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 REALS = ("FLOAT", "DOUBLE", "DECIMAL")
 SPACES = "' ' || chr(9) || chr(10) || chr(11) || chr(12) || chr(13) || chr(160)"
+RANGES = 4096  # of nodes; edges are counted in each before they are sorted
+SORT_BYTES = 80
+"""Memory that DuckDB takes to sort an edge, and as much again to be safe."""
 WHOLE_NUMBER = r"'^(-?\d+)\.0+$'"  # pandas writes 3 as 3.0 in a column with empty cells
 
 
@@ -195,25 +199,49 @@ def write_edges(engine: Engine, writer: PackWriter, num_nodes: int, weighted: bo
     return notes
 
 
-def _sorted_keys(
-    engine: Engine, num_nodes: int, weighted: bool
-) -> Iterator[tuple[Ints, NDArray[np.float64] | None]]:
+def _sorted_keys(engine: Engine, num_nodes: int, weighted: bool) -> Iterator[Keys]:
     """Batches of distinct keys source * N + target, ascending, both directions of every edge.
 
+    Ranges of sources are sorted one by one, each small enough for the memory of the engine.
     Weights of repeated edges are summed; where both directions are given, the larger sum counts.
     """
     table, weight = "links", ""
     if weighted:
-        table, weight = "(SELECT s, t, sum(w) AS w FROM links GROUP BY s, t)", ", w"
-    ahead, back = (
-        f"SELECT {a}::BIGINT * {num_nodes} + {b} AS k{weight} FROM arcs WHERE s <> t"
-        for a, b in ("st", "ts")
-    )
-    query = f"WITH arcs AS MATERIALIZED (SELECT * FROM {table}) " if weighted else ""
-    query += f"SELECT * FROM ({ahead} UNION ALL {back}) ORDER BY k"
-    query = query if weighted else query.replace("arcs", "links")
+        query = "SELECT s, t, sum(w) AS w FROM links GROUP BY s, t"
+        engine.run(f"CREATE OR REPLACE TABLE sums AS {query}", "adding weights", ordered=False)
+        table, weight = "sums", ", w"
+    for start, stop in _source_ranges(engine, table, num_nodes):
+        ahead, back = (
+            f"SELECT {a}::BIGINT * {num_nodes} + {b} AS k{weight} FROM {table} "
+            f"WHERE s <> t AND {a} >= {start} AND {a} < {stop}"
+            for a, b in ("st", "ts")
+        )
+        query = f"SELECT * FROM ({ahead} UNION ALL {back}) ORDER BY k"
+        span = start / num_nodes, stop / num_nodes
+        yield from _distinct(engine.batches(query, "sorting edges", span), weighted)
+
+
+def _source_ranges(engine: Engine, table: str, num_nodes: int) -> list[tuple[int, int]]:
+    """Ranges of nodes whose edges can be sorted in memory."""
+    width = -(-num_nodes // RANGES)
+    ends = " UNION ALL ".join(f"SELECT {end} // {width} AS part FROM {table}" for end in "st")
+    query = f"SELECT part, count(*) AS count FROM ({ends}) GROUP BY part"
+    counts = np.zeros(RANGES, dtype=np.int64)
+    frame = engine.frame(query)
+    counts[frame["part"]] = frame["count"]
+    ranges, start, size, most = [], 0, 0, engine.memory // SORT_BYTES
+    for part, count in enumerate(counts.tolist()):
+        if size and size + count > most:
+            ranges.append((start, part * width))
+            start, size = part * width, 0
+        size += count
+    return [*ranges, (start, num_nodes)]
+
+
+def _distinct(batches: Iterator[Any], weighted: bool) -> Iterator[Keys]:
+    """Merge equal keys of sorted batches, also where a batch ends between them."""
     rest: tuple[Ints, NDArray[Any]] = np.empty(0, np.int64), np.empty(0)
-    for batch in engine.batches(query, "sorting edges"):
+    for batch in batches:
         columns = [np.asarray(batch.column(i)) for i in range(batch.num_columns)]
         keys = np.concatenate([rest[0], columns[0]])
         values = np.concatenate([rest[1], columns[1]]) if weighted else np.empty(0)

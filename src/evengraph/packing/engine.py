@@ -10,10 +10,13 @@ from threading import Event, Thread
 from typing import Any
 
 from evengraph.core.errors import MissingPackageError
+from evengraph.core.sizes import format_size
 
 Progress = Callable[[str, float | None], None]
 """Called with the name of a stage and its share that is done, or None if that is not known."""
 
+Span = tuple[float, float]
+WHOLE: Span = (0.0, 1.0)
 POLL_SECONDS = 0.5
 BATCH_ROWS = 1 << 20
 
@@ -33,12 +36,12 @@ class Engine:
 
     def __init__(self, path: Path, memory: int, progress: Progress = no_progress) -> None:
         duckdb = import_duckdb()
-        self.progress = progress
+        self.progress, self.memory = progress, max(memory, 2**27)
         self.connection = duckdb.connect(str(path))
-        self.errors = duckdb.Error
+        self.errors, self.out_of_memory = duckdb.Error, duckdb.OutOfMemoryException
         spill = str(path.with_suffix(".spill"))
         for name, value in (
-            ("memory_limit", f"{max(memory, 2**27) // 2**20}MiB"),
+            ("memory_limit", f"{self.memory // 2**20}MiB"),
             ("temp_directory", spill),
             ("enable_progress_bar", True),  # otherwise progress is not counted
             ("enable_progress_bar_print", False),
@@ -55,26 +58,26 @@ class Engine:
         with self._watch(stage), self._own_errors():
             self.connection.execute(query)
 
-    def values(self, query: str) -> tuple[Any, ...]:
-        """The first row of a result."""
+    def values(self, query: str) -> Any:
+        """The row of a result of one row; None if there is none."""
         with self._own_errors():
-            row: tuple[Any, ...] = self.connection.execute(query).fetchone()
-        return row
+            rows = self.connection.execute(query).fetchall()
+        return rows[0] if rows else None  # not `fetchone`, which leaves the result open
 
     def frame(self, query: str) -> Any:
         """A small result as a pandas DataFrame, with the types that Arrow gives it."""
         with self._own_errors():
             return self.connection.sql(query).to_arrow_table().to_pandas()
 
-    def batches(self, query: str, stage: str = "") -> Iterator[Any]:
-        """The result as Arrow record batches, in order."""
+    def batches(self, query: str, stage: str = "", span: Span = WHOLE) -> Iterator[Any]:
+        """The result as Arrow record batches, in order; `span` is the part of the stage."""
         self.connection.execute("SET preserve_insertion_order = true")
-        with self._watch(stage), self._own_errors():
+        with self._watch(stage, span), self._own_errors():
             reader = self.connection.sql(query).to_arrow_reader(BATCH_ROWS)
             yield from reader
 
     @contextmanager
-    def _watch(self, stage: str) -> Iterator[None]:
+    def _watch(self, stage: str, span: Span = WHOLE) -> Iterator[None]:
         """Report the progress of a query from a second thread."""
         if not stage:
             yield
@@ -84,9 +87,11 @@ class Engine:
         def poll() -> None:
             while not ended.wait(POLL_SECONDS):
                 share = self.connection.query_progress()
-                self.progress(stage, share / 100 if share >= 0 else None)
+                done = start + (stop - start) * share / 100
+                self.progress(stage, done if share >= 0 else None)
 
-        self.progress(stage, None)
+        start, stop = span
+        self.progress(stage, start or None)
         thread = Thread(target=poll, daemon=True)
         thread.start()
         try:
@@ -101,13 +106,18 @@ class Engine:
         try:
             yield
         except self.errors as error:
+            if isinstance(error, self.out_of_memory):
+                share = format_size(self.memory)
+                raise ValueError(
+                    f"memory must be larger: DuckDB needs more than its share, {share}."
+                ) from None
             raise ValueError(_one_line(str(error))) from None
 
 
 def _one_line(message: str) -> str:
     """The file and the reason of an error, without advice about DuckDB's options."""
     file = re.search(r"^\s*file ?= ?(.+)$", message, flags=re.MULTILINE)
-    reason = " ".join(re.split(r"Possible (?:fixes|Solution)|LINE \d", message)[0].split())
+    reason = " ".join(re.split(r"Possible (?:fixes|[Ss]olution)|LINE \d", message)[0].split())
     return f"{file[1] if file else 'The tables'} cannot be read: {reason[:300].rstrip('.')}."
 
 
