@@ -1,8 +1,14 @@
-"""One training epoch of Uni-GNN: against a PyG GCN step, against its floor, and profiled."""
+"""`python -m benchmarks.epoch [TASK]...`: a training epoch of Uni-GNN.
+
+Against a PyG GCN step, against its floor, and profiled.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import argparse
+import os
+import platform
+from collections.abc import Callable, Sequence
 from statistics import median
 from time import perf_counter
 from typing import NamedTuple
@@ -15,11 +21,12 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
 from benchmarks import floor
+from benchmarks.costs import commit
 from benchmarks.timing import table
 from evengraph import Task, UniGNN, load
 from evengraph.core.allocator import keep_freed_memory
 from evengraph.datasets import toy
-from evengraph.nn import UnifiedNetwork, unified
+from evengraph.nn import Connectivity, UnifiedNetwork, unified
 from evengraph.splits import LongTail, Natural, SplitProtocol, Step
 from evengraph.training import History
 
@@ -46,7 +53,7 @@ SETTINGS = [
 LARGE = [
     Setting("physics", lambda: load("physics"), Natural(), 2, before=6, timed=5),
     Setting("toy 169k", lambda: toy(169_000, 2_300_000, 64), Natural(), 1, before=3, timed=3),
-    Setting("toy 1M", lambda: toy(1_000_000, 10_000_000, 64), Natural(), 1, before=0, timed=2),
+    Setting("toy 1M", lambda: toy(1_000_000, 10_000_000, 64), Natural(), 1, before=5, timed=3),
 ]
 OUTSIDE = "outside torch"
 SLOWEST = 5  # operations per setting to list
@@ -86,6 +93,7 @@ class Measured(NamedTuple):
     ours: float
     least: float
     shares: dict[str, float]
+    clean: float = 0.0  # floor without what examples need, if these are some of many nodes
 
 
 def measure(setting: Setting, task: Task) -> Measured:
@@ -117,28 +125,42 @@ def measure(setting: Setting, task: Task) -> Measured:
         resumed = perf_counter()
 
     model = UniGNN(alpha=setting.alpha, recluster_every=0, max_epochs=end)
-    few = _few_examples(lambda: model.fit(task, seed=5, on_epoch=on_epoch, progress=False))
-    work = floor.steps(model.inputs_, task.num_classes, model.hidden, few=few)
+    few, examples = _restriction(lambda: model.fit(task, seed=5, on_epoch=on_epoch, progress=False))
+    work = floor.steps(model.inputs_, task.num_classes, model.hidden, few=few, examples=examples)
     least = floor.milliseconds(work, torch.device("cpu"))
     times = (1000 * median(spent[skipped:]) for spent in (plain, ours))
-    return Measured(*times, least, _shares(profiler, profiled))
+    clean = 0.0
+    if examples:
+        work = floor.steps(model.inputs_, task.num_classes, model.hidden, few=True)
+        clean = floor.milliseconds(work, torch.device("cpu"))
+    return Measured(*times, least, _shares(profiler, profiled), clean)
 
 
-def _few_examples(fit: Callable[[], object]) -> bool:
-    """Whether the last epoch of a fit computed the logits of its examples only."""
-    answers: list[bool] = []
-    selects = UnifiedNetwork.selects
+def _restriction(fit: Callable[[], object]) -> tuple[bool, int]:
+    """Whether the last epoch of a fit needed the last layer at few nodes only.
 
-    def recorded(*arguments: object) -> bool:
-        answers.append(selects(*arguments))  # type: ignore[arg-type]
-        return answers[-1]
+    Else, at how many nodes it needed the classifier; 0 for all.
+    """
+    last = False, 0
+    selects, restrict = UnifiedNetwork.selects, UnifiedNetwork.restrict
 
-    UnifiedNetwork.selects = recorded  # type: ignore[method-assign]
+    def selected(net: UnifiedNetwork, nodes: Tensor, inputs: Connectivity) -> bool:
+        nonlocal last
+        last = False, 0
+        return selects(net, nodes, inputs)
+
+    def restricted(net: UnifiedNetwork, nodes: Tensor, inputs: Connectivity) -> object:
+        nonlocal last
+        near, matrix = restrict(net, nodes, inputs)
+        last = (True, 0) if near is not None else (False, nodes.numel())
+        return near, matrix
+
+    UnifiedNetwork.selects, UnifiedNetwork.restrict = selected, restricted  # type: ignore[method-assign, assignment]
     try:
         fit()
     finally:
-        UnifiedNetwork.selects = selects  # type: ignore[method-assign]
-    return answers[-1]
+        UnifiedNetwork.selects, UnifiedNetwork.restrict = selects, restrict  # type: ignore[method-assign]
+    return last
 
 
 def _shares(profiler: profile, seconds: float) -> dict[str, float]:
@@ -189,17 +211,24 @@ def clustering(task: Task, alpha: int) -> tuple[float, list[float]]:
     return model.history_[0].seconds, spent
 
 
-def main() -> None:
+def main(names: Sequence[str] = ()) -> None:
+    """Measure some of the settings, by default all."""
     keep_freed_memory()  # as the commands do
     results: dict[str, Measured] = {}
     rows: list[list[object]] = []
     more: list[list[object]] = []
     for setting in (*SETTINGS, *LARGE):
+        if names and setting.name not in names:
+            continue
         task = setting.protocol(setting.graph(), seed=5)
         results[setting.name] = measured = measure(setting, task)
-        plain, ours, least, _ = measured
+        plain, ours, least, _, clean = measured
         ratios = [ours / plain, setting.target, least, ours / least]
         rows.append([setting.name, setting.alpha, plain, ours, *ratios])
+        if clean:
+            print(
+                f"{setting.name}: floor without examples {clean:.0f} ms, {ours / clean:.2f} times"
+            )
         if setting in SETTINGS:
             total, (features, first, *later) = clustering(task, setting.alpha)
             more.append(
@@ -212,8 +241,21 @@ def main() -> None:
         rows,
     )
     profiles(results)
+    if not more:
+        return
     table(
         "re-clustering every 50 of 300 epochs, seconds (target: at most 10 percent)",
         ["task", "training", "re-clustering", "percent", "once: features", "once: first layer"],
         more,
     )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*", metavar="TASK", help="such as 'toy 1M'")
+    options = parser.parse_args()
+    torch.set_num_threads(2)
+    load_before = os.getloadavg()[0]
+    print(f"Python {platform.python_version()}, torch {torch.__version__}, 2 threads, ", end="")
+    print(f"load {load_before:.1f}, commit {commit()}", flush=True)
+    main(options.names)

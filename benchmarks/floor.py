@@ -31,7 +31,13 @@ class Step:
 
 
 def steps(
-    inputs: Connectivity, num_classes: int, hidden: int, replicas: int = 1, *, few: bool
+    inputs: Connectivity,
+    num_classes: int,
+    hidden: int,
+    replicas: int = 1,
+    *,
+    few: bool,
+    examples: int = 0,
 ) -> list[Step]:
     """All steps of one epoch with two layers and both encoders.
 
@@ -41,6 +47,8 @@ def steps(
         hidden: Width of an encoder.
         replicas: Runs in one batch.
         few: Whether the loss covers so few nodes that its last layer is negligible.
+        examples: How many nodes the loss covers, if not all, but so many that their neighbours are
+            most of the graph: all need the last layer, and only these the classifier.
     """
     nodes, features = inputs.x.shape
     width = 2 * hidden
@@ -51,7 +59,7 @@ def steps(
         moved = FLOAT * (read + replicas * rows * outer)
         work.append(Step(name, moved, moved, 2.0 * replicas * rows * inner * outer))
 
-    def sparse(name: str, entries: int, rows: int, inner: int, columns: int) -> None:
+    def sparse(name: str, entries: float, rows: float, inner: int, columns: int) -> None:
         gathered = FLOAT * replicas * entries * columns
         moved = ENTRY * entries + gathered + FLOAT * replicas * rows * columns
         work.append(Step(name, moved, FLOAT * inner * columns))
@@ -72,14 +80,18 @@ def steps(
         if inputs.along_paths is None:
             sparse(f"paths, first layer {way}", pairs, nodes, nodes, hidden)
         plain(f"clusters, first layer {way}", 3 * hidden)
-    times = 1 if few else 4  # without dropout, with it, and gradients by input and by weight
-    for _ in range(times):
-        dense("second layer", nodes, width, width)
-        dense("classifier", nodes, width, hidden)
-        dense("classes", nodes, hidden, num_classes)
-    for _ in range(1 if few else 3):
+    # once without dropout; with it, and gradients by input and by weight
+    layer, classified = (0, 0) if few else (nodes, examples or nodes)
+    for rows, last in ((nodes, nodes), *3 * ((layer, classified),)):
+        dense("second layer", rows, width, width)
+        dense("classifier", last, width, hidden)
+        dense("classes", last, hidden, num_classes)
+    # once without dropout; with it, and its gradient
+    part, columns = (classified / nodes, width) if examples else (1.0, hidden)
+    for again in range(1 if few else 3):
         sparse("paths, second layer", pairs, nodes, nodes, hidden)
-        sparse("classifier, edges", edges, nodes, nodes, hidden)
+        share, across = (part, columns) if again else (1.0, hidden)
+        sparse("classifier, edges", share * edges, share * nodes, nodes, across)
         plain("clusters, second layer", 3 * hidden)
     plain("activations", 2 * width, 2 * width if few else 4 * width, 2 * hidden)
     plain("dropout and its gradient", 2 * width, 3 * width, *([] if few else [5 * width]))

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from evengraph.nn import Connectivity, UnifiedNetwork
+from evengraph.nn import Connectivity, UnifiedNetwork, unified
 from evengraph.ops import (
     Sparse,
     adjacency,
@@ -122,17 +122,20 @@ def test_widths_of_the_layers():
     assert set(alone.weights[0]) == {"semantic"}
 
 
-@pytest.mark.parametrize("many", [3, 30])
+@pytest.mark.parametrize(("many", "large"), [(3, False), (18, True), (30, False)])
 @pytest.mark.parametrize("layers", [1, 2, 3])
 @pytest.mark.parametrize("share", [True, False])
 @pytest.mark.parametrize("encoders", [BOTH, ("structural",), ("semantic",)])
-def test_some_nodes_alone_equal_their_rows(encoders, share, layers, many):
+def test_some_nodes_alone_equal_their_rows(monkeypatch, encoders, share, layers, many, large):
+    monkeypatch.setattr(unified, "LARGE", 1 if large else 10**6)
     net = network(num_nodes=60, num_clusters=6, encoders=encoders, share=share, layers=layers)
     inputs = inputs_of(normal(60, 4), both_ways(random_edges(60, 90)))
     stream = torch.Generator().manual_seed(1)
     found = fixed(*torch.randint(6, (layers, 60), generator=stream), num_clusters=6)
     nodes = torch.randperm(60, generator=stream)[:many]
-    assert net.selects(nodes, inputs) == (many == 3)  # both ways of computing are tried
+    assert net.selects(nodes, inputs) == (many < 30)  # three ways of computing are tried
+    near, _ = net.restrict(nodes, inputs)
+    assert (near is not None) == (many == 3)
     first = net.first_layer(inputs, found)
     whole = net.logits(first, inputs, found)[nodes]
     expected = gradients(net, whole)

@@ -1,4 +1,7 @@
 import builtins
+import os
+import signal
+from threading import Timer
 
 import numpy as np
 import pytest
@@ -67,3 +70,22 @@ def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", fail)
     with pytest.raises(MissingPackageError, match=r"pip install 'evengraph\[disk\]'"):
         import_duckdb()
+
+
+def test_ctrl_c_in_a_query_is_an_interrupt(engine):
+    query = "SELECT sum(hash(a.range, b.range)) FROM range(200000) a, range(200000) b"
+    timer = Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            engine.values(query)
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
+
+
+def test_too_little_memory_is_one_line(engine):
+    engine.connection.execute("SET max_temp_directory_size = '1MB'")
+    with pytest.raises(ValueError, match=r"^memory must be larger: .* 256 MiB\.$"):
+        engine.run("CREATE TABLE t AS SELECT list(range::VARCHAR) FROM range(50000000)")

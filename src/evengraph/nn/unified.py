@@ -25,6 +25,7 @@ from evengraph.ops.sparse import has_kernels
 from evengraph.ops.subset_products import Subset, SubsetMatrix, semantic_propagate_subset
 
 CROWDED = 0.5  # share of the nodes in one cluster that is worth a note
+FEW, LARGE, FEW_OF_MANY = 8, 2**16, 3  # times as few nodes, on a graph of so many more, are few
 FEWEST = 4  # clusters; of two or three one may well hold most nodes
 
 FindClusters = Callable[[int, "Tensor | Sparse"], Clusters]
@@ -118,16 +119,19 @@ class UnifiedNetwork(nn.Module):
         The logits of a few nodes need the last layer at their neighbours only.
         """
         near, adjacency = None, inputs.adjacency
-        if nodes is not None and self.selects(nodes, inputs):
-            near, adjacency = adjacency.rows(nodes).without_empty_columns()
+        partial = nodes is not None and self.selects(nodes, inputs)
+        if nodes is not None and partial:
+            near, adjacency = self.restrict(nodes, inputs)
         joint = self.activate(first, dropout)
         for layer in range(1, len(self.weights)):
             rows = near if layer == len(self.weights) - 1 else None
             joint = self.activate(self.layer(layer, joint, inputs, clusters, rows), dropout)
         if near is not None and len(self.weights) == 1:
             joint = joint[near]
+        if partial and near is None:  # fewer rows, so propagate before the product
+            return self.classifier.classify_propagated(adjacency @ joint, dropout=dropout)
         logits: Tensor = self.classifier(joint, adjacency, dropout=dropout)
-        return logits if nodes is None or near is not None else logits[nodes]
+        return logits if nodes is None or partial else logits[nodes]
 
     def subset_logits(
         self,
@@ -157,7 +161,18 @@ class UnifiedNetwork(nn.Module):
 
     def selects(self, nodes: Tensor, inputs: Connectivity) -> bool:
         """Whether `logits` computes these nodes only; on a GPU, `subset_logits` does that."""
-        return nodes.is_cpu and 8 * nodes.numel() < inputs.adjacency.shape[0]
+        num_nodes = inputs.adjacency.shape[0]
+        times = FEW if num_nodes < LARGE else FEW_OF_MANY
+        return nodes.is_cpu and times * nodes.numel() < num_nodes
+
+    def restrict(self, nodes: Tensor, inputs: Connectivity) -> tuple[Tensor | None, Sparse]:
+        """The nodes at which the last layer is needed, None for all; A from these to the selected.
+
+        If most nodes are neighbours of selected ones, selecting them costs more than it saves.
+        """
+        adjacency = inputs.adjacency.rows(nodes)
+        near, between = adjacency.without_empty_columns()
+        return (near, between) if 2 * near.numel() < adjacency.shape[1] else (None, adjacency)
 
     def activate(self, raw: Tensor, dropout: bool, nodes: Tensor | None = None) -> Tensor:
         """ReLU and optional dropout."""

@@ -112,6 +112,10 @@ class Engine:
                     f"memory must be larger: DuckDB needs more than its share, {share}."
                 ) from None
             raise ValueError(_one_line(str(error))) from None
+        except RuntimeError as error:
+            if "interrupted" in str(error):  # DuckDB takes Ctrl-C while it runs a query
+                raise KeyboardInterrupt from None
+            raise
 
 
 def _one_line(message: str) -> str:
