@@ -114,6 +114,46 @@ def test_only_methods_of_rows_are_taken(tmp_path):
         list(wider.predict(method))
 
 
+@pytest.mark.parametrize("memory", [10**7, 30_000], ids=["one block", "many"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        GCN(),
+        GCN(normalisation="symmetric", network="plain"),
+        GCN(backbone="sage"),
+        GCN(backbone="sage", network="plain"),
+        METHODS["pcsoftmax"](),  # whose classes shift the logits
+        METHODS["doublebalancing"](),
+    ],
+    ids=repr,
+)
+def test_convolutions_predict_layer_by_layer(tmp_path, method, memory):
+    graph = toy(300, 900, 12, 3)
+    task = Natural(train=0.3, val=0.2)(graph, seed=0)
+    method = replace(method, hidden=16, max_epochs=8).fit(task, seed=0, progress=False)
+    expected = method.predict_proba(graph)
+    found = whole(opened(graph, tmp_path / "graph", memory), method)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        (GCN(backbone="gat"), "GAT needs the whole graph in memory to predict it"),
+        (METHODS["embedsmote"](), "needs the whole graph in memory to predict it"),
+        (METHODS["lte4g"](), "LTE4G needs the whole graph in memory to predict it"),
+        (METHODS["unignn"](alpha=1), "Uni-GNN needs the whole graph in memory to predict it"),
+    ],
+    ids=repr,
+)
+def test_other_layers_need_the_graph_in_memory(tmp_path, method, message):
+    graph = toy(60, 100, 4, 2)
+    task = Natural(train=0.3, val=0.2)(graph, seed=0)
+    method = replace(method, max_epochs=1).fit(task, progress=False)
+    with pytest.raises(ValueError, match=message):
+        list(opened(graph, tmp_path / "graph").predict(method))
+
+
 def test_losses_that_need_edges_are_refused(tmp_path):
     disk = opened(toy(60, 100, 4, 2), tmp_path / "graph")
     task = Natural(train=0.3, val=0.2)(disk.labels(), seed=0)
@@ -131,6 +171,23 @@ def test_a_second_fit_propagates_nothing(tmp_path):
     assert count > 0
     disk.fit(IceBerg(max_epochs=2), task, seed=1, progress=False)
     assert len(stages) == count
+
+
+def test_the_same_nodes_are_predicted_once(tmp_path):
+    stages = []
+    graph = pack_graph(toy(300, 900, 12, 3), tmp_path / "graph")
+    disk = DiskGraph.open(graph, 10**7, progress=lambda stage, share: stages.append(stage))
+    task = Natural(train=0.3, val=0.2)(disk.labels(), seed=0)
+    method = disk.fit(MLP(hidden=8, max_epochs=3), task, progress=False)
+    _, first = disk.predict_task(method, task)
+    expected = first.clone()
+    first.zero_()  # what a caller does with it is not remembered
+    assert torch.equal(disk.predict_task(method, task)[1], expected)
+    assert stages.count("predict") == 1
+    few = disk.predict_nodes(method, torch.arange(5))
+    assert torch.equal(few, whole(disk, method)[:5])
+    disk.fit(method, task, seed=1, progress=False)
+    assert not torch.equal(disk.predict_task(method, task)[1], expected)
 
 
 def test_wide_features_take_no_room_where_components_are_learned(tmp_path):

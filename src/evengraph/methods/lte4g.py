@@ -79,6 +79,7 @@ class LTE4G(NetworkMethod):
         Yun, Kim, Yoon and Park, "LTE4G: Long-Tail Experts for Graph Neural Networks", CIKM 2022.
     """
 
+    layerwise = False  # students predict
     search_space = {"class_weights": (False, True), "reconstruct": (False, True)}
     tuned_params = frozenset(
         {"reconstruct", "class_weights", "focal_gamma", "focal_alpha", "head_tenths"}

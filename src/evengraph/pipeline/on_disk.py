@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
+from weakref import ref
 
 import torch
 from torch import Tensor
@@ -15,7 +17,7 @@ from evengraph.core.rng import generator
 from evengraph.core.task import HIDDEN_LABEL, Task
 from evengraph.disk import PackedGraph
 from evengraph.methods import METHODS, Method
-from evengraph.methods.bases.disk_model import DiskModel
+from evengraph.methods.bases.disk_model import DiskModel, DiskPredictor
 from evengraph.methods.bases.model_folder import Labelled
 from evengraph.ops.signature import feature_signatures
 from evengraph.outofcore.packed import PackedLinks, features
@@ -28,9 +30,17 @@ LARGEST = 2**18  # rows in memory of each kind: labelled, validation, others
 SMALLEST = 2**10
 SHARE = 0.35  # of the memory for these rows
 COPIES = 2.5  # of a row: as it was read, and in the shape to learn from
-PREDICTED = 2**14  # rows that are predicted at a time
+PREDICTED = 2**10  # rows that are predicted at a time; larger arrays are new memory each time
 CACHE = "propagated"
 VERSION = "1"  # of checkpoints; incremented when training changes
+
+
+class _Predicted(NamedTuple):
+    """Nodes that were predicted, so that scores and thresholds do not predict them twice."""
+
+    method: ref[Method]
+    nodes: Tensor
+    probabilities: Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +56,7 @@ class DiskGraph:
     packed: PackedGraph
     space: Workspace
     x: ArrayTable
+    _latest: list[_Predicted] = field(default_factory=list, init=False)
 
     @classmethod
     def open(
@@ -110,6 +121,7 @@ class DiskGraph:
 
         Training is saved every few seconds. After a kill, the same call resumes.
         """
+        self._latest.clear()
         ranks = self.space.ranks
         check_method(method, ranks)
         assert isinstance(method, DiskModel)
@@ -146,8 +158,8 @@ class DiskGraph:
 
     def _probabilities(self, method: Method, blocks: Sequence[Rows]) -> Iterator[Tensor]:
         """Class probabilities of each block of rows."""
-        check_method(method)
-        assert isinstance(method, DiskModel)
+        if not isinstance(method, DiskPredictor):
+            raise ValueError(f"{method.title} needs the whole graph in memory to predict it.")
         if method.num_features_ != self.x.shape[1]:
             raise ValueError(
                 f"The graph must have {method.num_features_} features as in training, "
@@ -169,9 +181,16 @@ class DiskGraph:
     def predict_nodes(self, method: Method, nodes: Tensor) -> Tensor:
         """Class probabilities of some nodes, (n, C)."""
         ranks = self.space.ranks
+        for latest in self._latest:
+            if latest.method() is method and torch.equal(latest.nodes, nodes):
+                return latest.probabilities.clone()
         own = nodes[ranks.own(len(nodes))]
         blocks = self._probabilities(method, list(own.split(PREDICTED)))
-        return ranks.interleave(torch.cat(list(blocks)), len(nodes))
+        probabilities = ranks.interleave(torch.cat(list(blocks)), len(nodes))
+        if probabilities.nbytes < self.space.memory / 16:
+            self._latest[:] = [_Predicted(ref(method), nodes, probabilities)]
+            return probabilities.clone()
+        return probabilities
 
     def _checkpoint(self, method: Method, part: Task, nodes: Tensor, seed: int) -> Checkpoint:
         """Where the fit of a method is saved: a file named by everything that has an influence."""

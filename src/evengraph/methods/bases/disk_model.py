@@ -1,4 +1,4 @@
-"""DiskModel: methods that learn from rows of tables on disk."""
+"""Methods that learn from rows of tables on disk, and those that predict them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,20 @@ from evengraph.outofcore.tables import Table
 
 
 @runtime_checkable
-class DiskModel(Protocol):
+class DiskPredictor(Protocol):
+    """What a method has that predicts a graph on disk."""
+
+    def tables(self, x: Table, space: Workspace) -> dict[str, Table]:
+        """The tables of a graph, to predict it."""
+        ...
+
+    def row_logits(self, rows: Mapping[str, Tensor]) -> Tensor:
+        """Logits of rows, (n, C)."""
+        ...
+
+
+@runtime_checkable
+class DiskModel(DiskPredictor, Protocol):
     """What a method has that learns from, and predicts, a graph on disk.
 
     Tables and rows go by the names of `row_inputs`.
@@ -34,12 +47,4 @@ class DiskModel(Protocol):
             task: The nodes of these rows; its graph has labels, and neither features nor edges.
             rows: (n, width) each.
         """
-        ...
-
-    def tables(self, x: Table, space: Workspace) -> dict[str, Table]:
-        """The tables of a graph, to predict it."""
-        ...
-
-    def row_logits(self, rows: Mapping[str, Tensor]) -> Tensor:
-        """Logits of rows, (n, C)."""
         ...

@@ -27,15 +27,21 @@ from evengraph.nn import (
     PlainNetwork,
     Reconstruction,
 )
+from evengraph.nn.backbones import SageConv
+from evengraph.nn.layers import GraphConv
 from evengraph.ops import Sparse, graph_matrix, propagation_matrix, sparsify
 from evengraph.ops.losses import ClassTerms, class_cross_entropy
 from evengraph.ops.propagate import Normalisation
 from evengraph.ops.sparse import scatter_sum
+from evengraph.outofcore.layers import convolved_table, relu_table
+from evengraph.outofcore.propagation import Workspace
+from evengraph.outofcore.tables import Table
 from evengraph.training import History
 
 NetworkKind = Literal["comparison", "plain"]
 DEFAULT_BACKBONE: Backbone = "gcn"
 DEFAULT_NETWORK: NetworkKind = "comparison"
+LAST = "last"  # layer, of a graph on disk
 
 
 @dataclass(kw_only=True)
@@ -70,6 +76,8 @@ class NetworkMethod(Method):
     enlarged_ = cast(EnlargedGraph | None, None)
     batchable: ClassVar[bool] = False
     """Whether several fits can be one batch: trained by `_class_terms` alone."""
+    layerwise: ClassVar[bool] = True
+    """Whether the network alone predicts, so that it can do so layer by layer on disk."""
 
     def _fit(self, task: Task) -> None:
         self._fit_network(task, self._inputs(task.graph), self._loss(task))
@@ -92,10 +100,14 @@ class NetworkMethod(Method):
             inputs = self.enlarged_.with_copies(graph, repeated)
         else:
             inputs = self._inputs(graph)
+        logits: Tensor = self.net_(*inputs)
+        return self._predicted(logits[: graph.num_nodes])
+
+    def _predicted(self, logits: Tensor) -> Tensor:
+        """The logits with the terms of the classes."""
         labels = self.labelled_.labels
         counts = scatter_sum(torch.ones_like(labels), labels, self.num_classes_)
-        logits: Tensor = self.net_(*inputs)
-        return self._class_terms(counts).predict(logits[: graph.num_nodes])
+        return self._class_terms(counts).predict(logits)
 
     def _inputs(self, graph: Data) -> Inputs:
         return Inputs(sparsify(graph.x.float()), self._propagation(graph))
@@ -123,6 +135,26 @@ class NetworkMethod(Method):
     def _load_state(self, state: Mapping[str, Tensor]) -> None:
         super()._load_state(state)
         self.enlarged_ = EnlargedGraph.from_state(state)
+
+    # Graphs on disk
+
+    def tables(self, x: Table, space: Workspace) -> dict[str, Table]:
+        """The last convolution at all nodes, layer by layer; the graph is taken as a new one."""
+        net, kind = self.net_, self._normalisation
+        last = net.classifier.conv if isinstance(net, GraphNetwork) else getattr(net, "last", None)
+        linear = GraphConv | SageConv  # attention depends on both ends of an edge
+        known = self.layerwise and type(net) in (GraphNetwork, PlainNetwork)
+        if not known or not isinstance(last, linear):
+            raise ValueError(f"{self.full_title} needs the whole graph in memory to predict it.")
+        first = convolved_table(net.encoder, x, space, kind, "first layer")
+        return {LAST: convolved_table(last, relu_table(first), space, kind, "second layer")}
+
+    def row_logits(self, rows: Mapping[str, Tensor]) -> Tensor:
+        """Logits from rows of the last convolution."""
+        net, last = self.net_, rows[LAST]
+        return self._predicted(
+            net.classifier.linear(last.relu()) if isinstance(net, GraphNetwork) else last
+        )
 
     # Training
 
