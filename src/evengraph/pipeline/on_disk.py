@@ -30,7 +30,8 @@ LARGEST = 2**18  # rows in memory of each kind: labelled, validation, others
 SMALLEST = 2**10
 SHARE = 0.35  # of the memory for these rows
 COPIES = 2.5  # of a row: as it was read, and in the shape to learn from
-PREDICTED = 2**10  # rows that are predicted at a time; larger arrays are new memory each time
+PREDICTED = 2**14  # rows that are read at a time to predict them
+STEP = 2**10  # of these are predicted at a time: larger arrays would be new memory each time
 CACHE = "propagated"
 VERSION = "1"  # of checkpoints; incremented when training changes
 
@@ -167,9 +168,11 @@ class DiskGraph:
             )
         tables = method.tables(self.x, self.space)
         for number, rows in enumerate(blocks, start=1):
+            read = {name: table.read(rows) for name, table in tables.items()}
+            steps = zip(*(table.split(STEP) for table in read.values()), strict=True)
             with torch.no_grad():
-                read = {name: table.read(rows) for name, table in tables.items()}
-                probabilities = method.row_logits(read).softmax(dim=1)
+                logits = [method.row_logits(dict(zip(read, some, strict=True))) for some in steps]
+                probabilities = torch.cat(logits).softmax(dim=1)
             self.space.progress("predict", number / len(blocks))
             yield probabilities
 
