@@ -38,6 +38,11 @@ def test_the_paper_is_cited_alike_everywhere():
     assert f"https://arxiv.org/abs/{number}" in citation
 
 
+def test_it_counts_the_methods():
+    built_in = [name for name in eg.METHODS if name not in eg.METHODS.packages]
+    assert f"[{len(built_in)} methods](" in README
+
+
 def test_links_lead_somewhere():
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         assert (ROOT / target).exists(), target
