@@ -52,6 +52,12 @@ def machines() -> str:
     return table(["setting", *header], rows)
 
 
+def mean_gaps() -> list[float]:
+    """How far the means over three seeds are apart, by setting and method."""
+    cells = (pair(name, label) for name in results().settings for label in METHODS)
+    return [abs(cpu.mean(METRIC) - gpu.mean(METRIC)) for cpu, gpu in cells]
+
+
 def verdict() -> str:
     """How far two machines are apart."""
     gaps = {label: differences(label) for label in METHODS}
@@ -59,12 +65,7 @@ def verdict() -> str:
         f"{stdev(found):.1f} points for {label} (on the CPU {fmean(found):+.1f} on average)"
         for label, found in gaps.items()
     ]
-    means = [
-        abs(cpu.mean(METRIC) - gpu.mean(METRIC))
-        for name in results().settings
-        for label in METHODS
-        for cpu, gpu in [pair(name, label)]
-    ]
+    means = mean_gaps()
     runs = sum(map(len, gaps.values()))
     return (
         f"Over {runs} runs, the standard deviation of the difference is {' and '.join(both)}. "

@@ -42,8 +42,8 @@ def reproduce(
         list[str],
         typer.Argument(
             help="table1, table2, table3, figure2 or all; beyond the paper newer, publicstep, "
-            "publicraw, unreal, natural, readings, budget, control, machines, successor, parts or "
-            "portfolio; or a TOML file.",
+            "publicraw, unreal, natural, readings, budget, control, machines, starts, successor, "
+            "parts or portfolio; or a TOML file.",
             autocompletion=complete_experiment,
         ),
     ],
