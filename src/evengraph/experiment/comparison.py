@@ -70,7 +70,8 @@ def compare(
         seeds: One split each.
         budget: Settings to try per method; the first is the one given.
         metric: Metric to compare by.
-        positive: For two classes, name or index of the positive one; by default the rarer.
+        positive: For two classes, the positive one: its name, or its index in a split of the
+            graph. By default the rarer.
         k: For precision at k; by default the number of positive test nodes.
         device: Where to train.
         jobs: Number of worker processes, on the CPU.
@@ -84,8 +85,10 @@ def compare(
     entries = _entries(methods, graph)
     seeds = list(dict.fromkeys(seeds))
     _check(seeds, time_limit, metric, jobs)
-    counts = _class_counts(graph)
-    positive = class_index(graph, positive)
+    _class_counts(graph)  # no labels, no split
+    ordered = protocol(graph, seed=seeds[0]).graph
+    counts = _class_counts(ordered)
+    positive = class_index(ordered, positive)
     if len(counts) == 2 and positive is None:
         positive = positive_class(counts)
     _check_binary(metric, positive, k, len(counts))
@@ -104,7 +107,7 @@ def compare(
     return conclude(
         standings,
         entries,
-        graph,
+        ordered,
         protocol,
         metric=metric,
         seeds=common,
@@ -134,7 +137,7 @@ def conclude(
     Args:
         standings: The methods, each with a record of every common split.
         entries: The methods by label.
-        graph: What they were trained on.
+        graph: What they were trained on, as a split of it: protocols may reorder the classes.
         protocol: How it was split.
         metric: Metric to compare by.
         overlap: As `split_overlap` returns it.
