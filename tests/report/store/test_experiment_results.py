@@ -167,6 +167,13 @@ def test_roles_say_which_method_is_the_baseline_and_which_to_highlight(compariso
     assert replace(comparison, cells=cells).baseline == "LTE4G"
 
 
+def test_others_are_compared_with_the_highlighted_method_if_none_was_tuned(comparison):
+    untuned = replace(comparison, cells=[replace(cell, selected={}) for cell in comparison.cells])
+    assert (comparison.reference, untuned.reference) == ("Uni-GNN", "Uni-GNN")
+    plain = replace(untuned, cells=[replace(cell, role="") for cell in untuned.cells])
+    assert plain.reference == "GCN"
+
+
 def test_without_roles_the_first_is_the_baseline_and_the_tuned_one_highlighted(store):
     """Stores of earlier versions have no roles."""
     content = store.experiments()["comparison"]

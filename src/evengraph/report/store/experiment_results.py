@@ -181,9 +181,9 @@ class ExperimentResults:
 
     @property
     def reference(self) -> str:
-        """Method that the others are compared with: the first one tuned, or else the first."""
+        """Method that the others are compared with: the first tuned, highlighted, or of all."""
         tuned = [cell.label for cell in self.cells if cell.selected]
-        return next(iter(tuned or self.labels), "")
+        return next(iter(tuned or self._with_role("highlight") or self.labels), "")
 
     @property
     def baseline(self) -> str:

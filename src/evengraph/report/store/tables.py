@@ -7,6 +7,7 @@ from typing import Any
 
 from evengraph.core.files import csv_text
 from evengraph.metrics import HEADLINE, METRICS
+from evengraph.report.formatting import plural
 from evengraph.report.store.alternatives import alternative_text
 from evengraph.report.store.canvas import MANY, METRIC
 from evengraph.report.store.comparisons import (
@@ -214,7 +215,7 @@ def _curve(name: str, cells: Sequence[Cell]) -> str:
 
 def ranks_title(results: ExperimentResults) -> str:
     """Heading of the table of ranks."""
-    return f"Mean rank over {len(results.complete_settings())} settings (1 is best)"
+    return f"Mean rank over {plural(len(results.complete_settings()), 'setting')} (1 is best)"
 
 
 def ranks_table(results: ExperimentResults) -> Table:
