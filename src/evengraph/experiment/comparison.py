@@ -51,14 +51,14 @@ def compare(
     on_end: OnEnd = lambda job, result: None,
     **columns: Any,
 ) -> Comparison:
-    """Train several methods on the same splits and tell which is better.
+    """Train several methods on the same splits, and test which is significantly better.
 
-    Every method has the same budget: as many settings, one of which is selected on validation per
-    split. Only that one counts on the test nodes. A method that fails is left out; the others go
-    on. If time runs out, the splits on which all methods ran count.
+    Every method has the same budget: a number of settings, one of which is selected on validation
+    for each split and scored on the test nodes. A method that fails is left out, and the others
+    continue. If time runs out, the splits that all methods completed count.
 
     Args:
-        data: A PyG graph with labels, -1 is unlabelled; a table of nodes as a DataFrame or a path,
+        data: A PyG graph with labels (-1 means unlabelled); a nodes table as a DataFrame or a path,
             as in `TableModel.fit`; or the name of a data set.
         methods: Names, for methods with `Method.graph_defaults` of the graph; or methods with
             your own settings, under labels of your choice; None for the baseline and the
@@ -66,7 +66,7 @@ def compare(
         protocol: Makes a split from a seed, such as `Natural()` or `Folds()`. By default the masks
             of the graph, or its split or time column, decide; otherwise `Natural`, for your own
             data with 60% of each class for training and 20% for validation.
-        edges: The table of edges, where `data` is one of nodes.
+        edges: The edges table, if `data` is a nodes table.
         seeds: One split each.
         budget: Settings to try per method; the first is the one given.
         metric: Metric to compare by.
