@@ -62,8 +62,9 @@ def _copy(target: Path, root: Path, config: Any) -> File:
     if target.suffix not in CODE:
         return File.generated(config, uri, abs_src_path=str(target))
     text = target.read_text(encoding="utf-8")
+    head = "---\nsearch:\n  exclude: true\n---\n\n"  # people search the docs, not the code
     page = f"# {target.relative_to(root).as_posix()}\n\n````{CODE[target.suffix]}\n{text}````\n"
-    return File.generated(config, uri, content=page)
+    return File.generated(config, uri, content=head + page)
 
 
 def _method_entries() -> list[str]:
