@@ -18,7 +18,7 @@ def text(name):
 
 
 def test_every_file_has_the_version():
-    assert f'version = "{eg.__version__}"' in text("conda/meta.yaml")
+    assert f'version: "{eg.__version__}"' in text("conda/recipe.yaml")
     assert f"\nversion: {eg.__version__}\n" in text("CITATION.cff")
     assert f"## {eg.__version__}" in text("CHANGELOG.md")
 
@@ -33,7 +33,7 @@ def test_all_holds_every_extra_of_users():
 
 
 def test_the_conda_recipe_asks_for_what_the_package_asks_for():
-    recipe = text("conda/meta.yaml").replace("pytorch_geometric", "torch_geometric")
+    recipe = text("conda/recipe.yaml").replace("pytorch_geometric", "torch_geometric")
     recipe = recipe.replace("pytorch ", "torch ")
     for requirement in PROJECT["dependencies"]:
         assert f"- {requirement.replace('>=', ' >=')}" in recipe, requirement
