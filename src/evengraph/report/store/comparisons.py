@@ -26,17 +26,17 @@ class Comparison(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """Whether the runs confirm the published difference."""
+        """Whether the difference is significant, and confirms the published one if there is one."""
         (low, high), paper = self.gaps.band, self.gaps.paper
         if low == high == 0:
             return "identical"
         if low <= 0 <= high:
             return "not significant"
-        if paper is None:
-            return "differs"
-        if paper * self.gaps.mean < 0:
+        if paper is not None and paper * self.gaps.mean < 0:
             return "opposite sign"
-        return "holds" if self.corrected < ALPHA else "uncorrected only"
+        if self.corrected >= ALPHA:
+            return "uncorrected only"
+        return "significant" if paper is None else "holds"
 
 
 def compare_with_others(results: ExperimentResults, label: str, metric: str) -> list[Comparison]:

@@ -8,6 +8,7 @@ from typing import Any
 from evengraph.core.files import csv_text
 from evengraph.metrics import HEADLINE, METRICS
 from evengraph.report.formatting import plural
+from evengraph.report.run import captions
 from evengraph.report.store.alternatives import alternative_text
 from evengraph.report.store.canvas import MANY, METRIC
 from evengraph.report.store.comparisons import (
@@ -53,18 +54,21 @@ def markdown(results: ExperimentResults, pictures: Sequence[str] = ()) -> str:
             f"{len(results.seeds)} seeds, drawn from all of ours, reaches the published mean; "
             "below 5% the gap is larger than chance explains."
         )
-        parts += _section(f"{results.reference} and the paper", table, note)
+        parts += _section(f"{results.reference} and the paper", _titled(results, table), note)
     parts += _selected(results)
     if results.kind == "ablation":
         note = (
-            f"Difference in bAcc of each variant from {results.reference} on the same seeds. "
-            f"{TESTS_NOTE} Holds: corrected p below 0.05; uncorrected only: the interval excludes "
-            "zero, but the corrected p is larger; not significant: it includes zero."
+            f"Differences in {METRICS[METRIC].title} of each variant from {results.reference} on "
+            f"the same seeds. {TESTS_NOTE} Holds, significant: corrected p below 0.05; uncorrected "
+            "only: the interval excludes zero, but the corrected p is larger; not significant: it "
+            "includes zero."
         )
-        parts += _section("Which published differences hold", claims_table(results), note)
+        table = claims_table(results)
+        parts += _section(claims_title(results, table), _titled(results, table), note)
     else:
-        title = f"{results.reference} against the other methods, bAcc on the same seeds"
-        parts += _section(title, significance_table(results), TESTS_NOTE)
+        title = f"{results.reference} against the other methods on the same seeds"
+        note = f"Differences in {METRICS[METRIC].title}. {TESTS_NOTE}"
+        parts += _section(title, _titled(results, significance_table(results)), note)
     return "\n\n".join(parts) + "\n"
 
 
@@ -112,13 +116,14 @@ def _grids(results: ExperimentResults, *, bold: str) -> Iterator[tuple[str, Tabl
     titles: dict[str, dict[str, str]] = {}
     for cell in results.cells:
         if cell.varies is None:
-            column = cell.setting.removeprefix(f"{cell.dataset}-")
-            titles.setdefault(cell.dataset, {})[cell.setting] = column
+            name = captions.dataset(cell.dataset)
+            column = results.setting_title(cell.setting).removeprefix(f"{name}, ")
+            titles.setdefault(name, {})[cell.setting] = column
     if len(titles) > 1 and all(len(columns) == 1 for columns in titles.values()):
         titles = {"All data sets": {s: name for name, columns in titles.items() for s in columns}}
     for title, columns in titles.items():
         for metric in HEADLINE:
-            yield f"{title}, {TITLES[metric]}", _grid(results, columns, metric, bold)
+            yield f"{title}: {METRICS[metric].title}", _grid(results, columns, metric, bold)
 
 
 def _grid(results: ExperimentResults, columns: Mapping[str, str], metric: str, bold: str) -> Table:
@@ -176,6 +181,11 @@ def _markdown(table: Table) -> str:
     rule = ["---"] + ["---:"] * (len(header) - 1)
     lines = ([text.replace("|", "\\|") for text in row] for row in (header, rule, *rows))
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _titled(results: ExperimentResults, table: Table) -> Table:
+    """The table with settings, its first column, in words."""
+    return [[results.setting_title(first), *rest] for first, *rest in table]
 
 
 def _section(title: str, table: Table, note: str = "") -> list[str]:
@@ -253,6 +263,12 @@ def count_reached(table: Table) -> str:
     return f"{reached} of {len(table) - 1} published means reached"
 
 
+def claims_title(results: ExperimentResults, table: Table) -> str:
+    """Heading of the table of differences between variants."""
+    published = any(row[2] for row in table[1:])
+    return "Which published differences hold" if published else f"Against {results.reference}"
+
+
 def claims_table(results: ExperimentResults) -> Table:
     """Published difference of each variant and ours."""
     rows = [
@@ -292,7 +308,10 @@ def significance_table(results: ExperimentResults) -> Table:
 
 def _selected(results: ExperimentResults) -> list[str]:
     cells = [cell for cell in results.cells if cell.selected]
-    lines = [f"- {cell.setting}, {cell.label}: {selected_text(cell)}" for cell in cells]
+    lines = [
+        f"- {results.setting_title(cell.setting)}, {cell.label}: {selected_text(cell)}"
+        for cell in cells
+    ]
     return ["## Hyperparameters selected on validation", "\n".join(lines)] if lines else []
 
 
