@@ -145,18 +145,18 @@ def test_reading_leaves_the_store_as_it_was(store):
 
 
 def test_first_seeds_are_those_of_the_paper(experiments, comparison):
-    first = comparison.with_paper_seeds()
+    first = comparison.with_selection_seeds()
     assert (first.name, first.title, first.kind) == ("comparison", "Comparison", "comparison")
     assert all([row.job.seed for row in cell.rows] == list(FEW) for cell in first.cells)
     assert len(first.cells) == 11
     assert first.find(STEP, "GCN").selected == comparison.find(STEP, "GCN").selected
     assert len(comparison.find(STEP, "GCN").rows) == 20
-    single = experiments[2].with_paper_seeds().curves()["K"][-1]
+    single = experiments[2].with_selection_seeds().curves()["K"][-1]
     assert [row.job.seed for row in single.rows] == [5]
 
 
 def test_cells_without_a_first_seed_are_left_out(comparison):
-    elsewhere = replace(comparison, seeds=[20, 21]).with_paper_seeds()
+    elsewhere = replace(comparison, seeds=[20, 21]).with_selection_seeds()
     assert elsewhere.labels == ["GCN", "Uni-GNN"]
     assert all(len(cell.rows) == 2 for cell in elsewhere.cells)
 

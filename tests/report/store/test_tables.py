@@ -201,14 +201,15 @@ def test_choices_and_tests_are_listed(comparison):
 def test_the_searched_method_stands_beside_the_paper(comparison):
     text = markdown(comparison)
     ((header, *rows),) = read_tables(text)["Uni-GNN and the paper"]
-    assert header[2:5] == ["seeds 5, 6, 7", "paper", "difference"]
+    assert header[2:7] == ["ours", "95% interval", "paper", "difference", "seeds 5, 6, 7"]
     found = compare_with_paper(comparison, "Uni-GNN", HEADLINE)
     assert [row[-1] for row in rows] == [one.verdict for one in found]
     assert [row[0] for row in rows] == [comparison.setting_title(o.cell.setting) for o in found]
     for row, one in zip(rows, found, strict=True):
         low, high = one.cell.interval(one.metric)
         mean = f"{one.cell.mean(one.metric):.1f} ({len(one.cell.rows)})"
-        assert row[5:7] == [mean, f"{low:.1f} to {high:.1f}"]
+        assert row[2:4] == [mean, f"{low:.1f} to {high:.1f}"]
+        assert row[6] == f"{one.selection:.1f}"
     many = sum(one.verdict == "reached" for one in found)
     assert f"{many} of {len(rows)} published means reached" in text
 

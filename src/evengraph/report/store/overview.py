@@ -54,7 +54,7 @@ GLOSSARY = {
     "95% interval": "Percentile bootstrap over seeds.",
     "p, corrected": "Paired t-test over at least five common seeds, with Holm's correction for "
     "all rows of the table.",
-    "Chance": "How often the mean of as many seeds as the paper has, drawn from all of ours, "
+    "Chance": "How often the mean of as many seeds as the paper has, drawn from ours, "
     "reaches the published mean.",
     "Holds, uncorrected only, not significant": "Corrected p below 0.05; the interval excludes "
     "zero, but the corrected p is larger; the interval includes zero.",

@@ -50,8 +50,9 @@ def markdown(results: ExperimentResults, pictures: Sequence[str] = ()) -> str:
     if results.kind == "comparison":
         table = paper_table(results)
         note = (
-            f"{count_reached(table)} on its seeds. Chance: how often the mean of "
-            f"{len(results.seeds)} seeds, drawn from all of ours, reaches the published mean; "
+            f"{count_reached(table)}. Ours are means over the seeds that took no part in selecting "
+            "hyperparameters, where there are such, with the number of seeds in brackets. Chance: "
+            f"how often the mean of {len(results.seeds)} of these reaches the published mean; "
             "below 5% the gap is larger than chance explains."
         )
         parts += _section(f"{results.reference} and the paper", _titled(results, table), note)
@@ -242,18 +243,18 @@ def paper_table(results: ExperimentResults) -> Table:
         [
             mean.cell.setting,
             TITLES[mean.metric],
-            f"{mean.same_seeds:.1f}",
-            f"{mean.paper:.1f}",
-            difference_text(mean.same_seeds - mean.paper),
             f"{mean.cell.mean(mean.metric):.1f} ({len(mean.cell.rows)})",
             interval_text(mean.cell.interval(mean.metric)),
+            f"{mean.paper:.1f}",
+            difference_text(mean.cell.mean(mean.metric) - mean.paper),
+            f"{mean.selection:.1f}",
             f"{100 * mean.chance:.0f}%",
             mean.verdict,
         ]
         for mean in compare_with_paper(results, results.reference, HEADLINE)
     ]
     seeds = f"seeds {', '.join(map(str, results.seeds))}"
-    header = ["setting", "metric", seeds, "paper", "difference", "all seeds", "95% interval"]
+    header = ["setting", "metric", "ours", "95% interval", "paper", "difference", seeds]
     return [[*header, "chance", "verdict"], *rows] if rows else []
 
 
