@@ -94,6 +94,8 @@ def test_too_few_nodes_change_nothing_and_say_so():
     found = Calibrator.fit((5 * logits).softmax(1), labels)
     assert found.temperature == 1
     assert f"{MIN_NODES - 1} held-out nodes are too few" in found.note
+    logits, labels = drawn(MIN_NODES)
+    assert "too few" not in Calibrator.fit((5 * logits).softmax(1), labels).note
     probabilities = logits.softmax(1)
     assert found(probabilities) is probabilities
 
