@@ -336,3 +336,14 @@ def test_a_missing_graph_leaves_the_others(comparison):
     results = replace(comparison, cells=cells)
     assert "PubMed: balanced accuracy" in read_tables(markdown(results))
     assert "cora" not in markdown(results) + latex(results)
+
+
+def test_a_title_is_one_line_of_text_in_markdown_and_latex():
+    values = {("cora-step", "b<i>\n\x1b"): spread(60.0, range(3), "x")}
+    results = replace(make_results(values), title="a\n\\input{b}\n# c\x1b <script>")
+    text, tex = markdown(results), latex(results)
+    assert text.startswith("# a\\n\\input{b}\\n# c\\x1b &lt;script>\n")
+    assert "| b&lt;i>\\n\\x1b |" in text
+    assert tex.startswith("% a\\n\\input{b}\\n# c\\x1b <script>: cora")
+    assert "\n\\input" not in tex
+    assert "\x1b" not in text + tex

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from evengraph.core.files import csv_text
+from evengraph.core.text import one_line
 from evengraph.metrics import HEADLINE, METRICS
 from evengraph.report.formatting import plural
 from evengraph.report.run import captions
@@ -38,14 +39,14 @@ def markdown(results: ExperimentResults, pictures: Sequence[str] = ()) -> str:
         pictures: Names of image files in the same folder, without suffix.
     """
     equal = results.with_equal_seeds()
-    shown = (f"![{alternative_text(results, name)}]({name}.svg)" for name in pictures)
-    parts = [f"# {results.title}", *shown, _intro(equal)]
+    shown = (f"![{_line(alternative_text(results, name))}]({name}.svg)" for name in pictures)
+    parts = [f"# {_line(results.title)}", *shown, _intro(equal)]
     if results.kind == "sensitivity":
         for name, cells in results.curves().items():
-            parts += [f"## {name}", *filter(None, [cells[0].note]), _curve(name, cells)]
+            parts += [f"## {_line(name)}", *filter(None, [cells[0].note]), _curve(name, cells)]
     else:
         for title, table in _grids(equal, bold="**{}**"):
-            parts += [f"## {title}", _markdown(table)]
+            parts += [f"## {_line(title)}", _markdown(table)]
         parts += _section(ranks_title(equal), ranks_table(equal))
     if results.kind == "comparison":
         table = paper_table(results)
@@ -83,7 +84,9 @@ def latex(results: ExperimentResults) -> str:
         body = ["\\toprule", first, "\\midrule", *rest, "\\bottomrule"]
         opening = f"\\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}"
         parts.append(
-            "\n".join([f"% {results.title}: {title}", opening, *body, "\\end{tabular}", ""])
+            "\n".join(
+                [f"% {one_line(f'{results.title}: {title}')}", opening, *body, "\\end{tabular}", ""]
+            )
         )
     return "\n".join(parts)
 
@@ -177,10 +180,15 @@ def selected_text(cell: Cell) -> str:
     return ", ".join(f"{name} = {value}" for name, value in cell.selected.items())
 
 
+def _line(text: str) -> str:
+    """Foreign text on one line of Markdown, without HTML."""
+    return one_line(text).replace("<", "&lt;")
+
+
 def _markdown(table: Table) -> str:
     header, *rows = table
     rule = ["---"] + ["---:"] * (len(header) - 1)
-    lines = ([text.replace("|", "\\|") for text in row] for row in (header, rule, *rows))
+    lines = ([_line(text).replace("|", "\\|") for text in row] for row in (header, rule, *rows))
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -196,7 +204,7 @@ def _section(title: str, table: Table, note: str = "") -> list[str]:
     text, rows = _markdown(table), len(table) - 1
     if rows > LONG:
         text = f'<details markdown="1"><summary>{rows} rows</summary>\n\n{text}\n\n</details>'
-    return [f"## {title}", text, *([note] if note else [])]
+    return [f"## {_line(title)}", text, *([note] if note else [])]
 
 
 def _intro(results: ExperimentResults) -> str:
@@ -319,4 +327,4 @@ def _selected(results: ExperimentResults) -> list[str]:
 def _tex(text: str) -> str:
     """Escape a name for LaTeX."""
     words = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
-    return "".join(words.get(c, f"\\{c}" if c in "%_&#${}" else c) for c in text)
+    return "".join(words.get(c, f"\\{c}" if c in "%_&#${}" else c) for c in one_line(text))
