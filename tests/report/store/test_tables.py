@@ -344,6 +344,6 @@ def test_a_title_is_one_line_of_text_in_markdown_and_latex():
     text, tex = markdown(results), latex(results)
     assert text.startswith("# a\\n\\input{b}\\n# c\\x1b &lt;script>\n")
     assert "| b&lt;i>\\n\\x1b |" in text
-    assert tex.startswith("% a\\n\\input{b}\\n# c\\x1b <script>: cora")
+    assert tex.startswith("% a\\n\\input{b}\\n# c\\x1b <script>: ")
     assert "\n\\input" not in tex
     assert "\x1b" not in text + tex
