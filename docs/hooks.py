@@ -23,6 +23,7 @@ from mkdocs.structure.files import File, Files
 
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?![a-z]+:|#)([^)#\s]+)(#[^)]*)?\)")
 TABLE_ROW = re.compile(r"^\|.*$", flags=re.M)  # where a value stays beside its deviation
+INTERVAL = re.compile(r"\((-?[\d.]+) to (-?[\d.]+)\)")  # which stays on one line
 FOLDER = "repository"
 EVERY_METHOD = "<!-- every method -->"
 EVERY_METRIC = "<!-- every metric -->"
@@ -61,8 +62,9 @@ def _copy(target: Path, root: Path, config: Any) -> File:
     if target.suffix not in CODE:
         return File.generated(config, uri, abs_src_path=str(target))
     text = target.read_text(encoding="utf-8")
+    head = "---\nsearch:\n  exclude: true\n---\n\n"  # people search the docs, not the code
     page = f"# {target.relative_to(root).as_posix()}\n\n````{CODE[target.suffix]}\n{text}````\n"
-    return File.generated(config, uri, content=page)
+    return File.generated(config, uri, content=head + page)
 
 
 def _method_entries() -> list[str]:
@@ -87,6 +89,12 @@ def _metric_tables() -> str:
     return "\n\n".join(parts)
 
 
+def _unbroken(row: str) -> str:
+    """Keep a value and its deviation, and the ends of an interval, on one line."""
+    row = INTERVAL.sub("(\\1\u00a0to\u00a0\\2)", row)
+    return row.replace(" ± ", "\u00a0±\u00a0")
+
+
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     """Rewrite links to files outside `docs/`, and list the methods."""
     if page.file.abs_src_path is None:  # code, which has no links
@@ -95,7 +103,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         markdown = markdown.replace(EVERY_METHOD, "\n\n".join(_method_entries()))
     if EVERY_METRIC in markdown:
         markdown = markdown.replace(EVERY_METRIC, _metric_tables())
-    markdown = TABLE_ROW.sub(lambda row: row[0].replace(" ± ", "\u00a0±\u00a0"), markdown)
+    markdown = TABLE_ROW.sub(lambda row: _unbroken(row[0]), markdown)
     docs = Path(config.docs_dir).resolve()
     source = Path(page.file.abs_src_path).resolve()
     here = Path(page.file.src_uri).parent

@@ -1,93 +1,80 @@
 """Draw the fair comparisons of docs/reproduction.md: `python results/draw_fair.py`.
 
 Does Uni-GNN win because of its ideas, or because its encoder is deeper than the GCN beside it, or
-because more settings were tried? Balanced accuracy over seeds 8 to 24, which took no part in
+because more configurations were tried? Balanced accuracy over seeds 8 to 24, which took no part in
 selecting hyperparameters.
 """
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
 from statistics import fmean
 
-from draw_reproduction import METRIC, OURS, OUTSIDE, table, title
-from draw_reproduction import gains as gains_as_published
+import draw
+from paper_cells import (
+    METRIC,
+    OURS,
+    cell,
+    differences,
+    estimate,
+    paper_cell,
+    settings,
+    significant,
+    table,
+    title,
+)
 
-from evengraph.core.store import Store
-from evengraph.metrics.significance import bootstrap_interval, holm, t_test
-from evengraph.report.store.comparisons import ALPHA, paired_gaps
-from evengraph.report.store.experiment_results import Cell, ExperimentResults, load_experiments
+from evengraph.report.store.experiment_results import Cell
 
-STORE = Path(__file__).with_name("fair.sqlite")
 PLAIN, SYMMETRIC, DEEP = "GCN", "GCN, symmetric", "GCN, three convolutions"
 COLUMNS = (PLAIN, SYMMETRIC, DEEP, OURS)
-OTHERS = (
+OF_THE_PAPER = (
     *(PLAIN, "Over-sampling", "Re-weight", "SMOTE", "Embed-SMOTE"),
-    *("GraphSMOTE", "GraphENS", "LTE4G", DEEP),
-)  # of the experiment with equal budgets
+    *("GraphSMOTE", "GraphENS", "LTE4G"),
+)
+OTHERS = (*OF_THE_PAPER, DEEP)  # of the experiment with equal budgets
 
 
-@cache
-def results(name: str) -> ExperimentResults:
-    """The experiment `control` or `budget`."""
-    (found,) = [one for one in load_experiments(Store(STORE)) if one.name == name]
-    return found
-
-
-def cell(experiment: str, setting: str, label: str) -> Cell:
-    """The runs of a method outside the choice."""
-    found = results(experiment).find(setting, label)
-    assert found is not None
-    return found.with_seeds(OUTSIDE)
+def budget_cell(setting: str, label: str) -> Cell:
+    """A method with the best of eight configurations."""
+    return cell("budget", setting, label)
 
 
 def score(experiment: str, setting: str, label: str) -> float:
-    """Its mean balanced accuracy."""
+    """The mean of a method."""
     return cell(experiment, setting, label).mean(METRIC)
 
 
 def gains(experiment: str, label: str) -> list[list[float]]:
     """Uni-GNN minus another method for each seed, in every setting."""
-    pairs = (
-        (cell(experiment, name, OURS), cell(experiment, name, label))
-        for name in results(experiment).settings
-    )
-    return [list(paired_gaps(*pair, METRIC).values) for pair in pairs]
-
-
-def significant(gaps: list[list[float]]) -> int:
-    """In how many settings a gain is larger than 0 after Holm's correction."""
-    corrected = holm([t_test(gap).p for gap in gaps])
-    return sum(p < ALPHA and fmean(gap) > 0 for p, gap in zip(corrected, gaps, strict=True))
+    return differences((cell(experiment, s, OURS), cell(experiment, s, label)) for s in settings())
 
 
 def control() -> str:
     """The three kinds of GCN beside Uni-GNN, and its gain over the one that is as deep."""
     rows = []
-    for name, gap in zip(results("control").settings, gains("control", DEEP), strict=True):
-        low, high = bootstrap_interval(gap) or (0.0, 0.0)
+    for name, gap in zip(settings(), gains("control", DEEP), strict=True):
         scores = [f"{score('control', name, label):.1f}" for label in COLUMNS]
-        rows.append([title(name), *scores, f"{fmean(gap):+.1f} ({low:.1f} to {high:.1f})"])
+        rows.append([title(name), *scores, estimate(gap, sign="+")])
     return table(["setting", *COLUMNS, "over three convolutions (95%)"], rows)
 
 
 def verdict() -> str:
     """How much of the advantage is depth."""
-    plain, deep = (fmean(fmean(gap) for gap in gains("control", label)) for label in (PLAIN, DEEP))
     gaps = gains("control", DEEP)
-    smallest, largest = (pick(fmean(gap) for gap in gaps) for pick in (min, max))
+    deep = [fmean(gap) for gap in gaps]
+    plain = fmean(fmean(gap) for gap in gains("control", PLAIN))
     return (
-        f"Depth explains {plain - deep:.1f} of the {plain:.1f} points by which Uni-GNN is ahead of "
-        f"GCN on average. Against three convolutions it is ahead by {smallest:.1f} to {largest:.1f}"
-        f", significantly after Holm's correction in {significant(gaps)} of {len(gaps)} settings."
+        f"Depth explains {plain - fmean(deep):.1f} of the {plain:.1f} points by which Uni-GNN is "
+        f"ahead of GCN on average. Over the GCN with three convolutions it leads by "
+        f"{min(deep):.1f} to {max(deep):.1f}, significantly after Holm's correction in "
+        f"{significant(gaps)} of {len(gaps)} settings."
     )
 
 
 def budget() -> str:
-    """Every method with its best of eight settings; the best in a setting is bold."""
+    """Every method with its best of eight configurations; the best in a setting is bold."""
     rows = []
-    for name in results("budget").settings:
+    for name in settings():
         scores = [score("budget", name, label) for label in (*OTHERS, OURS)]
         best = max(scores)
         shown = (f"**{value:.1f}**" if value == best else f"{value:.1f}" for value in scores)
@@ -101,7 +88,7 @@ def ahead() -> str:
     for label in OTHERS:
         gaps = gains("budget", label)
         means = [fmean(gap) for gap in gaps]
-        selected = fmean(score("budget", name, label) for name in results("budget").settings)
+        selected = fmean(score("budget", name, label) for name in settings())
         rows.append(
             [
                 label,
@@ -115,26 +102,49 @@ def ahead() -> str:
     return table(header, rows)
 
 
+def leads() -> list[tuple[str, str, float]]:
+    """The best of the paper's other methods in each setting, and how far Uni-GNN is above it."""
+    found = []
+    for name in settings():
+        scores = {label: score("budget", name, label) for label in OF_THE_PAPER}
+        best = max(scores, key=lambda label: scores[label])
+        found.append((name, best, score("budget", name, OURS) - scores[best]))
+    return found
+
+
 def budget_verdict() -> str:
-    """What is left of the lead when every method has the same number of settings."""
-    names = results("budget").settings
-    ours = [score("budget", name, OURS) for name in names]
-    leads = [
-        mine - max(score("budget", name, label) for label in OTHERS)
-        for name, mine in zip(names, ours, strict=True)
-    ]
-    forty = fmean(score("control", name, OURS) for name in names)
-    published, searched = (
-        fmean(fmean(gap) for gap in gaps)
-        for gaps in (gains_as_published("LTE4G", OUTSIDE), gains("budget", "LTE4G"))
+    """What is left of the lead when every method has the same number of configurations."""
+    found = [value for *_, value in leads()]
+    eight, forty = (
+        fmean(score(name, setting, OURS) for setting in settings())
+        for name in ("budget", "control")
     )
+    published = differences((paper_cell(s, OURS), paper_cell(s, "LTE4G")) for s in settings())
+    before, after = (fmean(map(fmean, gaps)) for gaps in (published, gains("budget", "LTE4G")))
     return (
-        f"With eight settings for every method Uni-GNN is first in {sum(x > 0 for x in leads)} of "
-        f"{len(names)} settings, {fmean(leads):.1f} points ahead of the best other on average. Its "
-        f"own mean is {fmean(ours):.1f}, and {forty:.1f} with the best of forty. Over LTE4G its "
-        f"lead shrinks to {searched:.1f} points, from {published:.1f} with the values named above."
+        f"With eight configurations for every method, Uni-GNN is first in "
+        f"{sum(x > 0 for x in found)} of {len(found)} settings, {fmean(found):.1f} points ahead of "
+        f"the best other on average. Its own mean is {eight:.1f}, and {forty:.1f} with the best of "
+        f"forty. Its lead over LTE4G shrinks from {before:.1f} points to {after:.1f}."
+    )
+
+
+def lte4g() -> str:
+    """The setting in which LTE4G is farthest from its authors' value."""
+    name = "cora-step-5-0.05"
+    found = cell("budget", name, "LTE4G")
+    before, paper = paper_cell(name, "LTE4G"), found.published(METRIC)
+    assert dict(found.selected) == {"reconstruct": True, "class_weights": True, "focal_gamma": 1.0}
+    twelve = draw.tried("lte4g")["cora", "step", "5", "0.05"].values()
+    assert len(twelve) == 12
+    best = max(fmean(float(run[METRIC]) for run in runs) for runs in twelve)
+    return (
+        f"On Cora (5 classes, 5%), where the paper has {paper} for LTE4G, ours rises from "
+        f"{before.mean(METRIC):.1f} to {found.mean(METRIC):.1f}, with class weights, gamma 1 and "
+        "reconstruction. Its authors publish no configuration for that setting; of the twelve "
+        f"that we tried on seeds 5 to 7, the best on the test nodes has {best:.1f}."
     )
 
 
 if __name__ == "__main__":
-    print(control(), verdict(), budget(), ahead(), budget_verdict(), sep="\n\n")
+    print(control(), verdict(), budget(), ahead(), budget_verdict(), lte4g(), sep="\n\n")

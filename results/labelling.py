@@ -178,7 +178,7 @@ def main() -> None:
     """Run what is missing."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("graph", nargs="?", help="only this graph")
-    parser.add_argument("strategy", nargs="?", help="only this strategy")
+    parser.add_argument("strategy", nargs="?", help="only this strategy, or several: a,b")
     parser.add_argument("start", nargs="?", type=int, help="only this start")
     parser.add_argument("--folder", type=Path, default=HERE / "labelling")
     parser.add_argument("--list", action="store_true", help="print one line per unit")
@@ -186,7 +186,7 @@ def main() -> None:
     parser.add_argument("--expected", action="store_true", help="check the learning curve instead")
     options = parser.parse_args()
     graphs = GRAPHS if options.graph is None else (options.graph,)
-    strategies = tuple(STRATEGIES) if options.strategy is None else (options.strategy,)
+    strategies = tuple(STRATEGIES) if options.strategy is None else options.strategy.split(",")
     starts = STARTS if options.start is None else (options.start,)
     units = list(product(graphs, strategies, starts))
     if options.list:

@@ -24,7 +24,7 @@ def test_a_stored_result_comes_out_again(label, real_graph, tmp_path):
     results = next(
         b for b in load_experiments(Store(tmp_path / "reproduce.sqlite")) if b.name == "table1"
     )
-    cell = results.with_paper_seeds().find("cora-step-3-0.1", label)
+    cell = results.with_selection_seeds().find("cora-step-3-0.1", label)
     job = cell.rows[0].job
     plan = RunPlan(
         dataset="cora",

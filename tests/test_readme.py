@@ -38,6 +38,12 @@ def test_the_paper_is_cited_alike_everywhere():
     assert f"https://arxiv.org/abs/{number}" in citation
 
 
+def test_it_counts_the_methods():
+    built_in = [name for name in eg.METHODS if name not in eg.METHODS.packages]
+    assert f"[{len(built_in)} methods](" in README
+    assert f" {len(built_in)} methods" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+
+
 def test_links_lead_somewhere():
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         assert (ROOT / target).exists(), target

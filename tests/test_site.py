@@ -90,6 +90,9 @@ def check_pages(site):
         assert f'id="evengraph.methods.{cls.__name__}"' in reference, cls.__name__
     definitions = (site / "metrics.html").read_text(encoding="utf-8")
     assert all(f"<code>{name}</code>" in definitions for name in eg.metrics.METRICS)
+    index = (site / "search" / "search_index.json").read_text(encoding="utf-8")
+    assert "own-data.html" in index
+    assert ".py.html" not in index  # code is on the site, and not among what is found
     assert (site / "repository" / "results" / "readings.html").exists()
     assert (site / "repository" / "results" / "reproduce.sqlite").exists()
     for page in pages:

@@ -1,7 +1,7 @@
 """The README of the package: that of the repository, as a package index can show it.
 
-An index knows neither the pictures of the repository nor the targets of its relative links. So
-pictures are left out, and relative links become plain text..
+An index has neither the images of the repository nor the targets of its relative links. Images and
+the section that lists the documentation are left out, and other relative links become plain text.
 """
 
 import re
@@ -14,7 +14,8 @@ LINK = re.compile(r"\[([^\]]*)\]\((?!https?:)[^)]*\)")
 
 
 def package_readme(text: str) -> str:
-    """Return Markdown without pictures, comments and relative links."""
+    """Return Markdown without images, comments and relative links."""
+    text = re.sub(r"## Documentation\n.*?(?=^MIT licence)", "", text, flags=re.S | re.M)
     text = re.sub(r"<p[^>]*><img[^>]*></p>\n*|<img[^>]*> ?|<!--.*?-->\n?", "", text)
     text = re.sub(r"!\[[^\]]*\]\([^)]*\) ?", "", text)
     return re.sub(r"\n{3,}", "\n\n", LINK.sub(r"\1", text)).lstrip()

@@ -20,7 +20,11 @@ from attack.mutate.named import NAMED  # noqa: E402
 from attack.mutate.running import SOURCES, mirrors, passes, prepare  # noqa: E402
 
 STORE = ("core/store", "core/rows", "core/store_sql", "core/claims", "core/sqlite_file")
-MODULES = ("ops", "metrics", "splits", *STORE, "tables/read")
+TABLES = tuple(
+    f"tables/{name}"
+    for name in ("read", "open", "list_file", "graph_files", "torch_file", "entries")
+)
+MODULES = ("ops", "metrics", "splits", *STORE, *TABLES)
 
 
 def modules(names):

@@ -8,7 +8,6 @@ import importlib.machinery
 import os
 import resource
 import signal
-import sys
 import time
 from pathlib import Path
 
@@ -79,7 +78,6 @@ def _test(path, tree, seconds):
         return plain(self, name)
 
     importlib.machinery.SourceFileLoader.get_code = get_code
-    sys.dont_write_bytecode = True
     with open(os.devnull, "w") as nothing:
         os.dup2(nothing.fileno(), 1)
         os.dup2(nothing.fileno(), 2)

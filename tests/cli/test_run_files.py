@@ -25,6 +25,17 @@ def test_pages_of_several_methods_link_to_one_another(tmp_path, capsys):
     assert comparison["verdict"]["sentences"][0] in shown
 
 
+def test_what_follows_a_comparison_has_its_split(tmp_path):
+    """By default `run` makes a step imbalance of a data set, and `compare` does not."""
+    words = ["toy", "--methods", "gcn,reweight", "--set", "max_epochs=2", "--splits", "1"]
+    assert call("compare", *words, "--train", "0.2", "--out", tmp_path / "c") == 0
+    (command,) = json.loads((tmp_path / "c" / "comparison.json").read_text())["commands"]
+    assert "--imbalance natural --train 0.2 --val 0.1" in command
+    assert call("run", "toy", "--method", "gcn,reweight", *TINY, "--out", tmp_path / "r") == 0
+    (command,) = json.loads((tmp_path / "r" / "comparison.json").read_text())["commands"]
+    assert "--imbalance step --minority 3 --ratio 0.1" in command
+
+
 def test_what_to_do_after_a_run_of_own_tables(shop, capsys):
     words = ["shop", *COLUMNS, "--method", "gcn", *TINY, "--out", "r"]
     assert call("run", *words) == 0

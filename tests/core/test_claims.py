@@ -65,3 +65,29 @@ def test_a_run_of_a_day_is_not_taken_over():
 def test_without_proc_only_the_process_id_counts(monkeypatch):
     monkeypatch.setattr(claims, "_state", lambda process: ("", ""))
     assert alive(this_process()._replace(started="1"))
+
+
+@linux
+def test_a_dead_process_that_nobody_waited_for_is_dead():
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # it stays a zombie
+    assert not alive(Claimant(socket.gethostname(), child.pid))
+    child.wait()
+
+
+@linux
+def test_the_start_of_a_process_is_not_changed_by_what_it_does():
+    before = this_process().started
+    memory = bytearray(2**26)
+    assert this_process().started == before
+    assert memory
+
+
+@pytest.mark.parametrize("process", [0, -1, 2**40, "12", None, b"", 1.5], ids=str)
+def test_a_damaged_claim_is_that_of_nobody(process):
+    assert not alive(this_process()._replace(process=process))
+
+
+@pytest.mark.parametrize("seen", ["today", None, b"", float("inf")], ids=str)
+def test_a_claim_without_a_time_is_that_of_nobody(seen):
+    assert not alive(Claimant("another machine", os.getpid()), seen=seen)

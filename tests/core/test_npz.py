@@ -87,3 +87,16 @@ def test_an_unknown_format_of_arrays_is_refused():
     assert read_npz(with_header(header), "a.npz")["x"].shape == (0,)
     with pytest.raises(ValueError, match=r"x has the unknown format 9\.0"):
         read_npz(with_header(header, version=9), "a.npz")
+
+
+def test_arrays_of_another_byte_order_are_read_in_that_of_the_machine():
+    arrays = {"x": np.arange(3, dtype=">f4"), "text": np.array(["a", "bc"], dtype=">U2")}
+    found = read_npz(saved(**arrays), "a.npz")
+    for key, expected in arrays.items():
+        assert found[key].dtype.isnative
+        assert found[key].tolist() == expected.tolist()
+
+
+def test_records_are_refused():
+    with pytest.raises(ValueError, match=r"^a\.npz cannot be read as npz: x holds records"):
+        read_npz(saved(x=np.zeros(3, dtype=[("a", "i4")])), "a.npz")

@@ -177,3 +177,7 @@ def test_parts_of_an_outcome_are_as_they_were_written(shared_store, row):
     assert json.dumps(dict(found.outcome)) == json.dumps(wanted)
     assert found.outcome.get("absent") is None
     assert len(found.outcome) == 2
+
+
+def test_keys_are_those_of_stored_results():
+    assert make_job().key == "1170d3bdcc07fd78a794"

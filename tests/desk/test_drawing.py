@@ -44,4 +44,11 @@ def test_colours_repeat_beyond_six_classes():
 
 
 def test_the_key_has_no_inline_style():
-    assert "style=" not in key() + draw(DOTS, [])
+    assert "style=" not in key(DOTS) + draw(DOTS, [])
+
+
+def test_the_key_names_the_classes_that_are_drawn_by_their_numbers():
+    odd = Dot(row=1, id="c", ring=1, number=4, name="<i>odd</i>")
+    lines = ElementTree.fromstring(key([*DOTS, odd])).findall("li")
+    words = ["".join(line.itertext()) for line in lines]
+    assert words[2:] == ["1fraud", "2honest", "5<i>odd</i>"]

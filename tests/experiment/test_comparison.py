@@ -15,7 +15,9 @@ from evengraph.experiment.comparison import compare, default_entries
 from evengraph.experiment.jobs import Failure
 from evengraph.methods import GCN, METHODS, Logistic, Reweight, portfolio
 from evengraph.metrics import evaluate
-from evengraph.splits import Folds, Natural
+from evengraph.splits import Folds, Natural, Step
+
+SMALL_STEP = Step(minority=1, ratio=0.5, train_per_class=8, val_per_class=8, test_per_class=8)
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +119,18 @@ def test_two_classes_have_their_own_figures(two_classes):
     assert fmean(values) == max(
         fmean(one.values("positive_average_precision")) for one in by_name.standings
     )
+
+
+def test_classes_have_the_names_of_the_split(two_classes):
+    """Step sorts classes by size: recall, counts and the positive class are in that order."""
+    swapped = two_classes.clone()
+    swapped.y, swapped.class_names = 1 - two_classes.y, ["fraud", "honest"]
+    found = compare(swapped, quick(), SMALL_STEP, seeds=[0])
+    assert found.classes == ["honest", "fraud"]
+    assert found.class_counts[0] > found.class_counts[1]
+    assert found.classes[found.positive] == "fraud"
+    named = compare(swapped, quick(), SMALL_STEP, seeds=[0], positive="honest")
+    assert named.positive == 0
 
 
 def test_folds_share_nodes_less_than_their_number_says(graph):

@@ -74,17 +74,17 @@ def test_noise_takes_the_cheapest():
     assert {pair.strength for pair in pairs} == {"noise"}
     assert (found.best, found.take) == ("unignn", "gcn")
     assert found.sentences == (
-        "No method is significantly better than the others; use the cheapest one: GCN.",
+        "No method is significantly better than the others; use GCN, the cheapest one.",
     )
     found, _ = verdict(values, seconds={"gcn": 1.0, "reweight": 1.2, "unignn": 9.0})
     assert found.take == "reweight"  # as cheap as GCN, and a little better
-    assert "use the best of the cheap ones: Re-weight" in found.sentences[0]
+    assert "use Re-weight, the best of the cheap ones" in found.sentences[0]
 
 
 def test_two_that_are_level():
     found, _ = verdict({"gcn": series(70, 3), "unignn": series(70.2, 3, 4)})
     assert found.sentences == (
-        "Neither method is significantly better than the other; use the cheaper one: GCN.",
+        "Neither method is significantly better than the other; use GCN, the cheaper one.",
     )
 
 
@@ -93,8 +93,8 @@ def test_a_mean_that_is_far_higher_is_not_given_up_for_seconds():
     assert pair.strength == "noise"
     assert found.take == "unignn"
     assert found.sentences == (
-        "Neither method is significantly better than the other; use the one with the highest mean, "
-        "and run more splits to be sure: Uni-GNN.",
+        "Neither method is significantly better than the other; use Uni-GNN, the one with the "
+        "highest mean, and run more splits to be sure.",
     )
 
 
@@ -103,7 +103,7 @@ def test_of_level_ones_only_close_ones_count_as_cheap():
     found, pairs = verdict(values)
     assert {pair.strength for pair in pairs} == {"noise"}
     assert found.take == "reweight"  # GCN is cheaper still, and far behind
-    assert "use the cheaper one within 2 points of the best: Re-weight." in found.sentences[0]
+    assert "use Re-weight, the cheaper one within 2 points of the best." in found.sentences[0]
 
 
 def test_two_level_ones_ahead_of_a_third():
@@ -111,7 +111,7 @@ def test_two_level_ones_ahead_of_a_third():
     found, _ = verdict(values)
     assert found.take == "reweight"
     assert found.sentences[0] == (
-        "Uni-GNN and Re-weight do not differ significantly; use the cheaper one: Re-weight."
+        "Uni-GNN and Re-weight do not differ significantly; use Re-weight, the cheaper one."
     )
     assert found.sentences[1].startswith("Uni-GNN is better than GCN by 10.1 points")
 
@@ -208,8 +208,8 @@ def test_that_the_graph_does_not_help_comes_first_and_nothing_that_uses_it_is_ad
         "method that uses it, GCN, 72.9."
     )
     assert found.sentences[1] == (
-        "Re-weight and GCN do not differ significantly; use the one that ignores the graph: "
-        "Re-weight."
+        "Re-weight and GCN do not differ significantly; use Re-weight, the one that ignores the "
+        "graph."
     )
     assert found.take == "reweight"
     assert verdict(values)[0].take == "gcn"  # which is cheaper

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from evengraph.datasets import toy
@@ -5,7 +7,9 @@ from evengraph.experiment.jobs import Failure
 from evengraph.experiment.run import RunPlan, RunResults, run
 from evengraph.experiment.run_comparison import compare_results
 from evengraph.methods import GCN, Reweight
-from evengraph.splits import Natural
+from evengraph.splits import Natural, Step
+
+SMALL_STEP = Step(minority=1, ratio=0.5, train_per_class=8, val_per_class=8, test_per_class=8)
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +48,6 @@ def test_a_run_is_compared_as_compare_does(plan, outcome):
 
 def test_only_seeds_that_all_have_are_compared(plan, outcome):
     first, second = outcome.standings
-    from dataclasses import replace
-
     short = RunResults(standings=[first, replace(second, records=second.records[:2])])
     short.failed["mlp"] = Failure(reason="no luck")
     found = compare_results(plan, short)
@@ -54,3 +56,16 @@ def test_only_seeds_that_all_have_are_compared(plan, outcome):
     assert found.failed == {"mlp": "no luck"}
     none = RunResults(standings=[first, replace(second, records=[])])
     assert compare_results(plan, none) is None
+
+
+def test_classes_have_the_names_of_the_split(plan):
+    """As on the page of each method: step sorts classes by size."""
+    graph = plan.graph.clone()
+    graph.y, graph.class_names = 1 - plan.graph.y, ["rare", "common"]
+    step = replace(plan, graph=graph, imbalance="step", protocol=SMALL_STEP)
+    outcome = run(step)
+    found = compare_results(step, outcome)
+    assert found.classes == ["common", "rare"]
+    assert found.positive == 1
+    counts = found.as_dict()["methods"][0]["runs"][0]["train_counts"]
+    assert counts[0] > counts[1]

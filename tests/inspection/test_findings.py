@@ -42,8 +42,8 @@ CLASSES = "The smallest, class 'fraud', has 12 labelled nodes, the largest, clas
         ),
         (
             "warning",
-            "Class '?' may mean unlabelled, and counts as a class here: if it does, say so before "
-            "all else, since every figure will change.",
+            "Class '?' may mean unlabelled, but counts as a class here: if it does, set "
+            "--unlabelled first, since every number will change.",
             {
                 "labels": {"names": ("fine", "fraud", "?"), "labelled": (340, 12, 9)},
                 "homophily": {"per_class": (0.9, 0.5, 0.5), "neighbours": (900, 100, 100)},

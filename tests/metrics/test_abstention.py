@@ -15,6 +15,7 @@ def test_levels_by_hand():
     assert found.nodes == 10
     everything = found.levels[0]
     assert everything.coverage == 1
+    assert everything.confidence == 0  # also a node of less confidence than any of validation
     assert everything.error == pytest.approx(0.2)
     assert everything.balanced_error == pytest.approx((0 + 2 / 6) / 2)
     level = found.at_share(0.15)  # a tenth is too little

@@ -158,3 +158,11 @@ def test_recall_of_the_highest_scores_by_hand():
 def test_the_curve_has_a_positive_that_comes_last():
     positive, scores = torch.tensor([0, 0, 1]).bool(), torch.tensor([3.0, 2.0, 1.0])
     assert binary.precision_recall_points(positive, scores) == [[1.0, 0.3333]]
+
+
+def test_a_threshold_without_hits_is_better_than_one_beyond_the_budget():
+    positive = torch.tensor([False, True, False, False])
+    scores = torch.tensor([0.9, 0.8, 0.8, 0.8])
+    assert binary.best_threshold(positive, scores, "false_positives", budget=0.4) == pytest.approx(
+        0.9
+    )

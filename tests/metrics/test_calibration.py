@@ -18,6 +18,7 @@ from evengraph.metrics.calibration import (
     MIN_TEMPERATURE,
     Calibrator,
     brier_score,
+    carried,
     expected_calibration_error,
 )
 from small_graphs import normal
@@ -94,6 +95,8 @@ def test_too_few_nodes_change_nothing_and_say_so():
     found = Calibrator.fit((5 * logits).softmax(1), labels)
     assert found.temperature == 1
     assert f"{MIN_NODES - 1} held-out nodes are too few" in found.note
+    logits, labels = drawn(MIN_NODES)
+    assert "too few" not in Calibrator.fit((5 * logits).softmax(1), labels).note
     probabilities = logits.softmax(1)
     assert found(probabilities) is probabilities
 
@@ -250,3 +253,21 @@ def test_temperatures_end_at_their_limits(margin, right, wanted):
     logits[:right] = logits[:right].flip(1)
     found = Calibrator.fit(logits.softmax(1), labels)
     assert found.temperature == pytest.approx(wanted, rel=1e-6)
+
+
+@pytest.mark.parametrize("positive", [0, 1])
+def test_a_threshold_goes_where_its_probability_goes(positive):
+    halved = Calibrator(temperature=2.0)
+    assert carried(lambda pair: pair, 0.3, positive) == pytest.approx(0.3)
+    odds = math.sqrt(0.3 / 0.7)
+    assert carried(halved, 0.3, positive) == pytest.approx(odds / (1 + odds))
+    certain = 1 / (1 + 2**-12.5)  # 1 - 2**-25 is the largest probability below 1
+    assert carried(halved, 1.0, positive) == pytest.approx(certain, abs=1e-12)
+    first = Calibrator(temperature=1.0, shift=(math.log(4.0), 0.0))
+    assert carried(first, 0.5, positive) == pytest.approx((0.8, 0.2)[positive])
+
+
+def test_predictions_that_say_nothing_do_not_become_confident():
+    uniform = torch.full((MANY_NODES, 4), 0.25, dtype=torch.double)
+    found = Calibrator.fit(uniform, torch.arange(MANY_NODES) % 4)
+    assert found.temperature >= 1

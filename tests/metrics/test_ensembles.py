@@ -86,3 +86,7 @@ def test_noise_is_the_standard_error_of_the_paired_difference():
     variances = [gaps[labels == c].var(unbiased=False) / (labels == c).sum() for c in (0, 1)]
     assert found == pytest.approx(float(sum(variances)) ** 0.5 / 2, rel=0.08)
     assert validation.noise(first, first, validation.resamples(generator(1))) == 0
+
+
+def test_noise_is_measured_on_a_hundred_samples():
+    assert len(Validation(torch.tensor([0, 1]), ALL).resamples(generator(0))) == 100

@@ -136,3 +136,10 @@ def test_trees_of_a_file_are_checked(part, values):
     check_trees(tiny(), 2)
     with pytest.raises(ValueError, match="The trees are damaged"):
         check_trees(tiny()._replace(**{part: torch.tensor(values)}), 2)
+
+
+def test_the_value_of_a_root_is_part_of_no_split():
+    trees = tiny()
+    trees.value[0] = 1000  # the mean that boosting starts from
+    _, parts = path_contributions(trees, torch.tensor([-0.9, 0.0]), 0.1)
+    assert parts.sum(0).tolist() == [20, 0]

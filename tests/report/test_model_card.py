@@ -37,14 +37,15 @@ def test_it_says_what_when_how_well_and_how():
         "# GCN: `kind`, 2 classes",
         "- Data: `/data/shops`.",
         "- Graph: 600 nodes, 1,200 edges.",
-        "- Labels: 100 learnt from, 50 for validation, 100 for the test.",
+        "- Labels: 100 for training, 50 for validation, 100 for testing.",
         "- Columns: `turnover`, `country`.",
         "- Roles: id `shop`.",
         "- Saved on 2026-11-16 by evengraph 0.2.0; training took 3.5 s.",
         'model = eg.TableModel.load("model")',
-        "- Expected calibration error on test nodes: 8.0% before, 3.0% after.",
-        "- A node is flagged as `fraud` from a probability of 0.250, chosen on held-out nodes.",
-        "- Fewer than 20 test nodes, so that scores are uncertain: `fraud`.",
+        "- Expected calibration error on test nodes: 8.0% as predicted, 3.0% after temperature "
+        "scaling.",
+        "- A node is flagged as `fraud` from a probability of 0.250, selected on held-out nodes.",
+        "- Scores are uncertain for classes with fewer than 20 test nodes: `fraud`.",
     ):
         assert line in text.splitlines()
     assert "| AUROC | – |  |" in text
@@ -55,8 +56,8 @@ def test_it_says_what_when_how_well_and_how():
 def test_labels_are_those_of_the_model_that_was_tested():
     content = about(refit={"train": 150, "train_before": 90, "validation": 50})
     text = card(content)
-    assert "- Labels: 90 learnt from, 50 for validation, 100 for the test." in text
-    assert "- Fitted again to 150 labels once it was tested, those for the test included;" in text
+    assert "- Labels: 90 for training, 50 for validation, 100 for testing." in text
+    assert "- Retrained after testing on 150 labels, including the test labels;" in text
 
 
 def test_calibration_counts_every_node_once_and_says_where_there_is_none():
@@ -64,7 +65,7 @@ def test_calibration_counts_every_node_once_and_says_where_there_is_none():
     text = card(about(calibrator=calibrator))
     assert "- Temperature 1.50, fitted to 50 validation nodes; `predict --calibrated`" in text
     text = card(about(calibrator=calibrator | {"nodes": 150}))
-    assert "fitted to 150 nodes that single models had not learnt from: 50 validation" in text
+    assert "fitted to 150 nodes that the single models were not trained on: 50 validation" in text
     assert "and 100 that other folds held out;" in text
     text = card(about(calibrator=calibrator | {"temperature": 1.0, "note": "Too few."}))
     assert "- Not calibrated: too few." in text

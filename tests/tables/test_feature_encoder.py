@@ -294,3 +294,9 @@ def test_features_of_words_are_known():
     assert encoder.hashed.sum() == 256
     plain = FeatureEncoder.passthrough(["a", "b"], np.ones((2, 2)))
     assert plain.hashed.tolist() == [False, False]
+
+
+def test_numbers_beyond_single_precision_are_infinite_without_a_warning():
+    array = np.array([[1e300], [2.0]])
+    encoder = FeatureEncoder.passthrough(["x0"], array)
+    assert encoder.transform(pd.DataFrame(array, columns=["x0"])).tolist() == [[float("inf")], [2]]

@@ -32,49 +32,56 @@ DEFAULT_METRICS = {"semisupervised": "positive_average_precision"}
 Methods = Annotated[
     str | None,
     typer.Option(
-        help="Such as gcn,unignn, or all; by default GCN and what auto chooses from.",
+        help="Such as gcn,unignn, or all. Default: GCN and the candidates of auto.",
         autocompletion=complete_methods,
     ),
 ]
 Splits = Annotated[
-    int | None, typer.Option(help="Random splits; by default 5, with semisupervised 10.")
+    int | None, typer.Option(help="Number of random splits. Default: 5, or 10 with semisupervised.")
 ]
 Imbalance = Annotated[
     str | None,
     typer.Option(
         help="Split protocol: natural or, for two classes, semisupervised (20 positive and 80 "
-        "negative labels); by default natural, or what the columns of your files say."
+        "negative labels). Default: your split or time column, or natural."
     ),
 ]
-NumFolds = Annotated[int | None, typer.Option(help="Cross-validation instead of splits.")]
+NumFolds = Annotated[
+    int | None,
+    typer.Option(help="Cross-validation with this many folds, instead of random splits."),
+]
 Train = Annotated[
-    float | None, typer.Option(help="Share to train on; by default 0.1, for your own files 0.6.")
+    float | None, typer.Option(help="Share for training. Default: 0.1, or 0.6 for your own files.")
 ]
 Val = Annotated[
-    float | None, typer.Option(help="Share to validate on; by default 0.1, for your own files 0.2.")
+    float | None,
+    typer.Option(help="Share for validation. Default: 0.1, or 0.2 for your own files."),
 ]
 MetricName = Annotated[
     str | None,
     typer.Option(
-        help="Metric to compare by; by default balanced_accuracy, with semisupervised "
-        "positive_average_precision."
+        help="Metric to compare by. Default: balanced_accuracy, or positive_average_precision "
+        "with semisupervised."
     ),
 ]
 Budget = Annotated[
-    int, typer.Option(help="Settings to try per method at most; validation selects one.")
+    int, typer.Option(help="Hyperparameter settings to try per method; validation selects one.")
 ]
 Positive = Annotated[
-    str | None, typer.Option(help="Of two classes, the positive one; by default the rarer.")
+    str | None, typer.Option(help="Two classes: the positive one. Default: the rarer.")
 ]
 At = Annotated[
-    int | None, typer.Option(help="k of precision at k; by default the size of the class.")
+    int | None,
+    typer.Option(help="The k of precision at k. Default: the number of positive test nodes."),
 ]
-TimeLimit = Annotated[str | None, typer.Option(help="Stop after this, such as 90, 10m or 2h.")]
+TimeLimit = Annotated[
+    str | None, typer.Option(help="Time after which to stop, such as 90, 10m or 2h.")
+]
 Jobs = Annotated[int, typer.Option(help="Number of worker processes.")]
 Out = Annotated[
     Path | None,
     typer.Option(
-        "--out", help="Folder for comparison.html, .csv and .json, and each method's page."
+        "--out", help="Folder for comparison.html, .csv and .json, and a page per method."
     ),
 ]
 
@@ -100,7 +107,7 @@ def compare(
     data_root: DataRoot = None,
     to: Out = None,
 ) -> None:
-    """Run several methods on the same splits and tell which is better, and how significantly."""
+    """Run several methods on the same splits, and test which is significantly better."""
     from evengraph.cli.arguments import parse_seconds
     from evengraph.cli.opening import open_data, warn_of_gaps
     from evengraph.core.allocator import keep_freed_memory

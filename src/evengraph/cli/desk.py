@@ -22,33 +22,37 @@ if TYPE_CHECKING:
 
 Classes = Annotated[
     str | None,
-    typer.Option(help="Classes beside those that have labels, such as honest,fraud."),
+    typer.Option(help="Further classes that nobody has labelled yet, such as honest,fraud."),
 ]
 Labels = Annotated[
     Path | None,
-    typer.Option(help="SQLite file of the labels; by default named for DATA and label column."),
+    typer.Option(
+        help="SQLite file for the labels. Default: named after DATA and the label column."
+    ),
 ]
-Who = Annotated[str | None, typer.Option(help="Your name beside the labels; by default the login.")]
+Who = Annotated[str | None, typer.Option(help="Name stored with your labels. Default: your login.")]
 Method = Annotated[
     str | None,
     typer.Option(help="Method that learns from the labels.", autocompletion=complete_methods),
 ]
-TimeLimit = Annotated[str, typer.Option(help="Limit of a training, for auto; such as 30s or 5m.")]
+TimeLimit = Annotated[
+    str, typer.Option(help="Time limit of one training run of auto, such as 30s or 5m.")
+]
 RetrainEvery = Annotated[
-    int, typer.Option(help="Train again after so many labels; 0 never does.", min=0)
+    int, typer.Option(help="Retrain after this many labels; 0 for never.", min=0)
 ]
 Model = Annotated[
     Path | None,
-    typer.Option(help="Triage: go through the suspects of a model that run --save wrote."),
+    typer.Option(help="Triage: review the suspects of a model that run --save wrote."),
 ]
 Find = Annotated[
-    str | None, typer.Option(help="With --model: the class to find; by default the rarer of two.")
+    str | None, typer.Option(help="With --model: the class to find. Default: the rarer of two.")
 ]
 Export = Annotated[
     Path | None,
-    typer.Option(help="Write the labelled table to a .csv or .parquet file, and serve nothing."),
+    typer.Option(help="Write the labelled table to a .csv or .parquet file and exit."),
 ]
-Port = Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 takes a free one.", min=0)]
+Port = Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 picks a free one.", min=0)]
 Open = Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")]
 
 

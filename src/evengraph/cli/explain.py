@@ -22,33 +22,33 @@ NO_TRAINING_NODE = "labelled nodes: no training node is in this graph"
 @column_options("label", "id", "source", "target")
 def explain(
     model: Annotated[Path, typer.Argument(help="Folder that evengraph run --save wrote.")],
-    node: Annotated[str, typer.Argument(help="Id of a node.")],
+    node: Annotated[str, typer.Argument(help="Id of the node.")],
     columns: Columns,
     data: Annotated[
         str | None,
         typer.Option(
             "--data",
             "--known",
-            help="Tables of the graph, or that new nodes attach to; by default those of training.",
+            help="The known tables, if they have moved. Default: where they were in training.",
         ),
     ] = None,
     new_nodes: Annotated[
         Path | None,
-        typer.Option(help="New nodes, as predict takes them, if the node is one of them."),
+        typer.Option(help="The new tables given to predict, if the node is new."),
     ] = None,
     new_edges: Annotated[
-        Path | None, typer.Option(help="Table of their edges, if --new-nodes is a table.")
+        Path | None, typer.Option(help="New edges table, if --new-nodes is a nodes table.")
     ] = None,
     align: Align = True,
     to: Annotated[Path | None, typer.Option("--out", help="SVG file to draw to.")] = None,
     edges: Annotated[
         str | None,
         typer.Option(
-            "--edges", "--known-edges", help="Table of known edges.", rich_help_panel=OWN_FILES
+            "--edges", "--known-edges", help="Known edges table.", rich_help_panel=OWN_FILES
         ),
     ] = None,
 ) -> None:
-    """Show which columns, labelled nodes and clusters a prediction came from, and draw them."""
+    """Show which columns, labelled nodes and clusters a prediction rests on, and draw them."""
     from evengraph.pipeline.table_model import TableModel
     from evengraph.report.explain.figure import write_explanation
     from evengraph.tables import UnknownNodeError

@@ -31,22 +31,23 @@ def inspect(
     data: Data,
     columns: Columns,
     labelled: Annotated[
-        float | None, typer.Option(help="Use the labels of this share of every class only.")
+        float | None, typer.Option(help="Use only this share of the labels of every class.")
     ] = None,
     imbalance: Annotated[
-        str | None, typer.Option(help="Or the training labels of a split: step, longtail, ...")
+        str | None,
+        typer.Option(help="Use only the training labels of a split: step, longtail, ..."),
     ] = None,
     minority: Minority = None,
     ratio: Ratio = None,
-    seed: Annotated[int, typer.Option(help="Seed that draws these labels.")] = 5,
-    hops: Annotated[int, typer.Option(help="Largest distance from labelled nodes to count.")] = 4,
+    seed: Annotated[int, typer.Option(help="Seed for drawing these labels.")] = 5,
+    hops: Annotated[int, typer.Option(help="Largest distance from labelled nodes to report.")] = 4,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     data_root: DataRoot = None,
     to: Annotated[
         Path | None, typer.Option("--out", help="Folder for inspect.json and inspect.html.")
     ] = None,
 ) -> None:
-    """Inspect a graph before training: classes, edges, reach of labels, leaks, advice."""
+    """Describe a graph before training: classes, homophily, reach of labels, leaks, advice."""
     from evengraph.cli.next_commands import next_commands
     from evengraph.cli.opening import open_data
     from evengraph.inspection import inspect_graph

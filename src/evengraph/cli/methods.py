@@ -13,7 +13,7 @@ from evengraph.cli.console import out, print_sentence
 
 def methods(
     name: Annotated[
-        str | None, typer.Argument(help="Show one method in full.", autocompletion=complete_method)
+        str | None, typer.Argument(help="Show this method in full.", autocompletion=complete_method)
     ] = None,
 ) -> None:
     """List the methods: idea, reference, cost, parameters."""

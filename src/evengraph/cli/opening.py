@@ -78,9 +78,7 @@ def _suggested(data: str) -> str:
         return ""
     largest = sorted(tables, key=lambda path: -path.stat().st_size)[:2]
     edges, nodes = sorted(largest, key=_num_columns)  # of equally many columns, the larger: edges
-    return (
-        f" Or name both tables: evengraph inspect {quote(str(nodes))} --edges {quote(str(edges))}"
-    )
+    return f" Or pass both tables: {quote(str(nodes))} --edges {quote(str(edges))}"
 
 
 def _num_columns(path: Path) -> int:

@@ -17,8 +17,8 @@ OWN_FILES = "Your own files"
 Data = Annotated[
     str,
     typer.Argument(
-        help="Name of a data set (evengraph data list), a folder with nodes.csv and edges.csv, a "
-        "nodes table with --edges, a packed graph, or a graph file (.graphml, .npz, .pt).",
+        help="A data set (evengraph data list), a folder with nodes.csv and edges.csv, a nodes "
+        "table with --edges, a graph file (.graphml, .npz, .pt), or a packed graph.",
         metavar="DATA",
         autocompletion=complete_data,
     ),
@@ -28,13 +28,15 @@ DataRoot = Annotated[
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
 Minority = Annotated[int | None, typer.Option(help="Number of minority classes.")]
-Ratio = Annotated[float | None, typer.Option(help="Smallest class over largest.")]
+Ratio = Annotated[
+    float | None, typer.Option(help="Size of the smallest class divided by that of the largest.")
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
-        help="Set a parameter of all methods that have it, or of one method, as in "
-        "iceberg.learning_rate=0.1; may be repeated.",
+        help="Set a parameter of every method that has it, or of one method: "
+        "iceberg.learning_rate=0.1. May be repeated.",
         metavar="NAME=VALUE",
     ),
 ]
@@ -42,27 +44,26 @@ Settings = Annotated[
 CostMiss = Annotated[
     float | None,
     typer.Option(
-        help="Of two classes, what a node of the rarer one that is not flagged costs; sets the "
-        "threshold by cost instead of F1."
+        help="Two classes: cost of missing a node of the rarer class. The threshold then minimises "
+        "cost instead of maximising F1."
     ),
 ]
 CostAlarm = Annotated[
-    float | None, typer.Option(help="What a node that is flagged by mistake costs; by default 1.")
+    float | None, typer.Option(help="Two classes: cost of a false alarm. Default: 1.")
 ]
 
 Align = Annotated[
     bool,
     typer.Option(
         "--align/--no-align",
-        help="Move number columns back that have moved as a whole since training, in a graph of "
-        "its own.",
+        help="In a graph without known nodes, undo shifts of whole numeric columns since training.",
     ),
 ]
 Memory = Annotated[
     str | None,
     typer.Option(
-        help="For a packed graph: work from disk within so much memory, such as 4GB; by default "
-        "only if it does not fit in memory, within half of what is free.",
+        help="Packed graphs: train from disk within this much memory, such as 4GB. By default this "
+        "happens only if the graph does not fit, with half of the free memory.",
         metavar="SIZE",
     ),
 ]
@@ -71,21 +72,21 @@ Columns = dict[str, str]
 """The column options that the user gave, by the names of `open_graph`'s parameters."""
 
 COLUMN_HELP = {
-    "edges": "Table of edges; several such as pays.csv,knows.csv are types of edges.",
-    "label": "Column with the classes.",
-    "unlabelled": "Labels that mean unlabelled, such as unknown,-1.",
-    "id": "Column with the ids.",
-    "source": "Column with one end of an edge.",
-    "target": "Column with the other end.",
-    "weight": "Column with weights of edges; 0 means no edge.",
-    "type": "Column with types of edges, whose neighbours some methods average apart.",
-    "edge_time": "Column with times of edges; a split by time hides later ones from training.",
-    "directed": "Keep edges from a node apart from edges to it.",
-    "split": "Column with train, val or test.",
-    "time": "Column with times; the oldest nodes are for training.",
-    "date_order": "dmy or mdy: how to read dates such as 03/04/2024.",
-    "drop": "Columns of nodes or edges to leave out, such as a,b, or items of lists, tags=red.",
-    "lists": "JSON file of lists by node; features.json beside the nodes table needs no option.",
+    "edges": "Edges table. Several, such as pays.csv,knows.csv, are edge types.",
+    "label": "Label column.",
+    "unlabelled": "Labels to treat as missing, such as unknown,-1.",
+    "id": "Id column.",
+    "source": "Column of the edges table with the source id.",
+    "target": "Column of the edges table with the target id.",
+    "weight": "Column of edge weights; 0 means no edge.",
+    "type": "Column of edge types, which some methods aggregate separately.",
+    "edge_time": "Column of edge times; a split by time hides later edges from training.",
+    "directed": "Treat outgoing and incoming edges as two relations.",
+    "split": "Column that says train, val or test for each node.",
+    "time": "Column of times for a split by time: train on the oldest nodes.",
+    "date_order": "dmy or mdy, to read dates such as 03/04/2024.",
+    "drop": "Columns to ignore, such as a,b; or an item of a list column, tags=red.",
+    "lists": "JSON file with a list per node. features.json beside the nodes table is found.",
 }
 FLAGS = {
     "split": "--split-column",

@@ -30,7 +30,7 @@ def pack(
         list[str],
         typer.Argument(
             help="Nodes table and edges table (Parquet or CSV; files, folders or patterns such as "
-            "'nodes-*.parquet'), or what other commands take.",
+            "'nodes-*.parquet'), or DATA as in other commands.",
             metavar="NODES [EDGES]",
             autocompletion=complete_data,
         ),
@@ -38,13 +38,15 @@ def pack(
     columns: Columns,
     to: Annotated[Path, typer.Option("--out", help="Folder to write; it must not exist.")],
     edges: Annotated[
-        str | None, typer.Option(help="Edges table, if NODES are several files.")
+        str | None, typer.Option(help="Edges table, if there are several NODES files.")
     ] = None,
     memory: Annotated[
         str | None,
-        typer.Option(help="Memory to use, such as 4GB; by default half of what is free."),
+        typer.Option(help="Memory limit, such as 4GB. Default: half of the free memory."),
     ] = None,
-    dtype: Annotated[str, typer.Option(help="Of the features: float32 or float16.")] = "float32",
+    dtype: Annotated[
+        str, typer.Option(help="Type of the features: float32 or float16.")
+    ] = "float32",
     data_root: DataRoot = None,
     nodes: Annotated[
         int | None, typer.Option(help="Number of nodes.", rich_help_panel=GENERATED)
@@ -56,9 +58,9 @@ def pack(
         int, typer.Option(help="Number of features.", rich_help_panel=GENERATED)
     ] = 64,
     classes: Annotated[int, typer.Option(help="Number of classes.", rich_help_panel=GENERATED)] = 5,
-    seed: Annotated[int, typer.Option(help="Seed.", rich_help_panel=GENERATED)] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed.", rich_help_panel=GENERATED)] = 0,
 ) -> None:
-    """Pack a graph into a folder, which may be larger than memory; a killed run resumes."""
+    """Convert a graph, even one larger than memory, to a folder that all commands take."""
     from evengraph.packing.generated import pack_toy
     from evengraph.packing.pack import memory_limit
     from evengraph.packing.pack import pack as pack_data

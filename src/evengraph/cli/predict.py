@@ -26,40 +26,44 @@ Nodes = Annotated[
         "(.graphml, .npz, .pt)."
     ),
 ]
-Edges = Annotated[Path | None, typer.Argument(help="Table of edges, if DATA is a nodes table.")]
+Edges = Annotated[Path | None, typer.Argument(help="Edges table, if DATA is a nodes table.")]
 Out = Annotated[
     Path, typer.Option("--out", help="A .csv or .parquet file; with --memory also .npy.")
 ]
 Known = Annotated[
     str | None,
-    typer.Option(help="Folder, or nodes table, that the new nodes attach to.", metavar="PATH"),
+    typer.Option(
+        help="Known folder or nodes table that the new nodes are connected to.", metavar="PATH"
+    ),
 ]
-KnownEdges = Annotated[
-    str | None, typer.Option(help="Table of edges, if --known is a table of nodes.")
-]
+KnownEdges = Annotated[str | None, typer.Option(help="Edges table, if --known is a nodes table.")]
 Lists = Annotated[Path | None, typer.Option(help=COLUMN_HELP["lists"])]
 Calibrated = Annotated[
-    bool, typer.Option("--calibrated", help="Calibrate probabilities on validation.")
+    bool, typer.Option("--calibrated", help="Calibrate probabilities on validation nodes.")
 ]
 Top = Annotated[
     int | None,
-    typer.Option(help="Of two classes, also list so many nodes most likely of the rarer one."),
+    typer.Option(
+        help="Two classes: also list this many of the most suspicious nodes, with reasons."
+    ),
 ]
 Prior = Annotated[
     str | None,
     typer.Option(
-        help="Correct probabilities for class shares that differ from training: estimate, or "
-        "shares such as yes=0.1,no=0.9.",
+        help="Correct probabilities for class shares that differ from training: estimate, or the "
+        "shares, such as yes=0.1,no=0.9.",
         metavar="SHARES",
     ),
 ]
 Abstain = Annotated[
     float | None,
-    typer.Option(help="Share of nodes to leave undecided, the least certain, such as 0.1."),
+    typer.Option(
+        help="Leave this share of the nodes undecided, the least certain ones; such as 0.1."
+    ),
 ]
 MaxError = Annotated[
     float | None,
-    typer.Option(help="Leave so many undecided that the error on validation is no larger."),
+    typer.Option(help="Leave as many nodes undecided as it takes for this error on validation."),
 ]
 OnlyUnlabelled = Annotated[
     bool, typer.Option("--only-unlabelled", help="Predict only nodes without a label.")

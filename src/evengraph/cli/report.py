@@ -12,12 +12,12 @@ from evengraph.cli.invocation import typed_command
 
 
 def report(
-    store: Annotated[Path, typer.Argument(help="File of a store.")],
+    store: Annotated[Path, typer.Argument(help="SQLite file written by reproduce.")],
     to: Annotated[Path, typer.Option("--out", help="Folder for tables and figures.")] = Path(
         "report"
     ),
 ) -> None:
-    """Write tables (Markdown, LaTeX, CSV), figures (SVG, PNG) and one page from a store."""
+    """Write tables (Markdown, LaTeX, CSV), figures (SVG, PNG) and a web page from a store."""
     from evengraph.core.store import Store
     from evengraph.report.store.files import write_report
 

@@ -41,9 +41,9 @@ def reproduce(
     what: Annotated[
         list[str],
         typer.Argument(
-            help="table1, table2, table3, figure2 or all; beyond the paper newer, publicstep, "
-            "publicraw, unreal, natural, readings, budget, control, machines, successor, parts or "
-            "portfolio; or a TOML file.",
+            help="table1, table2, table3, figure2 or all; beyond the paper: newer, publicstep, "
+            "publicraw, unreal, natural, readings, budget, control, machines, starts, successor, "
+            "parts or portfolio; or a TOML file.",
             autocompletion=complete_experiment,
         ),
     ],
@@ -57,21 +57,21 @@ def reproduce(
     ] = None,
     setups: Annotated[
         str | None,
-        typer.Option(help="Only settings with these in their names, such as cora-step-3."),
+        typer.Option(help="Only settings whose names contain these, such as cora-step-3."),
     ] = None,
-    store: Annotated[Path, typer.Option(help="File in which every run is stored.")] = Path(
+    store: Annotated[Path, typer.Option(help="SQLite file to store every run in.")] = Path(
         "runs/reproduce.sqlite"
     ),
     device: Device = "auto",
     engine: Annotated[str, typer.Option(help="auto, here, processes or ray.")] = "auto",
-    jobs: Annotated[int | None, typer.Option(help="Workers; by default one per core.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="Number of worker processes. Default: one per core.")
+    ] = None,
     address: Annotated[str | None, typer.Option(help="Address of a Ray cluster.")] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Run failed runs again.")] = False,
     release: Annotated[
         bool,
-        typer.Option(
-            "--release", help="Take over runs that other processes, such as dead ones, hold."
-        ),
+        typer.Option("--release", help="Take over runs claimed by a process that has died."),
     ] = False,
     data_root: DataRoot = None,
 ) -> None:

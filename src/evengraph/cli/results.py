@@ -13,11 +13,11 @@ from evengraph.cli.console import err, out, print_failure, print_notes
 
 
 def results(
-    store: Annotated[Path, typer.Argument(help="File of a store.")],
+    store: Annotated[Path, typer.Argument(help="SQLite file written by reproduce.")],
     dataset: Annotated[
         str | None, typer.Option(help="Only this graph.", autocompletion=complete_data_set)
     ] = None,
-    imbalance: Annotated[str | None, typer.Option(help="Only this protocol.")] = None,
+    imbalance: Annotated[str | None, typer.Option(help="Only this split protocol.")] = None,
     method: Annotated[
         str | None, typer.Option(help="Only this method.", autocompletion=complete_method)
     ] = None,
@@ -28,7 +28,7 @@ def results(
         typer.Option("--export", help="Write runs to a .csv, .json or .parquet file."),
     ] = None,
 ) -> None:
-    """List the runs of a store, or export them."""
+    """List the runs in a store, or export them."""
     from evengraph.core.store import Store
     from evengraph.report.terminal.experiment import RUN_VALUES, averaged_settings, runs_table
 

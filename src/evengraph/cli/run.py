@@ -40,8 +40,8 @@ IN_MEMORY = ("longtail", "bytime")
 Methods = Annotated[
     str | None,
     typer.Option(
-        help="One, several such as gcn,lte4g to compare, or all; see: evengraph methods. By "
-        "default auto, which tries several within two minutes per seed (--set time_limit=300 "
+        help="A method, several to compare (gcn,lte4g), or all; see evengraph methods. By default "
+        "auto, which tries several models for up to two minutes per seed (--set time_limit=300 "
         "for five).",
         autocompletion=complete_methods,
     ),
@@ -50,18 +50,18 @@ Imbalance = Annotated[
     str | None,
     typer.Option(
         help="Split protocol: step, longtail, natural, publicstep, folds, given, bytime or "
-        "semisupervised (20 positive and 80 negative labels); by default step, for your own "
-        "files what their columns allow."
+        "semisupervised (20 positive and 80 negative labels). Default: step for named data "
+        "sets; your split or time column, or natural, for your own files."
     ),
 ]
-Train = Annotated[float | None, typer.Option(help="Share to train on (natural).")]
-Val = Annotated[float | None, typer.Option(help="Share to validate on (natural).")]
+Train = Annotated[float | None, typer.Option(help="Share of each class for training (natural).")]
+Val = Annotated[float | None, typer.Option(help="Share of each class for validation (natural).")]
 Seeds = Annotated[
     str | None,
-    typer.Option(help="Such as 5-24; by default 5,6,7, with semisupervised ten, 5-14."),
+    typer.Option(help="Such as 5-24. Default: 5,6,7, or 5-14 with semisupervised."),
 ]
 Preset = Annotated[
-    bool, typer.Option(help="Use parameters selected or published for the setting, if any.")
+    bool, typer.Option(help="Use the parameters tuned or published for this setting, if any.")
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for result.json and report.html.")]
 Map = Annotated[
@@ -70,13 +70,15 @@ Map = Annotated[
         "--map", help="Draw a map of the nodes (t-SNE) on the page; takes up to half a minute."
     ),
 ]
-Save = Annotated[Path | None, typer.Option(help="Folder for the model, for predict and explain.")]
+Save = Annotated[
+    Path | None, typer.Option(help="Folder to save the model to, for predict and explain.")
+]
 Refit = Annotated[
     bool | None,
     typer.Option(
         "--refit/--no-refit",
-        help="Train the best model again with the test labels, after it was tested; with "
-        "--save the default for files of your own.",
+        help="After testing, retrain the best model with the test labels added. Default with "
+        "--save on your own files.",
     ),
 ]
 
@@ -104,7 +106,7 @@ def run(
     refit: Refit = None,
     memory: Memory = None,
 ) -> None:
-    """Train and test one or several methods, once per seed, and report."""
+    """Train and test one or several methods, once per seed, and write a report."""
     from evengraph.cli.arguments import make_protocol, parse_methods, parse_settings
     from evengraph.cli.opening import open_data, show_classes
     from evengraph.cli.ranks import current_ranks, own_folder

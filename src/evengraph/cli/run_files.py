@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 PAGE = "report.html"
 COMPARISON = "comparison.html"
+SPLIT_OPTIONS = ("minority", "ratio", "train", "val")
 
 
 class RunFiles:
@@ -64,7 +65,8 @@ class RunFiles:
         page, table, content = (self.folder / f"comparison.{k}" for k in ("html", "csv", "json"))
         line = f"{written(page)}\n  .csv and .json beside it, and a page of each method"
         take = type(self.plan.methods[comparison.verdict.take]).__name__.lower()
-        command = join(["evengraph", "run", *self._data(), "--method", take, "--save", "model"])
+        words = [*self._data(), *self._split(), "--method", take, "--save", "model"]
+        command = join(["evengraph", "run", *words])
         values = {**comparison.as_dict(), "dataset": self.plan.dataset}
         values |= {"command": typed_command(), "commands": [command]}
         write_comparison(comparison.standings, comparison.pairs, table)
@@ -116,6 +118,14 @@ class RunFiles:
     def _data(self) -> list[str]:
         """The words that name the graph and its columns."""
         return [shown_data(self.source), *option_words(self.source.columns)]
+
+    def _split(self) -> list[str]:
+        """The words for the split of a data set, for which `run` and `compare` differ."""
+        if not self.source.is_dataset:
+            return []
+        options = {name: vars(self.plan.protocol).get(name) for name in SPLIT_OPTIONS}
+        given = {name: str(value) for name, value in options.items() if value is not None}
+        return ["--imbalance", self.plan.imbalance, *option_words(given)]
 
 
 def shown_data(source: GraphSource) -> str:

@@ -112,10 +112,10 @@ def save_model(model: TableModel, best: BestFit, folder: Path) -> None:
     text = f"{verb} {escape(str(folder))}: the model of {chosen}; {_test_scores(best.fit)}"
     if refit := model.info.refit:
         text += (
-            f", then trained again on {refit.train:,} labels instead of {refit.train_before:,} "
-            "(--no-refit to keep the first)"
+            f", then retrained on {refit.train:,} labels instead of {refit.train_before:,} "
+            "(--no-refit saves the tested model)"
         )
-    print_sentence(f"{text}; see: evengraph predict")
+    print_sentence(f"{text}; use it with evengraph predict")
 
 
 def _test_scores(fit: Fit) -> str:

@@ -22,8 +22,8 @@ def suggest(
     data: Annotated[
         str,
         typer.Argument(
-            help="Folder that evengraph run --save wrote, or DATA as in run, where some nodes have "
-            "no label.",
+            help="A model folder that evengraph run --save wrote, or DATA as in run, with some "
+            "nodes unlabelled.",
             metavar="MODEL_OR_DATA",
             autocompletion=complete_data,
         ),
@@ -42,18 +42,19 @@ def suggest(
     ] = None,
     known: Annotated[
         str | None,
-        typer.Option(help="For a model: its tables, if they are no longer at their old path."),
+        typer.Option(help="For a model: its tables, if they have moved."),
     ] = None,
     labelled: Annotated[
-        float | None, typer.Option(help="To try: use the labels of this share of every class only.")
+        float | None,
+        typer.Option(help="To try it out: use only this share of the labels of every class."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
-    curve: Annotated[bool, typer.Option(help="Expect what more labels would bring.")] = True,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    curve: Annotated[bool, typer.Option(help="Estimate what more labels would bring.")] = True,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     data_root: DataRoot = None,
     to: Annotated[Path | None, typer.Option("--out", help="CSV file to write to.")] = None,
 ) -> None:
-    """Suggest which nodes to label next, say why, and expect what more labels would bring."""
+    """Suggest which nodes to label next, with reasons, and what more labels would bring."""
     from evengraph.cli.files import check_folder
     from evengraph.labelling import learning_curve, suggest
 

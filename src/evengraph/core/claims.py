@@ -25,6 +25,8 @@ class Claimant(NamedTuple):
 
     def alive(self, *, seen: float, now: float) -> bool:
         """Whether the process that made a claim at the time `seen` may still work on it."""
+        if not isinstance(seen, int | float) or not _is_process_id(self.process):
+            return False  # the claim is damaged
         if self.host != socket.gethostname():
             return abs(now - seen) <= STALE  # a time in the future is that of a wrong clock
         boot = boot_id()
@@ -40,6 +42,11 @@ class Claimant(NamedTuple):
         if state in ("Z", "X"):  # dead, but not yet reaped by its parent
             return False
         return not (self.started and started) or self.started == started
+
+
+def _is_process_id(value: object) -> bool:
+    """Whether it is the id of one process; 0 and negative numbers stand for groups of them."""
+    return isinstance(value, int) and 0 < value < 2**31
 
 
 class Holder(NamedTuple):

@@ -46,6 +46,8 @@ def _read_array(archive: zipfile.ZipFile, item: zipfile.ZipInfo, key: str) -> ND
         shape, in_columns, dtype = (short if version == (1, 0) else long)(stream)
         if dtype.hasobject:
             raise ValueError(f"{key} holds Python objects, which are never opened")
+        if dtype.kind == "V":
+            raise ValueError(f"{key} holds records, not one array of values")
         if not dtype.itemsize:  # NumPy would take a byte for each of any number of items
             raise ValueError(f"{key} holds items of no size")
         size, left = math.prod(shape) * dtype.itemsize, item.file_size - stream.tell()
@@ -54,4 +56,5 @@ def _read_array(archive: zipfile.ZipFile, item: zipfile.ZipInfo, key: str) -> ND
         values = np.empty(math.prod(shape), dtype)
         if size and cast(io.BufferedIOBase, stream).readinto(values.view(np.uint8).data) != size:
             raise ValueError(f"{key} is cut off")
+    values = values.astype(dtype.newbyteorder("="), copy=False)  # torch and pandas read no other
     return values.reshape(shape, order="F" if in_columns else "C")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evengraph.report.svg.charts import COLOURS
-from evengraph.report.svg.markup import Markup, join, tag
+from evengraph.report.svg.markup import Markup, tag
 
 WIDTH, HEIGHT = 560, 420
 INNER, OUTER = 14, 24  # nodes of the two rings
@@ -119,18 +119,23 @@ def _arc(x: float, y: float, radius: float, share: float) -> Markup:
     )
 
 
-def key() -> Markup:
-    """What the marks mean."""
-    marks = (
-        ("labelled", "labelled"),
-        ("guess", "predicted; the arc is the probability"),
-    )
-    lines = []
-    for kind, meaning in marks:
-        parts = [tag("circle", cx=9, cy=9, r=7)]
-        parts += [_arc(9, 9, 7, 0.7)] if kind == "guess" else []
-        mark = tag("g", *parts, class_=f"dot {kind} colour-0")
-        picture = tag("svg", mark, width=18, height=18, class_="swatch", aria_hidden="true")
-        lines.append(tag("li", picture, meaning))
-    lines.append(tag("li", "numbers are those of the buttons"))
-    return tag("ul", join(lines), class_="legend")
+def key(dots: Sequence[Dot]) -> Markup:
+    """What the marks mean, and which number is which class."""
+    circle = tag("circle", cx=9, cy=9, r=7)
+    lines = [
+        _line("labelled", "labelled colour-0", circle),
+        _line(
+            "predicted; the arc is the probability", "guess colour-0", circle, _arc(9, 9, 7, 0.7)
+        ),
+    ]
+    classes = {dot.number: dot.name for dot in dots if dot.number is not None}
+    for number, name in sorted(classes.items()):
+        mark = tag("text", str(number + 1), x=9, y=13.5)
+        lines.append(_line(name, f"labelled {colour(number)}", circle, mark))
+    return tag("ul", *lines, class_="legend")
+
+
+def _line(meaning: str, kinds: str, *parts: Markup) -> Markup:
+    mark = tag("g", *parts, class_=f"dot {kinds}")
+    picture = tag("svg", mark, width=18, height=18, class_="swatch", aria_hidden="true")
+    return tag("li", picture, meaning)

@@ -98,7 +98,8 @@ def _button(
 def _last(desk: Desk, session: Session, event: Event | None) -> Markup:
     """The last thing that this browser did, and its undo."""
     if event is None:
-        return tag("p", "", class_="last")
+        question = f"What is its {desk.nodes.column}?" if desk.find is None else f"{desk.find}?"
+        return tag("p", f"{question} Every answer is saved at once.", class_="last")
     words = f"{event.node}: {describe(event)}"
     undo = tag("button", "Undo ", tag("kbd", "u"), data_key="u", class_="quiet-button")
     parts = (tag("span", words), hidden("number", event.number), undo)
@@ -143,7 +144,7 @@ def _near(desk: Desk, row: int) -> Markup:
     shown = sum(dot.ring == 1 for dot in dots)
     word = "neighbour" if count == 1 else "neighbours"
     text = f"{count:,} {word}" + (f", {shown} of them drawn" if shown < count else "")
-    return section("Neighbourhood", tag("p", f"{text}."), draw(dots, edges), key())
+    return section("Neighbourhood", tag("p", f"{text}."), draw(dots, edges), key(dots))
 
 
 def _why(desk: Desk, row: int) -> Markup:

@@ -51,14 +51,14 @@ def compare(
     on_end: OnEnd = lambda job, result: None,
     **columns: Any,
 ) -> Comparison:
-    """Train several methods on the same splits and tell which is better.
+    """Train several methods on the same splits, and test which is significantly better.
 
-    Every method has the same budget: as many settings, one of which is selected on validation per
-    split. Only that one counts on the test nodes. A method that fails is left out; the others go
-    on. If time runs out, the splits on which all methods ran count.
+    Every method has the same budget: a number of settings, one of which is selected on validation
+    for each split and scored on the test nodes. A method that fails is left out, and the others
+    continue. If time runs out, the splits that all methods completed count.
 
     Args:
-        data: A PyG graph with labels, -1 is unlabelled; a table of nodes as a DataFrame or a path,
+        data: A PyG graph with labels (-1 means unlabelled); a nodes table as a DataFrame or a path,
             as in `TableModel.fit`; or the name of a data set.
         methods: Names, for methods with `Method.graph_defaults` of the graph; or methods with
             your own settings, under labels of your choice; None for the baseline and the
@@ -66,11 +66,12 @@ def compare(
         protocol: Makes a split from a seed, such as `Natural()` or `Folds()`. By default the masks
             of the graph, or its split or time column, decide; otherwise `Natural`, for your own
             data with 60% of each class for training and 20% for validation.
-        edges: The table of edges, where `data` is one of nodes.
+        edges: The edges table, if `data` is a nodes table.
         seeds: One split each.
         budget: Settings to try per method; the first is the one given.
         metric: Metric to compare by.
-        positive: For two classes, name or index of the positive one; by default the rarer.
+        positive: For two classes, the positive one: its name, or its index in a split of the
+            graph. By default the rarer.
         k: For precision at k; by default the number of positive test nodes.
         device: Where to train.
         jobs: Number of worker processes, on the CPU.
@@ -84,8 +85,10 @@ def compare(
     entries = _entries(methods, graph)
     seeds = list(dict.fromkeys(seeds))
     _check(seeds, time_limit, metric, jobs)
-    counts = _class_counts(graph)
-    positive = class_index(graph, positive)
+    _class_counts(graph)  # no labels, no split
+    ordered = protocol(graph, seed=seeds[0]).graph
+    counts = _class_counts(ordered)
+    positive = class_index(ordered, positive)
     if len(counts) == 2 and positive is None:
         positive = positive_class(counts)
     _check_binary(metric, positive, k, len(counts))
@@ -104,7 +107,7 @@ def compare(
     return conclude(
         standings,
         entries,
-        graph,
+        ordered,
         protocol,
         metric=metric,
         seeds=common,
@@ -134,7 +137,7 @@ def conclude(
     Args:
         standings: The methods, each with a record of every common split.
         entries: The methods by label.
-        graph: What they were trained on.
+        graph: What they were trained on, as a split of it: protocols may reorder the classes.
         protocol: How it was split.
         metric: Metric to compare by.
         overlap: As `split_overlap` returns it.

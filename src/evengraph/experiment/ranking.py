@@ -217,13 +217,13 @@ def _judge(
         several = len(others) > 1
         start = "No method is" if several else "Neither method is"
         sentences.append(
-            f"{start} significantly better than the other{'s' if several else ''}; use {advice}: "
-            f"{titles[take]}."
+            f"{start} significantly better than the other{'s' if several else ''}; use "
+            f"{titles[take]}, {advice}."
         )
     else:
         if level:
             names = _listed([titles[label] for label in (best, *level)])
-            sentences.append(f"{names} do not differ significantly; use {advice}: {titles[take]}.")
+            sentences.append(f"{names} do not differ significantly; use {titles[take]}, {advice}.")
         sentences += _better(against[beaten[0]], titles, metric_title)
         if len(beaten) > 1:
             rest = _listed([titles[label] for label in beaten[1:]])

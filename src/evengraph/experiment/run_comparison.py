@@ -31,11 +31,12 @@ def compare_results(
         replace(one, records=[record for record in one.records if record.seed in common])
         for one in outcome.standings
     ]
-    counts = torch.bincount(plan.graph.y[plan.graph.y >= 0].cpu())
+    graph = plan.protocol(plan.graph, seed=common[0]).graph  # step and longtail reorder classes
+    counts = torch.bincount(graph.y[graph.y >= 0].cpu())
     return conclude(
         standings,
         plan.methods,
-        plan.graph,
+        graph,
         plan.protocol,
         metric="balanced_accuracy",
         overlap=split_overlap(plan.graph, plan.protocol, common),

@@ -20,6 +20,7 @@ BEYOND = (
     "budget",
     "control",
     "machines",
+    "starts",
     "successor",
     "parts",
     "portfolio",

@@ -16,14 +16,18 @@ MOST_RUNS = 1_000_000
 MOST_PARTS = 100
 """Parts of a dotted key: to parse one takes memory that grows with their square."""
 
+MOST_QUOTED_PARTS = 10
+"""Those in quotes, between which the others are counted."""
+
 _NO_KEY = re.compile(r"[^\w.\s\"'-]")
+_AFTER_QUOTE = re.compile(r"""["'][ \t]*\.[ \t]*[\w"'-]""")  # a quoted part may hold any character
 
 
 def check_keys(text: str) -> None:
     """Raise ValueError for a line with a key of too many parts, `a.b.c...`."""
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):  # as TOML, which knows no other line ends
         most = max(part.count(".") for part in _NO_KEY.split(line))
-        if most > MOST_PARTS:
+        if most > MOST_PARTS or len(_AFTER_QUOTE.findall(line)) > MOST_QUOTED_PARTS:
             raise ValueError(f"line {number}: a key may have at most {MOST_PARTS} parts")
 
 

@@ -95,8 +95,8 @@ def percent(share: float) -> str:
 
 def _about_doubtful_classes(labels: Labels) -> Sentences:
     if words := doubtful_classes(labels.names):
-        text = f"Class {join_names(words)} may mean unlabelled, and counts as a class here: if it "
-        yield "warning", f"{text}does, say so before all else, since every figure will change."
+        text = f"Class {join_names(words)} may mean unlabelled, but counts as a class here: if it "
+        yield "warning", f"{text}does, set --unlabelled first, since every number will change."
 
 
 def _about_leaks(leaks: Sequence[Leak], features: Features) -> Sentences:

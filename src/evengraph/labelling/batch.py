@@ -22,6 +22,8 @@ def choose(
     """
     nodes = candidates.nonzero().squeeze(1)
     budget = min(budget, len(nodes))
+    if not budget:
+        return nodes[:0]
     order = scores[nodes].argsort(descending=True, stable=True)
     nodes = nodes[order[: CHOICE * budget]]
     values, rows = _unit(scores[nodes]), rows[nodes]

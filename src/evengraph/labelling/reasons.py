@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from torch import Tensor
 
 from evengraph.labelling.evidence import GROUP, Evidence, new_class
+from evengraph.labelling.hunt import find_hunt
 from evengraph.ops.sparse import to_scipy
 
 CLEAR, CLOSE = 0.5, 0.15  # probability of a likely class; gap below which two compete
@@ -22,9 +23,10 @@ def reasons(evidence: Evidence, nodes: Tensor, class_names: Sequence[str]) -> li
     guesses = [""] * len(nodes)
     if evidence.probabilities is not None:
         top = evidence.probabilities[nodes].topk(min(2, evidence.num_classes), dim=1)
-        counts = evidence.counts.tolist()
+        counts, hunt = evidence.counts.tolist(), find_hunt(evidence)
+        rarest = None if hunt is None else hunt.label
         guesses = [
-            _guess(values, classes, class_names, counts)
+            _guess(values, classes, class_names, counts, rarest)
             for values, classes in zip(top.values.tolist(), top.indices.tolist(), strict=True)
         ]
     texts = zip(guesses, places, followers, strict=True)
@@ -53,7 +55,11 @@ def notes(evidence: Evidence, nodes: Tensor, class_names: Sequence[str]) -> tupl
 
 
 def _guess(
-    values: Sequence[float], classes: Sequence[int], names: Sequence[str], counts: Sequence[int]
+    values: Sequence[float],
+    classes: Sequence[int],
+    names: Sequence[str],
+    counts: Sequence[int],
+    rarest: int | None,
 ) -> str:
     """What the model thinks, and whether it has seen little of it."""
     first = names[classes[0]]
@@ -61,7 +67,9 @@ def _guess(
         return f"{first} or {names[classes[1]]} ({values[0]:.0%}, {values[1]:.0%})"
     text = f"{'likely' if values[0] > CLEAR else 'perhaps'} {first} ({values[0]:.0%})"
     few = counts[classes[0]]
-    return f"{text}, which has {few} label{'s' * (few != 1)}" if 0 < few <= SCARCE else text
+    if 0 < few <= SCARCE:
+        return f"{text}, which has {few} label{'s' * (few != 1)}"
+    return f"{text}, the rarest class" if classes[0] == rarest else text
 
 
 def _places(evidence: Evidence, nodes: Tensor) -> list[str]:

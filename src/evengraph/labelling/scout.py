@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
+from scipy.optimize import minimize
 from torch import Tensor
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import one_hot
 
 from evengraph.core.rng import generator
 from evengraph.methods.bases.committee import Committee
@@ -14,6 +16,7 @@ from evengraph.methods.bases.committee import Committee
 MEMBERS = 8
 PENALTY = 0.1  # L2, per labelled node
 ITERATIONS = 30  # of L-BFGS
+PRECISION = 1e-6  # of the loss, relative; it is computed in 32 bits
 LEVEL_PENALTY = 0.01  # L2 of the last change of the intercepts
 BLOCK = 100_000  # rows predicted at a time
 DISTANCES = 200_000_000  # between rows and labels at a time, 800 MB
@@ -68,15 +71,18 @@ def fit_members(rows: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
         rows: (n, d); targets: int64, (n,), every class at least once; weights: (M, n)
         returns: (M, d + 1, C)
     """
-    weights = _balanced(weights, targets)
-    rows, count = _with_bias(rows), (weights > 0).sum(1)
-    start = rows.new_zeros(len(weights), rows.shape[1], int(targets.max()) + 1)
+    weights, rows = _balanced(weights, targets), _with_bias(rows)
+    shape = rows.shape[1], len(weights), int(targets.max()) + 1
+    penalty = (PENALTY / (weights > 0).sum(1))[:, None].repeat(shape[0], 1, 1)
+    penalty[-1] = 0  # intercepts are free
 
-    def loss(model: Tensor) -> Tensor:
-        penalty = PENALTY * (model[:, :-1].square().sum((1, 2)) / count).sum()
-        return _loss(rows @ model, targets, weights) + penalty
+    def loss(model: Tensor) -> tuple[Tensor, Tensor]:
+        logits = (rows @ model.flatten(1)).view(-1, *shape[1:])
+        value, slope = _loss(logits, targets, weights)
+        decay = penalty * model
+        return value + (decay * model).sum(), (rows.T @ slope.flatten(1)).view(shape) + 2 * decay
 
-    return _minimise(loss, start)
+    return _minimise(loss, rows.new_zeros(shape)).transpose(0, 1)
 
 
 def level(model: Tensor, rows: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
@@ -85,41 +91,50 @@ def level(model: Tensor, rows: Tensor, targets: Tensor, weights: Tensor) -> Tens
     Shapes:
         As in `fit_members`.
     """
-    weights, logits = _balanced(weights, targets), _with_bias(rows) @ model
+    weights, logits = _balanced(weights, targets), _logits(rows, model)
 
-    def loss(change: Tensor) -> Tensor:
-        penalty = LEVEL_PENALTY * change.square().sum()
-        return _loss(logits + change, targets, weights) + penalty
+    def loss(change: Tensor) -> tuple[Tensor, Tensor]:
+        value, slope = _loss(logits + change, targets, weights)
+        decay = LEVEL_PENALTY * change
+        return value + (decay * change).sum(), slope.sum(0) + 2 * decay
 
-    change = _minimise(loss, torch.zeros_like(model[:, -1:]))
-    return torch.cat([model[:, :-1], model[:, -1:] + change], dim=1)
-
-
-def _loss(logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-    """Weighted cross-entropy, summed over members."""
-    aims = targets.expand(len(weights), -1)
-    return (weights * cross_entropy(logits.transpose(1, 2), aims, reduction="none")).sum()
+    change = _minimise(loss, torch.zeros_like(model[:, -1]))
+    return torch.cat([model[:, :-1], (model[:, -1] + change).unsqueeze(1)], dim=1)
 
 
-def _minimise(loss: Callable[[Tensor], Tensor], start: Tensor) -> Tensor:
-    """By L-BFGS."""
-    variable = start.requires_grad_()
-    solver = torch.optim.LBFGS([variable], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
+def _loss(logits: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Weighted cross-entropy, summed over members, and its gradient.
 
-    def closure() -> Tensor:
-        solver.zero_grad()
-        value = loss(variable)
-        value.backward()
-        return value
+    Shapes:
+        logits and gradient: (n, M, C)
+    """
+    aims = one_hot(targets, logits.shape[2]).to(logits).unsqueeze(1)
+    logs, each = logits.log_softmax(2), weights.T.unsqueeze(2)
+    return -(each * aims * logs).sum(), each * (logs.exp() - aims)
 
-    with torch.enable_grad():
-        solver.step(closure)
-    return variable.detach()
+
+def _minimise(loss: Callable[[Tensor], tuple[Tensor, Tensor]], start: Tensor) -> Tensor:
+    """By L-BFGS, of a function that gives its value and gradient."""
+
+    def flat(values: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = loss(torch.from_numpy(values).to(start).view_as(start))
+        return float(value), slope.double().numpy().ravel()
+
+    options = {"maxiter": ITERATIONS, "ftol": PRECISION}
+    first = start.double().numpy().ravel()
+    found = minimize(flat, first, jac=True, method="L-BFGS-B", options=options)
+    return torch.from_numpy(found.x).to(start).view_as(start)
 
 
 def predict_members(rows: Tensor, model: Tensor) -> Tensor:
     """Probabilities by every member, (M, n, C)."""
-    return (_with_bias(rows) @ model).softmax(2)
+    return _logits(rows, model).softmax(2).transpose(0, 1)
+
+
+def _logits(rows: Tensor, model: Tensor) -> Tensor:
+    """Of every member, (n, M, C), in one multiplication."""
+    slopes = model[:, :-1].transpose(0, 1).flatten(1)
+    return torch.addmm(model[:, -1].flatten(), rows, slopes).view(-1, len(model), model.shape[2])
 
 
 def _balanced(weights: Tensor, targets: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ SURE = 0.05  # weight of a node whose class is certain, against 1 of one between
 BLOCK = 4_000  # rows compared at a time, whose distances stay in the cache
 FEW = 10  # nodes of a cluster that count half
 STEPS, TELEPORT = 20, 0.2  # of walks, of five steps on average
-WEIGHTS = {"uncertainty": 0.5, "rare": 1.0, "representative": 1.0, "coverage": 0.5, "reach": 0.5}
+WEIGHTS = {"uncertainty": 1.0, "rare": 0.5, "representative": 1.0, "coverage": 0.5, "reach": 0.5}
 """Of the ranks in the default; set on other graphs than those of the documentation."""
 
 
@@ -35,6 +35,7 @@ class Strategy:
         score: Evidence -> scores of all nodes, (N,); those of candidates count.
         needs_model: Whether it looks at probabilities, so that it needs labels of two classes.
         spread: How far a batch is spread over unlike nodes; 0 takes the highest scores.
+        hunts: Whether a part of a batch goes to the rarest class; see `find_hunt`.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Strategy:
     score: Callable[[Evidence], Tensor]
     needs_model: bool = False
     spread: float = 1.0
+    hunts: bool = False
 
 
 def random_scores(evidence: Evidence) -> Tensor:
@@ -186,8 +188,9 @@ STRATEGIES = {
     for strategy in (
         Strategy(
             name="default",
-            meaning="What several of the others agree on, and a few nodes unlike every label.",
+            meaning="What several of the others agree on, and enough of the rarest class.",
             score=combined,
+            hunts=True,
         ),
         Strategy(
             name="random",

@@ -12,6 +12,7 @@ from torch import Tensor
 from evengraph.core.errors import unknown
 from evengraph.labelling.batch import choose
 from evengraph.labelling.evidence import Evidence, disagreement, vote
+from evengraph.labelling.hunt import find_hunt
 from evengraph.labelling.pool import Pool
 from evengraph.labelling.reasons import notes, reasons
 from evengraph.labelling.scout import scout
@@ -113,9 +114,17 @@ def choose_nodes(evidence: Evidence, name: str = "default") -> tuple[Tensor, Ten
             f"strategy {name} needs labels of at least two classes, got "
             f"{int((evidence.counts > 0).sum())}; default does not."
         )
-    scores = strategy.score(evidence)
-    rows, candidates, budget = evidence.rows, evidence.candidates, evidence.budget
-    return choose(scores, rows, candidates, budget, spread=strategy.spread), scores
+    scores, hunt = strategy.score(evidence), find_hunt(evidence) if strategy.hunts else None
+    groups = [(evidence.candidates, evidence.budget)]
+    if hunt is not None and hunt.number:
+        groups = [(hunt.likely, hunt.number), (evidence.candidates, evidence.budget - hunt.number)]
+    chosen = torch.zeros(0, dtype=torch.int64)
+    for candidates, number in groups:
+        left = candidates.clone()
+        left[chosen] = False
+        nodes = choose(scores, evidence.rows, left, number, spread=strategy.spread)
+        chosen = torch.cat([chosen, nodes])
+    return chosen, scores
 
 
 def gather(

@@ -29,7 +29,7 @@ FEW = 200  # labels of a class below which folds are worth their time
 @final
 @dataclass(kw_only=True)
 class Auto(Method):
-    """Fit a portfolio of methods, and average those that validation cannot tell from the best.
+    """Fit several models, select on validation, and average those that are close to the best.
 
     The candidates are those that methods declare (`Method.portfolio`): methods for imbalanced
     classes, trees, label propagation, and models that ignore the graph, each with its defaults for

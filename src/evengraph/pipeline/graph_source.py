@@ -165,7 +165,7 @@ def open_tables(nodes: Any, edges: Any = None, **columns: Any) -> GraphSource:
 
     Args:
         nodes: What `open_graph` takes, or a graph.
-        edges: The edges table, where `nodes` is a nodes table.
+        edges: The edges table, if `nodes` is a nodes table.
         columns: The other arguments of `open_graph`; those that are None count as not given.
     """
     given = {key: value for key, value in columns.items() if value is not None and value != ()}

@@ -45,7 +45,7 @@ from evengraph.tables import Note, TableGraph
 
 @final
 class TableModel:
-    """Train on tables, predict new rows, and keep everything that takes in one folder.
+    """Train on tables and predict new rows; one folder holds everything that takes.
 
     Holds the feature encoder, the fitted method, the class names, a calibrator and, for two
     classes, the threshold that gave the best F1 on validation.
@@ -104,7 +104,7 @@ class TableModel:
 
         Args:
             nodes: A DataFrame or a path, as in `open_graph`, or a PyG graph.
-            edges: The edges table, where `nodes` is a nodes table.
+            edges: The edges table, if `nodes` is a nodes table.
             seed: Decides the split and everything random in training. With several seeds, one
                 model is trained per seed, and the one with the best score on validation is kept:
                 average precision if one of two classes is rare, otherwise balanced accuracy.
@@ -153,20 +153,20 @@ class TableModel:
 
         Args:
             nodes: A DataFrame or a path, a folder included; or a PyG graph, or what `open` gave.
-            edges: The edges table, where `nodes` is a nodes table.
-            known: The graph that new nodes attach to: a folder, or a pair of tables. New edges may
-                name its nodes; only new nodes are predicted.
-            calibrated: Calibrate probabilities on validation.
+            edges: The edges table, if `nodes` is a nodes table.
+            known: The known graph that new nodes are connected to: a folder, or a pair of tables.
+                New edges may refer to its nodes; only new nodes are predicted.
+            calibrated: Calibrate probabilities on validation nodes.
             prior: Correct probabilities for class shares that differ from training: a share for
                 each class, or `estimate`. Assumes that a node of a class looks as in training, and
                 calibrates. Flags stay: the threshold finds the same part of each class. An estimate
                 is not used, with a warning, if nodes differ from training or a class vanishes.
             abstain: Leave this share of nodes undecided, as measured on validation: those with the
                 least confidence.
-            max_error: Leave so many undecided that the error on validation is no larger.
-            align: Move number columns that have moved as a whole, by a factor or a step, back to
-                where they were in training: in a graph of its own with at least 200 nodes, and not
-                together with `prior`. Assumes similar nodes, measured at another place or time.
+            max_error: Leave as many nodes undecided as it takes for this error on validation.
+            align: Undo shifts of whole numeric columns since training, by a factor or a constant.
+                Applies to a separate graph with at least 200 nodes, and not together with `prior`.
+                Assumes similar nodes, measured at another place or time.
 
         Returns:
             A DataFrame with one row per node: its id under the name of the id column in `nodes`
@@ -226,9 +226,9 @@ class TableModel:
             node: The id of a node; in a PyG graph its index.
             nodes: New nodes as in `predict`, if it is one of them.
             edges: The table of their edges.
-            known: The graph that it is in, or that new nodes attach to; by default that of
-                training, read again from its path if the model was loaded. New nodes whose edges
-                name none but themselves are a graph of their own, as in `predict`.
+            known: The graph of the node, or the one that new nodes are connected to. By default
+                the training graph, read again from its path if the model was loaded. New nodes
+                whose edges refer only to each other are a separate graph, as in `predict`.
             columns: Names that differ from the training tables, as in `open`.
             top: How many labelled nodes to list.
             align: As in `predict`.

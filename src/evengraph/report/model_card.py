@@ -45,7 +45,7 @@ def model_card(
         _summary(extra, title, names),
         "## How to load it",
         _usage(extra, folder),
-        "## Trained on",
+        "## Training data",
         _list(_training(about, counts, date)),
         *_scores(extra),
         *_classes(extra, names, counts),
@@ -109,15 +109,15 @@ def _training(about: Mapping[str, Any], counts: Sequence[int], date: str) -> lis
             f"Graph: {integer(sizes.get('nodes'))} nodes, {integer(sizes.get('edges'))} edges."
         )
     learnt = sum(counts) if (before := number(refit.get("train_before"))) is None else before
-    text = f"Labels: {integer(learnt)} learnt from"
+    text = f"Labels: {integer(learnt)} for training"
     if sizes:
         text += f", {integer(sizes.get('validation'))} for validation, "
-        text += f"{integer(sizes.get('test'))} for the test"
+        text += f"{integer(sizes.get('test'))} for testing"
     lines.append(f"{text}.")
     if refit:
         lines.append(
-            f"Fitted again to {integer(refit.get('train'))} labels once it was tested, those for "
-            "the test included; the scores below are from before."
+            f"Retrained after testing on {integer(refit.get('train'))} labels, including the test "
+            "labels; the scores below are from before."
         )
     lines += _columns(extra, about)
     seconds = sum(number(stage.get("seconds")) or 0.0 for stage in items(about, "history"))
@@ -162,7 +162,7 @@ def _classes(extra: Mapping[str, Any], names: Sequence[str], counts: Sequence[in
     """Scores of each class; nothing without test predictions."""
     scores = class_scores(extra, counts)
     rows = [[code(name), *row] for name, row in zip(names, scores, strict=False)]
-    heads = ["class", "labels learnt from", "test nodes", "precision", "recall"]
+    heads = ["class", "training labels", "test nodes", "precision", "recall"]
     heads += ["95% interval of recall", "F1"]
     return ["## Classes", _table(heads, rows)] if rows else []
 
@@ -190,15 +190,15 @@ def _calibration(extra: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     if errors:
         before, after = errors.get("calibration_error"), errors.get("calibrated_error")
         lines.append(
-            f"Expected calibration error on test nodes: {decimals(before)}% before, "
-            f"{decimals(after)}% after."
+            f"Expected calibration error on test nodes: {decimals(before)}% as predicted, "
+            f"{decimals(after)}% after temperature scaling."
         )
     if flag := part(extra, "flag"):
         positive = number(flag.get("class"))
         name = lookup(names, int(positive)) if positive is not None else None
         lines.append(
             f"A node is flagged as {code(name)} from a probability of "
-            f"{decimals(flag.get('from'), 3)}, chosen on held-out nodes."
+            f"{decimals(flag.get('from'), 3)}, selected on held-out nodes."
         )
     return ["## Calibration", _list(lines)]
 
@@ -214,7 +214,7 @@ def _temperature(extra: Mapping[str, Any], calibrator: Mapping[str, Any]) -> str
     if 0 < validation < nodes:  # folds
         more = nodes - validation
         fitted_to = (
-            f"{plural(nodes, 'node')} that single models had not learnt from: "
+            f"{plural(nodes, 'node')} that the single models were not trained on: "
             f"{plural(validation, 'validation node')}, and {integer(more)} that other folds "
             "held out"
         )
@@ -225,18 +225,18 @@ def _temperature(extra: Mapping[str, Any], calibrator: Mapping[str, Any]) -> str
 
 def _limits(extra: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     lines = [
-        "Every node gets one of these classes, also one that is like no node of training. "
-        "`predict` warns where features, neighbours or classes differ from training.",
-        "Probabilities assume the class shares of training; `predict --prior` corrects them.",
+        "Every node gets one of these classes, even if it is unlike any node seen in training. "
+        "`predict` warns if features, neighbours or classes differ from training.",
+        "Probabilities assume the class shares of training; `predict --prior` corrects for others.",
     ]
     sizes = [sum(row) for row in _matrix(extra)]
     few = [code(name) for name, size in zip(names, sizes, strict=False) if size < FEW]
     if few:
         shown = ", ".join(few[:LISTED])
-        lines.append(f"Fewer than {FEW} test nodes, so that scores are uncertain: {shown}.")
+        lines.append(f"Scores are uncertain for classes with fewer than {FEW} test nodes: {shown}.")
     lines.append(
-        "The folder holds indices and labels of the training nodes and what encodes the columns "
-        "(such as names of categories), but neither features nor edges."
+        "The folder contains the indices and labels of the training nodes and what is needed to "
+        "encode the columns (such as names of categories), but neither features nor edges."
     )
     return lines
 

@@ -81,7 +81,7 @@ def model_html(title: str, names: Sequence[str], counts: Sequence[int], extra: A
     """
     score, interval = balanced_accuracy(extra)
     unit = "" if interval is None else f"95% interval {interval_text(interval)}"
-    labels = f"{integer(sum(counts))} labels learnt from"
+    labels = f"{integer(sum(counts))} training labels"
     card = page.card("Balanced accuracy on test nodes", decimals(score), unit)
     heads = ("class", "labels", "test nodes", "precision", "recall", "95% interval", "F1")
     cells = class_scores(extra, counts) or [[integer(count)] for count in counts]

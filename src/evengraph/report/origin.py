@@ -13,7 +13,7 @@ from evengraph.report.svg.markup import Markup, join, tag
 from evengraph.report.untrusted import items, part
 
 SCRIPT = page.read_asset(__package__, "copy.js")
-HEADING = "Run it again, and what to do next"
+HEADING = "Command and next steps"
 
 
 class Link(NamedTuple):
@@ -38,7 +38,7 @@ def origin_section(
     """
     parts = []
     if isinstance(command := content.get("command"), str) and command:
-        parts += [tag("h3", "The command behind this page"), command_block(command)]
+        parts += [tag("h3", "Command that made this page"), command_block(command)]
     if changed is not None:
         parts += [tag("h3", "Parameters that differ from the defaults"), _changed(changed)]
     if commands := [text for text in items(content, "commands") if isinstance(text, str)]:

@@ -189,7 +189,8 @@ class FeatureEncoder:
             # column by column, so that an error names the cell
             features = np.stack([to_numbers(nodes[name], table) for name in names], axis=1)
         medians = np.array([median for _, median in self.plain], dtype=np.float32)
-        features = features.astype(np.float32)
+        with np.errstate(over="ignore"):  # too large a number is infinite, which is told later
+            features = features.astype(np.float32)
         return np.where(np.isnan(features), medians, features)
 
     def check_rows(self, nodes: Any) -> None:

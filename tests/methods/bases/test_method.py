@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.metrics import balanced_accuracy_score
 from torch import nn
 
-from evengraph.methods import GCN, METHODS, UniGNN
+from evengraph.methods import GCN
 from evengraph.methods.bases.method import Method
 from evengraph.metrics import evaluate
 from small_graphs import small_task
@@ -250,28 +250,6 @@ def task():
 @pytest.fixture(scope="module")
 def fitted(task):
     return GCN(max_epochs=20).fit(task, seed=0)
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_clone_has_the_fields_and_is_not_fitted(name, task):
-    method = METHODS[name](max_epochs=0, weight_decay=0.125).fit(task, seed=0)
-    copy = clone(method)
-    assert copy is not method
-    assert copy == method
-    assert not copy.is_fitted
-    assert copy.get_params() == dataclasses.asdict(method)
-
-
-def test_params_are_set_together_or_not_at_all():
-    method = UniGNN()
-    assert method.set_params(alpha=3, hidden=8) is method
-    assert (method.alpha, method.hidden) == (3, 8)
-    with pytest.raises(ValueError, match="hidden must be at least 1, got 0"):
-        method.set_params(alpha=1, hidden=0)
-    with pytest.raises(ValueError, match="UniGNN has no parameter 'hiden'; it has learning_rate, "):
-        method.set_params(alpha=1, hiden=4)
-    assert (method.alpha, method.hidden) == (3, 8)
-    assert method.set_params() is method
 
 
 def test_predict_is_the_most_probable_class(task, fitted):

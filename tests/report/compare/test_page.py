@@ -34,7 +34,7 @@ def test_every_method_has_its_page_interval_difference_and_cost(parse):
     assert all(n.text.endswith("significant") for n in differences.all("span", "value")[:2])
     seconds = [node.text for node in section(tree, "Cost").all("span", "value")]
     assert seconds == ["2.0 s", "3.0 s", "4.0 s"]
-    assert len(section(tree, "Every two methods").all("tr")) == 1 + 3
+    assert len(section(tree, "All pairs of methods").all("tr")) == 1 + 3
 
 
 def test_a_difference_is_negative_where_a_method_is_behind(parse):
@@ -69,7 +69,7 @@ def test_the_command_and_what_differs_from_the_defaults(parse):
     content = compared(80.0, 70.0)
     links = [Link("comparison.csv", "Results as CSV")]
     tree = parse(render_comparison(content, links=links))
-    found = section(tree, "Run it again, and what to do next")
+    found = section(tree, "Command and next steps")
     commands = [node.text for node in found.all("code")]
     assert commands == [content["command"], *content["commands"]]
     assert [node.text for node in found.all("dd")] == ["patience = 100", "none"]
@@ -87,7 +87,7 @@ def test_an_older_file_without_recall_and_commands_still_has_a_page(parse):
     tree = parse(render_comparison(content))
     headings = [node.text for node in tree.all("h2")]
     assert "Recall per class, head to tail" not in headings
-    assert "Run it again, and what to do next" not in headings
+    assert "Command and next steps" not in headings
     assert not tree.all("script")
 
 

@@ -51,4 +51,4 @@ def test_other_results_have_no_such_section(result):
     assert model_section({"model": 3}) == ""
     page = render_page({**result, "model": MODEL, "runs": [{"base_rates": [ROW]}]})
     assert "Other base rates" in page
-    assert "The model to use" in page
+    assert "The saved model" in page

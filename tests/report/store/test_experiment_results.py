@@ -145,18 +145,18 @@ def test_reading_leaves_the_store_as_it_was(store):
 
 
 def test_first_seeds_are_those_of_the_paper(experiments, comparison):
-    first = comparison.with_paper_seeds()
+    first = comparison.with_selection_seeds()
     assert (first.name, first.title, first.kind) == ("comparison", "Comparison", "comparison")
     assert all([row.job.seed for row in cell.rows] == list(FEW) for cell in first.cells)
     assert len(first.cells) == 11
     assert first.find(STEP, "GCN").selected == comparison.find(STEP, "GCN").selected
     assert len(comparison.find(STEP, "GCN").rows) == 20
-    single = experiments[2].with_paper_seeds().curves()["K"][-1]
+    single = experiments[2].with_selection_seeds().curves()["K"][-1]
     assert [row.job.seed for row in single.rows] == [5]
 
 
 def test_cells_without_a_first_seed_are_left_out(comparison):
-    elsewhere = replace(comparison, seeds=[20, 21]).with_paper_seeds()
+    elsewhere = replace(comparison, seeds=[20, 21]).with_selection_seeds()
     assert elsewhere.labels == ["GCN", "Uni-GNN"]
     assert all(len(cell.rows) == 2 for cell in elsewhere.cells)
 
@@ -165,6 +165,13 @@ def test_roles_say_which_method_is_the_baseline_and_which_to_highlight(compariso
     assert (comparison.baseline, comparison.highlight) == ("GCN", "Uni-GNN")
     cells = [replace(c, role={"LTE4G": "baseline"}.get(c.label, "")) for c in comparison.cells]
     assert replace(comparison, cells=cells).baseline == "LTE4G"
+
+
+def test_others_are_compared_with_the_highlighted_method_if_none_was_tuned(comparison):
+    untuned = replace(comparison, cells=[replace(cell, selected={}) for cell in comparison.cells])
+    assert (comparison.reference, untuned.reference) == ("Uni-GNN", "Uni-GNN")
+    plain = replace(untuned, cells=[replace(cell, role="") for cell in untuned.cells])
+    assert plain.reference == "GCN"
 
 
 def test_without_roles_the_first_is_the_baseline_and_the_tuned_one_highlighted(store):

@@ -342,7 +342,7 @@ def test_runs_without_classes_are_drawn(comparison):
 
 def test_a_single_seed_is_drawn(experiments):
     for results in experiments:
-        assert draw_all(replace(results, seeds=[5]).with_paper_seeds())
+        assert draw_all(replace(results, seeds=[5]).with_selection_seeds())
 
 
 def test_a_missing_first_cell_is_drawn(comparison):

@@ -281,7 +281,7 @@ def test_everything_is_escaped(experiments, parse, draws):
 
 
 def test_without_seeds_enough_there_are_no_tests(experiments, parse):
-    tree = parse(render_overview([experiments[0].with_paper_seeds()]))
+    tree = parse(render_overview([experiments[0].with_selection_seeds()]))
     assert details(tree, "Uni-GNN against the other methods") is None
 
 

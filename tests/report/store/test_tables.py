@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 from made_up import PUBMED, STEP, TAIL, make_results, published, spread
 
-from evengraph.metrics import HEADLINE
+from evengraph.metrics import HEADLINE, METRICS
 from evengraph.report.store.comparisons import (
     compare_variants,
     compare_with_others,
     compare_with_paper,
     rank_methods,
 )
-from evengraph.report.store.tables import TITLES, difference_text, latex, markdown, table_csv
+from evengraph.report.store.tables import difference_text, latex, markdown, table_csv
 
 LOUD = "a_b|c <i>&amp;</i> **d** `e`"
 
@@ -56,8 +56,9 @@ def shown(cell, metric):
 
 @pytest.mark.parametrize("metric", HEADLINE)
 def test_means_deviations_and_the_papers_figures(comparison, metric):
-    ((header, *rows),) = read_tables(markdown(comparison))[f"cora, {TITLES[metric]}"]
-    both = ["step-3-0.1", "paper", "difference", "longtail-0.01", "paper", "difference"]
+    ((header, *rows),) = read_tables(markdown(comparison))[f"Cora: {METRICS[metric].title}"]
+    columns = ("3 minority classes at 10%", "long tail, smallest class at 1%")
+    both = [name for column in columns for name in (column, "paper", "difference")]
     assert header == ["method", *both]
     assert [row[0] for row in rows] == comparison.labels
     for label, *cells in rows:
@@ -72,24 +73,24 @@ def test_means_deviations_and_the_papers_figures(comparison, metric):
 def test_figures_by_hand():
     values = {("cora-step", "GCN"): {5: 60.0, 6: 62.0, 7: 64.0}}
     results = make_results(values, paper=published(63.5))
-    ((_, row),) = read_tables(markdown(results))["cora, bAcc"]
+    ((_, row),) = read_tables(markdown(results))["Cora: balanced accuracy"]
     assert row == ["GCN", "**62.0 (1.6)**", "63.5", "-1.5"]
-    ((_, row),) = read_tables(markdown(results))["cora, G-mean"]
+    ((_, row),) = read_tables(markdown(results))["Cora: G-mean"]
     assert row == ["GCN", "**70.5 (1.6)**", "72.5", "-2.0"]
 
 
 def test_columns_with_nothing_in_them_are_dropped(comparison):
-    ((header, *rows),) = read_tables(markdown(comparison))["pubmed, bAcc"]
-    assert header == ["method", "step-1-0.1"]
+    ((header, *rows),) = read_tables(markdown(comparison))["PubMed: balanced accuracy"]
+    assert header == ["method", "1 minority class at 10%"]
     assert ["LTE4G", ""] in rows
     assert len(rows) == 4
 
 
 def test_exactly_the_best_of_a_column_is_bold(experiments):
     for results in experiments[:2]:
-        tables = [(k, t) for k, (t, *_) in read_tables(markdown(results)).items() if ", " in k]
+        tables = [(k, t) for k, (t, *_) in read_tables(markdown(results)).items() if ": " in k]
         for title, (header, *rows) in tables:
-            if title.split(", ")[0] not in ("cora", "pubmed"):
+            if title.split(": ")[0] not in ("Cora", "PubMed"):
                 continue
             for place, name in enumerate(header[1:], start=1):
                 bold = [row for row in rows if row[place].startswith("**")]
@@ -106,7 +107,7 @@ def test_methods_that_are_level_are_all_bold():
     figures = {5: 60.0, 6: 62.0}
     values = {("cora-step", label): figures for label in ("one", "two")}
     values["cora-step", "three"] = {5: 61.0, 6: 60.0}
-    ((_, *rows),) = read_tables(markdown(make_results(values)))["cora, bAcc"]
+    ((_, *rows),) = read_tables(markdown(make_results(values)))["Cora: balanced accuracy"]
     assert [row[1].startswith("**") for row in rows] == [True, True, False]
 
 
@@ -114,14 +115,14 @@ def test_graphs_of_one_set_up_each_share_a_table():
     places = ("cora-natural-0.1", "pubmed-natural-0.1")
     results = make_results({(place, "GCN"): spread(60.0, range(5, 8), place) for place in places})
     found = read_tables(markdown(results))
-    ((header, row),) = found["All data sets, bAcc"]
-    assert header == ["method", "cora", "pubmed"]
+    ((header, row),) = found["All data sets: balanced accuracy"]
+    assert header == ["method", "Cora", "PubMed"]
     assert row[0] == "GCN"
     assert row[1:] == [f"**{shown(results.find(p, 'GCN'), HEADLINE[0])}**" for p in places]
-    assert "Made up: All data sets, bAcc" in latex(results)
+    assert "Made up: All data sets: balanced accuracy" in latex(results)
     values = {("cora-1", "GCN"): {5: 1.0, 6: 2.0}, ("cora-2", "GCN"): {5: 1.0, 6: 2.0}}
-    ((header, _),) = read_tables(markdown(make_results(values)))["cora, bAcc"]
-    assert header == ["method", "1", "2"]
+    ((header, _),) = read_tables(markdown(make_results(values)))["Cora: balanced accuracy"]
+    assert header == ["method", "cora-1, step imbalance", "cora-2, step imbalance"]
 
 
 def test_many_methods_stand_in_order_and_a_long_table_is_folded():
@@ -132,7 +133,7 @@ def test_many_methods_stand_in_order_and_a_long_table_is_folded():
         results, cells=[replace(results.cells[0], selected={"a": 1}), *results.cells[1:]]
     )
     text = markdown(results)
-    ((_, *rows),) = read_tables(text)["cora, bAcc"]
+    ((_, *rows),) = read_tables(text)["Cora: balanced accuracy"]
     figures = [float(row[1].strip("*").split()[0]) for row in rows]
     assert figures == sorted(figures, reverse=True)
     assert '<details markdown="1"><summary>59 rows</summary>' in text
@@ -184,13 +185,15 @@ def test_no_ranks_where_no_set_up_is_whole():
 def test_choices_and_tests_are_listed(comparison):
     text = markdown(comparison)
     for setup in comparison.settings:
-        assert f"- {setup}, Uni-GNN: alpha = 2, clusters_per_class = 20\n" in text
-    title = "Uni-GNN against the other methods, bAcc on the same seeds"
+        name = comparison.setting_title(setup)
+        assert f"- {name}, Uni-GNN: alpha = 2, clusters_per_class = 20\n" in text
+    title = "Uni-GNN against the other methods on the same seeds"
     ((header, *rows),) = read_tables(text)[title]
     found = compare_with_others(comparison, "Uni-GNN", "balanced_accuracy")
     assert header[-2:] == ["p", "p, corrected"]
     for row, one in zip(rows, found, strict=True):
-        assert row[:4] == [one.setting, one.against, "20", f"{one.gaps.mean:+.1f}"]
+        setting = comparison.setting_title(one.setting)
+        assert row[:4] == [setting, one.against, "20", f"{one.gaps.mean:+.1f}"]
         assert row[4] == "{:+.1f} to {:+.1f}".format(*one.gaps.interval)
         assert [float(p) for p in row[5:]] == pytest.approx([one.p, one.corrected], rel=0.05)
 
@@ -198,14 +201,15 @@ def test_choices_and_tests_are_listed(comparison):
 def test_the_searched_method_stands_beside_the_paper(comparison):
     text = markdown(comparison)
     ((header, *rows),) = read_tables(text)["Uni-GNN and the paper"]
-    assert header[2:5] == ["seeds 5, 6, 7", "paper", "difference"]
+    assert header[2:7] == ["ours", "95% interval", "paper", "difference", "seeds 5, 6, 7"]
     found = compare_with_paper(comparison, "Uni-GNN", HEADLINE)
     assert [row[-1] for row in rows] == [one.verdict for one in found]
-    assert [row[0] for row in rows] == [one.cell.setting for one in found]
+    assert [row[0] for row in rows] == [comparison.setting_title(o.cell.setting) for o in found]
     for row, one in zip(rows, found, strict=True):
         low, high = one.cell.interval(one.metric)
         mean = f"{one.cell.mean(one.metric):.1f} ({len(one.cell.rows)})"
-        assert row[5:7] == [mean, f"{low:.1f} to {high:.1f}"]
+        assert row[2:4] == [mean, f"{low:.1f} to {high:.1f}"]
+        assert row[6] == f"{one.selection:.1f}"
     many = sum(one.verdict == "reached" for one in found)
     assert f"{many} of {len(rows)} published means reached" in text
 
@@ -214,7 +218,7 @@ def test_an_ablation_says_which_differences_hold(experiments):
     ((_, *rows),) = read_tables(markdown(experiments[1]))["Which published differences hold"]
     found = compare_variants(experiments[1], HEADLINE[0])
     assert [(row[0], row[1], row[-1]) for row in rows] == [
-        (one.setting, one.gaps.label, one.verdict) for one in found
+        (experiments[1].setting_title(one.setting), one.gaps.label, one.verdict) for one in found
     ]
     assert [row[3] for row in rows] == [difference_text(one.gaps.mean) for one in found]
 
@@ -258,11 +262,12 @@ def test_latex_is_balanced_and_even(experiments):
 
 def test_latex_has_the_figures_of_markdown(comparison):
     in_tex = iter(read_tex(latex(comparison)))
-    for dataset in ("cora", "pubmed"):
+    for dataset in ("Cora", "PubMed"):
         for metric in HEADLINE:
-            ((header, *rows),) = read_tables(markdown(comparison))[f"{dataset}, {TITLES[metric]}"]
+            title = f"{dataset}: {METRICS[metric].title}"
+            ((header, *rows),) = read_tables(markdown(comparison))[title]
             _, (head, *lines) = next(in_tex)
-            assert head == header
+            assert [name.replace("\\%", "%") for name in head] == header
             bold = [[re.sub(r"\*\*(.*)\*\*", r"\\textbf{\1}", cell) for cell in r] for r in rows]
             assert lines == bold
 
@@ -270,7 +275,7 @@ def test_latex_has_the_figures_of_markdown(comparison):
 def test_latex_escapes_percent_and_underscore():
     values = {("cora-step_3", "100%_sure"): spread(60.0, range(3), "x")}
     for _, (header, row) in read_tex(latex(make_results(values))):
-        assert header == ["method", r"step\_3"]
+        assert header == ["method", r"cora-step\_3, step imbalance"]
         assert row[0] == r"100\%\_sure"
 
 
@@ -329,5 +334,16 @@ def test_csv_of_nothing_is_a_header_without_names():
 def test_a_missing_graph_leaves_the_others(comparison):
     cells = [cell for cell in comparison.cells if cell.setting == PUBMED]
     results = replace(comparison, cells=cells)
-    assert "pubmed, bAcc" in read_tables(markdown(results))
+    assert "PubMed: balanced accuracy" in read_tables(markdown(results))
     assert "cora" not in markdown(results) + latex(results)
+
+
+def test_a_title_is_one_line_of_text_in_markdown_and_latex():
+    values = {("cora-step", "b<i>\n\x1b"): spread(60.0, range(3), "x")}
+    results = replace(make_results(values), title="a\n\\input{b}\n# c\x1b <script>")
+    text, tex = markdown(results), latex(results)
+    assert text.startswith("# a\\n\\input{b}\\n# c\\x1b &lt;script>\n")
+    assert "| b&lt;i>\\n\\x1b |" in text
+    assert tex.startswith("% a\\n\\input{b}\\n# c\\x1b <script>: ")
+    assert "\n\\input" not in tex
+    assert "\x1b" not in text + tex

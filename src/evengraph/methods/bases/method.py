@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
-from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, cast, final
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, cast, final
 
 import numpy as np
 import torch
@@ -14,8 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from evengraph.core.graphs import bare_graph, count_relations, edge_weight
-from evengraph.core.masks import class_labels, scored_nodes
+from evengraph.core.graphs import bare_graph, count_relations
+from evengraph.core.masks import class_labels, node_indices, scored_nodes
 from evengraph.core.ranks import ALONE, Ranks
 from evengraph.core.rng import seeded
 from evengraph.core.task import Task
@@ -33,14 +32,8 @@ from evengraph.methods.bases.costs import check_memory, estimate
 from evengraph.methods.bases.loaded import check_classes, one_line_errors
 from evengraph.methods.bases.model_folder import (
     Labelled,
-    TensorMismatchError,
-    make_card,
-    pack,
-    pack_method,
-    restore_description,
-    unpack,
-    write_model,
 )
+from evengraph.methods.bases.saving import Saving
 from evengraph.metrics import balanced_accuracy, confusion_matrix
 from evengraph.nn.attribution import with_features
 from evengraph.nn.tracing import Contributions, gradient_times_input
@@ -49,12 +42,9 @@ from evengraph.training import Callback, Epoch, History, train, train_stepwise
 from evengraph.training.checkpoint import Checkpoint
 from evengraph.training.progress import epoch_bar
 
-BACKBONE_TITLES = {"sage": "GraphSAGE", "gat": "GAT"}
-"""Titles of backbones in tables; GCN is not mentioned."""
-
 
 @dataclass(kw_only=True)
-class Method(ABC):
+class Method(Saving, ABC):
     """Learns from a task, then predicts class probabilities of every node.
 
     Authors write `_fit` and `_logits`. A method whose `net_` is made by `_build_network` can be
@@ -73,38 +63,6 @@ class Method(ABC):
         predict_proba: (N, C)
     """
 
-    title: ClassVar[str]
-    """The name in the literature; the name of the class by default."""
-    other_names: ClassVar[Sequence[str]] = ()
-    """Names under which users look for it, in lower case; errors suggest the method for them."""
-    role: ClassVar[Literal["", "baseline", "highlight"]] = ""
-    """How figures treat it: as the baseline of a comparison, highlighted, or like any other."""
-    portfolio: ClassVar[Sequence[Mapping[str, Any]]] = ()
-    """Parameters with which `auto` and, if no methods are named, `compare` try it; one mapping per
-    candidate. Methods are tried in the order of METHODS."""
-    votes: ClassVar[int] = 1
-    """How many models it counts as in the average of `auto`."""
-    is_quick: ClassVar[bool] = False
-    """Whether a fit takes seconds on any graph; `auto` fits such methods early."""
-    weighted_edges: ClassVar[bool] = False
-    """Whether it propagates along `weighted_adjacency`, so that weights of edges count."""
-    separate_relations: ClassVar[bool] = False
-    """Whether it averages the neighbours of each relation apart; others use all edges as one."""
-    shares_rows: ClassVar[bool] = False
-    """Whether several processes can train it together, each on some rows of a graph on disk."""
-    suits_heterophily: ClassVar[bool] = False
-    """Whether to try it on a graph whose neighbours mostly differ in class."""
-    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {}
-    """Values to try per parameter; they add to or replace those of `shared_search_space`."""
-    shared_search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
-        "learning_rate": (0.01, 0.003, 0.03),
-        "weight_decay": (5e-4, 5e-5, 5e-3),
-        "dropout": (0.5, 0.2, 0.7),
-        "hidden": (64, 128),
-        "network": ("comparison", "plain"),
-    }
-    selects_itself: ClassVar[bool] = False
-    """Whether fitting selects the settings on validation; a budget of settings then tries one."""
     limits: ClassVar[Mapping[str, Limit]] = {
         "learning_rate": "positive",
         "weight_decay": 0,
@@ -112,13 +70,6 @@ class Method(ABC):
         "patience": 0,
     }
     """Limits of numeric parameters, beside those of the base classes."""
-    tuned_params: ClassVar[frozenset[str]] = frozenset()
-    """Parameters that the paper set per graph; changing any other makes it a different method."""
-    untuned_params: ClassVar[Mapping[str, Any]] = {}
-    """Parameters for a graph that the method was not tuned for, besides patience."""
-    own_split_params: ClassVar[Mapping[str, Any]] = {}
-    """Parameters where training and validation nodes were drawn at random from a user's labels, and
-    may be drawn again."""
 
     summary_ = cast(Sequence[str], ())
     """Summary of the fit, one sentence per line; empty for most methods."""
@@ -134,9 +85,6 @@ class Method(ABC):
     max_epochs: int = 10_000
     patience: int = 100
 
-    def __init_subclass__(cls) -> None:
-        cls.title = vars(cls).get("title", cls.__name__)
-
     @classmethod
     def graph_defaults(cls, graph: Data) -> dict[str, Any]:
         """Parameters to use on a graph that the method was not tuned for."""
@@ -146,70 +94,13 @@ class Method(ABC):
         """A sentence about parameters that depend on the graph; empty if there are none."""
         return ""
 
-    def describe_edges(self, graph: Data) -> str:
-        """A sentence about what it does not use of the edges of a graph; empty if it uses all."""
-        if not self.uses_graph:
-            return ""
-        weights = edge_weight(graph) is not None and not self.uses_edge_weights
-        relations = bool(count_relations(graph)) and not self.separate_relations
-        parts = ["weights"] * weights + ["relations"] * relations
-        return f"{self.title} does not use the {' and '.join(parts)} of edges." if parts else ""
-
     @property
     def resolved_params(self) -> dict[str, Any]:
         """Parameters whose value was left to fitting, such as `alpha="auto"`, with that value."""
         return {}
 
-    @property
-    def changed_params(self) -> list[str]:
-        """Names of the parameters that differ from their defaults."""
-        return [item.name for item in fields(self) if getattr(self, item.name) != item.default]
-
-    @property
-    def full_title(self) -> str:
-        """The title, with the backbone if it is not the usual one."""
-        backbone = BACKBONE_TITLES.get(getattr(self, "backbone", ""))
-        return self.title if backbone is None else f"{self.title} on {backbone}"
-
-    @property
-    def uses_graph(self) -> bool:
-        """Whether edges have an influence on predictions."""
-        return True
-
-    @property
-    def uses_edge_weights(self) -> bool:
-        """Whether weights of edges have an influence on predictions; attention ignores them."""
-        return self.weighted_edges and self.uses_graph and getattr(self, "backbone", "") != "gat"
-
-    @classmethod
-    def current_params(cls, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Parameters that an older version saved, as this version names them.
-
-        Those that are new since then have their defaults, unless they are given here.
-        """
-        return dict(params)
-
     def __post_init__(self) -> None:
         check_params(self)
-
-    # Parameters
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters by name; none holds another estimator, so `deep` has no effect."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters, all of them or, if one is invalid, none; takes effect at the next fit."""
-        known = self.get_params()
-        for name in params:
-            if name not in known:
-                raise ValueError(
-                    f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known)}."
-                )
-        type(self)(**known | params)  # validates them
-        for name, value in params.items():
-            setattr(self, name, value)
-        return self
 
     def _repr_html_(self) -> str:
         """Parameters, and what is known of the fit, for notebooks."""
@@ -326,11 +217,6 @@ class Method(ABC):
         graph, name = task.graph, type(self).__name__.lower()
         cost = estimate(name, graph.num_nodes, graph.num_edges, graph.num_features)
         return None if cost is None else cost.memory
-
-    @property
-    def is_fitted(self) -> bool:
-        """Whether `fit` has completed."""
-        return getattr(self, "fitted_", False)
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -458,7 +344,7 @@ class Method(ABC):
         graph = task if isinstance(task, Data) else task.graph
         if nodes is None:
             nodes = scored_nodes(graph) if isinstance(task, Data) else task.test
-        index = _node_indices(nodes, graph)
+        index = node_indices(nodes, graph)
         labels = class_labels(graph)[index]
         if not labels.numel():
             raise ValueError("There are no nodes to score on.")
@@ -496,96 +382,6 @@ class Method(ABC):
             lambda x: self._logits(with_features(graph, x))[node] @ direction, graph.x, node
         )
 
-    def _check_fitted(self) -> None:
-        if not self.is_fitted:
-            raise RuntimeError(f"This {self.title} is not fitted yet; call fit first.")
-
     @abstractmethod
     def _logits(self, graph: Data) -> Tensor:
         """Logits of all nodes, (N, C)."""
-
-    # Saving
-
-    @final
-    def save(self, folder: str | Path, *, extra: Mapping[str, Any] | None = None) -> None:
-        """Save the fitted method in a folder, for `evengraph.load_model`, with a model card.
-
-        The folder is written completely or not at all; a model in it is replaced atomically. Of
-        the training graph it holds no features and no edges, but the indices and labels of the
-        training nodes, and a few sums per node to recognise it by.
-
-        Args:
-            folder: A new folder, an empty one, or that of another model.
-            extra: Any JSON value, available as `extra_` of the loaded model: column names, the
-                state of an encoder. By default that of this model, if it was loaded.
-        """
-        about, tensors = self.packed(extra)
-        write_model(folder, about, tensors, card=make_card(self, about, folder))
-
-    @final
-    def packed(
-        self, extra: Mapping[str, Any] | None = None
-    ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """Description and tensors of the fitted method, as `restore` takes them."""
-        self._check_fitted()
-        return pack_method(self, self._state(), self._details(), extra)
-
-    @final
-    def restore(
-        self, about: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
-    ) -> None:
-        """Become the fitted method that `packed` describes."""
-        self._load_state(restore_description(self, about, tensors, device))
-        self.fitted_ = self.loaded_ = True
-
-    def _state(self) -> dict[str, Tensor]:
-        """Tensors that predicting needs, by name; by default those of `net_`."""
-        if type(self)._build_network is Method._build_network:
-            raise NotImplementedError(
-                f"{type(self).__name__} cannot be saved: it has neither _build_network nor _state."
-            )
-        return pack("net", self.net_)
-
-    def _load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Take what `_state` returned, on this method's device."""
-        self.net_ = self._network_for(state)
-        unpack("net", self.net_, state)
-
-    def _details(self) -> dict[str, Any]:
-        """Fitted state that is no tensor, as JSON can hold it; `details_` of a loaded method."""
-        return {}
-
-    def _build_network(self) -> nn.Module:
-        """A network with initial weights, for `num_features_` and `num_classes_`."""
-        raise NotImplementedError
-
-    def _network_for(self, state: Mapping[str, Tensor]) -> Any:
-        """A new network, if it is no larger than the tensors of a file that it is to hold.
-
-        The sizes that a file states are not believed: the network is first built without memory.
-        """
-        layers = getattr(self, "layers", 0)
-        if isinstance(layers, int) and layers > len(state):
-            raise TensorMismatchError("There are fewer tensors than layers.")
-        with torch.device("meta"):
-            size = sum(parameter.numel() for parameter in self._build_network().parameters())
-        if size > sum(tensor.numel() for tensor in state.values()):
-            raise TensorMismatchError("The tensors are smaller than the network.")
-        return self._new_network()
-
-    def _new_network(self) -> Any:
-        return self._build_network().to(self.device_)
-
-
-def _node_indices(nodes: Tensor, graph: Data) -> Tensor:
-    """A mask or node indices as indices."""
-    num_nodes, nodes = graph.num_nodes, torch.as_tensor(nodes, device=graph.y.device)
-    if nodes.dtype == torch.bool:
-        if nodes.shape != (num_nodes,):
-            raise ValueError(f"nodes must be a mask of {num_nodes} nodes, got {nodes.numel()}.")
-        return nodes.nonzero().squeeze(1)
-    if nodes.is_floating_point() or nodes.dim() != 1:
-        raise ValueError("nodes must be a bool mask or a list of integers.")
-    if nodes.numel() and not 0 <= int(nodes.min()) <= int(nodes.max()) < num_nodes:
-        raise ValueError(f"nodes must lie between 0 and {num_nodes - 1}.")
-    return nodes

@@ -22,7 +22,7 @@ from evengraph.report.model_card import MARK, model_card
 from evengraph.training import History
 
 if TYPE_CHECKING:
-    from evengraph.methods.bases.method import Method
+    from evengraph.methods.bases.saving import Saving
 
 FORMAT = 1
 """Incremented when older versions of evengraph can no longer read what is written."""
@@ -50,7 +50,7 @@ class Labelled(NamedTuple):
 
 
 def pack_method(
-    method: Method,
+    method: Saving,
     state: Mapping[str, Tensor],
     details: Mapping[str, Any],
     extra: Mapping[str, Any] | None,
@@ -78,7 +78,7 @@ def pack_method(
 
 
 def restore_description(
-    method: Method, about: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
+    method: Saving, about: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
 ) -> dict[str, Tensor]:
     """Set what `pack_method` gave for any method; returns the tensors on the device."""
     state = {name: value.to(device) for name, value in tensors.items()}
@@ -143,7 +143,7 @@ def write_model(
         _write(folder, files)
 
 
-def make_card(method: Method, about: Mapping[str, Any], folder: str | Path) -> str:
+def make_card(method: Saving, about: Mapping[str, Any], folder: str | Path) -> str:
     """The model card of a fitted method, whose description `pack_method` gave."""
     labels, name = method.labelled_.labels, Path(folder).name
     counts = torch.bincount(labels[labels >= 0], minlength=method.num_classes_).tolist()

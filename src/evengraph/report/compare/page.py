@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from evengraph.metrics import METRICS
+from evengraph.metrics.significance import ENOUGH_SPLITS
 from evengraph.report import page
 from evengraph.report.compare import reader
 from evengraph.report.compare.charts import cost_section, difference_plot, score_plot
@@ -134,7 +135,7 @@ def _scores(comparison: Comparison, pages: Mapping[str, str]) -> Markup:
     text = f"{metric.heading} on test nodes, the same "
     text += plural(len(comparison["seeds"]), "split") + " for all methods."
     if few:
-        text += " Too few splits for intervals: use at least three, better ten."
+        text += f" Too few splits for intervals: use at least {ENOUGH_SPLITS}, better 10."
     parts = [
         tag("p", text),
         page.legend(tag("li", swatch(kind), name) for kind, name in marks),

@@ -98,7 +98,7 @@ def _best(comparison: Comparison, name: str) -> float | None:
 
 
 def pairs_section(comparison: Comparison) -> Markup:
-    """Every two methods, folded; nothing where the differences to the best are all."""
+    """All pairs of methods, folded; nothing where the differences to the best are all."""
     pairs = comparison["pairs"]
     if len(pairs) < 2:
         return Markup("")
@@ -116,6 +116,6 @@ def pairs_section(comparison: Comparison) -> Markup:
         rows.append(tag("tr", tag("th", name, scope="row"), *(tag("td", c) for c in cells)))
     columns = ("pair", "difference", "95% interval", "p, corrected", "verdict")
     heads = [tag("th", text, scope="col") for text in columns]
-    table = page.table("Every two methods", heads, rows, "figures")
+    table = page.table("All pairs of methods", heads, rows, "figures")
     folded = tag("details", tag("summary", f"{len(pairs)} pairs"), table)
-    return page.section("Every two methods", folded, id="pairs")
+    return page.section("All pairs of methods", folded, id="pairs")

@@ -40,7 +40,7 @@ def model_section(result: Mapping[str, Any]) -> Markup:
         )
         heads = ["undecided", "error, %", "balanced error, %", "confidence from"]
         parts += [tag("p", text), _table("Abstention", heads, map(_level, levels))]
-    return page.section("The model to use", *parts)
+    return page.section("The saved model", *parts)
 
 
 def _origin(model: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from evengraph.report.run.curves import curves_section
 from evengraph.report.run.decisions import base_rate_section, model_section
 from evengraph.report.run.result_reader import class_rows, runs
 from evengraph.report.run.two_classes import curve_section, is_two_class, two_class_cards
+from evengraph.report.run.verdict import verdict
 from evengraph.report.svg.charts import strip, swatch
 from evengraph.report.svg.markup import Markup, tag
 from evengraph.report.untrusted import items, lookup, number, part
@@ -74,13 +75,16 @@ def _changed(result: Mapping[str, Any]) -> dict[str, Mapping[str, Any]] | None:
 
 
 def _header(result: Mapping[str, Any], links: Sequence[Link] = ()) -> Markup:
-    """Title, summary of the method and size of the graph."""
+    """Title, the result in words, the idea of the method and the size of the graph."""
     summary = part(result, "method").get("summary")
     stopped = [str(run.get("seed", "?")) for run in runs(result) if run.get("interrupted") is True]
     caption = tag("span", captions.imbalance(result))
     parts = [
         tag("h1", captions.title(result), tag("span", ", ", class_="unseen"), caption),
-        tag("p", summary, class_="lead") if isinstance(summary, str) and summary else "",
+        verdict(result, class_rows(result)),
+        tag("p", "Method: ", summary, class_="lead")
+        if isinstance(summary, str) and summary
+        else "",
         page.facts([*captions.facts(result), ("", captions.seeds(result))]),
     ]
     if stopped:

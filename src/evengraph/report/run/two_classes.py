@@ -34,7 +34,7 @@ def two_class_cards(result: Mapping[str, Any]) -> list[Markup]:
 
 def base_rate(result: Mapping[str, Any]) -> float | None:
     """Share of the rarer class among test nodes, in percent."""
-    return _at_threshold(result, "base_rate")
+    return at_threshold(result, "base_rate")
 
 
 def curve_section(result: Mapping[str, Any]) -> Markup:
@@ -79,8 +79,8 @@ def _points(run: Mapping[str, Any]) -> list[tuple[float, float]]:
 
 def _threshold(result: Mapping[str, Any]) -> Markup:
     """Precision at the threshold, with recall and the number of alarms."""
-    precision, recall = (_at_threshold(result, name) for name in ("precision", "recall"))
-    alarms, sizes = _at_threshold(result, "alarms"), [_test_nodes(run) for run in runs(result)]
+    precision, recall = (at_threshold(result, name) for name in ("precision", "recall"))
+    alarms, sizes = at_threshold(result, "alarms"), [_test_nodes(run) for run in runs(result)]
     nodes = average(sizes)
     threshold = metric_value("tuned_threshold", lookup(result, "mean", "tuned_threshold"))
     count = DASH if alarms is None or nodes is None else integer(alarms * nodes / 100)
@@ -101,7 +101,7 @@ def _card(result: Mapping[str, Any], name: str, text: str) -> Markup:
     return page.card(title, decimals(mean), unit, strip(seeds, mean, (None, None), label), below)
 
 
-def _at_threshold(result: Mapping[str, Any], name: str) -> float | None:
+def at_threshold(result: Mapping[str, Any], name: str) -> float | None:
     """A quantity at the test nodes' own base rate, in percent, averaged over seeds."""
     value = average(number(lookup(run, "base_rates", 0, name)) for run in runs(result))
     return None if value is None else 100 * value

@@ -181,9 +181,9 @@ class ExperimentResults:
 
     @property
     def reference(self) -> str:
-        """Method that the others are compared with: the first one tuned, or else the first."""
+        """Method that the others are compared with: the first tuned, highlighted, or of all."""
         tuned = [cell.label for cell in self.cells if cell.selected]
-        return next(iter(tuned or self.labels), "")
+        return next(iter(tuned or self._with_role("highlight") or self.labels), "")
 
     @property
     def baseline(self) -> str:
@@ -221,7 +221,7 @@ class ExperimentResults:
             curves.setdefault(name, []).append(cell)
         return curves
 
-    def with_paper_seeds(self) -> ExperimentResults:
+    def with_selection_seeds(self) -> ExperimentResults:
         """Copy with the seeds on which hyperparameters were selected only."""
         cells = [cell.with_seeds(self.seeds) for cell in self.cells]
         return replace(self, cells=[cell for cell in cells if cell.rows])
@@ -229,7 +229,7 @@ class ExperimentResults:
     def with_equal_seeds(self) -> ExperimentResults:
         """Copy with the same number of seeds in every cell, so that means are comparable."""
         counts = {len(cell.rows) for cell in self.cells}
-        return self if len(counts) < 2 else self.with_paper_seeds()
+        return self if len(counts) < 2 else self.with_selection_seeds()
 
 
 def load_experiments(

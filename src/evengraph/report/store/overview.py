@@ -22,6 +22,7 @@ from evengraph.report.store.tables import (
     TITLES,
     Table,
     claims_table,
+    claims_title,
     count_reached,
     difference_text,
     interval_text,
@@ -53,7 +54,7 @@ GLOSSARY = {
     "95% interval": "Percentile bootstrap over seeds.",
     "p, corrected": "Paired t-test over at least five common seeds, with Holm's correction for "
     "all rows of the table.",
-    "Chance": "How often the mean of as many seeds as the paper has, drawn from all of ours, "
+    "Chance": "How often the mean of as many seeds as the paper has, drawn from ours, "
     "reaches the published mean.",
     "Holds, uncorrected only, not significant": "Corrected p below 0.05; the interval excludes "
     "zero, but the corrected p is larger; the interval includes zero.",
@@ -271,7 +272,8 @@ def _section(results: ExperimentResults, id: str) -> Markup:
         tables.append((title, _joined(results, paper)))
         tables.append((ranks_title(equal), ranks_table(equal)))
     if results.kind == "ablation":
-        tables.append(("Which published differences hold", _joined(results, claims_table(results))))
+        table = claims_table(results)
+        tables.append((claims_title(results, table), _joined(results, table)))
     else:
         title = f"{results.reference} against the other methods on the same seeds"
         tables.append((title, _joined(results, significance_table(results))))

@@ -6,7 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from evengraph.core.files import csv_text
+from evengraph.core.text import one_line
 from evengraph.metrics import HEADLINE, METRICS
+from evengraph.report.formatting import plural
+from evengraph.report.run import captions
 from evengraph.report.store.alternatives import alternative_text
 from evengraph.report.store.canvas import MANY, METRIC
 from evengraph.report.store.comparisons import (
@@ -36,34 +39,38 @@ def markdown(results: ExperimentResults, pictures: Sequence[str] = ()) -> str:
         pictures: Names of image files in the same folder, without suffix.
     """
     equal = results.with_equal_seeds()
-    shown = (f"![{alternative_text(results, name)}]({name}.svg)" for name in pictures)
-    parts = [f"# {results.title}", *shown, _intro(equal)]
+    shown = (f"![{_line(alternative_text(results, name))}]({name}.svg)" for name in pictures)
+    parts = [f"# {_line(results.title)}", *shown, _intro(equal)]
     if results.kind == "sensitivity":
         for name, cells in results.curves().items():
-            parts += [f"## {name}", *filter(None, [cells[0].note]), _curve(name, cells)]
+            parts += [f"## {_line(name)}", *filter(None, [cells[0].note]), _curve(name, cells)]
     else:
         for title, table in _grids(equal, bold="**{}**"):
-            parts += [f"## {title}", _markdown(table)]
+            parts += [f"## {_line(title)}", _markdown(table)]
         parts += _section(ranks_title(equal), ranks_table(equal))
     if results.kind == "comparison":
         table = paper_table(results)
         note = (
-            f"{count_reached(table)} on its seeds. Chance: how often the mean of "
-            f"{len(results.seeds)} seeds, drawn from all of ours, reaches the published mean; "
+            f"{count_reached(table)}. Ours are means over the seeds that took no part in selecting "
+            "hyperparameters, where there are such, with the number of seeds in brackets. Chance: "
+            f"how often the mean of {len(results.seeds)} of these reaches the published mean; "
             "below 5% the gap is larger than chance explains."
         )
-        parts += _section(f"{results.reference} and the paper", table, note)
+        parts += _section(f"{results.reference} and the paper", _titled(results, table), note)
     parts += _selected(results)
     if results.kind == "ablation":
         note = (
-            f"Difference in bAcc of each variant from {results.reference} on the same seeds. "
-            f"{TESTS_NOTE} Holds: corrected p below 0.05; uncorrected only: the interval excludes "
-            "zero, but the corrected p is larger; not significant: it includes zero."
+            f"Differences in {METRICS[METRIC].title} of each variant from {results.reference} on "
+            f"the same seeds. {TESTS_NOTE} Holds, significant: corrected p below 0.05; uncorrected "
+            "only: the interval excludes zero, but the corrected p is larger; not significant: it "
+            "includes zero."
         )
-        parts += _section("Which published differences hold", claims_table(results), note)
+        table = claims_table(results)
+        parts += _section(claims_title(results, table), _titled(results, table), note)
     else:
-        title = f"{results.reference} against the other methods, bAcc on the same seeds"
-        parts += _section(title, significance_table(results), TESTS_NOTE)
+        title = f"{results.reference} against the other methods on the same seeds"
+        note = f"Differences in {METRICS[METRIC].title}. {TESTS_NOTE}"
+        parts += _section(title, _titled(results, significance_table(results)), note)
     return "\n\n".join(parts) + "\n"
 
 
@@ -77,7 +84,9 @@ def latex(results: ExperimentResults) -> str:
         body = ["\\toprule", first, "\\midrule", *rest, "\\bottomrule"]
         opening = f"\\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}"
         parts.append(
-            "\n".join([f"% {results.title}: {title}", opening, *body, "\\end{tabular}", ""])
+            "\n".join(
+                [f"% {one_line(f'{results.title}: {title}')}", opening, *body, "\\end{tabular}", ""]
+            )
         )
     return "\n".join(parts)
 
@@ -111,13 +120,14 @@ def _grids(results: ExperimentResults, *, bold: str) -> Iterator[tuple[str, Tabl
     titles: dict[str, dict[str, str]] = {}
     for cell in results.cells:
         if cell.varies is None:
-            column = cell.setting.removeprefix(f"{cell.dataset}-")
-            titles.setdefault(cell.dataset, {})[cell.setting] = column
+            name = captions.dataset(cell.dataset)
+            column = results.setting_title(cell.setting).removeprefix(f"{name}, ")
+            titles.setdefault(name, {})[cell.setting] = column
     if len(titles) > 1 and all(len(columns) == 1 for columns in titles.values()):
         titles = {"All data sets": {s: name for name, columns in titles.items() for s in columns}}
     for title, columns in titles.items():
         for metric in HEADLINE:
-            yield f"{title}, {TITLES[metric]}", _grid(results, columns, metric, bold)
+            yield f"{title}: {METRICS[metric].title}", _grid(results, columns, metric, bold)
 
 
 def _grid(results: ExperimentResults, columns: Mapping[str, str], metric: str, bold: str) -> Table:
@@ -170,11 +180,21 @@ def selected_text(cell: Cell) -> str:
     return ", ".join(f"{name} = {value}" for name, value in cell.selected.items())
 
 
+def _line(text: str) -> str:
+    """Foreign text on one line of Markdown, without HTML."""
+    return one_line(text).replace("<", "&lt;")
+
+
 def _markdown(table: Table) -> str:
     header, *rows = table
     rule = ["---"] + ["---:"] * (len(header) - 1)
-    lines = ([text.replace("|", "\\|") for text in row] for row in (header, rule, *rows))
+    lines = ([_line(text).replace("|", "\\|") for text in row] for row in (header, rule, *rows))
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _titled(results: ExperimentResults, table: Table) -> Table:
+    """The table with settings, its first column, in words."""
+    return [[results.setting_title(first), *rest] for first, *rest in table]
 
 
 def _section(title: str, table: Table, note: str = "") -> list[str]:
@@ -184,7 +204,7 @@ def _section(title: str, table: Table, note: str = "") -> list[str]:
     text, rows = _markdown(table), len(table) - 1
     if rows > LONG:
         text = f'<details markdown="1"><summary>{rows} rows</summary>\n\n{text}\n\n</details>'
-    return [f"## {title}", text, *([note] if note else [])]
+    return [f"## {_line(title)}", text, *([note] if note else [])]
 
 
 def _intro(results: ExperimentResults) -> str:
@@ -214,7 +234,7 @@ def _curve(name: str, cells: Sequence[Cell]) -> str:
 
 def ranks_title(results: ExperimentResults) -> str:
     """Heading of the table of ranks."""
-    return f"Mean rank over {len(results.complete_settings())} settings (1 is best)"
+    return f"Mean rank over {plural(len(results.complete_settings()), 'setting')} (1 is best)"
 
 
 def ranks_table(results: ExperimentResults) -> Table:
@@ -231,18 +251,18 @@ def paper_table(results: ExperimentResults) -> Table:
         [
             mean.cell.setting,
             TITLES[mean.metric],
-            f"{mean.same_seeds:.1f}",
-            f"{mean.paper:.1f}",
-            difference_text(mean.same_seeds - mean.paper),
             f"{mean.cell.mean(mean.metric):.1f} ({len(mean.cell.rows)})",
             interval_text(mean.cell.interval(mean.metric)),
+            f"{mean.paper:.1f}",
+            difference_text(mean.cell.mean(mean.metric) - mean.paper),
+            f"{mean.selection:.1f}",
             f"{100 * mean.chance:.0f}%",
             mean.verdict,
         ]
         for mean in compare_with_paper(results, results.reference, HEADLINE)
     ]
     seeds = f"seeds {', '.join(map(str, results.seeds))}"
-    header = ["setting", "metric", seeds, "paper", "difference", "all seeds", "95% interval"]
+    header = ["setting", "metric", "ours", "95% interval", "paper", "difference", seeds]
     return [[*header, "chance", "verdict"], *rows] if rows else []
 
 
@@ -250,6 +270,12 @@ def count_reached(table: Table) -> str:
     """Say how many published means a table of them reaches."""
     reached = sum(row[-1] == "reached" for row in table)
     return f"{reached} of {len(table) - 1} published means reached"
+
+
+def claims_title(results: ExperimentResults, table: Table) -> str:
+    """Heading of the table of differences between variants."""
+    published = any(row[2] for row in table[1:])
+    return "Which published differences hold" if published else f"Against {results.reference}"
 
 
 def claims_table(results: ExperimentResults) -> Table:
@@ -291,11 +317,14 @@ def significance_table(results: ExperimentResults) -> Table:
 
 def _selected(results: ExperimentResults) -> list[str]:
     cells = [cell for cell in results.cells if cell.selected]
-    lines = [f"- {cell.setting}, {cell.label}: {selected_text(cell)}" for cell in cells]
+    lines = [
+        f"- {results.setting_title(cell.setting)}, {cell.label}: {selected_text(cell)}"
+        for cell in cells
+    ]
     return ["## Hyperparameters selected on validation", "\n".join(lines)] if lines else []
 
 
 def _tex(text: str) -> str:
     """Escape a name for LaTeX."""
     words = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
-    return "".join(words.get(c, f"\\{c}" if c in "%_&#${}" else c) for c in text)
+    return "".join(words.get(c, f"\\{c}" if c in "%_&#${}" else c) for c in one_line(text))

@@ -1,0 +1,68 @@
+"""Saving: what of a fitted method is saved, and what is restored."""
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+from torch import nn
+
+from evengraph.methods.bases.method import Method
+from evengraph.methods.bases.model_folder import TensorMismatchError, read_model
+from small_graphs import small_task
+
+
+@dataclass(kw_only=True)
+class Constant(Method):
+    """The same logits for every node."""
+
+    def _fit(self, task):
+        self.net_ = nn.Linear(1, 3)
+
+    def _logits(self, graph):
+        return self.net_(torch.ones(graph.num_nodes, 1))
+
+
+@dataclass(kw_only=True)
+class Savable(Constant):
+    """One whose network can be made again."""
+
+    def _fit(self, task):
+        self.net_ = self._new_network()
+
+    def _build_network(self):
+        return nn.Linear(1, self.num_classes_)
+
+
+def test_a_method_that_makes_its_network_is_saved_and_restored(tmp_path):
+    task = small_task()
+    method = Savable().fit(task, seed=0)
+    method.save(tmp_path / "model", extra={"columns": ["a"]})
+    about, tensors = read_model(tmp_path / "model")
+    again = Savable()
+    again.restore(about, tensors, torch.device("cpu"))
+    assert again.is_fitted
+    assert again.extra_ == {"columns": ["a"]}
+    assert torch.equal(again.predict_proba(task.graph), method.predict_proba(task.graph))
+    assert torch.equal(again.labelled_.nodes, method.labelled_.nodes)
+
+
+def test_a_method_without_either_cannot_be_saved(tmp_path):
+    method = Constant().fit(small_task(), seed=0)
+    with pytest.raises(NotImplementedError, match="Constant cannot be saved"):
+        method.save(tmp_path / "model")
+
+
+def test_parameters_that_changed_after_fitting_are_refused(tmp_path):
+    method = Savable().fit(small_task(), seed=0)
+    method.patience = 3
+    with pytest.raises(ValueError, match="patience changed after fitting"):
+        method.save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_network_larger_than_its_tensors_is_not_built(tmp_path):
+    method = Savable().fit(small_task(), seed=0)
+    method.save(tmp_path / "model")
+    about, tensors = read_model(tmp_path / "model")
+    with pytest.raises(TensorMismatchError, match="smaller than the network"):
+        Savable().restore(about | {"num_classes": 10**12}, tensors, torch.device("cpu"))
