@@ -9,13 +9,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from benchmarks.timing import table
+from evengraph.outofcore.operators import KEPT_BYTES
+from evengraph.outofcore.propagation import BUFFERS, FACTOR, FEWER, FLOAT, LINE, SHARE
 
-FLOAT, INDEX, POINTER = 4, 4, 8  # bytes
+INDEX, POINTER = 4, 8  # bytes
 STEPS, HOPS = 20, 2  # of Unison's structural and ego view
-BUFFERS, SHARE = 3, 0.125  # as in evengraph.outofcore.propagation
 # Core-seconds at 10 million nodes (results/endtoend.txt): per undirected edge with a tenth
-# of a node's features, and per entry of the matrix, column and step.
-PACK_EDGE, STEP = 0.92e-6, 5.7e-9
+# of a node's features; per entry of the matrix, column and step; per entry of a block of the
+# matrix that is made again for every step, if it does not stay in memory; per predicted node.
+PACK_EDGE, STEP, BLOCK, PREDICT = 0.97e-6, 1.4e-9, 43e-9, 0.0
 CORES = 2
 TERA = 1e12
 
@@ -51,19 +53,29 @@ class Plan(NamedTuple):
     @property
     def least(self) -> float:
         """Bytes of memory for one column at a time."""
-        return (BUFFERS * FLOAT + 8) * self.nodes / (1 - SHARE)
+        return (BUFFERS * FLOAT + FACTOR) * self.nodes / (1 - SHARE)
+
+    @property
+    def strips(self) -> tuple[int, bool]:
+        """Columns at a time, and whether the matrix stays in memory; as `Workspace` does it."""
+        column = BUFFERS * FLOAT * self.nodes
+        room = self.memory * (1 - SHARE) - FACTOR * self.nodes
+        width, beside = room // column, (room - KEPT_BYTES * (self.entries + self.nodes)) // column
+        stays = FEWER * beside >= width
+        width = beside if stays else width
+        width = width if width < LINE else width // LINE * LINE
+        return int(min(width, self.features)), stays
 
     @property
     def passes(self) -> int:
-        """How often all steps are taken, with as many columns as fit each time."""
-        column = BUFFERS * FLOAT * self.nodes
-        width = int((self.memory * (1 - SHARE) - 8 * self.nodes) // column)
-        return -(-self.features // min(width, self.features))
+        """How often all steps are taken, with as many columns each time."""
+        return -(-self.features // self.strips[0])
 
     @property
     def traffic(self) -> float:
-        """Bytes of the matrix that are read, if it does not stay in memory."""
-        return self.passes * (STEPS + HOPS) * (INDEX * self.entries + POINTER * self.nodes)
+        """Bytes of the matrix that are read from disk; once per view if it stays in memory."""
+        times = 2 if self.strips[1] else self.passes * (STEPS + HOPS)
+        return times * (INDEX * self.entries + POINTER * self.nodes)
 
     @property
     def pack_hours(self) -> float:
@@ -73,7 +85,14 @@ class Plan(NamedTuple):
     @property
     def propagation_hours(self) -> float:
         """Hours of propagation, likewise."""
-        return STEP * self.entries * self.features * (STEPS + HOPS) / CORES / 3600
+        block = 0 if self.strips[1] else BLOCK * self.passes * CORES  # made by one core
+        step = self.entries * (STEP * self.features + block)
+        return step * (STEPS + HOPS) / CORES / 3600
+
+    @property
+    def prediction_hours(self) -> float:
+        """Hours to predict all nodes, likewise."""
+        return PREDICT * self.nodes / CORES / 3600
 
 
 PLANS = [
@@ -92,16 +111,20 @@ def main() -> None:
             plan.spill / TERA,
             plan.least / 1e9,
             plan.memory / 1e9,
+            plan.strips[0],
+            "yes" if plan.strips[1] else "no",
             plan.passes,
             plan.traffic / TERA,
             plan.pack_hours,
             plan.propagation_hours,
+            plan.prediction_hours,
         ]
         for plan in PLANS
     ]
     # fmt: off
     header = ["graph", "packed TB", "propagated TB", "spill TB", "least memory GB", "memory GB",
-              "passes", "read TB", "pack h", "propagate h"]
+              "columns", "matrix stays", "passes", "read TB", "pack h", "propagate h",
+              "predict h"]
     # fmt: on
     table(f"Unison on {CORES} cores", header, rows)
 

@@ -14,7 +14,7 @@ import torch
 from evengraph.core.sizes import available_memory
 from evengraph.disk import PackedGraph
 from evengraph.methods import METHODS
-from evengraph.methods.bases.costs import TYPICAL_EPOCHS, estimate
+from evengraph.methods.bases.costs import TYPICAL_EPOCHS, estimate, stored_width
 from evengraph.methods.bases.disk_model import DiskModel
 
 SCHEMA = 1
@@ -74,7 +74,7 @@ def inspect_packed(packed: PackedGraph) -> PackedInspection:
     largest, isolated = _degrees(packed)
     homophily, sampled = _homophily(packed)
     arrays = [packed.array(name) for name in packed.header["arrays"]]
-    free, cores = available_memory(), torch.get_num_threads()
+    free, cores, width = available_memory(), torch.get_num_threads(), stored_width(packed.x)
     return PackedInspection(
         name=str(packed.header.get("name", packed.path.name)),
         num_nodes=packed.num_nodes,
@@ -91,7 +91,7 @@ def inspect_packed(packed: PackedGraph) -> PackedInspection:
         free_memory=free,
         cores=cores,
         epochs=TYPICAL_EPOCHS,
-        methods=tuple(_method_fit(name, packed, free, cores) for name in METHODS),
+        methods=tuple(_method_fit(name, packed, width, free, cores) for name in METHODS),
     )
 
 
@@ -122,10 +122,12 @@ def _homophily(packed: PackedGraph) -> tuple[float | None, int]:
     return (same / total if total else None), total
 
 
-def _method_fit(name: str, packed: PackedGraph, free: int, cores: int) -> MethodFit:
+def _method_fit(name: str, packed: PackedGraph, width: float, free: int, cores: int) -> MethodFit:
+    """What a method takes; `width` is the stored width of the features."""
     method = METHODS[name]
     on_disk = all(hasattr(method, part) for part in _disk_parts())
-    cost = estimate(name, packed.num_nodes, packed.num_edges, packed.num_features)
+    width = packed.num_features if method.stores_dense else width
+    cost = estimate(name, packed.num_nodes, packed.num_edges, width)
     fits = cost.memory <= free if cost is not None else None
     return MethodFit(
         method=name,

@@ -85,6 +85,7 @@ class Boosting(Method):
         Boosting Decision Tree", NeurIPS 2017; in scikit-learn's HistGradientBoostingClassifier.
     """
 
+    stores_dense = True
     weighted_edges = True
     separate_relations = True
     search_space = {

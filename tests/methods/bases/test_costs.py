@@ -1,8 +1,11 @@
-import pytest
+from dataclasses import replace
 
-from evengraph.methods import GCN, METHODS, ImGAGN, fit_many
+import pytest
+import torch
+
+from evengraph.methods import GCN, METHODS, IceBerg, ImGAGN, fit_many
 from evengraph.methods.bases import costs
-from evengraph.methods.bases.costs import TYPICAL_EPOCHS, check_memory, estimate
+from evengraph.methods.bases.costs import TYPICAL_EPOCHS, check_memory, estimate, stored_width
 from small_graphs import small_task
 
 
@@ -52,3 +55,16 @@ def test_pairs_of_labelled_nodes_count():
     pairs = int(((counts.max() - counts) * counts).sum())
     method = ImGAGN(minority=2)
     assert method.memory_needed(task) >= 1200 * pairs > 0
+
+
+def test_sparse_features_need_less_memory_unless_a_method_stores_them_as_dense():
+    task = small_task()
+    graph = task.graph.clone()
+    graph.x = torch.zeros(graph.num_nodes, 5000)
+    graph.x[:, :3] = 1.0
+    wide = replace(task, graph=graph)
+    assert stored_width(graph.x) == stored_width(graph.x.numpy()) == 12
+    assert stored_width(torch.ones(5, 7)) == 7
+    few = GCN().memory_needed(wide)
+    assert few < 2 * GCN().memory_needed(task)
+    assert IceBerg().memory_needed(wide) > 10 * few

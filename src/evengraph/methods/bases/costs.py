@@ -8,7 +8,10 @@ from __future__ import annotations
 import csv
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
 
 from evengraph.core.devices import free_memory
 from evengraph.core.sizes import format_size
@@ -21,6 +24,10 @@ TYPICAL_EPOCHS = 300
 
 DEGREE, FEATURES, WIDTH, EDGE = 10, 64, 64, 8
 """Of the graphs on which methods were measured; an edge weighs as much as so many numbers."""
+
+ENTRY, SPARSE_BELOW, SAMPLE = 4, 0.25, 1000
+"""Numbers that an entry of sparse features weighs as much as; below which density they are sparse;
+and rows from which that is estimated."""
 
 MARGIN = 2.0
 """Times the free memory that an estimate may be: it can be off by as much."""
@@ -38,14 +45,14 @@ class Cost(NamedTuple):
     seconds: float
 
 
-def estimate(method: str, num_nodes: int, num_edges: int, num_features: int) -> Cost | None:
+def estimate(method: str, num_nodes: int, num_edges: int, num_features: float) -> Cost | None:
     """What a method takes, if it grows with nodes, edges and features; None if not measured.
 
     Args:
         method: Its name in `METHODS`.
         num_nodes: N.
         num_edges: E, two for each undirected edge.
-        num_features: F.
+        num_features: F, or `stored_width`.
     """
     measured = _measurements().get(method)
     if measured is None:
@@ -54,6 +61,21 @@ def estimate(method: str, num_nodes: int, num_edges: int, num_features: int) -> 
     nodes = size / (FEATURES + WIDTH + EDGE * DEGREE)  # of the size of those measured
     memory, once, epoch = measured
     return Cost(memory * nodes, 1e-6 * nodes * (once + TYPICAL_EPOCHS * epoch))
+
+
+def stored_width(x: Any) -> float:
+    """Numbers that a row of features takes while a method learns that keeps sparse ones sparse.
+
+    From a sample of rows. An entry is stored with its column, in the matrix and its transpose.
+
+    Shapes:
+        x: (N, F), of torch or NumPy
+    """
+    some = x[:: max(len(x) // SAMPLE, 1)]
+    rows = some if isinstance(some, torch.Tensor) else torch.from_numpy(np.array(some))
+    entries = int(torch.count_nonzero(rows)) / max(len(rows), 1)
+    num_features = x.shape[1]
+    return ENTRY * entries if entries < SPARSE_BELOW * num_features else num_features
 
 
 def check_memory(method: Method, task: Task) -> None:

@@ -28,7 +28,7 @@ from evengraph.methods.bases.checks import (
     describe_large,
 )
 from evengraph.methods.bases.committee import Committee
-from evengraph.methods.bases.costs import check_memory, estimate
+from evengraph.methods.bases.costs import check_memory, estimate, stored_width
 from evengraph.methods.bases.loaded import check_classes, one_line_errors
 from evengraph.methods.bases.model_folder import (
     Labelled,
@@ -215,7 +215,8 @@ class Method(Saving, ABC):
         that needs more, such as all pairs of some nodes, adds it.
         """
         graph, name = task.graph, type(self).__name__.lower()
-        cost = estimate(name, graph.num_nodes, graph.num_edges, graph.num_features)
+        width = graph.num_features if self.stores_dense else stored_width(graph.x)
+        cost = estimate(name, graph.num_nodes, graph.num_edges, width)
         return None if cost is None else cost.memory
 
     @property

@@ -37,6 +37,8 @@ class Traits:
     """Whether it averages the neighbours of each relation apart; others use all edges as one."""
     shares_rows: ClassVar[bool] = False
     """Whether several processes can train it together, each on some rows of a graph on disk."""
+    stores_dense: ClassVar[bool] = False
+    """Whether fitting stores all features of a node, also where most of them are zero."""
     suits_heterophily: ClassVar[bool] = False
     """Whether to try it on a graph whose neighbours mostly differ in class."""
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {}
