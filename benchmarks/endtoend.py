@@ -86,7 +86,9 @@ def check_disk(folder: Path, nodes: int) -> None:
         sys.exit(f"{folder} has {free / 2**30:.0f} GiB free, needed are {needed / 2**30:.0f}.")
 
 
-def measure(folder: Path, nodes: int, memory: str, settings: list[str]) -> None:
+def measure(folder: Path, nodes: int, memory: str, settings: list[str]) -> list[Cost]:
+    """Run the commands, and print and return what each took."""
+    costs: list[Cost] = []
     if not (folder / "edges.parquet").exists():
         write(folder, nodes)
     limit = ["--memory", memory]
@@ -105,6 +107,7 @@ def measure(folder: Path, nodes: int, memory: str, settings: list[str]) -> None:
             print(f"{name}: done before", flush=True)
             continue
         cost = run(command, folder)
+        costs.append(cost)
         rows.append([name, cost.seconds, cost.cpu, cost.peak])
         print(rows[-1], flush=True)
         stages = STAGE.finditer(cost.text)
@@ -114,6 +117,7 @@ def measure(folder: Path, nodes: int, memory: str, settings: list[str]) -> None:
     size = f"{nodes:,} nodes, {10 * nodes:,} undirected edges, 64 features"
     title = f"{size}, --memory {memory} {' '.join(settings)}"
     table(title, ["command", "seconds", "of CPU", "peak GiB"], rows)
+    return costs
 
 
 def main() -> None:
