@@ -22,7 +22,8 @@ def convolved_table(
         parts.append(product_table(x, weight[:, width:]))
 
     def add(rows: Tensor, some: slice) -> Tensor:
-        return (rows.unflatten(1, (-1, width)).sum(1) + bias)[:, some]
+        total: Tensor = rows.unflatten(1, (-1, width)).sum(1) + bias
+        return total[:, some]
 
     return DerivedTable(JoinedTable(parts), add, width, ("convolved", [bias]))
 
