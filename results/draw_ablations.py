@@ -40,18 +40,23 @@ ABLATIONS = {
     "A_struct = A": "A_struct = A",
 }
 THREE = range(8, 11)  # seeds that ran with ten starts, too
+UNCHANGED = ("Structural Enc.", "A_struct = A")  # no clusters; alpha is 1 anyway
 
 
-def settings() -> list[str]:
-    """The four settings of the paper's ablations."""
-    return list(experiment("table3").settings)
+def settings(name: str = "table3") -> list[str]:
+    """The four settings of the paper's ablations, or those that ran with ten starts."""
+    return list(experiment(name).settings)
 
 
-def losses(name: str, label: str, seeds: Iterable[int] = OUTSIDE) -> list[list[float]]:
+def losses(label: str) -> list[list[float]]:
     """A variant minus the full method for each seed, in every setting."""
-    return differences(
-        (cell(name, s, label, seeds), cell(name, s, OURS, seeds)) for s in settings()
-    )
+    return [loss("table3", setting, label) for setting in settings()]
+
+
+def loss(name: str, setting: str, label: str, seeds: Iterable[int] = OUTSIDE) -> list[float]:
+    """The same in one setting of an experiment."""
+    pair = cell(name, setting, label, seeds), cell(name, setting, OURS, seeds)
+    return differences([pair])[0]
 
 
 def published_loss(label: str, setting: str) -> float:
@@ -62,11 +67,11 @@ def published_loss(label: str, setting: str) -> float:
 
 def ablations() -> str:
     """What each variant loses, in the paper and in ours; a star: significant after correction."""
-    p_values = iter(corrected(values for label in ABLATIONS for values in losses("table3", label)))
+    p_values = iter(corrected(values for label in ABLATIONS for values in losses(label)))
     rows = []
     for label, name in ABLATIONS.items():
         row = [name]
-        for setting, values in zip(settings(), losses("table3", label), strict=True):
+        for setting, values in zip(settings(), losses(label), strict=True):
             star = "*" if next(p_values) < ALPHA else ""
             paper = _signed(published_loss(label, setting))
             row.append(f"{_signed(fmean(values))}{star} ({paper})")
@@ -80,7 +85,7 @@ def _signed(value: float) -> str:
 
 def degradation() -> str:
     """In how many of the ablations the variant is worse, and in how many significantly."""
-    found = [values for label in ABLATIONS for values in losses("table3", label)]
+    found = [values for label in ABLATIONS for values in losses(label)]
     worse = [fmean(values) < 0 for values in found]
     sure = sum(bad and p < ALPHA for bad, p in zip(worse, corrected(found), strict=True))
     paper = [published_loss(*pair) < 0 for pair in product(ABLATIONS, settings())]
@@ -109,22 +114,42 @@ def crowded() -> str:
 
 
 def starts() -> str:
-    """What each variant loses on average over the four settings, with one start and with ten."""
+    """What each variant loses over the settings that ran with ten starts, and with one."""
     rows = []
     for label, name in ABLATIONS.items():
-        if label == "Structural Enc.":
-            continue  # has no clusters
-        kinds = (("table3", OUTSIDE), ("table3", THREE), ("starts", THREE))
-        values = (list(chain(*losses(kind, label, seeds))) for kind, seeds in kinds)
-        rows.append([name, *(estimate(one, sign="+") for one in values)])
+        if label in UNCHANGED:
+            continue
+        row = [name]
+        for kind, seeds in (("table3", OUTSIDE), ("table3", THREE), ("starts", THREE)):
+            row.append(estimate(_pooled(kind, label, seeds), sign="+"))
+        paper = fmean(published_loss(label, setting) for setting in settings("starts"))
+        rows.append([*row, _signed(paper)])
     header = ["variant", "one start, seeds 8 to 24", "one start, seeds 8 to 10"]
-    return table([*header, "ten starts, seeds 8 to 10"], rows)
+    return table([*header, "ten starts, seeds 8 to 10", "paper"], rows)
+
+
+def _pooled(name: str, label: str, seeds: Iterable[int]) -> list[float]:
+    """What a variant loses in all runs of the settings that ran with ten starts."""
+    return list(chain(*(loss(name, setting, label, seeds) for setting in settings("starts"))))
+
+
+def overlapping() -> dict[str, bool]:
+    """Whether the intervals with one and with ten starts overlap on the same seeds."""
+    found = {}
+    for label in ABLATIONS:
+        if label not in UNCHANGED:
+            one, ten = (
+                bootstrap_interval(_pooled(name, label, THREE)) or (0.0, 0.0)
+                for name in ("table3", "starts")
+            )
+            found[label] = one[0] <= ten[1] and ten[0] <= one[1]
+    return found
 
 
 def semantic_starts() -> str:
     """The semantic encoder alone on three seeds, with one start and with ten."""
     parts = []
-    for setting in settings():
+    for setting in settings("starts"):
         one, ten = (
             cell(name, setting, "Semantic Enc.", THREE).mean(METRIC)
             for name in ("table3", "starts")
@@ -175,4 +200,4 @@ def beside_curves() -> str:
 
 if __name__ == "__main__":
     print(*(part() for part in (ablations, crowded, curves)), sep="\n\n")
-    print(degradation(), reach(), beside_curves(), sep="\n\n")
+    print(starts(), degradation(), semantic_starts(), reach(), beside_curves(), sep="\n\n")

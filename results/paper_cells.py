@@ -101,7 +101,8 @@ def significant(gaps: Sequence[Sequence[float]]) -> int:
 def estimate(values: Sequence[float], *, sign: str = "") -> str:
     """Mean with its 95% bootstrap interval, such as 75.6 (73.4 to 77.5)."""
     low, high = bootstrap_interval(values) or (values[0], values[0])
-    return f"{fmean(values):{sign}.1f} ({low:.1f} to {high:.1f})"
+    mean = round(fmean(values), 1) + 0.0  # no minus before zero
+    return f"{mean:{sign}.1f} ({low:.1f} to {high:.1f})"
 
 
 def of(found: Sequence[bool]) -> str:

@@ -28,7 +28,10 @@ DRAWN = {
         *("tried", "chosen", "readings", "closed", "nearly", "left", "selection", "starts"),
         *("semantic", "semantic_gaps"),
     ),
-    "draw_ablations": (*("ablations", "degradation", "crowded", "curves", "beside_curves"),),
+    "draw_ablations": (
+        *("ablations", "degradation", "crowded", "starts", "semantic_starts", "curves"),
+        "beside_curves",
+    ),
     "draw_machines": ("machines", "verdict"),
 }
 STATED = {
@@ -100,7 +103,7 @@ def test_every_method_has_eight_configurations():
     ("name", "store", "size"),
     [
         *(("control", "fair", 6263), ("budget", "fair", 6263)),
-        ("machines", "machines", 84),
+        *(("machines", "machines", 84), ("starts", "starts", 42)),
     ],
 )
 def test_the_experiments_beside_the_paper_are_complete(tmp_path, name, store, size):
@@ -161,9 +164,20 @@ def test_what_the_page_says_of_variants(scripts):
     assert {label for label, many in found.items() if many} == {*by_balance, "Fixed A_sem"}
     assert found["Fixed A_sem"] == 1
     for label in ("Structural Enc.", "Ind. Enc."):
-        assert all(abs(fmean(values)) < 1.2 for values in ablations.losses("table3", label))
-    same = [not any(values) for values in ablations.losses("table3", "A_struct = A")]
+        assert all(abs(fmean(values)) < 1.2 for values in ablations.losses(label))
+    same = [not any(values) for values in ablations.losses("A_struct = A")]
     assert same == [True, True, True, False]
+
+
+def test_what_the_page_says_of_ten_starts(scripts):
+    ablations = scripts("draw_ablations")
+    overlapping = ablations.overlapping()
+    assert not overlapping.pop("Semantic Enc.")
+    assert all(overlapping.values())
+    rows = [line.split(" | ") for line in ablations.starts().splitlines()[2:]]
+    losses = {row[0].removeprefix("| "): float(row[3].split()[0]) for row in rows}
+    least = sorted(losses, key=lambda name: -losses[name])[:2]
+    assert set(least) == {"clusters fixed at the start", "encoders that do not share"}
 
 
 def test_what_the_page_says_of_curves(scripts):

@@ -96,4 +96,32 @@ EQUIVALENT = {
         "return batched_stopping_scores(on, labels, logits, mask, labels.new_full((1,), -1))[0]",
         "sign dropped",
     ),
+    # the matrix is square
+    ("ops/device_adjacency.py", "size, columns = matrix.shape[0], matrix.col_indices()", SQUARE),
+    (
+        "ops/structural.py",
+        'self.looped = (matrix + sp.identity(matrix.shape[0], np.float32, format="csr")).tocsr()',
+        SQUARE,
+    ),
+    # both are of the same length
+    (
+        "ops/neighbours.py",
+        "for part, mine in zip(x.split(rows), lists.split(rows), strict=True):",
+        "True becomes False",
+    ),
+    # a limit above all numbers of walks keeps every entry, whatever it is
+    ("ops/thinning.py", "low, high = 0, max(int(most), 1)", "1 becomes 2"),
+    # how much is read or compared at a time
+    ("tables/read.py", "while part := file.read(2**24):", "Pow becomes Mult in 2 ** 24"),
+    (
+        "ops/sampling.py",
+        "few = labels.numel() ** 2 <= BLOCK_ENTRIES",
+        "LtE becomes Lt in labels.numel() ** 2 <= BLOCK_ENTRIES",
+    ),
+    # below any number of hits, of which there are some
+    (
+        "metrics/binary.py",
+        "value = torch.where(allowed, hits, -1.0)",
+        "1.0 becomes 2.0",
+    ),
 }

@@ -18,7 +18,7 @@ from evengraph.labelling.strategies import (
     rare,
     representative,
 )
-from evengraph.labelling.suggestions import gather
+from evengraph.labelling.suggestions import choose_nodes, gather
 
 
 @pytest.fixture(scope="module")
@@ -152,3 +152,13 @@ def test_coverage_takes_one_of_every_cluster_first(evidence):
     best = coverage(evidence)[evidence.candidates].topk(3).indices
     groups = clusters.of[evidence.candidates.nonzero().squeeze(1)[best]]
     assert len(groups.unique()) == 3
+
+
+def test_without_a_model_a_batch_is_spread_over_more_groups(evidence, monkeypatch):
+    cold = replace(evidence, probabilities=None, disagreement=None, budget=3)
+    sizes = []
+    for choice in (1, 100):
+        monkeypatch.setattr("evengraph.labelling.suggestions.BLIND_CHOICE", choice)
+        rows = evidence.rows[choose_nodes(cold)[0]]
+        sizes.append(torch.pdist(rows).min())
+    assert sizes[1] > sizes[0]

@@ -271,3 +271,10 @@ def test_predictions_that_say_nothing_do_not_become_confident():
     uniform = torch.full((MANY_NODES, 4), 0.25, dtype=torch.double)
     found = Calibrator.fit(uniform, torch.arange(MANY_NODES) % 4)
     assert found.temperature >= 1
+
+
+def test_a_shift_comes_with_a_temperature():
+    logits, labels = drawn(bias=[1.0, 0.0, -1.0])
+    found = Calibrator.fit((3 * logits).softmax(1), labels, shift=True)
+    assert found.temperature == pytest.approx(3, rel=0.1)
+    assert found.shift == pytest.approx([0.0] * 3, abs=0.2)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from evengraph.core.ranks import Part
 from evengraph.core.rng import seeded
 from evengraph.ops import relu_dropout
-from evengraph.ops.dropout import _device_dropout
+from evengraph.ops.dropout import Noise, _device_dropout
 from small_graphs import normal
 
 RATES = [0.1, 0.25, 0.5, 0.8]
@@ -114,3 +114,14 @@ def test_a_random_word_is_drawn_for_eight_values(shape, words):
     with seeded(0):
         torch.empty(words, dtype=torch.int64).random_(-(2**63), None)
         assert torch.rand(1) == after
+
+
+@pytest.mark.parametrize("rate", [0.25, 0.8])
+def test_the_gradient_of_replicas_is_scaled_as_their_values(rate):
+    pytest.importorskip("triton")
+    x = torch.ones(2, 50, 3, requires_grad=True)
+    noise = Noise(torch.tensor([3, 4]))
+    value = relu_dropout(x, rate, training=True, noise=noise)
+    (gradient,) = torch.autograd.grad(value.sum(), x)
+    torch.testing.assert_close(gradient, value.detach())  # of ones, both are the scale, or zero
+    assert noise.calls.tolist() == [1, 1]

@@ -272,3 +272,7 @@ def test_clusters_do_not_depend_on_the_unit_of_the_rows():
     x = blobs()
     for unit in (2.0**-12, 2.0**12):
         assert torch.equal(kmeans(unit * x, 30, 0), kmeans(x, 30, 0))
+
+
+def test_distances_in_memory_are_few():
+    assert 4 * kmeans.__globals__["CHUNK"] <= 2**26  # bytes

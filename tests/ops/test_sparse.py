@@ -192,3 +192,14 @@ def test_rows_are_cut_into_chunks_on_a_gpu_only(monkeypatch):
     assert int(matrix.chunks.stops.max()) == int(matrix.transposed_chunks.stops.max()) == 15
     assert matrix.chunks is not matrix.transposed_chunks
     assert symmetric.chunks is symmetric.transposed_chunks
+
+
+def test_kernels_get_the_chunks_of_rows_that_a_matrix_lacks(monkeypatch):
+    pytest.importorskip("triton")
+    dense = torch.tensor([[0.0, 2.0, 0.0], [1.0, 0.0, 3.0], [0.0, 0.0, 0.0]])
+    x = normal(3, 8).float()
+    matrix = Sparse.from_dense(dense).matrix
+    monkeypatch.setattr(sparse, "has_kernels", lambda device: True)
+    chunks = sparse.chunk_rows_fixed(matrix.crow_indices(), matrix.col_indices().numel())
+    for given_chunks in (None, chunks):
+        torch.testing.assert_close(sparse.product(matrix, x, given_chunks), dense @ x)

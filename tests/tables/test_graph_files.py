@@ -239,3 +239,14 @@ def test_a_matrix_that_lacks_a_part_is_refused(tmp_path):
     np.savez(tmp_path / "graph.npz", **csr_parts("adj", path_matrix()), **parts, labels=Y)
     with pytest.raises(ValueError, match=r"graph.npz is not complete: it lacks attr_shape\."):
         read_npz(tmp_path / "graph.npz")
+
+
+def test_weights_are_those_of_edge_weight_before_those_of_edge_attr(tmp_path):
+    arrays = {"edge_index": np.array([[0, 1], [1, 2]]), "y": np.array([0, 1, 0])}
+    path = tmp_path / "g.npz"
+    np.savez(path, **arrays, edge_weight=[1.0, 2.0], edge_attr=[3.0, 4.0])
+    assert sorted(set(read_npz(path).graph.edge_weight.tolist())) == [1, 2]
+    np.savez(path, **arrays, edge_attr=[3.0, 4.0])
+    assert sorted(set(read_npz(path).graph.edge_weight.tolist())) == [3, 4]
+    np.savez(path, **arrays, edge_attr=[3, 4])  # kinds rather than weights
+    assert "edge_weight" not in read_npz(path).graph

@@ -207,6 +207,10 @@ def test_a_file_is_parsed_once(write, monkeypatch):
     assert read_table(path).iloc[0].tolist() == ["b", "2"]
     path.write_text("id,n\nc,3\n")  # within the resolution of the clock
     assert read_table(path).iloc[0].tolist() == ["c", "3"]
+    changed = path.stat().st_mtime_ns
+    path.write_text("id,n\nd,4\n")
+    os.utime(path, ns=(changed, changed))  # two changes at one tick of the clock
+    assert read_table(path).iloc[0].tolist() == ["d", "4"]
 
 
 def test_no_file(tmp_path):

@@ -33,27 +33,27 @@ class Auto(Method):
 
     The candidates are those that methods declare (`Method.portfolio`): methods for imbalanced
     classes, trees, label propagation, and models that ignore the graph, each with its defaults for
-    the graph. A candidate that is behind the best on validation by one standard error counts 1/e
-    as much as the best, beyond two it is rejected; Unison counts as two, one per view. If models
-    that ignore the graph are ahead, all others are rejected. `summary_` says in at most three lines
-    what was selected, what was rejected, and whether the graph helps.
+    the graph. A candidate that is one standard error behind the best on validation gets 1/e of its
+    weight in the average, and beyond two it is rejected; Unison counts as two, one per view. If
+    models that ignore the graph are ahead, all others are rejected. `summary_` says in at most
+    three lines what was selected, what was rejected, and whether the graph helps.
 
-    With folds, parts of the training nodes are held out as well, one after the other, and the
-    validation nodes are then learnt from: a dozen rare validation nodes would select the luckiest
-    candidate. Each candidate is fitted once per fold, and the average holds its models of all
-    folds; one that is clearly behind is left out of further folds.
+    With few labels, one validation set would select the luckiest candidate. With folds, each fold
+    holds out a different part of the labels and trains on the others, validation nodes included.
+    Each candidate is fitted once per fold, and the average contains its models of all folds. A
+    candidate that is clearly behind gets no further folds.
 
     Args:
         time_limit: Seconds for all candidates. A candidate may take half of what is left, one that
             ignores the graph a tenth; it then ends with its best weights so far. Checked after
-            each epoch: what a large graph needs before the first one is not cut short. Where the
-            limit has no effect, a seed decides the result.
+            each epoch: what a large graph needs before the first one is not cut short. If the
+            limit cuts nothing short, the seed determines the result.
         metric: Metric to select by. `auto` is the average precision of the rarer of two classes if
             it has less than a quarter of the labels, otherwise balanced accuracy.
         candidates: Names of methods, such as `boosting,logistic`; by default all with a portfolio.
-        folds: How many folds at most, the split itself being the first; fewer if the time limit
-            does not allow for more, or if held-out parts would be smaller than validation, and one
-            if every class has at least 200 labels. 1 learns from no validation label.
+        folds: Maximum number of folds, including the split itself. There are fewer if time runs out
+            or if held-out parts would be smaller than validation, and one if every class has at
+            least 200 labels. With 1, no model is trained on validation labels.
 
     Cost:
         O(sum of the candidates' costs), up to the time limit.

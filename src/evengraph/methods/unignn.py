@@ -10,7 +10,6 @@ from typing import Any, Literal, final
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.utils import to_undirected
 
 from evengraph.core.limits import MAX_HOPS
 from evengraph.core.rng import seeded
@@ -41,7 +40,7 @@ from evengraph.ops import (
     undirected_matrix,
 )
 from evengraph.ops.pseudo import Selection, select_pseudo_labels
-from evengraph.ops.structural import bounded_path_weights
+from evengraph.ops.structural import bounded_path_weights, two_step_paths
 from evengraph.ops.thinning import Thinning
 from evengraph.training import History
 
@@ -119,8 +118,7 @@ class UniGNN(Method):
         normalised nor dropped out. Encoders have Xavier weights and no bias, as in the equations;
         the classifier starts like that of the comparison methods. Of epochs with equal validation
         score, patience counts from the first and the model is the latest. Edges are undirected. On
-        the CPU the dropout rate is a multiple of 1/256. docs/reproduction.md says which of the
-        paper's results are reproduced.
+        the CPU the dropout rate is a multiple of 1/256. What reproduces: docs/reproduction.md.
 
     Reference:
         Alchihabi, Yan and Guo, "Overcoming Class Imbalance: Unified GNN Learning with
@@ -271,8 +269,7 @@ class UniGNN(Method):
         self.notes_ = [*([inputs.note] if inputs.note else []), *net.crowded_layers()]
 
     def _logits(self, graph: Data) -> Tensor:
-        inputs, clusters = self._inputs_and_clusters(graph)
-        logits: Tensor = self.net_(inputs, clusters)
+        logits: Tensor = self.net_(*self._inputs_and_clusters(graph))
         return logits
 
     def _inputs_and_clusters(self, graph: Data) -> tuple[Connectivity, FindClusters]:
@@ -379,13 +376,12 @@ class UniGNN(Method):
         return net
 
     def _build_network(self) -> UnifiedNetwork:
-        both = ("structural", "semantic")
         return UnifiedNetwork(
             self.num_features_,
             self.num_classes_,
             self.num_nodes_,
             num_clusters=self.clusters_per_class * self.num_classes_,
-            encoders=both if self.encoders == "both" else (self.encoders,),
+            encoders=("structural", "semantic") if self.encoders == "both" else (self.encoders,),
             share=self.share_embeddings,
             layers=self.layers,
             hidden=self.hidden,
@@ -401,13 +397,4 @@ class UniGNN(Method):
 
 def auto_alpha(graph: Data) -> int:
     """The `alpha` for a graph: 1 where two steps reach too much."""
-    return 1 if two_step_paths(graph) > MAX_TWO_STEP_PATHS else 2
-
-
-def two_step_paths(graph: Data) -> float:
-    """Two-step paths per edge: the mean degree of the node that an edge leads to."""
-    targets = to_undirected(graph.edge_index, num_nodes=graph.num_nodes)[1]
-    if not targets.numel():
-        return 0.0
-    degrees = torch.bincount(targets, minlength=graph.num_nodes)
-    return float(degrees[targets].double().mean())
+    return 1 if two_step_paths(graph.edge_index, graph.num_nodes) > MAX_TWO_STEP_PATHS else 2

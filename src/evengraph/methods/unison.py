@@ -47,18 +47,19 @@ VALIDATE_EVERY = 5  # epochs
 @final
 @dataclass(kw_only=True)
 class Unison(Method):
-    """Let small committees on two views of the graph teach themselves, then vote.
+    """Self-train committees of small networks on two views of the graph, and average them.
 
-    Everything is decoupled: features are propagated once, and small networks learn on rows. The
-    structural view is personalised PageRank of the features: a rare label travels far. The ego
-    view keeps a node's features apart from the means of its neighbours, which heterophilous graphs
-    need. On each view several networks are trained by Double Balancing, each with its own initial
-    weights, weight decay and pseudo-labels: members that share a teacher share its bias. Their
-    probabilities are averaged; a member that is behind by one standard error of the validation
-    score has 1/e of the weight of the best, so few validation nodes leave the vote nearly even.
+    Features are propagated once, before training, and small networks are trained on the rows. The
+    structural view is personalised PageRank of the features, which spreads a rare label far. The
+    ego view keeps a node's features apart from the means of its neighbours, which heterophilous
+    graphs need. On each view several networks are trained by Double Balancing, each with its own
+    initial weights, weight decay and pseudo-labels, so that their errors differ. Probabilities are
+    averaged: a network whose validation score is one standard error behind the best gets 1/e of its
+    weight, so with few validation nodes the vote is nearly even.
 
-    A third view, Uni-GNN's semantic connectivity, averages the structural one over the nodes most
-    alike, wherever they are. As many networks on the other two do no worse, so it is left out.
+    A third view, Uni-GNN's semantic connectivity, averages the structural view over the most
+    similar nodes. As many networks on the other two views do no worse, so it is not used by
+    default.
 
     Args:
         views: Those to use, of `structural,semantic,ego`.

@@ -321,3 +321,25 @@ def test_only_equal_settings_go_together():
     for other in others:
         assert not share_batch(method, other)
         assert not share_batch(other, method)
+
+
+def test_a_recording_that_fails_leaves_runs_to_plain_steps(monkeypatch):
+    class Fails:
+        def __init__(self, *parts):
+            raise RuntimeError("operation not permitted when stream is capturing")
+
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", object)
+    monkeypatch.setattr(torch.cuda, "graph", Fails)
+    advance, recordable = UnifiedReplicas._advance, []
+
+    def recorded(self, epochs):
+        if self.recordable:
+            self._record()
+            recordable.append(self.recordable)
+        advance(self, epochs)
+
+    monkeypatch.setattr(UnifiedReplicas, "_advance", recorded)
+    methods = [UniGNN(**COMMON, **SETTINGS[0]) for _ in range(2)]
+    side_by_side(methods, [small_task()] * 2, [3, 4], 2)
+    assert recordable == [False]
+    check_equal(methods, [small_task()] * 2, [3, 4])

@@ -74,6 +74,12 @@ def describe_large(x: Tensor) -> str:
     return f" Features are as large as {largest:.0e}: scale them, for example to mean 0 and std 1."
 
 
+def reason_of_overflow(message: str, x: Tensor) -> str:
+    """The message of a loss that overflowed: huge features are to blame, not the learning rate."""
+    large = describe_large(x)
+    return f"{message.partition(';')[0].rstrip('.')}.{large}" if large else message
+
+
 Limit = float | tuple[int, int] | Literal["fraction", "positive"]
 """What a number must be: at least this, from the first to the second, in [0, 1), or above 0."""
 

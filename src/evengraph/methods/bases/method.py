@@ -26,6 +26,7 @@ from evengraph.methods.bases.checks import (
     check_params,
     check_task,
     describe_large,
+    reason_of_overflow,
 )
 from evengraph.methods.bases.committee import Committee
 from evengraph.methods.bases.costs import check_memory, estimate, stored_width
@@ -148,7 +149,8 @@ class Method(Saving, ABC):
                 if not fit_as_batch(self, hidden, seed):
                     self._fit(hidden)
             except FloatingPointError as error:
-                raise FloatingPointError(f"{error}{describe_large(hidden.graph.x)}") from None
+                message = reason_of_overflow(str(error), hidden.graph.x)
+                raise FloatingPointError(message) from None
 
         return self.learn(learn, seed=seed, on_epoch=on_epoch, progress=progress)
 
