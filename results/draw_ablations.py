@@ -107,10 +107,11 @@ def crowded() -> str:
         sizes = [int(row["largest"]) for row in some]
         many = sum(2 * size > CITESEER for size in sizes)
         name = "scaled to length one" if unit == "True" else "as they are"
+        seconds = fmean(float(row["cpu_seconds"]) for row in some)
         sizes_text = f"{min(sizes):,} to {max(sizes):,}"
-        lines.append([name, starts, sizes_text, f"{many} of {len(sizes)}"])
+        lines.append([name, starts, sizes_text, f"{many} of {len(sizes)}", f"{seconds:.2f}"])
     header = ["rows", "starts", "nodes in the largest cluster", "seeds with most nodes in one"]
-    return table(header, lines)
+    return table([*header, "CPU seconds"], lines)
 
 
 def starts() -> str:

@@ -78,7 +78,7 @@ def sizes() -> str:
     """How many of them hold in both comparisons."""
     verdicts = [verdict for *_, verdict in lead_claims()]
     many = verdicts.count("holds") or "none"
-    return f"{many} of its {len(verdicts)} claims on the size of a lead"
+    return f"{many} of the paper's {len(verdicts)} claims on the size of a lead"
 
 
 def _verdict(own: bool, fair: bool) -> str:

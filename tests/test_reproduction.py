@@ -197,4 +197,14 @@ def test_what_the_page_says_of_curves(scripts):
 
 def test_the_paper_explained_says_what_clusters_reach(scripts):
     page = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
-    assert scripts("draw_ablations").reach() in page
+    ablations = scripts("draw_ablations")
+    assert ablations.reach() in page
+    assert max(int(row["edges"]) for row in ablations._rows("reach.csv")) == 5
+    assert "Along edges, a rare class reaches 5% of the nodes or fewer" in page
+
+
+def test_ten_starts_cost_about_a_second(scripts):
+    seconds = {"1": [], "10": []}
+    for row in scripts("draw_ablations")._rows("clusterings.csv"):
+        seconds[row["starts"]].append(float(row["cpu_seconds"]))
+    assert 0.5 < fmean(seconds["10"]) - fmean(seconds["1"]) < 1.5

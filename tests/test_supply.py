@@ -126,11 +126,13 @@ def test_a_licence_is_read_from_expression_text_or_classifier():
 
 def test_docs_and_metadata_name_the_pythons_that_were_tried():
     classified = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
-    (sentence,) = re.findall(r"tried with Python ([^;]*);", INSTALL)
+    (sentence,) = re.findall(r"Tested with Python ([^:]*):", INSTALL)
     assert re.findall(r"3\.\d+", sentence) == classified
 
 
 def test_docs_tell_of_the_lock_and_of_the_torch_in_it():
     assert "constraints" not in INSTALL
     assert f"CPU build of torch {lock.TORCH} for Python 3.11" in INSTALL
-    assert "[requirements-dev.lock](../requirements-dev.lock), which pins every package" in INSTALL
+    assert (
+        "[requirements-dev.lock](../requirements-dev.lock). The file pins every package" in INSTALL
+    )

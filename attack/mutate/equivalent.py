@@ -124,4 +124,14 @@ EQUIVALENT = {
         "value = torch.where(allowed, hits, -1.0)",
         "1.0 becomes 2.0",
     ),
+    # a deep copy holds the same
+    ("tables/list_file.py", "nodes = nodes.copy(deep=False)", "False becomes True"),
+    # a leaf points to itself, whatever its threshold
+    (
+        "ops/trees.py",
+        'np.where(leaf, 0.0, every["num_threshold"]).astype(np.float64),',
+        "0.0 becomes 1.0",
+    ),
+    # the interval is as short as rounding after 60 halvings
+    ("metrics/calibration.py", "for _ in range(60):", "60 becomes 61"),
 }

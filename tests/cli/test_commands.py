@@ -1,8 +1,11 @@
 import subprocess
 import sys
+import warnings
 
 import pytest
 from command_line import UNIGNN, call
+
+from evengraph.cli import main
 
 
 @pytest.mark.parametrize(
@@ -81,3 +84,15 @@ def test_without_a_word_the_help_is_shown(capsys):
     shown = capsys.readouterr()
     assert "run" in shown.out + shown.err
     assert "Error" not in shown.err
+
+
+def test_what_torch_says_of_pyg_is_not_shown(monkeypatch):
+    def warned(arguments):
+        warnings.warn("`torch.jit.script` is deprecated. Please switch.", FutureWarning, 2)
+        return 0
+
+    monkeypatch.setattr("evengraph.cli.commands._status", warned)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(SystemExit, match="0"):
+            main([])

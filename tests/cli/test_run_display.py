@@ -44,7 +44,9 @@ def record(**changed):
 
 
 def test_each_method_is_announced_once_with_its_preset(plan, capsys):
-    with RunDisplay(plan, {"reweight": {"patience": 3}}, torch.device("cpu")) as display:
+    used = plan.methods["reweight"].max_epochs
+    presets = {"reweight": {"max_epochs": used, "patience": 3}}  # --set replaced the patience
+    with RunDisplay(plan, presets, torch.device("cpu")) as display:
         for name in plan.methods:
             for seed in plan.seeds:
                 assert callable(display.start(job(plan, name, seed)))
@@ -53,9 +55,9 @@ def test_each_method_is_announced_once_with_its_preset(plan, capsys):
     tail = " on dots, natural imbalance (train=0.5, val=0.2), on cpu"
     assert heads == [f"GCN{tail}", f"Re-weight{tail}"]
     assert [line for line in lines if line.startswith("preset")] == [
-        "preset: patience=3 (--no-preset for the defaults)"
+        line := f"preset: max_epochs={used} (--no-preset for the defaults)"
     ]
-    assert lines.index(heads[1]) < lines.index("preset: patience=3 (--no-preset for the defaults)")
+    assert lines.index(heads[1]) < lines.index(line)
 
 
 def test_a_fit_ends_with_a_line(plan, capsys):

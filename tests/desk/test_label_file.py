@@ -124,3 +124,21 @@ def test_a_damaged_thought_does_not_cost_the_label(tmp_path):
         base.execute("UPDATE events SET thought = '{half', who = CAST(x'ff' AS TEXT)")
     (event,) = file.events()
     assert (event.label, event.thought, event.who) == ("fraud", {}, "\ufffd")
+
+
+@pytest.mark.parametrize(
+    ("cell", "left"),
+    [
+        ('{"fraud": 0.5, "honest": null, "z": [1]}', {"fraud": 0.5}),
+        ("[" * 5000, {}),
+        ("[1]", {}),
+        (b"\xff", {}),
+    ],
+)
+def test_of_a_damaged_thought_the_probabilities_are_left(tmp_path, cell, left):
+    file = LabelFile(tmp_path / "labels.sqlite", "kind")
+    file.add(Event(node="a", label="fraud"))
+    with sqlite3.connect(file.path) as base:
+        base.execute("UPDATE events SET thought = ?", (cell,))
+    (event,) = file.events()
+    assert (event.label, event.thought) == ("fraud", left)

@@ -18,11 +18,3 @@ def test_only_candidates_are_chosen_each_once():
     candidates = torch.tensor([False, True, True, True])
     assert sorted(choose(SCORES, ROWS, candidates, 9).tolist()) == [1, 2, 3]
     assert sorted(choose(torch.ones(4), torch.zeros(4, 1), EVERY, 4).tolist()) == [0, 1, 2, 3]
-
-
-def test_only_the_highest_scores_are_compared():
-    scores, rows = torch.linspace(1, 0.9, 40), torch.zeros(40, 1)
-    rows[30] = 5.0  # unlike the others, but not among the ten highest
-    every = torch.ones(40, dtype=torch.bool)
-    assert 30 not in choose(scores, rows, every, 2, choice=5).tolist()
-    assert 30 in choose(scores, rows, every, 2, choice=20).tolist()

@@ -154,11 +154,12 @@ def test_coverage_takes_one_of_every_cluster_first(evidence):
     assert len(groups.unique()) == 3
 
 
-def test_without_a_model_a_batch_is_spread_over_more_groups(evidence, monkeypatch):
-    cold = replace(evidence, probabilities=None, disagreement=None, budget=3)
-    sizes = []
-    for choice in (1, 100):
-        monkeypatch.setattr("evengraph.labelling.suggestions.BLIND_CHOICE", choice)
-        rows = evidence.rows[choose_nodes(cold)[0]]
-        sizes.append(torch.pdist(rows).min())
-    assert sizes[1] > sizes[0]
+def test_without_a_model_every_group_gets_a_node_before_one_gets_two():
+    rows = torch.repeat_interleave(10.0 * torch.arange(4), torch.tensor([55, 15, 15, 15]))[:, None]
+    rows = rows + torch.arange(100)[:, None] / 1000
+    pool = Pool.open(toy(100, 400, 5, 2))
+    cold = replace(
+        gather(pool, torch.full((100,), -1), budget=4), rows=rows, clusters=find_clusters(rows)
+    )
+    groups = (rows[choose_nodes(cold)[0]] / 10).round().squeeze(1)
+    assert sorted(groups.tolist()) == [0, 1, 2, 3]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -67,6 +68,8 @@ def _print_version(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; an input error prints one line and exits with status 2."""
     remember(arguments)
+    # PyG calls it when it is imported; there is nothing that a user could change
+    warnings.filterwarnings("ignore", "`torch.jit.script` is deprecated")
     with sigterm_interrupts() as terminated:
         status = _status(arguments)
     if status == 130:

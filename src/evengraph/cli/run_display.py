@@ -67,9 +67,10 @@ class RunDisplay(ExitStack):
             f"[bold]{job.method.full_title}[/] on [bold]{escape(self.plan.dataset)}[/], "
             f"{split}, on {self.device.type}"
         )
-        if preset := self.presets.get(job.label):
-            text = ", ".join(f"{name}={value}" for name, value in preset.items())
-            print_notes([f"preset: {text} (--no-preset for the defaults)"])
+        preset = self.presets.get(job.label, {}).items()
+        used = [f"{name}={value}" for name, value in preset if getattr(job.method, name) == value]
+        if used:  # --set replaces others
+            print_notes([f"preset: {', '.join(used)} (--no-preset for the defaults)"])
         graph = self.plan.graph
         sentences = job.method.describe_defaults(graph), job.method.describe_edges(graph)
         print_notes([sentence for sentence in sentences if sentence])

@@ -218,12 +218,17 @@ def _event(row: Sequence[Any]) -> Event:
         name: value.decode(errors="replace") if isinstance(value, bytes) else value
         for name, value in zip(_NAMES, row, strict=True)
     }
+    return Event(**values | {"thought": _thought(values["thought"])})
+
+
+def _thought(text: Any) -> dict[str, float]:
+    """Probabilities by class; those that are none are left out: damage must not cost the labels."""
     try:
-        thought = json.loads(values["thought"])
-    except ValueError:  # one damaged cell must not cost the labels
-        thought = {}
-    values["thought"] = thought if isinstance(thought, dict) else {}
-    return Event(**values)
+        content = json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        content = None
+    entries = content.items() if isinstance(content, dict) else ()
+    return {name: value for name, value in entries if isinstance(value, int | float)}
 
 
 def _now() -> str:

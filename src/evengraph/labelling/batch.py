@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 CHOICE = 10  # times the budget: so many of the highest scores are compared
-BLIND_CHOICE = 100  # the same without a model, when a batch should cover as much as it can
 
 
 def choose(
@@ -16,13 +15,11 @@ def choose(
     budget: int,
     *,
     spread: float = 1.0,
-    choice: int = CHOICE,
 ) -> Tensor:
     """Take nodes one by one: the highest score, less what it shares with those taken before.
 
     Args:
         spread: What a copy of a chosen node loses, relative to the range of scores.
-        choice: How many of the highest scores are compared, times the budget.
 
     Shapes:
         scores: (N,), rows: (N, d), candidates: bool, (N,)
@@ -33,7 +30,7 @@ def choose(
     if not budget:
         return nodes[:0]
     order = scores[nodes].argsort(descending=True, stable=True)
-    nodes = nodes[order[: choice * budget]]
+    nodes = nodes[order[: CHOICE * budget]]
     values, rows = _unit(scores[nodes]), rows[nodes]
     width = _typical_distance(rows)
     taken: list[int] = []

@@ -50,10 +50,14 @@ class Clusters(NamedTuple):
         return result
 
 
-def find_clusters(rows: Tensor) -> Clusters:
-    """Cluster rows by k-means; in a large graph the means are found from a sample."""
+def find_clusters(rows: Tensor, count: int = MOST) -> Clusters:
+    """Cluster rows by k-means; in a large graph the means are found from a sample.
+
+    Args:
+        count: Clusters, at most; fewer where nodes are few.
+    """
     size = len(rows)
-    count = max(1, min(MOST, size // SMALLEST))
+    count = max(1, min(count, size // SMALLEST))
     sample = torch.randperm(size, generator=generator(SEED))[:SAMPLE].sort().values
     part = rows[sample]
     groups = kmeans(part, count, SEED, max_iterations=ITERATIONS)

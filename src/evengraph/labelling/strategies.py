@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from evengraph.core.rng import generator
+from evengraph.labelling.clusters import find_clusters
 from evengraph.labelling.evidence import Evidence, unlike_labels
 from evengraph.ops.propagate import diffuse
 from evengraph.ops.sparse import Sparse
@@ -144,7 +145,7 @@ def combined(evidence: Evidence) -> Tensor:
     """The weighted mean of the ranks by several strategies; without a model, by those without.
 
     A few of each batch come first that are unlike every label: a class may be hidden there, and
-    a model is often sure of what it has never seen.
+    a model is often sure of what it has never seen. Without a model, one of every group does.
     """
     total = torch.zeros(len(evidence.labels))
     for name, weight in WEIGHTS.items():
@@ -152,8 +153,22 @@ def combined(evidence: Evidence) -> Tensor:
         if evidence.probabilities is not None or not strategy.needs_model:
             total += weight * ranks(strategy.score(evidence), evidence.candidates)
     total /= sum(WEIGHTS.values())
-    total[_strangers(evidence)] += 1
+    blind = evidence.probabilities is None
+    total[_pioneers(evidence) if blind else _strangers(evidence)] += 1
     return total
+
+
+def _pioneers(evidence: Evidence) -> Tensor:
+    """The most typical node of every group without a label; as many groups as there will be labels.
+
+    Ranks alone would take the first batch from a few large groups, and so from a few classes.
+    """
+    clusters = find_clusters(evidence.rows, len(evidence.known) + evidence.budget)
+    empty = clusters.sizes(evidence.labels >= 0) == 0
+    first = evidence.candidates & (clusters.turns(evidence.candidates) == 0)
+    nodes = (first & empty[clusters.of]).nonzero().squeeze(1)
+    order = clusters.sizes(evidence.candidates)[clusters.of[nodes]].argsort(descending=True)
+    return nodes[order[: evidence.budget]]
 
 
 def _strangers(evidence: Evidence) -> Tensor:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from evengraph.core.errors import unknown
-from evengraph.labelling.batch import BLIND_CHOICE, CHOICE, choose
+from evengraph.labelling.batch import choose
 from evengraph.labelling.evidence import Evidence, disagreement, vote
 from evengraph.labelling.hunt import find_hunt
 from evengraph.labelling.pool import Pool
@@ -118,12 +118,11 @@ def choose_nodes(evidence: Evidence, name: str = "default") -> tuple[Tensor, Ten
     groups = [(evidence.candidates, evidence.budget)]
     if hunt is not None and hunt.number:
         groups = [(hunt.likely, hunt.number), (evidence.candidates, evidence.budget - hunt.number)]
-    choice = CHOICE if evidence.probabilities is not None else BLIND_CHOICE
     chosen = torch.zeros(0, dtype=torch.int64)
     for candidates, number in groups:
         left = candidates.clone()
         left[chosen] = False
-        nodes = choose(scores, evidence.rows, left, number, spread=strategy.spread, choice=choice)
+        nodes = choose(scores, evidence.rows, left, number, spread=strategy.spread)
         chosen = torch.cat([chosen, nodes])
     return chosen, scores
 

@@ -92,7 +92,17 @@ def _header(result: Mapping[str, Any], links: Sequence[Link] = ()) -> Markup:
         parts.append(tag("p", text, class_="notice"))
     if not runs(result):
         parts.append(tag("p", "This result has no finished run.", class_="notice"))
+    parts += [tag("p", text, class_="notice") for text in _notes(result)]
     return tag("header", *parts, page_links(links))
+
+
+def _notes(result: Mapping[str, Any]) -> list[str]:
+    """What went otherwise than expected in the fits, each sentence once, with its seeds."""
+    seeds: dict[str, list[str]] = {}
+    for run in runs(result):
+        for note in items(run, "notes"):
+            seeds.setdefault(str(note), []).append(str(run.get("seed", "?")))
+    return [f"Seed {', '.join(which)}: {note}" for note, which in seeds.items()]
 
 
 def _headline(result: Mapping[str, Any]) -> Markup:
