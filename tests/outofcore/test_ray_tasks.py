@@ -10,14 +10,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from evengraph.core.ranks import ALONE, joined_ranks
 from evengraph.datasets import toy
 from evengraph.disk import pack_graph
-from evengraph.methods import Unison
 from evengraph.outofcore.packed import PackedLinks, features
 from evengraph.outofcore.propagation import Walk, Workspace
 from evengraph.outofcore.ray_tasks import RayTasks, ray_tasks
-from rank_workers import fit
 
 pytest.importorskip("ray")
 pytestmark = [
@@ -80,35 +77,6 @@ def test_tasks_give_the_columns_of_one_process(tasks, tmp_path):
     assert str(os.getpid()) not in {path.name.split("-")[1] for path in folder.iterdir()}
     with pytest.raises(ValueError, match=r"^columns must be below 9, got 9\.$"):
         tasks.each(Noted(folder), [slice(9, 10)], lambda share: None)
-
-
-@pytest.mark.filterwarnings("ignore")  # Ray's own
-def test_ray_train_gives_the_result_of_one_process(tasks, tmp_path):
-    train = pytest.importorskip("ray.train")
-    torch_train = pytest.importorskip("ray.train.torch")
-    pack_graph(toy(300, 900, 12, 3), tmp_path / "graph")
-    method = Unison(members=2, hidden=16, max_epochs=5)
-    (loss, score, predicted), *_ = fit(ALONE, tmp_path / "graph", [method], {})
-
-    def learn(options):
-        with joined_ranks() as ranks:
-            result = fit(ranks, options["graph"], [method], {})
-        torch.save([ranks.size, *result], options["out"] / f"{ranks.rank}.pt")
-
-    trainer = torch_train.TorchTrainer(
-        learn,
-        train_loop_config={"graph": tmp_path / "graph", "out": tmp_path},
-        torch_config=torch_train.TorchConfig(backend="gloo"),
-        scaling_config=train.ScalingConfig(num_workers=2),
-        run_config=train.RunConfig(storage_path=str(tmp_path / "ray")),
-    )
-    assert trainer.fit().error is None
-    for rank in range(2):
-        size, own = torch.load(tmp_path / f"{rank}.pt", weights_only=False)
-        assert size == 2
-        torch.testing.assert_close(torch.tensor(own[0]), torch.tensor(loss))
-        assert own[1] == pytest.approx(score)
-        torch.testing.assert_close(own[2], predicted, rtol=1e-4, atol=1e-5)
 
 
 def test_a_lost_worker_is_one_line():
