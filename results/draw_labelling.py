@@ -108,18 +108,16 @@ def table(strategy: str = "default") -> str:
 
 
 def every_strategy(metric: str, labels: int = 100) -> str:
-    """What each strategy has more than random on the same starts; the best of a row is bold."""
+    """What each strategy has more than random on the same starts."""
     names = [name for name in _strategies() if name != "random"]
     lines = [f"| graph | random | {' | '.join(names)} |", f"| --- |{' ---: |' * (len(names) + 1)}"]
     for graph, title in graphs().items():
         gaps = {
             name: gap(graph, name, labels, metric) for name in names if (graph, name) in curves()
         }
-        best = max(gaps, key=lambda name: gaps[name][0])
         cells = [title, f"{mean(graph, 'random', labels, metric):.1f}"]
         for name in names:
-            text = "{:+.1f} ± {:.1f}".format(*gaps[name]) if name in gaps else ""
-            cells.append(f"**{text}**" if name == best else text)
+            cells.append("{:+.1f} ± {:.1f}".format(*gaps[name]) if name in gaps else "")
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
