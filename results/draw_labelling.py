@@ -115,9 +115,9 @@ def every_strategy(metric: str, labels: int = 100) -> str:
         gaps = {
             name: gap(graph, name, labels, metric) for name in names if (graph, name) in curves()
         }
+        texts = {name: f"{value:+.1f} ± {half:.1f}" for name, (value, half) in gaps.items()}
         cells = [title, f"{mean(graph, 'random', labels, metric):.1f}"]
-        for name in names:
-            cells.append("{:+.1f} ± {:.1f}".format(*gaps[name]) if name in gaps else "")
+        cells += [texts.get(name, "") for name in names]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
