@@ -1,7 +1,7 @@
-"""Draw the tables and the figure of docs/labelling.md: `python results/draw_labelling.py`.
+"""Draw the tables and the figures of docs/labelling.md: `python results/draw_labelling.py`.
 
-Tables are put between the marks of the page, the figure into docs/labelling.svg, all from
-labelling.csv and labelling-expected.csv.
+Tables are put between the marks of the page, the figures into docs/labelling.svg and
+docs/labelling-ap.svg, all from labelling.csv and labelling-expected.csv.
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+from scipy.stats import t as student
+
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "labelling.md"
-FIGURE = HERE.parent / "docs" / "labelling.svg"
+FIGURES = {"bacc": "labelling.svg", "ap": "labelling-ap.svg"}
+METRICS = {"bacc": "balanced accuracy, %", "ap": "average precision, %"}
 TITLES = {
     "cora": "Cora",
     "citeseer": "CiteSeer",
@@ -28,7 +31,6 @@ TITLES = {
     "twitch-es": "Twitch ES",
 }
 LAST = 200  # labels
-T = 2.262  # 95% of a t distribution with nine degrees of freedom
 Curves = dict[tuple[str, str], dict[int, list[dict[str, float]]]]
 
 
@@ -70,9 +72,17 @@ def rare_per_100(graph: str, strategy: str) -> float:
 
 def gap(graph: str, strategy: str, labels: int, metric: str) -> tuple[float, float]:
     """The mean difference from random on the same starts, and half the width of its interval."""
-    one, other = (curves()[graph, name][labels] for name in (strategy, "random"))
-    gaps = [a[metric] - b[metric] for a, b in zip(one, other, strict=True)]
-    return fmean(gaps), T * stdev(gaps) / math.sqrt(len(gaps))
+    one, other = (
+        {row["seed"]: row[metric] for row in curves()[graph, name][labels]}
+        for name in (strategy, "random")
+    )
+    gaps = [value - other[seed] for seed, value in one.items()]
+    return fmean(gaps), half_width(gaps)
+
+
+def half_width(values: list[float]) -> float:
+    """Of the 95% interval of a mean."""
+    return float(student.ppf(0.975, len(values) - 1)) * stdev(values) / math.sqrt(len(values))
 
 
 def table(strategy: str = "default") -> str:
@@ -97,20 +107,23 @@ def table(strategy: str = "default") -> str:
     return "\n".join(lines)
 
 
-def every_strategy(labels: int = 100, metric: str = "bacc") -> str:
-    """All strategies on all graphs with a number of labels; the best of a row is bold."""
-    names = _strategies()
-    lines = [f"| graph | {' | '.join(names)} |", f"| --- |{' ---: |' * len(names)}"]
+def every_strategy(metric: str, labels: int = 100) -> str:
+    """What each strategy has more than random on the same starts."""
+    names = [name for name in _strategies() if name != "random"]
+    lines = [f"| graph | random | {' | '.join(names)} |", f"| --- |{' ---: |' * (len(names) + 1)}"]
     for graph, title in graphs().items():
-        values = [f"{mean(graph, name, labels, metric):.1f}" for name in names]
-        best = max(values, key=float)
-        cells = [f"**{value}**" if value == best else value for value in values]
-        lines.append(f"| {title} | {' | '.join(cells)} |")
+        gaps = {
+            name: gap(graph, name, labels, metric) for name in names if (graph, name) in curves()
+        }
+        texts = {name: f"{value:+.1f} ± {half:.1f}" for name, (value, half) in gaps.items()}
+        cells = [title, f"{mean(graph, 'random', labels, metric):.1f}"]
+        cells += [texts.get(name, "") for name in names]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def draw(path: Path = FIGURE) -> None:
-    """Balanced accuracy against labels: random, the default and the other strategies in grey."""
+def draw(metric: str) -> None:
+    """A score against labels: random, the default and the other strategies in grey."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -128,7 +141,9 @@ def draw(path: Path = FIGURE) -> None:
         figure, axes = plt.subplots(2, 4, figsize=(10, 5), sharex=True, layout="constrained")
         for axis, (graph, title) in zip(axes.flat, graphs().items(), strict=False):
             for name in names:
-                _line(axis, graph, name, looks.get(name, {"color": "#c3cad3", "linewidth": 1}))
+                look = looks.get(name, {"color": "#c3cad3", "linewidth": 1})
+                if (graph, name) in curves():
+                    _line(axis, graph, name, metric, look)
             axis.set_title(title)
         for axis in axes.flat[len(graphs()) :]:
             axis.axis("off")
@@ -136,22 +151,18 @@ def draw(path: Path = FIGURE) -> None:
             *_handles(axes.flat[0], ("default", "random")), loc="center", frameon=False
         )
         figure.supxlabel("labels")
-        figure.supylabel("balanced accuracy, %")
-        figure.savefig(path, metadata={"Date": None})
+        figure.supylabel(METRICS[metric])
+        figure.savefig(HERE.parent / "docs" / FIGURES[metric], metadata={"Date": None})
         plt.close(figure)
 
 
-def _line(axis: Any, graph: str, name: str, look: dict[str, Any]) -> None:
+def _line(axis: Any, graph: str, name: str, metric: str, look: dict[str, Any]) -> None:
     sizes = sorted(curves()[graph, name])
-    values = [mean(graph, name, size, "bacc") for size in sizes]
+    scores = [[row[metric] for row in curves()[graph, name][size]] for size in sizes]
+    values = [fmean(each) for each in scores]
     axis.plot(sizes, values, label=name, **look)
     if name in ("random", "default"):
-        halves = [
-            T
-            * stdev(row["bacc"] for row in curves()[graph, name][size])
-            / math.sqrt(len(curves()[graph, name][size]))
-            for size in sizes
-        ]
+        halves = [half_width(each) for each in scores]
         low, high = (
             [v + sign * h for v, h in zip(values, halves, strict=True)] for sign in (-1, 1)
         )
@@ -166,9 +177,9 @@ def _handles(axis: Any, names: tuple[str, ...]) -> tuple[list[Any], list[str]]:
 
 
 def _strategies() -> list[str]:
-    """Strategies that have been run on every graph."""
-    names = dict.fromkeys(strategy for _, strategy in curves())
-    return [name for name in names if all((graph, name) in curves() for graph in graphs())]
+    """Strategies that have been run, the default and random first."""
+    names = sorted({strategy for _, strategy in curves()})
+    return sorted(names, key=lambda name: name not in ("default", "random"))
 
 
 def expected() -> str:
@@ -200,7 +211,13 @@ def expected() -> str:
 
 def page(text: str) -> str:
     """The page with all tables between their marks."""
-    for name, drawn in (("default", table()), ("all", every_strategy()), ("expected", expected())):
+    tables = {
+        "default": table(),
+        "all": every_strategy("bacc"),
+        "all-ap": every_strategy("ap"),
+        "expected": expected(),
+    }
+    for name, drawn in tables.items():
         first, last = f"<!-- {name} -->\n", f"\n<!-- /{name} -->"
         before, rest = text.split(first)
         text = before + first + "\n" + drawn + "\n" + last + rest.split(last)[1]
@@ -209,8 +226,9 @@ def page(text: str) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    draw()
     sys.path.insert(0, str(HERE.parent))
     from tools.picture_sources import record
 
-    record("labelling.svg")
+    for metric, name in FIGURES.items():
+        draw(metric)
+        record(name)

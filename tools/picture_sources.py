@@ -19,9 +19,12 @@ SOURCES = {
         "python -m benchmarks.growth --draw",
         ("results/growth.csv", "benchmarks/growth.py"),
     ),
-    "labelling.svg": (
-        "python results/draw_labelling.py",
-        ("results/labelling.csv", "results/draw_labelling.py"),
+    **dict.fromkeys(
+        ("labelling.svg", "labelling-ap.svg"),
+        (
+            "python results/draw_labelling.py",
+            ("results/labelling.csv", "results/draw_labelling.py"),
+        ),
     ),
     "desk": (
         "python -m tools.desk_pictures",

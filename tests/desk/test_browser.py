@@ -101,7 +101,7 @@ def test_thirty_labels_by_keyboard_survive_a_kill(browser, tmp_path):
             id = text(browser, "h1")
             given[id] = truth(id)
             browser.press({"fraud": "1", "honest": "2"}[truth(id)], loads=True)
-        until(browser, 'document.querySelector("#side").textContent.includes("trained on")')
+        until(browser, 'document.querySelector("#side").textContent.includes("trained on")', 240)
     finally:
         server.send_signal(signal.SIGKILL)
         server.communicate()

@@ -250,3 +250,11 @@ def test_weights_are_those_of_edge_weight_before_those_of_edge_attr(tmp_path):
     assert sorted(set(read_npz(path).graph.edge_weight.tolist())) == [3, 4]
     np.savez(path, **arrays, edge_attr=[3, 4])  # kinds rather than weights
     assert "edge_weight" not in read_npz(path).graph
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1.0, 2.0, 3.0], ["a", "b"]])
+def test_weights_are_one_number_for_each_edge(tmp_path, weights):
+    path = tmp_path / "g.npz"
+    np.savez(path, edge_index=np.array([[0, 1], [1, 2]]), edge_weight=weights)
+    with pytest.raises(ValueError, match="edge_weight must hold a number for each of the 2 edges"):
+        read_npz(path)
