@@ -45,3 +45,4 @@ def test_the_number_of_runs_is_limited(tmp_path, monkeypatch):
 
 def test_numbers_and_sentences_are_no_keys():
     check_keys("grid.dropout = [" + "0.5, " * 500 + "]\ntitle = 'A. B. C.'")
+    check_keys("  # " + "." * 500)

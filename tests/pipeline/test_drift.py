@@ -1,6 +1,8 @@
 """Drift: silence where nothing has changed, a sentence with numbers where something has."""
 
+import dataclasses
 import json
+import math
 
 import torch
 from torch_geometric.data import Data
@@ -50,6 +52,16 @@ def test_features_and_degrees_have_moved():
     assert "views is 1.5 standard deviations lower" in line
     assert "age" not in line
     assert "neighbours, " in line
+
+
+def test_a_change_that_does_not_show_is_not_told():
+    regular = dataclasses.replace(STATISTICS, log_degree=(math.log1p(4.0), 1e-6))
+    rows = torch.arange(400)
+    ring = torch.cat([torch.stack([rows, (rows + step) % 400]) for step in (1, 2)], dim=1)
+    graph = graph_of(400, seed=1)
+    graph.edge_index = torch.cat([ring, ring.flip(0)], dim=1)[:, 1:]  # one edge end is missing
+    classes = {"features": ["views", "age"], "classes": ["False", "True"]}
+    assert regular.compare(graph, slice(None), predictions(0.45, 400), **classes) == []
 
 
 def test_statistics_survive_json():

@@ -26,6 +26,8 @@ _AFTER_QUOTE = re.compile(r"""["'][ \t]*\.[ \t]*[\w"'-]""")  # a quoted part may
 def check_keys(text: str) -> None:
     """Raise ValueError for a line with a key of too many parts, `a.b.c...`."""
     for number, line in enumerate(text.split("\n"), 1):  # as TOML, which knows no other line ends
+        if line.lstrip().startswith("#"):
+            continue
         most = max(part.count(".") for part in _NO_KEY.split(line))
         if most > MOST_PARTS or len(_AFTER_QUOTE.findall(line)) > MOST_QUOTED_PARTS:
             raise ValueError(f"line {number}: a key may have at most {MOST_PARTS} parts")

@@ -156,8 +156,10 @@ class TrainingStatistics:
         gap = abs(float(degrees.mean()) - mean)
         if gap <= max(LARGE, CERTAIN / len(degrees) ** 0.5) * deviation:
             return []
-        now, before = math.expm1(float(degrees.mean())), math.expm1(mean)
-        return [f"a node has typically {now:.1f} neighbours, {before:.1f} in training"]
+        now, before = (f"{math.expm1(value):.1f}" for value in (float(degrees.mean()), mean))
+        if now == before:  # all nodes of training had about as many, so that any change is large
+            return []
+        return [f"a node has typically {now} neighbours, {before} in training"]
 
 
 def _quartiles(graph: Data, numbers: NDArray[np.bool_] | None) -> tuple[float, ...]:
