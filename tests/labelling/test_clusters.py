@@ -2,6 +2,7 @@
 
 import torch
 
+from evengraph.labelling import clusters as module
 from evengraph.labelling.clusters import Clusters, find_clusters
 
 TWO = torch.cat([torch.zeros(12, 2), torch.full((8, 2), 9.0)]) + torch.arange(20)[:, None] / 100
@@ -14,6 +15,12 @@ def test_two_groups_are_found_and_their_middle_is_most_typical():
     first = clusters.typical[:12]
     assert first.argmax() in (5, 6)
     assert ((clusters.typical > 0) & (clusters.typical <= 1)).all()
+
+
+def test_a_sample_bounds_the_number_of_clusters(monkeypatch):
+    monkeypatch.setattr(module, "SAMPLE", 50)
+    rows = torch.randn(300, 2, generator=torch.Generator().manual_seed(0))
+    assert find_clusters(rows, 120).number == 5
 
 
 def test_equal_rows_and_few_rows_are_one_cluster():

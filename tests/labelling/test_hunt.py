@@ -37,7 +37,7 @@ def test_or_twice_its_share_of_the_nodes_but_at_most_half():
 
 
 def test_other_classes_keep_a_part_of_the_batch():
-    assert find_hunt(evidence([60, 40], [20, 1])).number == PART * 10
+    assert find_hunt(evidence([60, 40], [20, 1])).number == PART
 
 
 @pytest.mark.parametrize(
@@ -69,6 +69,15 @@ def test_once_it_has_enough_the_batch_is_ranked_as_a_whole():
     found = evidence([80, 20], [4, 16])
     assert find_hunt(found).number == 0
     assert len(choose_nodes(found)[0]) == 10
+
+
+@pytest.mark.parametrize("budget", [1, 2, 5, 10])
+def test_the_part_is_the_same_however_batches_are_cut(budget):
+    numbers = [
+        find_hunt(evidence([70, 30], [20 + known, 1], budget)).number
+        for known in range(0, 20, budget)
+    ]
+    assert sum(numbers) == 2 * PART
 
 
 def test_one_node_at_a_time():

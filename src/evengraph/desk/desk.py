@@ -321,11 +321,13 @@ class Desk:
             labels = self.labels(pool.class_names)
             undecided = [event.node for event in self.answers.all() if event.kind != LABEL]
         exclude = [self.nodes.rows[id] for id in undecided if id in self.nodes.rows]
-        try:
+        free = labels < 0
+        free[exclude] = False
+        if free.any():
             found = suggest(pool, QUEUE, labels=labels, exclude=exclude, seed=self.options.seed)
             queue = tuple(Queued(node.row, node.reason) for node in found.nodes)
             ranking = Ranking(queue, found.probabilities, pool.class_names, found.notes)
-        except ValueError:  # nothing is left to label
+        else:
             ranking = ranking._replace(queue=(), notes=())
         with self._lock:
             if self.method is not pool.method:  # a newer model ranks by itself

@@ -57,7 +57,7 @@ def find_clusters(rows: Tensor, count: int = MOST) -> Clusters:
         count: Clusters, at most; fewer where nodes are few.
     """
     size = len(rows)
-    count = max(1, min(count, size // SMALLEST))
+    count = max(1, min(count, min(size, SAMPLE) // SMALLEST))
     sample = torch.randperm(size, generator=generator(SEED))[:SAMPLE].sort().values
     part = rows[sample]
     groups = kmeans(part, count, SEED, max_iterations=ITERATIONS)

@@ -12,7 +12,7 @@ from evengraph.labelling.evidence import Evidence
 
 TIMES = 2.0  # share of the labels over share of the nodes
 MOST = 0.5  # of the labels
-PART = 0.3  # of a batch; more costs the other classes
+PART = 3  # of ten nodes; more cost the other classes
 RARE = 0.9  # of an equal share of the nodes: a class with more is not rare
 
 
@@ -47,8 +47,10 @@ def find_hunt(evidence: Evidence) -> Hunt | None:
     share = float(shares[label])
     if share >= RARE * equal or equal == 1:
         return None
-    goal = min(MOST, max(equal, TIMES * share)) * (len(evidence.known) + evidence.budget)
+    before, after = len(evidence.known), len(evidence.known) + evidence.budget
+    goal = min(MOST, max(equal, TIMES * share)) * after
     likely = evidence.candidates & (predicted == label)
     lacking = math.ceil(goal - int(evidence.counts[label]))
-    number = min(lacking, math.ceil(PART * evidence.budget), int(likely.sum()))
+    allowed = PART * after // 10 - PART * before // 10  # the same however batches are cut
+    number = min(lacking, allowed, int(likely.sum()))
     return Hunt(label, likely, max(0, number))
