@@ -1,14 +1,14 @@
 """`python -m benchmarks.plan`: what graphs cost that nobody here has, from measured constants.
 
-Disk and memory follow from the formats of arrays. Hours are measured core-seconds, multiplied:
-docs/planning.md says on which machine, and what is left out.
+Disk and memory follow from the formats of arrays. Core-hours are measured core-seconds, multiplied:
+docs/planning.md has this table, and says on which machine they were measured and what is left out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
-from benchmarks.timing import table
 from evengraph.outofcore.operators import KEPT_BYTES
 from evengraph.outofcore.propagation import BUFFERS, FACTOR, FEWER, FLOAT, LINE, SHARE
 
@@ -18,8 +18,7 @@ STEPS, HOPS = 20, 2  # of Unison's structural and ego view
 # of a node's features; per entry of the matrix, column and step; per entry of a block of the
 # matrix that is made again for every step, if it does not stay in memory; per predicted node.
 PACK_EDGE, STEP, BLOCK, PREDICT = 0.97e-6, 1.4e-9, 43e-9, 35e-6
-CORES = 2
-TERA = 1e12
+HOUR = 3600
 
 
 class Plan(NamedTuple):
@@ -79,20 +78,19 @@ class Plan(NamedTuple):
 
     @property
     def pack_hours(self) -> float:
-        """Hours to pack the tables, if all cores are used all the time."""
-        return PACK_EDGE * self.edges / CORES / 3600
+        """Core-hours to pack the tables."""
+        return PACK_EDGE * self.edges / HOUR
 
     @property
     def propagation_hours(self) -> float:
-        """Hours of propagation, likewise."""
-        block = 0 if self.strips[1] else BLOCK * self.passes * CORES  # made by one core
-        step = self.entries * (STEP * self.features + block)
-        return step * (STEPS + HOPS) / CORES / 3600
+        """Core-hours of propagation."""
+        block = 0 if self.strips[1] else BLOCK * self.passes
+        return self.entries * (STEP * self.features + block) * (STEPS + HOPS) / HOUR
 
     @property
     def prediction_hours(self) -> float:
-        """Hours to predict all nodes, likewise."""
-        return PREDICT * self.nodes / CORES / 3600
+        """Core-hours to predict all nodes."""
+        return PREDICT * self.nodes / HOUR
 
 
 PLANS = [
@@ -102,32 +100,42 @@ PLANS = [
 ]
 
 
-def main() -> None:
-    rows: list[list[object]] = [
-        [
-            plan.name,
-            plan.graph / TERA,
-            plan.propagated / TERA,
-            plan.links / TERA,
-            plan.least / 1e9,
-            plan.memory / 1e9,
-            plan.strips[0],
-            "yes" if plan.strips[1] else "no",
-            plan.passes,
-            plan.traffic / TERA,
-            plan.pack_hours,
-            plan.propagation_hours,
-            plan.prediction_hours,
-        ]
-        for plan in PLANS
-    ]
-    # fmt: off
-    header = ["graph", "packed TB", "propagated TB", "DuckDB TB", "least memory GB", "memory GB",
-              "columns", "matrix stays", "passes", "read TB", "pack h", "propagate h",
-              "predict h"]
-    # fmt: on
-    table(f"Unison on {CORES} cores", header, rows)
+ROWS: dict[str, Callable[[Plan], str]] = {
+    "nodes": lambda plan: _count(plan.nodes),
+    "undirected edges": lambda plan: _count(plan.edges),
+    "features": lambda plan: f"{plan.features}",
+    "packed graph": lambda plan: _size(plan.graph),
+    "propagated features": lambda plan: _size(plan.propagated),
+    "DuckDB's table of edges": lambda plan: _size(plan.links),
+    "least memory, one column at a time": lambda plan: _size(plan.least),
+    "memory planned with": lambda plan: _size(plan.memory),
+    "columns at a time": lambda plan: f"{plan.strips[0]}",
+    "matrix stays in memory": lambda plan: "yes" if plan.strips[1] else "no",
+    "read from the matrix in all steps": lambda plan: _size(plan.traffic),
+    "core-hours to pack": lambda plan: _rounded(plan.pack_hours),
+    "core-hours to propagate": lambda plan: _rounded(plan.propagation_hours),
+    "core-hours to predict all nodes": lambda plan: _rounded(plan.prediction_hours),
+}
+
+
+def _rounded(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.2g}"
+
+
+def _count(value: float) -> str:
+    return f"{value / 1e9:g} billion" if value >= 1e9 else f"{value / 1e6:g} million"
+
+
+def _size(size: float) -> str:
+    return f"{_rounded(size / 1e12)} TB" if size >= 1e12 else f"{_rounded(size / 1e9)} GB"
+
+
+def table() -> str:
+    """All plans side by side, in Markdown."""
+    rows = [["", *(plan.name for plan in PLANS)], ["---", *["---:"] * len(PLANS)]]
+    rows += [[name, *map(value, PLANS)] for name, value in ROWS.items()]
+    return "\n".join(f"| {' | '.join(row)} |".replace("|  |", "| |") for row in rows)
 
 
 if __name__ == "__main__":
-    main()
+    print(table())

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 import typer
+from benchmarks import plan
 
 import evengraph as eg
 from evengraph.testing import METHOD_CHECKS, check_dataset, check_method
@@ -252,6 +253,18 @@ def test_figures_are_stored_ones(name):
     assert len(quoted) > 10
     missing = [number for number in quoted if number.replace(",", "") not in known]
     assert not missing
+
+
+def test_the_page_on_planning_has_the_values_of_the_script():
+    assert plan.table() in text("planning.md")
+    _, papers, billion = plan.PLANS
+    more = billion._replace(memory=320e9)
+    assert (billion.strips[1], more.strips[1]) == (False, True)
+    hours = [f"{one.propagation_hours:.0f}" for one in (more, billion)]
+    assert f"need {hours[0]} core-hours instead of {hours[1]}" in text("planning.md")
+    assert f"{papers.propagation_hours:.1f} core-hours for papers100M" in text("planning.md")
+    read = [f"{one.traffic / 2 / 1e9:.0f} GB" for one in (papers, more)]  # once of two times
+    assert f"{read[0]} each time for papers100M, {read[1]} for a billion" in text("planning.md")
 
 
 @pytest.fixture(scope="module")
