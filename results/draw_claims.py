@@ -2,7 +2,7 @@
 
 Each is judged twice on seeds outside the choice: with the hyperparameters that the other methods'
 authors published, and with the same budget for all. Where a method has no such runs with published
-hyperparameters, seeds 5 to 7 stand in, and the table says so.
+hyperparameters, seeds 5 to 7 stand in, and the table says so: they selected Uni-GNN's.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from paper_cells import (
 
 TAILS = ("cora-longtail-0.01", "citeseer-longtail-0.01")
 AROUND = {"cora-step-3-0.1": 3, "citeseer-step-3-0.1": 5, "pubmed-step-1-0.1": 11}
-THREE_SEEDS = ", on seeds 5 to 7"
+THREE_SEEDS = ", on seeds 5 to 7, which favour Uni-GNN"
 
 Gap = Callable[[str, str], float]  # of a setting and a method
 
@@ -168,12 +168,13 @@ def _above_all() -> list[str]:
     own, fair = ([value > 0 for *_, value in found] for found in (best_others(), draw_fair.leads()))
     least = [min(paper_gap(s, label) for label in _with_paper(s)) for s in settings()]
     ties = sum(value == 0 for value in least)
+    both = [one and other for one, other in zip(own, fair, strict=True)]
     return [
         "“… and all other methods across all three datasets and various evaluation setups”",
         f"{of([value > 0 for value in least])}, {ties} tie",
         of(own) + THREE_SEEDS,
         of(fair),
-        f"holds in all but {len(fair) - sum(fair)}",
+        f"holds in all but {len(both) - sum(both)}",
     ]
 
 
