@@ -107,6 +107,55 @@ def table(strategy: str = "default") -> str:
     return "\n".join(lines)
 
 
+def findings() -> str:
+    """What the table shows, in sentences."""
+    few: dict[str, list[str]] = {}
+    for metric in FIGURES:
+        counts = {title: needed(graph, "default", metric) for graph, title in graphs().items()}
+        few[metric] = [title for title, count in counts.items() if count and count <= LAST / 2]
+    gaps = [
+        (*gap(graph, "default", labels, metric), metric)
+        for graph in graphs()
+        for metric in FIGURES
+        for labels in curves()[graph, "default"]
+    ]
+    below = [(-value, metric) for value, _, metric in gaps if value < 0]
+    clear = sum(value < -half for value, half, _ in gaps)
+    worst = {m: max((value for value, metric in below if metric == m), default=0) for m in FIGURES}
+    ratios = {
+        title: rare_per_100(graph, "default") / rare_per_100(graph, "random")
+        for graph, title in graphs().items()
+    }
+    shown = ", ".join(f"{title} {ratio:.1f}" for title, ratio in ratios.items())
+    return (
+        f"- **Half of the labels on {len(few['bacc'])} of {len(graphs())} graphs.** 100 chosen "
+        f"labels or fewer first reach the balanced accuracy of {LAST} random ones on "
+        f"{_listed(few['bacc'])}, and their average precision on {_listed(few['ap'])}.\n"
+        f"- **Significantly worse than random in {clear} of {len(gaps)} comparisons**, from 10 to "
+        f"{LAST} labels. {len(below)} differences are below zero, at most {worst['bacc']:.1f} "
+        f"points of balanced accuracy and {worst['ap']:.1f} of average precision.\n"
+        f"- **The rarest class** is found more often than by random labelling, by a factor of: "
+        f"{shown}."
+    )
+
+
+def _listed(names: list[str]) -> str:
+    """Names with commas and `and`."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def starts_sentence() -> str:
+    """What the tables of the other strategies hold."""
+    others = [sizes for (_, name), sizes in curves().items() if name not in ("default", "random")]
+    counts = {len(rows) for sizes in others for rows in sizes.values()}
+    low, high = min(counts), max(counts)
+    return (
+        f"The other strategies with 100 labels, {low if low == high else f'{low} to {high}'} "
+        "starts each (the default: ten): balanced accuracy of random labelling, and the difference "
+        "of each from it on the same starts. Few starts give wide intervals."
+    )
+
+
 def every_strategy(metric: str, labels: int = 100) -> str:
     """What each strategy has more than random on the same starts."""
     names = [name for name in _strategies() if name != "random"]
@@ -213,6 +262,8 @@ def page(text: str) -> str:
     """The page with all tables between their marks."""
     tables = {
         "default": table(),
+        "findings": findings(),
+        "starts": starts_sentence(),
         "all": every_strategy("bacc"),
         "all-ap": every_strategy("ap"),
         "expected": expected(),
