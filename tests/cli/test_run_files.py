@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from command_line import COLUMNS, call
 
 TINY = ["--set", "max_epochs=2", "--seeds", "5"]
@@ -34,6 +35,17 @@ def test_what_follows_a_comparison_has_its_split(tmp_path):
     assert call("run", "toy", "--method", "gcn,reweight", *TINY, "--out", tmp_path / "r") == 0
     (command,) = json.loads((tmp_path / "r" / "comparison.json").read_text())["commands"]
     assert "--imbalance step --minority 3 --ratio 0.1" in command
+
+
+@pytest.mark.parametrize(("folds", "expected"), [(5, ["--imbalance folds --val 0.1"]), (3, [])])
+def test_run_follows_a_cross_validation_that_it_can_repeat(folds, expected, tmp_path):
+    words = ["toy", "--methods", "gcn,reweight", "--set", "max_epochs=2", "--folds", folds]
+    assert call("compare", *words, "--out", tmp_path) == 0
+    commands = json.loads((tmp_path / "comparison.json").read_text())["commands"]
+    assert len(commands) == len(expected)
+    assert all(part in command for part, command in zip(expected, commands, strict=True))
+    for command in commands:
+        assert call(*command.split()[1:-1], tmp_path / "m", *TINY) == 0
 
 
 def test_what_to_do_after_a_run_of_own_tables(shop, capsys):

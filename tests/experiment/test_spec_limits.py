@@ -20,7 +20,8 @@ def read(tmp_path, text):
     [
         (".".join("a" * 5000) + " = 1\n" + PLAIN, "line 1: a key may have at most 100 parts"),
         (PLAIN + "fields = {" + "a . " * 200 + "b = 1}", "line 6: a key may have at most 100"),
-        ('"%".' * 2000 + "a = 1\n" + PLAIN, "line 1: a key may have at most 100 parts"),
+        ('"%".' * 2000 + "a = 1\n" + PLAIN, "line 1: a key may have at most 10 parts in quotes"),
+        ('"a".' * 12 + "a = 1\n" + PLAIN, "line 1: a key may have at most 10 parts in quotes"),
         ("'\u2028'.b." * 2000 + "a = 1\n" + PLAIN, "line 1: a key may have at most 100 parts"),
         (PLAIN + f"grid.hidden = [{'1,' * 10_001}]", "hidden must be at most 10000 values"),
         (PLAIN + "search = {hidden = [1, 2], trials = 10001}", "trials must be at most 10000"),

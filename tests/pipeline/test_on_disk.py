@@ -190,6 +190,19 @@ def test_the_same_nodes_are_predicted_once(tmp_path):
     assert not torch.equal(disk.predict_task(method, task)[1], expected)
 
 
+def test_predictions_of_an_earlier_fit_are_forgotten(tmp_path):
+    graph = toy(300, 900, 12, 3)
+    disk, other = (opened(graph, tmp_path / name) for name in ("graph", "other"))
+    task = Natural(train=0.3, val=0.2)(disk.labels(), seed=0)
+    method = disk.fit(MLP(hidden=8, max_epochs=3), task, progress=False)
+    nodes = torch.arange(5)
+    disk.predict_nodes(method, nodes)
+    other.fit(method, task, seed=1, progress=False)
+    assert torch.equal(disk.predict_nodes(method, nodes), whole(disk, method)[:5])
+    nodes += 5  # the caller's tensor, changed in place
+    assert torch.equal(disk.predict_nodes(method, nodes), whole(disk, method)[5:10])
+
+
 def test_wide_features_take_no_room_where_components_are_learned(tmp_path):
     disk = opened(toy(300, 900, 400, 3), tmp_path / "graph", memory=10**7)
     few, many = (disk._room(kind.row_width(400)) for kind in (IceBerg(), Unison(components=8)))

@@ -31,7 +31,10 @@ def test_the_only_table_beside_the_edges(folder):
     (folder / "nodes.csv").rename(folder / "people.csv")
     assert open_graph(folder, label="kind").ids.tolist() == ["ann", "bob", "cid"]
     (folder / "cities.csv").write_text(NODES)
-    assert "has no nodes table; name it nodes.csv" in complaint(folder, label="kind")
+    found = complaint(folder, label="kind")
+    assert "has no nodes table; name it nodes.csv; .tsv, " in found
+    assert ".ndjson, " in found
+    assert found.endswith(".parquet work as well.")
 
 
 def test_two_tables(folder):

@@ -64,11 +64,9 @@ class RunFiles:
 
         page, table, content = (self.folder / f"comparison.{k}" for k in ("html", "csv", "json"))
         line = f"{written(page)}\n  .csv and .json beside it, and a page of each method"
-        take = type(self.plan.methods[comparison.verdict.take]).__name__.lower()
-        words = [*self._data(), *self._split(), "--method", take, "--save", "model"]
-        command = join(["evengraph", "run", *words])
+        commands = self._commands_after(comparison)
         values = {**comparison.as_dict(), "dataset": self.plan.dataset}
-        values |= {"command": typed_command(), "commands": [command]}
+        values |= {"command": typed_command(), "commands": commands}
         write_comparison(comparison.standings, comparison.pairs, table)
         write_json(values, content)
         names = [one.label for one in comparison.standings]
@@ -78,6 +76,17 @@ class RunFiles:
         ]
         write_comparison_page(values, page, pages=pages, links=links)
         return line
+
+    def _commands_after(self, comparison: Comparison) -> list[str]:
+        """A run of the method to take on the same splits; none if `run` cannot make these."""
+        from evengraph.splits import Folds
+
+        folds = vars(self.plan.protocol).get("folds", Folds.folds)
+        if self.source.is_dataset and folds != Folds.folds:  # `run` has no option for it
+            return []
+        take = type(self.plan.methods[comparison.verdict.take]).__name__.lower()
+        words = [*self._data(), *self._split(), "--method", take, "--save", "model"]
+        return [join(["evengraph", "run", *words])]
 
     def _links(self, name: str) -> list[Link]:
         """Other files that belong to the page of a method."""

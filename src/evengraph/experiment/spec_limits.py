@@ -29,8 +29,12 @@ def check_keys(text: str) -> None:
         if line.lstrip().startswith("#"):
             continue
         most = max(part.count(".") for part in _NO_KEY.split(line))
-        if most > MOST_PARTS or len(_AFTER_QUOTE.findall(line)) > MOST_QUOTED_PARTS:
+        if most > MOST_PARTS:
             raise ValueError(f"line {number}: a key may have at most {MOST_PARTS} parts")
+        if len(_AFTER_QUOTE.findall(line)) > MOST_QUOTED_PARTS:
+            raise ValueError(
+                f"line {number}: a key may have at most {MOST_QUOTED_PARTS} parts in quotes"
+            )
 
 
 def check_count(name: str, count: int) -> None:

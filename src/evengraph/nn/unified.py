@@ -25,7 +25,9 @@ from evengraph.ops.sparse import has_kernels
 from evengraph.ops.subset_products import Subset, SubsetMatrix, semantic_propagate_subset
 
 CROWDED = 0.5  # share of the nodes in one cluster that is worth a note
-FEW, LARGE, FEW_OF_MANY = 8, 2**16, 3  # times as few nodes, on a graph of so many more, are few
+LARGE = 2**16
+# nodes are few if N exceeds this many times their number; the second from LARGE nodes on
+FEW, FEW_OF_MANY = 8, 3
 FEWEST = 4  # clusters; of two or three one may well hold most nodes
 
 FindClusters = Callable[[int, "Tensor | Sparse"], Clusters]

@@ -237,10 +237,11 @@ class _Strips:
 
     def __call__(self, columns: slice) -> None:
         """Propagate some columns and write them."""
+        matrix = self._matrix  # first: it plans with the memory that is free before columns load
         total = self.table.shape[1]
         start, width = columns.start / total, (columns.stop - columns.start) / total
         values = self.space.load(self.table, columns)
-        for step, after in enumerate(self._matrix.walk(values, self.walk), start=1):
+        for step, after in enumerate(matrix.walk(values, self.walk), start=1):
             self.space.progress(self.stage, start + width * step / self.walk.steps)
             values = after
         self.result.write(columns.start, values.cpu().numpy())

@@ -23,7 +23,7 @@ from evengraph.ops.signature import feature_signatures
 from evengraph.outofcore.packed import PackedLinks, features
 from evengraph.outofcore.propagation import Progress, Tasks, Workspace, no_progress
 from evengraph.outofcore.tables import ArrayTable, Rows, joined_hash, row_slices, tensor_hash
-from evengraph.training import Callback
+from evengraph.training import Callback, History
 from evengraph.training.checkpoint import Checkpoint
 
 LARGEST = 2**18  # rows in memory of each kind: labelled, validation, others
@@ -40,6 +40,7 @@ class _Predicted(NamedTuple):
     """Nodes that were predicted, so that scores and thresholds do not predict them twice."""
 
     method: ref[Method]
+    history: list[History]  # another list after every fit and restore
     nodes: Tensor
     probabilities: Tensor
 
@@ -185,13 +186,15 @@ class DiskGraph:
         """Class probabilities of some nodes, (n, C)."""
         ranks = self.space.ranks
         for latest in self._latest:
-            if latest.method() is method and torch.equal(latest.nodes, nodes):
+            same = latest.method() is method and latest.history is method.history_
+            if same and torch.equal(latest.nodes, nodes):
                 return latest.probabilities.clone()
         own = nodes[ranks.own(len(nodes))]
         blocks = self._probabilities(method, list(own.split(PREDICTED)))
         probabilities = ranks.interleave(torch.cat(list(blocks)), len(nodes))
         if probabilities.nbytes < self.space.memory / 16:
-            self._latest[:] = [_Predicted(ref(method), nodes, probabilities)]
+            fit = ref(method), method.history_
+            self._latest[:] = [_Predicted(*fit, nodes.clone(), probabilities)]
             return probabilities.clone()
         return probabilities
 

@@ -278,8 +278,8 @@ def find_table(folder: Path, stem: str) -> Path:
             if path.stem.lower() == stem:
                 reject_spreadsheet(path)
         raise FileNotFoundError(
-            f"{folder} has no {stem} table; name it {stem}.csv (.tsv, .jsonl, .parquet and .gz "
-            "work as well)."
+            f"{folder} has no {stem} table; name it {stem}.csv; "
+            f"{', '.join(TABLE_SUFFIXES[1:])} work as well."
         )
     if len(paths) > 1:
         several = ", ".join(path.name for path in paths)

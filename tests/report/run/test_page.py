@@ -239,12 +239,12 @@ def test_an_empty_result_still_gives_a_page(parse):
 def test_notes_of_fits_are_shown_once_with_their_seeds(result, parse):
     for run, notes in zip(
         result["runs"],
-        (["Most nodes are alone."], [HOSTILE], ["Most nodes are alone."]),
+        (["Most nodes are alone."], [HOSTILE], ["Most nodes are alone."] * 2),
         strict=True,
     ):
         run["notes"] = notes
     notices = [node.text for node in parse(render_page(result)).all("p", "notice")]
-    assert "Seed 5, 7: Most nodes are alone." in notices
+    assert "Seeds 5, 7: Most nodes are alone." in notices
     assert f"Seed 6: {HOSTILE}" in notices
 
 

@@ -20,7 +20,7 @@ def test_balanced_accuracy_is_compared_with_guessing(parse):
     )
     assert said(result, parse) == expected
     result["class_counts"] = [20, 20, 20, 2]
-    assert said(result, parse).endswith("Recall of d is 20.0%.")
+    assert said(result, parse).endswith("Recall of class d is 20.0%.")
     result["class_counts"] = [20, 20, 20, 20]  # none is rare
     assert said(result, parse).endswith("guessing gives 25.0%.")
 
@@ -34,12 +34,12 @@ def test_two_classes_are_compared_with_the_base_rate(parse):
         "runs": [run],
     }
     expected = (
-        "Average precision for fraud is 39.0% on test nodes; a random ranking has 10.0%. "
-        "At the threshold, 40.0% of fraud is found, and 33.0% of the alarms are correct."
+        "Average precision for class fraud is 39.0% on test nodes; a random ranking has 10.0%. "
+        "At the threshold, 40.0% of class fraud is found and 33.0% of the alarms are correct."
     )
     assert said(result, parse) == expected
     result["runs"] = [{}]
-    assert said(result, parse) == "Average precision for fraud is 39.0% on test nodes."
+    assert said(result, parse) == "Average precision for class fraud is 39.0% on test nodes."
 
 
 def test_nothing_is_said_without_scores():

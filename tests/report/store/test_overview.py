@@ -303,6 +303,7 @@ def test_without_published_results_nothing_speaks_of_the_paper(parse):
     assert all(len(row.all("td")) + 1 == len(heads) for row in table_rows(tree))
     texts = [node.text for node in (*tree.all("dt"), *tree.all("li"), *tree.all("summary"))]
     assert not [text for text in texts if "paper" in text.lower() or "publish" in text]
+    assert "Holds or significant, uncorrected only, not significant" in texts  # of other tables
 
 
 def test_settings_that_read_the_same_keep_their_names(experiments):

@@ -98,11 +98,14 @@ def _header(result: Mapping[str, Any], links: Sequence[Link] = ()) -> Markup:
 
 def _notes(result: Mapping[str, Any]) -> list[str]:
     """What went otherwise than expected in the fits, each sentence once, with its seeds."""
-    seeds: dict[str, list[str]] = {}
+    seeds: dict[str, dict[str, None]] = {}
     for run in runs(result):
         for note in items(run, "notes"):
-            seeds.setdefault(str(note), []).append(str(run.get("seed", "?")))
-    return [f"Seed {', '.join(which)}: {note}" for note, which in seeds.items()]
+            seeds.setdefault(str(note), {})[str(run.get("seed", "?"))] = None
+    return [
+        f"{'Seed' if len(which) == 1 else 'Seeds'} {', '.join(which)}: {note}"
+        for note, which in seeds.items()
+    ]
 
 
 def _headline(result: Mapping[str, Any]) -> Markup:

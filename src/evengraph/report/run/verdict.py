@@ -29,7 +29,7 @@ def _classes(result: Mapping[str, Any], rows: Sequence[ClassRow]) -> list[str]:
     rare = [row for row in rows if row.minority]
     recall = average(average(row.recalls) for row in rare)
     if recall is not None:
-        names = rare[0].name if len(rare) == 1 else f"the {len(rare)} minority classes"
+        names = f"class {rare[0].name}" if len(rare) == 1 else f"the {len(rare)} minority classes"
         kind = "Recall" if len(rare) == 1 else "Mean recall"
         found.append(f"{kind} of {names} is {decimals(recall)}%.")
     return found
@@ -38,13 +38,13 @@ def _classes(result: Mapping[str, Any], rows: Sequence[ClassRow]) -> list[str]:
 def _two_classes(result: Mapping[str, Any], rows: Sequence[ClassRow]) -> list[str]:
     """The ranking against the base rate, and the decisions at the threshold."""
     mean, chance = number(lookup(result, "mean", PRECISION)), base_rate(result)
-    rare = next((row.name for row in rows if row.minority), "the rarer class")
+    rare = next((f"class {row.name}" for row in rows if row.minority), "the rarer class")
     against = "" if chance is None else f"; a random ranking has {decimals(chance)}%"
     found = [f"Average precision for {rare} is {decimals(mean)}% on test nodes{against}."]
     recall, precision = (at_threshold(result, name) for name in ("recall", "precision"))
     if recall is not None and precision is not None:
         found.append(
-            f"At the threshold, {decimals(recall)}% of {rare} is found, and {decimals(precision)}% "
+            f"At the threshold, {decimals(recall)}% of {rare} is found and {decimals(precision)}% "
             "of the alarms are correct."
         )
     return found
