@@ -1,5 +1,6 @@
 """The documentation: its code runs, its links lead somewhere, its numbers are stored ones."""
 
+import csv
 import importlib.util
 import inspect
 import json
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 import typer
-from benchmarks import plan
+from benchmarks import growth, plan
 
 import evengraph as eg
 from evengraph.testing import METHOD_CHECKS, check_dataset, check_method
@@ -265,6 +266,15 @@ def test_the_page_on_planning_has_the_values_of_the_script():
     assert f"{papers.propagation_hours:.1f} core-hours for papers100M" in text("planning.md")
     read = [f"{one.traffic / 2 / 1e9:.0f} GB" for one in (papers, more)]  # once of two times
     assert f"{read[0]} each time for papers100M, {read[1]} for a billion" in text("planning.md")
+
+
+def test_the_page_on_planning_has_the_exponents_of_the_stored_runs():
+    with growth.FILE.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for case in dict.fromkeys(row["case"] for row in rows):
+        mine = [row for row in rows if row["case"] == case]
+        exponents = (f"N^{growth.slope(mine, name):.2f}" for name in ("seconds", "gib"))
+        assert " | ".join(exponents) in text("planning.md"), case
 
 
 @pytest.fixture(scope="module")
