@@ -291,8 +291,9 @@ def test_a_full_disk_of_results_does_not_cost_the_model(shop, monkeypatch, capsy
 
 def test_unlabelled_nodes_are_predicted_by_the_saved_model(shop, capsys):
     assert call("run", "shop", *COLUMNS, *FAST, "--out", "out", "--save", "model") == 0
-    shown = capsys.readouterr().out
+    shown, progress = capsys.readouterr()
     assert "retrained on" in shown
+    assert "training again with the test labels added" in progress  # no silence meanwhile
     rows, nodes = read(shop / "out" / "predictions.csv"), read(shop / "shop" / "nodes.csv")
     missing = [row["account"] for row in nodes if not row["kind"]]
     assert [row["account"] for row in rows] == missing

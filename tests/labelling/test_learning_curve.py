@@ -62,7 +62,7 @@ def test_a_flat_curve_that_is_not_sure_does_not_say_stop():
     sizes = np.array([10.0, 20, 30, 40])
     curve = _extrapolate(sizes, np.full(4, 0.8), 1e-6 * np.eye(4), 0.03**2, 50, (10,))
     assert not curve.enough
-    assert curve.advice.startswith("Too early to stop: 10 more labels may bring about 0.")
+    assert curve.advice.startswith("Unclear: 10 more labels should bring about 0.")
 
 
 def test_what_the_labels_cannot_tell_is_said(pool):

@@ -74,7 +74,10 @@ def final_model(
     """The best model of a run, fitted again to all labels if asked for."""
     from evengraph.pipeline.table_model import TableModel
 
-    status = err.status("training again on all labels") if refit else nullcontext()
+    text = "training again with the test labels added, for the model that is saved"
+    if refit and not err.is_terminal:  # where a status does not show
+        print_sentence(text, err)
+    status = err.status(text) if refit else nullcontext()
     with status, catch_warnings(record=True) as caught:
         simplefilter("once", UserWarning)
         model = TableModel.from_fitted(

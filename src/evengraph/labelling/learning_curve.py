@@ -250,5 +250,8 @@ def _advice(last: Point, more: int, enough: bool) -> str:
     if enough:
         return f"You can stop: {more} more labels would bring {gain}."
     if last.gain < WORTH:
-        return f"Too early to stop: {more} more labels may bring {gain}, which is far from sure."
+        return (
+            f"Unclear: {more} more labels should bring {gain}, but more than {CLEAR:g} points "
+            "cannot be ruled out."
+        )
     return f"Go on: {more} more labels should bring {gain}."

@@ -1,3 +1,4 @@
+import pytest
 from rich.console import Console
 
 from evengraph.report.terminal.run import (
@@ -245,3 +246,13 @@ def test_notes_have_the_recall_of_minority_classes():
         run["per_class"] = {"recall": recalls}
     result["runs"][0] = result["runs"][0] | {"per_class": {"recall": [90, 10, 50, 80]}}
     assert "Recall of minority classes: class 1 15.0%, class 2 50.0%." in notes([result])
+
+
+@pytest.mark.parametrize("nodes", [5, 30])
+def test_few_test_nodes_of_a_minority_class_are_told(nodes):
+    result = of_method("GCN") | {"class_counts": [20, 2]}
+    for run in result["runs"]:
+        run |= {"per_class": {"recall": [90, 100]}, "confusion_matrix": [[50, 0], [0, nodes]]}
+    (line,) = (note for note in notes([result]) if note.startswith("Recall of minority"))
+    assert f"class 1 100.0% ({nodes} test nodes)." in line
+    assert line.endswith("fewer than 20 test nodes.") == (nodes < 20)

@@ -11,7 +11,8 @@ from rich.table import Column, Table
 from evengraph.metrics import HEADLINE, METRICS, abbreviations
 from evengraph.report.base_rates import base_rate_rows, describe_threshold, has_costs
 from evengraph.report.formatting import DASH, decimals, metric_value, plus_minus, signed
-from evengraph.report.run.result_reader import class_rows
+from evengraph.report.model_card import FEW
+from evengraph.report.run.result_reader import class_rows, confusion, runs
 from evengraph.report.terminal.graph_verdict import graph_verdict
 from evengraph.report.terminal.table import plain_table, two_class_metrics
 from evengraph.report.untrusted import average, lookup, number
@@ -149,13 +150,25 @@ def notes(results: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _rare_recalls(result: Mapping[str, Any]) -> list[str]:
     """Recall of the minority classes, averaged over seeds; of many the lowest."""
-    rare = [(average(row.recalls), row.name) for row in class_rows(result) if row.minority]
-    known = sorted((recall, name) for recall, name in rare if recall is not None)
+    rows = class_rows(result)
+    counts = [sum(row) / len(runs(result)) for row in confusion(result, rows)] or [0.0] * len(rows)
+    rare = [
+        (average(row.recalls), row.name, count)
+        for row, count in zip(rows, counts, strict=True)
+        if row.minority
+    ]
+    known = sorted((recall, name, count) for recall, name, count in rare if recall is not None)
     if not known:
         return []
-    shown = ", ".join(f"{name} {decimals(recall)}%" for recall, name in known[:MOST_CLASSES])
+    shown = ", ".join(
+        f"{name} {decimals(recall)}%{f' ({count:.0f} test nodes)' if count else ''}"
+        for recall, name, count in known[:MOST_CLASSES]
+    )
     more = len(known) - MOST_CLASSES
-    return [f"Recall of minority classes: {shown}{f' and {more} more' if more > 0 else ''}."]
+    line = f"Recall of minority classes: {shown}{f' and {more} more' if more > 0 else ''}."
+    if any(0 < count < FEW for _, _, count in known[:MOST_CLASSES]):
+        line += f" Recall is uncertain with fewer than {FEW} test nodes."
+    return [line]
 
 
 def _epoch_limits(results: Sequence[Mapping[str, Any]]) -> list[str]:
