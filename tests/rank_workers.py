@@ -101,12 +101,10 @@ def fit(ranks, graph, methods, limits):
     import torch
 
     from evengraph.disk import PackedGraph
-    from evengraph.methods.bases import row_batches
     from evengraph.pipeline.on_disk import DiskGraph
     from evengraph.splits import Natural
 
-    for name, value in limits.items():
-        setattr(row_batches, name, value)
+    set_limits(limits)
     disk = DiskGraph.open(PackedGraph.open(graph), 10**7 + ranks.rank, ranks=ranks)
     task = Natural(train=0.3, val=0.2)(disk.labels(), seed=0)
     results = []
@@ -118,13 +116,25 @@ def fit(ranks, graph, methods, limits):
     return results
 
 
-def fit_and_die(ranks, graph, method, every):
+def set_limits(limits):
+    """Replace constants, wherever they are."""
+    from evengraph.methods.bases import row_batches
+    from evengraph.outofcore import shards
+    from evengraph.pipeline import on_disk
+
+    for name, value in limits.items():
+        (module,) = (part for part in (row_batches, shards, on_disk) if hasattr(part, name))
+        setattr(module, name, value)
+
+
+def fit_and_die(ranks, graph, method, every, limits):
     """The second process kills itself in the sixth epoch; checkpoints are written at once."""
     from evengraph.disk import PackedGraph
     from evengraph.pipeline.on_disk import DiskGraph
     from evengraph.splits import Natural
     from evengraph.training import checkpoint
 
+    set_limits(limits)
     checkpoint.Checkpoint.__init__.__defaults__ = (every, ranks)
 
     def on_epoch(history):

@@ -14,15 +14,10 @@ from evengraph.methods import GCN, METHODS, MLP, Boosting, IceBerg, Logistic, Un
 from evengraph.methods.bases import row_batches
 from evengraph.methods.bases.disk_model import DiskModel
 from evengraph.metrics import balanced_accuracy, confusion_matrix
+from evengraph.outofcore import shards
 from evengraph.pipeline import on_disk
 from evengraph.pipeline.loading import load_model
-from evengraph.pipeline.on_disk import (
-    DiskGraph,
-    disk_methods,
-    fair_sizes,
-    sample_nodes,
-    select_nodes,
-)
+from evengraph.pipeline.on_disk import DiskGraph, disk_methods
 from evengraph.splits import Natural
 from rank_workers import fit, fit_and_die, run_ranks
 
@@ -68,21 +63,45 @@ def test_a_graph_that_fits_gives_the_result_of_memory(tmp_path, method):
     torch.testing.assert_close(there.labelled_.signatures, here.labelled_.signatures)
 
 
-@pytest.mark.parametrize(
-    "method", [Unison(members=2), IceBerg(), MLP(), Logistic(hops=1), Boosting()], ids=repr
-)
-def test_a_sample_of_rows_learns_about_as_well(tmp_path, monkeypatch, method):
-    monkeypatch.setattr(on_disk, "LARGEST", 300)
-    monkeypatch.setattr(on_disk, "SMALLEST", 300)
+@pytest.fixture
+def few_rows(monkeypatch):
+    """Room for so few rows that a small graph counts as large."""
+    monkeypatch.setattr(on_disk, "SHARE", 0.0)
+    monkeypatch.setattr(on_disk, "SMALLEST", 200)
     monkeypatch.setattr(row_batches, "FULL", 100)
+
+
+def test_score(disk, method, task):
+    test = task.test.nonzero().squeeze(1)
+    predicted = disk.predict_nodes(method, test).argmax(1)
+    return balanced_accuracy(confusion_matrix(task.graph.y[test], predicted, task.num_classes))
+
+
+test_score.__test__ = False  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("method", [Logistic(hops=1), Boosting()], ids=repr)
+def test_a_sample_of_rows_learns_about_as_well(tmp_path, few_rows, method):
     method.max_epochs = min(method.max_epochs, 30)
     disk = opened(toy(3000, 15_000, 16, 3), tmp_path / "graph")
     task = Natural(train=0.3, val=0.2)(disk.labels(), seed=0)
     disk.fit(method, task, seed=0, progress=False)
-    assert len(method.labelled_.nodes) == 300
-    test = task.test.nonzero().squeeze(1)
-    predicted = disk.predict_nodes(method, test).argmax(1)
-    assert balanced_accuracy(confusion_matrix(task.graph.y[test], predicted, 3)) > 0.5
+    assert len(method.labelled_.nodes) == 200
+    assert test_score(disk, method, task) > 0.5
+
+
+@pytest.mark.parametrize("method", [Unison(members=2), IceBerg(), MLP()], ids=repr)
+def test_networks_see_all_labelled_rows_in_shards(tmp_path, few_rows, method):
+    method.max_epochs = 60
+    disk = opened(toy(3000, 15_000, 16, 3), tmp_path / "graph")
+    task = Natural(train=0.3, val=0.2)(disk.labels(), seed=0)
+    disk.fit(method, task, seed=0, progress=False)
+    assert torch.equal(method.labelled_.nodes, task.train_nodes)
+    (note,) = (note for note in method.notes_ if note.startswith("Rows from disk"))
+    assert "shards: all 900 training nodes, all 600 validation nodes" in note
+    assert test_score(disk, method, task) > 0.5
+    left = {path.name[:4] for path in disk.space.folder.iterdir()}
+    assert left.isdisjoint({"rows", "trai"})  # shards and checkpoints are removed
 
 
 def test_test_labels_are_hidden(tmp_path):
@@ -209,18 +228,6 @@ def test_wide_features_take_no_room_where_components_are_learned(tmp_path):
     assert few < many
 
 
-def test_rare_classes_keep_their_nodes():
-    assert fair_sizes([1000, 3, 50], 100) == [49, 3, 48]
-    assert fair_sizes([5, 6], 100) == [5, 6]
-    disk_task = Natural(train=0.5, val=0.2)(toy(1000, 2000, 4, 3), seed=0)
-    nodes = sample_nodes(disk_task, 90, seed=0)
-    assert torch.equal(nodes, nodes.unique())
-    part = select_nodes(disk_task, nodes)
-    assert (int(part.train.sum()), int(part.val.sum())) == (90, 90)
-    assert len(nodes) == 270
-    assert torch.equal(part.graph.y, disk_task.graph.y[nodes])
-
-
 def test_a_semantic_view_that_does_not_fit_is_refused(tmp_path):
     disk = opened(toy(300, 600, 4, 2), tmp_path / "graph", memory=100_000)
     task = Natural(train=0.3, val=0.2)(disk.labels(), seed=0)
@@ -234,10 +241,15 @@ def quick():
     return [Unison(members=2, batch=32, **size), IceBerg(**size), MLP(**size)]
 
 
-@pytest.mark.parametrize("limits", [{}, {"FULL": 0, "BATCH": 32}], ids=["all", "drawn"])
+DRAWN = {"FULL": 0, "BATCH": 32}
+SHARDS = DRAWN | {"SHARE": 0.0, "SMALLEST": 25}  # 75 rows of 300 at a time
+
+
+@pytest.mark.parametrize("limits", [{}, DRAWN, SHARDS], ids=["all", "drawn", "shards"])
 def test_two_processes_have_the_result_of_one(tmp_path, monkeypatch, limits):
     for name, value in limits.items():
-        monkeypatch.setattr(row_batches, name, value)
+        module = row_batches if hasattr(row_batches, name) else on_disk
+        monkeypatch.setattr(module, name, value)
     pack_graph(toy(300, 900, 12, 3), tmp_path / "graph")
     expected = fit(ALONE, tmp_path / "graph", quick(), {})
     both = run_ranks(tmp_path / "ranks", fit, tmp_path / "graph", quick(), limits)
@@ -264,11 +276,19 @@ def test_two_processes_share_propagation_and_rank_a_rare_class(tmp_path):
     }
 
 
-def test_the_death_of_a_process_ends_the_others_and_the_next_start_resumes(tmp_path):
+@pytest.mark.parametrize("limits", [{}, SHARDS], ids=["all", "shards"])
+def test_the_death_of_a_process_ends_the_others_and_the_next_start_resumes(
+    tmp_path, monkeypatch, limits
+):
+    monkeypatch.setattr(shards, "SPAN", 4)
+    for name, value in limits.items():
+        module = row_batches if hasattr(row_batches, name) else on_disk
+        monkeypatch.setattr(module, name, value)
     pack_graph(toy(300, 900, 12, 3), tmp_path / "graph")
     (method,) = quick()[:1]
     (expected,) = fit(ALONE, tmp_path / "graph", quick()[:1], {})
-    error, dead = run_ranks(tmp_path / "ranks", fit_and_die, tmp_path / "graph", method, 0)
+    limits = limits | {"SPAN": 4}
+    error, dead = run_ranks(tmp_path / "ranks", fit_and_die, tmp_path / "graph", method, 0, limits)
     assert dead is None
     assert str(error) == (
         "Of the 2 processes of this run another one has ended; start all of them again to resume."
@@ -281,6 +301,7 @@ def test_the_death_of_a_process_ends_the_others_and_the_next_start_resumes(tmp_p
     assert (loss[:6], score) == (epochs, pytest.approx(expected[1]))
     torch.testing.assert_close(predicted, expected[2], rtol=1e-4, atol=1e-5)
     assert not saved.exists()
+    assert not list((tmp_path / "graph" / "propagated").glob("rows-*"))
 
 
 def test_trees_are_trained_by_one_process(tmp_path):

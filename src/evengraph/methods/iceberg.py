@@ -13,16 +13,18 @@ from torch_geometric.data import Data
 from evengraph.core.limits import MAX_STEPS
 from evengraph.core.task import Task
 from evengraph.methods.bases.network import NetworkMethod
-from evengraph.methods.bases.row_batches import batched_epoch, sees_all_rows
+from evengraph.methods.bases.row_batches import BATCH, RowEpoch, sees_all_rows
 from evengraph.methods.bases.row_model import RowInput
 from evengraph.methods.bases.self_training import double_balancing_epoch
 from evengraph.nn import Inputs, PlainNetwork
 from evengraph.nn.onnx_graph import OnnxGraph
+from evengraph.ops import Sparse
 from evengraph.ops.attach import Propagation
 from evengraph.ops.losses import NamedLoss, labelled_loss
 from evengraph.ops.propagate import Normalisation, diffuse
 from evengraph.outofcore.propagation import Walk, Workspace
 from evengraph.outofcore.tables import Table
+from evengraph.training.row_supply import MemoryRows, RowSupply
 
 NO_EDGES = sp.csr_matrix((0, 0))  # the loss does not use them
 
@@ -103,20 +105,40 @@ class IceBerg(NetworkMethod):
 
     def fit_rows(self, task: Task, rows: Mapping[str, Tensor]) -> None:
         """Train on all rows in every epoch, or on some of many."""
-        self.net_, x, counts = self._new_network(), rows["propagated"], task.class_counts
-        if self._ranks.is_alone and sees_all_rows(task):
-            inputs = Inputs(x, self._propagation(task.graph))  # which is not used
-            epoch = double_balancing_epoch(self.net_, inputs, task, self.loss, self.pseudo_weight)
-        else:
-            links = self._propagation(task.graph)
-
-            def on_labels(nodes: Tensor, logits: Tensor) -> Tensor:
-                labels = task.graph.y[nodes]
-                return labelled_loss(self.loss, NO_EDGES, nodes, labels, counts)(logits)
-
-            weight, ranks = self.pseudo_weight, self._ranks
-            epoch = batched_epoch(self.net_, x, task, lambda _: links, on_labels, weight, ranks)
+        x = self.stacked(rows)
+        if not self._ranks.is_alone or not sees_all_rows(task):
+            self.fit_supply(MemoryRows(task, x, self._ranks))
+            return
+        self.net_ = self._new_network()
+        inputs = Inputs(x, self._propagation(task.graph))  # which is not used
+        epoch = double_balancing_epoch(self.net_, inputs, task, self.loss, self.pseudo_weight)
         self._train(self.net_, epoch)
+
+    @property
+    def networks(self) -> int:
+        """One."""
+        return 1
+
+    def drawn_per_epoch(self) -> tuple[int, int]:
+        """As many unlabelled rows as labelled ones, if pseudo-labels count."""
+        return BATCH, BATCH if self.pseudo_weight else 0
+
+    def stacked(self, rows: Mapping[str, Tensor]) -> Tensor:
+        """The propagated features."""
+        return rows["propagated"]
+
+    def fit_supply(self, supply: RowSupply) -> None:
+        """Train on rows that are drawn in every epoch."""
+        self.net_ = net = self._new_network().to(supply.device)
+        counts = supply.task.class_counts.to(supply.device)
+
+        def on_labels(labels: Tensor, logits: Tensor) -> Tensor:
+            return labelled_loss(self.loss, NO_EDGES, labels, labels, counts)(logits)
+
+        unused = Sparse.from_scipy(NO_EDGES, supply.device)
+        epoch = RowEpoch(net, supply, lambda _: unused, on_labels, self.pseudo_weight)
+        self._train(net, epoch)
+        net.to(self.device_)
 
     def tables(self, x: Table, space: Workspace) -> dict[str, Table]:
         """The propagated features of a graph on disk."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import final
 
 import scipy.sparse as sp
@@ -15,12 +16,13 @@ from torch_geometric.data import Data
 
 from evengraph.core.task import Task
 from evengraph.methods.bases.network import NetworkMethod
-from evengraph.methods.bases.row_batches import batched_epoch, sees_all_rows
+from evengraph.methods.bases.row_batches import BATCH, RowEpoch, sees_all_rows
 from evengraph.methods.bases.row_model import RowInput, hop_inputs
 from evengraph.nn.onnx_graph import OnnxGraph
 from evengraph.ops import Sparse, sparsify
 from evengraph.outofcore.propagation import CPU, Workspace
 from evengraph.outofcore.tables import Table
+from evengraph.training.row_supply import MemoryRows, RowSupply
 
 
 @final
@@ -67,14 +69,32 @@ class MLP(NetworkMethod):
             graph = copy(task.graph)
             graph.x = x
             self._fit(replace(task, graph=graph))
-            return
-        self.net_ = self._new_network()
+        else:
+            self.fit_supply(MemoryRows(task, x, self._ranks))
 
-        def on_labels(nodes: Tensor, logits: Tensor) -> Tensor:
-            return cross_entropy(logits, task.graph.y[nodes])
+    @property
+    def networks(self) -> int:
+        """One."""
+        return 1
 
-        epoch = batched_epoch(self.net_, x, task, _identity, on_labels, ranks=self._ranks)
-        self._train(self.net_, epoch)
+    def drawn_per_epoch(self) -> tuple[int, int]:
+        """No unlabelled rows."""
+        return BATCH, 0
+
+    def stacked(self, rows: Mapping[str, Tensor]) -> Tensor:
+        """The features."""
+        return rows["features"]
+
+    def fit_supply(self, supply: RowSupply) -> None:
+        """Train on rows that are drawn in every epoch."""
+        self.net_ = net = self._new_network().to(supply.device)
+        links = partial(_identity, device=supply.device)
+
+        def on_labels(labels: Tensor, logits: Tensor) -> Tensor:
+            return cross_entropy(logits, labels)
+
+        self._train(net, RowEpoch(net, supply, links, on_labels))
+        net.to(self.device_)
 
     def tables(self, x: Table, space: Workspace) -> dict[str, Table]:
         """The features."""

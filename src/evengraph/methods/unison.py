@@ -13,7 +13,7 @@ from torch.nn.functional import pad
 from torch_geometric.data import Data
 
 from evengraph.core.limits import MAX_STEPS
-from evengraph.core.ranks import Part, Ranks
+from evengraph.core.ranks import Part
 from evengraph.core.task import Task
 from evengraph.methods.bases.committee import Committee
 from evengraph.methods.bases.method import Method
@@ -31,6 +31,7 @@ from evengraph.outofcore.propagation import Workspace
 from evengraph.outofcore.tables import Table
 from evengraph.outofcore.views import view_tables
 from evengraph.training.loop import deferred_interrupts
+from evengraph.training.row_supply import MemoryRows, RowSupply, Shard
 
 VIEWS = ("structural", "semantic", "ego")
 DEFAULT_VIEWS = ("structural", "ego")
@@ -139,14 +140,17 @@ class Unison(Method):
 
     def _fit(self, task: Task) -> None:
         self.net_ = self._new_network()
-        self._learn(task, self.net_.views(task.graph, fit=True))
+        self.fit_supply(MemoryRows(task, self.net_.views(task.graph, fit=True), self._ranks))
 
-    def _learn(self, task: Task, inputs: Tensor) -> None:
-        """Train the members on the views, (V, N, width)."""
+    def fit_supply(self, supply: RowSupply) -> None:
+        """Train the members on rows of the views, (V, n, width)."""
         net = self.net_
-        training = _Training(self, task, net, inputs, self._ranks)
+        net.members.to(supply.device)
+        training = _Training(self, net, supply)
         history = self._train(net.members, training)
-        net.votes, score = training.finish()
+        votes, score = training.finish()
+        net.votes = votes.to(self.device_)
+        net.members.to(self.device_)
         # Epochs have the mean of the members' best scores, which never falls.
         history.best_score, history.best_epoch = float(score), history.first_best_epoch
 
@@ -205,7 +209,16 @@ class Unison(Method):
 
     def fit_rows(self, task: Task, rows: Mapping[str, Tensor]) -> None:
         """Train the members on rows of the views."""
-        self._learn(task, self._stacked(rows))
+        self.fit_supply(MemoryRows(task, self.stacked(rows), self._ranks))
+
+    @property
+    def networks(self) -> int:
+        """All members."""
+        return len(self._names) * self.members
+
+    def drawn_per_epoch(self) -> tuple[int, int]:
+        """Labelled rows and others of a batch."""
+        return LABELLED * self.batch, self.batch
 
     def tables(self, x: Table, space: Workspace) -> dict[str, Table]:
         """The views of a graph on disk."""
@@ -213,9 +226,9 @@ class Unison(Method):
 
     def row_logits(self, rows: Mapping[str, Tensor]) -> Tensor:
         """The vote of the members on rows of the views."""
-        return _log(mean_vote(self.net_.members(self._stacked(rows)).softmax(2), self.net_.votes))
+        return _log(mean_vote(self.net_.members(self.stacked(rows)).softmax(2), self.net_.votes))
 
-    def _stacked(self, rows: Mapping[str, Tensor]) -> Tensor:
+    def stacked(self, rows: Mapping[str, Tensor]) -> Tensor:
         """Rows of all views, (V, n, width)."""
         width = self.net_.views.width
         return torch.stack([pad(rows[name], (0, width - rows[name].shape[1])) for name in rows])
@@ -271,18 +284,14 @@ class _Training:
     Of several processes each has some of the rows, and gets a share of the loss.
     """
 
-    def __init__(
-        self, method: Unison, task: Task, net: _Network, inputs: Tensor, ranks: Ranks
-    ) -> None:
-        labels, nodes, self.ranks = task.graph.y, task.train_nodes, ranks
-        self.task, self.inputs, self.batch, self.epochs = task, inputs, method.batch, 0
+    def __init__(self, method: Unison, net: _Network, supply: RowSupply) -> None:
+        task, device, rare = supply.task, supply.device, rare_class(supply.task)
+        self.supply, self.ranks, self.batch, self.epochs = supply, supply.ranks, method.batch, 0
         self.members, self.best_members = net.members, deepcopy(net.members)
-        self.labelled, self.unlabelled = nodes, (~task.train).nonzero().squeeze(1)
-        self.decay = method.weight_decays(len(nodes)).to(labels.device)
-        part, rare = ranks.part(task.val_nodes), rare_class(task)
-        self.validation, self.val_labels = inputs[:, part.rows], labels[part.nodes]
-        self.rare = torch.tensor(-1 if rare is None else rare, device=labels.device)
-        self.best_scores = torch.full_like(net.votes, -1.0)
+        self.counts, self.val_counts = task.class_counts.to(device), task.val_counts
+        self.decay = method.weight_decays(len(task.train_nodes)).to(device)
+        self.rare = torch.tensor(-1 if rare is None else rare, device=device)
+        self.best_scores = torch.full_like(net.votes, -1.0, device=device)
         self.weighted = method.vote == "validation"
 
     def __call__(self) -> tuple[Tensor, Tensor]:
@@ -290,23 +299,23 @@ class _Training:
         if self.epochs % VALIDATE_EVERY == 0:
             self._validate()
         self.epochs += 1
-        labelled = draw(self.labelled, LABELLED * self.batch)
-        nodes = torch.cat([labelled, draw(self.unlabelled, self.batch)])
-        return self._loss(self.ranks.part(nodes), len(labelled)), self.best_scores.mean()
+        shard = self.supply.advance()
+        labelled = draw(shard.labelled, LABELLED * self.batch)
+        part = self.ranks.part(torch.cat([labelled, draw(shard.others, self.batch)]))
+        return self._loss(shard, part, len(labelled)), self.best_scores.mean()
 
-    def _loss(self, part: Part, labelled: int) -> Tensor:
+    def _loss(self, shard: Shard, part: Part, labelled: int) -> Tensor:
         """Balanced losses of labels and of each member's own pseudo-labels, and the penalty.
 
         The labelled rows come first.
         """
         net, ranks, size = self.members, self.ranks, part.before(labelled)
-        hidden = net.hidden(self.inputs[:, part.rows])
+        hidden = net.hidden(shard.rows[:, part.rows])
         with torch.no_grad():
             confidence, predicted = net.classify(hidden[:, size:]).softmax(2).max(2)
         logits = net.classify(hidden, dropout=True, part=part)
-        counts = self.task.class_counts
-        labels = self.task.graph.y[part.nodes[:size]].expand(len(logits), -1)
-        on_labels = balanced_softmax(logits[:, :size], labels, counts, reduction="none")
+        labels = shard.labels[part.nodes[:size]].expand(len(logits), -1)
+        on_labels = balanced_softmax(logits[:, :size], labels, self.counts, reduction="none")
         selected = above_mean(confidence, ranks, part.total - labelled)
         on_others = pseudo_label_loss(logits[:, size:], predicted, selected, ranks)
         penalty = net.penalty(self.decay) / ranks.size
@@ -315,7 +324,7 @@ class _Training:
     @torch.no_grad()
     def _validate(self) -> None:
         """Score every member, and keep the weights of those that are as good as ever or better."""
-        scores = self._scores(self._probabilities())
+        scores = self._scores(*self._validation())
         better = scores >= self.best_scores
         with deferred_interrupts():  # weights and scores belong together
             self.best_scores = torch.where(better, scores, self.best_scores)
@@ -323,31 +332,36 @@ class _Training:
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint stores beside the weights."""
-        best = self.best_members.state_dict()
-        return {"epochs": self.epochs, "scores": self.best_scores, "members": best}
+        best, rows = self.best_members.state_dict(), self.supply.state_dict()
+        return {"epochs": self.epochs, "scores": self.best_scores, "members": best, "rows": rows}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint."""
         self.epochs, self.best_scores = state["epochs"], state["scores"]
         self.best_members.load_state_dict(state["members"])
+        self.supply.load_state_dict(state["rows"])
 
     @torch.no_grad()
     def finish(self) -> tuple[Tensor, Tensor]:
         """Restore every member's best weights; return the weights of the votes, and their score."""
         self.members.load_state_dict(self.best_members.state_dict())
-        counts = torch.tensor(self.task.val_counts).clamp(min=1).to(self.best_scores)
+        counts = torch.tensor(self.val_counts).clamp(min=1).to(self.best_scores)
         scores = self.best_scores if self.weighted else torch.zeros_like(self.best_scores)
         votes = vote_weights(scores, counts)
-        return votes, self._scores(mean_vote(self._probabilities(), votes).unsqueeze(0))[0]
+        probabilities, labels = self._validation()
+        return votes, self._scores(mean_vote(probabilities, votes).unsqueeze(0), labels)[0]
 
-    def _probabilities(self) -> Tensor:
-        """What every member predicts for the validation nodes, (M, V, C)."""
-        logits: Tensor = self.members(self.validation)
-        return logits.softmax(2)
+    def _validation(self) -> tuple[Tensor, Tensor]:
+        """What every member predicts for the validation nodes, (M, V, C), and their labels."""
+        probabilities, labels = [], []
+        for rows, known in self.supply.validation():
+            probabilities.append(self.members(rows).softmax(2))
+            labels.append(known)
+        return torch.cat(probabilities, dim=1), torch.cat(labels)
 
-    def _scores(self, probabilities: Tensor) -> Tensor:
+    def _scores(self, probabilities: Tensor, labels: Tensor) -> Tensor:
         """Validation scores of some members, or of their vote, (M,)."""
-        labels = self.val_labels.expand(len(probabilities), -1)
+        labels = labels.expand(len(probabilities), -1)
         everyone = torch.ones_like(labels, dtype=torch.bool)
         rare = self.rare.expand(len(probabilities))
         return batched_validation_scores(labels, probabilities, everyone, rare, self.ranks)

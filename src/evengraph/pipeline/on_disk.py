@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import ref
 
 import torch
@@ -13,27 +13,37 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.core.ranks import ALONE, Ranks
-from evengraph.core.rng import generator
-from evengraph.core.task import HIDDEN_LABEL, Task
+from evengraph.core.task import Task
 from evengraph.disk import PackedGraph
 from evengraph.methods import METHODS, Method
-from evengraph.methods.bases.disk_model import DiskModel, DiskPredictor
+from evengraph.methods.bases.disk_model import DiskModel, DiskPredictor, RowLearner
 from evengraph.methods.bases.model_folder import Labelled
 from evengraph.ops.signature import feature_signatures
 from evengraph.outofcore.packed import PackedLinks, features
-from evengraph.outofcore.propagation import Progress, Tasks, Workspace, no_progress
+from evengraph.outofcore.propagation import FLOAT, Progress, Tasks, Workspace, no_progress
+from evengraph.outofcore.shards import RowPlan, ShardedRows
 from evengraph.outofcore.tables import ArrayTable, Rows, joined_hash, row_slices, tensor_hash
+from evengraph.pipeline.row_samples import (
+    hide_others,
+    plan_note,
+    sample_nodes,
+    sampling_notes,
+    select_nodes,
+    without_features,
+)
 from evengraph.training import Callback, History
 from evengraph.training.checkpoint import Checkpoint
 
-LARGEST = 2**18  # rows in memory of each kind: labelled, validation, others
+LARGEST = 2**18  # rows in memory of each kind, for methods that need all of them at once
 SMALLEST = 2**10
 SHARE = 0.35  # of the memory for these rows
 COPIES = 2.5  # of a row: as it was read, and in the shape to learn from
 PREDICTED = 2**14  # rows that are read at a time to predict them
 STEP = 2**10  # of these are predicted at a time: larger arrays would be new memory each time
 CACHE = "propagated"
-VERSION = "1"  # of checkpoints; incremented when training changes
+SCORES = 0.1  # of the memory for predictions of validation nodes
+SCORED = 3  # copies of these: as probabilities, joined, and while they are ranked
+VERSION = "2"  # of checkpoints; incremented when training changes
 
 
 class _Predicted(NamedTuple):
@@ -97,7 +107,7 @@ class DiskGraph:
         It has as many features, all of them zero, and no edges.
         """
         packed = self.packed
-        graph = _without_features(torch.from_numpy(packed.y.astype("int64")), self.x.shape[1])
+        graph = without_features(torch.from_numpy(packed.y.astype("int64")), self.x.shape[1])
         graph.class_names = list(packed.class_names)
         for part in ("train", "val", "test"):
             mask = packed.mask(part)
@@ -116,42 +126,71 @@ class DiskGraph:
     ) -> Method:
         """Train a method on a split of `labels()`.
 
-        Features are propagated in blocks. Training has at most `LARGEST` rows of each kind in
-        memory: labelled ones, of which rare classes keep all theirs, validation nodes, and others.
-        A graph of no more nodes is seen as a whole, and the result is that of `Method.fit`.
-        Several processes have a share of these rows each, and the result of one.
+        Features are propagated in blocks. A graph of few nodes is then seen as a whole, and the
+        result is that of `Method.fit`. Of a larger one, networks see all labelled rows in shards,
+        and are validated in passes; other methods get a sample of each kind of rows. Several
+        processes have a share of the rows each, and the result of one.
 
         Training is saved every few seconds. After a kill, the same call resumes.
         """
         self._latest.clear()
-        ranks = self.space.ranks
-        check_method(method, ranks)
+        check_method(method, self.space.ranks)
         assert isinstance(method, DiskModel)
-        nodes = sample_nodes(task, self._room(method.row_width(self.x.shape[1])), seed)
+        room = self._room(method.row_width(self.x.shape[1]))
+        callbacks = {"on_epoch": on_epoch, "progress": progress}
+        if isinstance(method, RowLearner) and task.graph.num_nodes > min(room, LARGEST):
+            self._fit_shards(method, hide_others(task), room, seed, callbacks)
+        else:
+            self._fit_sample(method, task, min(room, LARGEST), seed, callbacks)
+        return method
+
+    def _fit_sample(
+        self, method: DiskModel, task: Task, room: int, seed: int, callbacks: dict[str, Any]
+    ) -> None:
+        """Train on up to `room` rows of each kind, in memory."""
+        assert isinstance(method, Method)
+        ranks, nodes = self.space.ranks, sample_nodes(task, room, seed)
         part = hide_others(select_nodes(task, nodes))
         method.reset(part)
-        train = nodes[part.train]
-        signatures = torch.cat(
-            [feature_signatures(self.x.read(some)) for some in train.split(PREDICTED)]
-        )
-        method.labelled_ = Labelled(train, part.graph.y[part.train], signatures)
+        method.labelled_ = self._labelled(nodes[part.train], part.graph.y[part.train])
 
         def learn() -> None:
-            assert isinstance(method, DiskModel)
             tables = method.fit_tables(self.x, self.space)
             own = nodes[ranks.own(len(nodes))]
             method.fit_rows(part, {name: table.read(own) for name, table in tables.items()})
 
-        method.learn(
-            learn,
-            seed=seed,
-            on_epoch=on_epoch,
-            progress=progress,
-            ranks=ranks,
-            checkpoint=self._checkpoint(method, part, nodes, seed),
-        )
-        method.notes_ = [*method.notes_, *_sampling_notes(task, part)]
-        return method
+        checkpoint = self._checkpoint(method, part, [nodes], seed)
+        method.learn(learn, seed=seed, ranks=ranks, checkpoint=checkpoint, **callbacks)
+        method.notes_ = [*method.notes_, *sampling_notes(task, part)]
+
+    def _fit_shards(
+        self, method: RowLearner, task: Task, room: int, seed: int, callbacks: dict[str, Any]
+    ) -> None:
+        """Train on all labelled rows, of which `room` at a time are in memory."""
+        assert isinstance(method, Method)
+        draws = [method.max_epochs * count for count in method.drawn_per_epoch()]
+        scored = FLOAT * SCORED * method.networks * task.num_classes  # bytes of a validation node
+        validated = max(int(SCORES * self.space.memory) // scored, SMALLEST)
+        plan = RowPlan.of(task, 3 * room, (draws[0], draws[1]), validated, seed)
+        method.reset(task)
+        train = torch.cat(plan.labelled).sort().values
+        method.labelled_ = self._labelled(train, task.graph.y[train])
+
+        def learn() -> None:
+            tables = method.fit_tables(self.x, self.space)
+            supply = ShardedRows(task, plan, tables, method.stacked, self.space)
+            method.fit_supply(supply)
+            supply.remove()
+
+        checkpoint = self._checkpoint(method, task, list(plan.files.values()), seed)
+        method.learn(learn, seed=seed, ranks=self.space.ranks, checkpoint=checkpoint, **callbacks)
+        method.notes_ = [*method.notes_, plan_note(task, plan)]
+
+    def _labelled(self, nodes: Tensor, labels: Tensor) -> Labelled:
+        """Nodes to learn from, with signatures of their features."""
+        blocks = nodes.split(PREDICTED)
+        signatures = torch.cat([feature_signatures(self.x.read(some)) for some in blocks])
+        return Labelled(nodes, labels, signatures)
 
     def predict(self, method: Method) -> Iterator[tuple[slice, Tensor]]:
         """Class probabilities of all nodes, a block of rows at a time, (rows, C)."""
@@ -198,9 +237,11 @@ class DiskGraph:
             return probabilities.clone()
         return probabilities
 
-    def _checkpoint(self, method: Method, part: Task, nodes: Tensor, seed: int) -> Checkpoint:
+    def _checkpoint(
+        self, method: Method, part: Task, nodes: Sequence[Tensor], seed: int
+    ) -> Checkpoint:
         """Where the fit of a method is saved: a file named by everything that has an influence."""
-        tensors = nodes, part.graph.y, part.train, part.val
+        tensors = *nodes, part.graph.y, part.train, part.val
         key = joined_hash(
             VERSION,
             self.packed.content_hash,
@@ -215,7 +256,7 @@ class DiskGraph:
         """How many rows of each kind, of so many numbers, fit in memory."""
         row = int(4 * COPIES * max(width, 1))
         rows = int(SHARE * self.space.memory) // (3 * row)
-        return min(max(rows, SMALLEST), LARGEST)
+        return max(rows, SMALLEST)
 
 
 def disk_methods() -> list[str]:
@@ -236,71 +277,3 @@ def check_method(method: Method, ranks: Ranks = ALONE) -> None:
             f"{method.title} is trained by one process; for {ranks.size} use one of "
             f"{', '.join(names)}."
         )
-
-
-def sample_nodes(task: Task, room: int, seed: int) -> Tensor:
-    """The nodes to have in memory, ascending: all, or up to `room` of each kind.
-
-    Of the training nodes, rare classes keep all; the others share what is left.
-    """
-    if task.graph.num_nodes <= room:
-        return torch.arange(task.graph.num_nodes)
-    random = generator(seed)
-    labels = task.graph.y[task.train_nodes]
-    counts = torch.bincount(labels, minlength=task.num_classes)
-    parts = []
-    for label, size in enumerate(fair_sizes(counts.tolist(), room)):
-        parts.append(_some(task.train_nodes[labels == label], size, random))
-    parts.append(_some(task.val_nodes, room, random))
-    others = (~task.train & ~task.val).nonzero().squeeze(1)
-    parts.append(_some(others, room, random))
-    return torch.cat(parts).sort().values
-
-
-def fair_sizes(counts: list[int], room: int) -> list[int]:
-    """How many of each class to take: the same limit for all, as large as `room` allows."""
-    sizes, left, waiting = [0] * len(counts), room, len(counts)
-    for index in sorted(range(len(counts)), key=counts.__getitem__):
-        sizes[index] = min(counts[index], left // waiting)
-        left, waiting = left - sizes[index], waiting - 1
-    return sizes
-
-
-def select_nodes(task: Task, nodes: Tensor) -> Task:
-    """The task on some of its nodes; its graph has labels, and neither features nor edges."""
-    graph = _without_features(task.graph.y[nodes], task.graph.num_features)
-    train, val, test = (mask[nodes] for mask in (task.train, task.val, task.test))
-    return Task(graph, train, val, test, task.num_classes, task.class_names)
-
-
-def hide_others(task: Task) -> Task:
-    """The task without labels outside of training and validation."""
-    labels = torch.where(task.train | task.val, task.graph.y, HIDDEN_LABEL)
-    graph = _without_features(labels, task.graph.num_features)
-    return Task(graph, task.train, task.val, task.test, task.num_classes, task.class_names)
-
-
-def _sampling_notes(task: Task, part: Task) -> list[str]:
-    """A sentence about the rows that training had in memory, if these are not all."""
-    if part.graph.num_nodes == task.graph.num_nodes:
-        return []
-    kinds = (("training", "train"), ("validation", "val"))
-    counts = [
-        f"{int(getattr(part, mask).sum()):,} of {int(getattr(task, mask).sum()):,} {kind} nodes"
-        for kind, mask in kinds
-    ]
-    others = int((~part.train & ~part.val).sum())
-    return [f"Rows in memory: {', '.join(counts)}, and {others:,} others."]
-
-
-def _some(nodes: Tensor, count: int, random: torch.Generator) -> Tensor:
-    """So many nodes at random, or all."""
-    if len(nodes) <= count:
-        return nodes
-    return nodes[torch.randperm(len(nodes), generator=random)[:count]]
-
-
-def _without_features(labels: Tensor, num_features: int) -> Data:
-    """A graph of labelled nodes without edges; one zero stands for all features."""
-    x = torch.zeros(1, 1).expand(len(labels), num_features)
-    return Data(x=x, edge_index=torch.empty(2, 0, dtype=torch.long), y=labels)

@@ -5,10 +5,12 @@ import torch
 
 from evengraph.datasets import toy
 from evengraph.methods.bases import row_batches
-from evengraph.methods.bases.row_batches import batched_epoch, draw, row_score
+from evengraph.methods.bases.row_batches import RowEpoch, draw, row_score
 from evengraph.metrics import validation_score
+from evengraph.metrics.selection import rare_class
 from evengraph.nn import PlainNetwork
 from evengraph.splits import Natural
+from evengraph.training.row_supply import MemoryRows
 from small_graphs import normal
 
 
@@ -37,7 +39,9 @@ def test_the_score_is_that_of_all_logits(classes):
     task = Natural(train=0.3, val=0.3)(toy(200, 300, 6, classes), seed=0)
     logits = normal(200, classes)
     expected = validation_score(logits, task)
-    torch.testing.assert_close(row_score(logits[task.val_nodes], task.val_nodes, task), expected)
+    nodes = task.val_nodes
+    score = row_score(logits[nodes], task.graph.y[nodes], rare_class(task))
+    torch.testing.assert_close(score, expected)
 
 
 @pytest.mark.parametrize("pseudo_weight", [0.0, 1.0])
@@ -46,12 +50,14 @@ def test_an_epoch_sees_drawn_rows_only(task, monkeypatch, pseudo_weight):
     monkeypatch.setattr(row_batches, "FULL", 0)
     net, sizes = PlainNetwork(Layer, Layer, 6, 8, 3, 0.5), []
 
-    def on_labels(nodes, logits):
-        sizes.append((len(nodes), len(logits)))
-        assert task.train[nodes].all()
-        return torch.nn.functional.cross_entropy(logits, task.graph.y[nodes])
+    def on_labels(labels, logits):
+        sizes.append((len(labels), len(logits)))
+        return torch.nn.functional.cross_entropy(logits, labels)
 
-    epoch = batched_epoch(net, task.graph.x, task, lambda size: None, on_labels, pseudo_weight)
+    hidden = task.hide_test_labels()
+    epoch = RowEpoch(
+        net, MemoryRows(hidden, task.graph.x), lambda size: None, on_labels, pseudo_weight
+    )
     loss, score = epoch()
     loss.backward()
     assert sizes == [(16, 16)]

@@ -10,6 +10,7 @@ from torch import Tensor
 from evengraph.core.task import Task
 from evengraph.outofcore.propagation import Workspace
 from evengraph.outofcore.tables import Table
+from evengraph.training.row_supply import RowSupply
 
 
 @runtime_checkable
@@ -47,4 +48,28 @@ class DiskModel(DiskPredictor, Protocol):
             task: The nodes of these rows; its graph has labels, and neither features nor edges.
             rows: (n, width) each.
         """
+        ...
+
+
+@runtime_checkable
+class RowLearner(DiskModel, Protocol):
+    """What a method has that learns from more rows than fit in memory: it draws some per epoch."""
+
+    max_epochs: int
+
+    @property
+    def networks(self) -> int:
+        """Networks that predict every validation node."""
+        ...
+
+    def drawn_per_epoch(self) -> tuple[int, int]:
+        """Labelled rows, and others, that an epoch draws."""
+        ...
+
+    def stacked(self, rows: Mapping[str, Tensor]) -> Tensor:
+        """Rows of the tables as the input of the network, (..., n, width)."""
+        ...
+
+    def fit_supply(self, supply: RowSupply) -> None:
+        """Train on rows that are in memory some at a time."""
         ...

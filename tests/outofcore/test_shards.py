@@ -1,0 +1,165 @@
+"""Rows in shards: every row comes from the table, and every labelled one comes."""
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evengraph.core.ranks import Ranks
+from evengraph.datasets import toy
+from evengraph.disk import pack_graph
+from evengraph.outofcore import shards
+from evengraph.outofcore.packed import PackedLinks
+from evengraph.outofcore.propagation import Workspace
+from evengraph.outofcore.shards import SPAN, RowPlan, ShardedRows
+from evengraph.outofcore.tables import ArrayTable
+from evengraph.splits import Natural
+
+NODES = 200
+
+
+@pytest.fixture
+def task():
+    task = Natural(train=0.3, val=0.2)(toy(NODES, 400, 5, 3), seed=0)
+    return task.hide_test_labels()
+
+
+@pytest.fixture
+def space(tmp_path, task):
+    return Workspace(PackedLinks(pack_graph(toy(20, 30, 2, 2), tmp_path / "g")), tmp_path, 10**6)
+
+
+@pytest.fixture
+def tables():
+    """Numbers that tell nodes and tables apart."""
+    numbers = torch.arange(NODES, dtype=torch.float32)
+    return {
+        "one": ArrayTable.of(torch.stack([numbers, numbers + 0.5], dim=1)),
+        "two": ArrayTable.of(-numbers.unsqueeze(1)),
+    }
+
+
+def side_by_side(rows):
+    return torch.cat(list(rows.values()), dim=1)
+
+
+def supply(task, tables, space, *, room=60, draws=(10**6, 10**6), validated=10**6):
+    plan = RowPlan.of(task, room, draws, validated, seed=1)
+    return ShardedRows(task, plan, tables, side_by_side, space)
+
+
+@given(
+    room=st.integers(2, 400),
+    draws=st.tuples(st.integers(1, 300), st.integers(0, 300)),
+    validated=st.integers(1, 60),
+    seed=st.integers(0, 5),
+)
+def test_a_plan_divides_the_nodes(room, draws, validated, seed):
+    task = Natural(train=0.3, val=0.2)(toy(NODES, 400, 5, 3), seed=0)
+    plan = RowPlan.of(task, room, draws, validated, seed)
+    kinds = (task.train_nodes, (~task.train).nonzero().squeeze(1))
+    for chunks, nodes, most in zip((plan.labelled, plan.others), kinds, draws, strict=True):
+        chosen = torch.cat(chunks) if chunks else nodes[:0]
+        assert len(chosen) == min(len(nodes), most)
+        assert len(chosen.unique()) == len(chosen)
+        assert torch.isin(chosen, nodes).all()
+    largest = [max(map(len, chunks), default=0) for chunks in (plan.labelled, plan.others)]
+    assert sum(largest) <= max(room, 2)
+    assert len(plan.validation) == min(int(task.val.sum()), validated)
+    again = RowPlan.of(task, room, draws, validated, seed)
+    assert all(map(torch.equal, plan.files.values(), again.files.values()))
+
+
+def test_every_row_comes_in_turn_as_it_is_in_the_tables(task, tables, space):
+    rows = supply(task, tables, space)
+    assert rows.plan.shards == 5
+    seen, held = set(), []
+    for epoch in range(SPAN * rows.plan.shards):
+        shard = rows.advance()
+        assert torch.equal(shard.rows[:, 0], -shard.rows[:, 2])
+        assert torch.equal(shard.rows[:, 0] + 0.5, shard.rows[:, 1])
+        nodes = shard.rows[:, 0].long()
+        assert torch.equal(shard.labels, task.graph.y[nodes])
+        assert task.train[nodes[shard.labelled]].all()
+        assert not task.train[nodes[shard.others]].any()
+        assert len(nodes) <= 60
+        seen |= set(nodes.tolist())
+        if epoch % SPAN:
+            assert shard is held[-1]
+        held.append(shard)
+    assert seen == set(range(NODES))
+
+
+def test_validation_is_a_pass_in_blocks(task, tables, space, monkeypatch):
+    monkeypatch.setattr(shards, "BLOCK", 7)
+    blocks = list(supply(task, tables, space).validation())
+    assert [len(labels) for _, labels in blocks] == [7, 7, 7, 7, 7, 5]
+    nodes = torch.cat([rows for rows, _ in blocks])[:, 0].long()
+    assert torch.equal(nodes, task.val_nodes)
+    assert torch.equal(torch.cat([labels for _, labels in blocks]), task.graph.y[nodes])
+
+
+def test_a_checkpoint_continues_with_the_same_shard(task, tables, space):
+    first, second = supply(task, tables, space), supply(task, tables, space)
+    for _ in range(SPAN + 3):
+        first.advance()
+    second.load_state_dict(first.state_dict())
+    for _ in range(2 * SPAN):
+        assert torch.equal(first.advance().rows, second.advance().rows)
+
+
+@dataclass(frozen=True)
+class Written(Ranks):
+    """Processes of which the first has written everything."""
+
+    def once(self, compute):
+        return compute()
+
+
+def test_each_process_has_every_second_row(task, tables, space, monkeypatch):
+    monkeypatch.setattr(shards, "BLOCK", 4)
+    whole = supply(task, tables, space)
+    parts = []
+    for rank in (0, 1):
+        part = supply(task, tables, space)
+        part.ranks = Written(rank, 2)
+        parts.append(part)
+    for _ in range(3 * SPAN):
+        shard, (one, two) = whole.advance(), [part.advance() for part in parts]
+        assert torch.equal(shard.rows[::2], one.rows)
+        assert torch.equal(shard.rows[1::2], two.rows)
+        assert torch.equal(shard.labels, two.labels)
+    nodes = [rows[:, 0] for part in parts for rows, _ in part.validation()]
+    assert torch.equal(torch.cat(nodes).sort().values, task.val_nodes.float())
+
+
+def test_rows_are_written_once_and_a_killed_write_is_repeated(task, tables, space):
+    rows = supply(task, tables, space)
+    (rows.folder / "labelled-0").rename(rows.folder / "gone")
+    with pytest.raises(FileNotFoundError):  # the folder is there, so nothing was written again
+        supply(task, tables, space).advance()
+    rows.remove()
+    partial = rows.folder.with_name(f"{rows.folder.name}.partial")
+    partial.mkdir()
+    (partial / "labelled-0").write_bytes(b"half")
+    again = supply(task, tables, space)
+    assert len(again.advance().rows) <= 60
+    assert not partial.exists()
+
+
+def test_rows_that_do_not_fit_on_the_disk_are_refused(task, tables, space, monkeypatch):
+    class Usage:
+        free = 100
+
+    monkeypatch.setattr(shards.shutil, "disk_usage", lambda path: Usage)
+    with pytest.raises(OSError, match=r"needs 2.8 KiB for the rows to train on, and 100 B are"):
+        supply(task, tables, space)
+
+
+def test_a_graph_of_labelled_nodes_has_no_others(task, tables, space):
+    rows = supply(task, tables, space, draws=(10**6, 0))
+    shard = rows.advance()
+    assert not len(shard.others)
+    assert len(shard.labelled) == 60
