@@ -96,16 +96,22 @@ def _compare(folder: Path, nodes: int, degree: int, memory: int) -> None:
     table(f"{nodes:,} nodes, {format_size(memory)}; {method.notes_[0]}", header, rows)
 
 
-def run_stage(stage: str, folder: Path, nodes: int, degree: int, memory: int) -> None:
+def run_stage(stage: str, folder: Path, options: argparse.Namespace, memory: int) -> None:
     """Run one stage and print seconds and the peak of resident memory, in bytes."""
     graph, model = folder / "graph", folder / "model"
     started = perf_counter()
     if stage == "pack":
-        pack_toy(graph, num_nodes=nodes, degree=degree, memory=memory)
+        pack_toy(
+            graph,
+            num_nodes=options.nodes,
+            degree=options.degree,
+            homophily=options.homophily,
+            memory=max(memory, 2**31),
+        )
     elif stage == "in memory":
         _propagate_in_memory(graph)
     elif stage != "nothing":
-        disk = DiskGraph.open(PackedGraph.open(graph), memory)
+        disk = DiskGraph.open(PackedGraph.open(graph), memory, device=options.device)
         if stage.startswith("propagate"):
             _propagate(disk)
         elif stage == "fit":
@@ -114,6 +120,9 @@ def run_stage(stage: str, folder: Path, nodes: int, degree: int, memory: int) ->
             table_model = TableModel(load_model(model))
             table_model.method_ = load_model(model)
             write_predictions(table_model, disk, folder / "predictions.csv")
+    if options.device != "cpu":
+        used = format_size(torch.cuda.max_memory_allocated())
+        print(f"{stage}: {used} of the GPU", file=sys.stderr)
     print(perf_counter() - started, getrusage(RUSAGE_SELF).ru_maxrss * 1024)
 
 
@@ -121,7 +130,9 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--degree", type=int, default=20)
+    parser.add_argument("--homophily", type=float, default=0.8)
     parser.add_argument("--memory", default="1GiB")
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--stages", default=",".join(STAGES))
@@ -135,7 +146,7 @@ def main() -> None:
             _compare(Path(temporary), options.nodes, options.degree, memory)
         return
     if options.stage:
-        run_stage(options.stage, options.folder, options.nodes, options.degree, memory)
+        run_stage(options.stage, options.folder, options, memory)
         return
     folder = options.folder or Path(tempfile.mkdtemp(prefix="evengraph-"))
     try:
@@ -148,6 +159,7 @@ def main() -> None:
             rows.append([stage, float(seconds), format_size(float(peak))])
             print(stage, *rows[-1][1:], file=sys.stderr)
         title = f"{options.nodes:,} nodes, degree {options.degree}, 64 features, {options.memory}"
+        title += f", {options.device}"
         print(
             f"Python {platform.python_version()}, torch {torch.__version__}, {os.cpu_count()} cores"
         )

@@ -1,8 +1,9 @@
 """`python -m benchmarks.parity [GRAPH ...]`: scores in memory, from disk and of two processes.
 
-Graphs are data sets, or generated: toy-1000000 has a million nodes. A tenth of the labels is for
-training, and as many for validation. Every way of training is a process of its own, two of them
-under torchrun. Rows are appended to the CSV file, and those that it has are not run again.
+Graphs are data sets, or generated: toy-1000000-0.4 has a million nodes, 40% of its edges within a
+class. A tenth of the labels is for training, and as many for validation. Every way of training is a
+process of its own, two of them under torchrun. Rows are appended to the CSV file, and those that it
+has are not run again.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from evengraph.pipeline.on_disk import DiskGraph
 from evengraph.splits import Natural
 
 WAYS = ("memory", "disk", "two ranks")
-GRAPHS = ("pubmed", "physics", "toy-1000000")
+GRAPHS = ("pubmed", "physics", "toy-1000000-0.4")
 NAMES = ("graph", "method", "way", "limit", "seed", "rows", "bacc", "rare_recall", "epochs")
 COLUMNS = (*NAMES, "seconds", "machine", "commit")
 
@@ -45,7 +46,8 @@ def packed(name: str, folder: Path) -> PackedGraph:
     if is_packed(path):
         return PackedGraph.open(path)
     if name.startswith("toy-"):
-        return pack_toy(path, num_nodes=int(name.removeprefix("toy-")), degree=20)
+        nodes, homophily = name.removeprefix("toy-").split("-")
+        return pack_toy(path, num_nodes=int(nodes), degree=20, homophily=float(homophily))
     return pack_graph(load(name), path)
 
 

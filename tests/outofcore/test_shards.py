@@ -93,7 +93,7 @@ def test_every_row_comes_in_turn_as_it_is_in_the_tables(task, tables, space):
 
 
 def test_validation_is_a_pass_in_blocks(task, tables, space, monkeypatch):
-    monkeypatch.setattr(shards, "BLOCK", 7)
+    monkeypatch.setattr(shards, "BLOCK", 21)
     blocks = list(supply(task, tables, space).validation())
     assert [len(labels) for _, labels in blocks] == [7, 7, 7, 7, 7, 5]
     nodes = torch.cat([rows for rows, _ in blocks])[:, 0].long()
@@ -119,7 +119,7 @@ class Written(Ranks):
 
 
 def test_each_process_has_every_second_row(task, tables, space, monkeypatch):
-    monkeypatch.setattr(shards, "BLOCK", 4)
+    monkeypatch.setattr(shards, "BLOCK", 12)
     whole = supply(task, tables, space)
     parts = []
     for rank in (0, 1):

@@ -25,5 +25,5 @@ def test_the_note_counts_all_rows_or_some():
     plan = RowPlan.of(task, room=400, draws=(10**6, 100), validated=50, seed=0)
     assert plan_note(task, plan) == (
         "Rows from disk, in 2 shards: all 500 training nodes, 50 of 199 validation nodes, "
-        "100 of 500 others."
+        "100 of 500 others. Epochs draw no more than these."
     )

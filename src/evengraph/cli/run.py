@@ -129,9 +129,14 @@ def run(
     params, sentences = parse_settings(names, settings or [])
     source, costs, all_seeds = None, Costs.of(cost_miss, cost_alarm), parse_seeds(seeds)
     if on_disk or data not in DATASETS:
-        where = "cpu" if device == "auto" else str(pick_device(device))
         source = open_data(
-            data, data_root, columns, on_disk=on_disk, memory=memory, device=where, ranks=ranks
+            data,
+            data_root,
+            columns,
+            on_disk=on_disk,
+            memory=memory,
+            device=str(pick_device(device)),
+            ranks=ranks,
         )
     split = imbalance or ("step" if source is None else source.default_split)
     options = dict(source.default_shares(split)) if source else {}
@@ -151,7 +156,7 @@ def run(
     folder = own_folder(to or Path("runs") / _folder_name(plan, options, parts), "run")
     if refit is None:
         refit = save is not None and not source.is_dataset and source.disk is None
-    target = pick_device("cpu" if on_disk else device)  # rows are trained on the CPU
+    target = pick_device("cpu" if on_disk else device)  # a graph on disk has its own device
     run_plan(plan, presets, target, RunFiles(folder, plan, source, save), refit, draw_map)
 
 

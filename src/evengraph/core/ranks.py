@@ -214,7 +214,10 @@ def _join() -> Ranks:
     store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
     # after a restart by torchrun, addresses of the processes before must not be found
     store = PrefixStore(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), store)
-    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    backend = "gloo"
+    if torch.cuda.is_available():  # each process of a machine has a GPU of its own
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
+        backend = "cpu:gloo,cuda:nccl"
     dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)
     return _ranks(store)
 

@@ -28,7 +28,7 @@ from evengraph.training.row_supply import Shard
 
 SPAN = 10  # epochs on a shard before the next one is loaded
 READ = 2**14  # rows that are copied at a time
-BLOCK = 2**12  # validation rows that are predicted at a time
+BLOCK = 2**21  # numbers of validation rows that are predicted at a time
 STAGE = "rows"
 Stack = Callable[[Mapping[str, Tensor]], Tensor]
 """Rows by the name of their table -> the input of a network, (..., n, width)."""
@@ -131,8 +131,9 @@ class ShardedRows:
         nodes, size = self.plan.validation, self.ranks.size
         labels = self.task.graph.y[nodes]
         array = self._array("validation", len(nodes))
-        for start in range(0, len(nodes), BLOCK * size):
-            own = slice(start + self.ranks.rank, start + BLOCK * size, size)
+        step = max(BLOCK // array.shape[1], 1) * size
+        for start in range(0, len(nodes), step):
+            own = slice(start + self.ranks.rank, start + step, size)
             yield self._stacked(np.array(array[own])), labels[own].to(self.device)
 
     def state_dict(self) -> dict[str, Any]:

@@ -66,7 +66,9 @@ def plan_note(task: Task, plan: RowPlan) -> str:
         if count
     ]
     shards = f"{plan.shards} shards" if plan.shards > 1 else "one shard"
-    return f"Rows from disk, in {shards}: {', '.join(counts)}."
+    drawn = any(count < total for _, count, total in (kinds[0], kinds[2]) if count)
+    limit = " Epochs draw no more than these." if drawn else ""
+    return f"Rows from disk, in {shards}: {', '.join(counts)}.{limit}"
 
 
 def sampling_notes(task: Task, part: Task) -> list[str]:
