@@ -195,8 +195,6 @@ def main() -> None:
         params: dict[str, Any] = {"max_epochs": options.epochs}
         if method == "unignn":
             params |= {"alpha": 1, "memory_limit": 2**36}
-        elif hasattr(kind, "disk_defaults"):
-            params |= kind.disk_defaults(options.nodes, 2**37)
         rows.append(measure(task, kind(**params), device))
         print(*rows[-1], flush=True)
     table(

@@ -60,11 +60,11 @@ def _propagate_in_memory(folder: Path) -> None:
 
 
 def _fit(disk: DiskGraph, folder: Path) -> None:
-    kind = METHODS[METHOD]
-    params = kind.disk_defaults(disk.packed.num_nodes, disk.space.memory)
-    method = kind(max_epochs=EPOCHS, **params)
-    task = _task(disk)
+    method, task = METHODS[METHOD](max_epochs=EPOCHS), _task(disk)
+    started = perf_counter()
     disk.fit(method, task, seed=0, progress=False)
+    epochs, seconds = method.history_[0].epochs, perf_counter() - started
+    print(f"{epochs} epochs of {seconds:.1f} s: {method.history_[0].seconds:.1f}", file=sys.stderr)
     method.save(folder)
     part, probabilities = disk.predict_task(method, task)
     matrix = confusion_matrix(

@@ -28,6 +28,7 @@ from evengraph.core.sizes import parse_size
 from evengraph.datasets import load
 from evengraph.disk import PackedGraph, is_packed, pack_graph, unpack_graph
 from evengraph.experiment.environment import describe
+from evengraph.experiment.parsing import parse_seeds
 from evengraph.methods import METHODS
 from evengraph.metrics import balanced_accuracy, confusion_matrix
 from evengraph.packing.generated import pack_toy
@@ -57,7 +58,7 @@ def fit_all(options: argparse.Namespace, way: str) -> None:
     graph = packed(graph_name, options.folder)
     with joined_ranks() as ranks:
         for method in options.methods.split(","):
-            for seed in range(options.seeds):
+            for seed in parse_seeds(options.seeds):
                 key = [graph_name, method, way, options.memory, str(seed)]
                 if ranks.once(lambda key=key: key in done(options.out)):  # type: ignore[misc]
                     continue
@@ -144,7 +145,7 @@ def main() -> None:
     parser.add_argument("graphs", nargs="*", default=GRAPHS)
     parser.add_argument("--methods", default="unison")
     parser.add_argument("--memory", default="1GB", help="limit of each process on disk")
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", default="0-4")
     parser.add_argument("--epochs", type=int, default=500)
     parser.add_argument("--share", type=float, default=0.1, help="of labels to train on")
     parser.add_argument("--folder", type=Path, help="where packed graphs stay")
