@@ -60,7 +60,8 @@ def fit_all(options: argparse.Namespace, way: str) -> None:
         for method in options.methods.split(","):
             for seed in parse_seeds(options.seeds):
                 key = [graph_name, method, way, options.memory, str(seed)]
-                if ranks.once(lambda key=key: key in done(options.out)):  # type: ignore[misc]
+                full = [*key, str(options.epochs)]  # a fit that stopped early is run again
+                if ranks.once(lambda full=full: full in done(options.out)):  # type: ignore[misc]
                     continue
                 started = perf_counter()
                 if way == "memory":
@@ -107,7 +108,8 @@ def done(path: Path) -> list[list[str]]:
     if not path.exists():
         return []
     with path.open(newline="") as file:
-        return [[row[name] for name in NAMES[:5]] for row in csv.DictReader(file)]
+        names = (*NAMES[:5], "epochs")
+        return [[row[name] for name in names] for row in csv.DictReader(file)]
 
 
 def append(path: Path, row: list[object]) -> None:
@@ -121,13 +123,14 @@ def append(path: Path, row: list[object]) -> None:
 
 def show(path: Path) -> None:
     """Print means over seeds, and how far they are from memory."""
-    values: dict[tuple[str, str], dict[str, list[dict[str, str]]]]
+    values: dict[tuple[str, ...], dict[str, list[dict[str, str]]]]
     values = defaultdict(lambda: defaultdict(list))
     with path.open(newline="") as file:
         for row in csv.DictReader(file):
-            values[row["graph"], row["method"]][row["way"]].append(row)
+            setting = tuple(row[name] for name in ("graph", "method", "epochs"))
+            values[setting][row["way"]].append(row)
     rows: list[list[object]] = []
-    for (graph, method), ways in values.items():
+    for setting, ways in values.items():
         base = {}
         for way in (way for way in WAYS if way in ways):
             names = ("bacc", "rare_recall")
@@ -135,8 +138,8 @@ def show(path: Path) -> None:
             base[way] = means
             away = [f"{a - b:+.2f}" for a, b in zip(means, base.get("memory", means), strict=True)]
             shown = [f"{means[0]:.2f}", away[0], f"{means[1]:.2f}", away[1]]
-            rows.append([graph, method, way, len(ways[way]), *shown])
-    header = ["graph", "method", "way", "seeds", "bAcc", "away", "rare recall", "away"]
+            rows.append([*setting, way, len(ways[way]), *shown])
+    header = ["graph", "method", "epochs", "way", "seeds", "bAcc", "away", "rare recall", "away"]
     table("Means over seeds, percent", header, rows)
 
 

@@ -103,7 +103,7 @@ class MLP(NetworkMethod):
     def row_logits(self, rows: Mapping[str, Tensor]) -> Tensor:
         """All layers on rows."""
         x = rows["features"]
-        logits: Tensor = self.net_(sparsify(x), _identity(len(x)))
+        logits: Tensor = self.net_(sparsify(x), _identity(len(x), x.device))
         return logits
 
     # Export

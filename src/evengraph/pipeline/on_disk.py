@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import ref
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from evengraph.core.ranks import ALONE, Ranks
@@ -88,7 +89,7 @@ class DiskGraph:
             packed: The graph.
             memory: Bytes to use.
             folder: Where to store propagated features; by default in the folder of the graph.
-            device: Where to propagate.
+            device: Where to propagate, and to train and predict networks.
             progress: Called with the name of a stage and the share of it that is done.
             ranks: The processes that work on it together (`joined_ranks`). The folder must be the
                 same for all of them, and the smallest limit of memory is that of all.
@@ -207,14 +208,16 @@ class DiskGraph:
                 f"got {self.x.shape[1]}."
             )
         tables = method.tables(self.x, self.space)
-        for number, rows in enumerate(blocks, start=1):
-            read = {name: table.read(rows) for name, table in tables.items()}
-            steps = zip(*(table.split(STEP) for table in read.values()), strict=True)
-            with torch.no_grad():
-                logits = [method.row_logits(dict(zip(read, some, strict=True))) for some in steps]
-                probabilities = torch.cat(logits).softmax(dim=1)
-            self.space.progress("predict", number / len(blocks))
-            yield probabilities
+        with _network_on(self.space.device, method) as device:
+            step = STEP if device.type == "cpu" else PREDICTED
+            for number, rows in enumerate(blocks, start=1):
+                read = {name: table.read(rows).to(device) for name, table in tables.items()}
+                steps = zip(*(table.split(step) for table in read.values()), strict=True)
+                with torch.no_grad():
+                    parts = (dict(zip(read, some, strict=True)) for some in steps)
+                    logits = torch.cat([method.row_logits(part) for part in parts])
+                self.space.progress("predict", number / len(blocks))
+                yield logits.softmax(dim=1).cpu()
 
     def predict_task(self, method: Method, task: Task) -> tuple[Task, Tensor]:
         """The task on the nodes of its three sets alone, and their class probabilities, (n, C)."""
@@ -257,6 +260,23 @@ class DiskGraph:
         row = int(4 * COPIES * max(width, 1))
         rows = int(SHARE * self.space.memory) // (3 * row)
         return max(rows, SMALLEST)
+
+
+@contextmanager
+def _network_on(device: torch.device, method: DiskPredictor) -> Iterator[torch.device]:
+    """The network of a method on a device; tables that it has made stay where they are.
+
+    Methods that are not networks of rows predict on the CPU.
+    """
+    if device.type == "cpu" or not isinstance(method, RowLearner):
+        yield torch.device("cpu")
+        return
+    net: nn.Module = method.net_  # type: ignore[attr-defined]
+    net.to(device)
+    try:
+        yield device
+    finally:
+        net.to("cpu")
 
 
 def disk_methods() -> list[str]:
