@@ -18,7 +18,7 @@ from evengraph.pipeline.on_disk import CACHE, DiskGraph
 pytest.importorskip("ray")
 pytest.importorskip("ray.train", exc_type=ImportError)
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "machines.md"
-START, TRAIN = 60, 30  # seconds
+START, TRAIN = 75, 60  # seconds
 
 
 def script(folder):
@@ -49,14 +49,35 @@ def run(folder):
             wait(process, TRAIN if started else 0)
         finally:
             ended = process.poll() is not None
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            end_session(process)
     text = output.read_text(errors="replace")
     if not started and (not ended or "timed out" in text):  # Ray gives up, too
         pytest.skip(f"Ray Train did not start within {START} seconds.")
     assert process.returncode == 0, text
     return text
+
+
+def end_session(process):
+    """End a process and all that it has started: workers of Ray that just start may outlive it."""
+    process.kill()
+    process.wait()
+    for _ in range(100):
+        for pid in session(process.pid):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if not session(process.pid):
+            break
+        sleep(0.1)
+
+
+def session(leader):
+    """The processes of a session."""
+    pids = set()
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(ProcessLookupError):
+            if os.getsid(int(path.name)) == leader:
+                pids.add(int(path.name))
+    return pids
 
 
 def wait(process, seconds, until=lambda: False):
