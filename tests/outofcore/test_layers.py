@@ -13,7 +13,7 @@ from small_graphs import normal
 
 
 @pytest.mark.parametrize("kind", ["symmetric", "row"])
-@pytest.mark.parametrize("backbone", ["gcn", "sage"])
+@pytest.mark.parametrize("backbone", ["gcn", "sage", "gat"])
 def test_two_layers_in_blocks_equal_those_in_memory(tmp_path, backbone, kind):
     matrix, x = random_matrix(60, 4, seed=0, weighted=True), normal(60, 7, dtype=torch.float32)
     first, second = CONVS[backbone](7, 5), CONVS[backbone](5, 3)

@@ -133,46 +133,6 @@ def test_only_methods_of_rows_are_taken(tmp_path):
         list(wider.predict(method))
 
 
-@pytest.mark.parametrize("memory", [10**7, 30_000], ids=["one block", "many"])
-@pytest.mark.parametrize(
-    "method",
-    [
-        GCN(),
-        GCN(normalisation="symmetric", network="plain"),
-        GCN(backbone="sage"),
-        GCN(backbone="sage", network="plain"),
-        METHODS["pcsoftmax"](),  # whose classes shift the logits
-        METHODS["doublebalancing"](),
-    ],
-    ids=repr,
-)
-def test_convolutions_predict_layer_by_layer(tmp_path, method, memory):
-    graph = toy(300, 900, 12, 3)
-    task = Natural(train=0.3, val=0.2)(graph, seed=0)
-    method = replace(method, hidden=16, max_epochs=8).fit(task, seed=0, progress=False)
-    expected = method.predict_proba(graph)
-    found = whole(opened(graph, tmp_path / "graph", memory), method)
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("method", "message"),
-    [
-        (GCN(backbone="gat"), "GAT needs the whole graph in memory to predict it"),
-        (METHODS["embedsmote"](), "needs the whole graph in memory to predict it"),
-        (METHODS["lte4g"](), "LTE4G needs the whole graph in memory to predict it"),
-        (METHODS["unignn"](alpha=1), "Uni-GNN needs the whole graph in memory to predict it"),
-    ],
-    ids=repr,
-)
-def test_other_layers_need_the_graph_in_memory(tmp_path, method, message):
-    graph = toy(60, 100, 4, 2)
-    task = Natural(train=0.3, val=0.2)(graph, seed=0)
-    method = replace(method, max_epochs=1).fit(task, progress=False)
-    with pytest.raises(ValueError, match=message):
-        list(opened(graph, tmp_path / "graph").predict(method))
-
-
 def test_losses_that_need_edges_are_refused(tmp_path):
     disk = opened(toy(60, 100, 4, 2), tmp_path / "graph")
     task = Natural(train=0.3, val=0.2)(disk.labels(), seed=0)

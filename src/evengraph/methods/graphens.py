@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
@@ -25,6 +26,11 @@ from evengraph.ops import (
 from evengraph.ops.pairs import Pairs, draw_pairs
 from evengraph.ops.sparse import from_scipy
 from evengraph.ops.virtual import VirtualNodes
+from evengraph.outofcore.layers import stacked_table
+from evengraph.outofcore.propagation import Workspace
+from evengraph.outofcore.tables import Table
+
+LAST = "last"  # layer, of a graph on disk
 
 
 @final
@@ -152,6 +158,15 @@ class GraphENS(MarginMethod):
     def _inputs(self, graph: Data) -> tuple[Tensor | Sparse, Sparse]:
         matrix = weighted_adjacency(graph)
         return sparsify(graph.x.float()), propagation_matrix(matrix, graph.x.device, how="row")
+
+    def tables(self, x: Table, space: Workspace) -> dict[str, Table]:
+        """The last convolution at all nodes of a graph on disk."""
+        return {LAST: stacked_table([self.net_.first, *self.net_.others], x, space, "row")}
+
+    def row_logits(self, rows: Mapping[str, Tensor]) -> Tensor:
+        """Logits from rows of the last convolution."""
+        logits: Tensor = self.net_.linear(rows[LAST].relu())
+        return logits
 
     def _divergence(self, last: _Last, around: Sparse, pairs: Pairs) -> Tensor | None:
         """KL divergence of the mean predictions around source and target, (M,); None in warm-up."""

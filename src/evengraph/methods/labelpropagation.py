@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import final
 
@@ -18,6 +18,8 @@ from evengraph.nn.attribution import margin_slope
 from evengraph.nn.tracing import Contributions
 from evengraph.ops import Sparse, graph_matrix, matching_signatures, propagation_matrix
 from evengraph.ops.signature import feature_signatures
+from evengraph.outofcore.propagation import Walk, Workspace
+from evengraph.outofcore.tables import FewRowsTable, Table
 
 MOST_STEPS = 100_000  # that a saved model may take
 LEAST = 1e-30  # keeps the logarithm finite where a class does not reach a node
@@ -101,15 +103,34 @@ class LabelPropagation(Method):
 
     def _start(self, graph: Data) -> Tensor:
         """Labels of the training nodes that the graph has in the same rows, (N, C)."""
+        nodes, known = self._recognised(graph.num_nodes, lambda some: graph.x[some])
+        start = torch.zeros(graph.num_nodes, self.num_classes_, device=graph.x.device)
+        return start.index_copy(0, nodes, known)
+
+    def _recognised(
+        self, num_nodes: int, features: Callable[[Tensor], Tensor]
+    ) -> tuple[Tensor, Tensor]:
+        """The training nodes that a graph has in the same rows, (n,), and their start, (n, C)."""
         nodes, labels, signatures = self.labelled_
         known = one_hot(labels, self.num_classes_).float()
         if self.balance:
             known = known / known.sum(0)
-        index = (nodes < graph.num_nodes).nonzero().squeeze(1)
-        same = matching_signatures(feature_signatures(graph.x[nodes[index]]), signatures[index])
+        index = (nodes < num_nodes).nonzero().squeeze(1)
+        same = matching_signatures(feature_signatures(features(nodes[index])), signatures[index])
         index = index[same]
-        start = torch.zeros(graph.num_nodes, self.num_classes_, device=graph.x.device)
-        return start.index_copy(0, nodes[index], known[index])
+        return nodes[index], known[index]
+
+    def tables(self, x: Table, space: Workspace) -> dict[str, Table]:
+        """How much of each class has reached the nodes of a graph on disk."""
+        nodes, known = self._recognised(x.shape[0], x.read)
+        order = nodes.argsort()
+        start = FewRowsTable(x.shape[0], nodes[order], known[order])
+        walk = Walk("row", int(self.steps_), self.restart)
+        return {"spread": space.propagate(start, walk, "spread labels")}
+
+    def row_logits(self, rows: Mapping[str, Tensor]) -> Tensor:
+        """Logits from rows of the table."""
+        return _logits_of(rows["spread"])
 
     def contributions(self, graph: Data, node: int, direction: Tensor) -> Contributions:
         """What the label of each training node adds to the logits; features add nothing."""

@@ -25,6 +25,9 @@ from evengraph.ops import (
     undirected_adjacency,
 )
 from evengraph.ops.sparse import from_scipy
+from evengraph.outofcore.layers import convolved_table, relu_table
+from evengraph.outofcore.propagation import Walk, Workspace
+from evengraph.outofcore.tables import Table
 
 RECONSTRUCTION_WEIGHT = 1e-6
 EXPERT_PATIENCE = 299  # stops at the same epoch as the public code's 300
@@ -79,7 +82,6 @@ class LTE4G(NetworkMethod):
         Yun, Kim, Yoon and Park, "LTE4G: Long-Tail Experts for Graph Neural Networks", CIKM 2022.
     """
 
-    layerwise = False  # students predict
     search_space = {"class_weights": (False, True), "reconstruct": (False, True)}
     tuned_params = frozenset(
         {"reconstruct", "class_weights", "focal_gamma", "focal_alpha", "head_tenths"}
@@ -145,16 +147,33 @@ class LTE4G(NetworkMethod):
             return super()._logits(graph)
         inputs = self._inputs(graph)
         embeddings = self.net_.embed(self.net_.encoder(*inputs))
-        propagated = inputs.propagation @ embeddings
+        return self._routed(embeddings, inputs.propagation @ embeddings)
+
+    def _routed(self, embeddings: Tensor, propagated: Tensor) -> Tensor:
+        """Logits of the student that each node is routed to."""
         similarity = normalize(embeddings, dim=1) @ normalize(self.prototypes_, dim=1).t()
         to_head = self.head_[similarity.argmax(1)]
-        logits: Tensor = embeddings.new_full((graph.num_nodes, self.head_.numel()), OTHER_SIDE)
+        logits: Tensor = embeddings.new_full((len(embeddings), self.head_.numel()), OTHER_SIDE)
         for side, classes in self._sides().items():
             routed = (to_head == side).nonzero()
             logits[routed, classes] = self.students_[side].classify_propagated(
                 propagated[routed.squeeze(1)], dropout=False
             )
         return logits
+
+    def tables(self, x: Table, space: Workspace) -> dict[str, Table]:
+        """The embeddings of a graph on disk, and the propagated ones."""
+        if not self.students_:
+            return super().tables(x, space)
+        kind = self._normalisation
+        first = convolved_table(self.net_.encoder, x, space, kind, "layer 1")
+        embeddings = relu_table(first)
+        propagated = space.propagate(embeddings, Walk(kind, 1), "layer 2")
+        return {"embeddings": embeddings, "propagated": propagated}
+
+    def row_logits(self, rows: Mapping[str, Tensor]) -> Tensor:
+        """Logits from rows of the tables."""
+        return self._routed(**rows) if self.students_ else super().row_logits(rows)
 
     def _state(self) -> dict[str, Tensor]:
         state = super()._state() | {"head": self.head_, "prototypes": self.prototypes_}

@@ -26,6 +26,7 @@ from evengraph.methods.bases.unified import (
     labelled_weights,
     unified_epoch,
 )
+from evengraph.methods.bases.unified_disk import UnifiedOnDisk
 from evengraph.metrics.stopping import stopping_score
 from evengraph.nn import Connectivity, UnifiedNetwork
 from evengraph.nn.tracing import Contributions, trace_unified
@@ -60,7 +61,7 @@ with few labels, and loses half a point with a tenth of all.
 
 @final
 @dataclass(kw_only=True)
-class UniGNN(Method):
+class UniGNN(UnifiedOnDisk, Method):
     """Propagate labels beyond neighbours: along short paths, and between similar nodes.
 
     Two encoders run in parallel. The structural one propagates between nodes at most alpha
@@ -345,10 +346,9 @@ class UniGNN(Method):
         return embeddings, assignments[-1] if assignments else None
 
     def _inputs(self, graph: Data) -> Connectivity:
-        device, x = graph.x.device, sparsify(graph.x.float())
+        device, x, note = graph.x.device, sparsify(graph.x.float()), ""
         matrix = undirected_matrix(graph.edge_index, graph.num_nodes)
         adjacency = structural = propagation_matrix(matrix, device)
-        note = ""
         if self.alpha_ > 1:
             paths, thinning = bounded_path_weights(matrix, self.alpha_, self.memory_limit)
             structural = propagation_matrix(paths, device)

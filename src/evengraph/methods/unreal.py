@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
@@ -25,6 +26,11 @@ from evengraph.ops import (
 )
 from evengraph.ops.attach import Propagation
 from evengraph.ops.propagate import Normalisation
+from evengraph.outofcore.layers import convolved_table
+from evengraph.outofcore.propagation import Workspace
+from evengraph.outofcore.tables import DerivedTable, Table
+
+LAST = "last"  # layer, of a graph on disk
 
 
 @final
@@ -129,10 +135,31 @@ class UNREAL(Method):
 
     def _inputs(self, graph: Data) -> Inputs:
         matrix = weighted_adjacency(graph)
-        how: Normalisation = "row" if self.backbone == "sage" else "symmetric"
-        return Inputs(
-            sparsify(graph.x.float()), propagation_matrix(matrix, graph.x.device, how=how)
-        )
+        propagation = propagation_matrix(matrix, graph.x.device, how=self._normalisation)
+        return Inputs(sparsify(graph.x.float()), propagation)
+
+    def tables(self, x: Table, space: Workspace) -> dict[str, Table]:
+        """The last convolution at all nodes of a graph on disk."""
+        net, kind = self.net_, self._normalisation
+        first = convolved_table(net.convs[0], x, space, kind, "layer 1")
+        norm = net.norms[0]
+        used = [*net.activations[0].parameters(), *norm.parameters(), *norm.buffers()]
+
+        def activate(rows: Tensor, some: slice) -> Tensor:
+            activated: Tensor = net.activate(0, rows).detach()
+            return activated[:, some]
+
+        inputs = DerivedTable(first, activate, self.hidden, ("norm and PReLU", used))
+        return {LAST: convolved_table(net.convs[1], inputs, space, kind, "layer 2")}
+
+    def row_logits(self, rows: Mapping[str, Tensor]) -> Tensor:
+        """Logits from rows of the last convolution."""
+        logits: Tensor = self.net_.linear(self.net_.activate(1, rows[LAST]))
+        return logits
+
+    @property
+    def _normalisation(self) -> Normalisation:
+        return "row" if self.backbone == "sage" else "symmetric"
 
     def _build_network(self) -> nn.Module:
         widths = self.num_features_, self.hidden, self.num_classes_
@@ -224,7 +251,12 @@ class _Network(nn.Module):
 
     def embed(self, x: Tensor | Sparse, propagation: Propagation) -> Tensor:
         """What the linear layer classifies."""
-        for conv, norm, activation in zip(self.convs, self.norms, self.activations, strict=True):
-            x = activation(norm(conv(x, propagation)))
+        for layer, conv in enumerate(self.convs):
+            x = self.activate(layer, conv(x, propagation))
         assert isinstance(x, Tensor)
         return x
+
+    def activate(self, layer: int, convolved: Tensor) -> Tensor:
+        """What follows a convolution."""
+        output: Tensor = self.activations[layer](self.norms[layer](convolved))
+        return output

@@ -20,7 +20,7 @@ from evengraph.nn.layers import (
     uniform_by_outputs,
 )
 from evengraph.ops.attach import Propagation
-from evengraph.ops.attention import attend, list_edges
+from evengraph.ops.attention import EdgeList, attend, list_edges
 from evengraph.ops.sparse import take
 
 Backbone = Literal["gcn", "sage", "gat"]
@@ -84,9 +84,21 @@ class AttentionConv(Convolution):
         """The weighted mean over edges."""
         edges = list_edges(propagation)
         values = projected.unflatten(1, (self.heads, -1))  # (N, H, d)
-        as_target, as_source = (values * self.attention.unsqueeze(1)).sum(-1)  # (N, H) each
-        scores = take(as_target, edges.targets) + take(as_source, edges.sources)
-        return attend(edges, leaky_relu(scores, SLOPE), values).flatten(1) + self.bias
+        as_target, as_source = self.node_scores(projected)
+        scores = edge_scores(as_target, as_source, edges)
+        return attend(edges, scores, values).flatten(1) + self.bias
+
+    def node_scores(self, projected: Tensor) -> Tensor:
+        """What nodes add to the scores of their edges as targets and as sources, (2, N, H)."""
+        values = projected.unflatten(1, (self.heads, -1))
+        scores: Tensor = (values * self.attention.unsqueeze(1)).sum(-1)
+        return scores
+
+
+def edge_scores(as_target: Tensor, as_source: Tensor, edges: EdgeList) -> Tensor:
+    """Scores of edges before the softmax, (K, H), from those of their nodes, (N, H)."""
+    scores = take(as_target, edges.targets) + take(as_source, edges.sources)
+    return leaky_relu(scores, SLOPE)
 
 
 MakeConv = Callable[[int, int], Convolution]

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
-from torch import Tensor
+from collections.abc import Iterable
 
-from evengraph.nn.backbones import SageConv
+from torch import Tensor, nn
+
+from evengraph.nn.backbones import AttentionConv, SageConv
 from evengraph.nn.layers import GraphConv
+from evengraph.outofcore.attention import attended_table
 from evengraph.outofcore.operators import Kind
 from evengraph.outofcore.propagation import Walk, Workspace
 from evengraph.outofcore.tables import DerivedTable, JoinedTable, Table, product_table
 
+DiskConv = GraphConv | SageConv | AttentionConv
+"""Convolutions that can be computed in blocks."""
 
-def convolved_table(
-    conv: GraphConv | SageConv, x: Table, space: Workspace, kind: Kind, stage: str
-) -> Table:
+
+def stacked_table(convs: Iterable[nn.Module], x: Table, space: Workspace, kind: Kind) -> Table:
+    """The output of the last of several convolutions, with ReLU between them."""
+    for number, conv in enumerate(convs, start=1):
+        assert isinstance(conv, DiskConv)
+        inputs = x if number == 1 else relu_table(x)
+        x = convolved_table(conv, inputs, space, kind, f"layer {number}")
+    return x
+
+
+def convolved_table(conv: DiskConv, x: Table, space: Workspace, kind: Kind, stage: str) -> Table:
     """The output of a convolution at all nodes; only what needs the edges is stored."""
     weight, bias = conv.weight.detach(), conv.bias.detach()
     width = bias.numel()
-    parts = [space.propagate(product_table(x, weight[:, :width]), Walk(kind, 1), stage)]
+    if isinstance(conv, AttentionConv):
+        parts = [attended_table(conv, x, space, stage)]
+    else:
+        parts = [space.propagate(product_table(x, weight[:, :width]), Walk(kind, 1), stage)]
     if isinstance(conv, SageConv):  # a node's own features have weights of their own
         parts.append(product_table(x, weight[:, width:]))
 

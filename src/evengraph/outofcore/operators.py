@@ -50,6 +50,33 @@ class Links(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
+class _Unweighted:
+    """A graph without the weights of its edges."""
+
+    links: Links
+    edge_weight = None
+
+    @property
+    def num_nodes(self) -> int:
+        """N."""
+        return self.links.num_nodes
+
+    @property
+    def content_hash(self) -> str:
+        """A hash of the content."""
+        return f"{self.links.content_hash} unweighted"
+
+    def array(self, name: str) -> NDArray[Any]:
+        """`indptr` or `indices`."""
+        return self.links.array(name)
+
+
+def unweighted(links: Links) -> Links:
+    """The same graph, where all edges count the same."""
+    return links if links.edge_weight is None else _Unweighted(links)
+
+
+@dataclass(frozen=True, eq=False)
 class Operator:
     """left (A + loops) right, where left and right are diagonal.
 

@@ -7,6 +7,7 @@ all steps, while the matrix passes by in blocks of rows; then the next ones.
 from __future__ import annotations
 
 import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -112,10 +113,20 @@ class Workspace:
             walk = walk._replace(steps=1)
         key = joined_hash(VERSION, self.links.content_hash, table.content_hash, str(walk))
         result = ColumnTable(self.folder / key[:24], table.shape, key)
-        strips = self.ranks.once(lambda: self._strips(result))
+        return self.fill(_Strips(self, result, table, stage, walk))
+
+    def fill(self, compute: Strips, beside: int = 0) -> Table:
+        """A table that is computed in strips of columns, unless it is stored already.
+
+        Args:
+            compute: Computes a strip and writes it to its `result`.
+            beside: Further columns of all nodes that it has in memory.
+        """
+        result = compute.result
+        strips = self.ranks.once(lambda: self._strips(result, beside))
         if strips:
-            self._check_disk(table, sum(strip.stop - strip.start for strip in strips))
-            self._fill(_Strips(self, result, table, walk, stage), strips)
+            self._check_disk(result, sum(strip.stop - strip.start for strip in strips))
+            self._fill(compute, strips)
         return self._complete(result)
 
     def store(self, name: str, table: Table, compute: Callable[[Tensor], Tensor]) -> Table:
@@ -137,21 +148,21 @@ class Workspace:
         self.ranks.once(write)
         return self._complete(result)
 
-    def _strips(self, result: ColumnTable) -> list[slice]:
+    def _strips(self, result: ColumnTable, beside: int) -> list[slice]:
         """The columns that are missing, in strips that fit in memory; some for every worker."""
         gaps = result.missing()
         if not gaps:
             return []
         missing = sum(end - first for first, end in gaps)
         workers = self.ranks.size if self.tasks is None else self.tasks.workers
-        width = min(self._width(), ceil(missing / workers))
+        width = min(self._width(beside), ceil(missing / workers))
         return [
             slice(start, min(start + width, end))
             for first, end in gaps
             for start in range(first, end, width)
         ]
 
-    def _fill(self, compute: _Strips, strips: Sequence[slice]) -> None:
+    def _fill(self, compute: Strips, strips: Sequence[slice]) -> None:
         """Compute strips of columns, here or elsewhere."""
         if self.tasks is None:
             self.ranks.each(compute, strips)
@@ -180,25 +191,25 @@ class Workspace:
             values[rows] = table.read(rows, columns)
         return values
 
-    def _width(self) -> int:
+    def _width(self, beside: int = 0) -> int:
         """How many columns fit in memory at a time.
 
         Fewer, but not far fewer, are better if all of the matrix then stays beside them: making
         its blocks anew in every step takes longer than several products.
         """
         nodes = self.links.num_nodes
-        column, factors = BUFFERS * FLOAT * nodes, FACTOR * nodes
-        room = self.limit - factors - int(SHARE * self.limit)
+        column, others = BUFFERS * FLOAT * nodes, (FACTOR + FLOAT * beside) * nodes
+        room = self.limit - others - int(SHARE * self.limit)
         width = room // column
         if width < 1:
-            least = (column + factors) / (1 - SHARE)
+            least = (column + others) / (1 - SHARE)
             raise ValueError(
                 f"memory must be at least {format_size(least)} for {nodes:,} nodes, "
                 f"got {format_size(self.limit)}."
             )
         entries = int(self.links.array("indptr")[-1]) + nodes
-        beside = (room - KEPT_BYTES * entries) // column
-        width = beside if FEWER * beside >= width else width
+        fewer = (room - KEPT_BYTES * entries) // column
+        width = fewer if FEWER * fewer >= width else width
         return int(width if width < LINE else width // LINE * LINE)
 
     @property
@@ -221,14 +232,30 @@ class Workspace:
 
 
 @dataclass(frozen=True, eq=False)
-class _Strips:
-    """Computes strips of columns of a propagated table; a worker elsewhere gets a copy."""
+class Strips(ABC):
+    """Computes strips of columns of a table; a worker elsewhere gets a copy.
+
+    Args:
+        space: The graph, and how to work on it.
+        result: Where to write.
+        table: What it is computed from.
+    """
 
     space: Workspace
     result: ColumnTable
     table: Table
-    walk: Walk
     stage: str
+
+    @abstractmethod
+    def __call__(self, columns: slice) -> None:
+        """Compute some columns and write them."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Strips(Strips):
+    """Computes strips of columns of a propagated table."""
+
+    walk: Walk
 
     @cached_property
     def _matrix(self) -> _Blocks:

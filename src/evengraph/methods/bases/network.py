@@ -27,13 +27,11 @@ from evengraph.nn import (
     PlainNetwork,
     Reconstruction,
 )
-from evengraph.nn.backbones import SageConv
-from evengraph.nn.layers import GraphConv
 from evengraph.ops import Sparse, graph_matrix, propagation_matrix, sparsify
 from evengraph.ops.losses import ClassTerms, class_cross_entropy
 from evengraph.ops.propagate import Normalisation
 from evengraph.ops.sparse import scatter_sum
-from evengraph.outofcore.layers import convolved_table, relu_table
+from evengraph.outofcore.layers import DiskConv, stacked_table
 from evengraph.outofcore.propagation import Workspace
 from evengraph.outofcore.tables import Table
 from evengraph.training import History
@@ -140,21 +138,27 @@ class NetworkMethod(Method):
 
     def tables(self, x: Table, space: Workspace) -> dict[str, Table]:
         """The last convolution at all nodes, layer by layer; the graph is taken as a new one."""
-        net, kind = self.net_, self._normalisation
-        last = net.classifier.conv if isinstance(net, GraphNetwork) else getattr(net, "last", None)
-        linear = GraphConv | SageConv  # attention depends on both ends of an edge
-        known = self.layerwise and type(net) in (GraphNetwork, PlainNetwork)
-        if not known or not isinstance(last, linear):
+        convs = self._convolutions() if self.layerwise else []
+        if not convs or not all(isinstance(conv, DiskConv) for conv in convs):
             raise ValueError(f"{self.full_title} needs the whole graph in memory to predict it.")
-        first = convolved_table(net.encoder, x, space, kind, "first layer")
-        return {LAST: convolved_table(last, relu_table(first), space, kind, "second layer")}
+        return {LAST: stacked_table(convs, x, space, self._normalisation)}
+
+    def _convolutions(self) -> list[nn.Module]:
+        """The convolutions of the network, with ReLU between them; none if it has other layers."""
+        net = self.net_
+        if type(net) is GraphNetwork:
+            return [net.encoder, net.classifier.conv]
+        return [net.encoder, net.last] if type(net) is PlainNetwork else []
 
     def row_logits(self, rows: Mapping[str, Tensor]) -> Tensor:
         """Logits from rows of the last convolution."""
-        net, last = self.net_, rows[LAST]
-        return self._predicted(
-            net.classifier.linear(last.relu()) if isinstance(net, GraphNetwork) else last
-        )
+        last, net = rows[LAST], self.net_
+        return self._predicted(last if type(net) is PlainNetwork else self._classified(last))
+
+    def _classified(self, last: Tensor) -> Tensor:
+        """Logits of the linear layer after the last convolution."""
+        logits: Tensor = self.net_.classifier.linear(last.relu())
+        return logits
 
     # Training
 
