@@ -17,7 +17,7 @@ from evengraph.core.rng import generator
 from evengraph.core.task import HIDDEN_LABEL, Task
 from evengraph.disk import PackedGraph
 from evengraph.methods import METHODS, Method
-from evengraph.methods.bases.disk_model import DiskModel, DiskPredictor
+from evengraph.methods.bases.disk_model import DiskModel, DiskPredictor, StreamedModel
 from evengraph.methods.bases.model_folder import Labelled
 from evengraph.ops.signature import feature_signatures
 from evengraph.outofcore.packed import PackedLinks, features
@@ -119,6 +119,7 @@ class DiskGraph:
         Features are propagated in blocks. Training has at most `LARGEST` rows of each kind in
         memory: labelled ones, of which rare classes keep all theirs, validation nodes, and others.
         A graph of no more nodes is seen as a whole, and the result is that of `Method.fit`.
+        A `StreamedModel` reads rows in passes and learns from all labelled nodes.
         Several processes have a share of these rows each, and the result of one.
 
         Training is saved every few seconds. After a kill, the same call resumes.
@@ -128,6 +129,10 @@ class DiskGraph:
         check_method(method, ranks)
         assert isinstance(method, DiskModel)
         nodes = sample_nodes(task, self._room(method.row_width(self.x.shape[1])), seed)
+        stream: StreamedModel | None = None
+        if isinstance(method, StreamedModel) and len(nodes) < task.graph.num_nodes:
+            stream, size = method, (self.x.shape[1], task.num_classes)
+            nodes = sample_labelled(task, stream.streamed_rows(*size, self.space.memory), seed)
         part = hide_others(select_nodes(task, nodes))
         method.reset(part)
         train = nodes[part.train]
@@ -139,6 +144,9 @@ class DiskGraph:
         def learn() -> None:
             assert isinstance(method, DiskModel)
             tables = method.fit_tables(self.x, self.space)
+            if stream is not None:
+                stream.fit_streamed(part, nodes, tables, self.space)
+                return
             own = nodes[ranks.own(len(nodes))]
             method.fit_rows(part, {name: table.read(own) for name, table in tables.items()})
 
@@ -246,15 +254,24 @@ def sample_nodes(task: Task, room: int, seed: int) -> Tensor:
     if task.graph.num_nodes <= room:
         return torch.arange(task.graph.num_nodes)
     random = generator(seed)
+    others = (~task.train & ~task.val).nonzero().squeeze(1)
+    parts = [*_labelled_parts(task, (room, room), random), _some(others, room, random)]
+    return torch.cat(parts).sort().values
+
+
+def sample_labelled(task: Task, room: tuple[int, int], seed: int) -> Tensor:
+    """As `sample_nodes`, of training and validation nodes alone, with a limit for each."""
+    return torch.cat(_labelled_parts(task, room, generator(seed))).sort().values
+
+
+def _labelled_parts(task: Task, room: tuple[int, int], random: torch.Generator) -> list[Tensor]:
+    """Training nodes, class by class, and validation nodes, up to a limit each."""
     labels = task.graph.y[task.train_nodes]
     counts = torch.bincount(labels, minlength=task.num_classes)
     parts = []
-    for label, size in enumerate(fair_sizes(counts.tolist(), room)):
+    for label, size in enumerate(fair_sizes(counts.tolist(), room[0])):
         parts.append(_some(task.train_nodes[labels == label], size, random))
-    parts.append(_some(task.val_nodes, room, random))
-    others = (~task.train & ~task.val).nonzero().squeeze(1)
-    parts.append(_some(others, room, random))
-    return torch.cat(parts).sort().values
+    return [*parts, _some(task.val_nodes, room[1], random)]
 
 
 def fair_sizes(counts: list[int], room: int) -> list[int]:
@@ -282,14 +299,16 @@ def hide_others(task: Task) -> Task:
 
 def _sampling_notes(task: Task, part: Task) -> list[str]:
     """A sentence about the rows that training had in memory, if these are not all."""
-    if part.graph.num_nodes == task.graph.num_nodes:
+    others = int((~part.train & ~part.val).sum())
+    if not others and part.train.sum() == task.train.sum() and part.val.sum() == task.val.sum():
         return []
     kinds = (("training", "train"), ("validation", "val"))
     counts = [
         f"{int(getattr(part, mask).sum()):,} of {int(getattr(task, mask).sum()):,} {kind} nodes"
         for kind, mask in kinds
     ]
-    others = int((~part.train & ~part.val).sum())
+    if not others:  # rows are read in passes
+        return [f"Rows to learn from: {' and '.join(counts)}; more memory allows for more."]
     return [f"Rows in memory: {', '.join(counts)}, and {others:,} others."]
 
 
