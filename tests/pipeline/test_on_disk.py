@@ -95,6 +95,7 @@ def test_a_graph_that_fits_gives_the_result_of_memory(tmp_path, method):
     here, there = (type(method)(**method.get_params()) for _ in range(2))
     expected = here.fit(task, seed=3, progress=False).predict_proba(graph)
     disk.fit(there, split, seed=3, progress=False)
+    assert list(there.notes_) == list(here.notes_)  # nothing was left out
     torch.testing.assert_close(whole(disk, there), expected, rtol=1e-3, atol=1e-4)
     widths = [table.shape[1] for table in there.tables(disk.x, disk.space).values()]
     assert sum(widths) <= there.row_width(12) <= 1.5 * sum(widths)  # what a row takes in memory
@@ -118,6 +119,7 @@ def test_a_sample_of_rows_learns_about_as_well(tmp_path, monkeypatch, method):
     task = Natural(train=0.3, val=0.2)(disk.labels(), seed=0)
     disk.fit(method, task, seed=0, progress=False)
     assert len(method.labelled_.nodes) == 300
+    assert any(note.startswith("Rows in memory: 300 of 900") for note in method.notes_)
     test = task.test.nonzero().squeeze(1)
     predicted = disk.predict_nodes(method, test).argmax(1)
     assert balanced_accuracy(confusion_matrix(task.graph.y[test], predicted, 3)) > 0.5

@@ -300,7 +300,8 @@ def hide_others(task: Task) -> Task:
 def _sampling_notes(task: Task, part: Task) -> list[str]:
     """A sentence about the rows that training had in memory, if these are not all."""
     others = int((~part.train & ~part.val).sum())
-    if not others and part.train.sum() == task.train.sum() and part.val.sum() == task.val.sum():
+    labelled = int((task.train | task.val).sum())
+    if part.graph.num_nodes == (task.graph.num_nodes if others else labelled):
         return []
     kinds = (("training", "train"), ("validation", "val"))
     counts = [

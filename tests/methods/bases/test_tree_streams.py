@@ -122,5 +122,6 @@ def test_more_memory_allows_more_rows():
         few, many = (streamed_rows(engine, 128, 5, memory) for memory in (10**8, 10**9))
         assert all(10 * less <= more for less, more in zip(few, many, strict=True))
         assert min(few) > 10**5
+        assert streamed_rows(engine, 128, 5, 1) == (1024, 1024)
     wide, narrow = (streamed_rows("lightgbm", width, 5, 10**8)[0] for width in (1000, 10))
     assert wide < narrow < streamed_rows("sklearn", 1000, 5, 10**8)[0]  # whose bins are in a file

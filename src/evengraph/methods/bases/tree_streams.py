@@ -34,6 +34,7 @@ from evengraph.methods.bases.tree_engines import (
 from evengraph.outofcore.row_blocks import RowBlocks
 
 SAMPLE = 200_000  # rows that bins are computed from, as by the libraries themselves
+SMALLEST = 2**10  # rows, however little memory there is
 SAMPLE_SHARE = 8  # of the memory are in this sample, in double precision
 TRAINING_SHARE, VALIDATION_SHARE = 2, 4  # of the memory are in what is stored per row
 NODE_BYTES = 60  # of a labelled node: its number, label, weight and signature
@@ -79,7 +80,7 @@ def streamed_grower(
 
 def sample_size(width: int, memory: int) -> int:
     """How many rows bins are computed from."""
-    return min(max(memory // (SAMPLE_SHARE * 8 * max(width, 1)), 2**10), SAMPLE)
+    return min(max(memory // (SAMPLE_SHARE * 8 * max(width, 1)), SMALLEST), SAMPLE)
 
 
 def streamed_rows(engine: Engine, width: int, num_classes: int, memory: int) -> tuple[int, int]:
@@ -90,7 +91,8 @@ def streamed_rows(engine: Engine, width: int, num_classes: int, memory: int) -> 
     each = 40 * (num_classes + 1)
     sizes = {"sklearn": 70, "lightgbm": width + each, "xgboost": each}
     training = memory // (TRAINING_SHARE * (NODE_BYTES + sizes[engine]))
-    return training, memory // (VALIDATION_SHARE * (NODE_BYTES + 24 * num_classes))
+    validation = memory // (VALIDATION_SHARE * (NODE_BYTES + 24 * num_classes))
+    return max(training, SMALLEST), max(validation, SMALLEST)
 
 
 def _lightgbm_data(
