@@ -122,3 +122,11 @@ def test_one_of_two_classes_may_be_rare():
     assert not selection.has_rare_class([25, 75])
     assert not selection.has_rare_class([0, 10])
     assert not selection.has_rare_class([1, 50, 49])
+
+
+@pytest.mark.parametrize("counts", [(20, 3), (9, 8), (5, 6, 7)], ids=["rare", "two", "three"])
+def test_rows_of_the_validation_nodes_give_the_same_score(counts):
+    task = two_classes(*counts, extra=4)
+    logits = normal(task.graph.num_nodes, len(counts))
+    found = selection.score_validation_rows(logits[task.val], task)
+    assert torch.equal(found, validation_score(logits, task))

@@ -9,9 +9,11 @@ from evengraph.ops import trees as module
 from evengraph.ops.trees import (
     Trees,
     check_trees,
+    class_logits,
     coarsen,
     path_contributions,
     separation,
+    separation_in_passes,
     tree_values,
     trees_from_tables,
 )
@@ -91,6 +93,21 @@ def test_separation_is_the_f_statistic():
     x[:, 1] += labels
     expected, _ = f_classif(x.numpy(), labels.numpy())
     torch.testing.assert_close(separation(x, labels, 3), torch.from_numpy(expected))
+
+
+def test_two_classes_have_one_sum():
+    sums = torch.tensor([[2.0], [-1.0]])
+    assert class_logits(sums).tolist() == [[0, 2], [0, -1]]
+    assert class_logits(sums.repeat(1, 3)).tolist() == [[2] * 3, [-1] * 3]
+
+
+def test_separation_of_blocks_is_that_of_all_rows():
+    x, labels = normal(60, 4), torch.arange(60).flip(0) // 20  # a class occurs in few blocks
+    x[:, 2] = 0.5
+    blocks = list(zip(x.split(7), labels.split(7), strict=True))
+    found = separation_in_passes(lambda: iter(blocks), 3)
+    torch.testing.assert_close(found, separation(x, labels, 3))
+    assert found[2] == 0
 
 
 def test_separation_of_constant_and_of_perfect_columns():

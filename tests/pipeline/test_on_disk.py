@@ -1,6 +1,8 @@
 """Methods learn packed graphs as they learn them in memory."""
 
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -14,7 +16,7 @@ from evengraph.methods import GCN, METHODS, MLP, Boosting, IceBerg, Logistic, Un
 from evengraph.methods.bases import row_batches
 from evengraph.methods.bases.disk_model import DiskModel
 from evengraph.metrics import balanced_accuracy, confusion_matrix
-from evengraph.outofcore import shards
+from evengraph.outofcore import row_blocks, shards
 from evengraph.pipeline import on_disk
 from evengraph.pipeline.loading import load_model
 from evengraph.pipeline.on_disk import DiskGraph, disk_methods
@@ -32,6 +34,41 @@ MODELS = [
     Boosting(hops=2, degree=True, max_epochs=10),
     Boosting(hops=0, columns=5, max_epochs=10),
 ]
+
+GROWTH = """
+import sys
+from pathlib import Path
+
+import torch
+
+from evengraph.disk import PackedGraph
+from evengraph.methods import Boosting
+from evengraph.packing.generated import pack_toy
+from evengraph.pipeline.on_disk import DiskGraph
+from evengraph.splits import Natural
+
+
+def resident(name):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
+
+
+def growth(count, memory):
+    folder = Path(sys.argv[1]) / str(count)
+    if not folder.exists():
+        pack_toy(folder, num_nodes=count, degree=1, num_features=128, memory=10**8)
+    disk = DiskGraph.open(PackedGraph.open(folder), memory)
+    task = Natural(train=0.8, val=0.1)(disk.labels(), seed=0)
+    Path("/proc/self/clear_refs").write_text("5")  # forgets the peak
+    before = resident("VmRSS")
+    method = disk.fit(Boosting(hops=0, max_epochs=2, leaves=4), task, progress=False)
+    return len(method.labelled_.nodes), resident("VmHWM") - before
+
+
+torch.set_num_threads(1)
+growth(2_000, 10**6)  # loads libraries
+print(*growth(60_000, 20 * 10**6), *growth(60_000, 10**12))
+"""
 
 
 def opened(graph, folder, memory=10**7):
@@ -52,6 +89,7 @@ def test_a_graph_that_fits_gives_the_result_of_memory(tmp_path, method):
     here, there = (type(method)(**method.get_params()) for _ in range(2))
     expected = here.fit(task, seed=3, progress=False).predict_proba(graph)
     disk.fit(there, split, seed=3, progress=False)
+    assert list(there.notes_) == list(here.notes_)  # nothing was left out
     torch.testing.assert_close(whole(disk, there), expected, rtol=1e-3, atol=1e-4)
     widths = [table.shape[1] for table in there.tables(disk.x, disk.space).values()]
     assert sum(widths) <= there.row_width(12) <= 1.5 * sum(widths)  # what a row takes in memory
@@ -80,7 +118,7 @@ def test_score(disk, method, task):
 test_score.__test__ = False  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("method", [Logistic(hops=1), Boosting()], ids=repr)
+@pytest.mark.parametrize("method", [Logistic(hops=1)], ids=repr)
 def test_a_sample_of_rows_learns_about_as_well(tmp_path, few_rows, method):
     method.max_epochs = min(method.max_epochs, 30)
     disk = opened(toy(3000, 15_000, 16, 3), tmp_path / "graph")
@@ -102,6 +140,80 @@ def test_networks_see_all_labelled_rows_in_shards(tmp_path, few_rows, method):
     assert test_score(disk, method, task) > 0.5
     left = {path.name[:4] for path in disk.space.folder.iterdir()}
     assert left.isdisjoint({"rows", "trai"})  # shards and checkpoints are removed
+
+
+@pytest.mark.parametrize("num_classes", [2, 3])
+@pytest.mark.parametrize(
+    "method",
+    [
+        Boosting(hops=2, degree=True, max_epochs=25),
+        Boosting(hops=0, columns=5, max_epochs=10, balance=False),
+        Boosting(columns=7, max_epochs=10, engine="lightgbm"),
+        Boosting(max_epochs=10, engine="xgboost"),
+    ],
+    ids=repr,
+)
+def test_trees_of_rows_in_passes_are_those_of_memory(tmp_path, monkeypatch, method, num_classes):
+    pytest.importorskip(method.engine)
+    monkeypatch.setattr(on_disk, "LARGEST", 300)
+    monkeypatch.setattr(row_blocks, "LARGEST", 100)
+    graph = toy(2000, 9000, 16, num_classes, size_ratio=0.1)
+    split = Natural(train=0.3, val=0.2)
+    disk = opened(graph, tmp_path / "graph")
+    task = split(disk.labels(), seed=0)
+    here, there = (replace(method) for _ in range(2))
+    here.fit(split(graph, seed=0), seed=0, progress=False)
+    disk.fit(there, task, seed=0, progress=False)
+    assert torch.equal(there.labelled_.nodes, here.labelled_.nodes)
+    assert torch.equal(there.trees_.feature, here.trees_.feature)
+    torch.testing.assert_close(there.trees_.threshold, here.trees_.threshold, rtol=1e-4, atol=1e-6)
+    (own,), (expected,) = there.history_, here.history_
+    assert own.best_epoch == expected.best_epoch
+    assert own.score[1:] == pytest.approx(expected.score[1:])  # before any tree, classes tie
+    assert own.loss == pytest.approx(expected.loss, rel=1e-4)
+    torch.testing.assert_close(whole(disk, there), here.predict_proba(graph), rtol=1e-3, atol=1e-4)
+    assert list(there.notes_) == []
+    assert not list((tmp_path / "graph" / "propagated").glob(".*"))
+
+
+def test_rows_in_passes_beyond_memory_are_sampled_with_a_note(tmp_path, monkeypatch):
+    monkeypatch.setattr(on_disk, "LARGEST", 100)
+    monkeypatch.setattr(Boosting, "streamed_rows", lambda *args: (120, 90))
+    disk = opened(toy(1000, 3000, 8, 3), tmp_path / "graph")
+    task = Natural(train=0.3, val=0.2)(disk.labels(), seed=0)
+    method = disk.fit(Boosting(max_epochs=2), task, progress=False)
+    assert len(method.labelled_.nodes) == 120
+    train, val = int(task.train.sum()), int(task.val.sum())
+    assert list(method.notes_) == [
+        f"Rows to learn from: 120 of {train} training nodes and 90 of {val} validation nodes; "
+        "more memory allows for more."
+    ]
+
+
+def test_an_interrupt_in_passes_leaves_the_rounds_that_are_trained(tmp_path, monkeypatch):
+    def stop(history):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(on_disk, "LARGEST", 100)
+    disk = opened(toy(1000, 3000, 8, 3), tmp_path / "graph")
+    task = Natural(train=0.3, val=0.2)(disk.labels(), seed=0)
+    method = disk.fit(Boosting(max_epochs=40), task, on_epoch=stop, progress=False)
+    assert method.trees_.roots.numel() == 3 * 20
+    assert not list((tmp_path / "graph" / "propagated").glob(".*"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_memory_does_not_hold_the_rows_of_trees(tmp_path):
+    """They are 31 MB, and several times that in memory; what is resident includes mapped files."""
+    result = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", GROWTH, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    used, growth, used_in_memory, growth_in_memory = map(int, result.stdout.split())
+    assert used == used_in_memory == 48_000
+    assert growth < growth_in_memory / 3
 
 
 def test_test_labels_are_hidden(tmp_path):
@@ -189,7 +301,7 @@ def test_wide_features_take_no_room_where_components_are_learned(tmp_path):
 
 
 def test_a_semantic_view_that_does_not_fit_is_refused(tmp_path):
-    disk = opened(toy(300, 600, 4, 2), tmp_path / "graph", memory=100_000)
+    disk = opened(toy(300, 600, 4, 2), tmp_path / "graph", memory=60_000)
     task = Natural(train=0.3, val=0.2)(disk.labels(), seed=0)
     with pytest.raises(ValueError, match="semantic view of 300 nodes takes about 879 KiB"):
         disk.fit(Unison(views="structural,semantic"), task, progress=False)

@@ -18,17 +18,21 @@ from evengraph.core.task import Task
 from evengraph.methods.bases.method import Method
 from evengraph.methods.bases.model_folder import checked
 from evengraph.methods.bases.row_model import RowInput, hop_inputs
-from evengraph.methods.bases.tree_engines import Engine, TreeParams, grower
+from evengraph.methods.bases.row_stream import RowStream
+from evengraph.methods.bases.tree_engines import Engine, Grown, TreeParams, grower
+from evengraph.methods.bases.tree_streams import streamed_rows
 from evengraph.metrics import validation_score
+from evengraph.metrics.selection import score_validation_rows
 from evengraph.nn.onnx_graph import OnnxGraph
 from evengraph.nn.tracing import OWN, Contributions
 from evengraph.ops import inverse_class_weights, weighted_adjacency
-from evengraph.ops.floats import largest_up_to
+from evengraph.ops.floats import first_digits, largest_up_to
 from evengraph.ops.hops import with_log_degree
 from evengraph.ops.relations import neighbour_averages
 from evengraph.ops.trees import (
     Trees,
     check_trees,
+    class_logits,
     path_contributions,
     separation,
     tree_values,
@@ -36,7 +40,7 @@ from evengraph.ops.trees import (
 )
 from evengraph.outofcore.hops import degree_table, mean_tables, own_columns
 from evengraph.outofcore.propagation import Workspace
-from evengraph.outofcore.tables import Table
+from evengraph.outofcore.tables import JoinedTable, Table
 
 TableReader = Callable[[Tensor, Tensor], Tensor]
 """Returns some columns of the rows of some nodes."""
@@ -44,7 +48,6 @@ TableReader = Callable[[Tensor, Tensor], Tensor]
 CHUNK = 20  # rounds that are trained between two validations
 WIDTH = 1_000  # columns that are compared at a time
 MEAN_OF = {1: "mean of neighbours", 2: "mean of two hops"}
-DIGITS = 16  # bits of a feature that are used: the last ones depend on the order of summation
 
 
 @final
@@ -72,7 +75,8 @@ class Boosting(Method):
             they have grown is stored and predicts as scikit-learn's trees do, without them.
 
     Cost:
-        O(n F C) per round for n labelled nodes; O(E F) per hop for the means.
+        O(n F C) per round for n labelled nodes; O(E F) per hop for the means. Rows of a graph on
+        disk that do not fit in memory are read in passes, and trees compare bins of one byte.
 
     Departs:
         An epoch is a round, `learning_rate` the shrinkage and `weight_decay` the L2 penalty on
@@ -147,54 +151,64 @@ class Boosting(Method):
 
     def _grow(self, task: Task, table: TableReader) -> None:
         """Grow trees on the rows and columns that a function reads."""
-        self.trees_ = trees_from_tables([], task.graph.x.device)
-        self.baseline_ = torch.zeros(self._outputs, dtype=torch.float64, device=self.device_)
         columns = self._columns(task, table)
-        history = self._train_in_steps(self._rounds(task, columns, table))
-        rounds = history.best_epoch
-        if history.interrupted and not rounds:  # those that are trained are better than none
-            rounds = self.trees_.roots.numel() // self._outputs
-        trees = self.trees_.first(rounds * self._outputs)
+        self._select(columns, self._rounds(task, columns, table))
+
+    def _select(self, columns: Tensor, rounds: Iterator[tuple[Tensor, Tensor]]) -> None:
+        """Grow trees on some columns, and select their number on validation."""
+        self.trees_ = trees_from_tables([], self.device_)
+        self.baseline_ = torch.zeros(self._outputs, dtype=torch.float64, device=self.device_)
+        history = self._train_in_steps(rounds)
+        count = history.best_epoch
+        if history.interrupted and not count:  # those that are trained are better than none
+            count = self.trees_.roots.numel() // self._outputs
+        trees = self.trees_.first(count * self._outputs)
         self.trees_ = trees._replace(feature=columns[trees.feature])
 
     def _columns(self, task: Task, table: TableReader) -> Tensor:
         """Indices of the columns to use, ascending, (K,)."""
+        nodes, labels = task.train_nodes, task.graph.y[task.train_nodes]
+
+        def ratios(every: Tensor) -> Tensor:
+            parts = (table(nodes, some) for some in every.split(WIDTH))
+            return torch.cat([separation(part, labels, task.num_classes) for part in parts])
+
+        return self._best_columns(task, ratios)
+
+    def _best_columns(self, task: Task, ratios: Callable[[Tensor], Tensor]) -> Tensor:
+        """Of each part, the columns with the largest ratio of all that a function returns."""
         graph, width = task.graph, self._width(task.graph)
         every = torch.arange(self._parts(graph) * width, device=graph.x.device)
         if not self.columns or self.columns >= width:
             return every
-        nodes, labels = task.train_nodes, graph.y[task.train_nodes]
-        ratios = torch.cat(
-            [
-                separation(table(nodes, some), labels, task.num_classes)
-                for some in every.split(WIDTH)
-            ]
-        )
-        best = ratios.view(-1, width).argsort(dim=1, descending=True, stable=True)
+        best = ratios(every).view(-1, width).argsort(dim=1, descending=True, stable=True)
         offsets = every[::width].unsqueeze(1)
         return (best[:, : self.columns] + offsets).flatten().sort().values
+
+    def _weights(self, task: Task) -> Tensor:
+        """The weight of each training node, 1 on average."""
+        labels = task.graph.y[task.train]
+        weights = inverse_class_weights(task.class_counts, torch.float64)[labels]
+        return weights / weights.mean() if self.balance else torch.ones_like(weights)
 
     def _rounds(
         self, task: Task, columns: Tensor, table: TableReader
     ) -> Iterator[tuple[Tensor, Tensor]]:
         """Loss and score before any tree, after one round, after two and so on."""
         graph, nodes = task.graph, (task.train | task.val).nonzero().squeeze(1)
-        x = table(nodes, columns)
-        labels = graph.y[task.train]
-        weights = inverse_class_weights(task.class_counts, torch.float64)[labels]
-        weights = weights / weights.mean() if self.balance else torch.ones_like(weights)
+        x, labels, weights = table(nodes, columns), graph.y[task.train], self._weights(task)
         logits = torch.zeros(graph.num_nodes, task.num_classes, device=x.device).double()
         grow, rounds = grower(self.engine, x[task.train[nodes]], labels, weights, self._shape()), 0
         while True:
             rounds = min(rounds + CHUNK, max(self.max_epochs, 1))
-            tables, baseline = grow(rounds)
+            tables, baseline, _ = grow(rounds)
             before = self.trees_.roots.numel()
             self.trees_ = trees_from_tables(tables, x.device)
             self.baseline_ = torch.from_numpy(baseline).to(x.device)
             values = tree_values(self.trees_, x).unflatten(1, (rounds, self._outputs))
             sums = self.baseline_ + torch.cat([0 * values[:, :1], values], dim=1).cumsum(1)
             for stage in range(before // self._outputs + bool(before), rounds + 1):
-                logits[nodes] = _logits_of(sums[:, stage])
+                logits[nodes] = class_logits(sums[:, stage])
                 losses = cross_entropy(logits[task.train], labels, reduction="none")
                 yield (weights * losses).mean(), validation_score(logits, task)
             if rounds >= self.max_epochs:
@@ -219,7 +233,7 @@ class Boosting(Method):
         values = tree_values(self.trees_._replace(feature=features), table)
         rounds = values.unflatten(1, (-1, self._outputs)).sum(1) if values.shape[1] else 0.0
         sums = self.baseline_.expand(len(table), -1) + rounds
-        return _logits_of(sums).float()
+        return class_logits(sums).float()
 
     # Graphs on disk
 
@@ -233,8 +247,39 @@ class Boosting(Method):
 
     def fit_rows(self, task: Task, rows: Mapping[str, Tensor]) -> None:
         """Grow trees on rows in memory."""
-        table = _rounded(torch.cat(list(rows.values()), dim=1))
+        table = first_digits(torch.cat(list(rows.values()), dim=1))
         self._grow(task, lambda nodes, columns: table[nodes][:, columns])
+
+    def streamed_rows(self, num_features: int, num_classes: int, memory: int) -> tuple[int, int]:
+        """How many training and validation rows can be read in passes."""
+        return streamed_rows(self.engine, self.row_width(num_features), num_classes, memory)
+
+    def fit_streamed(
+        self, task: Task, nodes: Tensor, tables: Mapping[str, Table], space: Workspace
+    ) -> None:
+        """Grow trees on rows that are read in blocks; all of them are used."""
+        stream = RowStream(task, nodes, JoinedTable(list(tables.values())), space, first_digits)
+        columns = self._best_columns(task, stream.separation)
+        with stream.grower(self.engine, columns, self._weights(task), self._shape()) as grow:
+            self._select(columns, self._streamed_rounds(task, stream, columns, grow))
+
+    def _streamed_rounds(
+        self, task: Task, stream: RowStream, columns: Tensor, grow: Callable[[int], Grown]
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """As `_rounds`; validation rows are read again for every few rounds."""
+        rounds, sums = 0, torch.zeros(len(task.val_nodes), self._outputs, dtype=torch.float64)
+        while True:
+            before, rounds = rounds, min(rounds + CHUNK, max(self.max_epochs, 1))
+            tables, baseline, losses = grow(rounds)
+            self.trees_ = trees_from_tables(tables, self.device_)
+            self.baseline_ = torch.from_numpy(baseline)
+            stages = stream.validation_sums(columns, tables[before * self._outputs :], sums)
+            for stage in range(before + bool(before), rounds + 1):
+                sums = next(stages) if stage else sums
+                logits = class_logits(self.baseline_ + sums)
+                yield torch.tensor(losses[stage]), score_validation_rows(logits, task)
+            if rounds >= self.max_epochs:
+                return
 
     def tables(self, x: Table, space: Workspace) -> dict[str, Table]:
         """The parts of a row of a graph on disk."""
@@ -246,7 +291,7 @@ class Boosting(Method):
     def row_logits(self, rows: Mapping[str, Tensor]) -> Tensor:
         """The trees on rows."""
         table = torch.cat(list(rows.values()), dim=1)
-        return self._tree_logits(lambda columns: _rounded(table[:, columns]))
+        return self._tree_logits(lambda columns: first_digits(table[:, columns]))
 
     def _width(self, graph: Data) -> int:
         """Columns per part."""
@@ -258,7 +303,7 @@ class Boosting(Method):
 
     def _table(self, graph: Data, nodes: Tensor, columns: Tensor | None = None) -> Tensor:
         """Features and means over neighbours of some nodes, all columns or some, rounded."""
-        return _rounded(self._values(graph, nodes, columns))
+        return first_digits(self._values(graph, nodes, columns))
 
     def _values(self, graph: Data, nodes: Tensor, columns: Tensor | None = None) -> Tensor:
         """Features and means over neighbours of some nodes, all columns or some."""
@@ -333,12 +378,12 @@ class Boosting(Method):
     def onnx_probabilities(self, onnx: OnnxGraph, rows: Mapping[str, str]) -> str:
         """The trees, with thresholds that a value that was not rounded can be compared with."""
         row, trees = onnx.concatenate(list(rows.values())), self.trees_
-        start = _logits_of(self.baseline_.unsqueeze(0))[0]
+        start = class_logits(self.baseline_.unsqueeze(0))[0]
         if not trees.roots.numel():
             width = sum(item.width for item in self.row_inputs().values())
             return onnx.softmax(onnx.linear(row, torch.zeros(width, start.numel()), start))
         targets = torch.arange(trees.roots.numel()) % self._outputs + start.numel() - self._outputs
-        trees = trees._replace(threshold=largest_up_to(_rounded, trees.threshold))
+        trees = trees._replace(threshold=largest_up_to(first_digits, trees.threshold))
         return onnx.softmax(onnx.tree_sums(row, trees, targets.to(start.device), start))
 
     def _state(self) -> dict[str, Tensor]:
@@ -349,15 +394,3 @@ class Boosting(Method):
         self.trees_ = Trees(*(state[f"trees.{name}"] for name in Trees._fields))
         check_trees(self.trees_, sum(item.width for item in self.row_inputs().values()))
         self.baseline_ = checked(state, "baseline", 1)
-
-
-def _rounded(x: Tensor) -> Tensor:
-    mantissa, exponent = torch.frexp(x)
-    return torch.ldexp((mantissa * 2**DIGITS).round(), exponent - DIGITS)
-
-
-def _logits_of(sums: Tensor) -> Tensor:
-    """Logits, (N, C); the sums of two classes are (N, 1), for the second one."""
-    if sums.shape[1] > 1:
-        return sums
-    return torch.cat([torch.zeros_like(sums), sums], dim=1)

@@ -47,8 +47,12 @@ def validation_score(logits: Tensor, task: Task) -> Tensor:
     Shapes:
         logits: (N, C)
     """
-    nodes, rare = task.val_nodes, rare_class(task)
-    labels, logits = task.graph.y[nodes], logits[nodes]
+    return score_validation_rows(logits[task.val_nodes], task)
+
+
+def score_validation_rows(logits: Tensor, task: Task) -> Tensor:
+    """The validation score from the logits of the validation nodes alone, (V, C)."""
+    labels, rare = task.graph.y[task.val_nodes], rare_class(task)
     if rare is None:
         return macro_f1_score(labels, logits.argmax(1), task.num_classes)
     batch = labels[None], logits[None], torch.ones_like(labels[None], dtype=torch.bool)

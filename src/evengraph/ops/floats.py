@@ -1,4 +1,4 @@
-"""Single-precision numbers in their order."""
+"""Single-precision numbers: their first digits and their order."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ import torch
 from torch import Tensor
 
 LARGEST = 0x7F7FFFFF  # bits of the largest finite number
+DIGITS = 16  # bits of a number that are used: the last ones depend on the order of summation
+
+
+def first_digits(x: Tensor) -> Tensor:
+    """Numbers rounded to their first `DIGITS` bits, (...)."""
+    mantissa, exponent = torch.frexp(x)
+    return torch.ldexp((mantissa * 2**DIGITS).round(), exponent - DIGITS)
 
 
 def largest_up_to(function: Callable[[Tensor], Tensor], limit: Tensor) -> Tensor:

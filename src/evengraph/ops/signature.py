@@ -23,7 +23,7 @@ def feature_signatures(x: Tensor) -> Tensor:
     """
     directions = _waves(x.shape[1], x.device)
     parts = []
-    for rows in x.float().split(2**16):
+    for rows in x.float().split(2**12):
         rows = rows.double()
         parts.append(torch.cat([rows @ directions, rows.norm(dim=1, keepdim=True)], dim=1))
     return torch.cat(parts)

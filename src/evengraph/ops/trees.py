@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,12 +68,29 @@ def separation(x: Tensor, labels: Tensor, num_classes: int) -> Tensor:
         labels: int64, (n,)
         returns: float64, (F,)
     """
-    x, members = x.double(), torch.nn.functional.one_hot(labels, num_classes).double()
-    sizes = members.sum(0).unsqueeze(1)
-    means = members.t() @ x / sizes.clamp(min=1)
-    between = (sizes * (means - x.mean(0)) ** 2).sum(0)
-    within = ((x - means[labels]) ** 2).sum(0)
-    freedom = max(x.shape[0] - num_classes, 1) / max(num_classes - 1, 1)
+    return separation_in_passes(lambda: [(x, labels)], num_classes)
+
+
+def separation_in_passes(
+    blocks: Callable[[], Iterable[tuple[Tensor, Tensor]]], num_classes: int
+) -> Tensor:
+    """The `separation` of rows that need not fit in memory.
+
+    Args:
+        blocks: Called for each of two passes; returns blocks of rows and their labels, at least
+            one.
+        num_classes: C.
+    """
+    sums = sizes = torch.zeros((), dtype=torch.float64)
+    for x, labels in blocks():
+        members = torch.nn.functional.one_hot(labels, num_classes).double()
+        sums, sizes = sums + members.t() @ x.double(), sizes + members.sum(0).unsqueeze(1)
+    means, count = sums / sizes.clamp(min=1), sizes.sum()
+    between = (sizes * (means - sums.sum(0) / count) ** 2).sum(0)
+    within = torch.zeros_like(between)
+    for x, labels in blocks():
+        within += ((x.double() - means[labels]) ** 2).sum(0)
+    freedom = (count - num_classes).clamp(min=1) / max(num_classes - 1, 1)
     return torch.where(between > 0, freedom * between / within, 0.0)
 
 
@@ -150,6 +168,13 @@ def path_contributions(trees: Trees, row: Tensor, shrinkage: float) -> tuple[Ten
     if not parts:
         return trees.roots.new_zeros(0, node.numel()), value.new_zeros(0, node.numel())
     return torch.stack(features), torch.stack(parts)
+
+
+def class_logits(sums: Tensor) -> Tensor:
+    """Logits, (n, C), of sums of trees; those of two classes are (n, 1), for the second one."""
+    if sums.shape[1] > 1:
+        return sums
+    return torch.cat([torch.zeros_like(sums), sums], dim=1)
 
 
 def tree_values(trees: Trees, x: Tensor) -> Tensor:

@@ -17,7 +17,12 @@ from evengraph.core.ranks import ALONE, Ranks
 from evengraph.core.task import Task
 from evengraph.disk import PackedGraph
 from evengraph.methods import METHODS, Method
-from evengraph.methods.bases.disk_model import DiskModel, DiskPredictor, RowLearner
+from evengraph.methods.bases.disk_model import (
+    DiskModel,
+    DiskPredictor,
+    RowLearner,
+    StreamedModel,
+)
 from evengraph.methods.bases.model_folder import Labelled
 from evengraph.ops.signature import feature_signatures
 from evengraph.outofcore.packed import PackedLinks, features
@@ -27,6 +32,7 @@ from evengraph.outofcore.tables import ArrayTable, Rows, joined_hash, row_slices
 from evengraph.pipeline.row_samples import (
     hide_others,
     plan_note,
+    sample_labelled,
     sample_nodes,
     sampling_notes,
     select_nodes,
@@ -129,7 +135,7 @@ class DiskGraph:
 
         Features are propagated in blocks. A graph of few nodes is then seen as a whole, and the
         result is that of `Method.fit`. Of a larger one, networks see all labelled rows in shards,
-        and are validated in passes; other methods get a sample of each kind of rows. Several
+        trees see them in passes, and other methods get a sample of each kind of rows. Several
         processes have a share of the rows each, and the result of one.
 
         Training is saved every few seconds. After a kill, the same call resumes.
@@ -139,26 +145,41 @@ class DiskGraph:
         assert isinstance(method, DiskModel)
         room = self._room(method.row_width(self.x.shape[1]))
         callbacks = {"on_epoch": on_epoch, "progress": progress}
-        if isinstance(method, RowLearner) and task.graph.num_nodes > min(room, LARGEST):
+        fits = task.graph.num_nodes <= min(room, LARGEST)
+        if isinstance(method, RowLearner) and not fits:
             self._fit_shards(method, hide_others(task), room, seed, callbacks)
+        elif isinstance(method, StreamedModel) and not fits:
+            limits = method.streamed_rows(self.x.shape[1], task.num_classes, self.space.memory)
+            self._fit_part(method, task, sample_labelled(task, limits, seed), seed, callbacks)
         else:
-            self._fit_sample(method, task, min(room, LARGEST), seed, callbacks)
+            nodes = sample_nodes(task, min(room, LARGEST), seed)
+            self._fit_part(method, task, nodes, seed, callbacks, in_memory=True)
         return method
 
-    def _fit_sample(
-        self, method: DiskModel, task: Task, room: int, seed: int, callbacks: dict[str, Any]
+    def _fit_part(
+        self,
+        method: DiskModel,
+        task: Task,
+        nodes: Tensor,
+        seed: int,
+        callbacks: dict[str, Any],
+        *,
+        in_memory: bool = False,
     ) -> None:
-        """Train on up to `room` rows of each kind, in memory."""
+        """Train on the rows of some nodes, in memory or in passes."""
         assert isinstance(method, Method)
-        ranks, nodes = self.space.ranks, sample_nodes(task, room, seed)
-        part = hide_others(select_nodes(task, nodes))
+        part, ranks = hide_others(select_nodes(task, nodes)), self.space.ranks
         method.reset(part)
         method.labelled_ = self._labelled(nodes[part.train], part.graph.y[part.train])
 
         def learn() -> None:
             tables = method.fit_tables(self.x, self.space)
-            own = nodes[ranks.own(len(nodes))]
-            method.fit_rows(part, {name: table.read(own) for name, table in tables.items()})
+            if in_memory:
+                own = nodes[ranks.own(len(nodes))]
+                method.fit_rows(part, {name: table.read(own) for name, table in tables.items()})
+            else:
+                assert isinstance(method, StreamedModel)
+                method.fit_streamed(part, nodes, tables, self.space)
 
         checkpoint = self._checkpoint(method, part, [nodes], seed)
         method.learn(learn, seed=seed, ranks=ranks, checkpoint=checkpoint, **callbacks)

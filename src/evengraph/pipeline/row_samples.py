@@ -19,15 +19,24 @@ def sample_nodes(task: Task, room: int, seed: int) -> Tensor:
     if task.graph.num_nodes <= room:
         return torch.arange(task.graph.num_nodes)
     random = generator(seed)
+    others = (~task.train & ~task.val).nonzero().squeeze(1)
+    parts = [*_labelled_parts(task, (room, room), random), _some(others, room, random)]
+    return torch.cat(parts).sort().values
+
+
+def sample_labelled(task: Task, room: tuple[int, int], seed: int) -> Tensor:
+    """As `sample_nodes`, of training and validation nodes alone, with a limit for each."""
+    return torch.cat(_labelled_parts(task, room, generator(seed))).sort().values
+
+
+def _labelled_parts(task: Task, room: tuple[int, int], random: torch.Generator) -> list[Tensor]:
+    """Training nodes, class by class, and validation nodes, up to a limit each."""
     labels = task.graph.y[task.train_nodes]
     counts = torch.bincount(labels, minlength=task.num_classes)
     parts = []
-    for label, size in enumerate(fair_sizes(counts.tolist(), room)):
+    for label, size in enumerate(fair_sizes(counts.tolist(), room[0])):
         parts.append(_some(task.train_nodes[labels == label], size, random))
-    parts.append(_some(task.val_nodes, room, random))
-    others = (~task.train & ~task.val).nonzero().squeeze(1)
-    parts.append(_some(others, room, random))
-    return torch.cat(parts).sort().values
+    return [*parts, _some(task.val_nodes, room[1], random)]
 
 
 def fair_sizes(counts: list[int], room: int) -> list[int]:
@@ -73,14 +82,17 @@ def plan_note(task: Task, plan: RowPlan) -> str:
 
 def sampling_notes(task: Task, part: Task) -> list[str]:
     """A sentence about the rows that training had in memory, if these are not all."""
-    if part.graph.num_nodes == task.graph.num_nodes:
+    others = int((~part.train & ~part.val).sum())
+    labelled = int((task.train | task.val).sum())
+    if part.graph.num_nodes == (task.graph.num_nodes if others else labelled):
         return []
     kinds = (("training", "train"), ("validation", "val"))
     counts = [
         f"{int(getattr(part, mask).sum()):,} of {int(getattr(task, mask).sum()):,} {kind} nodes"
         for kind, mask in kinds
     ]
-    others = int((~part.train & ~part.val).sum())
+    if not others:  # rows are read in passes
+        return [f"Rows to learn from: {' and '.join(counts)}; more memory allows for more."]
     return [f"Rows in memory: {', '.join(counts)}, and {others:,} others."]
 
 

@@ -10,18 +10,11 @@ from torch.nn.functional import softmax
 from evengraph.methods.bases import tree_engines
 from evengraph.methods.bases.tree_engines import TreeParams, grower, lightgbm_table, xgboost_table
 from evengraph.ops.trees import path_contributions, tree_values, trees_from_tables
+from labelled_rows import rows_of
 from small_graphs import normal
 
 PARAMS = TreeParams(learning_rate=0.1, weight_decay=1.0, leaves=6, smallest_leaf=4)
 ENGINES = ("lightgbm", "xgboost")
-
-
-def rows_of(num_classes, count=300):
-    x = normal(count, 5).float()
-    x[:, 3] = x[:, 3].round()
-    labels = (x[:, 0] + x[:, 3] * x[:, 1] > 0).long() + (x[:, 4] > 1).long() * (num_classes - 2)
-    weights = torch.rand(count, generator=torch.Generator().manual_seed(2)).double() + 0.5
-    return x, labels, weights / weights.mean()
 
 
 def sums(grown, x, rounds):

@@ -73,3 +73,26 @@ class RowLearner(DiskModel, Protocol):
     def fit_supply(self, supply: RowSupply) -> None:
         """Train on rows that are in memory some at a time."""
         ...
+
+
+@runtime_checkable
+class StreamedModel(DiskModel, Protocol):
+    """What a method has that also learns from rows that are read in passes."""
+
+    def streamed_rows(self, num_features: int, num_classes: int, memory: int) -> tuple[int, int]:
+        """How many training and validation rows it can use within so many bytes."""
+        ...
+
+    def fit_streamed(
+        self, task: Task, nodes: Tensor, tables: Mapping[str, Table], space: Workspace
+    ) -> None:
+        """Train on rows of these tables that need not fit in memory.
+
+        Args:
+            task: The nodes of these rows, all of them labelled; its graph has labels, and neither
+                features nor edges.
+            nodes: Which rows of the tables these are, (n,).
+            tables: What `fit_tables` returned.
+            space: Where to store what is needed to train, and how much memory to use.
+        """
+        ...

@@ -202,8 +202,8 @@ class Method(Saving, ABC):
         self.fitted_params_, self.extra_ = self.get_params(), dict[str, Any]()
         self.details_, self.summary_, self.notes_ = dict[str, Any](), (), ()
         nodes = task.train.nonzero().squeeze(1)  # a copy: the caller's masks may change later
-        x, blocks = task.graph.x.detach(), nodes.split(2**16)  # a copy of all rows may not fit
-        signatures = torch.cat([feature_signatures(x[some]) for some in blocks])
+        rows = nodes.split(2**12)  # of a graph on disk, x is one number until it is indexed
+        signatures = torch.cat([feature_signatures(task.graph.x[some].detach()) for some in rows])
         self.labelled_ = Labelled(nodes, task.graph.y[nodes], signatures)
         self._forget_caller()
 

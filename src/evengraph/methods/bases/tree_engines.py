@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
@@ -51,10 +52,15 @@ class TreeParams(NamedTuple):
 
 
 class Grown(NamedTuple):
-    """Node tables of trees, round by round and class by class, and the logits before any tree."""
+    """Node tables of trees, round by round and class by class, and the logits before any tree.
+
+    The losses are those before any tree, after one round and so on, where a list that is not empty
+    asks for them.
+    """
 
     tables: list[Any]
     baseline: NDArray[np.float64]
+    losses: list[float]
 
 
 def grower(
@@ -66,18 +72,31 @@ def grower(
         x: (n, F)
         labels, weights: (n,); each class occurs
     """
+    library = import_engine(engine)
+    y, w = labels.cpu().numpy(), weights.cpu().numpy()
+    if engine == "sklearn":
+        return _sklearn(coarsen(x, BINS).double().cpu().numpy(), y, w, params)
+    baseline = start_logits(y, w)
+    rows, start, grown = x.cpu().numpy(), np.tile(baseline, (len(y), 1)), Grown([], baseline, [])
+    if engine == "lightgbm":
+        settings = lightgbm_settings(params, baseline)
+        start = start.squeeze(1 if baseline.size == 1 else ())
+        data = library.Dataset(rows, y, weight=w, init_score=start, params=settings)
+        return partial(grow_lightgbm, library.Booster(settings, data), params, grown)
+    data = library.DMatrix(rows, y, weight=w, base_margin=start)
+    model = library.Booster(xgboost_settings(params, baseline), [data])
+    return partial(grow_xgboost, model, data, grown)
+
+
+def import_engine(engine: Engine) -> Any:
+    """The library; raises MissingPackageError where it is not installed."""
     package, source = PACKAGES[engine]
     try:
-        import_module(engine)
+        return import_module(engine)
     except ImportError:
         raise MissingPackageError(
             f"{package} is not installed; try: pip install {source}."
         ) from None
-    y, w = labels.cpu().numpy(), weights.cpu().numpy()
-    if engine == "sklearn":
-        return _sklearn(coarsen(x, BINS).double().cpu().numpy(), y, w, params)
-    grow = _lightgbm if engine == "lightgbm" else _xgboost
-    return grow(x.cpu().numpy(), y, w, params)
 
 
 def _sklearn(x: Any, y: Any, weights: Any, params: TreeParams) -> Callable[[int], Grown]:
@@ -98,16 +117,14 @@ def _sklearn(x: Any, y: Any, weights: Any, params: TreeParams) -> Callable[[int]
         model.set_params(max_iter=rounds)
         model.fit(x, y, sample_weight=weights)
         tables = [tree.nodes for trees in model._predictors for tree in trees]
-        return Grown(tables, model._baseline_prediction.flatten())
+        return Grown(tables, model._baseline_prediction.flatten(), [])
 
     return grow
 
 
-def _lightgbm(x: Any, y: Any, weights: Any, params: TreeParams) -> Callable[[int], Grown]:
-    import lightgbm
-
-    baseline = _baseline(y, weights)
-    settings = {
+def lightgbm_settings(params: TreeParams, baseline: NDArray[np.float64]) -> dict[str, Any]:
+    """What LightGBM takes, of its data set and of its trees."""
+    return {
         **_objective(baseline, "binary", "multiclass"),
         "learning_rate": params.learning_rate,
         "lambda_l2": params.weight_decay,
@@ -121,29 +138,33 @@ def _lightgbm(x: Any, y: Any, weights: Any, params: TreeParams) -> Callable[[int
         "force_col_wise": True,
         "verbosity": -1,
     }
-    start = np.tile(baseline, (len(y), 1)).squeeze(1 if baseline.size == 1 else ())
-    data = lightgbm.Dataset(x, y, weight=weights, init_score=start, params=settings)
-    model = lightgbm.Booster(settings, data)
-    tables: list[Any] = []
-
-    def grow(rounds: int) -> Grown:
-        missing = rounds - len(tables) // baseline.size
-        for _ in range(missing):
-            model.update()
-        trees = model.dump_model(start_iteration=len(tables) // baseline.size)["tree_info"]
-        tables.extend(lightgbm_table(tree["tree_structure"], params) for tree in trees)
-        # where nothing is left to split, no tree is added
-        tables.extend([_leaf()] * (rounds * baseline.size - len(tables)))
-        return Grown(tables, baseline)
-
-    return grow
 
 
-def _xgboost(x: Any, y: Any, weights: Any, params: TreeParams) -> Callable[[int], Grown]:
-    import xgboost
+def grow_lightgbm(model: Any, params: TreeParams, grown: Grown, rounds: int) -> Grown:
+    """Add trees to a model of LightGBM.
 
-    baseline = _baseline(y, weights)
-    settings = {
+    Args:
+        model: The booster.
+        params: What the trees may be like.
+        grown: What there is so far; trees and losses are added in place.
+        rounds: How many there are to be.
+    """
+    tables, outputs = grown.tables, grown.baseline.size
+    before = len(tables) // outputs
+    for _ in range(rounds - before):
+        model.update()
+        if grown.losses:
+            grown.losses.append(float(model.eval_train()[0][2]))
+    trees = model.dump_model(start_iteration=before)["tree_info"]
+    tables.extend(lightgbm_table(tree["tree_structure"], params) for tree in trees)
+    # where nothing is left to split, no tree is added
+    tables.extend([_leaf()] * (rounds * outputs - len(tables)))
+    return grown
+
+
+def xgboost_settings(params: TreeParams, baseline: NDArray[np.float64]) -> dict[str, Any]:
+    """What XGBoost takes."""
+    return {
         **_objective(baseline, "binary:logistic", "multi:softprob"),
         "learning_rate": params.learning_rate,
         "lambda": params.weight_decay,
@@ -155,27 +176,32 @@ def _xgboost(x: Any, y: Any, weights: Any, params: TreeParams) -> Callable[[int]
         "max_bin": BINS,
         "verbosity": 0,
     }
-    start = np.tile(baseline, (len(y), 1))
-    data = xgboost.DMatrix(x, y, weight=weights, base_margin=start)
-    model = xgboost.Booster(settings, [data])
-    tables: list[Any] = []
-
-    def grow(rounds: int) -> Grown:
-        before = len(tables) // baseline.size
-        for index in range(before, rounds):
-            model.update(data, index)
-        content = json.loads(model[before:rounds].save_raw("json"))
-        trees = content["learner"]["gradient_booster"]["model"]["trees"]
-        tables.extend(xgboost_table(tree) for tree in trees)
-        return Grown(tables, baseline)
-
-    return grow
 
 
-def _baseline(y: Any, weights: Any) -> NDArray[np.float64]:
+def grow_xgboost(model: Any, data: Any, grown: Grown, rounds: int) -> Grown:
+    """Add trees to a model of XGBoost; arguments are those of `grow_lightgbm`, and its data."""
+    before = len(grown.tables) // grown.baseline.size
+    for index in range(before, rounds):
+        model.update(data, index)
+        if grown.losses:
+            grown.losses.append(float(model.eval(data).rpartition(":")[2]))
+    content = json.loads(model[before:rounds].save_raw("json"))
+    trees = content["learner"]["gradient_booster"]["model"]["trees"]
+    grown.tables.extend(xgboost_table(tree) for tree in trees)
+    return grown
+
+
+def start_logits(y: Any, weights: Any) -> NDArray[np.float64]:
     """Logits by the classes' shares of the weight; two classes have one, for the second."""
     logs: NDArray[np.float64] = np.log(np.bincount(y, weights) / weights.sum())
     return logs - logs.mean() if logs.size > 2 else logs[1:] - logs[:1]
+
+
+def start_loss(y: Any, weights: Any, baseline: NDArray[np.float64]) -> float:
+    """The weighted mean of the cross-entropy before any tree."""
+    logits = baseline if baseline.size > 1 else np.append(0.0, baseline)
+    shares = np.bincount(y, weights) / weights.sum()
+    return float(np.log(np.exp(logits).sum()) - shares @ logits)
 
 
 def _objective(baseline: NDArray[np.float64], two: str, many: str) -> dict[str, Any]:
