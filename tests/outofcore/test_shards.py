@@ -1,6 +1,6 @@
 """Rows in shards: every row comes from the table, and every labelled one comes."""
 
-from dataclasses import dataclass
+from contextlib import ExitStack
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ from evengraph.disk import pack_graph
 from evengraph.outofcore import shards
 from evengraph.outofcore.packed import PackedLinks
 from evengraph.outofcore.propagation import Workspace
-from evengraph.outofcore.shards import SPAN, RowPlan, ShardedRows
+from evengraph.outofcore.shards import SPAN, RowPlan, sharded_rows
 from evengraph.outofcore.tables import ArrayTable
 from evengraph.splits import Natural
 
@@ -45,9 +45,17 @@ def side_by_side(rows):
     return torch.cat(list(rows.values()), dim=1)
 
 
-def supply(task, tables, space, *, room=60, draws=(10**6, 10**6), validated=10**6):
-    plan = RowPlan.of(task, room, draws, validated, seed=1)
-    return ShardedRows(task, plan, tables, side_by_side, space)
+@pytest.fixture
+def supply(task, tables, space):
+    """Opens a supply until the end of the test."""
+    with ExitStack() as stack:
+
+        def opened(room=60, draws=(10**6, 10**6)):
+            plan = RowPlan.of(task, room, draws, validated=10**6, seed=1)
+            rows = sharded_rows(task, plan, tables, side_by_side, space)
+            return stack.enter_context(rows)
+
+        yield opened
 
 
 @given(
@@ -72,8 +80,8 @@ def test_a_plan_divides_the_nodes(room, draws, validated, seed):
     assert all(map(torch.equal, plan.files.values(), again.files.values()))
 
 
-def test_every_row_comes_in_turn_as_it_is_in_the_tables(task, tables, space):
-    rows = supply(task, tables, space)
+def test_every_row_comes_in_turn_as_it_is_in_the_tables(task, supply):
+    rows = supply()
     assert rows.plan.shards == 5
     seen, held = set(), []
     for epoch in range(SPAN * rows.plan.shards):
@@ -92,17 +100,17 @@ def test_every_row_comes_in_turn_as_it_is_in_the_tables(task, tables, space):
     assert seen == set(range(NODES))
 
 
-def test_validation_is_a_pass_in_blocks(task, tables, space, monkeypatch):
+def test_validation_is_a_pass_in_blocks(task, supply, monkeypatch):
     monkeypatch.setattr(shards, "BLOCK", 21)
-    blocks = list(supply(task, tables, space).validation())
+    blocks = list(supply().validation())
     assert [len(labels) for _, labels in blocks] == [7, 7, 7, 7, 7, 5]
     nodes = torch.cat([rows for rows, _ in blocks])[:, 0].long()
     assert torch.equal(nodes, task.val_nodes)
     assert torch.equal(torch.cat([labels for _, labels in blocks]), task.graph.y[nodes])
 
 
-def test_a_checkpoint_continues_with_the_same_shard(task, tables, space):
-    first, second = supply(task, tables, space), supply(task, tables, space)
+def test_a_checkpoint_continues_with_the_same_shard(supply):
+    first, second = supply(), supply()
     for _ in range(SPAN + 3):
         first.advance()
     second.load_state_dict(first.state_dict())
@@ -110,22 +118,11 @@ def test_a_checkpoint_continues_with_the_same_shard(task, tables, space):
         assert torch.equal(first.advance().rows, second.advance().rows)
 
 
-@dataclass(frozen=True)
-class Written(Ranks):
-    """Processes of which the first has written everything."""
-
-    def once(self, compute):
-        return compute()
-
-
-def test_each_process_has_every_second_row(task, tables, space, monkeypatch):
+def test_each_process_has_every_second_row(task, supply, monkeypatch):
     monkeypatch.setattr(shards, "BLOCK", 12)
-    whole = supply(task, tables, space)
-    parts = []
-    for rank in (0, 1):
-        part = supply(task, tables, space)
-        part.ranks = Written(rank, 2)
-        parts.append(part)
+    whole, *parts = supply(), supply(), supply()
+    for rank, part in enumerate(parts):
+        part.ranks = Ranks(rank, 2)
     for _ in range(3 * SPAN):
         shard, (one, two) = whole.advance(), [part.advance() for part in parts]
         assert torch.equal(shard.rows[::2], one.rows)
@@ -135,31 +132,17 @@ def test_each_process_has_every_second_row(task, tables, space, monkeypatch):
     assert torch.equal(torch.cat(nodes).sort().values, task.val_nodes.float())
 
 
-def test_rows_are_written_once_and_a_killed_write_is_repeated(task, tables, space):
-    rows = supply(task, tables, space)
-    (rows.folder / "labelled-0").rename(rows.folder / "gone")
-    with pytest.raises(FileNotFoundError):  # the folder is there, so nothing was written again
-        supply(task, tables, space).advance()
-    rows.remove()
-    partial = rows.folder.with_name(f"{rows.folder.name}.partial")
-    partial.mkdir()
-    (partial / "labelled-0").write_bytes(b"half")
-    again = supply(task, tables, space)
-    assert len(again.advance().rows) <= 60
-    assert not partial.exists()
+def test_two_runs_at_once_do_not_share_files(task, tables, space):
+    plan = RowPlan.of(task, 60, (10**6, 10**6), 10**6, seed=1)
+    with sharded_rows(task, plan, tables, side_by_side, space) as one:
+        with sharded_rows(task, plan, tables, side_by_side, space) as other:
+            other.advance()
+        one.advance()  # the files of the other are gone
+        assert sum(1 for _ in one.validation())
+    assert not list(space.folder.glob(".scratch-*"))
 
 
-def test_rows_that_do_not_fit_on_the_disk_are_refused(task, tables, space, monkeypatch):
-    class Usage:
-        free = 100
-
-    monkeypatch.setattr(shards.shutil, "disk_usage", lambda path: Usage)
-    with pytest.raises(OSError, match=r"needs 2.8 KiB for the rows to train on, and 100 B are"):
-        supply(task, tables, space)
-
-
-def test_a_graph_of_labelled_nodes_has_no_others(task, tables, space):
-    rows = supply(task, tables, space, draws=(10**6, 0))
-    shard = rows.advance()
+def test_epochs_that_draw_no_others_get_none(supply):
+    shard = supply(draws=(10**6, 0)).advance()
     assert not len(shard.others)
     assert len(shard.labelled) == 60

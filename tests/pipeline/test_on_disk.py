@@ -138,8 +138,8 @@ def test_networks_see_all_labelled_rows_in_shards(tmp_path, few_rows, method):
     (note,) = (note for note in method.notes_ if note.startswith("Rows from disk"))
     assert "shards: all 900 training nodes, all 600 validation nodes" in note
     assert test_score(disk, method, task) > 0.5
-    left = {path.name[:4] for path in disk.space.folder.iterdir()}
-    assert left.isdisjoint({"rows", "trai"})  # shards and checkpoints are removed
+    left = {path.name[:5] for path in disk.space.folder.iterdir()}
+    assert left.isdisjoint({".scra", "train"})  # shards and checkpoints are removed
 
 
 @pytest.mark.parametrize("num_classes", [2, 3])
@@ -373,7 +373,7 @@ def test_the_death_of_a_process_ends_the_others_and_the_next_start_resumes(
     assert (loss[:6], score) == (epochs, pytest.approx(expected[1]))
     torch.testing.assert_close(predicted, expected[2], rtol=1e-4, atol=1e-5)
     assert not saved.exists()
-    assert not list((tmp_path / "graph" / "propagated").glob("rows-*"))
+    assert not list((tmp_path / "graph" / "propagated").glob(".scratch-*"))
 
 
 def test_trees_are_trained_by_one_process(tmp_path):

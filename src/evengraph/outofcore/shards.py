@@ -6,9 +6,8 @@ Loading a shard then reads nothing but its own rows.
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from math import ceil
 from pathlib import Path
 from time import monotonic, sleep
@@ -19,11 +18,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from evengraph.core.ranks import Ranks
 from evengraph.core.rng import generator
-from evengraph.core.sizes import format_size
 from evengraph.core.task import Task
 from evengraph.outofcore.propagation import FLOAT, VISIBLE, Progress, Workspace
-from evengraph.outofcore.tables import Table, joined_hash, tensor_hash
+from evengraph.outofcore.scratch import scratch_folder
+from evengraph.outofcore.tables import Table
 from evengraph.training.row_supply import Shard
 
 SPAN = 10  # epochs on a shard before the next one is loaded
@@ -89,8 +89,13 @@ class RowPlan(NamedTuple):
         return max(len(self.labelled), len(self.others))
 
 
-class ShardedRows:
-    """A `RowSupply` of tables on disk.
+@contextmanager
+def sharded_rows(
+    task: Task, plan: RowPlan, tables: Mapping[str, Table], stack: Stack, space: Workspace
+) -> Iterator[ShardedRows]:
+    """Copy the rows of a plan to a folder that is removed at the end.
+
+    The first process copies them, for all.
 
     Args:
         task: The whole task; labels of other than training and validation nodes are hidden.
@@ -99,24 +104,30 @@ class ShardedRows:
         stack: Turns rows of the tables into the input of the network.
         space: Where to store the rows, the processes that share them and the device to train on.
     """
+    widths = {name: table.shape[1] for name, table in tables.items()}
+    rows, ranks = sum(map(len, plan.files.values())), space.ranks
+    with _shared_folder(ranks, space.folder, FLOAT * rows * sum(widths.values())) as folder:
+        ranks.once(lambda: copy_rows(plan.files, tables, folder, space.progress))
+        yield ShardedRows(task, plan, folder, widths, stack, ranks, space.device)
+
+
+class ShardedRows:
+    """A `RowSupply` of rows in files, as `sharded_rows` makes them."""
 
     def __init__(
         self,
         task: Task,
         plan: RowPlan,
-        tables: Mapping[str, Table],
+        folder: Path,
+        widths: Mapping[str, int],
         stack: Stack,
-        space: Workspace,
+        ranks: Ranks,
+        device: torch.device,
     ) -> None:
-        self.task, self.plan, self.ranks, self.device = task, plan, space.ranks, space.device
-        self.widths = {name: table.shape[1] for name, table in tables.items()}
-        self._stack, self._epochs, self._turn = stack, 0, -1
+        self.task, self.plan, self.ranks, self.device = task, plan, ranks, device
+        self._folder, self._widths, self._stack = folder, widths, stack
+        self._epochs, self._turn = 0, -1
         self._shard: Shard | None = None
-        contents = (table.content_hash for table in tables.values())
-        key = joined_hash("rows", *contents, *map(tensor_hash, plan.files.values()))
-        self.folder = space.folder / f"rows-{key[:24]}"
-        self.ranks.once(lambda: self._write(tables, space.progress))
-        _wait_for(self.folder)
 
     def advance(self) -> Shard:
         """The shard of the next epoch: the same one for some epochs, then the next."""
@@ -144,11 +155,6 @@ class ShardedRows:
         """Continue after so many epochs."""
         self._epochs, self._shard = state["epochs"], None
 
-    def remove(self) -> None:
-        """Delete the files once training is complete."""
-        if not self.ranks.rank:
-            shutil.rmtree(self.folder, ignore_errors=True)
-
     def _load(self, turn: int) -> Shard:
         """Read the chunks whose turn it is."""
         rank, size, first = self.ranks.rank, self.ranks.size, 0
@@ -167,38 +173,50 @@ class ShardedRows:
 
     def _stacked(self, rows: NDArray[np.float32]) -> Tensor:
         """Rows of a file as the input of the network."""
-        parts = torch.from_numpy(rows).split(list(self.widths.values()), dim=1)
-        return self._stack(dict(zip(self.widths, parts, strict=True))).to(self.device)
+        parts = torch.from_numpy(rows).split(list(self._widths.values()), dim=1)
+        return self._stack(dict(zip(self._widths, parts, strict=True))).to(self.device)
 
     def _array(self, name: str, length: int) -> NDArray[np.float32]:
-        shape = length, sum(self.widths.values())
-        return np.memmap(self.folder / name, np.float32, mode="r", shape=shape)
+        shape = length, sum(self._widths.values())
+        return np.memmap(self._folder / name, np.float32, mode="r", shape=shape)
 
-    def _write(self, tables: Mapping[str, Table], progress: Progress) -> None:
-        """Copy the rows of all files in one pass; the folder gets its name when it is complete."""
-        if self.folder.exists():
-            return
-        partial = self.folder.with_name(f"{self.folder.name}.partial")
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        files = self.plan.files
-        total = sum(map(len, files.values()))
-        _check_disk(partial, FLOAT * total * sum(self.widths.values()))
-        owners = torch.cat([torch.full((len(nodes),), i) for i, nodes in enumerate(files.values())])
-        nodes, order = torch.cat(list(files.values())).sort(stable=True)
-        owners = owners[order]
-        handles = [(partial / name).open("wb") for name in files]
-        try:
-            for start in range(0, total, READ):
-                some, targets = nodes[start : start + READ], owners[start : start + READ]
-                rows = torch.cat([table.read(some) for table in tables.values()], dim=1)
-                for target in targets.unique().tolist():
-                    rows[targets == target].numpy().tofile(handles[target])
-                progress(STAGE, min((start + READ) / total, 1.0))
-        finally:
-            for handle in handles:
-                handle.close()
-        os.replace(partial, self.folder)
+
+def copy_rows(
+    files: Mapping[str, Tensor], tables: Mapping[str, Table], folder: Path, progress: Progress
+) -> None:
+    """Write the rows of some nodes to each file, in one pass over the tables.
+
+    Args:
+        files: The nodes of each file, ascending, by its name.
+    """
+    owners = torch.cat([torch.full((len(nodes),), i) for i, nodes in enumerate(files.values())])
+    nodes, order = torch.cat(list(files.values())).sort(stable=True)
+    owners = owners[order]
+    handles = [(folder / name).open("wb") for name in files]
+    try:
+        for start in range(0, len(nodes), READ):
+            some, targets = nodes[start : start + READ], owners[start : start + READ]
+            rows = torch.cat([table.read(some) for table in tables.values()], dim=1)
+            for target in targets.unique().tolist():
+                rows[targets == target].numpy().tofile(handles[target])
+            progress(STAGE, min((start + READ) / len(nodes), 1.0))
+    finally:
+        for handle in handles:
+            handle.close()
+
+
+@contextmanager
+def _shared_folder(ranks: Ranks, parent: Path, needed: int) -> Iterator[Path]:
+    """A folder for a time that the first process creates and all of them see."""
+    if ranks.rank:
+        folder = ranks.once(Path)
+        _wait_for(folder)
+        yield folder
+        ranks.wait()
+        return
+    with scratch_folder(parent, needed) as folder:
+        yield ranks.once(lambda: folder)
+        ranks.wait()  # another process may still read
 
 
 def _chunks(nodes: Tensor, limit: int) -> tuple[Tensor, ...]:
@@ -212,16 +230,6 @@ def _chunks(nodes: Tensor, limit: int) -> tuple[Tensor, ...]:
 def _some(nodes: Tensor, count: int, random: torch.Generator) -> Tensor:
     """So many nodes, or all, in random order."""
     return nodes[torch.randperm(len(nodes), generator=random)[:count]]
-
-
-def _check_disk(folder: Path, needed: int) -> None:
-    """Raise OSError if the rows do not fit on the disk."""
-    free = shutil.disk_usage(folder).free
-    if needed > free:
-        raise OSError(
-            f"{folder.parent} needs {format_size(needed)} for the rows to train on, and "
-            f"{format_size(free)} are free."
-        )
 
 
 def _wait_for(folder: Path) -> None:

@@ -27,7 +27,7 @@ from evengraph.methods.bases.model_folder import Labelled
 from evengraph.ops.signature import feature_signatures
 from evengraph.outofcore.packed import PackedLinks, features
 from evengraph.outofcore.propagation import FLOAT, Progress, Tasks, Workspace, no_progress
-from evengraph.outofcore.shards import RowPlan, ShardedRows
+from evengraph.outofcore.shards import RowPlan, sharded_rows
 from evengraph.outofcore.tables import ArrayTable, Rows, joined_hash, row_slices, tensor_hash
 from evengraph.pipeline.row_samples import (
     hide_others,
@@ -200,9 +200,8 @@ class DiskGraph:
 
         def learn() -> None:
             tables = method.fit_tables(self.x, self.space)
-            supply = ShardedRows(task, plan, tables, method.stacked, self.space)
-            method.fit_supply(supply)
-            supply.remove()
+            with sharded_rows(task, plan, tables, method.stacked, self.space) as supply:
+                method.fit_supply(supply)
 
         checkpoint = self._checkpoint(method, task, list(plan.files.values()), seed)
         method.learn(learn, seed=seed, ranks=self.space.ranks, checkpoint=checkpoint, **callbacks)
