@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from evengraph.core.devices import pick_device
+from evengraph.core.devices import pick_device, pick_rank_device
+from evengraph.core.ranks import Ranks
 
 
 def test_devices():
@@ -10,3 +11,14 @@ def test_devices():
     for name in ("gpu", "mps", "cuda:99", torch.device("meta")):
         with pytest.raises(ValueError, match="cuda"):
             pick_device(name)
+
+
+def test_processes_of_a_machine_need_a_gpu_each(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    assert pick_rank_device("auto", Ranks()).type == "cuda"
+    two = Ranks(0, 2, here=2)
+    assert pick_rank_device("auto", two).type == "cpu"
+    assert pick_rank_device("cpu", two).type == "cpu"
+    with pytest.raises(ValueError, match=r"device must be cpu for 2 processes on a machine with 1"):
+        pick_rank_device("cuda", two)

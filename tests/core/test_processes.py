@@ -7,7 +7,7 @@ from time import monotonic, sleep
 
 import pytest
 
-from evengraph.core.processes import process_exists
+from evengraph.core.processes import is_abandoned, process_exists, process_mark
 
 PARENT = """
 import subprocess, sys
@@ -58,3 +58,15 @@ def test_a_process_exists_until_it_ends():
     assert process_exists(child.pid)
     child.communicate()
     assert not process_exists(child.pid)
+
+
+def test_only_marks_of_dead_processes_of_this_machine_are_abandoned():
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    pid, host, rest = process_mark().split("@")
+    assert (pid, rest) == (str(os.getpid()), "")
+    assert is_abandoned(f"{gone.pid}@{host}@x")
+    assert not is_abandoned(f"{pid}@{host}@x")
+    assert not is_abandoned(f"{gone.pid}@{host}-2@x")
+    for other in ("", "x", f"{gone.pid}", f"x@{host}@", f"{host}-{gone.pid}-a"):
+        assert not is_abandoned(other)

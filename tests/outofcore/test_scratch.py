@@ -27,14 +27,15 @@ def test_folders_of_killed_processes_are_removed(tmp_path):
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     host = socket.gethostname()
-    names = [f"{PREFIX}{host}-{pid}-a" for pid in (ended.pid, os.getpid())]
-    for name in (*names, f"{PREFIX}elsewhere.{host}-{ended.pid}-b", "other"):
+    names = [f"{PREFIX}{pid}@{host}@a" for pid in (ended.pid, os.getpid())]
+    elsewhere = f"{PREFIX}{ended.pid}@{host}-2@b"  # a machine whose name begins like this one
+    for name in (*names, elsewhere, "other"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").write_text("x")
     with scratch_folder(tmp_path, 0):
         pass
     left = {path.name for path in tmp_path.iterdir()}
-    assert left == {names[1], f"{PREFIX}elsewhere.{host}-{ended.pid}-b", "other"}
+    assert left == {names[1], elsewhere, "other"}
 
 
 def test_a_full_disk_is_noticed_before_anything_is_written(tmp_path):

@@ -45,13 +45,18 @@ def side_by_side(rows):
     return torch.cat(list(rows.values()), dim=1)
 
 
+def planned(task, **options):
+    usual = {"room": 60, "epochs": 1000, "drawn": (10**6, 10**6), "validated": 10**6, "seed": 1}
+    return RowPlan.of(task, **usual | options)
+
+
 @pytest.fixture
 def supply(task, tables, space):
     """Opens a supply until the end of the test."""
     with ExitStack() as stack:
 
-        def opened(room=60, draws=(10**6, 10**6)):
-            plan = RowPlan.of(task, room, draws, validated=10**6, seed=1)
+        def opened(room=60, drawn=(10**6, 10**6)):
+            plan = planned(task, room=room, drawn=drawn)
             rows = sharded_rows(task, plan, tables, side_by_side, space)
             return stack.enter_context(rows)
 
@@ -60,13 +65,18 @@ def supply(task, tables, space):
 
 @given(
     room=st.integers(2, 400),
-    draws=st.tuples(st.integers(1, 300), st.integers(0, 300)),
+    epochs=st.integers(1, 40),
+    drawn=st.tuples(st.integers(1, 30), st.integers(0, 30)),
     validated=st.integers(1, 60),
     seed=st.integers(0, 5),
 )
-def test_a_plan_divides_the_nodes(room, draws, validated, seed):
+def test_a_plan_divides_the_nodes(room, epochs, drawn, validated, seed):
     task = Natural(train=0.3, val=0.2)(toy(NODES, 400, 5, 3), seed=0)
-    plan = RowPlan.of(task, room, draws, validated, seed)
+    options = {"room": room, "epochs": epochs, "drawn": drawn, "validated": validated, "seed": seed}
+    plan = RowPlan.of(task, **options)
+    draws = [epochs * count for count in drawn]
+    assert 1 <= plan.span <= SPAN
+    assert plan.span * plan.shards <= max(epochs, plan.shards)  # every shard has its turn
     kinds = (task.train_nodes, (~task.train).nonzero().squeeze(1))
     for chunks, nodes, most in zip((plan.labelled, plan.others), kinds, draws, strict=True):
         chosen = torch.cat(chunks) if chunks else nodes[:0]
@@ -76,7 +86,7 @@ def test_a_plan_divides_the_nodes(room, draws, validated, seed):
     largest = [max(map(len, chunks), default=0) for chunks in (plan.labelled, plan.others)]
     assert sum(largest) <= max(room, 2)
     assert len(plan.validation) == min(int(task.val.sum()), validated)
-    again = RowPlan.of(task, room, draws, validated, seed)
+    again = RowPlan.of(task, **options)
     assert all(map(torch.equal, plan.files.values(), again.files.values()))
 
 
@@ -133,7 +143,7 @@ def test_each_process_has_every_second_row(task, supply, monkeypatch):
 
 
 def test_two_runs_at_once_do_not_share_files(task, tables, space):
-    plan = RowPlan.of(task, 60, (10**6, 10**6), 10**6, seed=1)
+    plan = planned(task)
     with sharded_rows(task, plan, tables, side_by_side, space) as one:
         with sharded_rows(task, plan, tables, side_by_side, space) as other:
             other.advance()
@@ -143,6 +153,6 @@ def test_two_runs_at_once_do_not_share_files(task, tables, space):
 
 
 def test_epochs_that_draw_no_others_get_none(supply):
-    shard = supply(draws=(10**6, 0)).advance()
+    shard = supply(drawn=(10**6, 0)).advance()
     assert not len(shard.others)
     assert len(shard.labelled) == 60

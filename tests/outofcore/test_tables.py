@@ -64,8 +64,8 @@ def test_what_a_killed_process_was_writing_is_removed(tmp_path, x):
     gone.wait()
     host = socket.gethostname()
     dead, alive, elsewhere = (
-        tmp_path / f".columns-{name}-abc"
-        for name in (f"{host}-{gone.pid}", f"{host}-{os.getpid()}", f"other-{gone.pid}")
+        tmp_path / f".columns-{name}@abc"
+        for name in (f"{gone.pid}@{host}", f"{os.getpid()}@{host}", f"{gone.pid}@{host}-2")
     )
     for path in (dead, alive, elsewhere):
         path.touch()

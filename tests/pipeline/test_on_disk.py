@@ -129,12 +129,23 @@ def test_a_sample_of_rows_learns_about_as_well(tmp_path, few_rows, method):
 
 
 @pytest.mark.parametrize("method", [Unison(members=2), IceBerg(), MLP()], ids=repr)
-def test_networks_see_all_labelled_rows_in_shards(tmp_path, few_rows, method):
+def test_networks_see_all_labelled_rows_in_shards(tmp_path, few_rows, monkeypatch, method):
+    seen, advance = {}, shards.ShardedRows.advance
+
+    def watched(supply):
+        shard = advance(supply)
+        seen.setdefault(id(shard.rows), shard)  # which stay alive here, so ids are not used again
+        return shard
+
+    monkeypatch.setattr(shards.ShardedRows, "advance", watched)
     method.max_epochs = 60
     disk = opened(toy(3000, 15_000, 16, 3), tmp_path / "graph")
     task = Natural(train=0.3, val=0.2)(disk.labels(), seed=0)
     disk.fit(method, task, seed=0, progress=False)
     assert torch.equal(method.labelled_.nodes, task.train_nodes)
+    assert sum(len(shard.labelled) for shard in seen.values()) >= 900
+    labels = torch.cat([shard.labels[shard.labelled] for shard in seen.values()])
+    assert (labels.bincount() >= task.class_counts).all()
     (note,) = (note for note in method.notes_ if note.startswith("Rows from disk"))
     assert "shards: all 900 training nodes, all 600 validation nodes" in note
     assert test_score(disk, method, task) > 0.5
@@ -310,7 +321,8 @@ def test_a_semantic_view_that_does_not_fit_is_refused(tmp_path):
 def quick():
     """The methods that several processes can train, small."""
     size = {"hidden": 16, "max_epochs": 10}
-    return [Unison(members=2, batch=32, **size), IceBerg(**size), MLP(**size)]
+    unison = Unison(members=2, batch=32, components=9, **size)  # fewer than features
+    return [unison, IceBerg(**size), MLP(**size)]
 
 
 DRAWN = {"FULL": 0, "BATCH": 32}

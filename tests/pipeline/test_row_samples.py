@@ -22,7 +22,7 @@ def test_rare_classes_keep_their_nodes():
 
 def test_the_note_counts_all_rows_or_some():
     task = Natural(train=0.5, val=0.2)(toy(1000, 2000, 4, 3), seed=0)
-    plan = RowPlan.of(task, room=400, draws=(10**6, 100), validated=50, seed=0)
+    plan = RowPlan.of(task, room=400, epochs=10, drawn=(100, 10), validated=50, seed=0)
     assert plan_note(task, plan) == (
         "Rows from disk, in 2 shards: all 500 training nodes, 50 of 199 validation nodes, "
         "100 of 500 others. Epochs draw no more than these."

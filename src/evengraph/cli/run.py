@@ -112,7 +112,7 @@ def run(
     from evengraph.cli.ranks import current_ranks, own_folder
     from evengraph.cli.run_files import RunFiles
     from evengraph.core.allocator import keep_freed_memory
-    from evengraph.core.devices import pick_device
+    from evengraph.core.devices import pick_device, pick_rank_device
     from evengraph.datasets import DATASETS
     from evengraph.experiment.parsing import parse_seeds
     from evengraph.methods import DEFAULT_METHOD, DEFAULT_ON_DISK, METHODS
@@ -135,7 +135,7 @@ def run(
             columns,
             on_disk=on_disk,
             memory=memory,
-            device=str(pick_device(device)),
+            device=str(pick_rank_device(device, ranks)),
             ranks=ranks,
         )
     split = imbalance or ("step" if source is None else source.default_split)

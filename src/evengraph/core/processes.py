@@ -1,8 +1,9 @@
-"""Worker processes that end with their parent."""
+"""Processes: workers that end with their parent, and whose files are left behind."""
 
 from __future__ import annotations
 
 import os
+import socket
 from functools import cache
 from threading import Thread
 from time import sleep
@@ -32,3 +33,14 @@ def process_exists(pid: int) -> bool:
     except OSError:
         return True
     return True
+
+
+def process_mark() -> str:
+    """Names this process in a file name; `@` is in no host name, and ends both parts."""
+    return f"{os.getpid()}@{socket.gethostname()}@"
+
+
+def is_abandoned(mark: str) -> bool:
+    """Whether the process of a mark, with whatever follows it, was on this machine and is gone."""
+    pid, host, *_ = [*mark.split("@"), ""]
+    return host == socket.gethostname() and pid.isdigit() and not process_exists(int(pid))

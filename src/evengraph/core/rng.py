@@ -42,13 +42,16 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def random_state() -> list[torch.Tensor]:
-    """The state of torch's generators, the CPU's first: what training draws from."""
-    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else []
-    return [torch.get_rng_state(), *map(torch.cuda.get_rng_state, devices)]
+    """The state of torch's generators, of the CPU and of the GPU in use: training draws from them.
+
+    Processes that train together draw the same numbers, so this is the state of all of them.
+    """
+    used = [torch.cuda.get_rng_state()] if torch.cuda.is_initialized() else []
+    return [torch.get_rng_state(), *used]
 
 
 def restore_random_state(state: list[torch.Tensor]) -> None:
-    """Continue where `random_state` was."""
+    """Continue where `random_state` was, on this or on another device."""
     torch.set_rng_state(state[0])
-    for device, part in enumerate(state[1:]):
-        torch.cuda.set_rng_state(part, device)
+    for part in state[1:] if torch.cuda.is_initialized() else []:
+        torch.cuda.set_rng_state(part)

@@ -22,6 +22,7 @@ from evengraph.outofcore.propagation import Walk, Workspace
 from evengraph.outofcore.tables import FewRowsTable, Table
 
 MOST_STEPS = 100_000  # that a saved model may take
+ROWS = 2**14  # that are read at a time, of a graph on disk
 LEAST = 1e-30  # keeps the logarithm finite where a class does not reach a node
 
 
@@ -116,8 +117,9 @@ class LabelPropagation(Method):
         if self.balance:
             known = known / known.sum(0)
         index = (nodes < num_nodes).nonzero().squeeze(1)
-        same = matching_signatures(feature_signatures(features(nodes[index])), signatures[index])
-        index = index[same]
+        blocks = index.split(ROWS)
+        found = torch.cat([feature_signatures(features(nodes[some])) for some in blocks])
+        index = index[matching_signatures(found, signatures[index])]
         return nodes[index], known[index]
 
     def tables(self, x: Table, space: Workspace) -> dict[str, Table]:

@@ -337,7 +337,7 @@ class _Training:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint."""
-        self.epochs, self.best_scores = state["epochs"], state["scores"]
+        self.epochs, self.best_scores = state["epochs"], state["scores"].to(self.supply.device)
         self.best_members.load_state_dict(state["members"])
         self.supply.load_state_dict(state["rows"])
 

@@ -127,7 +127,7 @@ class Workspace:
         if strips:
             self._check_disk(result, sum(strip.stop - strip.start for strip in strips))
             self._fill(compute, strips)
-        return self._complete(result)
+        return self.complete(result)
 
     def store(self, name: str, table: Table, compute: Callable[[Tensor], Tensor]) -> Table:
         """A table of the same shape that is computed in memory, unless it is stored already.
@@ -146,7 +146,7 @@ class Workspace:
                 result.write(0, compute(self.load(table, slice(0, table.shape[1]))).cpu().numpy())
 
         self.ranks.once(write)
-        return self._complete(result)
+        return self.complete(result)
 
     def _strips(self, result: ColumnTable, beside: int) -> list[slice]:
         """The columns that are missing, in strips that fit in memory; some for every worker."""
@@ -172,7 +172,7 @@ class Workspace:
         quiet = replace(compute, space=replace(self, progress=no_progress, tasks=None))
         self.tasks.each(quiet, strips, lambda share: self.progress(compute.stage, share))
 
-    def _complete(self, result: ColumnTable) -> ColumnTable:
+    def complete(self, result: ColumnTable) -> ColumnTable:
         """The table, once all columns are seen from here: other machines may have written them."""
         started = monotonic()
         while result.missing():

@@ -1,19 +1,17 @@
-"""Folders for files that are needed only while a process works."""
+"""Temporary folders, which the next process removes if theirs was killed."""
 
 from __future__ import annotations
 
-import os
 import shutil
-import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from evengraph.core.processes import process_exists
+from evengraph.core.processes import is_abandoned, process_mark
 from evengraph.core.sizes import format_size
 
-PREFIX = ".scratch-"  # then the machine and the process that works there
+PREFIX = ".scratch-"  # then the mark of the process that works there
 
 
 @contextmanager
@@ -32,7 +30,7 @@ def scratch_folder(parent: Path, needed: int) -> Iterator[Path]:
             f"{parent} needs {format_size(needed)} for rows to learn from, and "
             f"{format_size(free)} are free."
         )
-    folder = Path(tempfile.mkdtemp(dir=parent, prefix=f"{_mine()}{os.getpid()}-"))
+    folder = Path(tempfile.mkdtemp(dir=parent, prefix=f"{PREFIX}{process_mark()}"))
     try:
         yield folder
     finally:
@@ -41,11 +39,6 @@ def scratch_folder(parent: Path, needed: int) -> Iterator[Path]:
 
 def _remove_abandoned(parent: Path) -> None:
     """Remove what processes of this machine were using when they were killed."""
-    for path in parent.glob(f"{_mine()}*"):
-        pid = path.name.removeprefix(_mine()).partition("-")[0]
-        if pid.isdigit() and not process_exists(int(pid)):
+    for path in parent.glob(f"{PREFIX}*"):
+        if is_abandoned(path.name.removeprefix(PREFIX)):
             shutil.rmtree(path, ignore_errors=True)
-
-
-def _mine() -> str:
-    return f"{PREFIX}{socket.gethostname()}-"

@@ -26,7 +26,8 @@ from evengraph.outofcore.scratch import scratch_folder
 from evengraph.outofcore.tables import Table
 from evengraph.training.row_supply import Shard
 
-SPAN = 10  # epochs on a shard before the next one is loaded
+SPAN = 10  # epochs on a shard before the next one is loaded, at most
+MOST = 2**22  # unlabelled rows to copy
 READ = 2**14  # rows that are copied at a time
 BLOCK = 2**21  # numbers of validation rows that are predicted at a time
 STAGE = "rows"
@@ -41,6 +42,7 @@ class RowPlan(NamedTuple):
         labelled: Training nodes, in chunks of which one is in memory at a time.
         others: All other nodes, for pseudo-labels, likewise.
         validation: Validation nodes; they are read in blocks.
+        span: Epochs on a shard before the next one is loaded.
 
     Shapes:
         each chunk: int64, (n,), ascending
@@ -49,24 +51,35 @@ class RowPlan(NamedTuple):
     labelled: tuple[Tensor, ...]
     others: tuple[Tensor, ...]
     validation: Tensor
+    span: int = SPAN
 
     @classmethod
     def of(
-        cls, task: Task, room: int, draws: tuple[int, int], validated: int, seed: int
+        cls,
+        task: Task,
+        *,
+        room: int,
+        epochs: int,
+        drawn: tuple[int, int],
+        validated: int,
+        seed: int,
     ) -> RowPlan:
         """Divide the nodes of a task at random.
 
         Args:
             task: The task.
             room: Rows that fit in memory.
-            draws: Training nodes, and others, that all epochs together draw: more are of no use.
+            epochs: How many there are at most.
+            drawn: Training nodes, and others, that an epoch draws. Those that all epochs draw
+                together are enough; classes keep their shares, as if drawn from all.
             validated: Validation nodes whose predictions fit in memory.
             seed: Seed of the division.
         """
         random = generator(seed)
         others = (~task.train).nonzero().squeeze(1)
         kinds = task.train_nodes, others
-        sizes = [min(len(nodes), most) for nodes, most in zip(kinds, draws, strict=True)]
+        limits = (epochs * drawn[0], min(epochs * drawn[1], MOST))
+        sizes = [min(len(nodes), limit) for nodes, limit in zip(kinds, limits, strict=True)]
         half = room // 2  # what one kind leaves free, the other one takes
         rooms = (max(half, room - sizes[1]), max(half, room - sizes[0]))
         labelled, unlabelled = (
@@ -74,7 +87,9 @@ class RowPlan(NamedTuple):
             for nodes, size, limit in zip(kinds, sizes, rooms, strict=True)
         )
         validation = _some(task.val_nodes, validated, random).sort().values
-        return cls(labelled, unlabelled, validation)
+        shards = max(len(labelled), len(unlabelled))
+        span = min(max(epochs // shards, 1), SPAN)  # every shard has its turn
+        return cls(labelled, unlabelled, validation, span)
 
     @property
     def files(self) -> dict[str, Tensor]:
@@ -131,7 +146,7 @@ class ShardedRows:
 
     def advance(self) -> Shard:
         """The shard of the next epoch: the same one for some epochs, then the next."""
-        turn, self._epochs = self._epochs // SPAN, self._epochs + 1
+        turn, self._epochs = self._epochs // self.plan.span, self._epochs + 1
         if self._shard is None or turn != self._turn:
             self._shard = None  # its memory is free before the next one is loaded
             self._shard, self._turn = self._load(turn), turn
@@ -189,7 +204,9 @@ def copy_rows(
     Args:
         files: The nodes of each file, ascending, by its name.
     """
-    owners = torch.cat([torch.full((len(nodes),), i) for i, nodes in enumerate(files.values())])
+    owners = torch.cat(
+        [torch.full((len(nodes),), i, dtype=torch.int32) for i, nodes in enumerate(files.values())]
+    )
     nodes, order = torch.cat(list(files.values())).sort(stable=True)
     owners = owners[order]
     handles = [(folder / name).open("wb") for name in files]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
@@ -25,26 +27,28 @@ def known_nodes(x: Table, space: Workspace, before: Tensor) -> Tensor:
         returns: bool, (n,), where n is at most M and at most the number of nodes
     """
     size = min(x.shape[0], len(before))
-    features = torch.empty(size, 3, dtype=torch.float64)
-    sent = torch.empty(x.shape[0], 3, dtype=torch.float64)
+    sent = torch.empty(x.shape[0], 3, dtype=torch.float64)  # 24 bytes per node, whatever the limit
     for rows in row_slices(x.shape[0]):
-        values = feature_signatures(x.read(rows))
-        features[rows] = values[: max(size - rows.start, 0)]
-        sent[rows] = sent_signatures(values, rows.start)
-    signatures = join_signatures(features, _sums(space, sent, size))
-    return matching_signatures(signatures, before[:size])
-
-
-def _sums(space: Workspace, values: Tensor, size: int) -> Tensor:
-    """Sums over the neighbours of the first nodes, (n, d)."""
-    links = Operator(unweighted(space.links), "mean")
-    sums = torch.empty(size, values.shape[1], dtype=values.dtype)
+        sent[rows] = sent_signatures(feature_signatures(x.read(rows)), rows.start)
+    links, same = Operator(unweighted(space.links), "mean"), torch.empty(size, dtype=torch.bool)
     for rows in links.blocks(int(SHARE * space.memory)):
         if rows.start >= size:
             break
-        block = links.block(rows)
-        ones = torch.ones_like(block.values(), dtype=values.dtype)
-        shape = (block.shape[0], block.shape[1])
-        around = product(csr(block.crow_indices(), block.col_indices(), ones, shape), values)
-        sums[rows] = around[: size - rows.start]
-    return sums
+        rows = slice(rows.start, min(rows.stop, size))
+        features = [feature_signatures(x.read(some)) for some in _parts(rows)]
+        signatures = join_signatures(torch.cat(features), _sums(links.block(rows), sent))
+        same[rows] = matching_signatures(signatures, before[rows])
+    return same
+
+
+def _parts(rows: slice) -> Iterator[slice]:
+    """Slices that cover some rows in order."""
+    for some in row_slices(rows.stop - rows.start):
+        yield slice(rows.start + some.start, rows.start + some.stop)
+
+
+def _sums(block: Tensor, values: Tensor) -> Tensor:
+    """Sums over the neighbours of the nodes of a block, (n, d)."""
+    ones = torch.ones_like(block.values(), dtype=values.dtype)
+    shape = (block.shape[0], block.shape[1])
+    return product(csr(block.crow_indices(), block.col_indices(), ones, shape), values)

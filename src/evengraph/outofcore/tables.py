@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import socket
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,11 +14,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evengraph.core.processes import process_exists
+from evengraph.core.processes import is_abandoned, process_mark
 
 ROWS = 2**16  # rows that are read at a time
 ALL = slice(None)
-UNFINISHED = ".columns-"  # then the machine and the process that writes the file
+UNFINISHED = ".columns-"  # then the mark of the process that writes the file
 
 Rows = slice | Tensor
 """Rows to read: a slice, or their indices."""
@@ -109,7 +108,7 @@ class ColumnTable:
         self.folder.mkdir(parents=True, exist_ok=True)
         name = f"columns-{start:06d}-{start + values.shape[1]:06d}.npy"
         self._remove_unfinished()
-        prefix = f"{UNFINISHED}{socket.gethostname()}-{os.getpid()}-"
+        prefix = f"{UNFINISHED}{process_mark()}"
         handle, temporary = tempfile.mkstemp(dir=self.folder, prefix=prefix)
         try:
             with os.fdopen(handle, "wb") as file:
@@ -122,10 +121,8 @@ class ColumnTable:
 
     def _remove_unfinished(self) -> None:
         """Remove what processes of this machine were writing when they were killed."""
-        mine = f"{UNFINISHED}{socket.gethostname()}-"
         for path in self.folder.glob(f"{UNFINISHED}*"):
-            pid = path.name.removeprefix(mine).partition("-")[0]
-            if path.name.startswith(mine) and pid.isdigit() and not process_exists(int(pid)):
+            if is_abandoned(path.name.removeprefix(UNFINISHED)):
                 path.unlink(missing_ok=True)
 
     def read(self, rows: Rows, columns: slice = ALL) -> Tensor:

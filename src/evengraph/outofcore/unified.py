@@ -82,7 +82,7 @@ def _clusters(
         result.write(0, column.numpy())
 
     space.ranks.once(write)
-    return result
+    return space.complete(result)
 
 
 def _averaged(narrow: Table, clusters: Table, count: int, space: Workspace) -> Table:

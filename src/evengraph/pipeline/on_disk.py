@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,7 +28,14 @@ from evengraph.ops.signature import feature_signatures
 from evengraph.outofcore.packed import PackedLinks, features
 from evengraph.outofcore.propagation import FLOAT, Progress, Tasks, Workspace, no_progress
 from evengraph.outofcore.shards import RowPlan, sharded_rows
-from evengraph.outofcore.tables import ArrayTable, Rows, joined_hash, row_slices, tensor_hash
+from evengraph.outofcore.tables import (
+    ArrayTable,
+    Rows,
+    Table,
+    joined_hash,
+    row_slices,
+    tensor_hash,
+)
 from evengraph.pipeline.row_samples import (
     hide_others,
     plan_note,
@@ -142,6 +149,7 @@ class DiskGraph:
         """
         self._latest.clear()
         check_method(method, self.space.ranks)
+        torch.empty(0, device=self.space.device)  # a GPU that is not in use yet would not be seeded
         assert isinstance(method, DiskModel)
         room = self._room(method.row_width(self.x.shape[1]))
         callbacks = {"on_epoch": on_epoch, "progress": progress}
@@ -172,8 +180,11 @@ class DiskGraph:
         method.reset(part)
         method.labelled_ = self._labelled(nodes[part.train], part.graph.y[part.train])
 
+        checkpoint = self._checkpoint()
+
         def learn() -> None:
             tables = method.fit_tables(self.x, self.space)
+            self._name(checkpoint, tables, repr(method), seed, nodes, *_labels(part))
             if in_memory:
                 own = nodes[ranks.own(len(nodes))]
                 method.fit_rows(part, {name: table.read(own) for name, table in tables.items()})
@@ -181,7 +192,6 @@ class DiskGraph:
                 assert isinstance(method, StreamedModel)
                 method.fit_streamed(part, nodes, tables, self.space)
 
-        checkpoint = self._checkpoint(method, part, [nodes], seed)
         method.learn(learn, seed=seed, ranks=ranks, checkpoint=checkpoint, **callbacks)
         method.notes_ = [*method.notes_, *sampling_notes(task, part)]
 
@@ -190,20 +200,28 @@ class DiskGraph:
     ) -> None:
         """Train on all labelled rows, of which `room` at a time are in memory."""
         assert isinstance(method, Method)
-        draws = [method.max_epochs * count for count in method.drawn_per_epoch()]
         scored = FLOAT * SCORED * method.networks * task.num_classes  # bytes of a validation node
-        validated = max(int(SCORES * self.space.memory) // scored, SMALLEST)
-        plan = RowPlan.of(task, 3 * room, (draws[0], draws[1]), validated, seed)
+        plan = RowPlan.of(
+            task,
+            room=3 * room,
+            epochs=max(method.max_epochs, 1),
+            drawn=method.drawn_per_epoch(),
+            validated=max(int(SCORES * self.space.limit) // scored, SMALLEST),
+            seed=seed,
+        )
         method.reset(task)
         train = torch.cat(plan.labelled).sort().values
         method.labelled_ = self._labelled(train, task.graph.y[train])
 
+        checkpoint = self._checkpoint()
+
         def learn() -> None:
             tables = method.fit_tables(self.x, self.space)
+            nodes = plan.files.values()
+            self._name(checkpoint, tables, repr(method), seed, *nodes, *_labels(task))
             with sharded_rows(task, plan, tables, method.stacked, self.space) as supply:
                 method.fit_supply(supply)
 
-        checkpoint = self._checkpoint(method, task, list(plan.files.values()), seed)
         method.learn(learn, seed=seed, ranks=self.space.ranks, checkpoint=checkpoint, **callbacks)
         method.notes_ = [*method.notes_, plan_note(task, plan)]
 
@@ -260,26 +278,32 @@ class DiskGraph:
             return probabilities.clone()
         return probabilities
 
-    def _checkpoint(
-        self, method: Method, part: Task, nodes: Sequence[Tensor], seed: int
-    ) -> Checkpoint:
-        """Where the fit of a method is saved: a file named by everything that has an influence."""
-        tensors = *nodes, part.graph.y, part.train, part.val
-        key = joined_hash(
-            VERSION,
-            self.packed.content_hash,
-            repr(method),
-            str(seed),
-            *map(tensor_hash, tensors),
-        )
-        path = self.space.folder / f"training-{key[:24]}.pt"
-        return Checkpoint(path, ranks=self.space.ranks)
+    def _checkpoint(self) -> Checkpoint:
+        """Where a fit is saved; `_name` gives it a name."""
+        return Checkpoint(self.space.folder / "training.pt", ranks=self.space.ranks)
+
+    def _name(
+        self,
+        checkpoint: Checkpoint,
+        tables: Mapping[str, Table],
+        method: str,
+        seed: int,
+        *tensors: Tensor,
+    ) -> None:
+        """Name a checkpoint by everything that has an influence on the fit."""
+        contents = (table.content_hash for table in tables.values())
+        key = joined_hash(VERSION, *contents, method, str(seed), *map(tensor_hash, tensors))
+        checkpoint.path = self.space.folder / f"training-{key[:24]}.pt"
 
     def _room(self, width: int) -> int:
         """How many rows of each kind, of so many numbers, fit in memory."""
-        row = int(4 * COPIES * max(width, 1))
-        rows = int(SHARE * self.space.memory) // (3 * row)
+        row = int(FLOAT * COPIES * max(width, 1))
+        rows = int(SHARE * self.space.limit) // (3 * row)
         return max(rows, SMALLEST)
+
+
+def _labels(task: Task) -> tuple[Tensor, Tensor, Tensor]:
+    return task.graph.y, task.train, task.val
 
 
 @contextmanager

@@ -56,7 +56,7 @@ class Checkpoint:
         content = self.ranks.once(lambda: self.path.read_bytes() if self.path.exists() else b"")
         if not content:
             return False
-        state = torch.load(io.BytesIO(content), weights_only=True)
+        state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         for name, part in parts.items():
             part.load_state_dict(state[name])
         restore_random_state(state[RANDOM])

@@ -74,7 +74,7 @@ class BinnedTrees:
             weights = self.weights[index]
             gradients[index] = weights * (share - (self.labels[index] == positive))
             curvatures[index] = weights * share * (1 - share)
-        tree = _tree_grower()(
+        tree = tree_grower()(
             self.rows.codes,
             gradients,
             curvatures,
@@ -113,7 +113,7 @@ def _log_sum(logits: NDArray[np.float64]) -> NDArray[np.float64]:
     return sums
 
 
-def _tree_grower() -> Any:
+def tree_grower() -> Any:
     """What scikit-learn grows one tree with; it is not part of its documented interface."""
     try:
         from sklearn.ensemble._hist_gradient_boosting.grower import TreeGrower

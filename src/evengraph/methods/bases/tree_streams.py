@@ -17,7 +17,7 @@ from torch import Tensor
 
 from evengraph.core.errors import MissingPackageError
 from evengraph.methods.bases.binned_rows import bin_rows
-from evengraph.methods.bases.binned_trees import BinnedTrees
+from evengraph.methods.bases.binned_trees import BinnedTrees, tree_grower
 from evengraph.methods.bases.tree_engines import (
     BINS,
     Engine,
@@ -64,6 +64,7 @@ def streamed_grower(
     library, y, w = import_engine(engine), labels.numpy(), weights.numpy()
     sample = sample_size(rows.shape[1], memory)
     if engine == "sklearn":
+        tree_grower()  # an error shows before rows are read
         binned = bin_rows(rows, BINS, sample, folder / "bins")
         return BinnedTrees(binned, y, w, params, folder / "logits").grow
     baseline = start_logits(y, w)
