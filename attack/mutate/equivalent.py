@@ -38,7 +38,7 @@ EQUIVALENT = {
     # what is divided is zero, or there is nothing to divide
     (
         "ops/attention.py",
-        "shares = shares / take(torch.where(total > 0, total, 1.0), edges.targets)",
+        "return shares / take(torch.where(total > 0, total, 1.0), edges.targets)",
         "1.0 becomes 2.0",
     ),
     (
@@ -47,11 +47,6 @@ EQUIVALENT = {
         "1.0 becomes 2.0",
     ),
     # the view that follows makes it the same
-    (
-        "ops/attention.py",
-        "messages = take(values.flatten(1), edges.sources).view(-1, heads, values.shape[2])",
-        "1 becomes 2",
-    ),
     # how much is computed at a time
     ("ops/neighbours.py", "AT_ONCE = 2**24  # cosines in memory", "24 becomes 25"),
     (
