@@ -46,7 +46,6 @@ EQUIVALENT = {
         "return _scaled(matrix, 1 / torch.where(degree > 0, degree, 1.0), dtype)",
         "1.0 becomes 2.0",
     ),
-    # the view that follows makes it the same
     # how much is computed at a time
     ("ops/neighbours.py", "AT_ONCE = 2**24  # cosines in memory", "24 becomes 25"),
     (
