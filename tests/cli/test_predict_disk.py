@@ -52,7 +52,10 @@ def test_run_and_predict_from_disk(packed, capsys):
         (["--memory", "1KB"], "memory must be at least 32.0 MiB, got 1KB"),
         (["--memory", "50MB", "--refit"], "--refit needs the whole graph in memory"),
         (["--memory", "50MB", "--imbalance", "longtail"], "--imbalance longtail needs the whole"),
-        (["--memory", "50MB", "--label", "kind"], "is packed, with columns that were named then"),
+        (
+            ["--memory", "50MB", "--label", "kind"],
+            "has chosen its columns; leave out --label.",
+        ),
     ],
 )
 def test_what_needs_memory_is_refused(packed, capsys, arguments, words):
@@ -75,6 +78,14 @@ def test_a_model_of_layers_predicts_from_disk(packed, capsys, method):
     assert "layer 1: done in" in capsys.readouterr().err
     whole = pandas.read_csv("whole.csv")[["p_no", "p_yes"]].to_numpy()
     np.testing.assert_allclose(np.load("blocks.npy"), whole, atol=2e-6)
+
+
+def test_memory_is_for_packed_graphs_that_exist(packed, capsys):
+    assert call("run", "nowhere", "--memory", "50MB") == 2
+    assert "Error: nowhere does not exist." in capsys.readouterr().err
+    (packed.path.parent / "plain").mkdir()
+    assert call("run", "plain", "--memory", "50MB", "--label", "kind") == 2
+    assert "evengraph pack plain --out graph makes one" in capsys.readouterr().err
 
 
 def test_a_model_of_longer_paths_is_refused(packed, capsys):
@@ -105,7 +116,10 @@ def test_a_graph_that_does_not_fit_stays_on_disk(packed, capsys, monkeypatch):
 
 def test_memory_is_for_packed_graphs(packed, capsys):
     assert call("run", "cora", "--memory", "1GB") == 2
-    assert "memory is for packed graphs, and cora is none" in capsys.readouterr().err
+    assert (
+        "memory is for packed graphs: evengraph pack cora --out graph makes one"
+        in capsys.readouterr().err
+    )
     assert call("predict", "model", "graph", "--memory", "1GB", "--top", "3") == 2
     assert "--top needs the whole graph in memory." in capsys.readouterr().err
     assert call("predict", "model", "graph", "--memory", "1GB", "--out", "p.txt") == 2

@@ -109,13 +109,10 @@ def few_rows(monkeypatch):
     monkeypatch.setattr(row_batches, "FULL", 100)
 
 
-def test_score(disk, method, task):
+def score_on_test(disk, method, task):
     test = task.test.nonzero().squeeze(1)
     predicted = disk.predict_nodes(method, test).argmax(1)
     return balanced_accuracy(confusion_matrix(task.graph.y[test], predicted, task.num_classes))
-
-
-test_score.__test__ = False  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("method", [Logistic(hops=1)], ids=repr)
@@ -125,7 +122,7 @@ def test_a_sample_of_rows_learns_about_as_well(tmp_path, few_rows, method):
     task = Natural(train=0.3, val=0.2)(disk.labels(), seed=0)
     disk.fit(method, task, seed=0, progress=False)
     assert len(method.labelled_.nodes) == 200
-    assert test_score(disk, method, task) > 0.5
+    assert score_on_test(disk, method, task) > 0.5
 
 
 @pytest.mark.parametrize("method", [Unison(members=2), IceBerg(), MLP()], ids=repr)
@@ -148,7 +145,7 @@ def test_networks_see_all_labelled_rows_in_shards(tmp_path, few_rows, monkeypatc
     assert (labels.bincount() >= task.class_counts).all()
     (note,) = (note for note in method.notes_ if note.startswith("Rows from disk"))
     assert "shards: all 900 training nodes, all 600 validation nodes" in note
-    assert test_score(disk, method, task) > 0.5
+    assert score_on_test(disk, method, task) > 0.5
     left = {path.name[:5] for path in disk.space.folder.iterdir()}
     assert left.isdisjoint({".scra", "train"})  # shards and checkpoints are removed
 

@@ -59,3 +59,23 @@ def test_a_failure_leaves_no_file(tmp_path, monkeypatch, source, model):
     assert set(tmp_path.iterdir()) == before
     with pytest.raises(ValueError, match=r"must end in \.csv, \.parquet, \.npy"):
         write_predictions(model, source.disk, tmp_path / "p.xlsx")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "npy"])
+def test_nodes_with_a_label_can_be_left_out(tmp_path, monkeypatch, model, suffix):
+    monkeypatch.setattr(on_disk, "PREDICTED", 40)
+    graph = toy(150, 300, 5, 2)
+    graph.y[60:130] = -1
+    pack_graph(graph, tmp_path / "some")
+    disk = open_on_disk(tmp_path / "some", 2**25).disk
+    path = tmp_path / f"p.{suffix}"
+    write_predictions(model, disk, tmp_path / "all.npy")
+    counts = write_predictions(model, disk, path, only_unlabelled=True)
+    expected = np.load(tmp_path / "all.npy")[60:130]
+    if suffix == "npy":
+        np.testing.assert_array_equal(np.load(path), expected)
+        return
+    found = pandas.read_csv(path) if suffix == "csv" else pandas.read_parquet(path)
+    assert list(found["id"]) == list(range(60, 130))
+    np.testing.assert_allclose(found["p_1"], expected[:, 1], atol=1e-6)
+    assert sum(counts[name] for name in ("0", "1")) == 70

@@ -42,8 +42,9 @@ def open_data(
     if is_packed(data) and not PackedGraph.open(data).num_classes:
         raise ValueError(f"{data} was packed without labels; pack it again with a label column.")
     if on_disk:
-        if columns:
-            raise ValueError(f"{data} is packed, with columns that were named then.")
+        if columns and is_packed(data):
+            flags = ", ".join(FLAGS.get(name, f"--{name}") for name in columns)
+            raise ValueError(f"{data} is packed: `pack` has chosen its columns; leave out {flags}.")
         progress = StageLines()
         return open_on_disk(data, memory, device=device, progress=progress, ranks=ranks or ALONE)
     if data in DATASETS:

@@ -62,7 +62,7 @@ Align = Annotated[
 Memory = Annotated[
     str | None,
     typer.Option(
-        help="Packed graphs: train from disk within this much memory, such as 4GB. By default this "
+        help="Packed graphs: work from disk within this much memory, such as 4GB. By default this "
         "happens only if the graph does not fit, with half of the free memory.",
         metavar="SIZE",
     ),

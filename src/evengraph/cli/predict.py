@@ -99,8 +99,7 @@ def predict(
     if memory is not None or must_stay_on_disk(data):
         others: dict[str, Any] = {"EDGES": edges, "--known": known, "--lists": lists, "--top": top}
         others |= {"--prior": prior, "--abstain": abstain, "--max-error": max_error}
-        others |= {"--only-unlabelled": only_unlabelled or None}
-        predict_on_disk(model, data, memory, to, calibrated, costs, others)
+        predict_on_disk(model, data, memory, to, calibrated, costs, only_unlabelled, others)
         return
     if to.suffix.lower() not in (".csv", ".parquet"):
         raise ValueError(f"--out takes a name that ends in .csv or .parquet, got {to}.")

@@ -22,6 +22,7 @@ def predict_on_disk(
     to: Path,
     calibrated: bool,
     costs: Costs | None,
+    only_unlabelled: bool,
     others: Mapping[str, Any],
 ) -> None:
     """Predict a packed graph within a limit of memory.
@@ -33,6 +34,7 @@ def predict_on_disk(
         to: The file to write.
         calibrated: Whether to calibrate probabilities.
         costs: What the threshold minimises, if given.
+        only_unlabelled: Whether to leave out nodes that have a label.
         others: Options that need the whole graph in memory, by flag; None is not given.
     """
     from evengraph.cli.stages import StageLines
@@ -52,7 +54,8 @@ def predict_on_disk(
     source = open_on_disk(data, memory, progress=StageLines())
     assert source.disk is not None
     line = written(to)
-    counts = write_predictions(table_model, source.disk, to, calibrated=calibrated)
+    options = {"calibrated": calibrated, "only_unlabelled": only_unlabelled}
+    counts = write_predictions(table_model, source.disk, to, **options)
     for name, count in counts.items():
         out.print(f"{count:>10,}  {escape(name)}")
     out.print(line, soft_wrap=True)

@@ -129,14 +129,9 @@ def run(
     params, sentences = parse_settings(names, settings or [])
     source, costs, all_seeds = None, Costs.of(cost_miss, cost_alarm), parse_seeds(seeds)
     if on_disk or data not in DATASETS:
+        where = str(pick_rank_device(device, ranks))
         source = open_data(
-            data,
-            data_root,
-            columns,
-            on_disk=on_disk,
-            memory=memory,
-            device=str(pick_rank_device(device, ranks)),
-            ranks=ranks,
+            data, data_root, columns, on_disk=on_disk, memory=memory, device=where, ranks=ranks
         )
     split = imbalance or ("step" if source is None else source.default_split)
     options = dict(source.default_shares(split)) if source else {}

@@ -41,6 +41,6 @@ def process_mark() -> str:
 
 
 def is_abandoned(mark: str) -> bool:
-    """Whether the process of a mark, with whatever follows it, was on this machine and is gone."""
+    """Whether a name that begins with a mark belongs to a process of this machine that ended."""
     pid, host, *_ = [*mark.split("@"), ""]
     return host == socket.gethostname() and pid.isdigit() and not process_exists(int(pid))

@@ -137,14 +137,18 @@ def open_on_disk(
     Args:
         path: Its folder.
         memory: How much to use, such as `4GB`. Default: half of what is free.
-        device: Where to propagate.
+        device: Where to propagate, and to train networks.
         progress: Called with the name of a stage and the share of it that is done.
         ranks: The processes that work on it together.
     """
     if not ranks.is_alone and not is_packed(path):
         raise ValueError(f"Several processes train packed graphs alone: pack {path} first.")
+    if not Path(path).expanduser().exists() and str(path) not in DATASETS:
+        raise ValueError(f"{path} does not exist.")
     if not is_packed(path):
-        raise ValueError(f"memory is for packed graphs, and {path} is none; pack it first.")
+        raise ValueError(
+            f"memory is for packed graphs: evengraph pack {path} --out graph makes one."
+        )
     limit = available_memory() // (2 * ranks.here) if memory is None else parse_size(memory)
     if memory is not None and limit < MIN_MEMORY:
         raise ValueError(f"memory must be at least {format_size(MIN_MEMORY)}, got {memory}.")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -28,9 +29,14 @@ Write = Callable[[slice, Any, Tensor], None]
 
 
 def write_predictions(
-    model: TableModel, disk: DiskGraph, path: str | Path, *, calibrated: bool = False
+    model: TableModel,
+    disk: DiskGraph,
+    path: str | Path,
+    *,
+    calibrated: bool = False,
+    only_unlabelled: bool = False,
 ) -> dict[str, int]:
-    """Predict all nodes of a graph on disk into a file, which is written completely or not at all.
+    """Predict nodes of a graph on disk into a file, which is written completely or not at all.
 
     A .csv or .parquet file has the columns of `TableModel.predict`, without those of committees;
     a .npy file holds the probabilities alone, float32, (N, C).
@@ -46,10 +52,12 @@ def write_predictions(
     if calibrated and calibrator is None:
         raise ValueError("This model has no calibrator: it was not saved by TableModel.")
     counts = np.zeros(len(names) + 1, np.int64)
-    with _writer(path, (disk.x.shape[0], len(names))) as write:
-        for rows, raw in disk.predict(model.method_):
+    chosen = np.asarray(disk.packed.y) < 0 if only_unlabelled else np.ones(disk.x.shape[0], bool)
+    with _writer(path, (int(chosen.sum()), len(names))) as write:
+        for rows, every in disk.predict(model.method_):
+            raw = every[torch.from_numpy(chosen[rows])]
             shown = calibrator(raw) if calibrated and calibrator is not None else raw
-            table = _table(model, np.asarray(disk.packed.ids[rows]), raw, shown)
+            table = _table(model, np.asarray(disk.packed.ids[rows])[chosen[rows]], raw, shown)
             counts[:-1] += np.bincount(shown.argmax(1), minlength=len(names))
             counts[-1] += int(table.get("flagged", np.zeros(1)).sum())
             write(rows, table, shown)

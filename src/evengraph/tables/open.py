@@ -250,7 +250,7 @@ def _open_file(path: Path, columns: TableColumns, others: dict[str, Any]) -> Tab
     """Read a file that holds a whole graph, and reject arguments that it does not take."""
     named = asdict(columns)
     if is_packed(path):
-        _reject(path, others | named, "it is packed, with columns that were named then")
+        _reject(path, others | named, "it is packed, and `pack` has chosen its columns")
         return read_packed(path)
     if path.suffix.lower() == ".graphml":
         ends = {role: named[role] for role in ("id", "source", "target")}

@@ -114,7 +114,7 @@ def _log_sum(logits: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def tree_grower() -> Any:
-    """What scikit-learn grows one tree with; it is not part of its documented interface."""
+    """Import the class of scikit-learn that grows a tree; it is private, so it may be missing."""
     try:
         from sklearn.ensemble._hist_gradient_boosting.grower import TreeGrower
     except ImportError:

@@ -53,7 +53,7 @@ class DiskModel(DiskPredictor, Protocol):
 
 @runtime_checkable
 class RowLearner(DiskModel, Protocol):
-    """What a method has that learns from more rows than fit in memory: it draws some per epoch."""
+    """A method that learns from more rows than fit in memory, and draws some in each epoch."""
 
     max_epochs: int
 
@@ -77,7 +77,7 @@ class RowLearner(DiskModel, Protocol):
 
 @runtime_checkable
 class StreamedModel(DiskModel, Protocol):
-    """What a method has that also learns from rows that are read in passes."""
+    """A method that also learns from rows that are read in passes."""
 
     def streamed_rows(self, num_features: int, num_classes: int, memory: int) -> tuple[int, int]:
         """How many training and validation rows it can use within so many bytes."""

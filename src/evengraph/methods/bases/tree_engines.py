@@ -123,7 +123,7 @@ def _sklearn(x: Any, y: Any, weights: Any, params: TreeParams) -> Callable[[int]
 
 
 def lightgbm_settings(params: TreeParams, baseline: NDArray[np.float64]) -> dict[str, Any]:
-    """What LightGBM takes, of its data set and of its trees."""
+    """Parameters of LightGBM, for its data set and its trees."""
     return {
         **_objective(baseline, "binary", "multiclass"),
         "learning_rate": params.learning_rate,
@@ -163,7 +163,7 @@ def grow_lightgbm(model: Any, params: TreeParams, grown: Grown, rounds: int) -> 
 
 
 def xgboost_settings(params: TreeParams, baseline: NDArray[np.float64]) -> dict[str, Any]:
-    """What XGBoost takes."""
+    """Parameters of XGBoost."""
     return {
         **_objective(baseline, "binary:logistic", "multi:softprob"),
         "learning_rate": params.learning_rate,

@@ -18,6 +18,7 @@ from evengraph.report.terminal.table import plain_table, two_class_metrics
 from evengraph.report.untrusted import average, lookup, number
 
 SHOWN_IN_FULL = 3  # runs whose summaries are shown in full
+LATE = 0.95  # of the limit of epochs: a best epoch after it may not be the last improvement
 MOST_CLASSES = 5  # whose recall is printed
 PAPER_GRAPHS = ("cora", "citeseer", "pubmed")
 
@@ -172,12 +173,13 @@ def _rare_recalls(result: Mapping[str, Any]) -> list[str]:
 
 
 def _epoch_limits(results: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Which fits the limit of epochs ended, before patience did; one line per limit and seeds."""
+    """Name the fits that were still improving when the limit of epochs ended them."""
     ended: dict[tuple[float, str], list[str]] = {}
     for result in results:
         limit = number(lookup(result, "method", "fields", "max_epochs"))
         runs = [run for run in result["runs"] if not run.get("summary")]  # of one model
-        seeds = [str(run["seed"]) for run in runs if limit is not None and run["epochs"] >= limit]
+        late = [run for run in runs if limit and run["best_epoch"] >= LATE * limit]
+        seeds = [str(run["seed"]) for run in late if run["epochs"] >= (limit or 0)]
         if limit is not None and seeds:
             text = f"seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)}"
             ended.setdefault((limit, text), []).append(result["method"]["title"])
