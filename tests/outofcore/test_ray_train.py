@@ -87,6 +87,7 @@ def wait(process, seconds, until=lambda: False):
         sleep(0.1)
 
 
+@pytest.mark.slow  # Ray Train takes a minute to start
 def test_two_workers_train_the_model_of_one_process(tmp_path):
     graph = pack_graph(eg.toy(200, 600, 10, 3), tmp_path / "graph")
     text = run(tmp_path)
