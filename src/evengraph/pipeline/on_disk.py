@@ -206,7 +206,7 @@ class DiskGraph:
             room=3 * room,
             epochs=max(method.max_epochs, 1),
             drawn=method.drawn_per_epoch(),
-            validated=max(int(SCORES * self.space.limit) // scored, SMALLEST),
+            validated=max(int(SCORES * self._limit) // scored, SMALLEST),
             seed=seed,
         )
         method.reset(task)
@@ -295,10 +295,15 @@ class DiskGraph:
         key = joined_hash(VERSION, *contents, method, str(seed), *map(tensor_hash, tensors))
         checkpoint.path = self.space.folder / f"training-{key[:24]}.pt"
 
+    @property
+    def _limit(self) -> int:
+        """Bytes for rows: the least of all processes, whose GPUs may differ in free memory."""
+        return -int(self.space.ranks.max(torch.tensor(-self.space.limit)))
+
     def _room(self, width: int) -> int:
         """How many rows of each kind, of so many numbers, fit in memory."""
         row = int(FLOAT * COPIES * max(width, 1))
-        rows = int(SHARE * self.space.limit) // (3 * row)
+        rows = int(SHARE * self._limit) // (3 * row)
         return max(rows, SMALLEST)
 
 
