@@ -129,3 +129,18 @@ def _is_column(values: Any) -> bool:
     if not isinstance(values, Tensor) or not values.is_floating_point():
         return False
     return values.dim() == 1 or (values.dim() == 2 and values.shape[1] == 1)
+
+
+def same_graph(one: Data, other: Data) -> bool:
+    """Whether two graphs have the same features, edges and weights; labels do not matter."""
+    weights = edge_weight(one), edge_weight(other)
+    if (weights[0] is None) != (weights[1] is None):
+        return False
+    return (
+        one.x.shape == other.x.shape
+        and one.edge_index.shape == other.edge_index.shape
+        and one.x.device == other.x.device
+        and (one.x is other.x or torch.equal(one.x, other.x))
+        and (one.edge_index is other.edge_index or torch.equal(one.edge_index, other.edge_index))
+        and (weights[0] is None or weights[1] is None or torch.equal(weights[0], weights[1]))
+    )

@@ -25,10 +25,10 @@ from evengraph.core.task import Task
 from evengraph.experiment.jobs import Failure, Job, Result, failure_of
 from evengraph.experiment.memory import PeakMemory, processes_on_gpu
 from evengraph.experiment.scoring import score
+from evengraph.fast.replicas import batching, can_replicate
 from evengraph.methods import Method, fit_many
 from evengraph.methods.fitting import ACTIVE_GROUPS, SLOTS
 from evengraph.training import Callback, History
-from evengraph.training.batch.replicas import can_replicate
 
 OnEnd = Callable[[Job, Result], None]
 OnStart = Callable[[Job], Callback | None]
@@ -190,7 +190,7 @@ class Executor:
     def _batchable(self, jobs: Sequence[Job]) -> list[Job]:
         if not can_replicate(torch.device(self.device)):
             return []
-        return [job for job in jobs if job.method.batching() is not None]
+        return [job for job in jobs if batching(job.method) is not None]
 
     def _run_batch(self, jobs: Sequence[Job], on_end: OnEnd) -> None:
         try:

@@ -11,12 +11,12 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
+from evengraph.core.graphs import same_graph
 from evengraph.core.task import Task
-from evengraph.methods.bases.batching import Fit, fit_batch, share_batch
-from evengraph.methods.bases.checks import check_task, same_graph
+from evengraph.fast.replicas import Fit, can_replicate, fit_batch, share_batch
+from evengraph.methods.bases.checks import check_task
 from evengraph.methods.bases.costs import check_memory
 from evengraph.methods.bases.method import Method
-from evengraph.training.batch.replicas import can_replicate
 from evengraph.training.progress import count_bar
 
 Steps = Generator[None, None, None]

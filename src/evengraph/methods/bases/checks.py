@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.core.errors import short
-from evengraph.core.graphs import check_edge_weight, check_relations, edge_weight
+from evengraph.core.graphs import check_edge_weight, check_relations
 from evengraph.core.task import Task
 
 LARGE = 1e9
@@ -170,18 +170,3 @@ def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     """Raise ValueError for a parameter that is not among its choices."""
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}.")
-
-
-def same_graph(one: Data, other: Data) -> bool:
-    """Whether two graphs have the same features, edges and weights; labels do not matter."""
-    weights = edge_weight(one), edge_weight(other)
-    if (weights[0] is None) != (weights[1] is None):
-        return False
-    return (
-        one.x.shape == other.x.shape
-        and one.edge_index.shape == other.edge_index.shape
-        and one.x.device == other.x.device
-        and (one.x is other.x or torch.equal(one.x, other.x))
-        and (one.edge_index is other.edge_index or torch.equal(one.edge_index, other.edge_index))
-        and (weights[0] is None or weights[1] is None or torch.equal(weights[0], weights[1]))
-    )

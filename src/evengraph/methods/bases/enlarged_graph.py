@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from evengraph.core.graphs import same_graph
 from evengraph.core.task import Task
-from evengraph.methods.bases.checks import same_graph
 from evengraph.nn import Inputs
 from evengraph.ops import (
     Copies,
