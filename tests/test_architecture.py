@@ -33,25 +33,25 @@ LAYERS = [
 # Modules without a test file of their own, and where they are tested instead.
 TESTED_ELSEWHERE = {
     "core/records.py": "through tests/core/test_files.py",
-    "cli/report.py": "through tests/report/store/test_files.py",
-    "cli/results.py": "through tests/cli/test_reproduce.py",
+    "lab/commands.py": "through tests/report/store/test_files.py",
+    "lab/commands.py": "through tests/cli/test_reproduce.py",
     "desk/frame.py": "through tests/desk/test_server.py",
-    "desk/lists.py": "through tests/desk/test_server.py",
-    "desk/node_page.py": "through tests/desk/test_server.py",
     "desk/pages.py": "through tests/desk/test_server.py",
-    "desk/side.py": "through tests/desk/test_server.py",
-    "experiment/toml_lines.py": "through mistakes in files, in tests/experiment/test_spec.py",
+    "desk/pages.py": "through tests/desk/test_server.py",
+    "desk/pages.py": "through tests/desk/test_server.py",
+    "desk/pages.py": "through tests/desk/test_server.py",
+    "lab/spec.py": "through mistakes in files, in tests/experiment/test_spec.py",
     "splits/base.py": "through every protocol, in tests/splits",
     "training/batch/tasks.py": "through tests/training/batch/test_replicas.py",
-    "tables/arrays.py": "through tests/tables/test_graph_files.py",
+    "tables/graph_files.py": "through tests/tables/test_graph_files.py",
     "tables/columns.py": "through tests/tables/test_build.py",
     "tables/edges.py": "through tests/tables/test_build.py",
-    "tables/column_encoders.py": "through tests/tables/test_feature_encoder.py",
+    "tables/encoders.py": "through tests/tables/test_feature_encoder.py",
 }
 
 
 def dotted(path):
-    """evengraph.ops.kmeans for src/evengraph/ops/kmeans.py; a package has its folder's name."""
+    """evengraph.ops.semantic for src/evengraph/ops/semantic.py; a package has its folder's name."""
     parts = path.relative_to(SOURCE.parent).with_suffix("").parts
     return ".".join(part for part in parts if part != "__init__")
 
@@ -166,8 +166,8 @@ def test_results_and_what_is_finished_are_shown_without_torch():
     done = python(
         "import sys\n"
         "import evengraph.cli.commands\n"
-        "import evengraph.experiment.finished, evengraph.report.store.files\n"
-        "import evengraph.report.terminal.experiment\n"
+        "import evengraph.lab.sources, evengraph.lab.pages\n"
+        "import evengraph.lab.pages\n"
         "from evengraph.metrics import METRICS\n"
         "print([n for n in ('torch', 'torch_geometric', 'scipy', 'sklearn') if n in sys.modules])"
     )
@@ -190,7 +190,7 @@ def test_the_library_works_without_what_only_the_command_line_needs():
         "for name in ('typer', 'rich', 'platformdirs', 'matplotlib'): sys.modules[name] = None\n"
         "for name in ('safetensors', 'sklearn'): sys.modules[name] = None\n"
         "import evengraph.datasets, evengraph.tables, evengraph.splits, evengraph.methods\n"
-        "import evengraph.metrics, evengraph.nn, evengraph.ops, evengraph.training.progress\n"
+        "import evengraph.metrics, evengraph.nn, evengraph.ops, evengraph.training.loop\n"
         "import evengraph.core.rng, evengraph.core.task, evengraph.training, evengraph.report\n"
         "graph = evengraph.datasets.toy(100, 200, 20, 2)\n"
         "task = evengraph.splits.Natural()(graph, seed=0)\n"
@@ -219,7 +219,7 @@ def test_exceptions_name_real_modules():
 
 # Words that name a method and mean something else: a convolution, a loss, a file of experiments.
 OTHER_MEANINGS = {
-    "experiment/sources.py": {"unreal"},
+    "lab/sources.py": {"unreal"},
     "nn/backbones.py": {"gcn"},
     "nn/networks.py": {"gcn"},
     "ops/losses.py": {"renode", "reweight"},

@@ -25,12 +25,12 @@ if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` does the same 
     from evengraph.core.task import Task as Task
     from evengraph.datasets import load as load
     from evengraph.datasets import toy as toy
-    from evengraph.experiment.comparison import compare as compare
+    from evengraph.desk import suggest as suggest
     from evengraph.inspection import inspect_graph as inspect_graph
-    from evengraph.labelling import suggest as suggest
     from evengraph.methods import *  # noqa: F403
     from evengraph.metrics import evaluate as evaluate
     from evengraph.nn import transforms as transforms
+    from evengraph.pipeline.comparison import compare as compare
     from evengraph.pipeline.explanation import explain as explain
     from evengraph.pipeline.loading import load_model as load_model
     from evengraph.pipeline.node_classifier import NodeClassifier as NodeClassifier

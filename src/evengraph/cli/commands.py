@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -12,24 +16,40 @@ from rich.markup import escape
 
 from evengraph import __version__
 from evengraph.cli.compare import compare
-from evengraph.cli.console import err, out, print_error
+from evengraph.cli.console import Command, Group, err, out, print_error, remember
 from evengraph.cli.data import data_app
-from evengraph.cli.desk import desk
 from evengraph.cli.explain import explain
 from evengraph.cli.export import export
-from evengraph.cli.help_text import Command, Group
 from evengraph.cli.inspect import inspect
-from evengraph.cli.invocation import remember
 from evengraph.cli.methods import methods
-from evengraph.cli.pack import pack
 from evengraph.cli.predict import predict
-from evengraph.cli.ranks import launched_ranks, speaks_for_all
-from evengraph.cli.report import report
-from evengraph.cli.reproduce import reproduce
-from evengraph.cli.results import results
 from evengraph.cli.run import run
-from evengraph.cli.signals import sigterm_interrupts
-from evengraph.cli.suggest import suggest
+from evengraph.desk.commands import desk, suggest
+from evengraph.disk.commands import launched_ranks, pack, speaks_for_all
+from evengraph.lab.commands import report, reproduce, results
+
+
+@contextmanager
+def sigterm_interrupts() -> Iterator[list[int]]:
+    """Turn SIGTERM into an interrupt; the list is not empty once one has come."""
+    received: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield received  # signals reach the main thread only
+        return
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        if callable(signal.getsignal(signal.SIGINT)):  # may be deferred for a moment
+            signal.raise_signal(signal.SIGINT)
+        else:  # shells let background commands ignore it
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield received
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
 
 app = typer.Typer(
     cls=Group,

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from evengraph.core.limits import MAX_HOPS
+from evengraph.core.machine import format_size
 from evengraph.core.rng import seeded
-from evengraph.core.sizes import format_size
 from evengraph.core.task import Task
+from evengraph.core.untrusted import MAX_HOPS
+from evengraph.fast.thinning import Thinning
 from evengraph.methods.bases.batching import Batching, Fit
-from evengraph.methods.bases.checks import check_range, same_graph
-from evengraph.methods.bases.method import Method
+from evengraph.methods.bases.method import Method, check_range, same_graph
 from evengraph.methods.bases.readings import Readings, parse_readings
 from evengraph.methods.bases.unified import (
     Examples,
@@ -27,22 +27,16 @@ from evengraph.methods.bases.unified import (
     unified_epoch,
 )
 from evengraph.methods.bases.unified_disk import UnifiedOnDisk
-from evengraph.metrics.stopping import stopping_score
+from evengraph.metrics.selection import stopping_score
 from evengraph.nn import Connectivity, UnifiedNetwork
 from evengraph.nn.tracing import Contributions, trace_unified
 from evengraph.nn.unified import FindClusters
-from evengraph.ops import (
-    Clusters,
-    Sparse,
-    matching_signatures,
-    node_signatures,
-    propagation_matrix,
-    sparsify,
-    undirected_matrix,
-)
+from evengraph.ops.propagate import propagation_matrix, undirected_matrix
 from evengraph.ops.pseudo import Selection, select_pseudo_labels
+from evengraph.ops.semantic import Clusters
+from evengraph.ops.signature import matching_signatures, node_signatures
+from evengraph.ops.sparse import Sparse, sparsify
 from evengraph.ops.structural import bounded_path_weights, two_step_paths
-from evengraph.ops.thinning import Thinning
 from evengraph.training import History
 
 MAY_DIFFER = frozenset(

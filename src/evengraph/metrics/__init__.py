@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` does the same at run time
     from evengraph.metrics import binary as binary
-    from evengraph.metrics import calibration as calibration
-    from evengraph.metrics import costs as costs
+    from evengraph.metrics import calibration
+    from evengraph.metrics import decisions as costs
     from evengraph.metrics import multiclass as multiclass
+    from evengraph.metrics.evaluation import Predictions as Predictions
     from evengraph.metrics.evaluation import evaluate as evaluate
     from evengraph.metrics.evaluation import reported as reported
     from evengraph.metrics.multiclass import accuracy as accuracy
@@ -25,7 +26,6 @@ if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` does the same 
     from evengraph.metrics.multiclass import macro_f1_score as macro_f1_score
     from evengraph.metrics.multiclass import recalls as recalls
     from evengraph.metrics.multiclass import specificities as specificities
-    from evengraph.metrics.predictions import Predictions as Predictions
     from evengraph.metrics.registry import HEADLINE as HEADLINE
     from evengraph.metrics.registry import METRICS as METRICS
     from evengraph.metrics.registry import Metric as Metric

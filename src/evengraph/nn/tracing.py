@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from evengraph.nn.unified import Connectivity, FindClusters, UnifiedNetwork
-from evengraph.ops import Clusters, Sparse, semantic_propagate
+from evengraph.ops.semantic import Clusters, semantic_propagate
+from evengraph.ops.sparse import Sparse
 
 OWN, OTHERS = "own", "others"
 """Whose features a column's contribution comes from: the node's own, or those of other nodes."""

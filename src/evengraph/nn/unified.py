@@ -8,21 +8,20 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from evengraph.fast.dropout import Noise, relu_dropout
+from evengraph.fast.subsets import Subset, SubsetMatrix, semantic_propagate_subset
 from evengraph.nn.layers import GraphClassifier
-from evengraph.ops import (
+from evengraph.ops import semantic as kmeans
+from evengraph.ops.semantic import (
     Clusters,
-    Sparse,
     cluster_means,
-    kmeans,
     nearest_mean,
     prepare_clusters,
+    propagate_halves,
     semantic_propagate,
     unit_rows,
 )
-from evengraph.ops.dropout import Noise, relu_dropout
-from evengraph.ops.semantic import propagate_halves
-from evengraph.ops.sparse import has_kernels
-from evengraph.ops.subset_products import Subset, SubsetMatrix, semantic_propagate_subset
+from evengraph.ops.sparse import Sparse, has_kernels
 
 CROWDED = 0.5  # share of the nodes in one cluster that is worth a note
 LARGE = 2**16

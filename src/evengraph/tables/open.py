@@ -12,15 +12,20 @@ import numpy as np
 
 from evengraph.core.errors import one_line_errors
 from evengraph.disk import is_packed
+from evengraph.disk.open import read_packed
 from evengraph.tables.build import TableGraph, build_graph
 from evengraph.tables.cells import check_columns, import_pandas
 from evengraph.tables.columns import TableColumns, join_edges, likely_id
+from evengraph.tables.encoders import without_item
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.graph_files import read_graphml, read_npz, read_pyg
-from evengraph.tables.list_encoders import without_item
-from evengraph.tables.list_file import attach_lists
-from evengraph.tables.packed import read_packed
-from evengraph.tables.read import TABLE_SUFFIXES, read_table, reject_spreadsheet, table_suffix
+from evengraph.tables.read import (
+    TABLE_SUFFIXES,
+    attach_lists,
+    read_table,
+    reject_spreadsheet,
+    table_suffix,
+)
 
 EDGES_PREFIX = re.compile(r"edges[_-]", re.IGNORECASE)
 Ends = tuple[str | None, str | None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from evengraph.metrics.stopping import StopOn
+from evengraph.metrics.selection import StopOn
 
 STOPS: dict[str, StopOn] = {"stop-on-loss": "loss", "stop-on-accuracy": "accuracy"}
 NAMES = ("mean-loss", "unit-rows", *STOPS)

@@ -10,22 +10,17 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from evengraph.fast.kmeans import batched_kmeans, flatten_clusters
+from evengraph.fast.subsets import Subset, make_subset, neighbour_mask
 from evengraph.methods.bases.readings import Readings
-from evengraph.metrics.stopping import batched_stopping_scores
+from evengraph.metrics.selection import batched_stopping_scores
 from evengraph.nn import Connectivity, UnifiedNetwork
 from evengraph.nn.unified import FindClusters
-from evengraph.ops import (
-    Clusters,
-    Sparse,
-    batched_kmeans,
-    flatten_clusters,
-    inverse_class_weights,
-    kmeans,
-    prepare_clusters,
-)
-from evengraph.ops.losses import weighted_cross_entropy
+from evengraph.ops import semantic as kmeans
+from evengraph.ops.losses import inverse_class_weights, weighted_cross_entropy
 from evengraph.ops.pseudo import Selection, select_pseudo_mask
-from evengraph.ops.subset_products import Subset, make_subset, neighbour_mask
+from evengraph.ops.semantic import Clusters, prepare_clusters
+from evengraph.ops.sparse import Sparse
 from evengraph.training import History
 from evengraph.training.batch.replicas import SYNC_EVERY, Run
 from evengraph.training.batch.tasks import TaskReplicas

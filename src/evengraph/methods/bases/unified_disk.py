@@ -8,11 +8,11 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from evengraph.disk.propagation import Workspace
+from evengraph.disk.signatures import known_nodes
+from evengraph.disk.tables import Table
+from evengraph.disk.unified import unified_table
 from evengraph.nn import UnifiedNetwork
-from evengraph.outofcore.propagation import Workspace
-from evengraph.outofcore.signatures import known_nodes
-from evengraph.outofcore.tables import Table
-from evengraph.outofcore.unified import unified_table
 
 LAST = "last"  # layer
 

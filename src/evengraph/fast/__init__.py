@@ -1,0 +1,1 @@
+"""What makes the same mathematics quick: kernels, fused forms, batches of runs."""
