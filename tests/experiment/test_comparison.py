@@ -44,7 +44,7 @@ def set_clock(monkeypatch):
     """A clock that counts how often it is looked at."""
     clock = iter(range(10_000))
     for module in ("comparison", "executor"):
-        monkeypatch.setattr(f"evengraph.experiment.{module}.time", lambda: next(clock))
+        monkeypatch.setattr(f"evengraph.pipeline.{module}.time", lambda: next(clock))
 
 
 def test_methods_are_compared_on_the_same_splits(graph, tmp_path):

@@ -8,7 +8,7 @@ import torch
 
 import evengraph as eg
 from evengraph.desk import Pool, learning_curve
-from evengraph.desk.learning_curve import _extrapolate, _with_unknown, can_judge
+from evengraph.desk.curve import _extrapolate, _with_unknown, can_judge
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from types import FrameType
 from typing import Annotated
 
@@ -23,10 +24,8 @@ from evengraph.cli.export import export
 from evengraph.cli.inspect import inspect
 from evengraph.cli.methods import methods
 from evengraph.cli.predict import predict
+from evengraph.cli.ranks import launched_ranks, speaks_for_all
 from evengraph.cli.run import run
-from evengraph.desk.commands import desk, suggest
-from evengraph.disk.commands import launched_ranks, pack, speaks_for_all
-from evengraph.lab.commands import report, reproduce, results
 
 
 @contextmanager
@@ -56,23 +55,25 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Node classification with imbalanced classes.",
 )
-COMMANDS = (
-    inspect,
-    run,
-    compare,
-    predict,
-    explain,
-    suggest,
-    desk,
-    export,
-    pack,
-    reproduce,
-    results,
-    report,
-    methods,
-)
-for command in COMMANDS:
-    app.command(cls=Command)(command)
+# Commands of a wing are named by their module: the main house does not import it.
+COMMANDS = {
+    "inspect": inspect,
+    "run": run,
+    "compare": compare,
+    "predict": predict,
+    "explain": explain,
+    "suggest": "evengraph.desk.commands",
+    "desk": "evengraph.desk.commands",
+    "export": export,
+    "pack": "evengraph.disk.commands",
+    "reproduce": "evengraph.lab.commands",
+    "results": "evengraph.lab.commands",
+    "report": "evengraph.lab.commands",
+    "methods": methods,
+}
+for name, place in COMMANDS.items():
+    found = getattr(import_module(place), name) if isinstance(place, str) else place
+    app.command(cls=Command)(found)
 app.add_typer(data_app, name="data")
 
 
@@ -116,7 +117,7 @@ def _status(arguments: Sequence[str] | None) -> int:
             raise
         text = escape(message().rstrip("."))
         if text and speaks_for_all(error):  # empty without a command: the help has been shown
-            known = {"data", *(command.__name__ for command in COMMANDS)}
+            known = {"data", *COMMANDS}
             name = getattr(getattr(error, "ctx", None), "info_name", None)
             name = f" {name}" if name in known else ""
             err.print(f"[red]Error:[/] {text}. See: evengraph{name} --help", soft_wrap=True)

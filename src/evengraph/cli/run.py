@@ -557,10 +557,10 @@ def run(
     """Train and test one or several methods, once per seed, and write a report."""
     from evengraph.cli.opening import open_data, show_classes
     from evengraph.cli.options import make_protocol, parse_methods, parse_settings
+    from evengraph.cli.ranks import current_ranks, own_folder
     from evengraph.core.devices import pick_device, pick_rank_device
     from evengraph.core.machine import keep_freed_memory
     from evengraph.datasets import DATASETS
-    from evengraph.disk.commands import current_ranks, own_folder
     from evengraph.methods import DEFAULT_METHOD, DEFAULT_ON_DISK, METHODS
     from evengraph.metrics.decisions import Costs
     from evengraph.pipeline.parsing import parse_seeds

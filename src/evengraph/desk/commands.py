@@ -330,7 +330,7 @@ def _show(found: Suggestions) -> None:
 
 def _show_curve(curve: LearningCurve | None) -> None:
     """Print what more labels would bring."""
-    from evengraph.desk.learning_curve import TOO_FEW_LABELS
+    from evengraph.desk.curve import TOO_FEW_LABELS
     from evengraph.report.terminal import plain_table
 
     out.print()

@@ -12,6 +12,7 @@ import numpy as np
 
 from evengraph.core.files import write_atomic
 from evengraph.desk.access import Session
+from evengraph.desk.curve import TOO_FEW_LABELS, can_judge, curve_chart
 from evengraph.desk.desk import Desk, DeskOptions, Queued, Ranking
 from evengraph.desk.frame import (
     INNER,
@@ -41,7 +42,6 @@ from evengraph.desk.label_file import (
     Fit,
     LabelFile,
 )
-from evengraph.desk.learning_curve import TOO_FEW_LABELS, can_judge, curve_chart
 from evengraph.desk.nodes import DeskNodes
 from evengraph.desk.training import is_enough
 from evengraph.methods import Method

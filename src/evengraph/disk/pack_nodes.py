@@ -15,7 +15,7 @@ from evengraph.disk import PackWriter
 from evengraph.disk.engine import Engine, Progress, TableFiles, quote_name
 from evengraph.disk.pack_edges import INTEGERS
 from evengraph.disk.packed_graph import ArrayFile
-from evengraph.tables import FeatureEncoder, NoteKind, TableColumns
+from evengraph.tables import FeatureEncoder, TableColumns
 from evengraph.tables.cells import import_pandas, location
 from evengraph.tables.columns import (
     encode_labels,

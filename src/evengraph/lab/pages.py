@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Table as TerminalTable
 
 from evengraph.core.errors import first_line, short
 from evengraph.core.files import csv_text, write_atomic
@@ -432,7 +432,7 @@ def _named(store: Store, part: str = "") -> Iterator[None]:
 RUN_VALUES = (*(f"metrics.{name}" for name in HEADLINE), "validation", "seconds")
 
 
-def experiment_table(results: ExperimentResults) -> Table:
+def experiment_table(results: ExperimentResults) -> TerminalTable:
     """Mean and deviation over seeds of every cell, with the published mean beside it."""
     main, *others = TITLES.values()
     table = plain_table(["method"], ["seeds", main, "paper", *others])
@@ -480,7 +480,7 @@ def averaged_settings(groups: Sequence[RunGroup]) -> list[str]:
     ]
 
 
-def runs_table(groups: Sequence[RunGroup]) -> Table:
+def runs_table(groups: Sequence[RunGroup]) -> TerminalTable:
     """Means of runs, one line per method under its setting.
 
     Args:

@@ -625,13 +625,13 @@ class Store:
             for _ in self._scan(damaged, values):
                 pass  # tells damaged rows
         groups = []
-        for dataset, imbalance, fields, method, runs, failed, settings, *means in rows:
+        for dataset, imbalance, stored, method, runs, failed, settings, *means in rows:
             try:
-                fields = read_setting(dataset, imbalance, fields, method)
+                setting = read_setting(dataset, imbalance, stored, method)
             except DamagedRowError as error:
                 self._damage[f"{runs} rows of {self.path} are damaged: {error}."] = None
                 continue
-            group = RunGroup(dataset, imbalance, fields, method, runs, failed, means, settings)
+            group = RunGroup(dataset, imbalance, setting, method, runs, failed, means, settings)
             groups.append(group)
         return groups
 

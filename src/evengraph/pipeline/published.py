@@ -60,7 +60,7 @@ def _number(text: str | None) -> float | None:
 
 @cache
 def _rows(file: str) -> list[dict[str, str]]:
-    text = files("evengraph.experiment").joinpath(file).read_text(encoding="utf-8")
+    text = files(__package__).joinpath(file).read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     return list(csv.DictReader(lines))
 

@@ -126,7 +126,7 @@ def reach_legend(rows: Sequence[ClassSummary]) -> Markup:
     return page.legend([*entries, tag("li", swatch("all"), "any class")])
 
 
-STYLE = page.read_asset(__package__, "style.css")
+STYLE = page.read_asset(__package__, "inspect.css")
 MARKS = {"warning": "!", "note": "i", "good": "✓"}
 
 _GLOSSARY = {

@@ -37,7 +37,7 @@ from evengraph.tables.cells import (
     to_numbers,
     to_signs,
 )
-from evengraph.tables.text import Entries, Text, Words, fit_text
+from evengraph.tables.text import Entries, Text, UselessColumnError, Words, fit_text
 
 MAX_FEATURE = 1e6
 """Bound of scaled features: an extreme cell in new rows must not dominate all others."""
@@ -50,10 +50,6 @@ NUM_QUANTILES, CELLS_PER_QUANTILE = 200, 5
 """Quantiles that are saved: of a small table fewer, since they would be nearly all of its cells."""
 
 SHOWN_COLUMNS = 5
-
-
-class UselessColumnError(ValueError):
-    """A column that carries no information; the message is the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)

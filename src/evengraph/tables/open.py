@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from evengraph.core.errors import one_line_errors
-from evengraph.disk import is_packed
-from evengraph.disk.open import read_packed
+from evengraph.disk.packed_graph import is_packed
 from evengraph.tables.build import TableGraph, build_graph
 from evengraph.tables.cells import check_columns, import_pandas
 from evengraph.tables.columns import TableColumns, join_edges, likely_id
@@ -186,6 +185,8 @@ def open_graph_file(
     """
     path = path.expanduser()
     if is_packed(path):
+        from evengraph.disk.open import read_packed
+
         return read_packed(path, encoder)
     if path.suffix.lower() == ".graphml":
         roles = TableColumns(label=columns.label, **columns.edge_options)
@@ -255,6 +256,8 @@ def _open_file(path: Path, columns: TableColumns, others: dict[str, Any]) -> Tab
     """Read a file that holds a whole graph, and reject arguments that it does not take."""
     named = asdict(columns)
     if is_packed(path):
+        from evengraph.disk.open import read_packed
+
         _reject(path, others | named, "it is packed, and `pack` has chosen its columns")
         return read_packed(path)
     if path.suffix.lower() == ".graphml":

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from evengraph.core.arrays import sorted_unique
 from evengraph.tables.cells import canonical_names, import_pandas, is_empty
-from evengraph.tables.encoders import UselessColumnError
 
 WHITESPACE = "".join(character for character in map(chr, range(0x3001)) if character.isspace())
 """What `str.strip` removes; Arrow's own list of white space is shorter."""
@@ -245,6 +244,10 @@ def _fixed(array: NDArray[Any]) -> NDArray[Any]:
 
 def _bools(array: Any) -> NDArray[np.bool_]:
     return np.asarray(array.fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)
+
+
+class UselessColumnError(ValueError):
+    """A column that carries no information; the message is the reason."""
 
 
 class Entries(NamedTuple):

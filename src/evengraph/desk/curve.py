@@ -14,7 +14,6 @@ from torch.nn.functional import one_hot
 from evengraph.core.rng import generator
 from evengraph.desk.strategies import fit_members, predict_members
 from evengraph.desk.suggestions import Pool
-from evengraph.labelling import LearningCurve
 from evengraph.report.charts import ticks
 from evengraph.report.markup import Markup, tag
 
