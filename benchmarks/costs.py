@@ -24,7 +24,7 @@ from typing import Any
 import torch
 
 import evengraph as eg
-from evengraph.experiment.memory import PeakMemory
+from evengraph.pipeline.executor import PeakMemory
 
 SIZES = (30_000, 150_000)
 DEGREE, FEATURES, CLASSES, EPOCHS = 10, 64, 5, 3

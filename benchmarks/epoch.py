@@ -24,7 +24,7 @@ from benchmarks import floor
 from benchmarks.costs import commit
 from benchmarks.timing import table
 from evengraph import Task, UniGNN, load
-from evengraph.core.allocator import keep_freed_memory
+from evengraph.core.machine import keep_freed_memory
 from evengraph.datasets import toy
 from evengraph.nn import Connectivity, UnifiedNetwork, unified
 from evengraph.splits import LongTail, Natural, SplitProtocol, Step

@@ -27,8 +27,8 @@ def _child(graph: str, method: str) -> None:
     import torch
 
     from evengraph.datasets import load
-    from evengraph.experiment.published import preset_for
     from evengraph.methods import METHODS
+    from evengraph.pipeline.published import preset_for
     from evengraph.splits import Step
 
     torch.set_num_threads(2)

@@ -26,11 +26,11 @@ from benchmarks import endtoend
 from benchmarks.costs import commit, machine
 from benchmarks.epoch import gcn_step
 from benchmarks.timing import table
-from evengraph.core.allocator import keep_freed_memory
+from evengraph.core.machine import keep_freed_memory
 from evengraph.core.task import Task
 from evengraph.datasets import toy
-from evengraph.experiment.memory import PeakMemory
 from evengraph.methods import UniGNN, Unison
+from evengraph.pipeline.executor import PeakMemory
 from evengraph.splits import Natural
 
 ROOT = Path(__file__).parents[1]

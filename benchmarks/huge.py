@@ -23,11 +23,11 @@ from torch_geometric.data import Data
 
 from benchmarks.timing import table
 from evengraph.core.task import Task
-from evengraph.experiment.environment import describe
 from evengraph.methods import METHODS
 from evengraph.methods.bases.method import Method
 from evengraph.methods.bases.unified import UnifiedReplicas
-from evengraph.nn.views import Views
+from evengraph.nn.members import Views
+from evengraph.pipeline.executor import describe
 from evengraph.training import History
 from evengraph.training.batch.replicas import Replicas
 

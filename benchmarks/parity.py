@@ -23,16 +23,16 @@ from time import perf_counter
 import torch
 
 from benchmarks.timing import table
+from evengraph.core.machine import parse_size
 from evengraph.core.ranks import joined_ranks
-from evengraph.core.sizes import parse_size
 from evengraph.datasets import load
 from evengraph.disk import PackedGraph, is_packed, pack_graph, unpack_graph
-from evengraph.experiment.environment import describe
-from evengraph.experiment.parsing import parse_seeds
+from evengraph.disk.models import DiskGraph
+from evengraph.disk.pack import pack_toy
 from evengraph.methods import METHODS
 from evengraph.metrics import balanced_accuracy, confusion_matrix
-from evengraph.packing.generated import pack_toy
-from evengraph.pipeline.on_disk import DiskGraph
+from evengraph.pipeline.executor import describe
+from evengraph.pipeline.parsing import parse_seeds
 from evengraph.splits import Natural
 
 WAYS = ("memory", "disk", "two ranks")

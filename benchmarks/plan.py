@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from evengraph.outofcore.operators import KEPT_BYTES
-from evengraph.outofcore.propagation import BUFFERS, FACTOR, FEWER, FLOAT, LINE, SHARE
+from evengraph.disk.propagation import BUFFERS, FACTOR, FEWER, FLOAT, KEPT_BYTES, LINE, SHARE
 
 INDEX, POINTER = 4, 8  # bytes
 STEPS, HOPS = 20, 2  # of Unison's structural and ego view

@@ -13,7 +13,9 @@ from benchmarks.timing import table
 from evengraph.core.task import Task
 from evengraph.datasets import load, toy
 from evengraph.methods import Logistic
-from evengraph.ops import kmeans, sparsify, structural_adjacency
+from evengraph.ops.semantic import kmeans
+from evengraph.ops.sparse import sparsify
+from evengraph.ops.structural import structural_adjacency
 
 
 def seconds(task: Callable[[], object]) -> float:

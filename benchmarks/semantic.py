@@ -10,8 +10,9 @@ from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.timing import milliseconds, table
 from evengraph.datasets import load, toy
-from evengraph.ops import kmeans, prepare_clusters, propagation_matrix, semantic_propagate, sparsify
-from evengraph.ops.sparse import Sparse
+from evengraph.ops.propagate import propagation_matrix
+from evengraph.ops.semantic import kmeans, prepare_clusters, semantic_propagate
+from evengraph.ops.sparse import Sparse, sparsify
 
 WIDTH = 64
 

@@ -15,10 +15,10 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks.timing import table
-from evengraph.core.store import Row, Store
-from evengraph.experiment.plan import job_spec
-from evengraph.experiment.reproduce import experiment_content
-from evengraph.experiment.spec import Spec, read_spec
+from evengraph.lab.plan import job_spec
+from evengraph.lab.reproduce import experiment_content
+from evengraph.lab.spec import Spec, read_spec
+from evengraph.lab.store import Row, Store
 from evengraph.methods import METHODS as ALL_METHODS
 
 SETTINGS, SEEDS = 20, 250

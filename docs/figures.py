@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 import evengraph as eg
-from evengraph.report.store.figures import COLOURS, HIGHLIGHT, STYLE
+from evengraph.lab.figures import COLOURS, HIGHLIGHT, STYLE
 
 FOLDER = Path(__file__).parent / "figures"
 GREY, INK = "#c3cad3", "#18202b"

@@ -17,8 +17,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from evengraph.report.explain.figure import draw_explanation
-from evengraph.report.run.page import write_page
+from evengraph.report.explain_page import draw_explanation
+from evengraph.report.run_page import write_page
 
 ROOT = Path(__file__).resolve().parents[1]
 RUN = ROOT / "results" / "shops-run.json"

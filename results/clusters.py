@@ -19,8 +19,9 @@ import torch
 from torch.nn.functional import normalize
 
 import evengraph as eg
-from evengraph.experiment.environment import describe
-from evengraph.ops import cluster_means, kmeans, sparsify
+from evengraph.ops.semantic import cluster_means, kmeans
+from evengraph.ops.sparse import sparsify
+from evengraph.pipeline.executor import describe
 
 HERE = Path(__file__).parent
 CLUSTERS = 120  # 20 per class of CiteSeer

@@ -11,11 +11,10 @@ from itertools import product
 from pathlib import Path
 from statistics import fmean, pstdev
 
-from evengraph.core.store import Store
-from evengraph.experiment.spec import Setup
+from evengraph.lab.results import Cell, ExperimentResults, best_first, load_experiments, paired_gaps
+from evengraph.lab.spec import Setup
+from evengraph.lab.store import Store
 from evengraph.methods import METHODS
-from evengraph.report.store.comparisons import best_first, paired_gaps
-from evengraph.report.store.experiment_results import Cell, ExperimentResults, load_experiments
 
 HERE = Path(__file__).parent
 SEEDS = {"5", "6", "7"}

@@ -25,8 +25,8 @@ from paper_cells import (
     title,
 )
 
+from evengraph.lab.results import ALPHA, paired_gaps
 from evengraph.metrics.significance import bootstrap_interval
-from evengraph.report.store.comparisons import ALPHA, paired_gaps
 
 CITESEER = 3327  # nodes
 ABLATIONS = {

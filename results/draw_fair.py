@@ -23,7 +23,7 @@ from paper_cells import (
     title,
 )
 
-from evengraph.report.store.experiment_results import Cell
+from evengraph.lab.results import Cell
 
 PLAIN, SYMMETRIC, DEEP = "GCN", "GCN, symmetric", "GCN, three convolutions"
 COLUMNS = (PLAIN, SYMMETRIC, DEEP, OURS)

@@ -11,9 +11,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from evengraph.core.store import Store
-from evengraph.report.store.comparisons import paired_gaps
-from evengraph.report.store.experiment_results import Cell, ExperimentResults, load_experiments
+from evengraph.lab.results import Cell, ExperimentResults, load_experiments, paired_gaps
+from evengraph.lab.store import Store
 
 HERE = Path(__file__).parent
 PAGES = (HERE.parent / "README.md", HERE.parent / "docs" / "benchmarks.md")

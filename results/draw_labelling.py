@@ -199,7 +199,7 @@ def draw(metric: str) -> None:
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    from evengraph.report.store.figures import HIGHLIGHT, STYLE
+    from evengraph.lab.figures import HIGHLIGHT, STYLE
 
     looks: dict[str, dict[str, Any]] = {
         "random": {"color": "#18202b", "linestyle": "--"},

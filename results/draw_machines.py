@@ -11,7 +11,7 @@ from statistics import fmean, stdev
 
 from paper_cells import METRIC, OURS, cell, differences, paper_cell, settings, table, title
 
-from evengraph.report.store.experiment_results import Cell
+from evengraph.lab.results import Cell
 
 METHODS = ("GCN", OURS)
 SEEDS = range(8, 11)

@@ -26,8 +26,8 @@ from paper_cells import (
     table,
 )
 
-from evengraph.experiment.published import paper_cell as table_of_the_paper
-from evengraph.report.store.comparisons import ALPHA
+from evengraph.lab.results import ALPHA
+from evengraph.pipeline.published import paper_cell as table_of_the_paper
 
 TAILS = ("cora-longtail-0.01", "citeseer-longtail-0.01")
 SETTINGS = {

@@ -35,9 +35,8 @@ from paper_cells import (
     title,
 )
 
-from evengraph.core.store import Store
-from evengraph.report.store.comparisons import ALPHA
-from evengraph.report.store.experiment_results import Cell
+from evengraph.lab.results import ALPHA, Cell
+from evengraph.lab.store import Store
 
 GRID = {
     "alpha": (1, 2),

@@ -8,9 +8,15 @@ from functools import cache
 from pathlib import Path
 from statistics import fmean, stdev
 
-from evengraph.core.store import Store
-from evengraph.report.store.comparisons import ALPHA, Comparison, compare_with_others
-from evengraph.report.store.experiment_results import Cell, ExperimentResults, load_experiments
+from evengraph.lab.results import (
+    ALPHA,
+    Cell,
+    Comparison,
+    ExperimentResults,
+    compare_with_others,
+    load_experiments,
+)
+from evengraph.lab.store import Store
 
 HERE = Path(__file__).parent
 METRIC = "balanced_accuracy"

@@ -35,11 +35,11 @@ from torch_geometric.data import Data
 
 from evengraph.core.files import csv_text, write_atomic
 from evengraph.datasets import load
-from evengraph.experiment.environment import describe
-from evengraph.labelling import STRATEGIES, Pool, learning_curve
-from evengraph.labelling.evidence import Evidence
-from evengraph.labelling.suggestions import choose_nodes, gather
+from evengraph.desk import STRATEGIES, Pool, learning_curve
+from evengraph.desk.evidence import Evidence
+from evengraph.desk.suggestions import choose_nodes, gather
 from evengraph.metrics import average_precision, balanced_accuracy, confusion_matrix
+from evengraph.pipeline.executor import describe
 
 HERE = Path(__file__).parent
 Unit = tuple[str, str, int]  # graph, strategy, start

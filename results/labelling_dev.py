@@ -28,7 +28,7 @@ from torch_geometric.utils import subgraph
 from evengraph.core.files import csv_text, write_atomic
 from evengraph.core.rng import generator
 from evengraph.datasets import load, toy
-from evengraph.labelling import Pool
+from evengraph.desk import Pool
 from labelling import BATCH, curve
 
 FILE = Path(__file__).with_name("labelling-dev.csv")

@@ -11,10 +11,9 @@ from functools import cache
 from pathlib import Path
 from statistics import fmean
 
-from evengraph.core.store import Store
+from evengraph.lab.results import ALPHA, Cell, ExperimentResults, load_experiments, paired_gaps
+from evengraph.lab.store import Store
 from evengraph.metrics.significance import bootstrap_interval, holm, t_test
-from evengraph.report.store.comparisons import ALPHA, paired_gaps
-from evengraph.report.store.experiment_results import Cell, ExperimentResults, load_experiments
 
 HERE = Path(__file__).parent
 STORES = {

@@ -28,7 +28,7 @@ from sklearn.metrics import average_precision_score, balanced_accuracy_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from evengraph.experiment.environment import describe
+from evengraph.pipeline.executor import describe
 from evengraph.pipeline.table_model import TableModel
 
 OUT = Path(__file__).with_name("tables.csv")

@@ -12,7 +12,7 @@ from evengraph.cli import main
 
 CONTEXT = multiprocessing.get_context("spawn" if os.name == "nt" else "forkserver")
 if os.name != "nt":
-    CONTEXT.set_forkserver_preload(["evengraph.cli.run", "evengraph.experiment.run", "sklearn"])
+    CONTEXT.set_forkserver_preload(["evengraph.cli.run", "evengraph.pipeline.run", "sklearn"])
 
 
 class Command:

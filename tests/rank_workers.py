@@ -22,7 +22,7 @@ def run_ranks(folder, function, *arguments, size=2):
     """
     import torch
 
-    START.set_forkserver_preload(["rank_workers", "torch_geometric", "evengraph.pipeline.on_disk"])
+    START.set_forkserver_preload(["rank_workers", "torch_geometric", "evengraph.disk.models"])
     folder.mkdir()
     common = folder, size, function, arguments
     processes = [START.Process(target=_run, args=(rank, *common)) for rank in range(size)]
@@ -81,7 +81,7 @@ def gradients(ranks):
     """Loss, score and gradient of a share of a quadratic loss."""
     import torch
 
-    from evengraph.training.shared_epoch import shared_epoch
+    from evengraph.training.loop import shared_epoch
 
     module = torch.nn.Linear(2, 1, bias=False)
     torch.nn.init.ones_(module.weight)
@@ -101,7 +101,7 @@ def fit(ranks, graph, methods, limits):
     import torch
 
     from evengraph.disk import PackedGraph
-    from evengraph.pipeline.on_disk import DiskGraph
+    from evengraph.disk.models import DiskGraph
     from evengraph.splits import Natural
 
     set_limits(limits)
@@ -118,9 +118,9 @@ def fit(ranks, graph, methods, limits):
 
 def set_limits(limits):
     """Replace constants, wherever they are."""
+    from evengraph.disk import models as on_disk
+    from evengraph.disk import shards
     from evengraph.methods.bases import row_batches
-    from evengraph.outofcore import shards
-    from evengraph.pipeline import on_disk
 
     for name, value in limits.items():
         (module,) = (part for part in (row_batches, shards, on_disk) if hasattr(part, name))
@@ -130,9 +130,9 @@ def set_limits(limits):
 def fit_and_die(ranks, graph, method, every, limits):
     """The second process kills itself in the sixth epoch; checkpoints are written at once."""
     from evengraph.disk import PackedGraph
-    from evengraph.pipeline.on_disk import DiskGraph
+    from evengraph.disk.models import DiskGraph
     from evengraph.splits import Natural
-    from evengraph.training import checkpoint
+    from evengraph.training import loop as checkpoint
 
     set_limits(limits)
     checkpoint.Checkpoint.__init__.__defaults__ = (every, ranks)

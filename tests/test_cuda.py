@@ -12,27 +12,24 @@ from torch_geometric.utils import to_undirected
 from evengraph import metrics
 from evengraph.core.rng import generator, seeded
 from evengraph.datasets import toy
-from evengraph.kernels.kmeans_batch import flatten_clusters
+from evengraph.fast.dropout import Noise, relu_dropout
+from evengraph.fast.kmeans import flatten_clusters
+from evengraph.fast.subsets import make_subset, neighbour_mask
 from evengraph.methods import METHODS, Auto, UniGNN, Unison, fit_many
 from evengraph.methods.bases.readings import parse_readings
-from evengraph.metrics.stopping import stopping_score
-from evengraph.ops import (
-    Sparse,
-    adjacency,
-    balanced_pseudo_labels,
+from evengraph.metrics.selection import stopping_score
+from evengraph.ops.losses import inverse_class_weights
+from evengraph.ops.propagate import adjacency, propagation_matrix
+from evengraph.ops.pseudo import balanced_pseudo_labels
+from evengraph.ops.semantic import (
     cluster_means,
-    inverse_class_weights,
     kmeans,
     prepare_clusters,
-    propagation_matrix,
-    relu_dropout,
     semantic_propagate,
-    sparsify,
-    structural_adjacency,
     unit_rows,
 )
-from evengraph.ops.dropout import Noise
-from evengraph.ops.subset_products import make_subset, neighbour_mask
+from evengraph.ops.sparse import Sparse, sparsify
+from evengraph.ops.structural import structural_adjacency
 from evengraph.pipeline.table_model import TableModel
 from evengraph.training import loop
 from evengraph.training.batch.replicas import stacked

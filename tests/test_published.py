@@ -6,10 +6,10 @@ from statistics import fmean
 
 import pytest
 
-from evengraph.core.store import Store
-from evengraph.experiment.run import RunPlan, run
+from evengraph.lab.results import load_experiments
+from evengraph.lab.store import Store
 from evengraph.methods import METHODS
-from evengraph.report.store.experiment_results import load_experiments
+from evengraph.pipeline.run import RunPlan, run
 from evengraph.splits import Step
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"

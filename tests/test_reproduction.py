@@ -9,9 +9,9 @@ from statistics import fmean
 
 import pytest
 
-from evengraph.core.store import Store
-from evengraph.experiment.reproduce import missing
-from evengraph.experiment.spec import read_spec
+from evengraph.lab.reproduce import missing
+from evengraph.lab.spec import read_spec
+from evengraph.lab.store import Store
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results"

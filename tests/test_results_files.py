@@ -13,13 +13,13 @@ from statistics import fmean
 
 import pytest
 
-from evengraph.core.store import Store
-from evengraph.experiment.published import _presets, preset_for
-from evengraph.experiment.reproduce import missing
-from evengraph.experiment.spec import read_spec, read_specs
+from evengraph.lab.reproduce import missing
+from evengraph.lab.results import load_experiments
+from evengraph.lab.spec import read_spec, read_specs
+from evengraph.lab.store import Store
+from evengraph.lab.tables import markdown, table_csv
 from evengraph.methods import METHODS
-from evengraph.report.store.experiment_results import load_experiments
-from evengraph.report.store.tables import markdown, table_csv
+from evengraph.pipeline.published import _presets, preset_for
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results"

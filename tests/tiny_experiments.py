@@ -7,9 +7,9 @@ from contextlib import closing
 from dataclasses import asdict
 from time import monotonic, sleep
 
-from evengraph.core.store import JobSpec, Row
-from evengraph.experiment.plan import job_spec
-from evengraph.experiment.spec import Entry, Setup, Spec
+from evengraph.lab.plan import job_spec
+from evengraph.lab.spec import Entry, Setup, Spec
+from evengraph.lab.store import JobSpec, Row
 from evengraph.splits import SPLITS
 
 PATIENCE = 120  # seconds until a test gives up on another process; none is meant to last that long

@@ -12,7 +12,7 @@ import evengraph as eg
 from evengraph.desk.desk import Desk, DeskOptions
 from evengraph.desk.label_file import LabelFile
 from evengraph.desk.nodes import open_for_model, open_nodes
-from evengraph.desk.triage import Triage
+from evengraph.desk.pages import Triage
 from tools.picture_sources import record
 
 ROOT = Path(__file__).resolve().parents[1]

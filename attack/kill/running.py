@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter, sleep
 
-from evengraph.core import files, store
-from evengraph.methods.bases import model_folder
+from evengraph.core import files
+from evengraph.lab import store
+from evengraph.methods.bases import saving as model_folder
 
 WRITING = mmap.mmap(-1, 1)  # shared with the children
 LATEST = 1.1  # kills fall within this part of the time that the work takes alone

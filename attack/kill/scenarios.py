@@ -16,12 +16,12 @@ import torch
 from attack.kill.running import child, kill_during, run_alone
 from attack.kill.transfers import downloads, packing
 from evengraph.core.files import write_json
-from evengraph.core.store import JobSpec, Row, Store
-from evengraph.experiment.executor import Executor
-from evengraph.experiment.reproduce import reproduce
-from evengraph.experiment.spec import read_spec
-from evengraph.experiment.stored import run_stored
-from evengraph.methods.bases.model_folder import read_model, write_model
+from evengraph.lab.plan import run_stored
+from evengraph.lab.reproduce import reproduce
+from evengraph.lab.spec import read_spec
+from evengraph.lab.store import JobSpec, Row, Store
+from evengraph.methods.bases.saving import read_model, write_model
+from evengraph.pipeline.executor import Executor
 from evengraph.report.model_card import MARK
 
 STORES = 6  # that are made in a row, so that some are made while the kill comes

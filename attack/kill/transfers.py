@@ -11,10 +11,10 @@ from pathlib import Path
 from time import sleep
 
 from attack.kill.running import flagged, kill_during, run_alone
-from evengraph.datasets import fetching
+from evengraph.datasets import loading as fetching
 from evengraph.datasets.registry import FileSet
 from evengraph.disk import PackedGraph
-from evengraph.disk.array_file import ArrayFile
+from evengraph.disk.packed_graph import ArrayFile
 from evengraph.disk.writer import PackWriter
 
 FILES = {f"part{n}": random.Random(n).randbytes(200_000) for n in range(3)}
@@ -104,7 +104,7 @@ def packing(folder, stream, tally, kills):
     import duckdb  # noqa: F401 - once, here: a kill is to fall into packing
 
     from attack.fuzz.readers.tables import frames
-    from evengraph.packing import pack as make
+    from evengraph.disk import pack as make
 
     for name, frame in zip(("nodes", "edges"), frames(), strict=True):
         frame.to_csv(folder / f"{name}.csv", index=False)

@@ -9,7 +9,7 @@ EQUIVALENT = {
         SQUARE,
     ),
     (
-        "ops/attach.py",
+        "ops/synthesis.py",
         "sums = (cls(looped, seeds) @ ones)[: looped.shape[0]].squeeze(1)",
         SQUARE,
     ),
@@ -20,12 +20,12 @@ EQUIVALENT = {
     ),
     # both are of the same length
     (
-        "metrics/agreement.py",
+        "metrics/evaluation.py",
         "for low, nodes, right in zip(EDGES, counts, hits, strict=True)",
         "True becomes False",
     ),
     (
-        "ops/device_paths.py",
+        "fast/device_graphs.py",
         "per_row, columns, weights = (torch.cat(parts) for parts in zip(*blocks, strict=True))",
         "True becomes False",
     ),
@@ -42,14 +42,14 @@ EQUIVALENT = {
         "1.0 becomes 2.0",
     ),
     (
-        "ops/device_adjacency.py",
+        "fast/device_graphs.py",
         "return _scaled(matrix, 1 / torch.where(degree > 0, degree, 1.0), dtype)",
         "1.0 becomes 2.0",
     ),
     # how much is computed at a time
     ("ops/neighbours.py", "AT_ONCE = 2**24  # cosines in memory", "24 becomes 25"),
     (
-        "ops/prototypes.py",
+        "ops/neighbours.py",
         "BLOCK_ENTRIES = 2**24  # similarities in memory at a time",
         "Pow becomes Mult in 2 ** 24",
     ),
@@ -71,10 +71,10 @@ EQUIVALENT = {
         "1.0 becomes 2.0",
     ),
     # the same number modulo 2**32, of which 32 bits are taken
-    ("ops/floats.py", "bits = torch.where(rank >= 0, rank, -(2**31) - rank)", "sign dropped"),
+    ("ops/sparse.py", "bits = torch.where(rank >= 0, rank, -(2**31) - rank)", "sign dropped"),
     # a positive factor for each row does not change the order of its entries
     (
-        "ops/prototypes.py",
+        "ops/neighbours.py",
         "likeness = (x[block] / length[block].unsqueeze(1)) @ x.t() / length  # (block, N)",
         "Div becomes Mult in x[block] / length[block].unsqueeze(1)",
     ),
@@ -86,12 +86,12 @@ EQUIVALENT = {
     ),
     # read for the validation score alone, which has returned before
     (
-        "metrics/stopping.py",
+        "metrics/selection.py",
         "return batched_stopping_scores(on, labels, logits, mask, labels.new_full((1,), -1))[0]",
         "sign dropped",
     ),
     # the matrix is square
-    ("ops/device_adjacency.py", "size, columns = matrix.shape[0], matrix.col_indices()", SQUARE),
+    ("fast/device_graphs.py", "size, columns = matrix.shape[0], matrix.col_indices()", SQUARE),
     (
         "ops/structural.py",
         'self.looped = (matrix + sp.identity(matrix.shape[0], np.float32, format="csr")).tocsr()',
@@ -104,11 +104,11 @@ EQUIVALENT = {
         "True becomes False",
     ),
     # a limit above all numbers of walks keeps every entry, whatever it is
-    ("ops/thinning.py", "low, high = 0, max(int(most), 1)", "1 becomes 2"),
+    ("fast/thinning.py", "low, high = 0, max(int(most), 1)", "1 becomes 2"),
     # how much is read or compared at a time
     ("tables/read.py", "while part := file.read(2**24):", "Pow becomes Mult in 2 ** 24"),
     (
-        "ops/sampling.py",
+        "ops/synthesis.py",
         "few = labels.numel() ** 2 <= BLOCK_ENTRIES",
         "LtE becomes Lt in labels.numel() ** 2 <= BLOCK_ENTRIES",
     ),
@@ -119,7 +119,7 @@ EQUIVALENT = {
         "1.0 becomes 2.0",
     ),
     # a deep copy holds the same
-    ("tables/list_file.py", "nodes = nodes.copy(deep=False)", "False becomes True"),
+    ("tables/read.py", "nodes = nodes.copy(deep=False)", "False becomes True"),
     # a leaf points to itself, whatever its threshold
     (
         "ops/trees.py",

@@ -28,20 +28,20 @@ class NamedMutant:
 NAMED = (
     NamedMutant(
         "two processes may claim one job",
-        "core/store.py",
+        "lab/store.py",
         'base.execute("BEGIN IMMEDIATE")',
         "",
     ),
     NamedMutant(
         "a process of another user is dead",
-        "core/claims.py",
+        "lab/store.py",
         "except PermissionError:  # alive, of another user\n            pass",
         "except PermissionError:\n            return False",
     ),
-    NamedMutant("claims are stale after ten days", "core/claims.py", "24 * 3600.0", "240 * 3600.0"),
+    NamedMutant("claims are stale after ten days", "lab/store.py", "24 * 3600.0", "240 * 3600.0"),
     NamedMutant(
         "unlabelled nodes count as class 0",
-        "splits/step.py",
+        "splits/paper.py",
         "graph.y[graph.y >= 0]",
         "graph.y.clamp(min=0)",
     ),
@@ -70,7 +70,5 @@ NAMED = (
         "labels.double() * 2 - confidence.double()",
         "labels.float() * 2 - confidence.float()",
     ),
-    NamedMutant(
-        "removed nodes stay removed", "splits/longtail.py", "removed[nodes] = False", "pass"
-    ),
+    NamedMutant("removed nodes stay removed", "splits/paper.py", "removed[nodes] = False", "pass"),
 )

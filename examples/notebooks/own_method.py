@@ -14,7 +14,8 @@ from torch.nn.functional import cross_entropy
 import evengraph as eg
 from evengraph.metrics import validation_score
 from evengraph.nn import GraphNetwork
-from evengraph.ops import propagation_matrix, sparsify, undirected_adjacency
+from evengraph.ops.propagate import propagation_matrix, undirected_adjacency
+from evengraph.ops.sparse import sparsify
 
 EPOCHS = 200
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` does the same at run time
     from evengraph import datasets as datasets
-    from evengraph import labelling as labelling
     from evengraph import methods as methods
     from evengraph import metrics as metrics
     from evengraph import nn as nn
@@ -25,12 +24,12 @@ if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` does the same 
     from evengraph.core.task import Task as Task
     from evengraph.datasets import load as load
     from evengraph.datasets import toy as toy
-    from evengraph.experiment.comparison import compare as compare
+    from evengraph.desk import suggest as suggest
     from evengraph.inspection import inspect_graph as inspect_graph
-    from evengraph.labelling import suggest as suggest
     from evengraph.methods import *  # noqa: F403
     from evengraph.metrics import evaluate as evaluate
     from evengraph.nn import transforms as transforms
+    from evengraph.pipeline.comparison import compare as compare
     from evengraph.pipeline.explanation import explain as explain
     from evengraph.pipeline.loading import load_model as load_model
     from evengraph.pipeline.node_classifier import NodeClassifier as NodeClassifier
@@ -44,13 +43,13 @@ __version__ = "0.2.0"
 
 # Importing torch takes seconds, so names are imported on first use: these from the given module,
 # every method from evengraph.methods.
-_ROOMS = ("datasets", "labelling", "methods", "metrics", "nn", "ops", "splits", "tables", "testing")
+_ROOMS = ("datasets", "methods", "metrics", "nn", "ops", "splits", "tables", "testing")
 _NAMES = {
     "core.task": ("Task",),
     "datasets": ("load", "toy"),
-    "experiment.comparison": ("compare",),
+    "pipeline.comparison": ("compare",),
     "inspection": ("inspect_graph",),
-    "labelling": ("suggest",),
+    "desk": ("suggest",),
     "methods": ("METHODS", "Method", "fit_many"),
     "metrics": ("evaluate",),
     "pipeline.explanation": ("explain",),
@@ -60,7 +59,7 @@ _NAMES = {
     "tables": ("from_frames", "from_matrix", "from_networkx", "open_graph"),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
-_MODULES = {name: name for name in _ROOMS} | {"transforms": "nn.transforms"}
+_MODULES = {name: name for name in _ROOMS} | {"transforms": "nn.transforms", "labelling": "desk"}
 
 
 def _methods() -> dict[str, Any]:

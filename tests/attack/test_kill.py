@@ -9,7 +9,7 @@ pytest.importorskip("resource", reason="Windows has no kills and no limits")
 from attack.kill.__main__ import attack
 from attack.kill.scenarios import SCENARIOS
 
-from evengraph.methods.bases import model_folder
+from evengraph.methods.bases import saving as model_folder
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # fork beside threads
 

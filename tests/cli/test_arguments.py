@@ -1,6 +1,6 @@
 import pytest
 
-from evengraph.cli.arguments import make_protocol, parse_methods, parse_seconds, parse_settings
+from evengraph.cli.options import make_protocol, parse_methods, parse_seconds, parse_settings
 from evengraph.methods import METHODS
 from evengraph.splits import Natural, Step
 

@@ -26,7 +26,7 @@ def fraud(monkeypatch):
     """A graph of two classes under the name of toy."""
     graph = toy(400, 1600, 60, 2, size_ratio=0.2)
     graph.class_names = ["honest", "fraud [new]"]
-    monkeypatch.setattr("evengraph.pipeline.graph_source.load", lambda name, root: graph)
+    monkeypatch.setattr("evengraph.pipeline.sources.load", lambda name, root: graph)
     return graph
 
 
@@ -170,7 +170,7 @@ def test_a_method_that_fails_is_named_and_the_rest_is_shown(tmp_path, capsys):
 def test_time_that_runs_out_is_said(capsys, monkeypatch):
     clock = iter(range(100_000))
     for module in ("comparison", "executor"):
-        monkeypatch.setattr(f"evengraph.experiment.{module}.time", lambda: next(clock))
+        monkeypatch.setattr(f"evengraph.pipeline.{module}.time", lambda: next(clock))
     words = ["--methods", "gcn", "--splits", "5", "--time-limit", "20", *QUICK[:2]]
     assert call("toy", *words) == 0
     assert "Time ran out: 2 of 5 splits are counted." in capsys.readouterr().err

@@ -5,9 +5,9 @@ import os
 import subprocess
 import sys
 
-from evengraph.cli import completion
+from evengraph.cli import options as completion
 from evengraph.datasets import DATASETS
-from evengraph.experiment.sources import BEYOND, EXPERIMENTS
+from evengraph.lab.sources import BEYOND, EXPERIMENTS
 from evengraph.methods import METHODS
 
 PROGRAM = "import sys; from evengraph.cli import main; main()"

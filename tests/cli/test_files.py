@@ -1,6 +1,6 @@
 import pytest
 
-from evengraph.cli.files import check_folder, written
+from evengraph.cli.opening import check_folder, written
 
 
 def test_a_file_is_written_or_replaced(tmp_path):

@@ -1,6 +1,6 @@
 import sys
 
-from evengraph.cli.invocation import remember, typed_command
+from evengraph.cli.console import remember, typed_command
 
 
 def test_the_command_can_be_pasted(monkeypatch):

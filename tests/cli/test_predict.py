@@ -9,7 +9,7 @@ import torch
 from command_line import COLUMNS, FAST, NEW, call, read, write
 
 import evengraph as eg
-from evengraph.cli.predict_display import format_probability
+from evengraph.cli.predict import format_probability
 from evengraph.metrics.calibration import Calibrator
 
 
@@ -363,8 +363,8 @@ def test_drift_is_a_warning(model, shop, capsys):
 
 
 def test_columns_that_have_moved_are_moved_back_unless_kept(model, shop, capsys, monkeypatch):
-    monkeypatch.setattr("evengraph.pipeline.alignment.ENOUGH", 2)
-    monkeypatch.setattr("evengraph.pipeline.alignment.DISTINCT", 2)
+    monkeypatch.setattr("evengraph.pipeline.sources.ENOUGH", 2)
+    monkeypatch.setattr("evengraph.pipeline.sources.DISTINCT", 2)
     rows = read(shop / "shop" / "nodes.csv")
     for row in rows:
         row["amount"] = str(30 + float(row["amount"] or 0))

@@ -96,7 +96,7 @@ def test_a_model_of_longer_paths_is_refused(packed, capsys):
 
 
 def test_a_graph_that_does_not_fit_stays_on_disk(packed, capsys, monkeypatch):
-    limits = "evengraph.pipeline.graph_source.available_memory"
+    limits = "evengraph.pipeline.sources.available_memory"
     monkeypatch.setattr(limits, lambda: 40_000)
     assert call("run", "graph", *FAST, "--set", "views=structural", "--save", "model") == 0
     assert "structural view: done in" in capsys.readouterr().err

@@ -3,7 +3,7 @@
 import pandas
 import pytest
 
-from evengraph.cli.predict_display import show_drift, show_flags
+from evengraph.cli.predict import show_drift, show_flags
 from evengraph.pipeline.predictions import Predictions
 
 

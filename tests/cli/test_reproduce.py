@@ -13,9 +13,9 @@ from time import monotonic, time
 import pytest
 from command_line import call
 
-from evengraph.core.store import Store
-from evengraph.experiment.plan import Plan
-from evengraph.experiment.spec import read_spec
+from evengraph.lab.plan import Plan
+from evengraph.lab.spec import read_spec
+from evengraph.lab.store import Store
 from evengraph.methods import METHODS
 from other_process import command
 from tiny_experiments import ended, failed, figures, python, toy_job, wait_for
@@ -291,8 +291,8 @@ def test_who_is_waited_for_is_told_and_can_be_released(write, tmp_path, monkeypa
     def stop(seconds):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("evengraph.experiment.reproduce.sleep", stop)
-    monkeypatch.setattr("evengraph.cli.reproduce.QUIET_WAIT", 0.0)
+    monkeypatch.setattr("evengraph.lab.reproduce.sleep", stop)
+    monkeypatch.setattr("evengraph.lab.commands.QUIET_WAIT", 0.0)
     words = "reproduce", write(SHORT), "--store", path, "--engine", "here"
     assert call(*words) == 130
     said = capsys.readouterr().err
@@ -319,7 +319,7 @@ def test_a_finished_experiment_is_shown_without_planning_it_again(
     Store(copy).save_experiment("tiny", content)
     assert call(*words, copy) == 0
     slow = capsys.readouterr().out
-    monkeypatch.setattr("evengraph.experiment.reproduce.reproduce", refuse)
+    monkeypatch.setattr("evengraph.lab.reproduce.reproduce", refuse)
     assert call(*words, copy) == 0
     assert capsys.readouterr().out == slow
     for more in (["--seeds", "5"], ["--quick"], ["--release"]):

@@ -244,7 +244,7 @@ def test_all_stands_for_every_method(tmp_path, monkeypatch, capsys):
 
 def test_two_classes_are_shown_with_the_figures_of_the_rarer_one(tmp_path, capsys, monkeypatch):
     graph = toy(300, 1200, 40, 2, size_ratio=0.2)
-    monkeypatch.setattr("evengraph.pipeline.graph_source.load", lambda name, root: graph)
+    monkeypatch.setattr("evengraph.pipeline.sources.load", lambda name, root: graph)
     words = ["--imbalance", "natural", "--method", "gcn", "--seeds", "0,1", "--out", str(tmp_path)]
     assert call("run", "toy", *TINY, *words) == 0
     result = json.loads((tmp_path / "result.json").read_text())

@@ -5,12 +5,12 @@ import torch
 from command_line import UNIGNN, call
 from torch_geometric.data import Data
 
-from evengraph.cli.run_display import RunDisplay, given_split
+from evengraph.cli.run import RunDisplay, given_split
 from evengraph.core.records import Record
 from evengraph.datasets import toy
-from evengraph.experiment.jobs import Job, LoadedGraph
-from evengraph.experiment.run import RunPlan
 from evengraph.methods import GCN, Reweight
+from evengraph.pipeline.executor import Job, LoadedGraph
+from evengraph.pipeline.run import RunPlan
 from evengraph.splits import Natural
 
 QUICK = [*UNIGNN, "--set", "max_epochs=3", "--set", "clusters_per_class=3"]
@@ -74,7 +74,7 @@ def test_a_fit_ends_with_a_line(plan, capsys):
 
 
 def test_a_long_fit_away_from_a_terminal_prints_lines(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("evengraph.training.progress.LINE_EVERY", 0)
+    monkeypatch.setattr("evengraph.training.loop.LINE_EVERY", 0)
     assert call("run", "toy", *QUICK, "--seeds", "5", "--out", str(tmp_path)) == 0
     lines = capsys.readouterr().err.splitlines()
     assert [line.partition(",")[0] for line in lines[:-1]] == [

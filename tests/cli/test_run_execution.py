@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 import typer
 
-from evengraph.cli.run_execution import _exit_status
-from evengraph.experiment.run import RunResults
+from evengraph.cli.run import _exit_status
+from evengraph.pipeline.run import RunResults
 
 
 def plan(*names):

@@ -5,15 +5,15 @@ from types import SimpleNamespace
 import pytest
 from command_line import COLUMNS, FAST, call
 
-from evengraph.cli.run_model import BestFit
-from evengraph.pipeline.seed_selection import SeedScore
+from evengraph.cli.run import BestFit
+from evengraph.pipeline.table_model import SeedScore
 
 
 @pytest.fixture
 def scores(monkeypatch):
     """Every method is its own score."""
     monkeypatch.setattr(
-        "evengraph.pipeline.seed_selection.seed_score",
+        "evengraph.pipeline.table_model.seed_score",
         lambda method, task, source: SeedScore(method, "auroc"),
     )
 
@@ -39,7 +39,7 @@ def test_one_seed_is_no_choice(scores):
 def test_the_saved_model_is_the_one_that_is_named(shop, capsys, monkeypatch):
     values = iter([10.0, 90.0])
     monkeypatch.setattr(
-        "evengraph.pipeline.seed_selection.seed_score",
+        "evengraph.pipeline.table_model.seed_score",
         lambda *_: SeedScore(next(values), "macro_f1"),
     )
     assert call("run", "shop", *COLUMNS, *FAST, "--seeds", "5,6", "--save", "model") == 0

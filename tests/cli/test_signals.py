@@ -4,7 +4,7 @@ import time
 import pytest
 
 from evengraph.cli import commands
-from evengraph.cli.signals import sigterm_interrupts
+from evengraph.cli.commands import sigterm_interrupts
 from evengraph.training.loop import deferred_interrupts
 
 

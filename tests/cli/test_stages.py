@@ -1,7 +1,7 @@
 """Lines about the stages of work on disk."""
 
-from evengraph.cli import stages
-from evengraph.cli.stages import StageLines
+from evengraph.cli import console as stages
+from evengraph.cli.console import StageLines
 
 
 def test_a_line_when_a_stage_is_done_and_every_few_seconds(monkeypatch, capsys):

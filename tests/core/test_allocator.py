@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from evengraph.core import allocator
+from evengraph.core import machine as allocator
 
 FAULTS = """
 import resource, sys
-from evengraph.core.allocator import keep_freed_memory
+from evengraph.core.machine import keep_freed_memory
 import ctypes
 if sys.argv[1] == "keep":
     assert keep_freed_memory()

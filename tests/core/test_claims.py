@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from evengraph.core import claims
-from evengraph.core.claims import STALE, Claimant, boot_id, this_process
+from evengraph.lab import store as claims
+from evengraph.lab.store import STALE, Claimant, boot_id, this_process
 
 NOW = 1e9
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")

@@ -13,8 +13,8 @@ from evengraph.core.errors import (
     short,
     unknown,
 )
-from evengraph.core.store import Store
-from evengraph.experiment.spec import read_spec
+from evengraph.lab.spec import read_spec
+from evengraph.lab.store import Store
 
 
 def test_an_argument_error_says_what_to_set():

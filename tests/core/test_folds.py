@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evengraph.core.folds import folds
 from evengraph.core.rng import generator
+from evengraph.core.task import folds
 from small_graphs import small_task
 
 

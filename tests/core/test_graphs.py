@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from evengraph.core.graphs import (
+from evengraph.core.task import (
     bare_graph,
     check_edge_weight,
     check_relations,

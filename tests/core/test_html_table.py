@@ -1,4 +1,4 @@
-from evengraph.core.html_table import LONGEST, html_table
+from evengraph.core.text import LONGEST, html_table
 
 
 def test_everything_is_escaped():

@@ -2,8 +2,8 @@
 
 import pytest
 
-from evengraph.core import limits
-from evengraph.core.limits import (
+from evengraph.core import untrusted as limits
+from evengraph.core.untrusted import (
     LimitError,
     check_columns,
     check_dense,

@@ -3,8 +3,8 @@ from threading import Event, Thread
 
 import pytest
 
-from evengraph.core import locks
-from evengraph.core.locks import locked, temporary_folder
+from evengraph.core import files as locks
+from evengraph.core.files import locked, temporary_folder
 
 pytestmark = pytest.mark.skipif(locks.fcntl is None, reason="Windows has no such locks")
 

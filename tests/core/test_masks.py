@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from evengraph.core import masks
-from evengraph.core.masks import class_labels, hold_out, node_mask, scored_nodes, split_masks
+from evengraph.core import task as masks
+from evengraph.core.task import class_labels, hold_out, node_mask, scored_nodes, split_masks
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from evengraph.core import limits
-from evengraph.core.npz import read_npz
+from evengraph.core import untrusted as limits
+from evengraph.core.untrusted import read_npz
 
 ARRAYS = {
     "numbers": np.arange(6.0).reshape(2, 3),

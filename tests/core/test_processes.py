@@ -7,7 +7,7 @@ from time import monotonic, sleep
 
 import pytest
 
-from evengraph.core.processes import is_abandoned, process_exists, process_mark
+from evengraph.core.machine import is_abandoned, process_exists, process_mark
 
 PARENT = """
 import subprocess, sys
@@ -18,7 +18,7 @@ child.wait()
 """
 CHILD = """
 from time import sleep
-from evengraph.core.processes import end_with_parent
+from evengraph.core.machine import end_with_parent
 end_with_parent()
 print("ready", flush=True)
 while True:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from evengraph.core.errors import MissingPackageError
-from evengraph.core.ray_cluster import connected_ray
+from evengraph.pipeline.executor import connected_ray
 
 
 def fake_ray(monkeypatch, *, running):

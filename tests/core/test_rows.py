@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evengraph.core.store import Row, Store
+from evengraph.lab.store import Row, Store
 from tiny_experiments import damage, ended, failed, make_job
 
 LARGEST = 2**63 - 1

@@ -1,6 +1,6 @@
 import pytest
 
-from evengraph.core.sizes import available_memory, format_size, parse_size
+from evengraph.core.machine import available_memory, format_size, parse_size
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,9 @@ from contextlib import closing
 
 import pytest
 
-from evengraph.core import sqlite_file
-from evengraph.core.sqlite_file import ATTEMPTS, SqliteFile
-from evengraph.core.store import Store
+from evengraph.core import files as sqlite_file
+from evengraph.core.files import ATTEMPTS, SqliteFile
+from evengraph.lab.store import Store
 
 
 def write_twice(file):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evengraph.core.store import SCHEMA, RunGroup, Store
+from evengraph.lab.store import SCHEMA, RunGroup, Store
 from tiny_experiments import ended, failed, make_job
 
 

@@ -16,8 +16,7 @@ from threading import Barrier
 
 import pytest
 
-from evengraph.core.claims import STALE, this_process
-from evengraph.core.store import Row, Store
+from evengraph.lab.store import STALE, Row, Store, this_process
 from tiny_experiments import ended, failed, make_job, python, wait_for
 
 
@@ -29,7 +28,7 @@ def store(tmp_path):
 COMMON = """
 import json, sys
 from pathlib import Path
-from evengraph.core.store import JobSpec, Row, Store
+from evengraph.lab.store import JobSpec, Row, Store
 store, given = Store(Path(sys.argv[1])), json.loads(sys.argv[2])
 print("ready", flush=True)
 sys.stdin.readline()
@@ -223,7 +222,7 @@ def test_a_claim_is_looked_up_and_made_in_one_transaction(store, monkeypatch):
         return True
 
     hold(store, make_job(), "another machine", 1, 0.0)
-    monkeypatch.setattr("evengraph.core.claims.Claimant.alive", look)
+    monkeypatch.setattr("evengraph.lab.store.Claimant.alive", look)
     assert store.claim([make_job()]) == []
     assert len(seen) == 1
 
@@ -231,9 +230,9 @@ def test_a_claim_is_looked_up_and_made_in_one_transaction(store, monkeypatch):
 def test_another_machines_claim_holds_until_it_is_old(store, monkeypatch):
     job, now = make_job(), 1e9
     hold(store, job, "another machine", 1, now)
-    monkeypatch.setattr("evengraph.core.store.time", lambda: now + STALE - 1)
+    monkeypatch.setattr("evengraph.lab.store.time", lambda: now + STALE - 1)
     assert (store.claim([job]), store.running()) == ([], 1)
-    monkeypatch.setattr("evengraph.core.store.time", lambda: now + STALE + 1)
+    monkeypatch.setattr("evengraph.lab.store.time", lambda: now + STALE + 1)
     assert store.running() == 0
     assert store.claim([job]) == [job]
 

@@ -7,9 +7,7 @@ from functools import partial
 
 import pytest
 
-from evengraph.core.claims import this_process
-from evengraph.core.store import SCHEMA, Store
-from evengraph.core.store_sql import TABLES
+from evengraph.lab.store import SCHEMA, TABLES, Store, this_process
 from tiny_experiments import damage, ended, failed, make_job
 
 

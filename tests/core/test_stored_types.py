@@ -6,7 +6,7 @@ from typing import Literal
 
 import pytest
 
-from evengraph.core.stored_types import check_types
+from evengraph.core.untrusted import check_types
 
 
 @dataclass

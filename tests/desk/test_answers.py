@@ -1,7 +1,6 @@
 from itertools import count
 
-from evengraph.desk.answers import Answers
-from evengraph.desk.label_file import Event
+from evengraph.desk.label_file import Answers, Event
 
 
 def numbered(*events):

@@ -5,10 +5,10 @@ import torch
 from small_desk import make_desk, truth
 
 from evengraph.desk import desk as module
+from evengraph.desk import suggest
 from evengraph.desk.desk import Desk
 from evengraph.desk.label_file import CLASS, LABEL, UNKNOWN, Event
 from evengraph.desk.training import train
-from evengraph.labelling import suggest
 
 ME = {"who": "ana", "session": "s1"}
 

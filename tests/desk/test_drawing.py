@@ -2,7 +2,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from evengraph.desk.drawing import HEIGHT, WIDTH, Dot, colour, draw, key
+from evengraph.desk.frame import HEIGHT, WIDTH, Dot, colour, draw, key
 
 DOTS = [
     Dot(row=0, id="a", ring=0, number=0, name="fraud", probability=0.75),

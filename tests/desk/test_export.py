@@ -6,10 +6,9 @@ import torch
 from small_desk import write_shop
 
 import evengraph as eg
-from evengraph.desk.answers import Answers
-from evengraph.desk.export import csv_bytes, labelled_table, write_table
-from evengraph.desk.label_file import Event
+from evengraph.desk.label_file import Answers, Event
 from evengraph.desk.nodes import open_nodes
+from evengraph.desk.pages import csv_bytes, labelled_table, write_table
 from evengraph.tables import open_graph
 
 ANSWERS = Answers(

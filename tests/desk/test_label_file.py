@@ -8,9 +8,9 @@ from threading import Barrier
 
 import pytest
 
-from evengraph.core.store import Store
 from evengraph.desk import label_file
 from evengraph.desk.label_file import Event, Fit, LabelFile
+from evengraph.lab.store import Store
 
 WRITER = """
 import sys

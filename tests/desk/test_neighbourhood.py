@@ -2,8 +2,8 @@ import pytest
 import torch
 from small_desk import make_desk
 
-from evengraph.desk import neighbourhood as module
-from evengraph.desk.neighbourhood import neighbourhood
+from evengraph.desk import pages as module
+from evengraph.desk.pages import neighbourhood
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from small_desk import make_desk
 pytest.importorskip("starlette")
 
 from evengraph.desk.label_file import Event
+from evengraph.desk.pages import _curve
 from evengraph.desk.server import MAX_FORM, free_socket, import_server
-from evengraph.desk.side import _curve
 
 NASTY = "<script>alert(1)</script>"
 

@@ -5,7 +5,7 @@ import evengraph as eg
 from evengraph.desk.desk import DeskOptions
 from evengraph.desk.label_file import LABEL, UNKNOWN, Event, LabelFile
 from evengraph.desk.nodes import open_for_model
-from evengraph.desk.triage import Triage
+from evengraph.desk.pages import Triage
 
 ME = {"who": "ana", "session": "s1"}
 

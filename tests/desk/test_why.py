@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 import evengraph as eg
-from evengraph.desk.why import why
+from evengraph.desk.pages import why
 from evengraph.pipeline.explanation import Influence
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from evengraph.disk.array_file import ArrayFile
+from evengraph.disk.packed_graph import ArrayFile
 
 
 def test_rows_are_appended(tmp_path):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from evengraph.disk import PackWriter
-from evengraph.disk.edge_sorter import EdgeSorter
+from evengraph.disk.writer import EdgeSorter
 
 
 @pytest.mark.parametrize("memory", [10**9, 9000, 400])

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from evengraph.disk.text_array import TextArray, encode_texts
+from evengraph.disk.packed_graph import TextArray, encode_texts
 
 TEXTS = ["a", "", "zürich", "x" * 300, "b,c", "日本"]
 

@@ -11,10 +11,10 @@ import torch
 from evengraph.core.files import write_json
 from evengraph.core.records import Record
 from evengraph.datasets import toy
-from evengraph.experiment.comparison import compare, default_entries
-from evengraph.experiment.jobs import Failure
 from evengraph.methods import GCN, METHODS, Logistic, Reweight, portfolio
 from evengraph.metrics import evaluate
+from evengraph.pipeline.comparison import compare, default_entries
+from evengraph.pipeline.executor import Failure
 from evengraph.splits import Folds, Natural, Step
 
 SMALL_STEP = Step(minority=1, ratio=0.5, train_per_class=8, val_per_class=8, test_per_class=8)
@@ -44,7 +44,7 @@ def set_clock(monkeypatch):
     """A clock that counts how often it is looked at."""
     clock = iter(range(10_000))
     for module in ("comparison", "executor"):
-        monkeypatch.setattr(f"evengraph.experiment.{module}.time", lambda: next(clock))
+        monkeypatch.setattr(f"evengraph.pipeline.{module}.time", lambda: next(clock))
 
 
 def test_methods_are_compared_on_the_same_splits(graph, tmp_path):
@@ -149,7 +149,7 @@ def test_processes_give_what_one_process_gives(graph):
 
 def test_side_by_side_gives_what_one_after_the_other_gives(graph, monkeypatch):
     alone = compare(graph, quick(), Natural(), seeds=[0, 1])
-    monkeypatch.setattr("evengraph.experiment.executor.can_replicate", lambda device: True)
+    monkeypatch.setattr("evengraph.pipeline.executor.can_replicate", lambda device: True)
     seen = []
     shared = compare(graph, quick(), Natural(), seeds=[0, 1], on_end=keep(seen))
     assert len(seen) == 4
@@ -282,7 +282,7 @@ def test_by_default_the_baseline_and_the_portfolio_are_compared(graph, monkeypat
     assert list(entries) == ["gcn", *portfolio(graph)]
     assert (entries["gcn"].hidden, entries["logistic hops=0"].patience) == (3, 4)
     short = partial(default_entries, params={name: {"max_epochs": 1} for name in METHODS})
-    monkeypatch.setattr("evengraph.experiment.comparison.default_entries", short)
+    monkeypatch.setattr("evengraph.pipeline.comparison.default_entries", short)
     found = compare(graph, None, Natural(), seeds=[3])
     assert {one.label for one in found.standings} == set(entries)
     titles = [one.title for one in found.standings]

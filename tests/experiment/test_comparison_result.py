@@ -5,8 +5,8 @@ import json
 import pytest
 
 from evengraph.datasets import toy
-from evengraph.experiment.comparison import compare
 from evengraph.methods import GCN, MLP
+from evengraph.pipeline.comparison import compare
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,8 @@
 import pytest
 
 from evengraph.datasets import toy
-from evengraph.experiment.comparison import compare
 from evengraph.methods import GCN, MLP
+from evengraph.pipeline.comparison import compare
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@ import platform
 
 import torch
 
-from evengraph.experiment import environment
+from evengraph.pipeline import executor as environment
 
 
 def test_it_says_where_a_run_took_place():

@@ -10,14 +10,12 @@ from functools import partial
 import pytest
 import torch
 
-from evengraph.core.store import Store
-from evengraph.experiment import executor as module
-from evengraph.experiment.executor import DIED, Executor, choose_executor
-from evengraph.experiment.jobs import Failure, Job
-from evengraph.experiment.plan import Plan
-from evengraph.experiment.reproduce import reproduce
-from evengraph.experiment.stored import resolve, run_stored
+from evengraph.lab.plan import Plan, resolve, run_stored
+from evengraph.lab.reproduce import reproduce
+from evengraph.lab.store import Store
 from evengraph.methods import METHODS
+from evengraph.pipeline import executor as module
+from evengraph.pipeline.executor import DIED, Executor, Failure, Job, choose_executor
 from tiny_experiments import ended, entry, failed, figures, spec_of, toy_job, wait_for
 
 HERE = Executor()

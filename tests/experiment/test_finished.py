@@ -3,9 +3,9 @@ from dataclasses import replace
 
 import pytest
 
-from evengraph.core.store import Row
-from evengraph.experiment import finished
-from evengraph.experiment.finished import finished_mark, inputs_of, is_finished
+from evengraph.lab import sources as finished
+from evengraph.lab.sources import finished_mark, inputs_of, is_finished
+from evengraph.lab.store import Row
 from tiny_experiments import make_job
 
 PART = {"quick": False, "seeds": None}

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from evengraph.datasets import toy
-from evengraph.experiment.jobs import Job, LoadedGraph, NamedGraph, failure_of
 from evengraph.methods import GCN
+from evengraph.pipeline.executor import Job, LoadedGraph, NamedGraph, failure_of
 from evengraph.splits import Natural
 
 
@@ -40,7 +40,7 @@ def test_read_only_arrays_become_tensors_that_can_be_written():
 
 
 def test_a_named_graph_is_loaded_once(monkeypatch):
-    from evengraph.experiment import jobs
+    from evengraph.pipeline import executor as jobs
 
     jobs._load_once.cache_clear()
     names = []

@@ -3,8 +3,8 @@ import sys
 import pytest
 import torch
 
-from evengraph.experiment import memory
-from evengraph.experiment.memory import PeakMemory
+from evengraph.pipeline import executor as memory
+from evengraph.pipeline.executor import PeakMemory
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the memory of a process")

@@ -1,11 +1,11 @@
 import pytest
 
-from evengraph.experiment.parsing import (
+from evengraph.methods import UniGNN
+from evengraph.pipeline.parsing import (
     known_method,
     parse_fields,
     parse_seeds,
 )
-from evengraph.methods import UniGNN
 
 
 def test_a_method_is_known_by_its_name_and_its_title():

@@ -2,11 +2,11 @@ from dataclasses import replace
 
 import pytest
 
-from evengraph.core.store import Row, Store
-from evengraph.experiment.plan import SEARCH_BATCH, Plan, job_spec
-from evengraph.experiment.published import preset_for
-from evengraph.experiment.reproduce import missing
+from evengraph.lab.plan import SEARCH_BATCH, Plan, job_spec
+from evengraph.lab.reproduce import missing
+from evengraph.lab.store import Row, Store
 from evengraph.methods import METHODS
+from evengraph.pipeline.published import preset_for
 from tiny_experiments import ended, entry, failed, spec_of, toy_job, toy_setup
 
 GRID = {"max_epochs": [1, 2, 3]}

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ttest_rel
 
-from evengraph.experiment.ranking import compare_pairs, judge
 from evengraph.metrics.significance import format_p, holm
+from evengraph.pipeline.comparison import compare_pairs, judge
 
 TITLES = {"gcn": "GCN", "reweight": "Re-weight", "unignn": "Uni-GNN"}
 WAVE = [0.0, 0.4, -0.3, 0.1, -0.2, 0.3]

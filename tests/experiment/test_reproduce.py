@@ -2,12 +2,11 @@ from functools import partial
 
 import pytest
 
-from evengraph.core.store import Store
-from evengraph.experiment import reproduce as module
-from evengraph.experiment.executor import Executor
-from evengraph.experiment.plan import Plan
-from evengraph.experiment.reproduce import check, experiment_content, missing, reproduce
-from evengraph.experiment.stored import run_stored
+from evengraph.lab import reproduce as module
+from evengraph.lab.plan import Plan, run_stored
+from evengraph.lab.reproduce import check, experiment_content, missing, reproduce
+from evengraph.lab.store import Store
+from evengraph.pipeline.executor import Executor
 from tiny_experiments import ended, entry, failed, figures, spec_of, toy_job, toy_setup
 
 GRID = {"max_epochs": [1, 2, 3]}

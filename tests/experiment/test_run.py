@@ -4,8 +4,8 @@ import pytest
 
 from evengraph.core.files import write_json
 from evengraph.datasets import toy
-from evengraph.experiment.run import RunPlan, changed_from_paper, run
 from evengraph.methods import GCN, METHODS, MLP, Reweight, UniGNN
+from evengraph.pipeline.run import RunPlan, changed_from_paper, run
 from evengraph.splits import Step
 
 

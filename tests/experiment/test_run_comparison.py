@@ -3,10 +3,9 @@ from dataclasses import replace
 import pytest
 
 from evengraph.datasets import toy
-from evengraph.experiment.jobs import Failure
-from evengraph.experiment.run import RunPlan, RunResults, run
-from evengraph.experiment.run_comparison import compare_results
 from evengraph.methods import GCN, Reweight
+from evengraph.pipeline.executor import Failure
+from evengraph.pipeline.run import RunPlan, RunResults, compare_results, run
 from evengraph.splits import Natural, Step
 
 SMALL_STEP = Step(minority=1, ratio=0.5, train_per_class=8, val_per_class=8, test_per_class=8)

@@ -2,12 +2,11 @@ import pytest
 import torch
 
 from evengraph.datasets import toy
-from evengraph.experiment.jobs import Job, LoadedGraph
-from evengraph.experiment.scoring import score
 from evengraph.methods import GCN, UniGNN
-from evengraph.methods.bases.committee import Committee
+from evengraph.methods.bases.search import Committee
 from evengraph.metrics import evaluate
 from evengraph.metrics.calibration import Calibrator
+from evengraph.pipeline.executor import Job, LoadedGraph, score
 from evengraph.splits import Natural, Step
 
 

@@ -2,8 +2,8 @@ from dataclasses import asdict
 
 import pytest
 
-from evengraph.experiment.search_space import candidates
 from evengraph.methods import METHODS, Boosting, Logistic, UniGNN
+from evengraph.pipeline.comparison import candidates
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if not METHODS[name].selects_itself])

@@ -1,6 +1,6 @@
 import pytest
 
-from evengraph.experiment.sources import BEYOND, EXPERIMENTS, expand, source
+from evengraph.lab.sources import BEYOND, EXPERIMENTS, expand, source
 
 
 def test_all_is_every_experiment_of_the_paper_once():

@@ -3,11 +3,11 @@ from dataclasses import asdict
 
 import pytest
 
-from evengraph.experiment.plan import Plan
-from evengraph.experiment.published import PAPER, preset_for
-from evengraph.experiment.sources import EXPERIMENTS
-from evengraph.experiment.spec import read_spec
+from evengraph.lab.plan import Plan
+from evengraph.lab.sources import EXPERIMENTS
+from evengraph.lab.spec import read_spec
 from evengraph.methods import METHODS
+from evengraph.pipeline.published import PAPER, preset_for
 from evengraph.splits import Step
 from tiny_experiments import entry, spec_of, toy_setup
 

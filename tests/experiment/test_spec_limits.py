@@ -2,9 +2,8 @@
 
 import pytest
 
-from evengraph.experiment import spec_limits
-from evengraph.experiment.spec import read_spec
-from evengraph.experiment.spec_limits import check_keys
+from evengraph.lab import spec as spec_limits
+from evengraph.lab.spec import check_keys, read_spec
 
 PLAIN = 'seeds = [1]\n[[setup]]\ndataset = "toy"\n[[method]]\nname = "gcn"\n'
 

@@ -3,8 +3,13 @@ import csv
 import pytest
 
 from evengraph.core.records import Record
-from evengraph.experiment.ranking import compare_pairs
-from evengraph.experiment.standing import Standing, comparison_rows, pair_of, write_comparison
+from evengraph.pipeline.comparison import (
+    Standing,
+    compare_pairs,
+    comparison_rows,
+    pair_of,
+    write_comparison,
+)
 
 
 def standing(label, values, **parts):

@@ -3,10 +3,9 @@
 import pytest
 
 from evengraph.core.records import Record
-from evengraph.core.store import Store
-from evengraph.experiment.executor import Executor
-from evengraph.experiment.jobs import Failure, NamedGraph
-from evengraph.experiment.stored import StoreJournal, resolve, run_stored
+from evengraph.lab.plan import StoreJournal, resolve, run_stored
+from evengraph.lab.store import Store
+from evengraph.pipeline.executor import Executor, Failure, NamedGraph
 from tiny_experiments import toy_job
 
 OUTCOME = {

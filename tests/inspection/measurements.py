@@ -3,11 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from evengraph.inspection.edges import Components, Degrees, Edges
-from evengraph.inspection.features import Features
+from evengraph.inspection.columns import Features, Homophily, Labels
+from evengraph.inspection.edges import Components, Degrees, Edges, Reach
 from evengraph.inspection.inspection import Inspection
-from evengraph.inspection.labels import Homophily, Labels
-from evengraph.inspection.reach import Reach
 
 GRAPH = Inspection(
     name="",

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from labelled_graphs import as_networkx, labelled_graphs
 
+from evengraph.inspection.columns import count_labels, measure_homophily
 from evengraph.inspection.edges import read_edges
-from evengraph.inspection.labels import count_labels, measure_homophily
 
 
 @given(labelled_graphs())

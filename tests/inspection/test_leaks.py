@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evengraph.inspection import leaks as module
-from evengraph.inspection.features import measure_features
+from evengraph.inspection.columns import measure_features
 from evengraph.inspection.leaks import (
     LEAST_EVIDENCE,
     group_values,

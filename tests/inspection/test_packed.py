@@ -4,8 +4,8 @@ import torch
 
 from evengraph.datasets import toy
 from evengraph.disk import pack_graph
+from evengraph.disk.inspection import inspect_packed
 from evengraph.inspection import inspect_graph
-from evengraph.inspection.packed import inspect_packed
 
 
 @pytest.fixture
@@ -26,8 +26,8 @@ def test_measures_agree_with_those_in_memory(graph, tmp_path):
 
 
 def test_a_sample_of_rows_is_enough_for_the_share_of_alike_neighbours(graph, tmp_path, monkeypatch):
-    monkeypatch.setattr("evengraph.inspection.packed.BLOCK_ROWS", 4)
-    monkeypatch.setattr("evengraph.inspection.packed.PASS_ROWS", 7)
+    monkeypatch.setattr("evengraph.disk.inspection.BLOCK_ROWS", 4)
+    monkeypatch.setattr("evengraph.disk.inspection.PASS_ROWS", 7)
     found, exact = inspect_packed(pack_graph(graph, tmp_path / "graph")), inspect_graph(graph)
     assert found.sampled_edges < exact.homophily.edges
     assert found.homophily == pytest.approx(exact.homophily.edge, abs=0.1)
@@ -40,7 +40,7 @@ def test_methods_fit_in_memory_on_disk_or_not_at_all(graph, tmp_path, monkeypatc
     roomy = {item.method: item for item in inspect_packed(packed).methods}
     assert roomy["gcn"].fits
     assert not roomy["gcn"].on_disk
-    monkeypatch.setattr("evengraph.inspection.packed.available_memory", lambda: 1000)
+    monkeypatch.setattr("evengraph.disk.inspection.available_memory", lambda: 1000)
     tight = {item.method: item for item in inspect_packed(packed).methods}
     assert not tight["gcn"].fits
     for name in ("mlp", "iceberg", "unison", "boosting"):

@@ -4,13 +4,13 @@ from pathlib import Path
 
 from measurements import changed
 
-from evengraph.inspection.leaks import Leak
-from evengraph.inspection.recommendation import (
+from evengraph.inspection.findings import (
     HETEROPHILY_METHODS,
     HETEROPHILY_OPTIONS,
     avoids_neighbours,
     recommend,
 )
+from evengraph.inspection.leaks import Leak
 from evengraph.methods import GCN, METHODS
 
 

@@ -7,8 +7,8 @@ import torch
 
 pytest.importorskip("triton")
 
-from evengraph.kernels.adam import BLOCK, fused_adam_step
-from evengraph.ops import adam
+from evengraph.fast import adam
+from evengraph.fast.triton_kernels import BLOCK, fused_adam_step
 from kernel_inputs import DEVICE, is_untouched, on_device, surrounded
 
 RATE, WEIGHT_DECAY = 0.03, 0.2

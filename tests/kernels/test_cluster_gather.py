@@ -6,7 +6,7 @@ import torch
 pytest.importorskip("triton")
 
 from evengraph.core.rng import generator
-from evengraph.kernels.cluster_gather import gather_cluster_sums
+from evengraph.fast.triton_kernels import gather_cluster_sums
 from evengraph.ops.semantic import prepare_clusters
 from kernel_inputs import DEVICE, assert_same, is_untouched, on_device, poisoned, surrounded
 from small_graphs import dense_semantic, dense_symmetric, normal

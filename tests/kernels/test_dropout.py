@@ -7,8 +7,8 @@ import torch
 
 pytest.importorskip("triton")
 
-from evengraph.kernels.dropout import BLOCK, replica_dropout, replica_dropout_backward
-from evengraph.ops.dropout import Noise, relu_dropout
+from evengraph.fast.dropout import Noise, relu_dropout
+from evengraph.fast.triton_kernels import BLOCK, replica_dropout, replica_dropout_backward
 from kernel_inputs import DEVICE, on_device
 
 

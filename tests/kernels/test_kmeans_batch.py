@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from evengraph.kernels.kmeans_batch import batched_kmeans, flatten_clusters, start_seeds
-from evengraph.ops import cluster_means, kmeans
+from evengraph.fast.kmeans import batched_kmeans, flatten_clusters, start_seeds
+from evengraph.ops.semantic import cluster_means, kmeans
 from small_graphs import normal
 
 KS = [3, 7, 5, 7]
@@ -60,7 +60,7 @@ def test_clusters_of_all_sets_as_one():
 def test_distances_in_pieces(monkeypatch):
     x = sets()
     whole = batched_kmeans(x, KS, seeds=[4, 5, 6, 7])
-    monkeypatch.setattr("evengraph.kernels.kmeans_batch.CHUNK", 100)
+    monkeypatch.setattr("evengraph.fast.kmeans.CHUNK", 100)
     assert torch.equal(batched_kmeans(x, KS, seeds=[4, 5, 6, 7]), whole)
 
 

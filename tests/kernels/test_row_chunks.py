@@ -7,8 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evengraph.kernels import row_chunks
-from evengraph.kernels.row_chunks import chunk_rows, chunk_rows_fixed
+from evengraph.fast import row_chunks
+from evengraph.fast.row_chunks import chunk_rows, chunk_rows_fixed
 
 LONGEST = 4
 

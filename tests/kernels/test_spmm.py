@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 pytest.importorskip("triton")
 
 from evengraph.core.rng import generator
-from evengraph.kernels import row_chunks, spmm
-from evengraph.kernels.row_chunks import chunk_rows, chunk_rows_fixed
-from evengraph.kernels.spmm import deterministic_product, product_rows
+from evengraph.fast import row_chunks
+from evengraph.fast import triton_kernels as spmm
+from evengraph.fast.row_chunks import chunk_rows, chunk_rows_fixed
+from evengraph.fast.triton_kernels import deterministic_product, product_rows
 from evengraph.ops.sparse import csr
 from kernel_inputs import DEVICE, assert_same, is_untouched, on_device, poisoned, surrounded
 from small_graphs import normal

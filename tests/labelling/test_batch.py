@@ -2,7 +2,7 @@
 
 import torch
 
-from evengraph.labelling.batch import choose
+from evengraph.desk.suggestions import choose
 
 ROWS = torch.tensor([[0.0], [0.0], [5.0], [9.0]])
 SCORES = torch.tensor([1.0, 0.99, 0.8, 0.0])

@@ -2,8 +2,8 @@
 
 import torch
 
-from evengraph.labelling import clusters as module
-from evengraph.labelling.clusters import Clusters, find_clusters
+from evengraph.desk import evidence as module
+from evengraph.desk.evidence import Clusters, find_clusters
 
 TWO = torch.cat([torch.zeros(12, 2), torch.full((8, 2), 9.0)]) + torch.arange(20)[:, None] / 100
 

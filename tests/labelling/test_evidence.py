@@ -5,11 +5,9 @@ from dataclasses import replace
 import torch
 
 from evengraph.datasets import toy
-from evengraph.labelling.clusters import Clusters
-from evengraph.labelling.evidence import disagreement, entropy, new_class, unlike_labels, vote
-from evengraph.labelling.pool import Pool
-from evengraph.labelling.suggestions import gather
-from evengraph.methods.bases.committee import Committee
+from evengraph.desk.evidence import Clusters, disagreement, entropy, new_class, unlike_labels, vote
+from evengraph.desk.suggestions import Pool, gather
+from evengraph.methods.bases.search import Committee
 
 
 def test_members_that_contradict_one_another_disagree_and_doubt_alone_does_not():

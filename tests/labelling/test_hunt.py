@@ -7,10 +7,9 @@ import pytest
 import torch
 
 from evengraph.datasets import toy
-from evengraph.labelling.hunt import MOST, PART, TIMES, find_hunt
-from evengraph.labelling.pool import Pool
-from evengraph.labelling.reasons import reasons
-from evengraph.labelling.suggestions import choose_nodes, gather
+from evengraph.desk.evidence import MOST_OF_HUNT as MOST
+from evengraph.desk.evidence import PART, TIMES, find_hunt, reasons
+from evengraph.desk.suggestions import Pool, choose_nodes, gather
 
 
 def evidence(shares, labelled, budget=10):

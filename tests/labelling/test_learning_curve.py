@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import evengraph as eg
-from evengraph.labelling import Pool, learning_curve
-from evengraph.labelling.learning_curve import _extrapolate, _with_unknown, can_judge
+from evengraph.desk import Pool, learning_curve
+from evengraph.desk.curve import _extrapolate, _with_unknown, can_judge
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,8 @@ from dataclasses import replace
 import torch
 
 from evengraph.datasets import toy
-from evengraph.labelling.pool import Pool
-from evengraph.labelling.reasons import reasons
-from evengraph.labelling.suggestions import gather
+from evengraph.desk.evidence import reasons
+from evengraph.desk.suggestions import Pool, gather
 
 
 def evidence(*rows):

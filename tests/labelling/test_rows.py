@@ -4,7 +4,7 @@ import torch
 from torch_geometric.data import Data
 
 from evengraph.datasets import toy
-from evengraph.labelling.rows import node_rows
+from evengraph.desk.suggestions import node_rows
 
 
 def test_the_row_most_like_a_node_is_usually_of_its_class():

@@ -2,7 +2,7 @@
 
 import torch
 
-from evengraph.labelling.scout import fit_members, level, predict_members, scout, stood_for
+from evengraph.desk.strategies import fit_members, level, predict_members, scout, stood_for
 
 ROWS = torch.tensor([[0.0, 0], [0, 1], [4, 0], [4, 1], [2, 0.5]])
 
@@ -43,7 +43,7 @@ def test_a_label_stands_for_the_nodes_that_it_is_nearest_to(monkeypatch):
     assert stood_for(ROWS, ROWS[[0, 1, 2]]).tolist()[2] == 2
     assert stood_for(ROWS[:1], ROWS[[0, 2]]).tolist() == [1, 1]
     whole = stood_for(ROWS, ROWS[[0, 2]]).tolist()
-    monkeypatch.setattr("evengraph.labelling.scout.DISTANCES", 1)  # a row at a time
+    monkeypatch.setattr("evengraph.desk.strategies.DISTANCES", 1)  # a row at a time
     assert stood_for(ROWS, ROWS[[0, 2]]).tolist() == whole
 
 

@@ -7,9 +7,8 @@ import torch
 from torch_geometric.data import Data
 
 from evengraph.datasets import toy
-from evengraph.labelling.clusters import find_clusters
-from evengraph.labelling.pool import Pool
-from evengraph.labelling.strategies import (
+from evengraph.desk.evidence import find_clusters
+from evengraph.desk.strategies import (
     STRATEGIES,
     combined,
     coverage,
@@ -18,7 +17,7 @@ from evengraph.labelling.strategies import (
     rare,
     representative,
 )
-from evengraph.labelling.suggestions import choose_nodes, gather
+from evengraph.desk.suggestions import Pool, choose_nodes, gather
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +107,7 @@ def test_representative_prefers_the_largest_group_that_is_like_no_label(monkeypa
     labels = torch.where(torch.arange(100) < 7, 0, -1)
     some = representative(replace(cold, labels=labels))
     assert 50 <= some.argmax() < 80
-    monkeypatch.setattr("evengraph.labelling.strategies.BLOCK", 3)
+    monkeypatch.setattr("evengraph.desk.strategies.BLOCK", 3)
     assert torch.allclose(representative(replace(cold, labels=labels)), some, atol=1e-3)
     sure = torch.tensor([[1.0, 0.0]] * 80 + [[0.5, 0.5]] * 20)
     assert representative(replace(cold, labels=labels, probabilities=sure)).argmax() >= 80

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import evengraph as eg
-from evengraph.labelling.pool import Pool
+from evengraph.desk.suggestions import Pool
 
 
 @pytest.fixture(scope="module")

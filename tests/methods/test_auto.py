@@ -7,12 +7,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from evengraph.core.folds import folds
 from evengraph.core.rng import generator, seeded
+from evengraph.core.task import folds
 from evengraph.methods import METHODS, Auto
 from evengraph.methods import auto as module
-from evengraph.methods.bases.committee import Committee
-from evengraph.methods.bases.search import Search
+from evengraph.methods.bases.search import Committee, Search
 from evengraph.pipeline.explanation import explain
 from evengraph.pipeline.loading import load_model
 from small_graphs import small_task

@@ -16,9 +16,9 @@ from oracles import (
 from torch.nn.functional import cross_entropy
 
 from evengraph.methods import BAT
-from evengraph.ops import virtual
+from evengraph.ops import synthesis as virtual
 from evengraph.ops.losses import NAMED_LOSSES
-from evengraph.ops.virtual import VirtualNodes
+from evengraph.ops.synthesis import VirtualNodes
 from small_graphs import dense_row, dense_symmetric, small_task
 
 

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from evengraph.datasets import toy
 from evengraph.methods import Boosting
-from evengraph.methods.bases.model_folder import write_model
+from evengraph.methods.bases.saving import write_model
 from evengraph.metrics import validation_score
 from evengraph.ops.trees import separation
 from evengraph.pipeline.loading import load_model

@@ -8,8 +8,7 @@ import pytest
 
 import evengraph.methods
 from evengraph.methods import METHODS, Method
-from evengraph.methods.bases.margin import MarginMethod
-from evengraph.methods.bases.network import NetworkMethod
+from evengraph.methods.bases.network import MarginMethod, NetworkMethod
 from evengraph.testing import METHOD_CHECKS, check_method
 from small_graphs import QUICK, small_task
 

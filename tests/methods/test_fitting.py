@@ -6,9 +6,9 @@ from itertools import pairwise
 import pytest
 import torch
 
-from evengraph.core.graphs import keep_edges
+from evengraph.core.task import keep_edges
 from evengraph.methods import GCN, Method, UniGNN
-from evengraph.methods.fitting import fit_many, train_groups
+from evengraph.methods.bases.fitting import fit_many, train_groups
 from small_graphs import small_task
 
 
@@ -26,7 +26,7 @@ def test_many_fits_equal_single_ones():
 @pytest.fixture
 def as_on_a_card(monkeypatch):
     """Let runs share the CPU, as they would share a card."""
-    monkeypatch.setattr("evengraph.methods.fitting.can_replicate", lambda device: True)
+    monkeypatch.setattr("evengraph.methods.bases.fitting.can_replicate", lambda device: True)
 
 
 def runs(count, **fields):

@@ -27,7 +27,7 @@ from evengraph.core.rng import seeded
 from evengraph.methods import GCN, GraphSMOTE, graphsmote
 from evengraph.methods.graphsmote import candidate_links
 from evengraph.nn import EdgeDecoder
-from evengraph.ops import Sparse
+from evengraph.ops.sparse import Sparse
 from small_graphs import dense_adjacency, edge_lists, graph_of, normal, small_task, task_of
 
 SHARE = 0.3

@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 from evengraph.methods import Logistic
 from evengraph.methods import logistic as module
 from evengraph.metrics import validation_score
-from evengraph.ops.scaling import Scaling
+from evengraph.ops.propagate import Scaling
 from evengraph.testing.tasks import with_graph
 from small_graphs import normal, small_task, task_of
 

@@ -6,9 +6,9 @@ from oracles import dense_logits, dense_propagation, first_loss, labelled, task_
 from torch.nn.functional import cross_entropy
 
 from evengraph.methods import GCN, BalancedSoftmax, ReNode, Reweight
-from evengraph.ops import Sparse, conflict_weights, undirected_adjacency
-from evengraph.ops.conflict import conflict, cosine_weights
-from evengraph.ops.losses import CLASS_LOSSES
+from evengraph.ops.losses import CLASS_LOSSES, conflict, conflict_weights, cosine_weights
+from evengraph.ops.propagate import undirected_adjacency
+from evengraph.ops.sparse import Sparse
 from small_graphs import edges, small_task
 
 

@@ -6,7 +6,7 @@ from oracles import as_dense, labelled, task_with
 
 from evengraph.core.rng import seeded
 from evengraph.methods import GCN, SMOTE, Oversampling
-from evengraph.methods.bases.enlarged_graph import EnlargedGraph
+from evengraph.methods.bases.network import EnlargedGraph
 from small_graphs import graph_of, normal, task_of
 
 

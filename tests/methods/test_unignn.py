@@ -8,9 +8,10 @@ from torch_geometric.data import Data
 
 from evengraph.methods import UniGNN, unignn
 from evengraph.methods.bases.batching import Fit, fit_batch, share_batch
-from evengraph.metrics.stopping import stopping_score
+from evengraph.metrics.selection import stopping_score
 from evengraph.nn import unified
-from evengraph.ops import balanced_pseudo_labels, prepare_clusters
+from evengraph.ops.pseudo import balanced_pseudo_labels
+from evengraph.ops.semantic import prepare_clusters
 from evengraph.pipeline.loading import load_model
 from evengraph.testing.tasks import with_graph
 from small_graphs import graph_of, normal, small_task, task_of

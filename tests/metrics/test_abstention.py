@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from evengraph.metrics.abstention import RiskCurve
+from evengraph.metrics.decisions import RiskCurve
 
 FIRST = torch.tensor([0.95, 0.9, 0.8, 0.7, 0.6, 0.55, 0.45, 0.1, 0.05, 0.02])
 ROWS = torch.stack([FIRST, 1 - FIRST], dim=1)

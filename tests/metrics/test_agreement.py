@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evengraph.metrics.agreement import EDGES, agreement_bands
+from evengraph.metrics.evaluation import EDGES, agreement_bands
 
 
 def test_nodes_are_counted_in_their_bands():

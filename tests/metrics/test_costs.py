@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evengraph.metrics.binary import average_precision
-from evengraph.metrics.costs import (
+from evengraph.metrics.decisions import (
     BASE_RATES,
     Costs,
     OperatingPoint,

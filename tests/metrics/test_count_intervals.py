@@ -1,6 +1,6 @@
 import pytest
 
-from evengraph.metrics.count_intervals import mean_recall_interval, share_interval
+from evengraph.metrics.significance import mean_recall_interval, share_interval
 
 
 def test_wilson_against_known_values():

@@ -5,7 +5,7 @@ import torch
 from sklearn.metrics import average_precision_score, balanced_accuracy_score
 
 from evengraph.core.rng import generator
-from evengraph.metrics.ensembles import Validation, suitable_metric
+from evengraph.metrics.selection import Validation, suitable_metric
 from small_graphs import graph_of, normal, task_of
 
 RARE, ALL = "positive_average_precision", "balanced_accuracy"

@@ -5,7 +5,7 @@ import torch
 
 from evengraph.metrics import Predictions
 from evengraph.metrics.calibration import Calibrator
-from evengraph.metrics.costs import Costs
+from evengraph.metrics.decisions import Costs
 
 LABELS = torch.tensor([0, 0, 1, 1, 0])
 HIGH = torch.tensor([0.1, 0.6, 0.7, 0.4, 0.2])

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from evengraph.metrics.priors import adjust_to_shares, estimate_shares
+from evengraph.metrics.calibration import adjust_to_shares, estimate_shares
 
 
 def posterior(x, share):

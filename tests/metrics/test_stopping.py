@@ -5,7 +5,7 @@ import torch
 from sklearn.metrics import log_loss, recall_score
 
 from evengraph.metrics import validation_score
-from evengraph.metrics.stopping import batched_stopping_scores, stopping_score
+from evengraph.metrics.selection import batched_stopping_scores, stopping_score
 from small_graphs import normal, small_task
 
 

@@ -12,7 +12,8 @@ from evengraph.nn import (
     GraphNetwork,
     SageConv,
 )
-from evengraph.ops import AttachedGraph, Sparse
+from evengraph.ops.sparse import Sparse
+from evengraph.ops.synthesis import AttachedGraph
 from small_graphs import dense_adjacency, dense_row, normal, random_edges
 
 ADJACENCY = dense_adjacency(random_edges(9, 20), 9, undirected=True)

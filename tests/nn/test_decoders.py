@@ -7,7 +7,7 @@ import torch
 
 from evengraph.core.rng import seeded
 from evengraph.nn import EdgeDecoder, Reconstruction
-from evengraph.ops import undirected_adjacency
+from evengraph.ops.propagate import undirected_adjacency
 from small_graphs import dense_adjacency, edges, normal, random_edges
 
 CPU = torch.device("cpu")

@@ -5,7 +5,7 @@ import torch
 
 from evengraph.core.rng import seeded
 from evengraph.nn import GraphClassifier, GraphConv
-from evengraph.ops import Sparse
+from evengraph.ops.sparse import Sparse
 from small_graphs import dense_adjacency, dense_row, normal, random_edges
 
 

@@ -5,7 +5,8 @@ import torch
 
 from evengraph.core.rng import seeded
 from evengraph.nn import LAST_CONVS, PYG_CONVS, GraphConv, GraphNetwork, PlainNetwork
-from evengraph.ops import AttachedGraph, Sparse
+from evengraph.ops.sparse import Sparse
+from evengraph.ops.synthesis import AttachedGraph
 from evengraph.training.loop import weight_decays
 from small_graphs import dense_adjacency, dense_row, normal, random_edges
 

@@ -4,14 +4,10 @@ import pytest
 import torch
 
 from evengraph.nn import Connectivity, UnifiedNetwork, unified
-from evengraph.ops import (
-    Sparse,
-    adjacency,
-    prepare_clusters,
-    propagation_matrix,
-    structural_adjacency,
-)
-from evengraph.ops.sparse import to_scipy
+from evengraph.ops.propagate import adjacency, propagation_matrix
+from evengraph.ops.semantic import prepare_clusters
+from evengraph.ops.sparse import Sparse, to_scipy
+from evengraph.ops.structural import structural_adjacency
 from small_graphs import (
     dense_adjacency,
     dense_semantic,

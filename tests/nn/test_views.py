@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from evengraph.nn.views import LENGTH, Diffusion, Views, scale_of
+from evengraph.nn.members import LENGTH, Diffusion, Views, scale_of
 from evengraph.ops.propagate import adjacency, neighbour_means
 from small_graphs import small_task
 

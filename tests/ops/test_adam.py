@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from evengraph.ops.adam import adam_step, bias_corrections, keep_where
+from evengraph.fast.adam import adam_step, bias_corrections, keep_where
 from kernel_inputs import DEVICE, on_device
 
 RATE, WEIGHT_DECAY = 0.03, 0.2

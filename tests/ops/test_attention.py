@@ -7,14 +7,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evengraph.ops import (
-    AttachedGraph,
-    EdgeList,
-    GraphWithCopies,
-    Sparse,
-    attend,
-    list_edges,
-)
+from evengraph.ops.attention import EdgeList, attend, list_edges
+from evengraph.ops.sparse import Sparse
+from evengraph.ops.synthesis import AttachedGraph, GraphWithCopies
 from small_graphs import dense_adjacency, dense_row, edge_lists, normal, random_edges
 
 

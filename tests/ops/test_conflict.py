@@ -5,8 +5,9 @@ import math
 import pytest
 import torch
 
-from evengraph.ops import Sparse, conflict_weights, undirected_adjacency
-from evengraph.ops.conflict import conflict, cosine_weights
+from evengraph.ops.losses import conflict, conflict_weights, cosine_weights
+from evengraph.ops.propagate import undirected_adjacency
+from evengraph.ops.sparse import Sparse
 from small_graphs import dense_symmetric, edges
 
 

@@ -6,9 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
-from evengraph.ops import adjacency, propagation_matrix, undirected_adjacency, weighted_adjacency
-from evengraph.ops.device_adjacency import adjacency_tensor, means, normalised, scaled_by_mean
-from evengraph.ops.propagate import neighbour_means
+from evengraph.fast.device_graphs import adjacency_tensor, means, normalised, scaled_by_mean
+from evengraph.ops.propagate import (
+    adjacency,
+    neighbour_means,
+    propagation_matrix,
+    undirected_adjacency,
+    weighted_adjacency,
+)
 from evengraph.ops.sparse import from_scipy, to_scipy
 from small_graphs import edge_lists, edges, normal, random_edges
 

@@ -5,9 +5,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evengraph.ops import adjacency, structural
-from evengraph.ops.device_adjacency import adjacency_tensor
-from evengraph.ops.device_paths import DevicePaths
+from evengraph.fast.device_graphs import DevicePaths, adjacency_tensor
+from evengraph.ops import structural
+from evengraph.ops.propagate import adjacency
 from evengraph.ops.sparse import from_scipy
 from evengraph.ops.structural import HostPaths, path_weights
 from small_graphs import edge_lists, edges, random_edges

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from evengraph.core.ranks import Part
 from evengraph.core.rng import seeded
-from evengraph.ops import relu_dropout
-from evengraph.ops.dropout import Noise, _device_dropout
+from evengraph.fast.dropout import Noise, _device_dropout, relu_dropout
 from small_graphs import normal
 
 RATES = [0.1, 0.25, 0.5, 0.8]

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from evengraph.ops.hops import LARGEST, hop_table, join_parts, with_log_degree
+from evengraph.ops.structural import LARGEST, hop_table, join_parts, with_log_degree
 
 PATH = sp.csr_matrix(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], dtype=np.float32))
 MEAN = sp.csr_matrix(np.array([[0, 1, 0], [0.5, 0, 0.5], [0, 1, 0]], dtype=np.float32))

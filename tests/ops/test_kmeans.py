@@ -10,9 +10,9 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 
 from evengraph.datasets import toy
-from evengraph.kernels.kmeans_batch import fill_empty, start_seeds
-from evengraph.ops import Sparse, cluster_means, kmeans, nearest_mean, unit_rows
-from evengraph.ops.sparse import sparsify
+from evengraph.fast.kmeans import fill_empty, start_seeds
+from evengraph.ops.semantic import cluster_means, kmeans, nearest_mean, unit_rows
+from evengraph.ops.sparse import Sparse, sparsify
 from small_graphs import normal
 
 
@@ -129,7 +129,7 @@ def test_rows_far_from_the_origin():
 
 
 def test_rows_in_several_chunks_give_the_same_clusters(monkeypatch):
-    from evengraph.ops.kmeans import kmeans as function
+    from evengraph.ops.semantic import kmeans as function
 
     x = words()
     whole = function(x, 20, 0)

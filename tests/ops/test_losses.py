@@ -8,8 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy
 
-from evengraph.ops import (
+from evengraph.ops.losses import (
+    CLASS_LOSSES,
+    NAMED_LOSSES,
+    ClassTerms,
+    LabelledLoss,
     balanced_softmax,
+    class_cross_entropy,
     class_loss,
     conflict_weights,
     effective_number_weights,
@@ -17,17 +22,10 @@ from evengraph.ops import (
     inverse_class_weights,
     labelled_loss,
     log_sizes,
-    undirected_adjacency,
-)
-from evengraph.ops.losses import (
-    CLASS_LOSSES,
-    NAMED_LOSSES,
-    ClassTerms,
-    LabelledLoss,
-    class_cross_entropy,
     prior_offsets,
     weighted_cross_entropy,
 )
+from evengraph.ops.propagate import undirected_adjacency
 from small_graphs import edges, normal
 
 WEIGHTS = torch.tensor([0.05, 0.5, 1.0], dtype=torch.float64)

@@ -7,8 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evengraph.ops import soft_labels, topology_margins
-from evengraph.ops.margins import divergences
+from evengraph.ops.losses import divergences, soft_labels, topology_margins
 from small_graphs import normal
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evengraph.core.rng import seeded
-from evengraph.ops.pairs import Pairs, draw_members, draw_pairs
+from evengraph.ops.synthesis import Pairs, draw_members, draw_pairs
 from small_graphs import check_law
 
 # Who is mixed with whom.

@@ -10,14 +10,15 @@ from torch_geometric.data import Data
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import to_dense_adj, to_undirected
 
-from evengraph.ops import (
+from evengraph.ops.propagate import (
     adjacency,
+    diffuse,
+    neighbour_means,
     normalise,
     propagation_matrix,
     undirected_adjacency,
     weighted_adjacency,
 )
-from evengraph.ops.propagate import diffuse, neighbour_means
 from small_graphs import (
     assert_same_product,
     dense_adjacency,

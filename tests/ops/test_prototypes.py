@@ -7,8 +7,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evengraph.ops import class_prototypes, prototypes, undirected_adjacency
-from evengraph.ops.prototypes import similar_nodes
+from evengraph.ops import neighbours as prototypes
+from evengraph.ops.neighbours import class_prototypes, similar_nodes
+from evengraph.ops.propagate import undirected_adjacency
 from evengraph.ops.sparse import from_scipy
 from small_graphs import dense_adjacency, edge_lists, edges, normal
 

@@ -4,8 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evengraph.ops import balanced_pseudo_labels, confident_pseudo_labels
-from evengraph.ops.pseudo import select_pseudo_mask
+from evengraph.ops.pseudo import balanced_pseudo_labels, confident_pseudo_labels, select_pseudo_mask
 
 
 @st.composite

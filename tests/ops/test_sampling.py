@@ -9,17 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evengraph.core.rng import seeded
-from evengraph.ops import (
+from evengraph.ops import synthesis as sampling
+from evengraph.ops.propagate import undirected_adjacency
+from evengraph.ops.sparse import from_scipy
+from evengraph.ops.synthesis import (
     interpolate,
     nearest_in_class,
     plan_copies,
     random_shares,
     rare_classes,
     sample_neighbours,
-    sampling,
-    undirected_adjacency,
 )
-from evengraph.ops.sparse import from_scipy
 from small_graphs import edge_lists, edges, normal
 
 CPU = torch.device("cpu")

@@ -6,9 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evengraph.core.rng import generator
-from evengraph.kernels.kmeans_batch import flatten_clusters
-from evengraph.ops import adjacency, prepare_clusters, semantic, semantic_propagate, sparse
-from evengraph.ops.semantic import propagate_clusters, propagate_halves
+from evengraph.fast.kmeans import flatten_clusters
+from evengraph.ops import semantic, sparse
+from evengraph.ops.propagate import adjacency
+from evengraph.ops.semantic import (
+    prepare_clusters,
+    propagate_clusters,
+    propagate_halves,
+    semantic_propagate,
+)
 from evengraph.ops.sparse import Sparse
 from small_graphs import dense_semantic, dense_symmetric, normal, random_edges
 

@@ -7,12 +7,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evengraph.ops import (
+from evengraph.ops import sparse
+from evengraph.ops.sparse import (
     Sparse,
-    sparse,
+    from_scipy,
+    row_entries,
+    scatter_sum,
     sparsify,
+    take,
+    to_scipy,
 )
-from evengraph.ops.sparse import from_scipy, row_entries, scatter_sum, take, to_scipy
 from small_graphs import (
     assert_same_product,
     dense_adjacency,

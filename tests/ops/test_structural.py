@@ -5,8 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evengraph.ops import structural, structural_adjacency
-from evengraph.ops.structural import HostPaths, two_step_paths
+from evengraph.ops import structural
+from evengraph.ops.structural import HostPaths, structural_adjacency, two_step_paths
 from small_graphs import dense_structural, edge_lists, edges, random_edges
 
 

@@ -6,18 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evengraph.core.rng import generator
-from evengraph.kernels.kmeans_batch import flatten_clusters
-from evengraph.kernels.row_chunks import chunk_rows, chunk_rows_fixed
-from evengraph.ops import subset_products
-from evengraph.ops.propagate import adjacency, normalise, undirected_adjacency
-from evengraph.ops.semantic import prepare_clusters, propagate_clusters
-from evengraph.ops.sparse import Sparse
-from evengraph.ops.subset_products import (
+from evengraph.fast import subsets as subset_products
+from evengraph.fast.kmeans import flatten_clusters
+from evengraph.fast.row_chunks import chunk_rows, chunk_rows_fixed
+from evengraph.fast.subsets import (
     SubsetMatrix,
     make_subset,
     neighbour_mask,
     semantic_propagate_subset,
 )
+from evengraph.ops.propagate import adjacency, normalise, undirected_adjacency
+from evengraph.ops.semantic import prepare_clusters, propagate_clusters
+from evengraph.ops.sparse import Sparse
 from kernel_inputs import DEVICE
 from small_graphs import (
     dense_adjacency,

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from evengraph.ops import adjacency, undirected_adjacency
-from evengraph.ops.device_adjacency import adjacency_tensor
+from evengraph.fast.device_graphs import adjacency_tensor
+from evengraph.fast.thinning import Thinning, uniform
+from evengraph.ops.propagate import adjacency, undirected_adjacency
 from evengraph.ops.sparse import to_scipy
 from evengraph.ops.structural import bounded_path_weights, path_weights
-from evengraph.ops.thinning import Thinning, uniform
 from small_graphs import edges, random_edges
 
 NODES = 150

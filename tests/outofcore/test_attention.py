@@ -5,12 +5,11 @@ from itertools import pairwise
 import pytest
 import torch
 
+from evengraph.disk.attention import attended_table
+from evengraph.disk.propagation import Operator, Workspace
+from evengraph.disk.tables import ArrayTable
 from evengraph.nn.backbones import AttentionConv
 from evengraph.ops.propagate import propagation_matrix
-from evengraph.outofcore.attention import attended_table
-from evengraph.outofcore.operators import Operator
-from evengraph.outofcore.propagation import Workspace
-from evengraph.outofcore.tables import ArrayTable
 from graphs_on_disk import Arrays, random_matrix
 from small_graphs import normal
 

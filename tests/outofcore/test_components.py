@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from evengraph.nn.views import Components
+from evengraph.disk import components, tables
+from evengraph.disk.components import column_means, component_table, cross_product, scale_of
+from evengraph.disk.propagation import Walk, Workspace
+from evengraph.disk.tables import ArrayTable
+from evengraph.nn.members import Components
 from evengraph.ops.propagate import diffuse, neighbour_means, propagation_matrix
-from evengraph.outofcore import components, tables
-from evengraph.outofcore.components import column_means, component_table, cross_product, scale_of
-from evengraph.outofcore.propagation import Walk, Workspace
-from evengraph.outofcore.tables import ArrayTable
 from graphs_on_disk import Arrays, random_matrix
 from small_graphs import normal
 

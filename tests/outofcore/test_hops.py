@@ -2,13 +2,17 @@
 
 import torch
 
-from evengraph.ops.hops import with_log_degree
-from evengraph.ops.propagate import neighbour_means
-from evengraph.ops.scaling import Scaling
-from evengraph.outofcore import hops
-from evengraph.outofcore.hops import fit_scaling, mean_tables, own_columns, rescaled_table
-from evengraph.outofcore.propagation import Workspace
-from evengraph.outofcore.tables import ArrayTable, row_slices
+from evengraph.disk import propagation as hops
+from evengraph.disk.propagation import (
+    Workspace,
+    fit_scaling,
+    mean_tables,
+    own_columns,
+    rescaled_table,
+)
+from evengraph.disk.tables import ArrayTable, row_slices
+from evengraph.ops.propagate import Scaling, neighbour_means
+from evengraph.ops.structural import with_log_degree
 from graphs_on_disk import Arrays, random_matrix
 from small_graphs import normal
 

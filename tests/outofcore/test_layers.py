@@ -3,11 +3,11 @@
 import pytest
 import torch
 
+from evengraph.disk.layers import convolved_table, relu_table
+from evengraph.disk.propagation import Workspace
+from evengraph.disk.tables import ArrayTable
 from evengraph.nn.backbones import CONVS
 from evengraph.ops.propagate import propagation_matrix
-from evengraph.outofcore.layers import convolved_table, relu_table
-from evengraph.outofcore.propagation import Workspace
-from evengraph.outofcore.tables import ArrayTable
 from graphs_on_disk import Arrays, random_matrix
 from small_graphs import normal
 

@@ -6,9 +6,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evengraph.disk.propagation import ENTRY_BYTES, Operator, log_degrees
 from evengraph.ops.propagate import neighbour_means, normalise
 from evengraph.ops.sparse import to_scipy
-from evengraph.outofcore.operators import ENTRY_BYTES, Operator, log_degrees
 from graphs_on_disk import Arrays, random_matrix
 
 KINDS = ("symmetric", "row", "mean", "mean transposed")

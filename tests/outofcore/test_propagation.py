@@ -5,10 +5,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evengraph.disk.propagation import ENTRY_BYTES, SHARE, Operator, Walk, Workspace
+from evengraph.disk.tables import ArrayTable
 from evengraph.ops.propagate import diffuse, neighbour_means, propagation_matrix
-from evengraph.outofcore.operators import ENTRY_BYTES, Operator
-from evengraph.outofcore.propagation import SHARE, Walk, Workspace
-from evengraph.outofcore.tables import ArrayTable
 from graphs_on_disk import Arrays, random_matrix
 from small_graphs import normal
 

@@ -12,9 +12,9 @@ import torch
 
 from evengraph.datasets import toy
 from evengraph.disk import pack_graph
-from evengraph.outofcore.packed import PackedLinks, features
-from evengraph.outofcore.propagation import Walk, Workspace
-from evengraph.outofcore.ray_tasks import RayTasks, ray_tasks
+from evengraph.disk.propagation import Walk, Workspace
+from evengraph.disk.ray_tasks import RayTasks, ray_tasks
+from evengraph.disk.tables import PackedLinks, features
 
 pytest.importorskip("ray")
 pytestmark = [

@@ -13,7 +13,7 @@ import torch
 
 import evengraph as eg
 from evengraph.disk import pack_graph
-from evengraph.pipeline.on_disk import CACHE, DiskGraph
+from evengraph.disk.models import CACHE, DiskGraph
 
 pytest.importorskip("ray")
 pytest.importorskip("ray.train", exc_type=ImportError)

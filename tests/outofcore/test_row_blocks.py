@@ -2,8 +2,8 @@
 
 import torch
 
-from evengraph.outofcore.row_blocks import LARGEST, SMALLEST, RowBlocks, block_rows
-from evengraph.outofcore.tables import ArrayTable
+from evengraph.disk.propagation import LARGEST, SMALLEST, RowBlocks, block_rows
+from evengraph.disk.tables import ArrayTable
 from small_graphs import normal
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from evengraph.outofcore.scratch import PREFIX, scratch_folder
+from evengraph.disk.tables import PREFIX, scratch_folder
 
 
 def test_a_folder_is_gone_at_the_end(tmp_path):

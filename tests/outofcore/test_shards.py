@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 
 from evengraph.core.ranks import Ranks
 from evengraph.datasets import toy
-from evengraph.disk import pack_graph
-from evengraph.outofcore import shards
-from evengraph.outofcore.packed import PackedLinks
-from evengraph.outofcore.propagation import Workspace
-from evengraph.outofcore.shards import SPAN, RowPlan, sharded_rows
-from evengraph.outofcore.tables import ArrayTable
+from evengraph.disk import pack_graph, shards
+from evengraph.disk.propagation import Workspace
+from evengraph.disk.shards import SPAN, RowPlan, sharded_rows
+from evengraph.disk.tables import ArrayTable, PackedLinks
 from evengraph.splits import Natural
 
 NODES = 200

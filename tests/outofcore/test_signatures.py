@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from evengraph.ops import matching_signatures, node_signatures
-from evengraph.outofcore import signatures
-from evengraph.outofcore.propagation import Workspace
-from evengraph.outofcore.signatures import known_nodes
-from evengraph.outofcore.tables import ArrayTable, row_slices
+from evengraph.disk import signatures
+from evengraph.disk.propagation import Workspace
+from evengraph.disk.signatures import known_nodes
+from evengraph.disk.tables import ArrayTable, row_slices
+from evengraph.ops.signature import matching_signatures, node_signatures
 from graphs_on_disk import Arrays, random_matrix
 from small_graphs import normal
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from evengraph.outofcore.tables import (
+from evengraph.disk.tables import (
     ArrayTable,
     ColumnTable,
     FewRowsTable,

@@ -3,12 +3,12 @@
 import pytest
 import torch
 
+from evengraph.disk import unified
+from evengraph.disk.propagation import Workspace
+from evengraph.disk.tables import ArrayTable, row_slices
+from evengraph.disk.unified import unified_table
 from evengraph.nn import Connectivity, UnifiedNetwork
 from evengraph.ops.propagate import propagation_matrix
-from evengraph.outofcore import unified
-from evengraph.outofcore.propagation import Workspace
-from evengraph.outofcore.tables import ArrayTable, row_slices
-from evengraph.outofcore.unified import unified_table
 from graphs_on_disk import Arrays, random_matrix
 from small_graphs import normal
 

@@ -6,10 +6,10 @@ from torch.nn.functional import pad
 
 from evengraph.datasets import toy
 from evengraph.disk import pack_graph
-from evengraph.nn.views import Diffusion, Views
-from evengraph.outofcore.packed import PackedLinks, features
-from evengraph.outofcore.propagation import Workspace
-from evengraph.outofcore.views import view_tables
+from evengraph.disk.components import view_tables
+from evengraph.disk.propagation import Workspace
+from evengraph.disk.tables import PackedLinks, features
+from evengraph.nn.members import Diffusion, Views
 
 NAMES = ("structural", "semantic", "ego")
 

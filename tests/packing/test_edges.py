@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from tables_on_disk import assert_same, make_tables, write
 
-from evengraph.packing import pack
+from evengraph.disk import pack
 from evengraph.tables import UnknownNodeError
 
 
@@ -58,7 +58,7 @@ def test_a_graph_without_edges_is_packed(tmp_path):
 
 @pytest.mark.parametrize("weight", [False, True])
 def test_edges_are_sorted_in_ranges_of_nodes_that_fit_into_memory(tmp_path, monkeypatch, weight):
-    monkeypatch.setattr("evengraph.packing.edges.SORT_BYTES", 2**22)  # 32 and more at a time
+    monkeypatch.setattr("evengraph.disk.pack_edges.SORT_BYTES", 2**22)  # 32 and more at a time
     nodes, edges = make_tables(200, 500, weight=weight)
     paths = write(nodes, tmp_path / "nodes.parquet"), write(edges, tmp_path / "edges.parquet")
     shares = []
@@ -78,7 +78,7 @@ def test_edges_are_sorted_in_ranges_of_nodes_that_fit_into_memory(tmp_path, monk
 
 @pytest.mark.parametrize("weight", [False, True])
 def test_batches_may_cut_equal_edges_apart(tmp_path, monkeypatch, weight):
-    monkeypatch.setattr("evengraph.packing.engine.BATCH_ROWS", 1)
+    monkeypatch.setattr("evengraph.disk.engine.BATCH_ROWS", 1)
     nodes, edges = make_tables(200, 500, weight=weight)
     edges = pd.concat([edges] * 3)
     paths = write(nodes, tmp_path / "nodes.parquet"), write(edges, tmp_path / "edges.parquet")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from evengraph.core.errors import MissingPackageError
-from evengraph.packing.engine import Engine, import_duckdb, quote_name, quote_value
+from evengraph.disk.engine import Engine, import_duckdb, quote_name, quote_value
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_batches_keep_the_order(engine):
 
 
 def test_long_queries_report_their_progress(tmp_path, monkeypatch):
-    monkeypatch.setattr("evengraph.packing.engine.POLL_SECONDS", 0.001)
+    monkeypatch.setattr("evengraph.disk.engine.POLL_SECONDS", 0.001)
     reports = []
     engine = Engine(tmp_path / "work.duckdb", 2**28, lambda *report: reports.append(report))
     engine.run("CREATE TABLE t AS SELECT random() AS x FROM range(2000000)", "drawing")

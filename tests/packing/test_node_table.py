@@ -2,8 +2,8 @@ import pandas as pd
 import pytest
 from tables_on_disk import make_tables
 
-from evengraph.packing.node_table import NodeTable
-from evengraph.packing.table_files import find_files
+from evengraph.disk.engine import find_files
+from evengraph.disk.pack_nodes import NodeTable
 
 
 @pytest.fixture

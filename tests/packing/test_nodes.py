@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from tables_on_disk import make_tables, write
 
-from evengraph.packing import pack
-from evengraph.packing.node_table import NodeTable
-from evengraph.packing.nodes import fitting_stride
-from evengraph.packing.table_files import find_files
+from evengraph.disk import pack
+from evengraph.disk.engine import find_files
+from evengraph.disk.pack_nodes import NodeTable, fitting_stride
 from evengraph.tables import open_graph
 
 
@@ -18,7 +17,7 @@ def paths(tmp_path):
 
 
 def test_encoders_of_a_large_table_are_fitted_to_a_part_of_the_rows(paths, tmp_path, monkeypatch):
-    monkeypatch.setattr("evengraph.packing.nodes.FIT_ROWS", 100)
+    monkeypatch.setattr("evengraph.disk.pack_nodes.FIT_ROWS", 100)
     packed = pack(paths[0], tmp_path / "graph", edges=paths[1])
     assert "Encoders are fitted to 100 of 500 rows." in packed.header["notes"]
     exact = open_graph(paths[0], edges=paths[1])
@@ -45,7 +44,7 @@ def test_half_precision_is_close(paths, tmp_path):
 
 def test_features_that_do_not_fit_half_precision_are_an_error(paths, tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "evengraph.tables.number_encoders.Number.transform",
+        "evengraph.tables.encoders.Number.transform",
         lambda self, values, table: np.full((len(values), 1), 1e9),
     )
     with pytest.raises(ValueError, match="features must fit into float16; use float32"):
@@ -53,7 +52,7 @@ def test_features_that_do_not_fit_half_precision_are_an_error(paths, tmp_path, m
 
 
 def test_features_from_the_edges_need_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr("evengraph.packing.nodes.EDGE_BYTES", 2**30)
+    monkeypatch.setattr("evengraph.disk.pack_nodes.EDGE_BYTES", 2**30)
     nodes, edges = make_tables()
     paths = write(nodes[["id", "label"]], tmp_path / "n.csv"), write(edges, tmp_path / "e.csv")
     with pytest.raises(ValueError, match=r"memory must be at least .* from the edges"):

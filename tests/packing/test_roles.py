@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from tables_on_disk import assert_same, make_tables, write
 
-from evengraph.packing import pack
+from evengraph.disk import pack
 
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr("evengraph.packing.roles.BLOCK_ROWS", 7)
-    monkeypatch.setattr("evengraph.packing.roles.MAX_CELLS", 9)
+    monkeypatch.setattr("evengraph.disk.pack_nodes.BLOCK_ROWS", 7)
+    monkeypatch.setattr("evengraph.disk.pack_nodes.MAX_CELLS", 9)
 
 
 LABELS = {
@@ -33,7 +33,7 @@ def test_labels_in_blocks_are_those_of_the_column(tmp_path, kind, suffix):
 
 
 def test_a_column_of_too_many_labels_is_an_error(tmp_path, monkeypatch):
-    monkeypatch.setattr("evengraph.packing.roles.MAX_VALUES", 20)
+    monkeypatch.setattr("evengraph.disk.pack_nodes.MAX_VALUES", 20)
     nodes, edges = make_tables()
     nodes["label"] = np.repeat(np.arange(30), 2)
     paths = write(nodes, tmp_path / "n.csv"), write(edges, tmp_path / "e.csv")

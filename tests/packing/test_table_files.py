@@ -3,8 +3,7 @@ import gzip
 import pandas as pd
 import pytest
 
-from evengraph.packing.engine import Engine
-from evengraph.packing.table_files import TableFiles, find_files
+from evengraph.disk.engine import Engine, TableFiles, find_files
 from evengraph.tables import read_table
 
 

@@ -2,7 +2,7 @@
 
 from tables_on_disk import make_tables, write
 
-from evengraph.packing import pack
+from evengraph.disk import pack
 
 
 def test_every_stage_reports_its_progress(tmp_path):

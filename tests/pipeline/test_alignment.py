@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from evengraph.methods import Logistic
-from evengraph.pipeline.alignment import ENOUGH, align
+from evengraph.pipeline.sources import ENOUGH, align
 from evengraph.pipeline.table_model import TableModel
 
 

@@ -5,8 +5,8 @@ import torch
 
 import evengraph as eg
 from evengraph.metrics import evaluate, reported
-from evengraph.pipeline.assessment import assess, positive_index
-from evengraph.pipeline.graph_source import GraphSource
+from evengraph.pipeline.sources import GraphSource
+from evengraph.pipeline.table_model import assess, positive_index
 from small_graphs import small_task
 
 

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evengraph.pipeline.ego_graph import MAX_NODES, Distances, ego_graph
+from evengraph.pipeline.explanation import MAX_NODES, Distances, ego_graph
 from small_graphs import edge_lists, edges, normal, random_edges
 
 

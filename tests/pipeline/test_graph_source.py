@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import evengraph as eg
-from evengraph.pipeline.graph_source import open_dataset, open_tables
+from evengraph.pipeline.sources import open_dataset, open_tables
 from evengraph.splits import ByTime, Given, Natural, Step
 
 NODES = pandas.DataFrame(

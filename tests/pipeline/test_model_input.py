@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import evengraph as eg
-from evengraph.pipeline.model_input import ModelInput
-from evengraph.pipeline.new_nodes import NewNodes
+from evengraph.pipeline.model_info import NewNodes
+from evengraph.pipeline.sources import ModelInput
 
 GRAPH, OTHER = eg.toy(), eg.toy(seed=1)
 
@@ -15,9 +15,7 @@ GRAPH, OTHER = eg.toy(), eg.toy(seed=1)
 @pytest.fixture(autouse=True)
 def alignment(monkeypatch):
     """Every graph has moved."""
-    monkeypatch.setattr(
-        "evengraph.pipeline.model_input.align", lambda *_: (OTHER, "Moved as a whole.")
-    )
+    monkeypatch.setattr("evengraph.pipeline.sources.align", lambda *_: (OTHER, "Moved as a whole."))
 
 
 def new_nodes(**options):

@@ -4,8 +4,13 @@ import pandas
 import pytest
 
 import evengraph as eg
-from evengraph.pipeline.model_info import ModelInfo, TrainedOn
-from evengraph.pipeline.model_tables import as_pair, open_new_nodes, training_paths
+from evengraph.pipeline.model_info import (
+    ModelInfo,
+    TrainedOn,
+    as_pair,
+    open_new_nodes,
+    training_paths,
+)
 
 NODES = pandas.DataFrame(
     {"id": [f"n{i}" for i in range(12)], "kind": list("aabb") * 3, "size": [1.0, 2.0, 5.0, 6.0] * 3}

@@ -6,7 +6,7 @@ import pandas
 import pytest
 import torch
 
-from evengraph.pipeline.new_nodes import NewNodes, build_new_nodes
+from evengraph.pipeline.model_info import NewNodes, build_new_nodes
 from evengraph.tables import TableColumns, UnknownNodeError, from_frames
 
 KNOWN = (

@@ -6,9 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from evengraph.pipeline.model_info import ModelInfo, TrainedOn
-from evengraph.pipeline.new_nodes import NewNodes
-from evengraph.pipeline.node_explanation import explain_node, open_explained
+from evengraph.pipeline.explanation import explain_node, open_explained
+from evengraph.pipeline.model_info import ModelInfo, NewNodes, TrainedOn
 from evengraph.tables import UnknownNodeError
 
 

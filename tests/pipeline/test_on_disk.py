@@ -11,15 +11,15 @@ import torch
 from evengraph.core.ranks import ALONE, Ranks
 from evengraph.core.task import Task
 from evengraph.datasets import toy
-from evengraph.disk import pack_graph
+from evengraph.disk import models as on_disk
+from evengraph.disk import pack_graph, shards
+from evengraph.disk import propagation as row_blocks
+from evengraph.disk.models import DiskGraph, disk_methods
 from evengraph.methods import GCN, METHODS, MLP, Boosting, IceBerg, Logistic, Unison
 from evengraph.methods.bases import row_batches
 from evengraph.methods.bases.disk_model import DiskModel
 from evengraph.metrics import balanced_accuracy, confusion_matrix
-from evengraph.outofcore import row_blocks, shards
-from evengraph.pipeline import on_disk
 from evengraph.pipeline.loading import load_model
-from evengraph.pipeline.on_disk import DiskGraph, disk_methods
 from evengraph.splits import Natural
 from rank_workers import fit, fit_and_die, run_ranks
 
@@ -43,8 +43,8 @@ import torch
 
 from evengraph.disk import PackedGraph
 from evengraph.methods import Boosting
-from evengraph.packing.generated import pack_toy
-from evengraph.pipeline.on_disk import DiskGraph
+from evengraph.disk.pack import pack_toy
+from evengraph.disk.models import DiskGraph
 from evengraph.splits import Natural
 
 

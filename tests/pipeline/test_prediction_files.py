@@ -5,11 +5,12 @@ import pandas
 import pytest
 
 from evengraph.datasets import toy
+from evengraph.disk import models as on_disk
 from evengraph.disk import pack_graph
 from evengraph.methods import Logistic
-from evengraph.pipeline import on_disk, prediction_files
-from evengraph.pipeline.graph_source import open_on_disk
+from evengraph.pipeline import prediction_files
 from evengraph.pipeline.prediction_files import write_predictions
+from evengraph.pipeline.sources import open_on_disk
 from evengraph.pipeline.table_model import TableModel
 from evengraph.splits import Natural
 

@@ -1,6 +1,6 @@
 """Refitting: all labels but those of validation are learnt from."""
 
-from evengraph.pipeline.refit import Refit, all_labels
+from evengraph.pipeline.model_info import Refit, all_labels
 from small_graphs import small_task
 
 

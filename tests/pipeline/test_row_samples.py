@@ -3,8 +3,8 @@
 import torch
 
 from evengraph.datasets import toy
-from evengraph.outofcore.shards import RowPlan
-from evengraph.pipeline.row_samples import fair_sizes, plan_note, sample_nodes, select_nodes
+from evengraph.disk.models import fair_sizes, plan_note, sample_nodes, select_nodes
+from evengraph.disk.shards import RowPlan
 from evengraph.splits import Natural
 
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import evengraph as eg
-from evengraph.pipeline.graph_source import GraphSource
-from evengraph.pipeline.seed_selection import SeedScore, fit_seeds, seed_score
+from evengraph.pipeline.sources import GraphSource
+from evengraph.pipeline.table_model import SeedScore, fit_seeds, seed_score
 from small_graphs import small_task
 
 TASK = small_task(num_classes=2)
@@ -52,7 +52,7 @@ def test_a_method_that_selects_is_scored_by_its_metric():
 
 
 def test_no_seed_is_an_error_and_one_is_not_scored(monkeypatch):
-    monkeypatch.setattr("evengraph.pipeline.seed_selection.seed_score", None)
+    monkeypatch.setattr("evengraph.pipeline.table_model.seed_score", None)
     split = eg.splits.Natural()
     options = None, torch.device("cpu"), False
     found = fit_seeds(lambda: eg.MLP(max_epochs=1), split, SOURCE, [3], *options)

@@ -5,8 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from evengraph.pipeline.explanation import ColumnPart, Influence
-from evengraph.pipeline.suspects import reasons_for, suspects
+from evengraph.pipeline.explanation import ColumnPart, Influence, reasons_for, suspects
 
 
 def column(name, origin, contribution):
@@ -62,7 +61,7 @@ def test_the_highest_come_first_and_are_explained(monkeypatch):
         asked.append(node)
         return explanation(1)
 
-    monkeypatch.setattr("evengraph.pipeline.suspects.explain", explain)
+    monkeypatch.setattr("evengraph.pipeline.explanation.explain", explain)
     tables = SimpleNamespace(
         graph=SimpleNamespace(num_nodes=4),
         ids=np.array(["a", "b", "c", "d"]),

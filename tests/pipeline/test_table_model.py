@@ -11,8 +11,8 @@ import torch
 
 import evengraph as eg
 from evengraph.cli import main
-from evengraph.methods.bases.committee import Committee
-from evengraph.methods.bases.model_folder import seal
+from evengraph.methods.bases.saving import seal
+from evengraph.methods.bases.search import Committee
 from evengraph.pipeline.model_info import ModelInfo, Threshold, TrainedOn
 
 COLUMNS = {"label": "kind", "id": "account"}

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from made_up import fill
 
-from evengraph.core.store import Store
+from evengraph.lab.results import ExperimentResults, load_experiments
+from evengraph.lab.store import Store
 from evengraph.metrics import METRICS
-from evengraph.report.store.experiment_results import ExperimentResults, load_experiments
 
 VOID = {"meta", "link", "br", "col", "input"}
 
@@ -248,7 +248,7 @@ def comparison(experiments) -> ExperimentResults:
 def written(filled, tmp_path_factory) -> dict[str, Path]:
     """All that `evengraph report` writes of it, by the names of the files."""
     pytest.importorskip("matplotlib", reason="figures want matplotlib")
-    from evengraph.report.store.files import write_report
+    from evengraph.lab.pages import write_report
 
     paths = write_report(filled, tmp_path_factory.mktemp("report"))
     assert len({path.name for path in paths}) == len(paths)

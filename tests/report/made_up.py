@@ -5,8 +5,8 @@ import sqlite3
 from contextlib import closing
 from typing import Any
 
-from evengraph.core.store import JobSpec, Row, Store
-from evengraph.report.store.experiment_results import Cell, ExperimentResults
+from evengraph.lab.results import Cell, ExperimentResults
+from evengraph.lab.store import JobSpec, Row, Store
 
 STEP, TAIL, PUBMED = "cora-step-3-0.1", "cora-longtail-0.01", "pubmed-step-1-0.1"
 SETUPS = {

@@ -1,6 +1,6 @@
 """Means over runs of what a threshold gives at other base rates."""
 
-from evengraph.report.base_rates import base_rate_rows, describe_threshold, has_costs
+from evengraph.report.result import base_rate_rows, describe_threshold, has_costs
 
 ROW = {
     "base_rate": 0.06,

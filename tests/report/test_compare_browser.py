@@ -7,8 +7,8 @@ import pytest
 from chromium import BROWSER, Chromium
 from compared import compared
 
-from evengraph.report.compare.page import write_comparison_page
-from evengraph.report.origin import Link
+from evengraph.report.compare_page import write_comparison_page
+from evengraph.report.page import Link
 
 if BROWSER is None:
     pytest.skip("no Chromium or Chrome found", allow_module_level=True)

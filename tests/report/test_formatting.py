@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from evengraph.report.formatting import (
+from evengraph.report.markup import (
     decimals,
     integer,
     metric_value,

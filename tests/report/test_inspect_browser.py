@@ -7,7 +7,7 @@ import pytest
 from chromium import BROWSER, Chromium
 from looks import LONG, look
 
-from evengraph.report.inspect.page import write_inspection
+from evengraph.report.inspect_page import write_inspection
 
 if BROWSER is None:
     pytest.skip("no Chromium or Chrome found", allow_module_level=True)

@@ -7,7 +7,7 @@ from compared import compared
 from looks import look
 
 import evengraph as eg
-from evengraph.experiment.run import RunPlan, run
+from evengraph.pipeline.run import RunPlan, run
 from evengraph.report.notebook import comparison_html, inspection_html, method_html, model_html
 from evengraph.splits import Natural
 

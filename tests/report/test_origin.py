@@ -1,4 +1,4 @@
-from evengraph.report.origin import (
+from evengraph.report.page import (
     Link,
     changed_params,
     command_block,

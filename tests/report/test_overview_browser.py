@@ -9,7 +9,7 @@ import pytest
 from chromium import BROWSER, Chromium
 from contrasts import DARK, LIGHT
 
-from evengraph.report.store.overview import write_overview
+from evengraph.lab.pages import write_overview
 
 if BROWSER is None:
     pytest.skip("no Chromium or Chrome found", allow_module_level=True)

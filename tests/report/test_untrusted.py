@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from evengraph.report.untrusted import average, items, lookup, number, part
+from evengraph.core.untrusted import average, items, lookup, number, part
 
 
 @pytest.mark.parametrize("value", [None, math.nan, -math.inf, 1e101, 10**400, "1", True, [1], {}])

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from evengraph.report import render_page, write_page
-from evengraph.report.run import page
+from evengraph.report import run_page as page
 
 
 def test_writing_replaces_the_old_page(result, tmp_path: Path):

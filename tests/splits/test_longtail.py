@@ -6,7 +6,7 @@ from protocols import check_protocol, fingerprint, named_toy, with_public_split
 from torch_geometric.data import Data
 
 from evengraph.splits import LongTail
-from evengraph.splits.longtail import _cut_tail, _target_sizes
+from evengraph.splits.paper import _cut_tail, _target_sizes
 from small_graphs import edges
 
 # Graph, seed, fingerprints of train, validation and test, and directed edges that are left.

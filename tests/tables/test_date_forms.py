@@ -8,9 +8,8 @@ import pytest
 
 from evengraph.core.errors import ArgumentError
 from evengraph.tables import from_frames
-from evengraph.tables.column_encoders import as_dict, fit_column, from_dict
-from evengraph.tables.date_forms import date_form, describe_dates, seconds_of
-from evengraph.tables.number_encoders import Date, Number
+from evengraph.tables.cells import date_form, describe_dates, seconds_of
+from evengraph.tables.encoders import Date, Number, as_dict, fit_column, from_dict
 
 NOON = "2024-05-31 12:00"
 

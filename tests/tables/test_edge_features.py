@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evengraph.tables.edge_features import MAX_FEATURES, EdgeFeatures
+from evengraph.tables.edges import MAX_FEATURES, EdgeFeatures
 from evengraph.tables.notes import Notes
 
 SIZE = 7

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from evengraph.tables.entries import Entries, fill
+from evengraph.tables.text import Entries, fill
 
 
 def test_parts_are_written_side_by_side():

@@ -17,8 +17,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from evengraph.tables import FeatureEncoder
-from evengraph.tables.column_encoders import MAX_CATEGORIES
-from evengraph.tables.text_encoders import TEXT_BUCKETS
+from evengraph.tables.encoders import MAX_CATEGORIES
+from evengraph.tables.text import TEXT_BUCKETS
 
 PATH = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
 PROSE = ["the", "quick", "fox", "jumps", "over", "a", "lazy", "dog", "and", "slow", "hens"]

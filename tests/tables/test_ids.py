@@ -6,7 +6,7 @@ import pytest
 
 from evengraph.core.errors import ArgumentError
 from evengraph.tables import from_frames
-from evengraph.tables.ids import is_id_name, is_spare_id
+from evengraph.tables.columns import is_id_name, is_spare_id
 
 ORDER = np.random.default_rng(0).permutation(40)
 EDGES = pd.DataFrame({"from": range(39), "to": range(1, 40)})

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 import torch
 
-from evengraph.tables import FeatureEncoder, indicators
+from evengraph.tables import FeatureEncoder
+from evengraph.tables import feature_encoder as indicators
 
 EDGES = torch.tensor([[0, 1], [1, 0]])
 BITS = (np.random.default_rng(0).random((40, 60)) < 0.2).astype(int)

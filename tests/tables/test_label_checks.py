@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evengraph.tables.label_checks import MISSING_WORDS, is_unlabelled
+from evengraph.tables.columns import MISSING_WORDS, encode_labels, is_unlabelled
 from evengraph.tables.notes import NoteKind, Notes
-from evengraph.tables.roles import encode_labels
 
 RNG = np.random.default_rng(0)
 

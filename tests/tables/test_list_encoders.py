@@ -9,9 +9,9 @@ import pytest
 import torch
 from sklearn.preprocessing import MultiLabelBinarizer
 
-from evengraph.tables import FeatureEncoder, list_encoders
-from evengraph.tables.column_encoders import Category, fit_column
-from evengraph.tables.list_encoders import Items, Vector, without_item
+from evengraph.tables import FeatureEncoder
+from evengraph.tables import encoders as list_encoders
+from evengraph.tables.encoders import Category, Items, Vector, fit_column, without_item
 
 EDGES = torch.tensor([[0, 1], [1, 0]])
 WORDS = [f"w{i}" for i in range(12)]

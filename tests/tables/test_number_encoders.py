@@ -9,14 +9,15 @@ import torch
 from sklearn.preprocessing import QuantileTransformer
 
 from evengraph.tables import FeatureEncoder
-from evengraph.tables.column_encoders import as_dict, from_dict
-from evengraph.tables.number_encoders import (
+from evengraph.tables.encoders import (
     NUM_QUANTILES,
     Log,
     Number,
     Quantile,
+    as_dict,
     describe_numbers,
     fit_number,
+    from_dict,
     is_heavy_tailed,
 )
 

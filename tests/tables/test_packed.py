@@ -6,8 +6,7 @@ import pytest
 import torch
 
 import evengraph as eg
-from evengraph.disk import pack_graph
-from evengraph.packing import pack
+from evengraph.disk import pack, pack_graph
 from evengraph.tables import FeatureEncoder
 from evengraph.tables.open import is_graph_file, open_graph_file, read_nodes_table
 
@@ -55,7 +54,7 @@ def test_a_model_takes_the_features_that_it_was_trained_on(folder):
 
 
 def test_a_graph_that_does_not_fit_is_an_error_that_says_what_it_needs(folder, monkeypatch):
-    monkeypatch.setattr("evengraph.tables.packed.available_memory", lambda: 100)
+    monkeypatch.setattr("evengraph.disk.open.available_memory", lambda: 100)
     with pytest.raises(ValueError, match=r"needs about .* and 100 B are free"):
         eg.open_graph(folder / "graph")
 

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow.csv import ReadOptions
 
-from evengraph.core import limits
+from evengraph.core import untrusted as limits
 from evengraph.tables import read, read_table
 from evengraph.tables.cells import canonical_names, column_kind, to_numbers, to_signs
 from evengraph.tables.read import csv_header, read_lists

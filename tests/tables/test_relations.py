@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import torch
 
+from evengraph.tables.edges import MAX_RELATIONS, common_types, make_relations
 from evengraph.tables.notes import Notes
-from evengraph.tables.relations import MAX_RELATIONS, common_types, make_relations
 
 SOURCE, TARGET = np.array([0, 0, 1, 2, 0]), np.array([1, 1, 2, 0, 3])
 TYPES = np.array(["a", "a", "b", "a", "c"], dtype=object)

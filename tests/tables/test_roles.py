@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evengraph.tables.notes import Notes
-from evengraph.tables.roles import (
+from evengraph.tables.columns import (
     NoLabelError,
     encode_labels,
     is_split_column,
@@ -15,6 +14,7 @@ from evengraph.tables.roles import (
     read_split,
     read_times,
 )
+from evengraph.tables.notes import Notes
 
 
 def column(values, dtype=None):

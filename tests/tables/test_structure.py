@@ -8,8 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evengraph.tables import structure
-from evengraph.tables.structure import pagerank, structural_features, triangles
+from evengraph.tables import feature_encoder as structure
+from evengraph.tables.feature_encoder import pagerank, structural_features, triangles
 
 
 def edges_of(network):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evengraph.tables.cells import EMPTY_NUMBERS
-from evengraph.tables.text_column import TextColumn, read_bits
+from evengraph.tables.text import TextColumn, read_bits
 
 SOME = ["", "nan", "1", "+1", " -2.5e3", "1_000", "0x10", "inf", "1,5", "a b", "2024-05-31 x\ny"]
 TEXTS = st.lists(st.one_of(st.text(max_size=5), st.sampled_from(SOME), st.none()))

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from evengraph.tables.column_encoders import as_dict, fit_column, from_dict
-from evengraph.tables.text_encoders import MAX_WORDS, MIN_CELLS, TEXT_BUCKETS, Text, Words, fit_text
+from evengraph.tables.encoders import as_dict, fit_column, from_dict
+from evengraph.tables.text import MAX_WORDS, MIN_CELLS, TEXT_BUCKETS, Text, Words, fit_text
 
 DRAW = np.random.default_rng(0)
 WORDS = np.array([f"word{i}" for i in range(30)])

@@ -8,9 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from evengraph.core import limits
-from evengraph.tables.graph_files import KEYS, read_pyg
-from evengraph.tables.torch_file import read_torch
+from evengraph.core import untrusted as limits
+from evengraph.tables.graph_files import KEYS, read_pyg, read_torch
 
 EDGES = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
 X = torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]])

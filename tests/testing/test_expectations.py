@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from evengraph.testing.expectations import (
+from evengraph.testing.method import (
     expect,
     expect_equal,
     expect_error,

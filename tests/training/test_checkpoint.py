@@ -7,7 +7,7 @@ from torch.nn.functional import dropout, mse_loss
 
 from evengraph.core.rng import seeded
 from evengraph.training import train
-from evengraph.training.checkpoint import Checkpoint
+from evengraph.training.loop import Checkpoint
 from small_graphs import normal
 
 PARAMS = {"learning_rate": 0.1, "weight_decay": 0.0, "max_epochs": 12, "patience": 100}

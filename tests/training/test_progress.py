@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 import rich.progress
 
-from evengraph.training import History, progress
-from evengraph.training.progress import LINE_EVERY, count_bar, epoch_bar, epoch_lines
+from evengraph.training import History
+from evengraph.training import loop as progress
+from evengraph.training.loop import LINE_EVERY, count_bar, epoch_bar, epoch_lines
 
 
 def history(*scores, patience=10, max_epochs=100):

@@ -5,7 +5,7 @@ import warnings
 import pytest
 import torch
 
-from evengraph.training.rehearsal import MESSAGE, waits_for_gpu
+from evengraph.training.loop import MESSAGE, waits_for_gpu
 
 
 @pytest.fixture

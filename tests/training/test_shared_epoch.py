@@ -3,7 +3,7 @@
 import torch
 
 from evengraph.core.ranks import ALONE
-from evengraph.training.shared_epoch import shared_epoch
+from evengraph.training.loop import shared_epoch
 from rank_workers import gradients, run_ranks
 
 

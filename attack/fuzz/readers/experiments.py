@@ -6,10 +6,10 @@ import sqlite3
 import evengraph as eg
 from attack.fuzz.mutations import VALUES, WORDS, mutate_json
 from attack.fuzz.readers.base import Reader
-from evengraph.core.store import JobSpec, Row, Store
-from evengraph.experiment.plan import Plan
-from evengraph.experiment.spec import read_spec
-from evengraph.report.run.page import render_page
+from evengraph.lab.plan import Plan
+from evengraph.lab.spec import read_spec
+from evengraph.lab.store import JobSpec, Row, Store
+from evengraph.report.run_page import render_page
 
 
 class Spec(Reader):
@@ -77,7 +77,7 @@ class ResultPage(Reader):
     accepts_errors = False
 
     def prepare(self, folder):
-        from evengraph.experiment.run import RunPlan, run
+        from evengraph.pipeline.run import RunPlan, run
 
         plan = RunPlan(
             dataset="toy",

@@ -9,7 +9,7 @@ import evengraph as eg
 from attack.fuzz.mutations import mutate_array, mutate_bytes, mutate_json
 from attack.fuzz.readers.base import NODES, Reader
 from attack.fuzz.readers.tables import COLUMNS, SMALL, frames
-from evengraph.methods.bases.model_folder import MAIN, seal
+from evengraph.methods.bases.saving import MAIN, seal
 
 
 class Model(Reader):

@@ -8,8 +8,7 @@ import numpy as np
 from attack.fuzz.mutations import mutate_array, mutate_bytes, mutate_json
 from attack.fuzz.readers.base import Reader, check
 from attack.fuzz.readers.tables import ROWS, frames
-from evengraph.disk import PackedGraph
-from evengraph.packing import pack
+from evengraph.disk import PackedGraph, pack
 from evengraph.tables import open_graph
 
 HEADER = "graph.json"

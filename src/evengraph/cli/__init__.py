@@ -3,6 +3,12 @@
 Torch and PyG take seconds to import, so each command imports what it needs when it runs.
 """
 
-from evengraph.cli.commands import app, main
+from typing import TYPE_CHECKING
 
-__all__ = ["app", "main"]
+from evengraph.core.lazy import lazy
+
+if TYPE_CHECKING:
+    from evengraph.cli.commands import app as app
+    from evengraph.cli.commands import main as main
+else:
+    __getattr__, __dir__ = lazy(__name__, {"commands": ("app", "main")})

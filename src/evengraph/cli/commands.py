@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -12,47 +17,63 @@ from rich.markup import escape
 
 from evengraph import __version__
 from evengraph.cli.compare import compare
-from evengraph.cli.console import err, out, print_error
+from evengraph.cli.console import Command, Group, err, out, print_error, remember
 from evengraph.cli.data import data_app
-from evengraph.cli.desk import desk
 from evengraph.cli.explain import explain
 from evengraph.cli.export import export
-from evengraph.cli.help_text import Command, Group
 from evengraph.cli.inspect import inspect
-from evengraph.cli.invocation import remember
 from evengraph.cli.methods import methods
-from evengraph.cli.pack import pack
 from evengraph.cli.predict import predict
 from evengraph.cli.ranks import launched_ranks, speaks_for_all
-from evengraph.cli.report import report
-from evengraph.cli.reproduce import reproduce
-from evengraph.cli.results import results
 from evengraph.cli.run import run
-from evengraph.cli.signals import sigterm_interrupts
-from evengraph.cli.suggest import suggest
+
+
+@contextmanager
+def sigterm_interrupts() -> Iterator[list[int]]:
+    """Turn SIGTERM into an interrupt; the list is not empty once one has come."""
+    received: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield received  # signals reach the main thread only
+        return
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        if callable(signal.getsignal(signal.SIGINT)):  # may be deferred for a moment
+            signal.raise_signal(signal.SIGINT)
+        else:  # shells let background commands ignore it
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield received
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
 
 app = typer.Typer(
     cls=Group,
     no_args_is_help=True,
     help="Node classification with imbalanced classes.",
 )
-COMMANDS = (
-    inspect,
-    run,
-    compare,
-    predict,
-    explain,
-    suggest,
-    desk,
-    export,
-    pack,
-    reproduce,
-    results,
-    report,
-    methods,
-)
-for command in COMMANDS:
-    app.command(cls=Command)(command)
+# Commands of a wing are named by their module: the main house does not import it.
+COMMANDS = {
+    "inspect": inspect,
+    "run": run,
+    "compare": compare,
+    "predict": predict,
+    "explain": explain,
+    "suggest": "evengraph.desk.commands",
+    "desk": "evengraph.desk.commands",
+    "export": export,
+    "pack": "evengraph.disk.commands",
+    "reproduce": "evengraph.lab.commands",
+    "results": "evengraph.lab.commands",
+    "report": "evengraph.lab.commands",
+    "methods": methods,
+}
+for name, place in COMMANDS.items():
+    found = getattr(import_module(place), name) if isinstance(place, str) else place
+    app.command(cls=Command)(found)
 app.add_typer(data_app, name="data")
 
 
@@ -96,7 +117,7 @@ def _status(arguments: Sequence[str] | None) -> int:
             raise
         text = escape(message().rstrip("."))
         if text and speaks_for_all(error):  # empty without a command: the help has been shown
-            known = {"data", *(command.__name__ for command in COMMANDS)}
+            known = {"data", *COMMANDS}
             name = getattr(getattr(error, "ctx", None), "info_name", None)
             name = f" {name}" if name in known else ""
             err.print(f"[red]Error:[/] {text}. See: evengraph{name} --help", soft_wrap=True)

@@ -9,19 +9,25 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from evengraph.cli.completion import complete_methods
 from evengraph.cli.console import err, out, print_error, print_notes, print_sentence
-from evengraph.cli.files import check_folder
-from evengraph.cli.options import Columns, Data, DataRoot, Device, Settings, column_options
+from evengraph.cli.opening import check_folder
+from evengraph.cli.options import (
+    Columns,
+    Data,
+    DataRoot,
+    Device,
+    Settings,
+    column_options,
+    complete_methods,
+)
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data as Graph
 
-    from evengraph.experiment.comparison_result import Comparison
-    from evengraph.experiment.executor import OnEnd
-    from evengraph.experiment.jobs import Job, Result
     from evengraph.methods import Method
-    from evengraph.pipeline.graph_source import GraphSource
+    from evengraph.pipeline.comparison import Comparison
+    from evengraph.pipeline.executor import Job, OnEnd, Result
+    from evengraph.pipeline.sources import GraphSource
     from evengraph.splits import SplitProtocol
 
 NUM_SPLITS = 5
@@ -108,13 +114,13 @@ def compare(
     to: Out = None,
 ) -> None:
     """Run several methods on the same splits, and test which is significantly better."""
-    from evengraph.cli.arguments import parse_seconds
     from evengraph.cli.opening import open_data, warn_of_gaps
-    from evengraph.core.allocator import keep_freed_memory
+    from evengraph.cli.options import parse_seconds
     from evengraph.core.devices import pick_device
-    from evengraph.experiment import comparison as library
-    from evengraph.experiment.search_space import candidates
-    from evengraph.training.progress import count_bar
+    from evengraph.core.machine import keep_freed_memory
+    from evengraph.pipeline import comparison as library
+    from evengraph.pipeline.comparison import candidates
+    from evengraph.training.loop import count_bar
 
     keep_freed_memory()
     source = open_data(data, data_root, columns)
@@ -168,9 +174,9 @@ def _plan_splits(
     given: Mapping[str, float],
 ) -> tuple[SplitProtocol, list[int]]:
     """A split protocol and its seeds; a split or time column decides on the protocol."""
-    from evengraph.cli.arguments import make_protocol
+    from evengraph.cli.options import make_protocol
     from evengraph.core.errors import unknown
-    from evengraph.experiment.parsing import MOST_SEEDS
+    from evengraph.pipeline.parsing import MOST_SEEDS
     from evengraph.splits import DRAWS, Folds
 
     if imbalance not in (None, *PROTOCOLS):
@@ -198,9 +204,9 @@ def _plan_splits(
 
 def _make_methods(names: str | None, settings: Sequence[str], graph: Graph) -> dict[str, Method]:
     """Methods with the parameters given, and defaults that suit the graph."""
-    from evengraph.cli.arguments import parse_methods, parse_settings
-    from evengraph.experiment.comparison import default_entries
+    from evengraph.cli.options import parse_methods, parse_settings
     from evengraph.methods import METHODS
+    from evengraph.pipeline.comparison import default_entries
 
     default = default_entries(graph)
     used = dict.fromkeys(type(method).__name__.lower() for method in default.values())
@@ -222,8 +228,8 @@ def _announce(
     splits: int,
     device: str,
 ) -> None:
-    from evengraph.experiment.published import PAPER
     from evengraph.methods import Method
+    from evengraph.pipeline.published import PAPER
     from evengraph.splits import Folds, Natural, SemiSupervised
 
     titles = ", ".join(method.full_title for method in entries.values())
@@ -251,7 +257,7 @@ def _announce(
 
 
 def _show(comparison: Comparison) -> None:
-    from evengraph.report.terminal.comparison import comparison_notes, comparison_tables
+    from evengraph.report.terminal import comparison_notes, comparison_tables
 
     content = comparison.as_dict()
     out.print()
@@ -271,8 +277,8 @@ def _write(
     folder: Path | None,
 ) -> None:
     """Write the comparison, and a page of each method."""
-    from evengraph.cli.run_files import RunFiles
-    from evengraph.experiment.run import RunPlan, method_result
+    from evengraph.cli.run import RunFiles
+    from evengraph.pipeline.run import RunPlan, method_result
 
     if folder is None:
         print_notes(["Nothing was written; --out DIR writes a page, CSV and JSON."])

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING
+from shlex import join
+from time import monotonic
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
+from typer.core import TyperCommand, TyperGroup
 
 from evengraph.cli.options import FLAGS
 from evengraph.core.errors import ArgumentError
-from evengraph.core.terminal import make_console
+from evengraph.core.text import make_console
 
 if TYPE_CHECKING:
-    from evengraph.core.store import Row
+    from evengraph.lab.store import Row
+
 
 out: Console = make_console(highlight=False, emoji=False)
 err: Console = make_console(stderr=True, highlight=False, emoji=False)
@@ -62,3 +68,66 @@ def print_failure(row: Row, method: str, console: Console) -> None:
     """Print why a run failed."""
     where = f"{method} on {row.job.dataset}, seed {row.job.seed}"
     console.print(f"[red]failed:[/] {escape(f'{where}: {row.reason}')}", soft_wrap=True)
+
+
+LINE_EVERY = 5.0  # seconds
+
+
+class StageLines:
+    """Prints how far a stage is every few seconds, and how long it took when it is done."""
+
+    def __init__(self) -> None:
+        self.stage, self.started, self.printed = "", 0.0, 0.0
+
+    def __call__(self, stage: str, share: float) -> None:
+        """See `Progress`."""
+        now = monotonic()
+        if stage != self.stage:
+            self.stage, self.started, self.printed = stage, now, now
+        seconds = now - self.started
+        if share >= 1:
+            self._print(f"{stage}: done in {seconds:.0f} s")
+            self.stage = ""
+        elif now - self.printed >= LINE_EVERY:
+            self.printed = now
+            self._print(f"{stage}: {share:.0%}, {seconds:.0f} s")
+
+    def _print(self, line: str) -> None:
+        err.print(f"[dim]{escape(line)}[/]", soft_wrap=True)
+
+
+_ARGUMENTS: ContextVar[tuple[str, ...]] = ContextVar("arguments", default=())
+
+
+def remember(arguments: Sequence[str] | None) -> None:
+    """Keep the arguments of this call of the command line; None stands for those of the process."""
+    _ARGUMENTS.set(tuple(sys.argv[1:] if arguments is None else arguments))
+
+
+def typed_command(*more: str) -> str:
+    """The command that is running, with other words at its end, quoted so that it can be pasted."""
+    return join(["evengraph", *_ARGUMENTS.get(), *more])
+
+
+class Command(TyperCommand):
+    """A command."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """The parameters, with flags that take no value."""
+        return _without_flag_types(super().get_params(ctx))
+
+
+class Group(TyperGroup):
+    """Several commands."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """The parameters, with flags that take no value."""
+        return _without_flag_types(super().get_params(ctx))
+
+
+def _without_flag_types(params: list[Any]) -> list[Any]:
+    """Some versions of typer write `--help <bool>`; an empty text stands for no value."""
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return params

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from evengraph.cli.completion import complete_data_set
-from evengraph.cli.console import err, out
-from evengraph.cli.help_text import Command, Group
-from evengraph.cli.options import DataRoot
+from evengraph.cli.console import Command, Group, err, out
+from evengraph.cli.options import DataRoot, complete_data_set
 
 if TYPE_CHECKING:
     from evengraph.datasets.registry import Counts
@@ -22,7 +20,7 @@ data_app = typer.Typer(cls=Group, no_args_is_help=True, help="List and fetch dat
 def data_list(data_root: DataRoot = None) -> None:
     """List every data set with its size and source."""
     from evengraph.datasets import available
-    from evengraph.report.terminal.table import plain_table
+    from evengraph.report.terminal import plain_table
 
     table = plain_table(["name"], ["nodes", "edges", "features", "classes"])
     for title in ("source", "description"):

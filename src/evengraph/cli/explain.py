@@ -50,7 +50,7 @@ def explain(
 ) -> None:
     """Show which columns, labelled nodes and clusters a prediction rests on, and draw them."""
     from evengraph.pipeline.table_model import TableModel
-    from evengraph.report.explain.figure import write_explanation
+    from evengraph.report.explain_page import write_explanation
     from evengraph.tables import UnknownNodeError
 
     if to is not None and to.suffix.lower() != ".svg":
@@ -133,7 +133,7 @@ def _show_sum(explanation: Explanation, names: tuple[str, ...]) -> None:
 
 
 def _columns(explanation: Explanation) -> Table:
-    from evengraph.report.terminal.table import plain_table
+    from evengraph.report.terminal import plain_table
 
     table = plain_table(("column", "of", "adds"))
     for part in explanation.columns:
@@ -143,7 +143,7 @@ def _columns(explanation: Explanation) -> Table:
 
 
 def _influences(explanation: Explanation, names: tuple[str, ...]) -> Table:
-    from evengraph.report.terminal.table import plain_table
+    from evengraph.report.terminal import plain_table
 
     clusters = any(influence.shared_clusters for influence in explanation.labelled)
     heads = ("labelled node", "class", "steps away", *["shared clusters"] * clusters, "evidence")

@@ -16,9 +16,9 @@ def export(
     to: Annotated[Path, typer.Option("--out", help="A .onnx file.")] = Path("model.onnx"),
 ) -> None:
     """Write a saved model as ONNX: features and neighbour aggregates in, probabilities out."""
-    from evengraph.cli.files import check_folder
+    from evengraph.cli.opening import check_folder
     from evengraph.pipeline.table_model import TableModel
-    from evengraph.report.terminal.table import plain_table
+    from evengraph.report.terminal import plain_table
 
     if to.suffix.lower() != ".onnx":
         raise ValueError(f"--out takes a name that ends in .onnx, got {to}.")

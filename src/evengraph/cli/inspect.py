@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evengraph.cli.console import err, out, print_sentence, print_written
-from evengraph.cli.invocation import typed_command
+from evengraph.cli.console import err, out, print_sentence, print_written, typed_command
 from evengraph.cli.options import Columns, Data, DataRoot, Minority, Ratio, column_options
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch_geometric.data import Data as Graph
 
-    from evengraph.pipeline.graph_source import GraphSource
+    from evengraph.pipeline.sources import GraphSource
 
 LARGE, SLOWER = 4 * 2**30, 4
 """Memory of the usual inspection of a packed graph at most, and how often it holds the graph."""
@@ -48,8 +47,7 @@ def inspect(
     ] = None,
 ) -> None:
     """Describe a graph before training: classes, homophily, reach of labels, leaks, advice."""
-    from evengraph.cli.next_commands import next_commands
-    from evengraph.cli.opening import open_data
+    from evengraph.cli.opening import next_commands, open_data
     from evengraph.inspection import inspect_graph
 
     packed = _packed_content(data, columns)
@@ -86,9 +84,9 @@ def _print_inspection(
     content: dict[str, Any], source: GraphSource, packed: dict[str, Any] | None
 ) -> None:
     """Print the inspection, the split that run would use, and the commands to run next."""
-    from evengraph.cli.run_display import given_split
-    from evengraph.report.terminal.inspection import inspection_view
-    from evengraph.report.terminal.packed import methods_view
+    from evengraph.cli.run import given_split
+    from evengraph.disk.inspection import methods_view
+    from evengraph.report.terminal import inspection_view
     from evengraph.splits import SPLITS
 
     out.print(inspection_view(content))
@@ -104,8 +102,8 @@ def _print_inspection(
 
 def _write_inspection(content: dict[str, Any], folder: Path, console: Console) -> None:
     from evengraph.core.files import write_json
-    from evengraph.report.inspect.page import write_inspection
-    from evengraph.report.origin import Link
+    from evengraph.report.inspect_page import write_inspection
+    from evengraph.report.page import Link
 
     paths = folder / "inspect.json", folder / "inspect.html"
     write_json(content, paths[0])
@@ -119,8 +117,8 @@ def _packed_content(data: str, columns: Columns) -> dict[str, Any] | None:
     It is large if the usual inspection would take more than a part of the memory.
     """
     from evengraph.disk import PackedGraph, is_packed
-    from evengraph.inspection.packed import inspect_packed
-    from evengraph.tables.packed import memory_to_read
+    from evengraph.disk.inspection import inspect_packed
+    from evengraph.disk.open import memory_to_read
 
     if columns or not is_packed(data):
         return None
@@ -133,7 +131,7 @@ def _packed_content(data: str, columns: Columns) -> dict[str, Any] | None:
 
 
 def _print_packed(content: dict[str, Any], json: bool) -> None:
-    from evengraph.report.terminal.packed import packed_view
+    from evengraph.disk.inspection import packed_view
 
     if json:
         out.print(dumps(content, indent=1), soft_wrap=True, markup=False)
@@ -149,7 +147,7 @@ def _visible_labels(
     seed: int,
 ) -> tuple[Graph, Tensor | None]:
     """The graph, and the mask of the nodes whose labels to use; None stands for all."""
-    from evengraph.cli.arguments import make_protocol
+    from evengraph.cli.options import make_protocol
     from evengraph.splits import Natural, SplitProtocol
 
     if share is not None and imbalance is not None:
@@ -171,9 +169,8 @@ def _visible_labels(
 
 def _table_arguments(source: GraphSource) -> dict[str, Any]:
     """The arguments of `inspect_graph` for a user's graph: nodes table, columns, hashed text."""
-    from evengraph.tables.columns import normalize_table
+    from evengraph.tables.columns import known_labels, normalize_table
     from evengraph.tables.open import read_nodes_table
-    from evengraph.tables.roles import known_labels
 
     if source.tables is None or source.data is None:
         return {}

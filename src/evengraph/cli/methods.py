@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from evengraph.cli.completion import complete_method
 from evengraph.cli.console import out, print_sentence
+from evengraph.cli.options import complete_method
 
 
 def methods(
@@ -19,10 +19,10 @@ def methods(
     """List the methods: idea, reference, cost, parameters."""
     from dataclasses import asdict
 
-    from evengraph.experiment.method_docs import describe_method, training_fields
-    from evengraph.experiment.parsing import known_method
     from evengraph.methods import METHODS
-    from evengraph.report.terminal.run import method_card, parameter_line, parameter_table
+    from evengraph.pipeline.method_docs import describe_method, training_fields
+    from evengraph.pipeline.parsing import known_method
+    from evengraph.report.terminal import method_card, parameter_line, parameter_table
 
     shared = training_fields()
     if name:

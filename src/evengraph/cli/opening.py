@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from shlex import join
+from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
-from evengraph.cli.console import err, print_notes
+from evengraph.cli.console import StageLines, err, print_notes
 from evengraph.cli.options import FLAGS, Columns
-from evengraph.cli.stages import StageLines
 from evengraph.core.ranks import ALONE, Ranks
 from evengraph.core.task import Task
 from evengraph.datasets import DATASETS
 from evengraph.disk import PackedGraph, is_packed
-from evengraph.pipeline.graph_source import (
+from evengraph.pipeline.sources import (
     GraphSource,
     open_dataset,
     open_on_disk,
     open_tables,
 )
+
+if TYPE_CHECKING:
+    from evengraph.inspection import Inspection
+    from evengraph.pipeline.sources import GraphSource
+
 
 LISTS = {"drop", "unlabelled"}
 """Column options with values such as a,b."""
@@ -124,3 +131,141 @@ def show_classes(source: GraphSource) -> None:
     text = ", ".join(f"{name} {count:,}" for name, count in zip(names, counts, strict=False))
     if text:
         print_notes([f"{text}; {int((labels < 0).sum()):,} unlabelled"])
+
+
+def written(path: Path) -> str:
+    """The line to print for a file that is about to be written."""
+    return f"{'replaced' if path.exists() else 'wrote'} {escape(str(path))}"
+
+
+def check_folder(folder: Path) -> None:
+    """Check that a folder can be written to, before hours of training.
+
+    Missing folders are created and removed again, so that a run that fails leaves none behind.
+    """
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".evengraph-probe"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise ValueError(f"Cannot write to {folder}: {error.strerror}.") from None
+    finally:
+        with suppress(OSError):  # another process may have put something there
+            for path in missing:
+                path.rmdir()
+
+
+class LateErrors:
+    """Errors of files that are raised once everything else has been written."""
+
+    def __init__(self) -> None:
+        self.errors: list[OSError] = []
+
+    @contextmanager
+    def later(self) -> Iterator[None]:
+        """Put off an error in this block."""
+        try:
+            yield
+        except OSError as error:
+            self.errors.append(error)
+
+    def throw(self) -> None:
+        """Raise the first error, if there was one."""
+        if self.errors:
+            raise self.errors[0]
+
+
+FOUND = ("label", "id", "source", "target", "split")
+"""Roles whose column may have been found, where the user named none."""
+
+
+def next_commands(
+    data: str, columns: Columns, source: GraphSource, inspection: Inspection
+) -> list[str]:
+    """Train, predict and compare, with all that was given and found.
+
+    If a class may mean unlabelled, inspecting without it comes first, and the others follow suit.
+    """
+    from evengraph.inspection.findings import HETEROPHILY_OPTIONS, avoids_neighbours
+    from evengraph.metrics.selection import has_rare_class
+    from evengraph.tables.columns import doubtful_classes
+
+    if sum(count > 0 for count in inspection.labels.labelled) < 2:
+        return []
+    doubtful = [] if source.is_dataset else doubtful_classes(inspection.labels.names)
+    if doubtful:
+        unlabelled = ",".join([*filter(None, [columns.get("unlabelled")]), *doubtful])
+        columns = {**columns, "unlabelled": unlabelled}
+    words = [data, *_options(columns, source, inspection)]
+    compare = ["evengraph", "compare", *words]
+    if avoids_neighbours(inspection):
+        compare += HETEROPHILY_OPTIONS
+    if has_rare_class(inspection.labels.labelled):
+        compare += ["--metric", "positive_average_precision"]
+    if source.is_dataset:
+        return [join(["evengraph", "run", *words]), join(compare)]
+    commands = []
+    if doubtful:
+        commands.append(["evengraph", "inspect", data, *option_words(columns)])
+    commands.append(["evengraph", "run", *words, "--save", "model"])
+    if graph := predict_words(data, columns):
+        commands.append(["evengraph", "predict", "model", *graph, "--out", "predictions.csv"])
+    return [join(command) for command in (*commands, compare)]
+
+
+def _options(columns: Columns, source: GraphSource, inspection: Inspection) -> list[str]:
+    """Options of the columns that were given or found, and those to drop."""
+    options: dict[str, str] = dict(columns)
+    if source.tables is not None:
+        options |= {role: name for role, name in _found(source).items() if role not in columns}
+        leaks = [leak.column for leak in inspection.leaks if _can_drop(leak.column, source)]
+        if leaks:
+            options["drop"] = ",".join([*filter(None, [columns.get("drop")]), *leaks])
+    return option_words(options)
+
+
+def option_words(options: Mapping[str, Any]) -> list[str]:
+    """The options as on the command line; a switch is a word of its own."""
+    return [
+        word
+        for role, value in options.items()
+        for word in (FLAGS.get(role, f"--{role}"), *([] if value is True else [value]))
+    ]
+
+
+def _found(source: GraphSource) -> Mapping[str, str]:
+    """Columns that were found and are not called as usual, which the next command would find."""
+    from evengraph.tables.columns import is_usual
+
+    tables = source.tables
+    if tables is None or source.data is None or not _is_folder_or_table(Path(source.data)):
+        return {}
+    roles = {role: getattr(tables.columns, role) for role in FOUND}
+    return {role: name for role, name in roles.items() if name and not is_usual(role, name)}
+
+
+def _can_drop(column: str, source: GraphSource) -> bool:
+    """Whether a leak is a column of the nodes table, or an item of lists, that --drop can name."""
+    assert source.tables is not None
+    encoder = source.tables.encoder
+    return column in {*encoder.input_columns, *encoder.item_names} and "," not in column
+
+
+def _is_folder_or_table(path: Path) -> bool:
+    from evengraph.tables.open import is_graph_file
+    from evengraph.tables.read import table_suffix
+
+    return (path.is_dir() and not is_graph_file(path)) or bool(table_suffix(path))
+
+
+def predict_words(data: str, columns: Columns) -> list[str]:
+    """DATA of `predict` that names the same graph, with its lists; empty for a packed graph."""
+    from evengraph.disk import is_packed
+
+    if is_packed(Path(data).expanduser()):
+        return []
+    edges = [columns["edges"]] if "edges" in columns else []
+    lists = ["--lists", columns["lists"]] if "lists" in columns else []
+    return [data, *edges, *lists]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from evengraph.core.machine import available_memory
 from evengraph.core.ranks import Ranks
-from evengraph.core.sizes import available_memory
 
 
 def pick_device(name: str | torch.device) -> torch.device:

@@ -2,20 +2,277 @@
 
 from __future__ import annotations
 
+import random
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
+from warnings import warn
 
 import torch
 from torch import Tensor
 
-from evengraph.core.graphs import bare_graph
-from evengraph.core.html_table import html_table
-from evengraph.core.masks import class_labels, split_masks
+from evengraph.core.text import html_table
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
+
+
+HELD_OUT = 0.2
+"""Share of the training nodes to validate on, where a graph has no validation nodes."""
+
+
+def split_masks(
+    graph: Data, labels: Tensor, seed: int, split: int | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Training, validation and test nodes of a graph, as `Task.from_graph` describes them."""
+    labelled = labels >= 0
+    if not labelled.any():
+        raise ValueError("graph.y must hold labels; every node is unlabelled (-1).")
+    train, val, test = (node_mask(graph, part, split) for part in ("train", "val", "test"))
+    rest = labelled.clone()
+    for mask in (train, val, test):
+        rest &= True if mask is None else ~mask
+    if train is None:
+        if labelled.all():
+            raise ValueError(
+                "graph.train_mask must say which nodes to train on: every node has a label. Or "
+                "split the graph: evengraph.splits.Natural()(graph, seed=0)."
+            )
+        train, rest = rest, torch.zeros_like(rest)
+    train = train & labelled
+    if val is None:
+        _warn_held_out()
+        val = hold_out(labels, train, HELD_OUT, seed)
+        train = train & ~val
+    return train, val & labelled, rest if test is None else test & labelled
+
+
+@cache
+def _warn_held_out() -> None:
+    """Warn once: a loop over parameters or seeds need not repeat it."""
+    warn(
+        f"The graph has no val_mask: {HELD_OUT:.0%} of the training nodes are held out to "
+        "validate on.",
+        stacklevel=6,  # the line that calls fit
+    )
+
+
+def scored_nodes(graph: Data) -> Tensor:
+    """The test nodes of a graph; without `test_mask`, labelled nodes in no other mask."""
+    train, val, test = (node_mask(graph, part) for part in ("train", "val", "test"))
+    labelled = class_labels(graph) >= 0
+    if test is not None:
+        return test & labelled
+    if train is None:  # all labelled nodes were for training
+        return torch.zeros_like(labelled)
+    return labelled & ~train if val is None else labelled & ~train & ~val
+
+
+def class_labels(graph: Data) -> Tensor:
+    """Labels as integers, (N,); -1 is unlabelled. A column of them, (N, 1), is flattened."""
+    labels = graph.y
+    if not isinstance(labels, Tensor):
+        raise ValueError("graph.y must hold the labels; this graph has none.")
+    if labels.dim() == 2 and labels.shape[1] == 1:
+        labels = labels.squeeze(1)
+    if labels.shape != (graph.num_nodes,):
+        raise ValueError(
+            f"graph.y must hold one label for each of the {graph.num_nodes} nodes, got shape "
+            f"{tuple(labels.shape)}."
+        )
+    if labels.is_floating_point():
+        raise ValueError(f"graph.y must hold classes as integers, got {labels.dtype}.")
+    return labels.long()
+
+
+def node_mask(graph: Data, part: str, split: int | None = None) -> Tensor | None:
+    """The mask of a part of the graph, such as train; None if it has none.
+
+    Args:
+        graph: A graph with `train_mask`, `val_mask` or `test_mask`.
+        part: train, val or test.
+        split: Column of a mask with several splits.
+    """
+    name = f"{part}_mask"
+    value: Any = graph.get(name)
+    if value is None:
+        return None
+    mask = torch.as_tensor(value)
+    if mask.dtype != torch.bool and not ((mask == 0) | (mask == 1)).all():
+        raise ValueError(f"graph.{name} must be a mask of {graph.num_nodes} nodes, not indices.")
+    mask = mask.bool()
+    if mask.dim() == 2 and mask.shape[1] == 1:
+        mask = mask.squeeze(1)
+    if mask.dim() == 2:
+        mask = _column(mask, name, split)
+    if mask.shape != (graph.num_nodes,):
+        raise ValueError(
+            f"graph.{name} must be a mask of {graph.num_nodes} nodes, got shape "
+            f"{tuple(mask.shape)}."
+        )
+    return mask
+
+
+def node_indices(nodes: Tensor, graph: Data) -> Tensor:
+    """A mask or node indices, as indices."""
+    num_nodes, nodes = graph.num_nodes, torch.as_tensor(nodes, device=graph.y.device)
+    if nodes.dtype == torch.bool:
+        if nodes.shape != (num_nodes,):
+            raise ValueError(f"nodes must be a mask of {num_nodes} nodes, got {nodes.numel()}.")
+        return nodes.nonzero().squeeze(1)
+    if nodes.is_floating_point() or nodes.dim() != 1:
+        raise ValueError("nodes must be a bool mask or a list of integers.")
+    if nodes.numel() and not 0 <= int(nodes.min()) <= int(nodes.max()) < num_nodes:
+        raise ValueError(f"nodes must lie between 0 and {num_nodes - 1}.")
+    return nodes
+
+
+def _column(mask: Tensor, name: str, split: int | None) -> Tensor:
+    count = mask.shape[1]
+    if split is None:
+        raise ValueError(
+            f"graph.{name} holds {count} splits, one per column; choose one with "
+            "Task.from_graph(graph, split=0)."
+        )
+    if not 0 <= split < count:
+        raise ValueError(f"split must lie between 0 and {count - 1}, got {split}.")
+    return mask[:, split]
+
+
+def hold_out(labels: Tensor, train: Tensor, share: float, seed: int) -> Tensor:
+    """A mask of the same share of each class's training nodes; every class keeps one.
+
+    Shapes:
+        labels, train, returns: (N,)
+    """
+    stream, drawn = random.Random(seed), torch.zeros_like(train)
+    for label in range(int(labels.max()) + 1):
+        nodes: list[int] = ((labels == label) & train).nonzero().flatten().tolist()
+        stream.shuffle(nodes)
+        drawn[nodes[: min(max(1, round(share * len(nodes))), len(nodes) - 1)]] = True
+    return drawn
+
+
+EDGE_PARTS = ("relation_index", "relation_weight", "num_relations", "relation_names")
+"""What a graph may hold about its edges, beside `edge_index` and their weights."""
+
+
+def bare_graph(graph: Data, **values: Any) -> Data:
+    """Features and edges with weights and relations, without all else; and given values.
+
+    Shapes:
+        edge_index: (2, E), edge_weight: (E,)
+        relation_index: (3, R), relation, node and neighbour; relation_weight: (R,)
+    """
+    parts = {"x": _without_grad(graph.x), "edge_index": graph.edge_index}
+    weight = edge_weight(graph)
+    if weight is not None:
+        parts["edge_weight"] = _without_grad(weight)
+    parts |= {name: graph[name] for name in EDGE_PARTS if name in graph}
+    from torch_geometric.data import Data  # slow to import; not every command needs it
+
+    return Data(**parts | values)
+
+
+def _without_grad(values: Tensor) -> Tensor:
+    """Values that no gradient flows to; the same tensor unless it requires one."""
+    return values.detach() if values.requires_grad else values
+
+
+def edge_weight(graph: Data) -> Tensor | None:
+    """Weights of the edges, (E,): `edge_weight`, or `edge_attr` if it is one number per edge."""
+    weight = graph.edge_weight if "edge_weight" in graph else None
+    if weight is None and "edge_attr" in graph and _is_column(graph.edge_attr):
+        weight = graph.edge_attr
+    if isinstance(weight, Tensor) and weight.dim() == 2 and weight.shape[1] == 1:
+        weight = weight.squeeze(1)
+    return weight
+
+
+def check_edges(edge_index: Tensor, num_nodes: int) -> None:
+    """Raise ValueError for an edge of a node that the graph does not have."""
+    if edge_index.numel() and (edge_index.min() < 0 or edge_index.max() >= num_nodes):
+        raise ValueError(f"edge_index must hold node ids from 0 to {num_nodes - 1}.")
+
+
+def check_edge_weight(graph: Data) -> None:
+    """Raise ValueError for weights that are no finite numbers from 0 on, one per edge."""
+    weight, size = edge_weight(graph), graph.edge_index.shape[1]
+    if weight is None:
+        return
+    name = "edge_weight" if graph.get("edge_weight") is not None else "edge_attr"
+    rule = f"graph.{name} must hold a number from 0 on for each of the {size} edges"
+    if not isinstance(weight, Tensor) or weight.shape != (size,):
+        raise ValueError(f"{rule}, got shape {tuple(getattr(weight, 'shape', ()))}.")
+    wrong = ~(torch.isfinite(weight) & (weight >= 0))
+    if wrong.any():
+        edge = int(wrong.nonzero()[0])
+        hint = "" if name == "edge_weight" else " Delete it if it is no weight."
+        raise ValueError(f"{rule}, got {float(weight[edge])} for edge {edge}.{hint}")
+
+
+def keep_edges(graph: Data, keep: Tensor, relations: Tensor | None = None) -> Data:
+    """A copy of the graph with some of its edges.
+
+    Args:
+        keep: Which edges.
+        relations: Which relations; by default those between nodes that lose no edge: nothing says
+            which of several edges a relation belongs to.
+
+    Shapes:
+        keep: bool, (E,); relations: bool, (R,)
+    """
+    result = copy(graph)
+    result.edge_index = graph.edge_index[:, keep]
+    for name in ("edge_weight", "edge_attr", "edge_time"):
+        if isinstance(graph.get(name), Tensor):
+            result[name] = graph[name][keep]
+    if "relation_index" in graph:
+        if relations is None:
+            relations = _whole_relations(graph, keep)
+        for name in ("relation_index", "relation_weight", "relation_time"):
+            if isinstance(graph.get(name), Tensor):
+                result[name] = graph[name][..., relations]
+    return result
+
+
+def _whole_relations(graph: Data, keep: Tensor) -> Tensor:
+    """Which relations are between nodes all of whose edges are kept, at least one, (R,)."""
+    size, (_, node, other) = graph.num_nodes, graph.relation_index
+    kept, dropped = (
+        torch.cat([start * size + end, end * size + start])
+        for start, end in (graph.edge_index[:, keep], graph.edge_index[:, ~keep])
+    )
+    keys = node * size + other
+    return torch.isin(keys, kept) & ~torch.isin(keys, dropped)
+
+
+def count_relations(graph: Data) -> int:
+    """Number of relations whose neighbours are averaged apart."""
+    return int(graph.num_relations) if "relation_index" in graph else 0
+
+
+def check_relations(graph: Data) -> None:
+    """Raise ValueError for relations that are not given as `relation_index` and their number."""
+    if "relation_index" not in graph:
+        return
+    index = graph.relation_index
+    if index.dim() != 2 or index.shape[0] != 3 or index.is_floating_point():
+        raise ValueError(
+            "graph.relation_index must hold relation, node and neighbour as integers, shape (3, R)."
+        )
+    largest = int(index[0].max()) if index.numel() else -1
+    if "num_relations" not in graph or graph.num_relations <= largest:
+        raise ValueError(f"graph.num_relations must be above {largest}, the last relation.")
+
+
+def _is_column(values: Any) -> bool:
+    """Whether a tensor is one floating-point number per edge."""
+    if not isinstance(values, Tensor) or not values.is_floating_point():
+        return False
+    return values.dim() == 1 or (values.dim() == 2 and values.shape[1] == 1)
+
 
 HIDDEN_LABEL = -1
 """Replaces labels that a method must not see."""
@@ -154,3 +411,31 @@ class Task:
 def _moved(graph: Data, device: torch.device) -> Data:
     """A copy of a graph on a device; only one that stays where it is has to be cloned."""
     return (graph.clone() if graph.y.device.type == device.type else copy(graph)).to(device)
+
+
+def folds(task: Task, limit: int, generator: torch.Generator) -> list[Task]:
+    """The task, and tasks that hold out other nodes, and learn from the validation nodes instead.
+
+    The training nodes are divided into parts of about the size of validation, every class evenly;
+    each part is held out once. A class without validation nodes keeps one training node throughout.
+
+    Args:
+        task: The first fold; its test nodes are those of all.
+        limit: How many folds at most.
+        generator: Draws the parts.
+    """
+    sizes = int(task.train.sum()), max(int(task.val.sum()), 1)
+    number = min(limit - 1, round(sizes[0] / sizes[1]))
+    if number < 1:
+        return [task]
+    labels, train = task.graph.y.cpu(), task.train.cpu()
+    part = torch.full_like(labels, -1)
+    for label in range(task.num_classes):
+        nodes = (train & (labels == label)).nonzero().squeeze(1)
+        order = nodes[torch.randperm(nodes.numel(), generator=generator)]
+        if not task.val_counts[label]:
+            order = order[1:]
+        part[order] = (torch.arange(order.numel()) + label) % number
+    part, known = part.to(task.graph.y.device), task.train | task.val
+    others = [part == index for index in range(number)]
+    return [task, *(replace(task, train=known & ~held, val=held) for held in others if held.any())]

@@ -1,14 +1,265 @@
-"""The learning curve as a small chart: measured so far, expected with more labels."""
+"""Learning curve: what more labels would bring, judged from the labels at hand."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
-from evengraph.labelling import LearningCurve
-from evengraph.report.svg.charts import ticks
-from evengraph.report.svg.markup import Markup, tag
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
 
-WIDTH, HEIGHT = 300, 150
+from evengraph.core.rng import generator
+from evengraph.desk.strategies import fit_members, predict_members
+from evengraph.desk.suggestions import Pool
+from evengraph.report.charts import ticks
+from evengraph.report.markup import Markup, tag
+
+MORE = (20, 50, 100)
+SHARES = (0.2, 0.35, 0.5, 0.65, 0.8)  # of the labels, to learn from; the others test
+REPEATS = 12
+DRAWS = 200  # of labelled nodes, for the error of the scores
+LEAST = 10  # labels, and two of each of two classes
+WIDTH = 1.28  # standard errors on both sides, which hold four of five values
+BETWEEN = (0.01**2, 0.03**2)  # variance over models of one size; measured on few, it is rough
+WORTH = 1.0  # points of balanced accuracy: a hundred labels that bring less are too many
+CLEAR = 3.0  # points: if they might bring more, the labels at hand cannot tell
+FEW = 5  # labels of a class, below which its recall is little more than a guess
+NAMED = 6  # classes in a sentence; the others are counted
+TOO_FEW_LABELS = (
+    f"What more labels would bring cannot be said yet: it takes {LEAST} labels, and two of each of "
+    "two classes."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """An expected score; four of five times it lies between `low` and `high`.
+
+    Args:
+        labels: How many in all.
+        score: Balanced accuracy in percent.
+        low: Lower end.
+        high: Upper end.
+        gain: Expected points more than now.
+        gain_low: Lower end.
+        gain_high: Upper end.
+    """
+
+    labels: int
+    score: float
+    low: float
+    high: float
+    gain: float = 0.0
+    gain_low: float = 0.0
+    gain_high: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearningCurve:
+    """What the labels at hand teach a quick model, and what more would.
+
+    Args:
+        measured: Scores of models that learnt from a part of the labels, tested on the others.
+        now: With all labels.
+        expected: With more.
+        advice: Whether to go on, in one sentence.
+        enough: Whether the last of `expected` is likely to bring less than a point, and surely
+            less than three.
+        unknown: What the labels at hand cannot tell, in sentences.
+    """
+
+    measured: tuple[Point, ...]
+    now: Point
+    expected: tuple[Point, ...]
+    advice: str
+    enough: bool
+    unknown: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The curve, ready for JSON."""
+        return asdict(self)
+
+
+def learning_curve(
+    data: Any,
+    *,
+    labels: Tensor | None = None,
+    more: Sequence[int] = MORE,
+    seed: int = 0,
+    **options: Any,
+) -> LearningCurve | None:
+    """Expect the balanced accuracy with more labels; None with too few to judge from.
+
+    Quick models learn from parts of the labels and are tested on the others; a power law is
+    fitted to their scores. Labels that were chosen because they are hard make the level
+    pessimistic; gains suffer less.
+
+    Args:
+        data: As in `suggest`; and so are `labels` and `options`.
+        more: How many more labels to expect the score for.
+        seed: Of everything random.
+    """
+    pool = data if isinstance(data, Pool) else Pool.open(data, **options)
+    labels = pool.labels if labels is None else labels
+    nodes = (labels >= 0).nonzero().squeeze(1)
+    counts = torch.bincount(labels[nodes], minlength=pool.num_classes)
+    if not can_judge(counts.tolist()):
+        return None
+    targets = labels[nodes].unique(return_inverse=True)[1]
+    right, tested = _cross_validate(pool.rows[nodes], targets, seed)
+    sizes = np.array(SHARES) * len(nodes)
+    curve = _extrapolate(sizes, *_scores(right, tested, targets, seed), len(nodes), more)
+    return _with_unknown(curve, dict(zip(pool.class_names, counts.tolist(), strict=True)))
+
+
+def can_judge(counts: Sequence[int]) -> bool:
+    """Whether there are enough labels of each class to expect what more would bring."""
+    return sum(counts) >= LEAST and sum(count > 1 for count in counts) >= 2
+
+
+def _with_unknown(curve: LearningCurve, counts: dict[str, int]) -> LearningCurve:
+    """The curve with what it cannot know; a class that nothing is known of is no reason to stop."""
+    unseen = [name for name, count in counts.items() if count < 2]
+    few = [name for name, count in counts.items() if 2 <= count < FEW]
+    unknown = []
+    if unseen:
+        verb = "has" if len(unseen) == 1 else "have"
+        unknown.append(
+            f"Not judged: {_named(unseen)}, which {verb} fewer than two labels; more labels "
+            "there may bring much."
+        )
+    if few:
+        unknown.append(f"Little more than a guess for {_named(few)}: fewer than {FEW} labels.")
+    if not unseen or not curve.enough:
+        return replace(curve, unknown=tuple(unknown))
+    advice = f"Go on with {_named(unseen)}; the other classes may have enough."
+    return replace(curve, advice=advice, enough=False, unknown=tuple(unknown))
+
+
+def _named(classes: Sequence[str]) -> str:
+    more = len(classes) - NAMED
+    return ", ".join(classes[:NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _cross_validate(rows: Tensor, targets: Tensor, seed: int) -> tuple[Tensor, Tensor]:
+    """Whether models predict labels that they did not see, and which these are, (R, S, n) each.
+
+    Small parts lack rare classes, as the first labels did. A class with one label teaches only.
+    """
+    stream, number = generator(seed), len(targets)
+    learnt = torch.zeros(REPEATS, len(SHARES), number, dtype=torch.bool)
+    for repeat in range(REPEATS):
+        order = torch.randperm(number, generator=stream)
+        for step, share in enumerate(SHARES):
+            learnt[repeat, step, order[: round(share * number)]] = True
+    model = fit_members(rows, targets, learnt.flatten(0, 1).float())
+    predicted = predict_members(rows, model).argmax(2).view(learnt.shape)
+    single = torch.bincount(targets)[targets] == 1
+    return predicted == targets, ~learnt & ~single
+
+
+def _scores(right: Tensor, tested: Tensor, targets: Tensor, seed: int) -> tuple[Any, Any, float]:
+    """Balanced accuracy per size, (S,), covariance of its errors, (S, S), and variance over models.
+
+    Labelled nodes are drawn again and again, since others could have been labelled.
+    """
+    classes = one_hot(targets).double()
+    classes = classes[:, classes.sum(0) > 1]
+    right, tested = (right & tested).double(), tested.double()
+    weights = torch.rand(DRAWS, len(targets), generator=generator(seed)).clamp(min=1e-6).log().neg()
+    weights = torch.cat([torch.ones(1, len(targets)), weights]).double()
+
+    def recalls(each: Tensor, all_: Tensor) -> Tensor:
+        return (each / all_.clamp(min=1e-9)).mean(-1)
+
+    hits, tries = (
+        torch.einsum("bn,sn,nc->bsc", weights, part.sum(0), classes) for part in (right, tested)
+    )
+    scores = recalls(hits, tries).numpy()
+    each, all_ = right @ classes, tested @ classes  # (R, S, C)
+    shares = each.sum(0) / all_.sum(0).clamp(min=1)
+    chance = (shares * (1 - shares) / all_.mean(0).clamp(min=1)).mean(1) / classes.shape[1]
+    between = float((recalls(each, all_).var(0) - chance).mean().clamp(*BETWEEN))
+    return (
+        scores[0],
+        np.cov(scores[1:].T) + (between / REPEATS + 1e-5) * np.eye(len(SHARES)),
+        between,
+    )
+
+
+def _extrapolate(
+    sizes: Any, scores: Any, covariance: Any, between: float, count: int, more: Sequence[int]
+) -> LearningCurve:
+    """Fit score = ceiling - drop * size ** -rate, weigh all fits by likelihood, and read off."""
+    ranges = np.linspace(0.2, 1.0, 41), np.linspace(0.0, 4.0, 81), np.linspace(0.2, 1.0, 9)
+    ceiling, drop, rate = (part.ravel() for part in np.meshgrid(*ranges))
+
+    def law(size: Any) -> Any:
+        return ceiling - drop * size**-rate
+
+    misfit = law(sizes[:, None]) - scores[:, None]
+    likelihood = -0.5 * np.einsum("sk,st,tk->k", misfit, np.linalg.inv(covariance), misfit)
+    weights = np.exp(likelihood - likelihood.max()) * (law(1.0) > -1)
+    weights /= weights.sum()
+    now = law(count)
+    points = [
+        _point(size, law(size), now, weights, between)
+        for size in (count, *(count + m for m in more))
+    ]
+    errors = np.sqrt(np.diag(covariance))
+    measured = tuple(
+        Point(labels=round(size), score=100 * score, low=100 * (score - e), high=100 * (score + e))
+        for size, score, e in zip(sizes, scores, WIDTH * errors, strict=True)
+    )
+    last = points[-1]
+    enough = last.gain < WORTH and last.gain_high < CLEAR
+    return LearningCurve(
+        measured=measured,
+        now=points[0],
+        expected=tuple(points[1:]),
+        advice=_advice(last, more[-1], enough),
+        enough=enough,
+    )
+
+
+def _point(labels: int, values: Any, now: Any, weights: Any, between: float) -> Point:
+    """Means over all fits; how far fits differ, and models of one size, give the intervals."""
+
+    def summary(numbers: Any, noise: float) -> tuple[float, float, float]:
+        mean = float(weights @ numbers)
+        error = WIDTH * float(weights @ (numbers - mean) ** 2 + noise) ** 0.5
+        return 100 * mean, 100 * (mean - error), 100 * (mean + error)
+
+    score, low, high = summary(values, between)
+    gain, gain_low, gain_high = summary(values - now, 2 * between)
+    return Point(
+        labels=labels,
+        score=score,
+        low=max(low, 0.0),
+        high=min(high, 100.0),
+        gain=gain,
+        gain_low=gain_low,
+        gain_high=gain_high,
+    )
+
+
+def _advice(last: Point, more: int, enough: bool) -> str:
+    """Whether to go on."""
+    gain = f"about {last.gain:.1f} points ({last.gain_low:.1f} to {last.gain_high:.1f})"
+    if enough:
+        return f"You can stop: {more} more labels would bring {gain}."
+    if last.gain < WORTH:
+        return (
+            f"Unclear: {more} more labels should bring {gain}, but more than {CLEAR:g} points "
+            "cannot be ruled out."
+        )
+    return f"Go on: {more} more labels should bring {gain}."
+
+
+WIDTH_OF_CURVE, HEIGHT = 300, 150
 LEFT, RIGHT, TOP, BOTTOM = 30, 12, 8, 24  # margins
 
 
@@ -22,7 +273,7 @@ class Scale:
 
     def x(self, labels: float) -> float:
         """From the left edge."""
-        return round(LEFT + (WIDTH - LEFT - RIGHT) * labels / self.most, 1)
+        return round(LEFT + (WIDTH_OF_CURVE - LEFT - RIGHT) * labels / self.most, 1)
 
     def y(self, score: float) -> float:
         """From the upper edge."""
@@ -67,7 +318,7 @@ def _axes(scale: Scale) -> list[Markup]:
     lines = []
     for score in ticks(scale.low, scale.high, 3):
         y = scale.y(score)
-        lines.append(tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_="grid"))
+        lines.append(tag("line", x1=LEFT, x2=WIDTH_OF_CURVE - RIGHT, y1=y, y2=y, class_="grid"))
         lines.append(tag("text", f"{score:g}", x=LEFT - 5, y=y + 4, class_="tick left"))
     for labels in ticks(0, scale.most, 3):
         x = scale.x(labels)

@@ -15,14 +15,23 @@ import torch
 from torch import Tensor
 
 from evengraph.core.errors import first_line
-from evengraph.core.graphs import bare_graph
-from evengraph.desk.answers import Answers
-from evengraph.desk.label_file import CLASS, DISMISSED, LABEL, NOTE, UNDO, Event, Fit, LabelFile
+from evengraph.core.task import bare_graph
+from evengraph.desk import LearningCurve, Pool, learning_curve, suggest
+from evengraph.desk.label_file import (
+    CLASS,
+    DISMISSED,
+    LABEL,
+    NOTE,
+    UNDO,
+    Answers,
+    Event,
+    Fit,
+    LabelFile,
+)
 from evengraph.desk.nodes import DeskNodes
 from evengraph.desk.training import Trainer, TrainingJob, is_enough
-from evengraph.labelling import LearningCurve, Pool, learning_curve, suggest
 from evengraph.methods import DEFAULT_METHOD, Method
-from evengraph.methods.bases.model_folder import MAIN
+from evengraph.methods.bases.saving import MAIN
 from evengraph.pipeline.explanation import Explanation, explain
 from evengraph.pipeline.loading import load_model
 

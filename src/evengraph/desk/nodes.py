@@ -15,13 +15,13 @@ from torch_geometric.data import Data
 
 from evengraph.core.errors import ArgumentError
 from evengraph.datasets import DATASETS
-from evengraph.ops import undirected_adjacency
-from evengraph.pipeline.graph_source import GraphSource, open_dataset, open_tables
+from evengraph.ops.propagate import undirected_adjacency
+from evengraph.pipeline.sources import GraphSource, open_dataset, open_tables
 from evengraph.pipeline.table_model import TableModel
 from evengraph.tables import Note, NoteKind, TableGraph, open_graph
 from evengraph.tables.cells import canonical_names, import_pandas
+from evengraph.tables.columns import known_labels
 from evengraph.tables.open import read_nodes_table
-from evengraph.tables.roles import known_labels
 
 OF_SPLITS = (NoteKind.NO_LABEL, NoteKind.RARE_CLASS, NoteKind.SPLIT)  # nothing is split here
 LABEL = "label"  # what the column is called where nothing names it

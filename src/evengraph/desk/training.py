@@ -18,9 +18,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.core.errors import first_line
-from evengraph.core.graphs import bare_graph
-from evengraph.core.processes import end_with_parent
-from evengraph.core.task import Task
+from evengraph.core.machine import end_with_parent
+from evengraph.core.task import Task, bare_graph
 from evengraph.methods import METHODS
 from evengraph.metrics.multiclass import balanced_accuracy, confusion_matrix
 from evengraph.splits.base import class_nodes, mask_of

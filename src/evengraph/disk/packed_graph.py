@@ -8,18 +8,215 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.lib.format import write_array_header_1_0
+from numpy.typing import DTypeLike, NDArray
 
 from evengraph.core.errors import first_line, one_line_errors, short
-from evengraph.core.html_table import html_table
-from evengraph.core.sizes import parse_size
-from evengraph.disk.checks import check_content, check_header
-from evengraph.disk.text_array import TextArray
+from evengraph.core.machine import parse_size
+from evengraph.core.text import html_table
+
+BLOCK = 1 << 22  # entries that are looked at together
+DTYPES = {
+    "indptr": ("int64",),
+    "indices": ("int32", "int64"),
+    "edge_weight": ("float32",),
+    "x": ("float16", "float32"),
+    "y": ("int32", "int64"),
+    "ids": ("int64", "uint8"),
+    "ids_offsets": ("int64",),
+    "train_mask": ("bool",),
+    "val_mask": ("bool",),
+    "test_mask": ("bool",),
+    "time": ("int64", "int32", "float64", "float32"),
+}
+
+
+def check_header(header: Mapping[str, Any]) -> None:
+    """Raise ValueError unless the counts, the class names and the shapes of arrays fit."""
+    for name in ("num_nodes", "num_edges", "num_features"):
+        if type(header.get(name)) is not int or not 0 <= header[name] < 2**62:
+            raise ValueError(f"{name} must be a number of at least 0")
+    names = header.get("class_names")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("class_names must be a list of names")
+    for name, about in header["arrays"].items():
+        parts = (about.get("sha256"), about.get("shape")) if isinstance(about, dict) else ()
+        if [type(part) for part in parts] != [str, list]:
+            raise ValueError(f"the array {name} must have a dtype, a shape and a sha256")
+        if about.get("dtype") not in DTYPES.get(name, ()):
+            raise ValueError(f"the array {name} must not have dtype {about.get('dtype')!r:.40}")
+        wanted = _shape(name, header)
+        if wanted is not None and about.get("shape") != wanted:
+            raise ValueError(f"the array {name} must have shape {wanted}")
+
+
+def _shape(name: str, header: Mapping[str, Any]) -> list[int] | None:
+    """The shape that an array must have; None for any of one dimension."""
+    nodes, edges = header["num_nodes"], header["num_edges"]
+    if name == "ids" and "ids_offsets" in header["arrays"]:
+        return None
+    lengths = {"indptr": nodes + 1, "ids_offsets": nodes + 1, "indices": edges}
+    length = lengths.get(name, edges if name == "edge_weight" else nodes)
+    return [length, header["num_features"]] if name == "x" else [length]
+
+
+def check_content(packed: PackedGraph) -> None:
+    """Raise ValueError unless edges, classes and ids exist and features are finite.
+
+    Reads all arrays once, in blocks.
+    """
+    _check_offsets(packed.indptr, packed.num_edges, "indptr")
+    _check_range(packed.indices, 0, packed.num_nodes - 1, "indices")
+    _check_range(packed.y, -1, packed.num_classes - 1, "y")
+    for name in ("x", "edge_weight"):
+        if name in packed.header["arrays"]:
+            for block in _blocks(packed.array(name)):
+                if not np.isfinite(block).all():
+                    raise ValueError(f"{name} must be finite")
+    if "ids_offsets" in packed.header["arrays"]:
+        _check_offsets(packed.array("ids_offsets"), packed.array("ids").size, "ids_offsets")
+
+
+def _check_offsets(offsets: NDArray[Any], end: int, name: str) -> None:
+    """Where parts begin: from 0 upwards to the end."""
+    if offsets[0] != 0 or offsets[-1] != end:
+        raise ValueError(f"{name} must run from 0 to {end}")
+    for start in range(0, len(offsets), BLOCK):
+        if (np.diff(offsets[start : start + BLOCK + 1]) < 0).any():
+            raise ValueError(f"{name} must run upwards")
+
+
+def _check_range(values: NDArray[Any], low: int, high: int, name: str) -> None:
+    for block in _blocks(values):
+        if block.min() < low or block.max() > high:
+            raise ValueError(f"{name} must lie between {low} and {high}")
+
+
+def _blocks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    rows = max(BLOCK // max(array[0].size, 1), 1) if len(array) else 1
+    for start in range(0, len(array), rows):
+        block = array[start : start + rows]
+        if block.size:
+            yield block
+
+
+class ArrayFile:
+    """Appends rows to a .npy file; the header gets their number at the end.
+
+    Written rows are not mapped, so they do not count as memory of the process.
+
+    Args:
+        path: The file.
+        dtype: Of all rows.
+        width: Number of columns; None for an array of one dimension.
+    """
+
+    def __init__(self, path: Path, dtype: DTypeLike, width: int | None = None) -> None:
+        self.path, self.dtype, self.width = path, np.dtype(dtype), width
+        self.length = 0
+
+    def __enter__(self) -> Self:
+        self._file = self.path.open("wb")
+        self._write_header()
+        return self
+
+    def append(self, rows: NDArray[Any]) -> None:
+        """Append rows, (M,) or (M, width), converted to the dtype."""
+        if rows.shape[1:] != (() if self.width is None else (self.width,)):
+            raise ValueError(f"rows must have width {self.width}, got shape {rows.shape}.")
+        self._file.write(np.ascontiguousarray(rows, dtype=self.dtype).data)
+        self.length += len(rows)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with self._file:
+            self._file.seek(0)
+            self._write_header()
+
+    def _write_header(self) -> None:
+        """NumPy leaves room in a header for a longer first axis."""
+        shape = (self.length,) if self.width is None else (self.length, self.width)
+        header = {"descr": self.dtype.str, "fortran_order": False, "shape": shape}
+        write_array_header_1_0(self._file, header)
+
+
+class TextArray:
+    """Texts in UTF-8, one after the other; slices and lists of rows give arrays of str.
+
+    Args:
+        content: The bytes of all texts.
+        offsets: Where each text begins, and where the last ends.
+
+    Shapes:
+        content: uint8; offsets: int64, (N + 1,)
+    """
+
+    def __init__(self, content: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
+        self.content, self.offsets = content, offsets
+
+    @property
+    def shape(self) -> tuple[int]:
+        """(N,)."""
+        return (len(self),)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, rows: Any) -> Any:
+        if isinstance(rows, slice) and rows.step in (None, 1):
+            start, stop, _ = rows.indices(len(self))
+            return self._read(start, max(stop, start))
+        if isinstance(rows, slice):
+            rows = np.arange(len(self))[rows]
+        if np.ndim(rows) == 0:
+            row = range(len(self))[int(rows)]
+            return self._read(row, row + 1)[0]
+        rows = np.asarray(rows)
+        rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        return _objects([self[int(row)] for row in rows])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return self._read(0, len(self))
+
+    def _read(self, start: int, stop: int) -> NDArray[Any]:
+        bounds = np.asarray(self.offsets[start : stop + 1]).tolist()
+        content = self.content[bounds[0] : bounds[-1]].tobytes()
+        first = bounds[0]
+        try:
+            return _objects(
+                [
+                    content[low - first : high - first].decode("utf-8", "surrogatepass")
+                    for low, high in pairwise(bounds)
+                ]
+            )
+        except UnicodeDecodeError:
+            raise ValueError(f"rows {start} to {stop - 1} are not UTF-8 text") from None
+
+
+def encode_texts(texts: list[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """The bytes of texts, and the length of each, (N,)."""
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    lengths = np.fromiter((len(text) for text in encoded), dtype=np.int64, count=len(encoded))
+    return np.frombuffer(b"".join(encoded), dtype=np.uint8), lengths
+
+
+def _objects(texts: list[str]) -> NDArray[Any]:
+    """An array of str objects, as pandas gives them."""
+    result = np.empty(len(texts), dtype=object)
+    result[:] = texts
+    return result
+
 
 HEADER = "graph.json"
 FORMAT = 1

@@ -12,12 +12,27 @@ from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
+import torch
 from numpy.lib.format import open_memmap
 from numpy.typing import DTypeLike, NDArray
+from torch import Tensor
+from torch_geometric.data import Data
 
 from evengraph import __version__
+from evengraph.core.arrays import sorted_unique
 from evengraph.core.files import write_atomic
-from evengraph.disk.packed_graph import FORMAT, HEADER, PackedGraph, PackError, file_hash
+from evengraph.core.task import edge_weight
+from evengraph.disk.packed_graph import (
+    FORMAT,
+    HEADER,
+    MASKS,
+    ArrayFile,
+    PackedGraph,
+    PackError,
+    encode_texts,
+    file_hash,
+)
+from evengraph.ops.propagate import undirected_adjacency
 
 JOURNAL = "journal.json"
 
@@ -151,3 +166,162 @@ def _lock(folder: Path) -> int:
 
 def _remove(path: Path) -> None:
     shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def pack_graph(
+    graph: Data,
+    path: str | Path,
+    *,
+    ids: NDArray[Any] | None = None,
+    dtype: DTypeLike = np.float32,
+    source: Mapping[str, Any] | None = None,
+    **header: Any,
+) -> PackedGraph:
+    """Write a graph that is in memory as a packed graph.
+
+    Edges become undirected; self-loops are dropped and repeated edges merged.
+
+    Args:
+        graph: Features `x`, edges `edge_index`, and if it has them weights, labels `y`, masks and
+            `class_names`.
+        path: The folder to write; it must not exist.
+        ids: One per node, numbers or text. Default: row numbers from 0.
+        dtype: float32 or float16, of the features.
+        source: What the graph is made of, for graph.json.
+        header: Further entries of graph.json.
+
+    Shapes:
+        graph.x: (N, F), graph.edge_index: (2, E), graph.y: (N,); ids: (N,)
+    """
+    num_nodes = int(graph.num_nodes or 0)
+    labels = torch.full((num_nodes,), -1) if graph.y is None else graph.y.cpu()
+    number = int(labels.max()) + 1 if len(labels) else 0
+    names = graph.get("class_names") or [str(label) for label in range(number)]
+    with PackWriter(path, source or {}) as writer:
+        _write_edges(writer, graph, num_nodes)
+        writer.write("x", np.ascontiguousarray(graph.x.detach().cpu().numpy(), dtype=dtype))
+        writer.write("y", labels.numpy().astype(np.int32))
+        write_ids(writer, np.arange(num_nodes) if ids is None else ids)
+        for part in MASKS:
+            mask = graph.get(f"{part}_mask")
+            if isinstance(mask, Tensor) and mask.shape == (num_nodes,):
+                writer.write(f"{part}_mask", mask.cpu().numpy().astype(bool))
+        if isinstance(graph.get("time"), Tensor):
+            writer.write("time", graph.time.cpu().numpy())
+        counts = torch.bincount(labels[labels >= 0], minlength=len(names)).tolist()
+        return writer.publish(class_names=list(names), class_counts=counts, **header)
+
+
+def _write_edges(writer: PackWriter, graph: Data, num_nodes: int) -> None:
+    """Write indptr, indices and the weights, if there are any."""
+    weight = edge_weight(graph)
+    matrix = undirected_adjacency(graph.edge_index.cpu(), num_nodes, weight)
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    writer.write("indptr", matrix.indptr.astype(np.int64))
+    writer.write("indices", matrix.indices.astype(index_dtype(num_nodes)))
+    if weight is not None:
+        writer.write("edge_weight", matrix.data.astype(np.float32))
+
+
+def write_ids(writer: PackWriter, ids: NDArray[Any]) -> None:
+    """Write ids: integers as they are, all others as text."""
+    if ids.dtype.kind in "iu":
+        writer.write("ids", ids.astype(np.int64))
+        return
+    content, lengths = encode_texts([str(value) for value in ids.tolist()])
+    writer.write("ids", content)
+    writer.write("ids_offsets", np.concatenate([[0], np.cumsum(lengths)]))
+
+
+def index_dtype(num_nodes: int) -> type[np.signedinteger[Any]]:
+    """The smallest of int32 and int64 that numbers all nodes."""
+    return np.int32 if num_nodes <= np.iinfo(np.int32).max else np.int64
+
+
+def unpack_graph(packed: PackedGraph) -> Data:
+    """Read a packed graph into memory, as the readers of tables and files give it.
+
+    Shapes:
+        x: float32, (N, F); edge_index: int64, (2, E), sorted; y: int64, (N,)
+    """
+    degrees = np.diff(packed.indptr)
+    rows = np.repeat(np.arange(packed.num_nodes), degrees)
+    graph = Data(
+        x=torch.from_numpy(packed.x.astype(np.float32)),
+        edge_index=torch.from_numpy(np.stack([rows, packed.indices])),
+        y=torch.from_numpy(packed.y.astype(np.int64)),
+    )
+    if packed.edge_weight is not None:
+        graph.edge_weight = torch.from_numpy(np.array(packed.edge_weight))
+    if packed.class_names:
+        graph.class_names = list(packed.class_names)
+    for part in MASKS:
+        mask = packed.mask(part)
+        if mask is not None:
+            graph[f"{part}_mask"] = torch.from_numpy(np.array(mask))
+    if "time" in packed.header["arrays"]:
+        graph.time = torch.from_numpy(np.array(packed.array("time")))
+    return graph
+
+
+Ints = NDArray[np.int64]
+
+SORTING_BYTES = 40
+"""Memory that sorting takes for an edge: its key, a copy, a mask, both ends."""
+
+
+class EdgeSorter:
+    """Takes pairs of nodes in any order, and writes indptr and indices of both directions.
+
+    Every pair goes into the files of both ends; each file is then sorted in memory.
+
+    Args:
+        writer: Writes the packed graph.
+        num_nodes: N.
+        num_pairs: How many pairs to expect.
+        memory: Bytes for sorting a file.
+    """
+
+    def __init__(self, writer: PackWriter, num_nodes: int, num_pairs: int, memory: int) -> None:
+        self.writer, self.num_nodes = writer, num_nodes
+        count = min(max(-(-2 * num_pairs * SORTING_BYTES // memory), 1), num_nodes)
+        self.size = -(-num_nodes // count)
+        self.folder = writer.folder / "pairs"
+        self.folder.mkdir(exist_ok=True)
+        for path in self.folder.iterdir():  # of a run that was killed
+            path.unlink()
+
+    def add(self, first: Ints, second: Ints) -> None:
+        """Add pairs of nodes, (M,) each."""
+        for a, b in ((first, second), (second, first)):
+            bucket = a // self.size
+            keys = (a * self.num_nodes + b)[np.argsort(bucket, kind="stable")]
+            counts = np.bincount(bucket)
+            for number, part in enumerate(np.split(keys, np.cumsum(counts)[:-1])):
+                if len(part):
+                    with self._path(number).open("ab") as file:
+                        file.write(part.data)
+
+    def write(self) -> None:
+        """Sort all pairs without repeats and self-loops, and write them."""
+        degrees = np.zeros(self.num_nodes, dtype=np.int64)
+        path = self.writer.folder / "indices.npy"
+        with ArrayFile(path, index_dtype(self.num_nodes)) as indices:
+            for number in range(-(-self.num_nodes // self.size)):
+                file = self._path(number)
+                if not file.exists():
+                    continue
+                sources, targets = np.divmod(
+                    sorted_unique(np.fromfile(file, np.int64)), self.num_nodes
+                )
+                apart = sources != targets
+                indices.append(targets[apart])
+                start = number * self.size
+                counts = np.bincount(sources[apart] - start)
+                degrees[start : start + len(counts)] = counts
+                file.unlink()
+        self.writer.write("indptr", np.concatenate([[0], np.cumsum(degrees)]))
+
+    def _path(self, number: int) -> Path:
+        return self.folder / str(number)

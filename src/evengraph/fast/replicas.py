@@ -24,12 +24,11 @@ from torch import Tensor, nn
 from evengraph.core.devices import free_memory
 from evengraph.core.task import Task
 from evengraph.fast import form_of
+from evengraph.fast.adam import adam_step, bias_corrections, keep_where
+from evengraph.fast.dropout import Noise
 from evengraph.metrics import batched_validation_scores, rare_class
-from evengraph.ops.adam import adam_step, bias_corrections, keep_where
-from evengraph.ops.dropout import Noise
 from evengraph.ops.sparse import has_kernels
-from evengraph.training.loop import History, deferred_interrupts, weight_decays
-from evengraph.training.rehearsal import waits_for_gpu
+from evengraph.training.loop import History, deferred_interrupts, waits_for_gpu, weight_decays
 
 logger = logging.getLogger(__name__)
 

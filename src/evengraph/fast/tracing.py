@@ -10,7 +10,8 @@ from torch_geometric.data import Data
 
 from evengraph.fast.unignn import Connectivity, UnifiedNetwork, inputs_and_clusters
 from evengraph.nn.tracing import OTHERS, OWN, Contributions
-from evengraph.ops import Clusters, Sparse, semantic_propagate
+from evengraph.ops.semantic import Clusters, semantic_propagate
+from evengraph.ops.sparse import Sparse
 
 
 def contributions(method: Any, graph: Data, node: int, direction: Tensor) -> Contributions:

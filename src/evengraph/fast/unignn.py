@@ -22,43 +22,38 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 
-from evengraph.core.graphs import same_graph
+from evengraph.core.machine import format_size
 from evengraph.core.rng import seeded
-from evengraph.core.sizes import format_size
 from evengraph.core.task import Task
+from evengraph.fast.dropout import Noise, relu_dropout
+from evengraph.fast.kmeans import batched_kmeans, flatten_clusters
 from evengraph.fast.replicas import SYNC_EVERY, Batching, Fit, Run, TaskReplicas, fit_as_batch
-from evengraph.metrics.stopping import StopOn, batched_stopping_scores, stopping_score
-from evengraph.nn.layers import GraphClassifier
-from evengraph.ops import (
-    Clusters,
-    Sparse,
-    batched_kmeans,
-    cluster_means,
-    flatten_clusters,
-    inverse_class_weights,
-    kmeans,
-    nearest_mean,
-    node_signatures,
-    prepare_clusters,
-    propagation_matrix,
-    semantic_propagate,
-    sparsify,
-    undirected_matrix,
-    unit_rows,
-)
-from evengraph.ops.dropout import Noise, relu_dropout
-from evengraph.ops.losses import weighted_cross_entropy
-from evengraph.ops.pseudo import Selection, select_pseudo_labels, select_pseudo_mask
-from evengraph.ops.semantic import propagate_halves
-from evengraph.ops.sparse import has_kernels
-from evengraph.ops.structural import bounded_path_weights
-from evengraph.ops.subset_products import (
+from evengraph.fast.subsets import (
     Subset,
     SubsetMatrix,
     make_subset,
     neighbour_mask,
     semantic_propagate_subset,
 )
+from evengraph.methods.bases.method import same_graph
+from evengraph.metrics.selection import StopOn, batched_stopping_scores, stopping_score
+from evengraph.nn.layers import GraphClassifier
+from evengraph.ops.losses import inverse_class_weights, weighted_cross_entropy
+from evengraph.ops.propagate import propagation_matrix, undirected_matrix
+from evengraph.ops.pseudo import Selection, select_pseudo_labels, select_pseudo_mask
+from evengraph.ops.semantic import (
+    Clusters,
+    cluster_means,
+    kmeans,
+    nearest_mean,
+    prepare_clusters,
+    propagate_halves,
+    semantic_propagate,
+    unit_rows,
+)
+from evengraph.ops.signature import node_signatures
+from evengraph.ops.sparse import Sparse, has_kernels, sparsify
+from evengraph.ops.structural import bounded_path_weights
 from evengraph.training import History
 
 MAY_DIFFER = frozenset(

@@ -13,24 +13,31 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.core.errors import ArgumentError
-from evengraph.core.graphs import edge_weight
+from evengraph.core.task import edge_weight
+from evengraph.inspection.columns import (
+    Features,
+    Homophily,
+    Labels,
+    Matrix,
+    count_labels,
+    measure_features,
+    measure_homophily,
+)
 from evengraph.inspection.edges import (
     Bools,
     Components,
     Degrees,
     Edges,
     Ints,
+    Reach,
     component_ids,
     count_components,
     count_degrees,
+    measure_reach,
     read_edges,
 )
-from evengraph.inspection.features import Features, Matrix, measure_features
-from evengraph.inspection.findings import Finding, find
-from evengraph.inspection.labels import Homophily, Labels, count_labels, measure_homophily
+from evengraph.inspection.findings import Finding, find, recommend
 from evengraph.inspection.leaks import Leak, leaks_in_features, leaks_in_table
-from evengraph.inspection.reach import Reach, measure_reach
-from evengraph.inspection.recommendation import recommend
 
 SCHEMA = 1
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evengraph.inspection.columns import Columns, Matrix
 from evengraph.inspection.edges import Ints
-from evengraph.inspection.features import Columns, Matrix
 
 SUSPICIOUS = 0.95  # share of the error that a leaking column removes
 LEAST_ROWS = 20  # with fewer rows, every column looks like an id

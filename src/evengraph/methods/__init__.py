@@ -7,14 +7,14 @@ and its entry in METHODS. Everything else finds it through the table.
 from evengraph.core.registry import Registry
 from evengraph.methods.auto import Auto as Auto
 from evengraph.methods.balancedsoftmax import BalancedSoftmax as BalancedSoftmax
+from evengraph.methods.bases.fitting import fit_many as fit_many
 from evengraph.methods.bases.method import Method as Method
-from evengraph.methods.bases.portfolio import portfolio as portfolio
+from evengraph.methods.bases.search import portfolio as portfolio
 from evengraph.methods.bat import BAT as BAT
 from evengraph.methods.boosting import Boosting as Boosting
 from evengraph.methods.classbalanced import ClassBalanced as ClassBalanced
 from evengraph.methods.doublebalancing import DoubleBalancing as DoubleBalancing
 from evengraph.methods.embedsmote import EmbedSMOTE as EmbedSMOTE
-from evengraph.methods.fitting import fit_many as fit_many
 from evengraph.methods.focal import Focal as Focal
 from evengraph.methods.gcn import GCN as GCN
 from evengraph.methods.graphens import GraphENS as GraphENS

@@ -10,19 +10,24 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from evengraph.core.folds import folds
 from evengraph.core.rng import generator
-from evengraph.core.task import Task
-from evengraph.methods.bases.committee import Committee
+from evengraph.core.task import Task, folds
+from evengraph.disk.propagation import Workspace
+from evengraph.disk.tables import Table
 from evengraph.methods.bases.disk_model import DiskPredictor
 from evengraph.methods.bases.method import Method
-from evengraph.methods.bases.portfolio import method_table, portfolio, restored
-from evengraph.methods.bases.search import Search, has_edges, weighted_mean
+from evengraph.methods.bases.search import (
+    Committee,
+    Search,
+    has_edges,
+    method_table,
+    portfolio,
+    restored,
+    weighted_mean,
+)
 from evengraph.metrics import comparable_metrics
 from evengraph.nn.attribution import vote_shares, weighted_sum
 from evengraph.nn.tracing import Contributions
-from evengraph.outofcore.propagation import Workspace
-from evengraph.outofcore.tables import Table
 
 LIMITS = ("max_epochs", "patience")
 AUTO = "auto"  # the metric that fits the task

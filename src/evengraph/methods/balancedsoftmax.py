@@ -9,11 +9,9 @@ from typing import final
 from torch import Tensor
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.margin import MarginMethod
-from evengraph.methods.bases.network import NetworkKind, NetworkMethod
+from evengraph.methods.bases.network import MarginMethod, NetworkKind, NetworkMethod
 from evengraph.nn import Backbone
-from evengraph.ops import class_loss, log_sizes
-from evengraph.ops.losses import ClassTerms
+from evengraph.ops.losses import ClassTerms, class_loss, log_sizes
 
 
 @final

@@ -12,10 +12,9 @@ from evengraph.core.task import Task
 from evengraph.methods.bases.network import NetworkKind, NetworkMethod
 from evengraph.metrics import validation_score
 from evengraph.nn import Backbone
-from evengraph.ops import labelled_loss, weighted_adjacency
-from evengraph.ops.attach import StackedFeatures
-from evengraph.ops.losses import NamedLoss
-from evengraph.ops.virtual import Variant, VirtualNodes
+from evengraph.ops.losses import NamedLoss, labelled_loss
+from evengraph.ops.propagate import weighted_adjacency
+from evengraph.ops.synthesis import StackedFeatures, Variant, VirtualNodes
 
 
 @final

@@ -12,23 +12,24 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 
-from evengraph.core.graphs import count_relations
-from evengraph.core.limits import MAX_HOPS
-from evengraph.core.task import Task
+from evengraph.core.task import Task, count_relations
+from evengraph.core.untrusted import MAX_HOPS
+from evengraph.disk.propagation import Workspace, degree_table, mean_tables, own_columns
+from evengraph.disk.tables import JoinedTable, Table
 from evengraph.methods.bases.method import Method
-from evengraph.methods.bases.model_folder import checked
 from evengraph.methods.bases.row_model import RowInput, hop_inputs
 from evengraph.methods.bases.row_stream import RowStream
+from evengraph.methods.bases.saving import checked
 from evengraph.methods.bases.tree_engines import Engine, Grown, TreeParams, grower
 from evengraph.methods.bases.tree_streams import streamed_rows
 from evengraph.metrics import validation_score
 from evengraph.metrics.selection import score_validation_rows
 from evengraph.nn.onnx_graph import OnnxGraph
 from evengraph.nn.tracing import OWN, Contributions
-from evengraph.ops import inverse_class_weights, weighted_adjacency
-from evengraph.ops.floats import first_digits, largest_up_to
-from evengraph.ops.hops import with_log_degree
-from evengraph.ops.relations import neighbour_averages
+from evengraph.ops.losses import inverse_class_weights
+from evengraph.ops.propagate import neighbour_averages, weighted_adjacency
+from evengraph.ops.sparse import first_digits, largest_up_to
+from evengraph.ops.structural import with_log_degree
 from evengraph.ops.trees import (
     Trees,
     check_trees,
@@ -38,9 +39,6 @@ from evengraph.ops.trees import (
     tree_values,
     trees_from_tables,
 )
-from evengraph.outofcore.hops import degree_table, mean_tables, own_columns
-from evengraph.outofcore.propagation import Workspace
-from evengraph.outofcore.tables import JoinedTable, Table
 
 TableReader = Callable[[Tensor, Tensor], Tensor]
 """Returns some columns of the rows of some nodes."""

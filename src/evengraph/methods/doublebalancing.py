@@ -10,9 +10,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.network import NetworkMethod
+from evengraph.methods.bases.network import NetworkMethod, double_balancing_epoch
 from evengraph.methods.bases.row_model import RowInput
-from evengraph.methods.bases.self_training import double_balancing_epoch
 from evengraph.nn import Backbone
 from evengraph.nn.onnx_graph import OnnxGraph
 from evengraph.ops.losses import NamedLoss

@@ -12,23 +12,21 @@ from torch.nn.functional import cross_entropy, dropout, log_softmax
 from torch_geometric.data import Data
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.margin import WARMUP, MarginMethod
+from evengraph.disk.layers import stacked_table
+from evengraph.disk.propagation import Workspace
+from evengraph.disk.tables import Table
+from evengraph.methods.bases.network import WARMUP, MarginMethod
 from evengraph.metrics import validation_score
 from evengraph.nn import PYG_CONVS, Backbone
-from evengraph.ops import (
+from evengraph.ops.propagate import propagation_matrix, weighted_adjacency
+from evengraph.ops.sparse import Sparse, from_scipy, sparsify
+from evengraph.ops.synthesis import (
     AttachedGraph,
-    Sparse,
-    propagation_matrix,
+    Pairs,
+    VirtualNodes,
+    draw_pairs,
     sample_neighbours,
-    sparsify,
-    weighted_adjacency,
 )
-from evengraph.ops.pairs import Pairs, draw_pairs
-from evengraph.ops.sparse import from_scipy
-from evengraph.ops.virtual import VirtualNodes
-from evengraph.outofcore.layers import stacked_table
-from evengraph.outofcore.propagation import Workspace
-from evengraph.outofcore.tables import Table
 
 LAST = "last"  # layer, of a graph on disk
 

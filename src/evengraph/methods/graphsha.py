@@ -13,21 +13,21 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.checks import check_positive
+from evengraph.methods.bases.method import check_positive
 from evengraph.methods.bases.network import NetworkKind, NetworkMethod
 from evengraph.metrics import validation_score
 from evengraph.nn import Backbone
-from evengraph.ops import (
-    AttachedGraph,
-    propagation_matrix,
-    sample_neighbours,
-    weighted_adjacency,
-    with_self_loops,
-)
-from evengraph.ops.attach import StackedFeatures
-from evengraph.ops.pagerank import pagerank_rows
-from evengraph.ops.pairs import Pairs, draw_members, draw_pairs
+from evengraph.ops.propagate import propagation_matrix, weighted_adjacency, with_self_loops
 from evengraph.ops.sparse import from_scipy
+from evengraph.ops.structural import pagerank_rows
+from evengraph.ops.synthesis import (
+    AttachedGraph,
+    Pairs,
+    StackedFeatures,
+    draw_members,
+    draw_pairs,
+    sample_neighbours,
+)
 
 
 @final

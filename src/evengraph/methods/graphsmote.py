@@ -14,17 +14,15 @@ from evengraph.core.task import Task
 from evengraph.methods.bases.network import NetworkMethod
 from evengraph.metrics import validation_score
 from evengraph.nn import Backbone, EdgeDecoder, Reconstruction
-from evengraph.ops import (
+from evengraph.ops.propagate import undirected_adjacency, weighted_adjacency, with_self_loops
+from evengraph.ops.sparse import row_entries, take
+from evengraph.ops.synthesis import (
     AttachedGraph,
     interpolate,
     plan_copies,
     random_shares,
     rare_classes,
-    undirected_adjacency,
-    weighted_adjacency,
-    with_self_loops,
 )
-from evengraph.ops.sparse import row_entries, take
 
 
 @final

@@ -10,20 +10,19 @@ import scipy.sparse as sp
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from evengraph.core.limits import MAX_STEPS
 from evengraph.core.task import Task
-from evengraph.methods.bases.network import NetworkMethod
+from evengraph.core.untrusted import MAX_STEPS
+from evengraph.disk.propagation import Walk, Workspace
+from evengraph.disk.tables import Table
+from evengraph.methods.bases.network import NetworkMethod, double_balancing_epoch
 from evengraph.methods.bases.row_batches import BATCH, RowEpoch, sees_all_rows
 from evengraph.methods.bases.row_model import RowInput
-from evengraph.methods.bases.self_training import double_balancing_epoch
 from evengraph.nn import Inputs, PlainNetwork
 from evengraph.nn.onnx_graph import OnnxGraph
-from evengraph.ops import Sparse
-from evengraph.ops.attach import Propagation
 from evengraph.ops.losses import NamedLoss, labelled_loss
 from evengraph.ops.propagate import Normalisation, diffuse
-from evengraph.outofcore.propagation import Walk, Workspace
-from evengraph.outofcore.tables import Table
+from evengraph.ops.sparse import Sparse
+from evengraph.ops.synthesis import Propagation
 from evengraph.training.row_supply import MemoryRows, RowSupply
 
 NO_EDGES = sp.csr_matrix((0, 0))  # the loss does not use them

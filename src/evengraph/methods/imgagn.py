@@ -16,8 +16,9 @@ from evengraph.core.task import Task
 from evengraph.methods.bases.network import NetworkMethod
 from evengraph.metrics import validation_score
 from evengraph.nn import CONVS, Backbone, GraphClassifier, GraphNetwork
-from evengraph.ops import AttachedGraph, Sparse, rare_classes, weighted_adjacency, with_self_loops
-from evengraph.ops.attach import StackedFeatures
+from evengraph.ops.propagate import weighted_adjacency, with_self_loops
+from evengraph.ops.sparse import Sparse
+from evengraph.ops.synthesis import AttachedGraph, StackedFeatures, rare_classes
 
 WIDTH = 200  # hidden width of the generators
 REAL, FAKE = 0, 1

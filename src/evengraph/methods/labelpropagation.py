@@ -12,14 +12,15 @@ from torch.nn.functional import one_hot
 from torch_geometric.data import Data
 
 from evengraph.core.task import Task
+from evengraph.disk.propagation import Walk, Workspace
+from evengraph.disk.tables import FewRowsTable, Table
 from evengraph.methods.bases.method import Method
 from evengraph.metrics import validation_score
 from evengraph.nn.attribution import margin_slope
 from evengraph.nn.tracing import Contributions
-from evengraph.ops import Sparse, graph_matrix, matching_signatures, propagation_matrix
-from evengraph.ops.signature import feature_signatures
-from evengraph.outofcore.propagation import Walk, Workspace
-from evengraph.outofcore.tables import FewRowsTable, Table
+from evengraph.ops.propagate import graph_matrix, propagation_matrix
+from evengraph.ops.signature import feature_signatures, matching_signatures
+from evengraph.ops.sparse import Sparse
 
 MOST_STEPS = 100_000  # that a saved model may take
 ROWS = 2**14  # that are read at a time, of a graph on disk

@@ -13,27 +13,25 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 
-from evengraph.core.limits import MAX_HOPS
 from evengraph.core.task import Task
-from evengraph.methods.bases.method import Method
-from evengraph.methods.bases.model_folder import checked
-from evengraph.methods.bases.row_model import RowInput, hop_inputs
-from evengraph.metrics import validation_score
-from evengraph.nn.onnx_graph import OnnxGraph
-from evengraph.ops import weighted_adjacency
-from evengraph.ops.hops import hop_table, join_parts, with_log_degree
-from evengraph.ops.relations import neighbour_averages
-from evengraph.ops.scaling import Scaling
-from evengraph.ops.sparse import to_scipy
-from evengraph.outofcore.hops import (
+from evengraph.core.untrusted import MAX_HOPS
+from evengraph.disk.propagation import (
+    Workspace,
     degree_table,
     fit_scaling,
     mean_tables,
     own_columns,
     rescaled_table,
 )
-from evengraph.outofcore.propagation import Workspace
-from evengraph.outofcore.tables import Table
+from evengraph.disk.tables import Table
+from evengraph.methods.bases.method import Method
+from evengraph.methods.bases.row_model import RowInput, hop_inputs
+from evengraph.methods.bases.saving import checked
+from evengraph.metrics import validation_score
+from evengraph.nn.onnx_graph import OnnxGraph
+from evengraph.ops.propagate import Scaling, neighbour_averages, weighted_adjacency
+from evengraph.ops.sparse import to_scipy
+from evengraph.ops.structural import hop_table, join_parts, with_log_degree
 
 PATH = 2.0  # factor between one penalty and the next
 DENSE = 0.2  # share of non-zero entries from which a table is stored as dense

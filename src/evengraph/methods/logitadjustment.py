@@ -9,8 +9,7 @@ from torch import Tensor
 
 from evengraph.methods.bases.network import NetworkKind, NetworkMethod
 from evengraph.nn import Backbone
-from evengraph.ops import log_sizes
-from evengraph.ops.losses import ClassTerms
+from evengraph.ops.losses import ClassTerms, log_sizes
 
 
 @final

@@ -14,20 +14,17 @@ from torch.nn.functional import cross_entropy, kl_div, log_softmax, normalize
 from torch_geometric.data import Data
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.model_folder import pack, unpack
+from evengraph.disk.layers import convolved_table, relu_table
+from evengraph.disk.propagation import Walk, Workspace
+from evengraph.disk.tables import Table
 from evengraph.methods.bases.network import NetworkMethod
+from evengraph.methods.bases.saving import pack, unpack
 from evengraph.metrics import macro_f1_score, validation_score
 from evengraph.nn import EdgeDecoder, GraphClassifier, Inputs, Reconstruction
-from evengraph.ops import (
-    class_prototypes,
-    focal_cross_entropy,
-    inverse_class_weights,
-    undirected_adjacency,
-)
+from evengraph.ops.losses import focal_cross_entropy, inverse_class_weights
+from evengraph.ops.neighbours import class_prototypes
+from evengraph.ops.propagate import undirected_adjacency
 from evengraph.ops.sparse import from_scipy
-from evengraph.outofcore.layers import convolved_table, relu_table
-from evengraph.outofcore.propagation import Walk, Workspace
-from evengraph.outofcore.tables import Table
 
 RECONSTRUCTION_WEIGHT = 1e-6
 EXPERT_PATIENCE = 299  # stops at the same epoch as the public code's 300

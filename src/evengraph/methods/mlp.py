@@ -15,13 +15,13 @@ from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 
 from evengraph.core.task import Task
+from evengraph.disk.propagation import CPU, Workspace
+from evengraph.disk.tables import Table
 from evengraph.methods.bases.network import NetworkMethod
 from evengraph.methods.bases.row_batches import BATCH, RowEpoch, sees_all_rows
 from evengraph.methods.bases.row_model import RowInput, hop_inputs
 from evengraph.nn.onnx_graph import OnnxGraph
-from evengraph.ops import Sparse, sparsify
-from evengraph.outofcore.propagation import CPU, Workspace
-from evengraph.outofcore.tables import Table
+from evengraph.ops.sparse import Sparse, sparsify
 from evengraph.training.row_supply import MemoryRows, RowSupply
 
 

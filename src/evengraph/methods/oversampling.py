@@ -8,10 +8,9 @@ from typing import final
 from torch import Tensor
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.enlarged_graph import EnlargedGraph
-from evengraph.methods.bases.network import NetworkKind, NetworkMethod
+from evengraph.methods.bases.network import EnlargedGraph, NetworkKind, NetworkMethod
 from evengraph.nn import Backbone
-from evengraph.ops import Copies
+from evengraph.ops.synthesis import Copies
 
 
 @final

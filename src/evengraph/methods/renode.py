@@ -9,12 +9,11 @@ from typing import final
 from torch import Tensor
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.checks import check_minimum
-from evengraph.methods.bases.margin import MarginMethod
-from evengraph.methods.bases.network import NetworkKind, NetworkMethod
+from evengraph.methods.bases.method import check_minimum
+from evengraph.methods.bases.network import MarginMethod, NetworkKind, NetworkMethod
 from evengraph.nn import Backbone
-from evengraph.ops import class_loss, conflict_weights, weighted_adjacency
-from evengraph.ops.losses import ClassLoss
+from evengraph.ops.losses import ClassLoss, class_loss, conflict_weights
+from evengraph.ops.propagate import weighted_adjacency
 
 
 @final

@@ -11,8 +11,8 @@ from torch_geometric.data import Data
 
 from evengraph.methods.bases.network import NetworkKind, NetworkMethod
 from evengraph.nn import Backbone
-from evengraph.ops import inverse_class_weights, rare_classes
-from evengraph.ops.losses import ClassTerms
+from evengraph.ops.losses import ClassTerms, inverse_class_weights
+from evengraph.ops.synthesis import rare_classes
 
 
 @final

@@ -10,10 +10,9 @@ from torch import Tensor
 
 from evengraph.core.rng import generator
 from evengraph.core.task import Task
-from evengraph.methods.bases.enlarged_graph import EnlargedGraph
-from evengraph.methods.bases.network import NetworkKind, NetworkMethod
+from evengraph.methods.bases.network import EnlargedGraph, NetworkKind, NetworkMethod
 from evengraph.nn import Backbone
-from evengraph.ops import Copies, interpolate, random_shares
+from evengraph.ops.synthesis import Copies, interpolate, random_shares
 
 
 @final

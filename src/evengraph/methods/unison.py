@@ -12,24 +12,23 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 from torch_geometric.data import Data
 
-from evengraph.core.limits import MAX_STEPS
 from evengraph.core.ranks import Part
 from evengraph.core.task import Task
-from evengraph.methods.bases.committee import Committee
+from evengraph.core.untrusted import MAX_STEPS
+from evengraph.disk.components import view_tables
+from evengraph.disk.propagation import Workspace
+from evengraph.disk.tables import Table
 from evengraph.methods.bases.method import Method
+from evengraph.methods.bases.network import above_mean, pseudo_label_loss
 from evengraph.methods.bases.row_batches import draw
 from evengraph.methods.bases.row_model import RowInput
-from evengraph.methods.bases.self_training import above_mean, pseudo_label_loss
+from evengraph.methods.bases.search import Committee
 from evengraph.metrics.selection import batched_validation_scores, rare_class
 from evengraph.nn.attribution import vote_shares, with_features
-from evengraph.nn.members import Members
+from evengraph.nn.members import HOPS, Diffusion, Members, Views, ego_share
 from evengraph.nn.onnx_graph import OnnxGraph
 from evengraph.nn.tracing import Contributions, gradient_times_input
-from evengraph.nn.views import HOPS, Diffusion, Views, ego_share
-from evengraph.ops import balanced_softmax
-from evengraph.outofcore.propagation import Workspace
-from evengraph.outofcore.tables import Table
-from evengraph.outofcore.views import view_tables
+from evengraph.ops.losses import balanced_softmax
 from evengraph.training.loop import deferred_interrupts
 from evengraph.training.row_supply import MemoryRows, RowSupply, Shard
 

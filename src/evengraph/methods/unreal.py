@@ -12,23 +12,17 @@ from torch.nn.functional import cross_entropy, normalize
 from torch_geometric.data import Data
 
 from evengraph.core.task import Task
+from evengraph.disk.layers import convolved_table
+from evengraph.disk.propagation import Workspace
+from evengraph.disk.tables import DerivedTable, Table
 from evengraph.methods.bases.method import Method
 from evengraph.metrics import validation_score
 from evengraph.nn import CONVS, Backbone, Inputs
-from evengraph.ops import (
-    PseudoLabels,
-    Sparse,
-    cluster_means,
-    kmeans,
-    propagation_matrix,
-    sparsify,
-    weighted_adjacency,
-)
-from evengraph.ops.attach import Propagation
-from evengraph.ops.propagate import Normalisation
-from evengraph.outofcore.layers import convolved_table
-from evengraph.outofcore.propagation import Workspace
-from evengraph.outofcore.tables import DerivedTable, Table
+from evengraph.ops.propagate import Normalisation, propagation_matrix, weighted_adjacency
+from evengraph.ops.pseudo import PseudoLabels
+from evengraph.ops.semantic import cluster_means, kmeans
+from evengraph.ops.sparse import Sparse, sparsify
+from evengraph.ops.synthesis import Propagation
 
 LAST = "last"  # layer, of a graph on disk
 

@@ -3,14 +3,16 @@
 The names and descriptions of metrics need no torch, so names are imported on first use.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from evengraph.core.lazy import lazy
 
 if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` does the same at run time
     from evengraph.metrics import binary as binary
     from evengraph.metrics import calibration as calibration
-    from evengraph.metrics import costs as costs
+    from evengraph.metrics import decisions as decisions
     from evengraph.metrics import multiclass as multiclass
+    from evengraph.metrics.evaluation import Predictions as Predictions
     from evengraph.metrics.evaluation import evaluate as evaluate
     from evengraph.metrics.evaluation import reported as reported
     from evengraph.metrics.multiclass import accuracy as accuracy
@@ -25,7 +27,6 @@ if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` does the same 
     from evengraph.metrics.multiclass import macro_f1_score as macro_f1_score
     from evengraph.metrics.multiclass import recalls as recalls
     from evengraph.metrics.multiclass import specificities as specificities
-    from evengraph.metrics.predictions import Predictions as Predictions
     from evengraph.metrics.registry import HEADLINE as HEADLINE
     from evengraph.metrics.registry import METRICS as METRICS
     from evengraph.metrics.registry import Metric as Metric
@@ -36,39 +37,27 @@ if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` does the same 
     from evengraph.metrics.selection import rare_class as rare_class
     from evengraph.metrics.selection import validation_score as validation_score
 
-_MODULES = ("binary", "calibration", "costs", "multiclass")
-_NAMES = {
-    "evaluation": ("evaluate", "reported"),
-    "multiclass": (
-        "accuracy",
-        "auroc",
-        "average_precision",
-        "balanced_accuracy",
-        "batched_macro_f1",
-        "confusion_matrix",
-        "f1_scores",
-        "g_mean",
-        "macro_f1",
-        "macro_f1_score",
-        "recalls",
-        "specificities",
-    ),
-    "registry": ("HEADLINE", "METRICS", "Metric", "abbreviations", "comparable_metrics"),
-    "selection": ("batched_validation_scores", "criterion", "rare_class", "validation_score"),
-    "predictions": ("Predictions",),
-}
-_HOMES = {name: module for module, names in _NAMES.items() for name in names}
-__all__ = list(_HOMES)
-
-if not TYPE_CHECKING:  # a type checker would take any name for defined
-
-    def __getattr__(name: str) -> Any:
-        if name in _MODULES:
-            return import_module(f"{__name__}.{name}")
-        if name in _HOMES:
-            return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*_MODULES, *_HOMES})
+else:
+    _NAMES = {
+        "evaluation": ("Predictions", "evaluate", "reported"),
+        "multiclass": (
+            "accuracy",
+            "auroc",
+            "average_precision",
+            "balanced_accuracy",
+            "batched_macro_f1",
+            "confusion_matrix",
+            "f1_scores",
+            "g_mean",
+            "macro_f1",
+            "macro_f1_score",
+            "recalls",
+            "specificities",
+        ),
+        "registry": ("HEADLINE", "METRICS", "Metric", "abbreviations", "comparable_metrics"),
+        "selection": ("batched_validation_scores", "criterion", "rare_class", "validation_score"),
+    }
+    _MODULES = {name: name for name in ("binary", "calibration", "decisions", "multiclass")}
+    _MODULES["costs"] = "decisions"  # its former name
+    __all__ = [name for names in _NAMES.values() for name in names]
+    __getattr__, __dir__ = lazy(__name__, _NAMES, _MODULES)

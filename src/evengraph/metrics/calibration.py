@@ -276,3 +276,46 @@ def _with_shift(logs: Tensor, labels: Tensor) -> dict[str, Any]:
         loss_and_gradient, start, jac=True, bounds=bounds, method="L-BFGS-B"
     ).x
     return {"temperature": float(1 / inverse), "shift": tuple(float(value) for value in shift)}
+
+
+STEPS = 1000
+CLOSE = 1e-7  # change of a share after which the estimate has converged
+
+
+def estimate_shares(probabilities: Tensor, training: Tensor) -> Tensor:
+    """Estimate the share of every class by expectation maximisation, (C,).
+
+    Args:
+        probabilities: Calibrated predictions for the nodes whose shares are wanted.
+        training: The shares that they are calibrated for.
+
+    Shapes:
+        probabilities: (N, C)
+        training: (C,)
+
+    Reference:
+        Saerens, Latinne and Decaestecker, "Adjusting the Outputs of a Classifier to New a Priori
+        Probabilities", Neural Computation 2002.
+    """
+    training = training.double().to(probabilities.device)
+    shares = training
+    for _ in range(STEPS):
+        before = shares
+        shares = adjust_to_shares(probabilities, training, before).mean(0)
+        if (shares - before).abs().max() < CLOSE:
+            break
+    return shares
+
+
+def adjust_to_shares(probabilities: Tensor, training: Tensor, shares: Tensor) -> Tensor:
+    """Probabilities where classes have other shares than those they are calibrated for.
+
+    Shapes:
+        probabilities: (..., C)
+        training, shares: (C,)
+    """
+    device = probabilities.device
+    ratio = shares.double().to(device) / training.double().to(device).clamp(min=1e-12)
+    weighted = probabilities.double() * ratio
+    total = weighted.sum(-1, keepdim=True)
+    return torch.where(total > 0, weighted / total, probabilities.double())

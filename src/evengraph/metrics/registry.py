@@ -14,7 +14,7 @@ from evengraph import metrics  # its parts are imported on first use: they need 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from evengraph.metrics.predictions import Predictions
+    from evengraph.metrics.evaluation import Predictions
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,13 +8,18 @@ that never predicts the rare class to one that finds half of it at low precision
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from evengraph.core.ranks import ALONE, Ranks
 from evengraph.core.task import Task
+from evengraph.metrics.binary import positive_class
+from evengraph.metrics.evaluation import Predictions
 from evengraph.metrics.multiclass import batched_macro_f1, macro_f1_score
+from evengraph.metrics.registry import METRICS
 
 RARE_SHARE = 0.25
 """Of two classes, one with a smaller share of the validation nodes is rare."""
@@ -110,3 +115,112 @@ def batched_average_precision(positive: Tensor, scores: Tensor, mask: Tensor) ->
     ends = torch.cat([scores[:, 1:] != scores[:, :-1], torch.ones_like(hits[:, :1])], dim=1)
     last = torch.where(ends, index, index[-1]).flip(1).cummin(1).values.flip(1)
     return (hits * precision.gather(1, last)).sum(1) / positive.sum(1)
+
+
+StopOn = Literal["score", "accuracy", "loss"]
+"""The validation score, balanced accuracy, or the loss of the validation nodes."""
+
+
+def stopping_score(on: StopOn, logits: Tensor, task: Task) -> Tensor:
+    """What early stopping maximises, on the validation nodes; a GPU is not synchronised.
+
+    Shapes:
+        logits: (N, C)
+    """
+    if on == "score":
+        return validation_score(logits, task)
+    labels, logits = task.graph.y[task.val_nodes][None], logits[task.val_nodes][None]
+    mask = torch.ones_like(labels, dtype=torch.bool)
+    return batched_stopping_scores(on, labels, logits, mask, labels.new_full((1,), -1))[0]
+
+
+def batched_stopping_scores(
+    on: StopOn, labels: Tensor, logits: Tensor, mask: Tensor, rare: Tensor
+) -> Tensor:
+    """The same of several replicas at once, (R,); see `batched_validation_scores`."""
+    if on == "score":
+        return batched_validation_scores(labels, logits, mask, rare)
+    if on == "loss":
+        losses = cross_entropy(logits.transpose(1, 2), labels, reduction="none")
+        return -(losses * mask).sum(1) / mask.sum(1)
+    classes = torch.arange(logits.shape[2], device=labels.device)
+    truth = (labels.unsqueeze(2) == classes) & mask.unsqueeze(2)  # (R, V, C)
+    hits = truth & (logits.argmax(2) == labels).unsqueeze(2)
+    return (hits.sum(1) / truth.sum(1)).nanmean(1)  # classes without nodes are left out
+
+
+ROUNDS = 100  # resamples of the validation nodes that noise is measured on
+
+
+def suitable_metric(task: Task) -> str:
+    """The name of the metric that fits a task.
+
+    Average precision of the positive class if one of two classes is rare: such tasks are about
+    finding its nodes. Otherwise balanced accuracy, where all classes count the same.
+    """
+    return "balanced_accuracy" if rare_class(task) is None else "positive_average_precision"
+
+
+class Validation(NamedTuple):
+    """Labels of validation nodes, and the metric that models are selected by.
+
+    Shapes:
+        labels: int64, (M,)
+    """
+
+    labels: Tensor
+    metric: str
+    positive: int = 1
+
+    @classmethod
+    def of(cls, task: Task, metric: str | None = None) -> Validation:
+        """Of a task, by default with the metric that fits; of two classes the rarer is positive."""
+        if metric is not None and METRICS[metric].binary and task.num_classes != 2:
+            raise ValueError(f"metric {metric} is for two classes, got {task.num_classes}.")
+        counts = torch.tensor(task.val_counts)
+        positive = positive_class(counts) if counts.numel() == 2 else 1
+        return cls(task.graph.y[task.val], metric or suitable_metric(task), positive)
+
+    def score(self, probabilities: Tensor, rows: Tensor | None = None) -> float:
+        """The metric, on all nodes or some, repeats included; larger is better, 0 if undefined.
+
+        Shapes:
+            probabilities: (M, C)
+            rows: int64, (R,)
+        """
+        labels = self.labels
+        if rows is not None:
+            labels, probabilities = labels[rows], probabilities[rows]
+        predictions = Predictions(
+            labels=labels,
+            probabilities=probabilities,
+            positive=self.positive,
+            validation=(labels, probabilities),
+        )
+        value = float(METRICS[self.metric].function(predictions))
+        return 0.0 if value != value else value
+
+    def resamples(self, generator: torch.Generator, rounds: int = ROUNDS) -> list[Tensor]:
+        """Bootstrap samples of the nodes, (M,) each, with as many nodes of each class."""
+        classes = [
+            (self.labels == label).nonzero().squeeze(1) for label in self.labels.unique().tolist()
+        ]
+        return [
+            torch.cat(
+                [
+                    nodes[torch.randint(nodes.numel(), nodes.shape, generator=generator).to(nodes)]
+                    for nodes in classes
+                ]
+            )
+            for _ in range(rounds)
+        ]
+
+    def noise(self, first: Tensor, second: Tensor, samples: Sequence[Tensor]) -> float:
+        """Standard error of the difference between two models' scores on the same nodes.
+
+        Shapes:
+            first, second: (M, C)
+            samples: what `resamples` gave
+        """
+        gaps = [self.score(first, rows) - self.score(second, rows) for rows in samples]
+        return float(torch.tensor(gaps, dtype=torch.float64).std())

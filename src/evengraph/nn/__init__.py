@@ -10,11 +10,11 @@ from evengraph.nn.backbones import SageConv as SageConv
 from evengraph.nn.connectivity import SemanticLayer as SemanticLayer
 from evengraph.nn.connectivity import StructuralLayer as StructuralLayer
 from evengraph.nn.connectivity import structural_connectivity as structural_connectivity
-from evengraph.nn.decoders import EdgeDecoder as EdgeDecoder
-from evengraph.nn.decoders import Reconstruction as Reconstruction
 from evengraph.nn.layers import Convolution as Convolution
 from evengraph.nn.layers import GraphClassifier as GraphClassifier
 from evengraph.nn.layers import GraphConv as GraphConv
+from evengraph.nn.networks import EdgeDecoder as EdgeDecoder
 from evengraph.nn.networks import GraphNetwork as GraphNetwork
 from evengraph.nn.networks import Inputs as Inputs
 from evengraph.nn.networks import PlainNetwork as PlainNetwork
+from evengraph.nn.networks import Reconstruction as Reconstruction

@@ -19,9 +19,9 @@ from evengraph.nn.layers import (
     uniform_by_inputs,
     uniform_by_outputs,
 )
-from evengraph.ops.attach import Propagation
 from evengraph.ops.attention import EdgeList, attend, list_edges
 from evengraph.ops.sparse import take
+from evengraph.ops.synthesis import Propagation
 
 Backbone = Literal["gcn", "sage", "gat"]
 BACKBONES: tuple[str, ...] = get_args(Backbone)

@@ -5,13 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from evengraph.ops import (
-    Clusters,
-    Sparse,
-    propagation_matrix,
-    semantic_propagate,
-    undirected_matrix,
-)
+from evengraph.ops.propagate import propagation_matrix, undirected_matrix
+from evengraph.ops.semantic import Clusters, semantic_propagate
+from evengraph.ops.sparse import Sparse
 from evengraph.ops.structural import check_alpha, path_weights
 
 
@@ -56,7 +52,7 @@ class StructuralLayer(_Layer):
 class SemanticLayer(_Layer):
     """Propagation within clusters, before any activation, in time linear in N (Eq. 6).
 
-    Clusters come from `evengraph.ops.kmeans` of the layer's input, updated from time to time.
+    Clusters come from `evengraph.ops.semantic` of the layer's input, updated from time to time.
 
     Shapes:
         x: (N, inputs), dense or sparse

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from evengraph.core.ranks import Part
-from evengraph.ops.attach import Propagation
-from evengraph.ops.dropout import Noise, relu_dropout
+from evengraph.fast.dropout import Noise, relu_dropout
 from evengraph.ops.sparse import Sparse
+from evengraph.ops.synthesis import Propagation
 
 Init = Callable[[Tensor, Tensor], None]
 """Initialises a weight, (inputs, outputs), and a bias, (outputs,), in place."""

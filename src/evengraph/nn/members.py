@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
+from torch_geometric.data import Data
 
 from evengraph.core.ranks import Part
-from evengraph.ops import relu_dropout
+from evengraph.fast.dropout import relu_dropout
+from evengraph.ops.components import principal_components
+from evengraph.ops.neighbours import neighbour_graph
+from evengraph.ops.propagate import (
+    Average,
+    Matrix,
+    diffuse,
+    graph_matrix,
+    neighbour_averages,
+    propagation_matrix,
+)
+from evengraph.ops.sparse import LinearMap, Sparse, sparsify
 
 ROWS = 2**16  # rows that all members classify at a time
 
@@ -98,3 +114,173 @@ class Members(nn.Module):
         ):
             mine, theirs = getattr(self, name), getattr(other, name)
             mine.copy_(torch.where(mask, theirs, mine))
+
+
+LENGTH = 0.5  # root mean square length of a view's rows, so that one learning rate suits all graphs
+HOPS = 2  # of the ego view
+SMALLEST_PART = 32  # components of a part of the ego view, however many relations there are
+NEIGHBOUR_STEPS, NEIGHBOUR_TELEPORT = 5, 0.2
+
+
+class Diffusion(NamedTuple):
+    """How far features travel: steps over the graph, and the share that starts again."""
+
+    steps: int
+    teleport: float
+
+
+class Components(nn.Module):
+    """Principal components of propagated features, centred and scaled.
+
+    The propagation is given with every call, because it belongs to a graph and the components to
+    the graph that they were fitted to.
+    """
+
+    basis: Tensor
+    centre: Tensor
+    scale: Tensor
+
+    def __init__(self, num_features: int, count: int) -> None:
+        super().__init__()
+        width = min(count, num_features)
+        self.register_buffer("basis", torch.zeros(num_features, width))
+        self.register_buffer("centre", torch.zeros(width))
+        self.register_buffer("scale", torch.ones(()))
+
+    @property
+    def width(self) -> int:
+        """Number of components."""
+        return self.centre.numel()
+
+    def forward(
+        self, x: Tensor | Sparse, propagate: LinearMap, transposed: LinearMap | None = None
+    ) -> Tensor:
+        """The components of features, (N, width); found in these features if `transposed` is given.
+
+        Args:
+            propagate: The propagation over the graph.
+            transposed: Its transpose.
+        """
+        if transposed is None:
+            rows = propagate(x @ self.basis)
+        else:
+            self.basis, rows = principal_components(x, propagate, transposed, self.width)
+            self.centre = rows.mean(0)
+            self.scale = scale_of(rows - self.centre)
+        return (rows - self.centre) * self.scale
+
+
+def ego_share(components: int, parts: int) -> int:
+    """Components of each part of the ego view."""
+    return max(-(-components // parts), min(components, SMALLEST_PART))
+
+
+class Views(nn.Module):
+    """Three views of a graph, each a table of rows that networks learn from.
+
+    Structural: personalised PageRank of the features, what lies near at all distances. Semantic:
+    the structural view, averaged over the nodes most alike, wherever they are. Ego: a node's own
+    features beside the means of its neighbours, one and two steps away, and those of each relation.
+
+    Args:
+        names: Which views, in which order.
+        num_features: Features of a node.
+        components: Principal components per view; the parts of ego share them.
+        diffusion: How far features travel in the structural view.
+        neighbours: Nodes that the semantic view averages over.
+        relations: Relations of the graph, whose neighbours the ego view averages apart.
+    """
+
+    semantic_scale: Tensor
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        num_features: int,
+        components: int,
+        diffusion: Diffusion,
+        neighbours: int,
+        relations: int = 0,
+    ) -> None:
+        super().__init__()
+        self.names, self.diffusion, self.neighbours = names, diffusion, neighbours
+        widths = {}
+        if {"structural", "semantic"} & set(names):
+            self.structural = Components(num_features, components)
+            widths["structural"] = widths["semantic"] = self.structural.width
+            self.register_buffer("semantic_scale", torch.ones(()))
+        if "ego" in names:
+            count = HOPS + 1 + relations
+            share = ego_share(components, count)
+            parts = [Components(num_features, share) for _ in range(count)]
+            self.ego = nn.ModuleList(parts)
+            widths["ego"] = sum(part.width for part in parts)
+        self.widths = {name: widths[name] for name in names}
+        self.width = max(widths.values(), default=0)
+
+    def forward(self, graph: Data, *, fit: bool = False) -> Tensor:
+        """The views of a graph; `fit` finds components and scales in it first.
+
+        Shapes:
+            returns: (V, N, width); narrower views are filled up with zeros
+        """
+        x = sparsify(graph.x.float())
+        matrix = graph_matrix(graph)
+        views = {}
+        if {"structural", "semantic"} & set(self.names):
+            views["structural"] = self._structural(x, matrix, fit)
+        if "semantic" in self.names:
+            views["semantic"] = self._semantic(views["structural"], fit)
+        if "ego" in self.names:
+            views["ego"] = self._ego(x, neighbour_averages(graph, HOPS, union=matrix), fit)
+        return torch.stack(
+            [pad(views[name], (0, self.width - views[name].shape[1])) for name in self.names]
+        )
+
+    def _structural(self, x: Tensor | Sparse, matrix: Matrix, fit: bool) -> Tensor:
+        propagation = propagation_matrix(matrix, _device(x))
+        spread = partial(diffuse, propagation, **self.diffusion._asdict())
+        rows: Tensor = self.structural(x, spread, spread if fit else None)  # symmetric
+        return rows
+
+    def _semantic(self, rows: Tensor, fit: bool) -> Tensor:
+        rows = averaged_over_similar(rows, self.neighbours)
+        if fit:
+            self.semantic_scale = scale_of(rows)
+        return rows * self.semantic_scale
+
+    def _ego(self, x: Tensor | Sparse, averages: Sequence[Average], fit: bool) -> Tensor:
+        own = Average(averages[0].matrix, 0)
+        rows = []
+        for (matrix, steps), part in zip([own, *averages], self.ego, strict=True):
+            propagate = partial(_repeat, matrix.__matmul__, steps)
+            transposed = partial(_repeat, matrix.transposed_product, steps) if fit else None
+            rows.append(part(x, propagate, transposed))
+        return torch.cat(rows, dim=1) / math.sqrt(len(rows))
+
+
+def averaged_over_similar(rows: Tensor, neighbours: int) -> Tensor:
+    """Rows, propagated over the graph that joins each to those most like it, (N, d)."""
+    if rows.shape[0] < 2:
+        return rows
+    propagation = propagation_matrix(neighbour_graph(rows.detach(), neighbours), rows.device)
+    return diffuse(propagation, rows, NEIGHBOUR_STEPS, NEIGHBOUR_TELEPORT)
+
+
+def scale_of(rows: Tensor) -> Tensor:
+    """The factor that makes the root mean square length of rows `LENGTH`; 1 if all are zero."""
+    length = rows.square().sum(1).mean().sqrt()
+    if torch.isinf(length):  # squares of huge features leave single precision
+        length = rows.double().square().sum(1).mean().sqrt().to(rows.dtype)
+    return torch.where(length > 0, LENGTH / length, 1.0)
+
+
+def _repeat(step: LinearMap, times: int, x: Tensor) -> Tensor:
+    """Apply a step several times."""
+    for _ in range(times):
+        x = step(x)
+    return x
+
+
+def _device(x: Tensor | Sparse) -> torch.device:
+    return x.matrix.device if isinstance(x, Sparse) else x.device

@@ -8,7 +8,9 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 from torch_geometric.utils import to_undirected
 
-from evengraph.ops import kmeans, sparsify, structural_adjacency
+from evengraph.ops.semantic import kmeans
+from evengraph.ops.sparse import sparsify
+from evengraph.ops.structural import structural_adjacency
 
 BYTES_PER_EDGE = 20  # two 64-bit node ids and a 32-bit weight
 

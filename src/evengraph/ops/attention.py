@@ -7,8 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from evengraph.ops.attach import AttachedGraph, GraphWithCopies, Propagation
 from evengraph.ops.sparse import Sparse, scatter_sum, take
+from evengraph.ops.synthesis import AttachedGraph, GraphWithCopies, Propagation
 
 
 class EdgeList(NamedTuple):

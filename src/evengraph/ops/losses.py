@@ -2,15 +2,150 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
 import scipy.sparse as sp
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, one_hot
 
-from evengraph.ops.conflict import conflict_weights
+from evengraph.ops.propagate import propagation_matrix
+from evengraph.ops.sparse import Sparse, scatter_sum
+from evengraph.ops.structural import personalised_pagerank
+
+LEAST = 1e-6  # lower bound of shares and divergences in denominators
+SMOOTH = 0.6  # relative temperature of an empty class; 1 for a class of all nodes
+
+
+def soft_labels(
+    logits: Tensor, nodes: Tensor, labels: Tensor, class_counts: Tensor, temperature: float
+) -> Tensor:
+    """One-hot labels of labelled nodes, and predictions of others, smoother for rare classes.
+
+    Args:
+        temperature: Factor of the logits of the largest class.
+
+    Shapes:
+        logits: (N, C)
+        nodes, labels: (n,), labelled nodes
+        returns: (N, C), rows sum to one
+    """
+    share = class_counts / class_counts.sum()
+    warmth = (1 - SMOOTH) * share + SMOOTH
+    scale = temperature * (warmth + 1 - warmth.max())
+    predicted = (logits * scale).softmax(1)
+    return predicted.index_copy(0, nodes, _one_hot(labels, logits.shape[1]).to(predicted))
+
+
+def topology_margins(
+    around: Tensor, labels: Tensor, connectivity: float, distribution: float
+) -> Tensor:
+    """Terms to add to the logits of labelled nodes in training.
+
+    The first margin, log of the connectivity (ACM), is negative for a class that is more common
+    around a node, relative to its own class, than around other nodes of its class. The second
+    (ADM) grows as the node's neighbourhood moves from its own class towards the other.
+
+    Args:
+        connectivity: Weight of the first margin.
+        distribution: Weight of the second.
+
+    Shapes:
+        around: (n, C), class shares around each labelled node, itself included
+        labels: (n,); every class occurs
+        returns: (n, C), zero for a node's own class
+    """
+    num_classes = around.shape[1]
+    is_label = _one_hot(labels, num_classes)
+    counts = is_label.sum(0).unsqueeze(1)
+    usual = scatter_sum(around, labels, num_classes) / counts.clamp(min=1)  # (C, C)
+    around, usual = around.clamp(min=LEAST), usual.clamp(min=LEAST)
+    expected = usual[labels]  # of the class of each node, (n, C)
+    index = labels.unsqueeze(1)
+    ratio = around.gather(1, index) / expected.gather(1, index) * expected / around
+    first = ratio.clamp(max=1).log()
+    to_class = divergences(around, usual)  # of each node from each class, (n, C)
+    between = divergences(usual, usual).clamp(min=LEAST)[labels]  # of its class from each
+    to_own = to_class.gather(1, index)
+    second = (to_own**2 + between**2 - to_class**2) / (2 * between**2)
+    return (connectivity * first - distribution * second).masked_fill(is_label, 0.0)
+
+
+def _one_hot(labels: Tensor, num_classes: int) -> Tensor:
+    """Labels as a bool mask, (n, C)."""
+    return labels.unsqueeze(1) == torch.arange(num_classes, device=labels.device)
+
+
+def divergences(x: Tensor, y: Tensor) -> Tensor:
+    """Jensen-Shannon divergence of every row of x from every row of y.
+
+    Shapes:
+        x: (n, C), y: (m, C), positive
+        returns: (n, m)
+    """
+    columns = []
+    for row in y:  # few rows; avoids a tensor of n x m x C
+        middle = ((x + row) / 2).log()
+        halves = x * (x.log() - middle) + row * (row.log() - middle)
+        columns.append(halves.sum(1) / 2)
+    return torch.stack(columns, dim=1)
+
+
+TELEPORT = 0.15
+
+
+def conflict_weights(
+    adjacency: sp.spmatrix,
+    nodes: Tensor,
+    labels: Tensor,
+    class_counts: Tensor,
+    least: float = 0.5,
+    most: float = 1.5,
+) -> Tensor:
+    """Weight of each labelled node: the more influence of other classes reaches it, the lower.
+
+    Args:
+        adjacency: An undirected graph without self-loops, (N, N).
+        least: Weight of the node with the largest conflict.
+        most: Weight of the node with the smallest.
+
+    Shapes:
+        nodes, labels, returns: (n,), labelled nodes
+        class_counts: (C,)
+    """
+    propagation = propagation_matrix(adjacency, nodes.device, how="symmetric")
+    return cosine_weights(conflict(propagation, nodes, labels, class_counts), least, most)
+
+
+def conflict(propagation: Sparse, nodes: Tensor, labels: Tensor, class_counts: Tensor) -> Tensor:
+    """Influence of other classes that reaches each labelled node, averaged over their nodes.
+
+    Let Pi be personalised PageRank, which is symmetric here. Class c spreads g_c = Pi y_c / n_c,
+    and node v of class y receives the sum over c other than y of (Pi g_c)_v: two products with C
+    columns.
+
+    Shapes:
+        propagation: (N, N), symmetric
+        nodes, labels: (n,)
+        class_counts: (C,)
+        returns: (n,)
+    """
+    start = torch.zeros(propagation.shape[0], class_counts.numel(), device=nodes.device)
+    start[nodes] = one_hot(labels, class_counts.numel()) / class_counts.float()
+    spread = personalised_pagerank(propagation, start, TELEPORT)
+    others = spread.sum(1, keepdim=True) - spread
+    received = personalised_pagerank(propagation, others, TELEPORT)[nodes]
+    return received.gather(1, labels.unsqueeze(1)).squeeze(1)
+
+
+def cosine_weights(conflicts: Tensor, least: float, most: float) -> Tensor:
+    """Weights by rank, (n,), along half a cosine from `most` (smallest conflict) to `least`."""
+    ranks = conflicts.argsort(stable=True).argsort()
+    angle = math.pi * ranks / max(ranks.numel() - 1, 1)
+    return least + (most - least) * (1 + angle.cos()) / 2
+
 
 ClassLoss = Literal["cross_entropy", "reweight", "balanced_softmax"]
 CLASS_LOSSES: tuple[str, ...] = get_args(ClassLoss)

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from evengraph.ops.kmeans import cluster_means, kmeans, nearest_mean
+from evengraph.ops.semantic import cluster_means, kmeans, nearest_mean
+from evengraph.ops.sparse import row_entries
 
 EXACT = 4_096  # nodes up to which all are compared with all
 PROBES = 4  # lists that are searched
@@ -97,3 +98,88 @@ def _nearest_among(x: Tensor, rows: Tensor, among: Tensor, count: int) -> tuple[
     cosines[rows.unsqueeze(1) == among] = -torch.inf
     best, index = cosines.topk(min(count, among.numel()))
     return best, torch.where(best > -torch.inf, among[index], -1)
+
+
+BLOCK_ENTRIES = 2**24  # similarities in memory at a time
+SIMILAR = 10  # similar nodes per labelled node
+
+
+def class_prototypes(
+    embeddings: Tensor,
+    probabilities: Tensor,
+    x: Tensor,
+    adjacency: Tensor,
+    nodes: Tensor,
+    labels: Tensor,
+    target: int,
+    *,
+    sound: bool = False,
+) -> Tensor:
+    """The mean embedding of each class, with unlabelled nodes added to small classes.
+
+    A class with fewer labelled nodes than the target is filled up with unlabelled neighbours of
+    its labelled nodes, the most probable first; if those are too few, with nodes whose features
+    resemble a labelled one's.
+
+    Args:
+        x: Features, for similarities.
+        target: Number of nodes per prototype.
+        sound: Fill up to the target with the most similar nodes, without nodes that are labelled
+            and none twice. Otherwise as in LTE4G's public code: similar nodes are added only while
+            the list, labelled nodes included, is shorter than what was missing, the most similar
+            one of each node is left out, and those labelled for another class or already in the
+            list are not.
+
+    Shapes:
+        embeddings: (N, h), probabilities: (N, C), x: (N, F)
+        adjacency: sparse CSR, (N, N)
+        nodes, labels: (n,), labelled nodes; every class occurs
+        returns: (C, h)
+    """
+    means = []
+    for label in range(probabilities.shape[1]):
+        labelled = nodes[labels == label]
+        members, missing = labelled, target - labelled.numel()
+        if missing > 0:
+            likely = probabilities[:, label]
+            _, positions = row_entries(adjacency, labelled)
+            near = adjacency.col_indices()[positions].long().unique()
+            near = near[~torch.isin(near, nodes if sound else labelled)]
+            members = torch.cat([labelled, _likeliest(near, likely, missing)])
+            wanted = (target if sound else missing) - members.numel()
+            if wanted > 0:
+                alike = similar_nodes(x, adjacency, labelled, skip=0 if sound else 1)
+                if sound:
+                    alike = alike[~torch.isin(alike, torch.cat([nodes, members]))]
+                members = torch.cat([members, _likeliest(alike, likely, wanted)])
+        means.append(embeddings[members].mean(0))
+    return torch.stack(means)
+
+
+def _likeliest(nodes: Tensor, likely: Tensor, count: int) -> Tensor:
+    """The most probable of given nodes."""
+    order = torch.argsort(likely[nodes], descending=True, stable=True)
+    return nodes[order[:count]]
+
+
+def similar_nodes(x: Tensor, adjacency: Tensor, nodes: Tensor, skip: int) -> Tensor:
+    """Nodes with features similar to those of given nodes, except themselves and neighbours.
+
+    For each node the best ten by cosine similarity, after skipping the first `skip`. Similarities
+    are computed in blocks.
+
+    Shapes:
+        x: (N, F)
+        nodes: (m,)
+        returns: int64, ascending, without repeats
+    """
+    length = x.norm(dim=1).clamp(min=torch.finfo(x.dtype).tiny)
+    similar = []
+    for block in nodes.split(max(BLOCK_ENTRIES // x.shape[0], 1)):
+        likeness = (x[block] / length[block].unsqueeze(1)) @ x.t() / length  # (block, N)
+        owner, positions = row_entries(adjacency, block)
+        likeness[owner, adjacency.col_indices()[positions].long()] = -torch.inf
+        likeness[torch.arange(block.numel(), device=x.device), block] = -torch.inf
+        best, indices = likeness.topk(min(skip + SIMILAR, x.shape[0]), dim=1)
+        similar.append(indices[:, skip:][best[:, skip:].isfinite()])
+    return torch.cat(similar).unique() if similar else nodes

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from collections.abc import Iterable
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,8 +11,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from evengraph.core.graphs import check_edges, edge_weight
-from evengraph.ops.device_adjacency import adjacency_tensor, means, normalised, scaled_by_mean
+from evengraph.core.task import check_edges, count_relations, edge_weight
+from evengraph.fast.device_graphs import adjacency_tensor, means, normalised, scaled_by_mean
 from evengraph.ops.sparse import Sparse, from_scipy
 
 Normalisation = Literal["symmetric", "row"]
@@ -136,3 +137,106 @@ def diffuse(propagation: Sparse, x: Tensor, steps: int, teleport: float) -> Tens
     for _ in range(steps):
         x = (propagation @ x).mul_(1 - teleport).add_(again)  # new memory would take as long again
     return x
+
+
+class Average(NamedTuple):
+    """A mean over neighbours: the matrix, and how often it is applied."""
+
+    matrix: Sparse
+    steps: int
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The means of rows, (N, F)."""
+        for _ in range(self.steps):
+            x = self.matrix @ x
+        return x
+
+
+def neighbour_averages(
+    graph: Data,
+    hops: int,
+    dtype: torch.dtype = torch.float32,
+    union: Matrix | None = None,
+) -> list[Average]:
+    """The means over neighbours 1, 2, ... hops away in all edges, then over those per relation.
+
+    Args:
+        graph: The graph, with `relation_index` if its relations stay apart.
+        hops: How many means to take over all edges; without any, there are none per relation.
+        dtype: Of the matrices.
+        union: `weighted_adjacency` or `graph_matrix` of the graph, if it is known already.
+    """
+    if not hops:
+        return []
+    device = graph.edge_index.device
+    union = graph_matrix(graph) if union is None else union
+    means = neighbour_means(union, device, dtype)
+    averages = [Average(means, steps) for steps in range(1, hops + 1)]
+    for relation in range(count_relations(graph)):
+        matrix = relation_adjacency(graph, relation)
+        averages.append(Average(neighbour_means(matrix, device, dtype), 1))
+    return averages
+
+
+def relation_adjacency(graph: Data, relation: int) -> sp.csr_matrix:
+    """The neighbours of every node in one relation, (N, N); not symmetric if it has a direction."""
+    chosen = graph.relation_index[0] == relation
+    weight = graph.relation_weight[chosen] if "relation_weight" in graph else None
+    return adjacency(graph.relation_index[1:, chosen], graph.num_nodes, weight)
+
+
+FAR = 10.0  # scaled values of spread columns are clipped here: an outlier is an outlier
+SPREAD = 1.349  # quartile distance of a normal distribution with unit variance
+SAMPLE = 2**22  # entries that quartiles are taken from
+ROWS = 4_096  # rows that are read at a time
+FEWEST = 100  # rows of that sample, however many columns there are
+
+
+def sample_step(num_rows: int, num_columns: int) -> int:
+    """Of how many rows one is in the sample that quartiles are taken from."""
+    return max(num_rows // max(SAMPLE // max(num_columns, 1), FEWEST), 1)
+
+
+class Scaling(NamedTuple):
+    """How each column is shifted and scaled.
+
+    A spread column is centred at its median and divided by its quartile distance. A column whose
+    quartiles are equal, such as a word or a flag, is shifted by its most frequent value, usually
+    zero, and divided by its largest absolute value: dividing by its deviation would make a rare
+    word as large as it is rare.
+
+    Shapes:
+        centre, scale: float32, (F,)
+        spread: bool, (F,)
+    """
+
+    centre: Tensor
+    scale: Tensor
+    spread: Tensor
+
+    @classmethod
+    def of(cls, x: Tensor) -> Scaling:
+        """Measure columns; quartiles are those of evenly spaced rows if there are many entries.
+
+        Shapes:
+            x: (N, F)
+        """
+        x = x.detach().float()
+        return cls.measure(x[:: sample_step(*x.shape)], x.split(ROWS))
+
+    @classmethod
+    def measure(cls, sample: Tensor, parts: Iterable[Tensor]) -> Scaling:
+        """Measure columns: quartiles in a sample of the rows, largest values in parts of all."""
+        sample = sample.sort(dim=0).values
+        low, centre, high = (
+            sample[int(share * (sample.shape[0] - 1))] for share in (0.25, 0.5, 0.75)
+        )
+        spread = high > low
+        largest = torch.stack([(part - centre).abs().amax(0) for part in parts]).amax(0)
+        scale = torch.where(spread, (high - low) / SPREAD, largest)
+        return cls(centre, torch.where(scale > 0, scale, 1.0), spread)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Scale the columns of a table, float32, (n, F)."""
+        scaled = (x.float() - self.centre) / self.scale
+        return torch.where(self.spread, scaled.clamp(-FAR, FAR), scaled)

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from evengraph.kernels.row_chunks import RowChunks, chunk_rows, chunk_rows_fixed
+from evengraph.fast.row_chunks import RowChunks, chunk_rows, chunk_rows_fixed
 
 BLOCK = 2048  # rows of 64 numbers that stay in the cache of one core
 LONG = 64  # entries per row and block from which partial sums pay off
@@ -246,7 +246,7 @@ def product(
         output, returns: (M, d) or (R, M, d)
     """
     if has_kernels(x.device):
-        from evengraph.kernels.spmm import deterministic_product
+        from evengraph.fast.triton_kernels import deterministic_product
 
         if chunks is None:
             chunks = chunk_rows_fixed(matrix.crow_indices(), matrix.col_indices().numel())
@@ -285,3 +285,34 @@ def sparsify(x: Tensor, *, sparse_below: float | None = None) -> Tensor | Sparse
         sparse_below = 0.25 if x.is_cpu else 0.05
     density = (x != 0).float().mean().item()
     return Sparse.from_dense(x) if density < sparse_below else x
+
+
+LARGEST = 0x7F7FFFFF  # bits of the largest finite number
+DIGITS = 16  # bits of a number that are used: the last ones depend on the order of summation
+
+
+def first_digits(x: Tensor) -> Tensor:
+    """Numbers rounded to their first `DIGITS` bits, (...)."""
+    mantissa, exponent = torch.frexp(x)
+    return torch.ldexp((mantissa * 2**DIGITS).round(), exponent - DIGITS)
+
+
+def largest_up_to(function: Callable[[Tensor], Tensor], limit: Tensor) -> Tensor:
+    """The largest finite float32 at which a function that never falls is at most a limit.
+
+    Shapes:
+        limit, returns: (K,)
+    """
+    low = torch.full(limit.shape, -LARGEST, device=limit.device)  # int64
+    high = -low
+    while (low < high).any():
+        middle = (low + high + 1).div(2, rounding_mode="floor")
+        fits = function(_number(middle)) <= limit
+        low, high = torch.where(fits, middle, low), torch.where(fits, high, middle - 1)
+    return _number(low)
+
+
+def _number(rank: Tensor) -> Tensor:
+    """The float32 of a rank: zero has rank 0, the next larger number 1, and so on."""
+    bits = torch.where(rank >= 0, rank, -(2**31) - rank)
+    return bits.to(torch.int32).view(torch.float32)

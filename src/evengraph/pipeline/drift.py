@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from evengraph.core.stored_types import check_types
+from evengraph.core.untrusted import check_types
 
 MAX_LOG_DEGREE = 50  # of a number of neighbours; more are no graph
 LARGE = 0.5  # standard deviations of a feature from which on a shift of its mean is told

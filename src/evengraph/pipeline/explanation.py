@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -13,8 +14,80 @@ from torch_geometric.data import Data
 from evengraph.core.task import HIDDEN_LABEL, Task
 from evengraph.methods import Method
 from evengraph.nn.tracing import Contributions
+from evengraph.ops.propagate import undirected_adjacency
 from evengraph.ops.signature import feature_signatures, matching_signatures
-from evengraph.pipeline.ego_graph import Distances, ego_graph
+from evengraph.pipeline.model_info import ModelInfo, NewNodes, training_paths
+from evengraph.pipeline.sources import ModelInput
+from evengraph.tables import UnknownNodeError
+
+MAX_NODES = 40  # more make a picture unreadable
+MAX_PATH = 4  # edges of the longest path that is drawn
+
+
+class Distances:
+    """Distances from one node to all others, with edges read in both directions."""
+
+    def __init__(self, edge_index: Tensor, num_nodes: int, node: int) -> None:
+        self.node = node
+        self.matrix = undirected_adjacency(edge_index, num_nodes)
+        self.steps = np.full(num_nodes, -1)  # -1: no path
+        self.steps[node] = 0
+        frontier = np.array([node])
+        while frontier.size:
+            neighbours = np.unique(self.matrix[frontier].indices)
+            unvisited = neighbours[self.steps[neighbours] < 0]
+            self.steps[unvisited] = self.steps[frontier[0]] + 1
+            frontier = unvisited
+
+    def to(self, other: int) -> int | None:
+        """The distance to another node; None without a path."""
+        return int(self.steps[other]) if self.steps[other] >= 0 else None
+
+    def path(self, other: int) -> list[int]:
+        """The nodes of a shortest path from another node, which comes first."""
+        nodes = [other]
+        while self.steps[nodes[-1]] > 0:
+            neighbours = self.matrix[[nodes[-1]]].indices
+            closer = neighbours[self.steps[neighbours] < self.steps[nodes[-1]]]
+            nodes.append(int(closer.min()))
+        return nodes
+
+
+def ego_graph(
+    distances: Distances, required: Sequence[int], weight: Tensor, **values: Tensor
+) -> Data:
+    """The subgraph of a node, of required nodes with the paths to them, and of near nodes.
+
+    Near nodes lie within two steps; those with the largest absolute weight come first.
+
+    Args:
+        distances: From the node that the graph is drawn around.
+        required: Nodes to include, whatever their distance.
+        weight: The weight of every node, (N,).
+        values: Values of every node to carry over to the subgraph, (N,).
+    """
+    steps = distances.steps
+    selected = dict.fromkeys([distances.node])  # a set in order
+    for other in required:
+        draw_path = 0 <= steps[other] <= MAX_PATH
+        selected |= dict.fromkeys(reversed(distances.path(other)) if draw_path else [other])
+    close = np.flatnonzero((steps >= 0) & (steps <= 2))
+    by_weight = np.argsort(-weight.abs().numpy()[close], kind="stable")
+    for other in close[by_weight].tolist():
+        if len(selected) >= MAX_NODES:
+            break
+        selected[other] = None
+    nodes = torch.tensor(list(selected))
+    part = distances.matrix[nodes.numpy()][:, nodes.numpy()].tocoo()
+    edges = np.stack([part.row, part.col]).astype(np.int64)
+    return Data(
+        node_id=nodes,
+        edge_index=torch.from_numpy(edges),
+        num_nodes=nodes.numel(),
+        distance=torch.from_numpy(steps)[nodes],
+        **{name: value[nodes] for name, value in values.items()},
+    )
+
 
 DEGREE = "log degree"
 """The name of the column that some methods add to the features."""
@@ -368,3 +441,123 @@ def _clusters(
             )
         )
     return tuple(clusters)
+
+
+def open_explained(
+    open_nodes: Callable[..., NewNodes],
+    info: ModelInfo,
+    nodes: Any,
+    edges: Any,
+    known: Any,
+    columns: Mapping[str, Any],
+) -> NewNodes:
+    """Open new nodes, attached to the known graph if it is given or if their edges name it.
+
+    Args:
+        open_nodes: `TableModel.open`; the other arguments are those of `TableModel.explain`.
+        info: Where the training tables are.
+    """
+    if isinstance(nodes, NewNodes):
+        return nodes
+    if known is None:
+        try:
+            return open_nodes(nodes, edges, **columns)
+        except UnknownNodeError:
+            known = training_paths(info)
+    return open_nodes(nodes, edges, known=known, **columns)
+
+
+def explain_node(
+    method: Method, info: ModelInfo, new: NewNodes, node: Any, *, top: int, align: bool
+) -> Explanation:
+    """Explain the node with an id, in the graph that a model predicts."""
+    ids = tuple(str(id) for id in new.tables.ids.tolist())
+    if str(node) not in ids:
+        raise UnknownNodeError(
+            f"There is no node {str(node)!r}; ids are like {', '.join(ids[:3])}.",
+            node=str(node),
+            num_edges=0,
+        )
+    graph = ModelInput.of(new, method, info, align).graph
+    names = new.tables.encoder.names
+    return explain(method, graph, ids.index(str(node)), ids=ids, feature_names=names, top=top)
+
+
+REASONS = 3  # per node
+SHARE = 0.05  # of the largest reason; smaller ones are not worth the room
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suspect:
+    """A node with a high probability of the positive class.
+
+    Args:
+        id: The id of the node.
+        probability: Of the positive class.
+        reasons: Columns and labelled nodes that speak for the class, the strongest first.
+    """
+
+    id: str
+    probability: float
+    reasons: tuple[str, ...]
+
+
+def suspects(
+    method: Method,
+    nodes: NewNodes,
+    probabilities: np.ndarray,
+    *,
+    positive: int,
+    count: int,
+    graph: Data | None = None,
+) -> list[Suspect]:
+    """Rank nodes by their probability of a class and explain the first.
+
+    Args:
+        method: The fitted method that predicted them.
+        nodes: The nodes that were predicted.
+        probabilities: Of the positive class, (M,).
+        positive: Index of the class.
+        count: How many to return at most.
+        graph: The graph that was predicted, if not that of the nodes as they came.
+    """
+    if count < 1:
+        raise ValueError(f"top must be at least 1, got {count}.")
+    tables = nodes.tables
+    graph = tables.graph if graph is None else graph
+    indices = np.arange(graph.num_nodes)[nodes.rows]
+    ids, names = tuple(map(str, tables.ids.tolist())), tables.encoder.names
+    found = []
+    for place in np.argsort(-probabilities, kind="stable")[:count].tolist():
+        node = int(indices[place])
+        explanation = explain(method, graph, node, ids=ids, feature_names=names)
+        reasons = tuple(reasons_for(explanation, positive))
+        found.append(Suspect(id=ids[node], probability=probabilities[place], reasons=reasons))
+    return found
+
+
+def reasons_for(explanation: Explanation, positive: int) -> list[str]:
+    """What speaks for a class, in a few words each: columns, then a labelled node of the class."""
+    sign = 1 if explanation.predicted == positive else -1
+    parts = {column_words(part): sign * part.contribution for part in explanation.columns}
+    largest = max(parts.values(), default=0.0)
+    strong = [name for name, value in parts.items() if value > max(SHARE * largest, 0.0)]
+    reasons = sorted(strong, key=lambda name: -parts[name])[:REASONS]
+    near = [
+        one
+        for one in explanation.labelled
+        if one.label == positive and sign * one.contribution > 0 and one.distance
+    ]
+    if near:
+        first = max(near, key=lambda one: sign * one.contribution)
+        steps = "neighbour" if first.distance == 1 else f"{first.distance} steps away"
+        known = explanation.class_names[positive] if explanation.class_names else str(positive)
+        reasons.append(f"{explanation.ids[first.node]} ({known}, {steps})")
+    return reasons
+
+
+def column_words(part: ColumnPart) -> str:
+    """A column, and whose it is unless it is the node's own."""
+    if part.origin == "own":
+        return part.name
+    return f"{part.name} ({'neighbourhood' if part.origin == 'others' else part.origin})"

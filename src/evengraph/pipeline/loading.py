@@ -9,10 +9,10 @@ import torch
 
 from evengraph.core.devices import pick_device
 from evengraph.core.errors import first_line, one_line_errors
-from evengraph.core.limits import MAX_INTEGER
 from evengraph.core.rng import seeded
+from evengraph.core.untrusted import MAX_INTEGER
 from evengraph.methods import METHODS, Method
-from evengraph.methods.bases.model_folder import TensorMismatchError, read_model
+from evengraph.methods.bases.saving import TensorMismatchError, read_model
 from evengraph.pipeline.model_info import ModelInfo
 
 TYPES = {

@@ -3,20 +3,152 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from evengraph.core.errors import short
-from evengraph.metrics.abstention import Abstention, RiskCurve
+from evengraph.core.errors import ArgumentError, one_line_errors, short
+from evengraph.core.task import Task
 from evengraph.metrics.binary import best_threshold
 from evengraph.metrics.calibration import Calibrator, carried
-from evengraph.metrics.costs import CostCurve, Costs, cheapest_threshold
+from evengraph.metrics.decisions import Abstention, CostCurve, Costs, RiskCurve, cheapest_threshold
 from evengraph.pipeline.drift import TrainingStatistics
-from evengraph.pipeline.refit import Refit
-from evengraph.tables import FeatureEncoder, TableColumns
+from evengraph.tables import FeatureEncoder, Note, NoteKind, TableColumns, TableGraph, build_graph
+from evengraph.tables.cells import check_columns, has_class, table_name
+from evengraph.tables.columns import edge_ends
+from evengraph.tables.edges import edge_rows, id_index
+from evengraph.tables.notes import Notes
+from evengraph.tables.open import is_graph_file, open_graph_file, read_tables
+
+ID = "id"
+"""What predictions call the ids of nodes whose table has no name for them."""
+
+OUTPUTS = ("class", "probability", "low", "high", "flagged", "agreement", "abstained")
+"""Columns of predictions, which an id cannot be called like; `p_<class>` is another."""
+
+Tables = tuple[Any, Any]
+"""A nodes table and an edges table."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NewNodes:
+    """Nodes to predict, in a graph that may hold known nodes before them.
+
+    Args:
+        tables: The graph with all nodes.
+        rows: The nodes to predict, a slice or their indices.
+        attached: Whether there are known nodes before them.
+    """
+
+    tables: TableGraph
+    rows: Any
+    attached: bool = False
+
+    def without(self, labelled: NDArray[np.bool_]) -> NewNodes:
+        """The nodes to predict that have no label; `labelled` holds one value for each, (M,)."""
+        rows = np.arange(self.tables.graph.num_nodes)[self.rows]
+        return replace(self, rows=rows[~labelled])
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """Ids of the nodes to predict, (M,)."""
+        ids: NDArray[Any] = self.tables.ids[self.rows]
+        return ids
+
+    @property
+    def id_name(self) -> str:
+        """What predictions call the ids: as the nodes table does, so that the two can be joined."""
+        name = self.tables.columns.id
+        return ID if name is None or name in OUTPUTS or name.startswith("p_") else name
+
+    @property
+    def num_isolated(self) -> int:
+        """The number of nodes to predict that have no edge."""
+        connected = torch.zeros(self.tables.graph.num_nodes, dtype=torch.bool)
+        connected[self.tables.graph.edge_index[0]] = True
+        return int((~connected[self.rows]).sum())
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What was done to the tables; labels do not matter, `num_isolated` counts lone nodes."""
+        hidden = (NoteKind.NO_LABEL, NoteKind.ISOLATED_NODES)
+        return tuple(note for note in self.tables.notes if note.kind not in hidden)
+
+
+def build_new_nodes(
+    new: Tables, known: Tables | None, columns: TableColumns, encoder: FeatureEncoder
+) -> NewNodes:
+    """Encode new rows with a fitted encoder, below those of a known graph if there is one."""
+    if known is None:
+        return NewNodes(tables=build_graph(*new, columns, encoder), rows=slice(None))
+    if not len(new[0]):
+        name = table_name(new[0], "nodes")
+        raise ValueError(f"{name} has no rows; at least one new node is needed.")
+    check_columns(new[0], encoder.input_columns, "nodes")
+    encoder.check_rows(new[0])  # before concatenation, so that errors give the row of the new table
+    tables = build_graph(*_concatenate(known, new, columns), columns, encoder)
+    return NewNodes(tables=tables, rows=slice(len(known[0]), None), attached=True)
+
+
+def _concatenate(known: Tables, new: Tables, columns: TableColumns) -> Tables:
+    """Known tables with new rows below them."""
+    import pandas
+
+    nodes, edges = (pandas.concat(pair, ignore_index=True) for pair in zip(known, new, strict=True))
+    id = columns.id
+    if id is None:
+        return nodes, edges
+    for table in (known[0], new[0]):
+        check_columns(table, [id], "nodes")
+    again = new[0][id].isin(known[0][id])
+    if again.any():
+        raise ValueError(
+            f"{int(again.sum())} of the new nodes are in the known graph already, the first is "
+            f"{new[0][id][again].iloc[0]!r}; give new nodes only."
+        )
+    # checked on the new table alone, so that errors give its rows
+    ids = id_index(nodes[id], table_name(new[0], "nodes"))
+    source, target = edge_ends(new[1], columns, Notes())
+    edge_rows(new[1][source], new[1][target], ids, table_name(new[1], "edges"))
+    return nodes, edges
+
+
+class Refit(NamedTuple):
+    """How many labels a model was fitted to again, after its scores were computed.
+
+    Args:
+        train: Labels it has learnt from.
+        validation: Labels that decided when to stop, and the threshold.
+        train_before: Labels that the model with the test scores had learnt from.
+    """
+
+    train: int
+    validation: int
+    train_before: int
+
+    @classmethod
+    def of(cls, task: Task) -> Refit:
+        """What refitting after a task uses."""
+        full = all_labels(task)
+        return cls(int(full.train.sum()), int(task.val.sum()), int(task.train.sum()))
+
+
+def all_labels(task: Task) -> Task:
+    """A task that trains on every label outside validation; nothing is left to test on.
+
+    The validation nodes stay: early stopping, threshold and calibration need labels that were not
+    learnt from, and giving half of them away did not help in trials. Edges that a split by time
+    hides are seen.
+    """
+    train = (task.graph.y >= 0) & ~task.val
+    return replace(task, train=train, test=torch.zeros_like(task.test), past=None)
+
 
 T = TypeVar("T")
 UNDECIDED = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5)  # shares of nodes left undecided, for results
@@ -239,3 +371,74 @@ def _read(read: Callable[[Any], T], extra: Mapping[str, Any], name: str) -> T | 
 
 def _risk_curve(content: Mapping[str, Any]) -> RiskCurve:
     return RiskCurve(content["nodes"], tuple(Abstention(*level) for level in content["levels"]))
+
+
+@one_line_errors()
+def open_new_nodes(
+    info: ModelInfo,
+    classes: Sequence[str],
+    nodes: Any,
+    edges: Any = None,
+    *,
+    known: Any = None,
+    only_unlabelled: bool = False,
+    lists: str | Path | None = None,
+    columns: Mapping[str, str],
+) -> NewNodes:
+    """Encode new tables as those of training; the arguments are those of `TableModel.open`."""
+    if is_graph_file(nodes):
+        return _open_file(info, Path(nodes), edges, known, only_unlabelled)
+    if info.encoder is None:
+        raise ValueError("This model was trained on a graph and cannot encode tables.")
+    names = {role: getattr(info.columns, role) for role in ("id", "source", "target")}
+    names |= {**info.columns.edge_options, **columns}
+    roles = TableColumns(**names)
+    known_tables = None if known is None else read_tables(*as_pair(known), columns=roles)
+    tables = read_tables(nodes, edges, lists, columns=roles)
+    new = build_new_nodes(tables, known_tables, roles, info.encoder)
+    if not only_unlabelled:
+        return new
+    return new.without(has_class(tables[0], info.columns.label, classes))
+
+
+def _open_file(
+    info: ModelInfo, path: Path, edges: Any, known: Any, only_unlabelled: bool
+) -> NewNodes:
+    """Open a file that holds a whole graph."""
+    for name, value in (("edges", edges), ("known", known)):
+        if value is not None:
+            raise ValueError(f"{path} does not take {name}: it holds a whole graph.")
+    tables = open_graph_file(path, info.columns, info.encoder)
+    new = NewNodes(tables=tables, rows=slice(None))
+    return new.without((tables.graph.y >= 0).numpy()) if only_unlabelled else new
+
+
+def training_paths(info: ModelInfo) -> tuple[str | None, ...]:
+    """The paths of the training tables, and of a file of lists if one was named."""
+    trained_on = info.trained_on
+    if trained_on is None or trained_on.columns.get("edges") == "":  # in memory
+        raise ArgumentError(
+            "known must be given: the model was not trained on files.", argument="known"
+        )
+    edges = trained_on.columns.get("edges")
+    lists = [trained_on.columns["lists"]] if "lists" in trained_on.columns else []
+    several = [] if edges is None or Path(edges).exists() else edges.split(",")
+    for path in (trained_on.data, *several, *lists):
+        if not Path(path).exists():
+            raise ArgumentError(
+                f"{path} no longer exists; known must be the tables that the model was "
+                "trained on, a folder or a nodes and an edges table.",
+                argument="known",
+            )
+    return trained_on.data, edges, *lists
+
+
+def as_pair(known: Any) -> tuple[Any, ...]:
+    """Known tables as a pair: a folder has no edges table of its own."""
+    return known if isinstance(known, tuple) else (known, None)
+
+
+def holds_integers(nodes: Any, label: str | None, classes: Sequence[str]) -> bool:
+    """Whether the classes in a DataFrame are integers, or floats because some are missing."""
+    kind = getattr(getattr(nodes, "dtypes", {}).get(label), "kind", None)
+    return kind in ("i", "u", "f") and all(name.lstrip("-").isdigit() for name in classes)

@@ -12,8 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import balanced_accuracy_score
 from torch_geometric.data import Data
 
-from evengraph.core.masks import HELD_OUT, hold_out
-from evengraph.core.task import Task
+from evengraph.core.task import HELD_OUT, Task, hold_out
 from evengraph.methods import DEFAULT_METHOD, METHODS, Method
 
 

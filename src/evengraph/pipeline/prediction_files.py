@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evengraph.core.errors import MissingPackageError
+from evengraph.disk.models import DiskGraph
+from evengraph.disk.open import check_encoder
 from evengraph.metrics.binary import flagged
-from evengraph.pipeline.on_disk import DiskGraph
 from evengraph.pipeline.table_model import TableModel
 from evengraph.tables.cells import import_pandas
-from evengraph.tables.packed import check_encoder
 
 SUFFIXES = (".csv", ".parquet", ".npy")
 ID = "id"

@@ -11,14 +11,13 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.methods import Method
-from evengraph.methods.bases.committee import Committee
-from evengraph.metrics.abstention import Abstention
+from evengraph.methods.bases.search import Committee
 from evengraph.metrics.binary import flagged
-from evengraph.metrics.priors import adjust_to_shares, estimate_shares
+from evengraph.metrics.calibration import adjust_to_shares, estimate_shares
+from evengraph.metrics.decisions import Abstention
 from evengraph.pipeline.drift import DIFFERENT
-from evengraph.pipeline.model_info import ModelInfo, Threshold
-from evengraph.pipeline.model_input import ModelInput
-from evengraph.pipeline.new_nodes import NewNodes
+from evengraph.pipeline.model_info import ModelInfo, NewNodes, Threshold
+from evengraph.pipeline.sources import ModelInput
 from evengraph.tables.cells import import_pandas
 
 Transform = Callable[[Tensor], Tensor]

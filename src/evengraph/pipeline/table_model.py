@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from html import escape
+from math import isfinite
 from pathlib import Path
-from typing import Any, Self, final
+from typing import Any, NamedTuple, Self, final
 from warnings import warn
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.core.devices import pick_device
@@ -20,27 +22,198 @@ from evengraph.core.errors import one_line_errors, unknown
 from evengraph.core.task import Task
 from evengraph.methods import DEFAULT_METHOD, METHODS, Method
 from evengraph.methods.bases.row_model import RowInput
+from evengraph.methods.bases.search import ERRORS
+from evengraph.metrics import METRICS, evaluate, reported
+from evengraph.metrics.binary import positive_class
 from evengraph.metrics.calibration import Calibrator
-from evengraph.metrics.costs import Costs
-from evengraph.pipeline.assessment import assess, positive_index
-from evengraph.pipeline.explanation import Explanation, explain
-from evengraph.pipeline.graph_source import GraphSource, open_tables, tables_of
+from evengraph.metrics.decisions import CostCurve, Costs, RiskCurve
+from evengraph.metrics.selection import Validation
+from evengraph.pipeline.drift import TrainingStatistics
+from evengraph.pipeline.explanation import Explanation, explain, explain_node, open_explained
 from evengraph.pipeline.loading import load_model, saved_info
-from evengraph.pipeline.model_info import ModelInfo, Threshold
-from evengraph.pipeline.model_input import ModelInput
-from evengraph.pipeline.model_tables import (
+from evengraph.pipeline.model_info import (
+    ModelInfo,
+    NewNodes,
+    Prior,
+    Refit,
+    Threshold,
+    TrainedOn,
+    all_labels,
     as_pair,
     holds_integers,
     open_new_nodes,
     training_paths,
 )
-from evengraph.pipeline.new_nodes import NewNodes
-from evengraph.pipeline.node_explanation import explain_node, open_explained
 from evengraph.pipeline.onnx_export import export_onnx, onnx_inputs
 from evengraph.pipeline.predictions import Predictions, predict_nodes
-from evengraph.pipeline.seed_selection import fit_seeds
+from evengraph.pipeline.sources import GraphSource, ModelInput, open_tables, tables_of
 from evengraph.splits import SplitProtocol
 from evengraph.tables import Note, TableGraph
+
+
+def assess(
+    method: Method,
+    task: Task,
+    source: GraphSource,
+    positive: int | None,
+    *,
+    refit_seed: int | None,
+    costs: Costs | None,
+) -> tuple[Method, ModelInfo]:
+    """Score a method on the test nodes, fit it again if asked, and calibrate it on validation.
+
+    If the second fit fails or Ctrl-C ends it, the method stays as it was, with a warning.
+    A graph on disk has no statistics that drift is measured by.
+
+    Args:
+        method: Fitted to the task.
+        source: Where its graph came from.
+        positive: The index of the positive class, if there are two.
+        refit_seed: The seed to fit again to all labels with; None does not.
+        costs: What the threshold minimises, if not F1.
+
+    Returns:
+        The method, the one fitted again if there is one, and what is known about it.
+    """
+    (encoder, columns), data, refit = source.encoding(task), source.data, False
+    task, probabilities = source.predict_task(method, task)
+    scores = evaluate(task, probabilities, positive=positive, costs=costs)
+    sizes, errors = _sizes(task, source), _calibration_errors(task, probabilities)
+    if refit_seed is not None:
+        again = _fit_again(method, task, refit_seed)
+        if again is not None:
+            refit, method, probabilities = True, again, again.predict_task(all_labels(task))
+    held_out = method.held_out(all_labels(task) if refit else task)
+    rows, labels = probabilities[held_out], task.graph.y[held_out]
+    return method, ModelInfo(
+        encoder=encoder,
+        columns=columns,
+        calibrator=Calibrator.fit(rows, labels),
+        threshold=Threshold.best(rows, labels, positive, costs),
+        cost_curve=None
+        if positive is None
+        else CostCurve.of(labels == positive, rows[:, positive], costs),
+        test_scores={k: v if isfinite(v) else None for k, v in reported(scores).items()},
+        trained_on=None if data is None else TrainedOn(data, dict(source.columns)),
+        refit=Refit.of(task) if refit else None,
+        statistics=None
+        if source.disk is not None
+        else TrainingStatistics.of(
+            task.graph,
+            all_labels(task).train if refit else task.train,
+            probabilities,
+            None if encoder is None else encoder.numbers,
+        ),
+        prior=Prior.fit(rows, labels),
+        risk=RiskCurve.of(labels, rows),
+        counts=sizes,
+        confusion=scores["confusion_matrix"],
+        calibration=errors,
+    )
+
+
+def _sizes(task: Task, source: GraphSource) -> dict[str, int]:
+    """Nodes and edges of the graph, each edge once, and labels for validation and test."""
+    disk, graph = source.disk, source.graph
+    nodes = graph.num_nodes if disk is None else disk.packed.num_nodes
+    edges = graph.num_edges if disk is None else disk.packed.num_edges
+    held_out = {"validation": int(task.val.sum()), "test": int(task.test.sum())}
+    return {"nodes": int(nodes), "edges": int(edges) // 2, **held_out}
+
+
+def _calibration_errors(task: Task, probabilities: Tensor) -> dict[str, float | None]:
+    """Errors on the test nodes before and after calibration on validation, in percent."""
+    validation = probabilities[task.val], task.graph.y[task.val]
+    calibrators = Calibrator.fit(*validation), Calibrator.fit(*validation, shift=True)
+    values = reported(evaluate(task, probabilities, calibrators=calibrators))
+    errors = {name: value for name, value in values.items() if METRICS[name].calibration}
+    return {name: value if isfinite(value) else None for name, value in errors.items()}
+
+
+def _fit_again(method: Method, task: Task, seed: int) -> Method | None:
+    """The method fitted to all labels; None with a warning if that failed or was interrupted."""
+    try:
+        again = method.refitted(all_labels(task), seed=seed)
+        if not any(stage.interrupted for stage in again.history_):
+            return again
+        reason = "it was interrupted."
+    except ERRORS as error:  # such as too little memory for all labels
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+    warn(f"Not trained again on all labels: {reason}", stacklevel=5)  # the line that calls fit
+    return None
+
+
+def positive_index(task: Task, name: str | None) -> int | None:
+    """The index of the positive class, by default the rarer one; None unless there are two."""
+    if name is None:
+        return positive_class(task.class_counts) if task.num_classes == 2 else None
+    names = task.class_names or tuple(map(str, range(task.num_classes)))
+    if len(names) != 2 or name not in names:
+        raise ValueError(
+            f"positive must be one of two classes, got {name!r}; there are {', '.join(names)}."
+        )
+    return names.index(name)
+
+
+class SeedScore(NamedTuple):
+    """What the model of one seed reached on validation.
+
+    Args:
+        value: In percent.
+        metric: Its name in `METRICS`.
+    """
+
+    value: float
+    metric: str
+
+    @property
+    def title(self) -> str:
+        """The metric in words."""
+        return METRICS[self.metric].title
+
+
+def seed_score(method: Method, task: Task, source: GraphSource) -> SeedScore:
+    """Score a fitted method on its held-out nodes, by the metric that its summary shows.
+
+    That is the `metric` of a method that selects among others, if it is set; otherwise the one that
+    fits the task: average precision if one of two classes is rare, else balanced accuracy.
+    """
+    task, probabilities = source.predict_task(method, task)
+    named = method.get_params().get("metric") if method.selects_itself else None
+    validation = Validation.of(task, named if named in METRICS else None)
+    held_out = method.held_out(task)
+    validation = validation._replace(labels=task.graph.y[held_out])
+    return SeedScore(100 * validation.score(probabilities[held_out]), validation.metric)
+
+
+def fit_seeds(
+    new_method: Callable[[], Method],
+    protocol: SplitProtocol,
+    source: GraphSource,
+    seeds: Sequence[int],
+    positive: str | None,
+    device: torch.device,
+    progress: bool | None,
+) -> tuple[Method, Task, int]:
+    """Fit one method per seed; returns the one with the best score, its task and its seed.
+
+    Args:
+        new_method: Makes an unfitted method.
+        protocol: How to split the graph of the source.
+        positive: Name of the positive class, if there are two and it is given.
+        progress: Show a live bar; by default on a terminal only.
+    """
+    best: tuple[float, Method, Task, int] | None = None
+    for seed in seeds:
+        task = protocol(source.graph, seed=seed).to(device)
+        positive_index(task, positive)  # fails before training, not after
+        method = new_method().fit(task, seed=seed, progress=progress)
+        score = seed_score(method, task, source).value if len(seeds) > 1 else 0.0
+        if best is None or score > best[0]:
+            best = score, method, task, seed
+    if best is None:
+        raise ValueError("seed must hold at least one seed, got none.")
+    return best[1:]
 
 
 @final

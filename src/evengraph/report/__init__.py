@@ -1,17 +1,11 @@
 """Pages, tables and figures of results."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from evengraph.core.lazy import lazy
 
 if TYPE_CHECKING:
-    from evengraph.report.run.page import render_page, write_page
-
-__all__ = ["render_page", "write_page"]
-
-if not TYPE_CHECKING:  # on first use: commands that draw no page need not import it
-
-    def __getattr__(name: str) -> Any:
-        if name not in __all__:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from evengraph.report.run import page
-
-        return getattr(page, name)
+    from evengraph.report.run_page import render_page as render_page
+    from evengraph.report.run_page import write_page as write_page
+else:
+    __getattr__, __dir__ = lazy(__name__, {"run_page": ("render_page", "write_page")})

@@ -12,10 +12,10 @@ from pathlib import PurePath
 from typing import Any
 
 from evengraph.core.text import printable
+from evengraph.core.untrusted import items, lookup, number, part
 from evengraph.metrics import METRICS
-from evengraph.metrics.count_intervals import Interval, mean_recall_interval, share_interval
-from evengraph.report.formatting import DASH, decimals, integer, metric_value, plural
-from evengraph.report.untrusted import items, lookup, number, part
+from evengraph.metrics.significance import Interval, mean_recall_interval, share_interval
+from evengraph.report.markup import DASH, decimals, integer, metric_value, plural
 
 MARK = "<!-- evengraph model card: written by save, and again by the next one -->"
 FEW = 20  # test nodes of a class, below which its scores are called uncertain

@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evengraph.core.untrusted import items, number
 from evengraph.report import page
-from evengraph.report.formatting import integer
-from evengraph.report.svg.charts import percent
-from evengraph.report.svg.markup import Markup, join, tag
-from evengraph.report.untrusted import items, number
+from evengraph.report.charts import percent
+from evengraph.report.markup import Markup, integer, join, tag
 
 STYLE = page.read_asset(__package__, "node_map.css")
 SCRIPT = page.read_asset(__package__, "node_map.js")

@@ -10,17 +10,16 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evengraph.core.untrusted import items, part
 from evengraph.report import page
-from evengraph.report.compare.page import comparison_sections, verdict
-from evengraph.report.explain.figure import draw_explanation
-from evengraph.report.formatting import decimals, integer
-from evengraph.report.inspect.page import STYLE as INSPECTION
-from evengraph.report.inspect.page import inspection_sections
+from evengraph.report import result as captions
+from evengraph.report.compare_page import comparison_sections, verdict
+from evengraph.report.explain_page import draw_explanation
+from evengraph.report.inspect_page import STYLE as INSPECTION
+from evengraph.report.inspect_page import inspection_sections
+from evengraph.report.markup import Markup, decimals, integer, join, tag
 from evengraph.report.model_card import balanced_accuracy, class_scores, interval_text
-from evengraph.report.run import captions
-from evengraph.report.run.page import result_sections
-from evengraph.report.svg.markup import Markup, join, tag
-from evengraph.report.untrusted import items, part
+from evengraph.report.run_page import result_sections
 
 FRAME = "& { padding: .2rem 1rem 1rem; border-radius: .6rem; max-width: 70rem;"
 FRAME += " container-type: inline-size; } "  # narrow is the output, not the window

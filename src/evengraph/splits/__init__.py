@@ -2,13 +2,13 @@
 
 from evengraph.splits.base import SplitProtocol as SplitProtocol
 from evengraph.splits.bytime import ByTime as ByTime
-from evengraph.splits.folds import Folds as Folds
-from evengraph.splits.given import Given as Given
-from evengraph.splits.longtail import LongTail as LongTail
-from evengraph.splits.natural import Natural as Natural
-from evengraph.splits.publicstep import PublicStep as PublicStep
-from evengraph.splits.semisupervised import SemiSupervised as SemiSupervised
-from evengraph.splits.step import Step as Step
+from evengraph.splits.own import Folds as Folds
+from evengraph.splits.own import Given as Given
+from evengraph.splits.own import Natural as Natural
+from evengraph.splits.own import SemiSupervised as SemiSupervised
+from evengraph.splits.paper import LongTail as LongTail
+from evengraph.splits.paper import PublicStep as PublicStep
+from evengraph.splits.paper import Step as Step
 
 SPLITS = {
     "step": Step,

@@ -8,8 +8,7 @@ import torch
 from torch_geometric.data import Data
 
 from evengraph.core.errors import ArgumentError
-from evengraph.core.graphs import keep_edges
-from evengraph.core.task import Task
+from evengraph.core.task import Task, keep_edges
 from evengraph.splits.base import (
     check_class_size,
     check_shares,

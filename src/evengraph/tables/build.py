@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from evengraph.core.errors import one_line_errors
-from evengraph.core.html_table import html_table
+from evengraph.core.text import html_table
 from evengraph.tables.cells import (
     Bools,
     canonical_names,
@@ -21,26 +22,67 @@ from evengraph.tables.cells import (
     table_name,
 )
 from evengraph.tables.columns import (
+    NoLabelError,
     TableColumns,
+    check_no_copy,
+    encode_labels,
     feature_columns,
+    label_candidates,
     normalize_table,
     note_mixed_columns,
-    resolve_columns,
-)
-from evengraph.tables.edge_features import EdgeFeatures
-from evengraph.tables.edges import EdgeRows, Links, id_index, read_edge_rows, undirected_edges
-from evengraph.tables.feature_encoder import FeatureEncoder
-from evengraph.tables.history import EdgeHistory
-from evengraph.tables.ids import check_no_copy
-from evengraph.tables.notes import Note, NoteKind, Notes
-from evengraph.tables.relations import common_types, make_relations
-from evengraph.tables.roles import (
-    NoLabelError,
-    encode_labels,
-    label_candidates,
     read_split,
     read_times,
+    resolve_columns,
 )
+from evengraph.tables.edges import (
+    EdgeFeatures,
+    EdgeRows,
+    Links,
+    common_types,
+    id_index,
+    make_relations,
+    read_edge_rows,
+    undirected_edges,
+)
+from evengraph.tables.feature_encoder import FeatureEncoder
+from evengraph.tables.notes import Note, NoteKind, Notes
+
+
+class EdgeHistory:
+    """Builds a graph again from the edges up to a time, as if later ones were not known yet.
+
+    Features are fitted to what was known at that time, so that edges that came later have no
+    influence on training, not even through a mean.
+
+    Args:
+        nodes: The nodes table.
+        edges: The edges table.
+        columns: `TableColumns` of both, without guesses.
+        build: `build_graph`.
+    """
+
+    def __init__(self, nodes: Any, edges: Any, columns: Any, build: Callable[..., Any]) -> None:
+        self.nodes, self.edges, self.columns, self.build = nodes, edges, columns, build
+        self.times = read_times(
+            edges[columns.edge_time], table_name(edges, "edges"), columns.date_order
+        )
+        self.latest: tuple[float, tuple[Data, Data]] | None = None
+
+    def at(self, time: float) -> tuple[Data, Data]:
+        """The graph as it was at a time, and that of today with the features fitted then.
+
+        Edges without a time count as later. The second graph holds `encoder` and `columns`.
+        """
+        if self.latest is None or self.latest[0] != time:
+            known = self.times <= time  # not so for NaN
+            edges = self.edges[np.asarray(known)].reset_index(drop=True)
+            edges.attrs = self.edges.attrs
+            past = self.build(self.nodes, edges, self.columns)
+            today = self.build(self.nodes, self.edges, past.columns, past.encoder).graph
+            today.encoder, today.columns = past.encoder, past.columns
+            del past.graph.history
+            self.latest = time, (past.graph, today)
+        return self.latest[1]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

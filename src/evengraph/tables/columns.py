@@ -2,28 +2,405 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from evengraph.core.errors import listed
+import numpy as np
+
+from evengraph.core.errors import ArgumentError, listed, short
 from evengraph.tables.cells import (
+    EMPTY_LABELS,
+    Bools,
+    Floats,
+    Ints,
+    canonical_name,
+    canonical_names,
     check_columns,
     column_kind,
+    date_form,
     describe_mismatch,
+    distinct_names,
     import_pandas,
+    is_empty,
     is_unnamed,
+    location,
+    plural,
+    seconds_of,
     table_name,
     to_numbers,
+    to_seconds,
+    to_signs,
 )
-from evengraph.tables.column_encoders import Boolean, Category
-from evengraph.tables.date_forms import date_form
+from evengraph.tables.edges import are_row_numbers, edge_rows, id_index
+from evengraph.tables.encoders import Boolean, Category, Items, Number, Vector
 from evengraph.tables.feature_encoder import FeatureEncoder
-from evengraph.tables.ids import find_id, is_id_name, is_spare_id
-from evengraph.tables.list_encoders import Items, Vector
 from evengraph.tables.notes import NoteKind, Notes
-from evengraph.tables.number_encoders import Number
-from evengraph.tables.roles import is_split_column
+
+CHECKED_EDGES = 1000
+"""How many edges decide which column holds the ids; the others are read later."""
+
+_ID_NAME = re.compile(r"(?:.*[_\W])?(?:id|uid|uuid|guid|node|key|index)|.*[a-z]I[dD]", re.DOTALL)
+
+
+def find_id(
+    nodes: Any,
+    sources: Any,
+    targets: Any,
+    usual: str | None,
+    taken: Mapping[str, str],
+    notes: Notes,
+    fits: Callable[[str], bool] | None = None,
+) -> str | None:
+    """The column with the ids: the usual one if it fits the edges, else the one that does.
+
+    None stands for row numbers from 0.
+
+    Args:
+        nodes: The nodes table.
+        sources: One end of every edge.
+        targets: The other end.
+        usual: A column called id or similar, if there is one.
+        taken: Columns with another role, by role.
+        notes: Says which other column was found.
+        fits: Whether a column holds the ids that the edges name. Default: compares all cells.
+    """
+    sources, targets = sources[:CHECKED_EDGES], targets[:CHECKED_EDGES]
+    fits = fits or (lambda column: _fits(nodes[column], sources, targets))
+    if usual is not None and fits(usual):
+        return usual
+    free = [column for column in nodes.columns if column not in taken.values()]
+    fitting = [column for column in free if column != usual and fits(column)]
+    named = [column for column in fitting if is_id_name(column)]
+    numbered = usual is None and all(are_row_numbers(end, len(nodes)) for end in (sources, targets))
+    columns = named or ([] if numbered else fitting)
+    if len(columns) > 1:
+        names = " and ".join(repr(column) for column in columns)
+        raise ArgumentError(
+            f"Columns {names} of {table_name(nodes, 'nodes')} all fit the edges; set id to one "
+            "of them.",
+            argument="id",
+        )
+    if columns:
+        text = f"Using column {columns[0]!r} as the id: the edges name its values"
+        text += "." if usual is None else f", not those of {usual!r}."
+        notes.add(NoteKind.GUESSED_COLUMN, text)
+        return str(columns[0])
+    for role, column in taken.items():
+        if not numbered and fits(column):
+            raise ArgumentError(
+                f"Column {column!r} of {table_name(nodes, 'nodes')} holds the ids that the edges "
+                f"name; set {role} to another column.",
+                argument=role,
+            )
+    if usual is None and not numbered:
+        raise ArgumentError(
+            f"{table_name(nodes, 'nodes')} has no column called id, node or node_id, and none "
+            "that holds both ends of every edge; set id to one of its columns: "
+            f"{listed(nodes.columns)}.",
+            argument="id",
+        )
+    if usual is None:
+        notes.add(NoteKind.ROW_NUMBER_IDS, "No id column: ids are row numbers, counted from 0.")
+    return usual
+
+
+def check_no_copy(labels: Any, ids: Any, table: str) -> None:
+    """Raise an error if the label column holds the ids."""
+    head = slice(CHECKED_EDGES)
+    for rows in (head, slice(None)):  # hardly ever more than the first rows
+        if (canonical_names(labels.iloc[rows]) != canonical_names(ids.iloc[rows])).any():
+            return
+    raise ArgumentError(
+        f"{location(table, labels.name)} copies the ids (column {ids.name!r}): it holds no "
+        "classes; set label to another column.",
+        argument="label",
+    )
+
+
+def is_id_name(column: str) -> bool:
+    """Whether a column is called like an id: id, user_id, new id, userId, node."""
+    return bool(_ID_NAME.fullmatch(column) or _ID_NAME.fullmatch(column.lower()))
+
+
+def is_spare_id(values: Any) -> bool:
+    """Whether a column is called like an id and has a different value in every row."""
+    if not is_id_name(str(values.name)) or values.dtype.kind in "fmM" or len(values) < 2:
+        return False
+    try:
+        distinct = import_pandas().unique(values.to_numpy())
+    except TypeError:  # lists
+        return False
+    return len(distinct) == len(values) and not is_empty(values).any()
+
+
+def _fits(values: Any, sources: Any, targets: Any) -> bool:
+    """Whether a column holds unique ids, among them both ends of every edge."""
+    if values.dtype.kind in "bmM":
+        return False
+    try:
+        # most columns are told by a few rows
+        if not (values.iloc[:CHECKED_EDGES].is_unique and values.is_unique):
+            return False
+        edge_rows(sources, targets, id_index(values, ""), "")
+    except (TypeError, ValueError):  # lists cannot be hashed
+        return False
+    return True
+
+
+MAX_DISTINCT = 20
+"""More distinct numbers than this are checked for being continuous."""
+MIN_NODES_PER_CLASS = 5
+"""Whole numbers with fewer nodes each, on average, are a quantity."""
+SHOWN_CLASSES = 3
+
+MISSING_WORDS = frozenset(
+    {"?", "-", "--", "-1", "-99", "-999", "unknown", "unk", "unlabelled", "unlabeled", "missing"}
+    | {"undefined", "not available", "not labelled", "not labeled", "no label", "tbd"}
+)
+"""Labels that may stand for unlabelled. They may also be classes, so the user decides."""
+
+
+def check_classes(column: str, where: str, counts: Mapping[str, int]) -> None:
+    """Raise an error if the values of a column, with their counts, are no classes."""
+    counts = {name: count for name, count in counts.items() if name.lower() not in MISSING_WORDS}
+    distinct, total = len(counts), sum(counts.values())
+    if distinct <= MAX_DISTINCT:
+        return
+    numbers = _as_numbers(counts)
+    numeric = numbers is not None
+    whole = numbers is not None and all(number.is_integer() for number in numbers)
+    if distinct == total and (not numeric or (whole and is_id_name(column))):
+        kind = "an id" if is_id_name(column) else "an id or a name"
+        raise ValueError(
+            f"{where}: all {distinct} labels are different, like {kind}; a class needs several "
+            "nodes. Is this the label column?"
+        )
+    if numeric and (not whole or total < MIN_NODES_PER_CLASS * distinct):
+        raise ValueError(
+            f"{where} is continuous ({distinct} distinct numbers in {total} rows); a label holds "
+            "classes: bin it into a few, such as low, middle and high."
+        )
+
+
+def _as_numbers(names: Iterable[str]) -> list[float] | None:
+    """The names as numbers, or None if one is text."""
+    try:
+        return [float(name) for name in names]
+    except ValueError:
+        return None
+
+
+def doubtful_classes(names: Collection[str]) -> list[str]:
+    """The classes that may stand for unlabelled; none unless two others remain."""
+    words = [name for name in names if name.lower() in MISSING_WORDS]
+    return words if len(names) - len(words) >= 2 else []
+
+
+def ask_about_missing(counts: Mapping[str, int], notes: Notes) -> None:
+    """Add a note if one of the classes may stand for unlabelled, and two others remain."""
+    words = doubtful_classes(counts)
+    if not words:
+        return
+    sizes = " and ".join(f"{name!r} ({plural(counts[name], 'node')})" for name in words)
+    text = f"Is label {sizes} a class? If it means unlabelled, set unlabelled to {','.join(words)}."
+    notes.add(NoteKind.MISSING_LABELS, text)
+
+
+def note_rare_classes(counts: Mapping[str, int], notes: Notes) -> None:
+    """Add one note about all classes that are too small for a stratified split."""
+    rare = [name for name in sorted(counts) if counts[name] < 3]
+    if not rare:
+        return
+    if len(rare) == 1:
+        subject = f"Class {rare[0]!r} has {plural(counts[rare[0]], 'labelled node')}"
+    else:
+        shown = ", ".join(map(repr, rare[:SHOWN_CLASSES]))
+        more = "" if len(rare) <= SHOWN_CLASSES else ", ..."
+        subject = f"{len(rare)} classes have 1 or 2 labelled nodes ({shown}{more})"
+    fix = "its label cells to leave the class" if len(rare) == 1 else "their cells to leave them"
+    text = f"{subject}: a stratified split (Natural) needs 3 per class; label more, or empty {fix}"
+    notes.add(NoteKind.RARE_CLASS, f"{text} out.")
+
+
+def is_unlabelled(names: Iterable[str], unlabelled: Sequence[Any]) -> Bools:
+    """Which labels the user declared to mean unlabelled, ignoring case, (N,)."""
+    words = {word.lower() for word in _words(unlabelled)}
+    return np.array([name.lower() in words for name in names], dtype=bool)
+
+
+def note_absent(names: Iterable[str], unlabelled: Sequence[Any], notes: Notes) -> None:
+    """Note labels declared to mean unlabelled that no node has: they may be misspelt."""
+    present = {name.lower() for name in names}
+    absent = [short(word) for word in _words(unlabelled) if word.lower() not in present]
+    if absent:
+        text = f"No label is {' or '.join(absent)}, which unlabelled names."
+        notes.add(NoteKind.EMPTY_LABELS, text)
+
+
+def _words(unlabelled: Sequence[Any]) -> list[str]:
+    words = [unlabelled] if isinstance(unlabelled, str) else unlabelled
+    return [canonical_name(word) for word in words]
+
+
+SPLIT_WORDS = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
+    **dict.fromkeys(("test", "testing"), "test"),
+}
+"""Values of a split column, in any case."""
+
+MAX_CLASSES = 20
+MAX_SUGGESTIONS = 5
+
+
+class NoLabelError(ArgumentError):
+    """No label column was named or guessed; `candidates` may hold the classes."""
+
+    def __init__(self, candidates: Sequence[str] = ()) -> None:
+        message = "No label column: every node is unlabelled"
+        if candidates:
+            names = [repr(column) for column in candidates[:MAX_SUGGESTIONS]]
+            choice = " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+            message += f"; set label to the column with the classes, perhaps {choice}"
+        super().__init__(f"{message}.", argument="label")
+        self.candidates = tuple(candidates)
+
+
+class FewClassesError(ValueError):
+    """A label column without two classes: nothing to learn from, but to start labelling with.
+
+    Args:
+        message: What is wrong.
+        column: The label column.
+        labelled: Which nodes have a label, (N,).
+        classes: The name of their class; empty without labels.
+    """
+
+    def __init__(
+        self, message: str, *, column: str, labelled: Bools, classes: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(message)
+        self.column, self.labelled, self.classes = column, labelled, classes
+
+
+def encode_labels(
+    values: Any, table: str, notes: Notes, unlabelled: Sequence[Any] = ()
+) -> tuple[Ints, tuple[str, ...]]:
+    """Class indices, -1 where the label is empty, (N,), and the names of the classes.
+
+    Classes are sorted: numbers by value, text alphabetically, false before true.
+
+    Args:
+        values: The label column.
+        table: Name of its table, for errors.
+        notes: Gets a note about labels that are or may be missing, and about rare classes.
+        unlabelled: Labels that mean unlabelled.
+    """
+    empty = is_empty(values, EMPTY_LABELS)
+    words = empty & ~is_empty(values)
+    if unlabelled:
+        given = canonical_names(values)
+        empty = empty | is_unlabelled(given, unlabelled)
+        note_absent(given, unlabelled, notes)
+    where = location(table, values.name)
+    column, labelled = str(values.name), ~np.asarray(empty)
+    if empty.all():
+        message = f"{where}: every label is empty; label at least two nodes."
+        raise FewClassesError(message, column=column, labelled=labelled)
+    # "?" among numbers is asked about, not an error
+    doubtful = empty | is_empty(values, MISSING_WORDS)
+    known = values.where(~doubtful, None) if doubtful.any() else values
+    kind = column_kind(known, table, required=True)
+    if kind == "number":
+        to_numbers(known, table)  # raises an error on infinity
+    elif kind == "boolean":
+        to_signs(known, table)
+    names = canonical_names(values[~empty])
+    try:
+        classes = sorted(set(names), key=float)
+    except ValueError:  # no numbers
+        classes = sorted(set(names))
+    if len(classes) < 2:
+        message = f"{where} holds a single class, {classes[0]!r}; at least two are needed."
+        raise FewClassesError(message, column=column, labelled=labelled, classes=tuple(classes))
+    counts = Counter(names)
+    check_classes(str(values.name), where, counts)
+    labels = np.full(len(values), -1, dtype=np.int64)
+    labels[~empty] = import_pandas().Index(classes, dtype=object).get_indexer(names)
+    if words.any():
+        word = canonical_name(values.iloc[int(words.argmax())])
+        text = f"Labels {word!r} or similar, treated as unlabelled: {int(words.sum())}."
+        notes.add(NoteKind.EMPTY_LABELS, text)
+    ask_about_missing(counts, notes)
+    note_rare_classes(counts, notes)
+    return labels, tuple(classes)
+
+
+def known_labels(values: Any, unlabelled: Sequence[Any] | None = None) -> Any:
+    """The label column with None for every label that means unlabelled."""
+    empty = is_empty(values, EMPTY_LABELS)
+    if unlabelled:
+        empty = empty | is_unlabelled(canonical_names(values), unlabelled)
+    return values.astype(object).where(~empty, None)
+
+
+def label_candidates(nodes: Any, excluded: Collection[str]) -> tuple[str, ...]:
+    """Columns that may hold classes: few distinct values, each used twice or more on average.
+
+    Columns with empty cells come first, since labels are often incomplete, then those with the
+    fewest values.
+    """
+    candidates = []
+    for column in nodes.columns:
+        if column in excluded or is_unnamed(column):
+            continue
+        empty = is_empty(nodes[column], EMPTY_LABELS)
+        try:
+            codes, names = distinct_names(nodes.loc[~empty, column])
+        except ValueError:  # lists
+            continue
+        distinct = len(names)
+        if 2 <= distinct <= min(MAX_CLASSES, len(codes) / 2):
+            candidates.append((not empty.any(), distinct, column))
+    return tuple(column for _, _, column in sorted(candidates, key=lambda item: item[:2]))
+
+
+def read_split(values: Any, table: str) -> dict[str, Bools]:
+    """Masks of train, val and test from a split column; an empty cell is in none, (N,) each."""
+    parts = np.array([SPLIT_WORDS.get(n.lower(), "") for n in canonical_names(values)], object)
+    wrong = (parts == "") & ~is_empty(values)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise ValueError(
+            f"{location(table, values.name, row)} holds {canonical_name(values.iloc[row])!r}; a "
+            "split column holds train, val (or validation), test or an empty cell."
+        )
+    return {part: parts == part for part in ("train", "val", "test")}
+
+
+def is_split_column(values: Any) -> bool:
+    """Whether a column holds nothing but train, val and test."""
+    _, distinct = distinct_names(values[~is_empty(values)])
+    names = {name.lower() for name in distinct}
+    return bool(names) and names <= SPLIT_WORDS.keys()
+
+
+def read_times(values: Any, table: str, date_order: str | None = None) -> Floats:
+    """Times as numbers, dates in seconds since 1970, NaN where empty, (N,)."""
+    form = date_form(values, table, date_order)
+    if form is not None:
+        return seconds_of(values, table, form)
+    kind = column_kind(values, table, required=True)
+    if kind not in ("number", "date"):
+        raise ValueError(
+            f"{location(table, values.name)} holds {kind} values; times must be numbers or dates "
+            "such as 2024-05-31."
+        )
+    return to_numbers(values, table) if kind == "number" else to_seconds(values, table)
+
 
 ID_NAMES = ("id", "node", "node_id")
 LABEL_NAMES = ("label", "class")

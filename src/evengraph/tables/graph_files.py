@@ -2,27 +2,307 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import scipy.sparse as sp
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
 
 from evengraph.core.arrays import csr_matrix
-from evengraph.core.errors import first_line
-from evengraph.core.limits import check_dense, check_nodes
-from evengraph.core.npz import read_npz as read_arrays
-from evengraph.tables.arrays import PARTS, from_matrix
-from evengraph.tables.build import TableGraph, build_graph
-from evengraph.tables.cells import import_pandas
+from evengraph.core.errors import first_line, one_line_errors
+from evengraph.core.untrusted import LimitError, check_dense, check_nodes, check_unpacked
+from evengraph.core.untrusted import read_npz as read_arrays
+from evengraph.tables.build import TableGraph, assemble, build_graph
+from evengraph.tables.cells import Floats, Ints, import_pandas
 from evengraph.tables.columns import TableColumns
+from evengraph.tables.edges import id_index, positive_weights, read_weights, undirected_edges
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.notes import NoteKind, Notes
-from evengraph.tables.torch_file import read_torch
+
+PICKLE_BYTES = 2**26  # old files begin with their pickle
+SCALARS = (bool, int, float, str, type(None))
+
+
+def read_torch(path: Path, keys: Collection[str]) -> dict[str, Any]:
+    """The parts of a `Data` or a dict with these keys: arrays, SciPy matrices, numbers, lists."""
+    parts = {key: value for key, value in _load(path).items() if key in keys and value is not None}
+    # a tensor may repeat its values, in no space at all
+    size = sum(
+        part.numel() * part.element_size() for part in parts.values() if torch.is_tensor(part)
+    )
+    check_unpacked(size, path.stat().st_size, str(path), "write it with torch.save after clone()")
+    return {key: _as_array(value, f"{path}: {key}") for key, value in parts.items()}
+
+
+def _load(path: Path) -> dict[str, Any]:
+    from torch_geometric.data import Data
+    from torch_geometric.data import data as module
+    from torch_geometric.data.storage import GlobalStorage
+
+    names = ("DataEdgeAttr", "DataTensorAttr")  # not in every version
+    classes = [getattr(module, name) for name in names if hasattr(module, name)]
+    safe_globals = getattr(torch.serialization, "safe_globals", lambda classes: nullcontext())
+    try:
+        _check_zip(path)
+        _check_quantized(path)
+        with safe_globals([Data, GlobalStorage, *classes]), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about files that torch then rejects
+            content = torch.load(path, map_location="cpu", weights_only=True)
+            parts = content.to_dict() if isinstance(content, Data) else content
+    except LimitError:
+        raise
+    except Exception as error:  # of a damaged file, of any kind
+        if _is_zip(path) and "GLOBAL" in str(error):
+            raise ValueError(
+                f"{path} holds objects that torch's safe mode rejects; "
+                "write it again with torch.save(data.to_dict(), path)."
+            ) from None
+        safe_mode = "weights_only" in str(error) or isinstance(error, KeyError)
+        reason = "it was not written by torch.save, or holds more than tensors"
+        reason = reason if safe_mode else first_line(error)
+        raise ValueError(f"{path} cannot be read as a torch file: {reason}.") from None
+    if not isinstance(parts, dict) or "edge_index" not in parts:
+        raise ValueError(
+            f"{path} must hold a Data or a dict with edge_index, got {type(content).__name__}."
+        )
+    return parts
+
+
+def _is_zip(path: Path) -> bool:
+    """Whether torch reads a file as zip, which it has written since 2020."""
+    with path.open("rb") as file:
+        return file.read(4) == b"PK\x03\x04"
+
+
+def _check_zip(path: Path) -> None:
+    if _is_zip(path):
+        with zipfile.ZipFile(path) as archive:
+            unpacked = sum(item.file_size for item in archive.infolist())
+        check_unpacked(unpacked, path.stat().st_size, str(path), "write it with torch.save")
+
+
+def _check_quantized(path: Path) -> None:
+    """Raise for quantized tensors: torch takes memory for any shape that they state."""
+    content: IO[bytes] = path.open("rb")
+    if _is_zip(path):
+        content.close()
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if name.endswith("data.pkl")]
+            content = io.BytesIO(b"".join(archive.read(name) for name in names))
+    with content as file:
+        if b"_rebuild_qtensor" in file.read(PICKLE_BYTES):
+            raise LimitError(f"{path} holds a quantized tensor; write it after dequantize().")
+
+
+def _as_array(value: Any, name: str) -> Any:
+    """A tensor as an array; numbers and flat lists as they are; everything else is an error."""
+    if torch.is_tensor(value):
+        return _from_tensor(value, name)
+    if isinstance(value, SCALARS):
+        return value
+    if isinstance(value, list | tuple) and all(isinstance(item, SCALARS) for item in value):
+        return list(value)
+    raise ValueError(f"{name} must be a tensor or a list of values, got {type(value).__name__}.")
+
+
+def _from_tensor(tensor: Tensor, name: str) -> Any:
+    kind = _unusual_kind(tensor)
+    if kind:
+        raise ValueError(f"{name} must be a dense or sparse tensor of numbers, got {kind}.")
+    try:
+        tensor = tensor.detach()
+        return _numbers(tensor) if _is_dense(tensor) else _from_sparse(tensor)
+    except (TypeError, RuntimeError, ValueError) as error:
+        raise ValueError(f"{name} cannot be read: {first_line(error)}.") from None
+
+
+def _is_dense(tensor: Tensor) -> bool:
+    return tensor.layout == torch.strided and not tensor.is_nested
+
+
+def _unusual_kind(tensor: Tensor) -> str:
+    """What a tensor is that holds no plain numbers; empty for any other."""
+    kinds = {
+        "a nested one": tensor.is_nested,
+        "a quantized one": tensor.is_quantized,
+        "one without data": tensor.is_meta,
+        "complex numbers": tensor.is_complex(),
+    }
+    return next((kind for kind, applies in kinds.items() if applies), "")
+
+
+def _numbers(tensor: Tensor) -> Any:
+    """The values of a dense tensor; NumPy has no bfloat16 and no float8."""
+    floats = (torch.float16, torch.float32, torch.float64)
+    if tensor.is_floating_point() and tensor.dtype not in floats:
+        tensor = tensor.float()
+    return tensor.resolve_neg().numpy()
+
+
+def _from_sparse(tensor: Tensor) -> Any:
+    """A sparse tensor as a SciPy CSR matrix, its indices checked: torch loads them unchecked."""
+    if tensor.dim() != 2 or tensor.dense_dim():
+        raise ValueError(f"a sparse tensor must have two dimensions, got {tensor.dim()}")
+    if tensor.layout == torch.sparse_csr:
+        parts = tensor.crow_indices(), tensor.col_indices(), tensor.values()
+    elif tensor.layout == torch.sparse_coo:
+        tensor._coalesced_(True)  # adding up repeats would trust the indices
+        (rows, columns), values = tensor.indices(), tensor.values()
+        if rows.numel() and not 0 <= int(rows.min()) <= int(rows.max()) < tensor.shape[0]:
+            raise ValueError(f"a row must lie between 0 and {tensor.shape[0] - 1}")
+        order = torch.argsort(rows, stable=True)
+        counts = torch.bincount(rows, minlength=tensor.shape[0])
+        start = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+        parts = start, columns[order], values[order]
+    else:
+        raise ValueError(f"the layout {tensor.layout} is not supported; to_sparse_csr() is")
+    start, columns, values = (_numbers(part) for part in parts)
+    matrix = csr_matrix((values, columns, start, np.array(tensor.shape)), "sparse")
+    matrix.sum_duplicates()
+    return matrix
+
+
+PARTS = ("train", "val", "test")
+
+
+@one_line_errors()
+def from_matrix(
+    matrix: Any,
+    features: Any = None,
+    labels: ArrayLike | None = None,
+    *,
+    ids: ArrayLike | None = None,
+    class_names: Sequence[str] | None = None,
+    masks: Mapping[str, ArrayLike] | None = None,
+    times: ArrayLike | None = None,
+    name: str = "the graph",
+) -> TableGraph:
+    """Build a graph from an adjacency matrix and arrays.
+
+    Every entry above 0 is the weight of an undirected edge; negative entries raise an error.
+    Features are used as they are, without scaling; NaN is replaced by the median of its column.
+    Without features, they are computed from the edges.
+
+    Args:
+        matrix: Adjacency, a SciPy sparse matrix or an array.
+        features: One row per node, sparse or dense.
+        labels: A class for each node; -1, NaN, None or an empty text is unlabelled.
+        ids: An id for each node. Default: its row number from 0.
+        class_names: Names of the classes 0, 1, ... if labels are such numbers.
+        masks: Bool arrays under train, val and test.
+        times: A time for each node, for `ByTime`.
+        name: Name of the graph in error messages.
+
+    Shapes:
+        matrix: (N, N); features: (N, F); labels, ids, times, masks: (N,)
+    """
+    notes = Notes()
+    source, target, weights = _matrix_edges(matrix, name, notes)
+    num_nodes = np.shape(matrix)[0]
+    if num_nodes < 1:
+        raise ValueError(f"{name} holds no nodes.")
+    links = undirected_edges(source, target, num_nodes, notes, weights)
+    ids = np.arange(num_nodes) if ids is None else _per_node(ids, num_nodes, "ids", name)
+    id_index(import_pandas().Series(ids, name="ids"), name)
+    nodes, encoder = _encode_features(features, num_nodes, links.edge_index, name)
+    notes += encoder.notes
+    nodes.attrs["file"] = name
+    if labels is None:
+        notes.add(NoteKind.NO_LABEL, "No labels: every node is unlabelled.")
+    else:
+        nodes["labels"] = _label_values(labels, num_nodes, name)
+    if times is not None:
+        nodes["time"] = _per_node(times, num_nodes, "time", name)
+    columns = TableColumns(
+        label=None if labels is None else "labels", time=None if times is None else "time"
+    )
+    bools = {}
+    for part, mask in (masks or {}).items():
+        if part not in PARTS:
+            raise ValueError(f"{name}: masks must be called train, val and test, got {part!r}.")
+        bools[part] = _per_node(mask, num_nodes, f"{part}_mask", name).astype(bool)
+    result = assemble(nodes, links, columns, encoder, notes, ids=ids, masks=bools)
+    if labels is not None and class_names is not None and nodes["labels"].dtype.kind in "if":
+        result.graph.class_names = _class_names(result.class_names, class_names, name)
+    return replace(result, columns=replace(result.columns, label=None, time=None))
+
+
+def _matrix_edges(matrix: Any, name: str, notes: Notes) -> tuple[Ints, Ints, Floats | None]:
+    """Row, column and weight of every positive entry, (M,) each; no weights if all are equal."""
+    adjacency = sp.coo_array(_as_float32(matrix))
+    if adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1]:
+        raise ValueError(f"{name}: the matrix must be square, got shape {adjacency.shape}.")
+    weights = import_pandas().Series(np.asarray(adjacency.data), name="matrix")
+    numbers = read_weights(weights, name)
+    positive = positive_weights(numbers, notes)
+    source, target = (end[positive].astype(np.int64) for end in (adjacency.row, adjacency.col))
+    numbers = numbers[positive]
+    weighted = bool((numbers != numbers[:1]).any())
+    return source, target, numbers if weighted else None
+
+
+def _as_float32(matrix: Any) -> Any:
+    """A matrix of half precision in single precision: SciPy has no half precision."""
+    half = getattr(matrix, "dtype", None) == np.float16
+    return matrix.astype(np.float32) if half else matrix
+
+
+def _encode_features(
+    features: Any, num_nodes: int, edge_index: Tensor, name: str
+) -> tuple[Any, FeatureEncoder]:
+    """The features as a table, and the encoder that turns it into features."""
+    pandas = import_pandas()
+    if features is None or not np.shape(features)[-1]:
+        nodes = pandas.DataFrame(index=range(num_nodes))
+        return nodes, FeatureEncoder.fit(nodes, [], edge_index=edge_index)
+    dense = np.asarray(_as_float32(features).todense() if sp.issparse(features) else features)
+    if dense.dtype.kind not in "biuf" or dense.ndim != 2 or len(dense) != num_nodes:
+        raise ValueError(
+            f"{name}: features must be numbers of shape ({num_nodes}, F), got {dense.dtype} of "
+            f"shape {dense.shape}."
+        )
+    names = [f"x{index}" for index in range(dense.shape[1])]
+    return pandas.DataFrame(dense, columns=names), FeatureEncoder.passthrough(names, dense)
+
+
+def _label_values(labels: Any, num_nodes: int, name: str) -> Any:
+    """The labels as a column; -1 is unlabelled."""
+    array = np.asarray(labels)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    values = import_pandas().Series(_per_node(array, num_nodes, "labels", name))
+    return values.where(array != -1) if array.dtype.kind in "if" else values
+
+
+def _class_names(labels: Sequence[str], class_names: Any, name: str) -> list[str]:
+    """Names of the classes that occur, from the names of the classes 0, 1, ..."""
+    numbers = [int(label) for label in labels]
+    if min(numbers) < 0 or max(numbers) >= len(class_names):
+        raise ValueError(
+            f"{name}: class_names must hold a name for each class up to {max(numbers)}, got "
+            f"{len(class_names)}."
+        )
+    return [str(class_names[number]) for number in numbers]
+
+
+def _per_node(values: Any, num_nodes: int, what: str, name: str) -> NDArray[Any]:
+    array = np.asarray(values)
+    if array.shape != (num_nodes,):
+        raise ValueError(
+            f"{name}: {what} must hold one value for each of the {num_nodes} nodes, got shape "
+            f"{array.shape}."
+        )
+    return array
+
 
 CSR_PARTS = ("data", "indices", "indptr", "shape")
 KEYS = frozenset(

@@ -11,16 +11,20 @@ from typing import Any
 import numpy as np
 
 from evengraph.core.errors import one_line_errors
-from evengraph.disk import is_packed
+from evengraph.disk.packed_graph import is_packed
 from evengraph.tables.build import TableGraph, build_graph
 from evengraph.tables.cells import check_columns, import_pandas
 from evengraph.tables.columns import TableColumns, join_edges, likely_id
+from evengraph.tables.encoders import without_item
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.graph_files import read_graphml, read_npz, read_pyg
-from evengraph.tables.list_encoders import without_item
-from evengraph.tables.list_file import attach_lists
-from evengraph.tables.packed import read_packed
-from evengraph.tables.read import TABLE_SUFFIXES, read_table, reject_spreadsheet, table_suffix
+from evengraph.tables.read import (
+    TABLE_SUFFIXES,
+    attach_lists,
+    read_table,
+    reject_spreadsheet,
+    table_suffix,
+)
 
 EDGES_PREFIX = re.compile(r"edges[_-]", re.IGNORECASE)
 Ends = tuple[str | None, str | None]
@@ -181,6 +185,8 @@ def open_graph_file(
     """
     path = path.expanduser()
     if is_packed(path):
+        from evengraph.disk.open import read_packed
+
         return read_packed(path, encoder)
     if path.suffix.lower() == ".graphml":
         roles = TableColumns(label=columns.label, **columns.edge_options)
@@ -250,6 +256,8 @@ def _open_file(path: Path, columns: TableColumns, others: dict[str, Any]) -> Tab
     """Read a file that holds a whole graph, and reject arguments that it does not take."""
     named = asdict(columns)
     if is_packed(path):
+        from evengraph.disk.open import read_packed
+
         _reject(path, others | named, "it is packed, and `pack` has chosen its columns")
         return read_packed(path)
     if path.suffix.lower() == ".graphml":

@@ -5,10 +5,10 @@ import pytest
 import torch
 from sklearn.ensemble._hist_gradient_boosting.binning import _BinMapper
 
+from evengraph.disk.propagation import RowBlocks
+from evengraph.disk.tables import ArrayTable
 from evengraph.methods.bases.binned_rows import bin_rows, bin_thresholds
 from evengraph.ops.trees import coarsen
-from evengraph.outofcore.row_blocks import RowBlocks
-from evengraph.outofcore.tables import ArrayTable
 from small_graphs import normal
 
 

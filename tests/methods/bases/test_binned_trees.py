@@ -7,13 +7,13 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
+from evengraph.disk import tables
+from evengraph.disk.propagation import RowBlocks
+from evengraph.disk.tables import ArrayTable
 from evengraph.methods.bases.binned_rows import bin_rows
 from evengraph.methods.bases.binned_trees import BinnedTrees
 from evengraph.methods.bases.tree_engines import BINS, TreeParams, grower
 from evengraph.ops.trees import tree_values, trees_from_tables
-from evengraph.outofcore import tables
-from evengraph.outofcore.row_blocks import RowBlocks
-from evengraph.outofcore.tables import ArrayTable
 from labelled_rows import rows_of
 
 PARAMS = TreeParams(learning_rate=0.1, weight_decay=1.0, leaves=6, smallest_leaf=4)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from evengraph.methods import UNREAL, GraphSMOTE
-from evengraph.methods.bases.checks import (
+from evengraph.methods.bases.method import (
     check_choice,
     check_fraction,
     check_graph,

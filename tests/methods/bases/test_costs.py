@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from evengraph.methods import GCN, METHODS, IceBerg, ImGAGN, fit_many
-from evengraph.methods.bases import costs
-from evengraph.methods.bases.costs import TYPICAL_EPOCHS, check_memory, estimate, stored_width
+from evengraph.methods.bases import method as costs
+from evengraph.methods.bases.method import TYPICAL_EPOCHS, check_memory, estimate, stored_width
 from small_graphs import small_task
 
 

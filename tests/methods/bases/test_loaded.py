@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from evengraph.methods.bases.loaded import check_classes, one_line_errors
+from evengraph.methods.bases.method import check_classes, one_line_errors
 
 
 def test_errors_of_a_loaded_model_are_one_line():

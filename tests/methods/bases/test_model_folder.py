@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from evengraph.methods import GCN
-from evengraph.methods.bases import model_folder as module
-from evengraph.methods.bases.model_folder import read_model, seal, write_model
+from evengraph.methods.bases import saving as module
+from evengraph.methods.bases.saving import read_model, seal, write_model
 from small_graphs import small_task
 
 ABOUT = {"method": "gcn", "colour": "grün"}

@@ -12,8 +12,8 @@ from evengraph.methods import GraphSMOTE
 from evengraph.methods.bases.network import NetworkMethod
 from evengraph.metrics import validation_score
 from evengraph.nn import EdgeDecoder, Inputs, Reconstruction
-from evengraph.ops import undirected_adjacency
 from evengraph.ops.losses import ClassTerms
+from evengraph.ops.propagate import undirected_adjacency
 from small_graphs import small_task
 
 

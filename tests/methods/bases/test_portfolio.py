@@ -3,7 +3,7 @@
 from dataclasses import asdict
 
 from evengraph.methods import METHODS, portfolio
-from evengraph.methods.bases.portfolio import method_table
+from evengraph.methods.bases.search import method_table
 from small_graphs import small_task
 
 GRAPH = small_task().graph

@@ -4,13 +4,13 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from evengraph.disk import propagation as row_blocks
+from evengraph.disk.propagation import Workspace
+from evengraph.disk.tables import ArrayTable
 from evengraph.methods.bases import row_stream
 from evengraph.methods.bases.row_stream import RowStream
 from evengraph.methods.bases.tree_engines import TreeParams, grower
 from evengraph.ops.trees import separation, tree_values, trees_from_tables
-from evengraph.outofcore import row_blocks
-from evengraph.outofcore.propagation import Workspace
-from evengraph.outofcore.tables import ArrayTable
 from graphs_on_disk import Arrays, random_matrix
 from labelled_rows import rows_of
 from small_graphs import task_of

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from evengraph.methods.bases.method import Method
-from evengraph.methods.bases.model_folder import TensorMismatchError, read_model
+from evengraph.methods.bases.saving import TensorMismatchError, read_model
 from small_graphs import small_task
 
 

@@ -7,7 +7,7 @@ from torch.nn.functional import cross_entropy
 
 from evengraph.core.rng import generator
 from evengraph.methods import DoubleBalancing, IceBerg
-from evengraph.methods.bases.self_training import above_mean, pseudo_label_loss
+from evengraph.methods.bases.network import above_mean, pseudo_label_loss
 from evengraph.ops.losses import NAMED_LOSSES
 from small_graphs import small_task
 

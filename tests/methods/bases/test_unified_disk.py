@@ -4,8 +4,8 @@ import pytest
 
 from evengraph.datasets import toy
 from evengraph.disk import pack_graph
+from evengraph.disk.models import DiskGraph
 from evengraph.methods import Auto, UniGNN
-from evengraph.pipeline.on_disk import DiskGraph
 from evengraph.splits import Natural
 
 

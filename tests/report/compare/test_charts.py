@@ -1,6 +1,6 @@
 from compared import compared
 
-from evengraph.report.compare.charts import cost_section, difference_plot, score_plot
+from evengraph.report.compare_page import cost_section, difference_plot, score_plot
 
 
 def test_a_published_mean_has_a_mark(parse):

@@ -3,8 +3,8 @@ import re
 import pytest
 from compared import compared
 
-from evengraph.report.compare.page import render_comparison, write_comparison_page
-from evengraph.report.origin import Link
+from evengraph.report.compare_page import render_comparison, write_comparison_page
+from evengraph.report.page import Link
 
 HOSTILE = "</svg><script>alert(1)</script>\"'&amp;"
 

@@ -1,7 +1,7 @@
 import pytest
 from compared import compared
 
-from evengraph.report.compare import reader
+from evengraph.report import compare_page as reader
 
 
 def test_the_interval_belongs_to_the_strength():

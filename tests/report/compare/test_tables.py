@@ -2,7 +2,7 @@ import pytest
 from compared import compared
 
 from evengraph.metrics import METRICS
-from evengraph.report.compare.tables import metrics_section, pairs_section, recall_section
+from evengraph.report.compare_page import metrics_section, pairs_section, recall_section
 
 
 def test_the_best_of_each_metric_is_bold(parse):

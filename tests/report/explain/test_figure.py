@@ -2,7 +2,7 @@ import xml.etree.ElementTree as tree
 
 import pytest
 
-from evengraph.report.explain.figure import (
+from evengraph.report.explain_page import (
     COMMON,
     MAX_NAMES,
     RARE,

@@ -1,6 +1,7 @@
 import pytest
 
-from evengraph.report.inspect.charts import (
+from evengraph.report.charts import COLOURS
+from evengraph.report.inspect_page import (
     ClassSummary,
     coloured,
     degree_bars,
@@ -9,7 +10,6 @@ from evengraph.report.inspect.charts import (
     reach_panel,
     size_bar,
 )
-from evengraph.report.svg.charts import COLOURS
 
 
 def row(

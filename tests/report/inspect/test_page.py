@@ -5,8 +5,8 @@ from itertools import pairwise
 import pytest
 from looks import LONG, look
 
-from evengraph.report.inspect.page import STYLE as EXTRA
-from evengraph.report.inspect.page import render_inspection, write_inspection
+from evengraph.report.inspect_page import STYLE as EXTRA
+from evengraph.report.inspect_page import render_inspection, write_inspection
 from evengraph.report.page import STYLE as SHARED
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from evengraph.report.run import captions
+from evengraph.report import result as captions
 
 
 @pytest.mark.parametrize(

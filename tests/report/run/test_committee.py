@@ -1,7 +1,7 @@
 """Sections on what was selected and on the agreement of a committee."""
 
 from evengraph.report import render_page
-from evengraph.report.run.committee import agreement_section, summary_section
+from evengraph.report.run_page import agreement_section, summary_section
 
 BANDS = [{"from": 0.5, "nodes": 10, "correct": 4}, {"from": 0.95, "nodes": 90, "correct": 81}]
 

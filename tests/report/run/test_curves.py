@@ -1,6 +1,6 @@
 import pytest
 
-from evengraph.report.run.curves import curves_section
+from evengraph.report.run_page import curves_section
 
 
 @pytest.mark.parametrize("history", [{}, {"loss": [], "score": []}, None, {"score": [None]}])

@@ -1,7 +1,7 @@
 """Sections on base rates and on the model to use."""
 
 from evengraph.report import render_page
-from evengraph.report.run.decisions import base_rate_section, model_section
+from evengraph.report.run_page import base_rate_section, model_section
 
 ROW = {"base_rate": 0.06, "alarms": 0.1, "precision": 0.4, "recall": 0.5, "average_precision": 0.3}
 LEVEL = {"confidence": 0.0, "coverage": 1.0, "error": 0.1, "balanced_error": 0.25}

@@ -1,4 +1,4 @@
-from evengraph.report.run.result_reader import class_rows, confusion, shares
+from evengraph.report.result import class_rows, confusion, shares
 
 
 def two_seeds():

@@ -1,7 +1,7 @@
 import pytest
 
-from evengraph.report.run.page import render_page
-from evengraph.report.run.two_classes import curve_section, is_two_class, two_class_cards
+from evengraph.report.result import curve_section, is_two_class, two_class_cards
+from evengraph.report.run_page import render_page
 
 
 @pytest.fixture

@@ -1,5 +1,4 @@
-from evengraph.report.run.result_reader import class_rows
-from evengraph.report.run.verdict import verdict
+from evengraph.report.result import class_rows, verdict
 
 
 def said(result, parse):

@@ -1,7 +1,7 @@
 import pytest
 
-from evengraph.report.store.alternatives import alternative_text
-from evengraph.report.store.tables import markdown
+from evengraph.lab.results import alternative_text
+from evengraph.lab.tables import markdown
 
 
 def test_a_figure_is_described_and_not_just_named(comparison):

@@ -1,7 +1,7 @@
 import pytest
 from made_up import FEW, STEP, TAIL, make_results, spread
 
-from evengraph.report.store.canvas import COLOURS, HIGHLIGHT, colour_of
+from evengraph.lab.results import COLOURS, HIGHLIGHT, colour_of
 
 
 def results_of(**centres):

@@ -5,11 +5,11 @@ import pytest
 from made_up import FEW, STEP, TAIL, make_results, spread
 from scipy.stats import ttest_rel
 
-from evengraph.core.store import JobSpec, Row
-from evengraph.experiment.ranking import compare_pairs
-from evengraph.metrics.significance import bootstrap_interval, holm
-from evengraph.report.store.comparisons import (
+from evengraph.lab.results import (
     MIN_SEEDS,
+    Cell,
+    Estimate,
+    ExperimentResults,
     best_first,
     compare_variants,
     compare_with_others,
@@ -17,8 +17,10 @@ from evengraph.report.store.comparisons import (
     paired_gaps,
     rank_methods,
 )
-from evengraph.report.store.experiment_results import Cell, Estimate, ExperimentResults
-from evengraph.report.store.tables import significance_table
+from evengraph.lab.store import JobSpec, Row
+from evengraph.lab.tables import significance_table
+from evengraph.metrics.significance import bootstrap_interval, holm
+from evengraph.pipeline.comparison import compare_pairs
 
 METRIC = "balanced_accuracy"
 

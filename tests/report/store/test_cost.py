@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 from made_up import FEW, STEP, make_results, spread
 
-from evengraph.report.store.cost import _pareto_front, _ticks, cost_figure
+from evengraph.lab.tables import _pareto_front, _ticks, cost_figure
 
 matplotlib = pytest.importorskip("matplotlib", reason="figures want matplotlib")
 matplotlib.use("Agg")

@@ -18,9 +18,9 @@ from made_up import (
     save_experiment,
 )
 
-from evengraph.core.store import Store
+from evengraph.lab.results import load_experiments, tabulate
+from evengraph.lab.store import Store
 from evengraph.metrics import HEADLINE
-from evengraph.report.store.experiment_results import load_experiments, tabulate
 
 
 def drop(store, wanted):

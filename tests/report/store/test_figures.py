@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 from made_up import FEW, PUBMED, STEP, TAIL, make_results, node_map, spread
 
-from evengraph.report.store.canvas import HIGHLIGHT, MANY, panel_title
-from evengraph.report.store.figures import (
+from evengraph.lab.figures import (
     ablation_figure,
     confusion_figure,
     curves_figure,
@@ -16,6 +15,7 @@ from evengraph.report.store.figures import (
     save,
     tsne_figure,
 )
+from evengraph.lab.results import HIGHLIGHT, MANY, panel_title
 
 matplotlib = pytest.importorskip("matplotlib", reason="figures want matplotlib")
 matplotlib.use("Agg")

@@ -8,12 +8,11 @@ import pytest
 from made_up import FEW, STEP, save_cell, save_experiment, spread
 
 from evengraph.cli import main
-from evengraph.core.store import Store
-from evengraph.report.store.experiment_results import load_experiments
-from evengraph.report.store.figures import confusion_figure, figures
-from evengraph.report.store.files import write_report
-from evengraph.report.store.overview import render_overview
-from evengraph.report.store.tables import latex, markdown, table_csv
+from evengraph.lab.figures import confusion_figure, figures
+from evengraph.lab.pages import render_overview, write_report
+from evengraph.lab.results import load_experiments
+from evengraph.lab.store import Store
+from evengraph.lab.tables import latex, markdown, table_csv
 
 pytest.importorskip("matplotlib", reason="figures want matplotlib")
 

@@ -8,12 +8,12 @@ import pytest
 from contrasts import DARK, LIGHT, colours, contrast
 from made_up import FEW, PUBMED, STEP, make_results, spread
 
+from evengraph.lab import pages as overview
+from evengraph.lab.pages import SCRIPT, STYLE, render_overview, write_overview
+from evengraph.lab.results import compare_with_others, rank_methods
 from evengraph.metrics import HEADLINE
 from evengraph.report import node_map
 from evengraph.report.page import STYLE as SHARED
-from evengraph.report.store import overview
-from evengraph.report.store.comparisons import compare_with_others, rank_methods
-from evengraph.report.store.overview import SCRIPT, STYLE, render_overview, write_overview
 
 METRIC = HEADLINE[0]
 HOSTILE = "</title></style></script><script>alert(1)</script><img src=x onerror=alert(1)>\"' &amp;"

@@ -6,9 +6,9 @@ from statistics import fmean
 import pytest
 from made_up import FEW, PUBMED, STEP, TAIL, make_results, published, spread
 
+from evengraph.lab.figures import curve_panel, dots_panel, gaps_panel, some_values
+from evengraph.lab.results import MANY
 from evengraph.metrics.significance import bootstrap_interval
-from evengraph.report.store.canvas import MANY
-from evengraph.report.store.plots import curve_panel, dots_panel, gaps_panel, some_values
 
 METRIC = "balanced_accuracy"
 HOSTILE = "</svg><script>alert(1)</script>\"'&amp;"

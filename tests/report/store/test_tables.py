@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 from made_up import PUBMED, STEP, TAIL, make_results, published, spread
 
-from evengraph.metrics import HEADLINE, METRICS
-from evengraph.report.store.comparisons import (
+from evengraph.lab.results import (
     compare_variants,
     compare_with_others,
     compare_with_paper,
     rank_methods,
 )
-from evengraph.report.store.tables import difference_text, latex, markdown, table_csv
+from evengraph.lab.tables import difference_text, latex, markdown, table_csv
+from evengraph.metrics import HEADLINE, METRICS
 
 LOUD = "a_b|c <i>&amp;</i> **d** `e`"
 

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from evengraph.report.svg.charts import bar, curve, dot_row, line_plot, strip, swatch, thin, ticks
+from evengraph.report.charts import bar, curve, dot_row, line_plot, strip, swatch, thin, ticks
 
 
 def test_a_short_series_is_kept_whole():

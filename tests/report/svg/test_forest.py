@@ -1,6 +1,6 @@
 import pytest
 
-from evengraph.report.svg.forest import ForestRow, forest_plot, padded
+from evengraph.report.charts import ForestRow, forest_plot, padded
 
 
 def row(name="GCN", **changes):

@@ -1,6 +1,6 @@
 from xml.etree import ElementTree
 
-from evengraph.report.svg.markup import Markup, join, tag
+from evengraph.report.markup import Markup, join, tag
 
 WRITTEN = r"\x1b[2J\x07\x00\u202e\ud800"
 

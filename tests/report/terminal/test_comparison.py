@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from evengraph.metrics import METRICS
-from evengraph.report.terminal.comparison import comparison_notes, comparison_tables
+from evengraph.report.terminal import comparison_notes, comparison_tables
 
 NAMES = [name for name, metric in METRICS.items() if not metric.binary]
 

@@ -2,9 +2,7 @@
 
 from rich.console import Console
 
-from evengraph.core.store import RunGroup, Store
-from evengraph.report.store.experiment_results import Cell, ExperimentResults
-from evengraph.report.terminal.experiment import (
+from evengraph.lab.pages import (
     RUN_VALUES,
     averaged_settings,
     experiment_table,
@@ -12,6 +10,8 @@ from evengraph.report.terminal.experiment import (
     selected_params,
     setting_of,
 )
+from evengraph.lab.results import Cell, ExperimentResults
+from evengraph.lab.store import RunGroup, Store
 from tiny_experiments import ended, failed, make_job, toy_job
 
 PAPER = {name: {"mean": 61.25, "std": 1.0} for name in ("balanced_accuracy", "macro_f1", "g_mean")}

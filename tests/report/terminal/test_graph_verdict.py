@@ -1,6 +1,6 @@
 """The verdict on the graph over several splits."""
 
-from evengraph.report.terminal.graph_verdict import graph_verdict
+from evengraph.report.terminal import graph_verdict
 
 UNCLEAR = "Whether the graph helps is unclear: {} with it and {} without it, which 90 cannot tell."
 AHEAD, BEHIND = ["Chose a.", UNCLEAR.format(66.2, 63.0)], ["Chose b.", UNCLEAR.format(59.9, 60.1)]

@@ -2,7 +2,7 @@ import pytest
 from looks import look
 from rich.console import Console
 
-from evengraph.report.terminal.inspection import BAR, bar, inspection_view
+from evengraph.report.terminal import BAR, bar, inspection_view
 
 
 def drawn(found, width=80):

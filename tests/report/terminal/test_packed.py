@@ -2,7 +2,7 @@ import io
 
 from rich.console import Console
 
-from evengraph.report.terminal.packed import packed_view
+from evengraph.disk.inspection import packed_view
 
 
 def method(name, memory, seconds, *, on_disk=False, fits=True):

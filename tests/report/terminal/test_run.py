@@ -1,7 +1,7 @@
 import pytest
 from rich.console import Console
 
-from evengraph.report.terminal.run import (
+from evengraph.report.terminal import (
     base_rate_table,
     comparison_table,
     method_card,

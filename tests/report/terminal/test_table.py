@@ -1,6 +1,6 @@
 from rich.console import Console
 
-from evengraph.report.terminal.table import plain_table, two_class_metrics
+from evengraph.report.terminal import plain_table, two_class_metrics
 
 
 def drawn(table, width):

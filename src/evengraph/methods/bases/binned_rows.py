@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from evengraph.disk.propagation import RowBlocks
 from evengraph.ops.trees import coarsen
-from evengraph.outofcore.row_blocks import RowBlocks
 
 COLUMNS = 16  # that are sorted at a time
 

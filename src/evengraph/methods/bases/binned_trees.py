@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evengraph.core.errors import MissingPackageError
+from evengraph.disk.tables import row_slices
 from evengraph.methods.bases.binned_rows import BinnedRows
 from evengraph.methods.bases.tree_engines import BINS, Grown, TreeParams, start_logits, start_loss
-from evengraph.outofcore.tables import row_slices
 
 
 class BinnedTrees:

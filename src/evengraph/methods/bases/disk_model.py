@@ -8,8 +8,8 @@ from typing import Protocol, runtime_checkable
 from torch import Tensor
 
 from evengraph.core.task import Task
-from evengraph.outofcore.propagation import Workspace
-from evengraph.outofcore.tables import Table
+from evengraph.disk.propagation import Workspace
+from evengraph.disk.tables import Table
 from evengraph.training.row_supply import RowSupply
 
 

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+import csv
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from functools import cache, partial
 from importlib import import_module
-from typing import Any, ClassVar, Self, cast, final
+from importlib.resources import files
+from types import UnionType
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    Self,
+    Union,
+    cast,
+    final,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 import torch
@@ -15,35 +32,321 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from evengraph.core.graphs import bare_graph, count_relations
-from evengraph.core.masks import class_labels, node_indices, scored_nodes
+from evengraph.core.devices import free_memory
+from evengraph.core.errors import first_line, short
+from evengraph.core.machine import format_size
 from evengraph.core.ranks import ALONE, Ranks
 from evengraph.core.rng import seeded
-from evengraph.core.task import Task
+from evengraph.core.task import (
+    Task,
+    bare_graph,
+    check_edge_weight,
+    check_relations,
+    class_labels,
+    count_relations,
+    edge_weight,
+    node_indices,
+    scored_nodes,
+)
 from evengraph.fast import form_of
-from evengraph.methods.bases.checks import (
-    Limit,
-    as_task,
-    check_graph,
-    check_params,
-    check_task,
-    describe_large,
-    reason_of_overflow,
-)
-from evengraph.methods.bases.committee import Committee
-from evengraph.methods.bases.costs import check_memory, estimate, stored_width
-from evengraph.methods.bases.loaded import check_classes, one_line_errors
-from evengraph.methods.bases.model_folder import (
+from evengraph.methods.bases.saving import (
     Labelled,
+    Saving,
 )
-from evengraph.methods.bases.saving import Saving
+from evengraph.methods.bases.search import Committee
 from evengraph.metrics import balanced_accuracy, confusion_matrix
 from evengraph.nn.attribution import with_features
 from evengraph.nn.tracing import TRACERS, Contributions, gradient_times_input
 from evengraph.ops.signature import feature_signatures
 from evengraph.training import Callback, Epoch, History, train, train_stepwise
-from evengraph.training.checkpoint import Checkpoint
-from evengraph.training.progress import epoch_bar
+from evengraph.training.loop import Checkpoint, epoch_bar
+
+LARGE = 1e9
+"""Features from which on single precision may overflow: networks multiply them several times."""
+
+
+def as_task(task: Task | Data, seed: int) -> Task:
+    """A task, or that of a PyG graph with masks."""
+    if isinstance(task, Task):
+        return task
+    if not isinstance(task, Data):
+        raise TypeError(
+            f"task must be a Task or a torch_geometric.data.Data, got {type(task).__name__}."
+        )
+    check_graph(task)
+    return Task.from_graph(task, seed=seed)
+
+
+def check_task(task: Task) -> None:
+    """Raise ValueError for a task that nothing can be learnt from."""
+    check_graph(task.graph)
+    counts = task.class_counts
+    if counts.min() < 1:
+        empty = int(counts.argmin())
+        name = f" ({task.class_names[empty]})" if task.class_names else ""
+        gap = "" if (task.graph.y == empty).any() else " Number the classes without gaps."
+        raise ValueError(f"Class {empty}{name} has no training node; every class needs one.{gap}")
+    for name in ("train", "val"):
+        mask = getattr(task, name)
+        if not mask.any():
+            raise ValueError(f"The {name} set is empty.")
+        if (task.graph.y[mask] < 0).any():
+            raise ValueError(f"Some {name} nodes have no label.")
+
+
+def check_graph(graph: Data) -> None:
+    """Raise ValueError for a graph without usable features and edges."""
+    x, edges = graph.x, graph.edge_index
+    if not isinstance(x, Tensor) or x.dim() != 2 or not x.is_floating_point():
+        raise ValueError("graph.x must hold a row of floating-point features per node, a tensor.")
+    if x.layout != torch.strided:
+        raise ValueError("graph.x must be a dense tensor, got a sparse one; x.to_dense() is dense.")
+    # a sum needs no memory and a fraction of the time; that of huge numbers overflows
+    if not torch.isfinite(x.sum()) and not torch.isfinite(x).all():
+        row = int((~torch.isfinite(x)).any(dim=1).nonzero()[0])
+        raise ValueError(f"graph.x must be finite; node {row} has a NaN or an infinity.")
+    if edges is None or edges.dim() != 2 or edges.shape[0] != 2 or edges.is_floating_point():
+        raise ValueError("graph.edge_index must hold the edges as integers, shape (2, E).")
+    check_edge_weight(graph)
+    check_relations(graph)
+
+
+def describe_large(x: Tensor) -> str:
+    """A sentence about features so large that their products overflow; otherwise nothing."""
+    largest = float(x.abs().max()) if x.numel() else 0.0
+    if largest < LARGE:
+        return ""
+    return f" Features are as large as {largest:.0e}: scale them, for example to mean 0 and std 1."
+
+
+def reason_of_overflow(message: str, x: Tensor) -> str:
+    """The message of a loss that overflowed: huge features are to blame, not the learning rate."""
+    large = describe_large(x)
+    return f"{message.partition(';')[0].rstrip('.')}.{large}" if large else message
+
+
+Limit = float | tuple[int, int] | Literal["fraction", "positive"]
+"""What a number must be: at least this, from the first to the second, in [0, 1), or above 0."""
+
+
+def check_params(method: Any) -> None:
+    """Validate parameters by their annotations, and numbers by the `limits` of their classes."""
+    limits, hints = _rules(method.__class__)
+    for item in fields(method):
+        name, value = item.name, getattr(method, item.name)
+        limit, hint = limits.get(name), hints.get(name)
+        words, hint = split_words(hint)
+        if value in words:
+            continue
+        if words and isinstance(value, str):
+            raise ValueError(f"{name} must be a number or {' or '.join(words)}, got {value!r}.")
+        if isinstance(item.default, bool) and not isinstance(value, bool):
+            raise ValueError(f"{name} must be True or False, got {value!r}.")
+        if get_origin(hint) is Literal:
+            check_choice(name, value, get_args(hint))
+        elif limit == "fraction":
+            check_fraction(name, value)
+        elif limit == "positive":
+            check_positive(name, value)
+        elif isinstance(limit, tuple):
+            check_range(name, value, *limit)
+        elif limit is not None and hint is int:
+            check_integer(name, value, int(limit))
+        elif isinstance(limit, float | int):
+            check_minimum(name, value, limit)
+
+
+def split_words(hint: Any) -> tuple[tuple[str, ...], Any]:
+    """Words that stand beside numbers, and the type of these: `int | Literal["auto"]`."""
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else ()
+    words = tuple(word for part in parts if get_origin(part) is Literal for word in get_args(part))
+    return words, next(part for part in parts if get_origin(part) is not Literal) if words else hint
+
+
+@cache
+def _rules(kind: type) -> tuple[dict[str, Limit], dict[str, Any]]:
+    """Limits and types of all parameters of a class; evaluating the types takes a millisecond."""
+    limits: dict[str, Limit] = {}
+    for base in reversed(kind.__mro__):
+        limits |= vars(base).get("limits", {})
+    try:
+        return limits, get_type_hints(kind)
+    except NameError:  # a type that is imported for type checkers only
+        return limits, {}
+
+
+def check_integer(name: str, value: int, minimum: int) -> None:
+    """Raise ValueError for a parameter that is no integer, or below its minimum."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{name} must be an integer, got {value!r}.")
+    check_minimum(name, value, minimum)
+
+
+def check_range(name: str, value: int, minimum: int, maximum: int) -> None:
+    """Raise ValueError for a parameter that is no integer, or outside its range."""
+    check_integer(name, value, minimum)
+    if value > maximum:
+        raise ValueError(f"{name} must be at most {maximum}, got {short(value)}.")
+
+
+def check_minimum(name: str, value: float, minimum: float) -> None:
+    """Raise ValueError for a parameter that is below its minimum, or infinite."""
+    if not value >= minimum:
+        raise ValueError(f"{name} must be at least {minimum}, got {value}.")
+    if value == math.inf:
+        raise ValueError(f"{name} must be finite, got {value}.")
+
+
+def check_positive(name: str, value: float) -> None:
+    """Raise ValueError for a parameter that is not above 0, or infinite."""
+    if not value > 0:
+        raise ValueError(f"{name} must be above 0, got {value}.")
+    if value == math.inf:
+        raise ValueError(f"{name} must be finite, got {value}.")
+
+
+def check_fraction(name: str, value: float) -> None:
+    """Raise ValueError for a parameter outside [0, 1)."""
+    if not 0 <= value < 1:
+        raise ValueError(f"{name} must lie in [0, 1), got {value}.")
+
+
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Raise ValueError for a parameter that is not among its choices."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}.")
+
+
+def same_graph(one: Data, other: Data) -> bool:
+    """Whether two graphs have the same features, edges and weights; labels do not matter."""
+    weights = edge_weight(one), edge_weight(other)
+    if (weights[0] is None) != (weights[1] is None):
+        return False
+    return (
+        one.x.shape == other.x.shape
+        and one.edge_index.shape == other.edge_index.shape
+        and one.x.device == other.x.device
+        and (one.x is other.x or torch.equal(one.x, other.x))
+        and (one.edge_index is other.edge_index or torch.equal(one.edge_index, other.edge_index))
+        and (weights[0] is None or weights[1] is None or torch.equal(weights[0], weights[1]))
+    )
+
+
+@contextmanager
+def one_line_errors(title: str, *, loaded: bool) -> Iterator[None]:
+    """Turn errors of torch into one of a line, if the tensors come from a folder.
+
+    Args:
+        title: Name of the method.
+        loaded: Whether it was loaded; an error of a method that was fitted here is a bug.
+    """
+    try:
+        yield
+    except (IndexError, KeyError, RuntimeError, TypeError) as error:
+        if not loaded or _is_memory(error):
+            raise
+        raise ValueError(
+            f"The saved model cannot predict: the tensors of {title} do not fit together "
+            f"({first_line(error)})."
+        ) from error
+
+
+def check_classes(probabilities: Tensor, classes: int) -> None:
+    """Raise ValueError unless there is a column for each class."""
+    if probabilities.dim() != 2 or probabilities.shape[1] != classes:
+        shape = " by ".join(map(str, probabilities.shape))
+        raise ValueError(
+            f"The saved model must predict {classes} classes, and its tensors give {shape} values."
+        )
+
+
+def _is_memory(error: Exception) -> bool:
+    return isinstance(error, torch.OutOfMemoryError) or "allocate" in str(error)
+
+
+TYPICAL_EPOCHS = 300
+
+DEGREE, FEATURES, WIDTH, EDGE = 10, 64, 64, 8
+"""Of the graphs on which methods were measured; an edge weighs as much as so many numbers."""
+
+ENTRY, SPARSE_BELOW, SAMPLE = 4, 0.25, 1000
+"""Numbers that an entry of sparse features weighs as much as; below which density they are sparse;
+and rows from which that is estimated."""
+
+MARGIN = 2.0
+"""Times the free memory that an estimate may be: it can be off by as much."""
+
+
+class Cost(NamedTuple):
+    """What fitting takes, about.
+
+    Args:
+        memory: Bytes.
+        seconds: On one core, for `TYPICAL_EPOCHS` epochs.
+    """
+
+    memory: float
+    seconds: float
+
+
+def estimate(method: str, num_nodes: int, num_edges: int, num_features: float) -> Cost | None:
+    """What a method takes, if it grows with nodes, edges and features; None if not measured.
+
+    Args:
+        method: Its name in `METHODS`.
+        num_nodes: N.
+        num_edges: E, two for each undirected edge.
+        num_features: F, or `stored_width`.
+    """
+    measured = _measurements().get(method)
+    if measured is None:
+        return None
+    size = num_nodes * (num_features + WIDTH) + EDGE * num_edges
+    nodes = size / (FEATURES + WIDTH + EDGE * DEGREE)  # of the size of those measured
+    memory, once, epoch = measured
+    return Cost(memory * nodes, 1e-6 * nodes * (once + TYPICAL_EPOCHS * epoch))
+
+
+def stored_width(x: Any) -> float:
+    """Numbers that a row of features takes while a method learns that keeps sparse ones sparse.
+
+    From a sample of rows. An entry is stored with its column, in the matrix and its transpose.
+
+    Shapes:
+        x: (N, F), of torch or NumPy
+    """
+    some = x[:: max(len(x) // SAMPLE, 1)]
+    rows = some if isinstance(some, torch.Tensor) else torch.from_numpy(np.array(some))
+    entries = int(torch.count_nonzero(rows)) / max(len(rows), 1)
+    num_features = x.shape[1]
+    return ENTRY * entries if entries < SPARSE_BELOW * num_features else num_features
+
+
+def check_memory(method: Method, task: Task) -> None:
+    """Raise MemoryError if a fit needs far more memory than is free."""
+    needed, free = method.memory_needed(task), free_memory(task.graph.x.device)
+    if needed is None or needed <= MARGIN * free:
+        return
+    graph = task.graph
+    raise MemoryError(
+        f"{method.title} needs about {format_size(needed)} of memory to learn from "
+        f"{graph.num_nodes:,} nodes, {graph.num_edges // 2:,} edges and {graph.num_features:,} "
+        f"features, and {format_size(free)} are free."
+    )
+
+
+@cache
+def _measurements() -> dict[str, tuple[float, float, float]]:
+    """Bytes, microseconds and microseconds per epoch of each method, for a node."""
+    text = files("evengraph.methods").joinpath("costs.csv").read_text(encoding="utf-8")
+    return {
+        row["method"]: (
+            float(row["bytes_per_node"]),
+            float(row["microseconds_per_node"]),
+            float(row["microseconds_per_node_and_epoch"]),
+        )
+        for row in csv.DictReader(text.splitlines())
+    }
 
 
 @dataclass(kw_only=True)

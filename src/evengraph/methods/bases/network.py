@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, cast
+from typing import ClassVar, Literal, Self, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 from torch_geometric.data import Data
 
+from evengraph.core.ranks import ALONE, Ranks
 from evengraph.core.task import Task
-from evengraph.methods.bases.enlarged_graph import EnlargedGraph
-from evengraph.methods.bases.method import Method
+from evengraph.disk.layers import DiskConv, stacked_table
+from evengraph.disk.propagation import Workspace
+from evengraph.disk.tables import Table
+from evengraph.methods.bases.method import Method, same_graph
 from evengraph.metrics import validation_score
 from evengraph.nn import (
     LAST_CONVS,
@@ -24,13 +28,103 @@ from evengraph.nn import (
     PlainNetwork,
     Reconstruction,
 )
-from evengraph.ops import Sparse, graph_matrix, propagation_matrix, sparsify
-from evengraph.ops.losses import ClassTerms, class_cross_entropy
-from evengraph.ops.propagate import Normalisation
-from evengraph.ops.sparse import scatter_sum
-from evengraph.outofcore.layers import DiskConv, stacked_table
-from evengraph.outofcore.propagation import Workspace
-from evengraph.outofcore.tables import Table
+from evengraph.ops.losses import (
+    ClassTerms,
+    NamedLoss,
+    balanced_softmax,
+    class_cross_entropy,
+    labelled_loss,
+    soft_labels,
+    topology_margins,
+)
+from evengraph.ops.propagate import (
+    Normalisation,
+    graph_matrix,
+    propagation_matrix,
+    weighted_adjacency,
+    with_self_loops,
+)
+from evengraph.ops.signature import matching_signatures, node_signatures
+from evengraph.ops.sparse import Sparse, scatter_sum, sparsify
+from evengraph.ops.synthesis import Copies, GraphWithCopies, plan_copies, rare_classes
+from evengraph.training import Epoch
+
+# features of the copies, from features and labels of the labelled nodes
+NewFeatures = Callable[[Tensor, Tensor, Copies], Tensor]
+
+
+@dataclass(eq=False)
+class EnlargedGraph:
+    """Copies of labelled nodes, and the graph they belong to.
+
+    A copy has the links of its original, and the original itself through its self-loop.
+    """
+
+    new: Tensor  # features of the copies, (M, F)
+    originals: Tensor  # the node that each is a copy of, (M,)
+    graph: Data | None = None  # the training graph; None in a loaded model
+    signatures: Tensor | None = None  # of its nodes, (N, 3); None until needed
+
+    @classmethod
+    def of(cls, task: Task, copies: int, minority: int, new_features: NewFeatures) -> Self:
+        """Copy the labelled nodes of rare classes."""
+        graph, nodes = task.graph, task.train_nodes
+        labels, rare = graph.y[nodes], rare_classes(task.class_counts, minority)
+        copied = plan_copies(labels, rare, copies)
+        new = new_features(graph.x.float()[nodes], labels, copied)
+        return cls(new, nodes[copied.positions], graph)
+
+    def examples(self, task: Task) -> tuple[Tensor, Tensor]:
+        """Rows of the labelled nodes and of the copies, and their labels."""
+        num_nodes, labels = task.graph.num_nodes, task.graph.y
+        copies = num_nodes + torch.arange(self.new.shape[0], device=self.new.device)
+        return (
+            torch.cat([task.train_nodes, copies]),
+            torch.cat([labels[task.train_nodes], labels[self.originals]]),
+        )
+
+    def repeated(self, propagation: Sparse) -> GraphWithCopies:
+        """A normalised matrix with the rows and columns of the originals once more.
+
+        Rows that gain an entry then sum to more than one, as in the comparison's public code.
+        """
+        return GraphWithCopies(propagation, self.originals)
+
+    def normalised(self, graph: Data, how: Normalisation) -> GraphWithCopies:
+        """The enlarged graph, normalised afterwards."""
+        matrix = weighted_adjacency(graph)
+        return GraphWithCopies.normalised(
+            with_self_loops(matrix, graph.x.device), self.originals, how
+        )
+
+    def with_copies(self, graph: Data, propagation: GraphWithCopies) -> Inputs:
+        """Features of the graph and of the copies, with the enlarged propagation."""
+        return Inputs(sparsify(torch.cat([graph.x.float(), self.new])), propagation)
+
+    def is_training_graph(self, graph: Data) -> bool:
+        """Whether features and edges are those of training."""
+        if self.graph is not None:
+            return same_graph(graph, self.graph)
+        assert self.signatures is not None
+        if graph.num_nodes != self.signatures.shape[0]:
+            return False
+        signatures = node_signatures(graph.x.detach(), graph.edge_index)
+        return bool(matching_signatures(signatures, self.signatures).all())
+
+    def state(self) -> dict[str, Tensor]:
+        """Tensors to save."""
+        if self.signatures is None:
+            assert self.graph is not None
+            self.signatures = node_signatures(self.graph.x, self.graph.edge_index)
+        return {"new": self.new, "seeds": self.originals, "signatures": self.signatures}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Tensor]) -> Self | None:
+        """What `state` returned; None if there were no copies."""
+        if "new" not in state:
+            return None
+        return cls(state["new"], state["seeds"], signatures=state["signatures"])
+
 
 NetworkKind = Literal["comparison", "plain"]
 DEFAULT_BACKBONE: Backbone = "gcn"
@@ -214,3 +308,120 @@ class NetworkMethod(Method):
             history = self._train(both, epoch, **limits, main=False, recordable=True)
             if history.interrupted:  # no classes have been learnt yet
                 raise KeyboardInterrupt
+
+
+WARMUP = 5  # epochs before predictions are good enough for margins
+
+
+@dataclass(kw_only=True)
+class MarginMethod(Method):
+    """A method whose logits TAM may adjust in training, node by node.
+
+    TAM (topology-aware margins) compares the known or predicted classes around each labelled node
+    with those usual for its class. Where another class is over-represented, the margin against it
+    is reduced in training; otherwise methods that favour rare classes predict them too often.
+    Predictions use the plain logits.
+
+    Args:
+        margin: `tam`, or `none` for the method alone.
+        tam_connectivity: Strength of the margin by how connected a node is (the paper's alpha).
+        tam_distribution: Strength of that by the distribution of classes around it (beta).
+        tam_temperature: How sharp predictions are for this (phi); rare classes are smoothed more.
+
+    Reference:
+        Song, Park and Yang, "TAM: Topology-Aware Margin Loss for Class-Imbalanced Node
+        Classification", ICML 2022.
+    """
+
+    limits = {"tam_connectivity": 0, "tam_distribution": 0, "tam_temperature": "positive"}
+
+    margin: Literal["none", "tam"] = "none"
+    tam_connectivity: float = 2.5
+    tam_distribution: float = 0.5
+    tam_temperature: float = 1.2
+
+    def _margins(self, task: Task) -> Callable[[Tensor], Tensor]:
+        """Margins to add to the logits of the labelled nodes, (n, C), given the logits of all."""
+        graph, nodes = task.graph, task.train_nodes
+        labels, counts = graph.y[nodes], task.class_counts
+        nothing = torch.zeros((), device=graph.x.device)
+        if self.margin == "none":
+            return lambda logits: nothing
+        matrix = weighted_adjacency(graph)
+        around = propagation_matrix(matrix, graph.x.device, how="row").rows(nodes)
+        epochs = 0
+
+        def margins(logits: Tensor) -> Tensor:
+            nonlocal epochs
+            epochs += 1
+            if epochs <= WARMUP:
+                return nothing
+            classes = self._soft_labels(logits, nodes, labels, counts)
+            return self._adjusted(around @ classes, labels)
+
+        return margins
+
+    def _soft_labels(self, logits: Tensor, nodes: Tensor, labels: Tensor, counts: Tensor) -> Tensor:
+        """The label or the smoothed prediction of each node, (N, C)."""
+        return soft_labels(logits.detach(), nodes, labels, counts, self.tam_temperature)
+
+    def _adjusted(self, around: Tensor, labels: Tensor) -> Tensor:
+        """Margins from the distributions of classes around labelled nodes, (n, C)."""
+        return topology_margins(around, labels, self.tam_connectivity, self.tam_distribution)
+
+
+def double_balancing_epoch(
+    net: GraphNetwork | PlainNetwork,
+    inputs: Inputs,
+    task: Task,
+    loss: NamedLoss,
+    pseudo_weight: float,
+) -> Epoch:
+    """An epoch of self-training: `loss` on labels, balanced softmax on pseudo-labels."""
+    graph, nodes = task.graph, task.train_nodes
+    matrix = weighted_adjacency(graph)
+    on_labels = labelled_loss(loss, matrix, nodes, graph.y[nodes], task.class_counts)
+    others = (~task.train).nonzero().squeeze(1)
+
+    def epoch() -> tuple[Tensor, Tensor]:
+        first = net.encoder(*inputs)  # no dropout before it: both passes share it
+        with torch.no_grad():
+            clean = net.classify(first, inputs.propagation)
+            confidence, predicted = clean[others].softmax(1).max(1)
+        logits = net.classify(first, inputs.propagation, dropout=True)
+        balanced = pseudo_label_loss(logits[others], predicted, above_mean(confidence))
+        return on_labels(logits[nodes]) + pseudo_weight * balanced, validation_score(clean, task)
+
+    return epoch
+
+
+def above_mean(confidence: Tensor, ranks: Ranks = ALONE, total: int = 0) -> Tensor:
+    """Which nodes are predicted with at least the mean confidence, bool, (n,) or (M, n).
+
+    Of several processes each has some of the `total` nodes.
+    """
+    mean = ranks.sum(ranks.share_of_mean(confidence, total))
+    if not ranks.is_alone:
+        largest = ranks.max(pad(confidence, (0, 1)).amax(-1))  # a process may have no node
+    else:
+        largest = confidence.amax(-1)
+    return confidence >= mean.minimum(largest).unsqueeze(-1)  # a mean is rounded
+
+
+def pseudo_label_loss(
+    logits: Tensor, predicted: Tensor, selected: Tensor, ranks: Ranks = ALONE
+) -> Tensor:
+    """Mean balanced softmax of the selected pseudo-labels, at least one, by their class sizes.
+
+    Of several processes each has some of the nodes, and gets a share of the loss.
+
+    Shapes:
+        logits: (n, C), or (M, n, C) of several members
+        predicted, selected: (n,) or (M, n)
+        returns: () or (M,)
+    """
+    classes = torch.arange(logits.shape[-1], device=logits.device)
+    hits = (predicted.unsqueeze(-1) == classes) & selected.unsqueeze(-1)
+    counts = ranks.sum(hits.sum(-2, keepdim=True))
+    losses = balanced_softmax(logits, predicted, counts, reduction="none")
+    return torch.where(selected, losses, 0.0).sum(-1) / counts.sum((-2, -1))

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from evengraph.core.ranks import ALONE, Part, Ranks
 from evengraph.core.task import Task
-from evengraph.methods.bases.self_training import above_mean, pseudo_label_loss
+from evengraph.methods.bases.network import above_mean, pseudo_label_loss
 from evengraph.metrics.selection import batched_validation_scores, rare_class
 from evengraph.nn import GraphNetwork, PlainNetwork
-from evengraph.ops.attach import Propagation
+from evengraph.ops.synthesis import Propagation
 from evengraph.training.row_supply import RowSupply, Shard
 
 FULL = 2**16  # rows up to which an epoch sees all of them

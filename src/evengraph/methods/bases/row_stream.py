@@ -10,13 +10,11 @@ from typing import Any
 from torch import Tensor
 
 from evengraph.core.task import Task
+from evengraph.disk.propagation import RowBlocks, Workspace, block_rows
+from evengraph.disk.tables import DerivedTable, Table, scratch_folder
 from evengraph.methods.bases.tree_engines import Engine, Grown, TreeParams
 from evengraph.methods.bases.tree_streams import streamed_grower
 from evengraph.ops.trees import separation_in_passes, tree_values, trees_from_tables
-from evengraph.outofcore.propagation import Workspace
-from evengraph.outofcore.row_blocks import RowBlocks, block_rows
-from evengraph.outofcore.scratch import scratch_folder
-from evengraph.outofcore.tables import DerivedTable, Table
 
 SUMS_SHARE = 8  # of the memory are in what rounds add to the validation rows
 

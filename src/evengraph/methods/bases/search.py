@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import exp
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,12 +14,13 @@ from torch_geometric.data import Data
 
 from evengraph.core.rng import generator
 from evengraph.core.task import Task
-from evengraph.metrics.ensembles import Validation
 from evengraph.metrics.registry import METRICS
+from evengraph.metrics.selection import Validation
 from evengraph.training import Callback, History
 
 if TYPE_CHECKING:
     from evengraph.methods.bases.method import Method
+
 
 SHARE = 0.5  # of the time left that a candidate may take, unless it is the last
 QUICK_SHARE = 0.1  # the same for one that is quick or ignores the graph
@@ -353,3 +354,122 @@ def weighted_mean(weights: Sequence[float], parts: Sequence[Tensor]) -> Tensor:
 def join(names: Sequence[str]) -> str:
     """Such as `a, b and c`."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def method_table() -> Mapping[str, type[Method]]:
+    """All methods by name; imported late, because the table imports every method."""
+    from evengraph.methods import METHODS
+
+    return METHODS
+
+
+def portfolio(
+    graph: Data,
+    params: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    names: Collection[str] = (),
+) -> dict[str, Method]:
+    """The candidates that methods declare in `Method.portfolio`, in the order of METHODS.
+
+    Args:
+        graph: Whose `graph_defaults` the candidates have.
+        params: Parameters by name of the method, which replace those of the portfolio; candidates
+            that they make equal are one.
+        names: Only these methods; one without a portfolio is tried as it is.
+
+    Returns:
+        Unfitted methods by label: the name of the method, and what differs if it occurs twice.
+    """
+    candidates = {}
+    for name, kind in method_table().items():
+        if names and name not in names:
+            continue
+        given = (params or {}).get(name, {})
+        entries = [{**entry, **given} for entry in kind.portfolio or ({},) * bool(names)]
+        for entry in entries:
+            label = _label(name, entry, entries)
+            candidates[label] = kind(**{**kind.graph_defaults(graph), **entry})
+    return candidates
+
+
+def restored(
+    about: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
+) -> Method:
+    """The fitted method that `Method.packed` described."""
+    name, table = about["method"], method_table()
+    if name not in table:
+        raise ValueError(f"there is no method {name!r} in this version")
+    method = table[name](**table[name].current_params(about["fields"]))
+    method.restore(about, tensors, device)
+    return method
+
+
+def _label(name: str, entry: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> str:
+    """The name, with the parameters that tell this entry from the others of its method."""
+    differing = {
+        key: value
+        for key, value in entry.items()
+        if any(other.get(key) != value for other in entries)
+    }
+    return " ".join([name, *(f"{key}={value}" for key, value in differing.items())])
+
+
+class Committee(NamedTuple):
+    """Predictions of the members of a committee, and the weight of each vote.
+
+    Shapes:
+        probabilities: (M, N, C)
+        weights: (M,), sum to one
+    """
+
+    probabilities: Tensor
+    weights: Tensor
+
+    @classmethod
+    def even(cls, probabilities: Tensor) -> Committee:
+        """A committee whose votes have the same weight."""
+        members = probabilities.shape[0]
+        return cls(probabilities, probabilities.new_full((members,), 1 / members))
+
+    @classmethod
+    def joined(cls, committees: Sequence[Committee], weights: Sequence[float]) -> Committee:
+        """One committee of all members, where each committee has a weight."""
+        parts = [part.weights * weight for part, weight in zip(committees, weights, strict=True)]
+        return cls(torch.cat([part.probabilities for part in committees]), torch.cat(parts))
+
+    def to(self, device: torch.device) -> Committee:
+        """The same committee on a device."""
+        return Committee(*(part.to(device) for part in self))
+
+    def interval(self, classes: Tensor, share: float = 0.8) -> tuple[Tensor, Tensor]:
+        """Between which probabilities of a class most of the votes lie, by weight.
+
+        Args:
+            classes: One class per node.
+            share: Of the votes; the rest is cut off at both ends.
+
+        Shapes:
+            classes: int64, (N,)
+            returns: (N,) each
+        """
+        members = self.probabilities.shape[0]
+        index = classes.expand(members, -1).unsqueeze(2)
+        values, order = self.probabilities.gather(2, index).squeeze(2).sort(dim=0)
+        votes = self.weights[order].cumsum(0)  # (M, N)
+        cut = (1 - share) / 2
+        ends = (
+            (votes < level - 1e-6).sum(0).clamp(max=members - 1).unsqueeze(0)
+            for level in (cut, 1 - cut)
+        )
+        low, high = (values.gather(0, end).squeeze(0) for end in ends)
+        return low, high
+
+    def agreement(self, predicted: Tensor) -> Tensor:
+        """The share of the votes, by weight, that each node's predicted class gets.
+
+        Shapes:
+            predicted: int64, (N,)
+            returns: (N,), between 0 and 1
+        """
+        votes = (self.probabilities.argmax(2) == predicted).to(self.weights)
+        return (self.weights @ votes).clamp(0, 1)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evengraph.core.errors import MissingPackageError
+from evengraph.disk.propagation import RowBlocks
 from evengraph.methods.bases.binned_rows import bin_rows
 from evengraph.methods.bases.binned_trees import BinnedTrees, tree_grower
 from evengraph.methods.bases.tree_engines import (
@@ -31,7 +32,6 @@ from evengraph.methods.bases.tree_engines import (
     start_loss,
     xgboost_settings,
 )
-from evengraph.outofcore.row_blocks import RowBlocks
 
 SAMPLE = 200_000  # rows that bins are computed from, as by the libraries themselves
 SMALLEST = 2**10  # rows, however little memory there is

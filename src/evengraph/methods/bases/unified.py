@@ -1,4 +1,4 @@
-"""What Uni-GNN does beyond its paper: `alpha="auto"`, graphs other than its own, saving."""
+"""What Uni-GNN does beyond its paper: predict graphs other than its own, and be saved."""
 
 from __future__ import annotations
 
@@ -9,19 +9,12 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.utils import to_undirected
 
-from evengraph.core.limits import MAX_HOPS
-from evengraph.core.task import Task
-from evengraph.methods.bases.checks import check_range
-from evengraph.methods.bases.method import Method
-from evengraph.ops import (
-    Sparse,
-    cluster_means,
-    matching_signatures,
-    nearest_mean,
-    node_signatures,
-)
+from evengraph.core.untrusted import MAX_HOPS
+from evengraph.methods.bases.method import Method, check_range
+from evengraph.ops.semantic import cluster_means, nearest_mean
+from evengraph.ops.signature import matching_signatures, node_signatures
+from evengraph.ops.sparse import Sparse
 
 Features: TypeAlias = "Tensor | Sparse"
 FindClusters = Callable[[int, Features], Tensor]
@@ -34,14 +27,6 @@ READINGS: Mapping[str, Mapping[str, Any]] = {
     "stop-on-accuracy": {"stop_on": "accuracy"},
 }
 """What the names in the parameter `readings` of version 0.2.0 stand for."""
-
-MAX_TWO_STEP_PATHS = 5
-"""Two-step paths per edge above which `alpha="auto"` is 1.
-
-With 7 (CiteSeer) to 21 (dblp) 1 and 2 are about equal, or 1 is better: by 1 to 6 points on PubMed
-(17), by 4 on Computers (174). Without 60% of its edges CiteSeer has 3.5: there 2 gains three points
-with few labels, and loses half a point with a tenth of all.
-"""
 
 
 class UnifiedMethod(Method):
@@ -73,31 +58,12 @@ class UnifiedMethod(Method):
         """Embeddings of the last layer, (N, width)."""
 
     @abstractmethod
-    def _cluster_rows(self, h: Features) -> Features:
-        """The rows that are clustered, from the input of a layer."""
-
-    def describe_defaults(self, graph: Data) -> str:
-        """A sentence about `alpha`."""
-        if self.alpha != "auto":
-            return ""
-        alpha = auto_alpha(graph)
-        reach = "direct neighbours only" if alpha == 1 else "nodes up to two steps apart"
-        return f"Uni-GNN connects {reach} (alpha={alpha})."
-
-    @property
-    def resolved_params(self) -> dict[str, Any]:
-        """The `alpha` that `auto` stood for."""
-        return {"alpha": self.alpha_} if self.alpha == "auto" else {}
-
-    def reset(self, task: Task) -> None:
-        """Validate the task, reset fitted state and resolve `alpha`."""
-        super().reset(task)
-        self.alpha_ = auto_alpha(task.graph) if self.alpha == "auto" else self.alpha
-        self.num_nodes_, self.graph_, self.means_ = task.graph.num_nodes, None, {}
-
     def _stored(self, layer: int, h: Features) -> Tensor:
         """The clusters of the training graph as they were found last, (N,)."""
-        return self.net_.get_buffer(f"clusters_{layer}")
+
+    @abstractmethod
+    def _cluster_rows(self, h: Features) -> Features:
+        """The rows that are clustered, from the input of a layer."""
 
     def _known_or_nearest(self, graph: Data) -> FindClusters:
         """Those of any graph: stored for training nodes, the nearest for others."""
@@ -191,12 +157,3 @@ class UnifiedMethod(Method):
         for clusters in self.net_.buffers():
             if not 0 <= int(clusters.min()) <= int(clusters.max()) < self.num_clusters:
                 raise ValueError(f"its nodes must lie in {self.num_clusters} clusters")
-
-
-def auto_alpha(graph: Data) -> int:
-    """The `alpha` for a graph: 1 where two steps reach too much."""
-    targets = to_undirected(graph.edge_index, num_nodes=graph.num_nodes)[1]
-    if not targets.numel():
-        return 2
-    degrees = torch.bincount(targets, minlength=graph.num_nodes)
-    return 1 if float(degrees[targets].double().mean()) > MAX_TWO_STEP_PATHS else 2

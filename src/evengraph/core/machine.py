@@ -1,0 +1,130 @@
+"""Sizes of memory: read what a user writes, print them, ask the system."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import socket
+import sys
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from threading import Thread
+from time import sleep
+
+UNITS = {"": 1, "B": 1}
+UNITS |= {f"{sign}B": 1000**power for power, sign in enumerate("KMGT", start=1)}
+UNITS |= {f"{sign}IB": 1024**power for power, sign in enumerate("KMGT", start=1)}
+UNITS |= {sign: 1024**power for power, sign in enumerate("KMGT", start=1)}
+
+CGROUP_FILES = (
+    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+    (
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+        "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+    ),
+)
+
+
+def parse_size(size: str | int | float) -> int:
+    """Bytes of `4GB`, `512MiB`, `4G` or a number of bytes; `G` counts in powers of 1024."""
+    text = str(int(size)) if isinstance(size, int | float) else size
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
+    unit = match[2].upper() if match else ""
+    if match is None or unit not in UNITS or float(match[1]) == 0:
+        raise ValueError(f"memory must be a size such as 4GB or 512MiB, got {size!r}.")
+    return int(float(match[1]) * UNITS[unit])
+
+
+def format_size(size: float) -> str:
+    """Such as `1.5 GiB`."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
+
+
+def available_memory() -> int:
+    """Bytes that this process can still take without swapping, in a container within its limit."""
+    sizes = [_system_memory()]
+    for limit, used in CGROUP_FILES:
+        with suppress(OSError, ValueError):
+            sizes.append(int(Path(limit).read_text()) - int(Path(used).read_text()))
+    return max(min(sizes), 0)
+
+
+def _system_memory() -> int:
+    with suppress(OSError):
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    try:  # all memory, where the system does not say how much is free
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (AttributeError, ValueError, OSError):
+        return 4 * 1024**3
+
+
+CHECK_EVERY = 0.5  # seconds
+
+
+@cache  # one thread per process
+def end_with_parent() -> None:
+    """End this process soon after its parent: a parent that is killed cannot do it."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            sleep(CHECK_EVERY)
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
+
+
+def process_exists(pid: int) -> bool:
+    """Whether a process of this machine is there, of whatever user."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def process_mark() -> str:
+    """Names this process in a file name; `@` is in no host name, and ends both parts."""
+    return f"{os.getpid()}@{socket.gethostname()}@"
+
+
+def is_abandoned(mark: str) -> bool:
+    """Whether a name that begins with a mark belongs to a process of this machine that ended."""
+    pid, host, *_ = [*mark.split("@"), ""]
+    return host == socket.gethostname() and pid.isdigit() and not process_exists(int(pid))
+
+
+TRIM_THRESHOLD, MMAP_MAX = -1, -4  # of mallopt, in malloc.h
+NEVER, NONE = -1, 0
+SET_BY_USER = ("MALLOC_", "GLIBC_TUNABLES")
+
+
+def keep_freed_memory() -> bool:
+    """Reuse freed memory in this process instead of returning it to the system.
+
+    The process then stays as large as it ever was, so it is for processes that train and end.
+    Returns whether it was set: it is on Linux with glibc, unless the environment sets an allocator.
+    """
+    if sys.platform != "linux" or any(name.startswith(SET_BY_USER) for name in os.environ):
+        return False
+    with suppress(AttributeError, OSError):  # another C library
+        mallopt = ctypes.CDLL(None).mallopt
+        return bool(mallopt(MMAP_MAX, NONE)) and bool(mallopt(TRIM_THRESHOLD, NEVER))
+    return False
+
+
+def return_freed_memory() -> None:
+    """Return freed memory to the system, where the C library can."""
+    if sys.platform == "linux":
+        with suppress(AttributeError, OSError):
+            ctypes.CDLL(None).malloc_trim(0)

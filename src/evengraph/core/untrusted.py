@@ -1,0 +1,215 @@
+"""Limits on what a file may ask for, so that a few bytes cannot fill the memory.
+
+Each limit grows with the file: what a user's own data needs is far below it, and the error says how
+to save a file that passes it. docs/limits.md lists them.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import sys
+import zipfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
+from numbers import Real
+from types import NoneType, UnionType
+from typing import IO, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evengraph.core.errors import first_line, short
+from evengraph.core.machine import format_size
+
+FREE_BYTES = 256 * 2**20
+"""What any file may unpack to."""
+
+BYTES_PER_BYTE = 100
+"""What a larger file may unpack to, per byte on disk."""
+
+FREE_VALUES = 2**25
+"""How many values a sparse array may have as a dense one, whatever it stores."""
+
+VALUES_PER_VALUE = 1000
+"""How many it may have per value that it stores."""
+
+FREE_NODES = 1_000_000
+"""How many nodes a file may name without features and labels."""
+
+NODES_PER_EDGE = 100
+"""How many more it may name per edge."""
+
+MAX_COLUMNS = 20_000
+"""Columns of a table."""
+
+MAX_INTEGER = 2**31 - 1
+"""The largest whole number that a parameter of a method or a protocol may be."""
+
+MAX_HOPS, MAX_STEPS = 100, 1000
+"""How far a method may reach along edges: hops that it treats apart, steps of a diffusion."""
+
+MAX_TEXT_BYTES = 2**20
+"""The size of a file that describes an experiment."""
+
+
+class LimitError(ValueError):
+    """A file asks for more than a limit allows."""
+
+
+def check_unpacked(unpacked: int, packed: int, name: str, fix: str) -> None:
+    """Raise LimitError if a file unpacks to more than its size allows."""
+    limit = max(FREE_BYTES, BYTES_PER_BYTE * packed)
+    if unpacked > limit:
+        raise LimitError(
+            f"{name} unpacks to {format_size(unpacked)}; a file of {format_size(packed)} may "
+            f"unpack to {format_size(limit)}: {fix}."
+        )
+
+
+def check_dense(shape: tuple[int, int], stored: int, name: str) -> None:
+    """Raise LimitError if a sparse array would be too large as a dense one."""
+    limit = max(FREE_VALUES, VALUES_PER_VALUE * stored)
+    if math.prod(shape) > limit:
+        raise LimitError(
+            f"{name} of shape {shape} with {stored} stored values must hold at most "
+            f"{limit:,} values as a dense array: leave out empty columns."
+        )
+
+
+def check_columns(count: int, name: str) -> None:
+    """Raise LimitError if a table has too many columns."""
+    if count > MAX_COLUMNS:
+        raise LimitError(
+            f"{name} has {count:,} columns; a table may have at most {MAX_COLUMNS:,}: put sparse "
+            "features into lists, one column of lists or a JSON file."
+        )
+
+
+def check_nodes(num_nodes: int, num_edges: int, name: str) -> None:
+    """Raise LimitError if edges alone stand for far more nodes than they connect."""
+    limit = FREE_NODES + NODES_PER_EDGE * num_edges
+    if num_nodes > limit:
+        raise LimitError(
+            f"{name}: {num_edges} edges without features may name at most {limit:,} nodes, got "
+            f"{num_nodes:,}: number the nodes from 0 without gaps."
+        )
+
+
+SUFFIX = ".npy"
+VERSIONS = ((1, 0), (2, 0), (3, 0))  # of the format of an array
+
+
+def read_npz(
+    file: IO[bytes], name: str, wanted: Callable[[str], bool] = lambda key: True
+) -> dict[str, NDArray[Any]]:
+    """Read the arrays whose key is wanted; an error is a ValueError and calls the file `name`."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            members = [item for item in archive.infolist() if item.filename.endswith(SUFFIX)]
+            keys = {item.filename.removesuffix(SUFFIX): item for item in members}
+            keys = {key: item for key, item in keys.items() if wanted(key)}
+            unpacked, packed = sum(item.file_size for item in keys.values()), file.seek(0, 2)
+            check_unpacked(unpacked, packed, name, "write it with numpy.savez, uncompressed")
+            return {key: _read_array(archive, item, key) for key, item in keys.items()}
+    except LimitError:
+        raise
+    except Exception as error:  # zipfile, zlib and NumPy raise many kinds for damaged files
+        raise ValueError(f"{name} cannot be read as npz: {first_line(error)}.") from None
+
+
+def _read_array(archive: zipfile.ZipFile, item: zipfile.ZipInfo, key: str) -> NDArray[Any]:
+    """Read one array; its shape must agree with its size before memory is taken for it."""
+    with archive.open(item) as stream:
+        version = np.lib.format.read_magic(stream)
+        if version not in VERSIONS:
+            raise ValueError(f"{key} has the unknown format {version[0]}.{version[1]}")
+        short, long = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
+        shape, in_columns, dtype = (short if version == (1, 0) else long)(stream)
+        if dtype.hasobject:
+            raise ValueError(f"{key} holds Python objects, which are never opened")
+        if dtype.kind == "V":
+            raise ValueError(f"{key} holds records, not one array of values")
+        if not dtype.itemsize:  # NumPy would take a byte for each of any number of items
+            raise ValueError(f"{key} holds items of no size")
+        size, left = math.prod(shape) * dtype.itemsize, item.file_size - stream.tell()
+        if size != left or min(shape, default=0) < 0:
+            raise ValueError(f"{key} holds {left} bytes, which do not fit its shape")
+        values = np.empty(math.prod(shape), dtype)
+        if size and cast(io.BufferedIOBase, stream).readinto(values.view(np.uint8).data) != size:
+            raise ValueError(f"{key} is cut off")
+    values = values.astype(dtype.newbyteorder("="), copy=False)  # torch and pandas read no other
+    return values.reshape(shape, order="F" if in_columns else "C")
+
+
+LARGEST = sys.float_info.max
+
+
+def check_types(stored: Any) -> None:
+    """Raise ValueError for a field of another type; numbers must be finite."""
+    hints = get_type_hints(type(stored))
+    for item in fields(stored):
+        value = getattr(stored, item.name)
+        if not _fits(value, hints[item.name]):
+            raise ValueError(f"{item.name} of a stored {type(stored).__name__} is {short(value)}")
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return any(_fits(value, part) for part in parts)
+    if origin is Literal:
+        return value in parts
+    if origin is tuple:
+        if not isinstance(value, tuple | list):
+            return False
+        if len(parts) == 2 and parts[1] is Ellipsis:
+            return all(_fits(item, parts[0]) for item in value)
+        return len(value) == len(parts) and all(map(_fits, value, parts))
+    if hint is float:
+        return type(value) in (int, float) and abs(value) <= LARGEST
+    if hint is int:
+        return type(value) is int
+    return isinstance(value, hint) if hint in (str, bool, NoneType) else True
+
+
+def number(value: object) -> float | None:
+    """Return a finite float, `None` for anything else."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return None
+    try:
+        result = float(value)
+    except OverflowError:
+        return None
+    # larger than any real result, and small enough that sums and axes stay finite
+    return result if abs(result) < 1e100 else None
+
+
+def lookup(content: object, *keys: str | int) -> Any:
+    """Follow keys of mappings and indices of lists; `None` where there is nothing."""
+    for key in keys:
+        if isinstance(content, Mapping):
+            content = content.get(key)
+        elif isinstance(content, (list, tuple)) and isinstance(key, int):
+            content = content[key] if 0 <= key < len(content) else None
+        else:
+            return None
+    return content
+
+
+def part(content: object, *keys: str | int) -> Mapping[str, Any]:
+    """Return the mapping at `keys`, empty if there is none."""
+    value = lookup(content, *keys)
+    return value if isinstance(value, Mapping) else {}
+
+
+def items(content: object, *keys: str | int) -> Sequence[Any]:
+    """Return the list at `keys`, empty if there is none."""
+    value = lookup(content, *keys)
+    return value if isinstance(value, (list, tuple)) else ()
+
+
+def average(values: Iterable[float | None]) -> float | None:
+    """Mean of the defined values, `None` if there are none."""
+    defined = [value for value in values if value is not None]
+    return math.fsum(defined) / len(defined) if defined else None

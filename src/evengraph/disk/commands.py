@@ -1,0 +1,201 @@
+"""evengraph pack: write a graph as a folder of memory-mapped arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from evengraph.cli.console import err, out, print_notes, print_written
+from evengraph.cli.opening import check_folder, written
+from evengraph.cli.options import COLUMN_HELP, Columns, DataRoot, column_options, complete_data
+
+if TYPE_CHECKING:
+    from evengraph.core.ranks import Ranks
+    from evengraph.disk import PackedGraph
+    from evengraph.disk.engine import Progress
+    from evengraph.metrics.decisions import Costs
+
+
+GENERATED = "Generated graphs (toy)"
+LINE_EVERY = 5.0
+OTHERS = ("edges", "type", "edge_time", "directed")
+"""Options that mean something else here, or that a packed graph does not hold."""
+
+
+@column_options(*(name for name in COLUMN_HELP if name not in OTHERS))
+def pack(
+    data: Annotated[
+        list[str],
+        typer.Argument(
+            help="Nodes table and edges table (Parquet or CSV; files, folders or patterns such as "
+            "'nodes-*.parquet'), or DATA as in other commands.",
+            metavar="NODES [EDGES]",
+            autocompletion=complete_data,
+        ),
+    ],
+    columns: Columns,
+    to: Annotated[Path, typer.Option("--out", help="Folder to write; it must not exist.")],
+    edges: Annotated[
+        str | None, typer.Option(help="Edges table, if there are several NODES files.")
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(help="Memory limit, such as 4GB. Default: half of the free memory."),
+    ] = None,
+    dtype: Annotated[
+        str, typer.Option(help="Type of the features: float32 or float16.")
+    ] = "float32",
+    data_root: DataRoot = None,
+    nodes: Annotated[
+        int | None, typer.Option(help="Number of nodes.", rich_help_panel=GENERATED)
+    ] = None,
+    degree: Annotated[
+        float, typer.Option(help="Mean number of neighbours.", rich_help_panel=GENERATED)
+    ] = 20,
+    features: Annotated[
+        int, typer.Option(help="Number of features.", rich_help_panel=GENERATED)
+    ] = 64,
+    classes: Annotated[int, typer.Option(help="Number of classes.", rich_help_panel=GENERATED)] = 5,
+    seed: Annotated[int, typer.Option(help="Random seed.", rich_help_panel=GENERATED)] = 0,
+) -> None:
+    """Convert a graph, even one larger than memory, to a folder that all commands take."""
+    from evengraph.disk.pack import memory_limit, pack_toy
+    from evengraph.disk.pack import pack as pack_data
+
+    started, arguments = monotonic(), _arguments(data, edges, columns)
+    with _progress() as progress:
+        if nodes is not None:
+            if data != ["toy"]:
+                raise ValueError("--nodes is for generated graphs: evengraph pack toy --nodes N.")
+            packed = pack_toy(
+                to,
+                num_nodes=nodes,
+                degree=degree,
+                num_features=features,
+                num_classes=classes,
+                seed=seed,
+                dtype=dtype,
+                memory=memory_limit(memory),
+                progress=progress,
+            )
+        else:
+            packed = pack_data(
+                path=to,
+                memory=memory,
+                dtype=dtype,
+                root=data_root,
+                progress=progress,
+                **arguments,
+            )
+    print_notes(packed.header["notes"], err)
+    _print_counts(packed, monotonic() - started)
+    print_written(to)
+
+
+def _arguments(data: list[str], edges: str | None, columns: Columns) -> dict[str, Any]:
+    """The tables and the column arguments of `pack`."""
+    arguments: dict[str, Any] = dict(columns)
+    for name in {"drop", "unlabelled"} & arguments.keys():
+        arguments[name] = [item.strip() for item in columns[name].split(",") if item.strip()]
+    if edges is None and len(data) == 2:
+        data, edges = data[:1], data[1]
+    if edges is None and len(data) > 1:
+        raise ValueError(
+            "with many files, give the edges by --edges: evengraph pack nodes-*.parquet --edges "
+            "'edges-*.parquet'."
+        )
+    return {"data": data[0] if len(data) == 1 else data, "edges": edges, **arguments}
+
+
+@contextmanager
+def _progress() -> Iterator[Progress]:
+    """A bar on a terminal; elsewhere a line every few seconds."""
+    if not err.is_terminal:
+        latest = monotonic()
+
+        def write(stage: str, share: float | None) -> None:
+            nonlocal latest
+            if monotonic() - latest >= LINE_EVERY:
+                latest = monotonic()
+                err.print(stage + ("" if share is None else f": {share:.0%}"))
+
+        yield write
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = TextColumn("[bold]{task.description}"), BarColumn(bar_width=20), TimeElapsedColumn()
+    with Progress(*columns, console=err, transient=True) as bar:
+        task = bar.add_task("reading", total=None)
+
+        def show(stage: str, share: float | None) -> None:
+            total = None if share is None else 1.0
+            bar.update(task, description=stage, total=total, completed=share or 0)
+
+        yield show
+
+
+def _print_counts(packed: PackedGraph, seconds: float) -> None:
+    from evengraph.core.machine import format_size
+
+    size = sum(path.stat().st_size for path in packed.path.iterdir())
+    counts = (
+        f"{packed.num_nodes:,} nodes, {packed.num_edges // 2:,} edges, "
+        f"{packed.num_features:,} features, {packed.num_classes} classes"
+    )
+    out.print(f"{counts}; {format_size(size)} in {seconds:.0f} s", soft_wrap=True)
+
+
+def predict_on_disk(
+    model: Path,
+    data: Path,
+    memory: str | None,
+    to: Path,
+    calibrated: bool,
+    costs: Costs | None,
+    only_unlabelled: bool,
+    others: Mapping[str, Any],
+) -> None:
+    """Predict a packed graph within a limit of memory.
+
+    Args:
+        model: Folder of the model.
+        data: Folder of the graph.
+        memory: Such as `4GB`; None is half of what is free.
+        to: The file to write.
+        calibrated: Whether to calibrate probabilities.
+        costs: What the threshold minimises, if given.
+        only_unlabelled: Whether to leave out nodes that have a label.
+        others: Options that need the whole graph in memory, by flag; None is not given.
+    """
+    from evengraph.cli.console import StageLines
+    from evengraph.pipeline.prediction_files import SUFFIXES, write_predictions
+    from evengraph.pipeline.sources import open_on_disk
+    from evengraph.pipeline.table_model import TableModel
+
+    for flag, value in others.items():
+        if value is not None:
+            raise ValueError(f"{flag} needs the whole graph in memory.")
+    if to.suffix.lower() not in SUFFIXES:
+        raise ValueError(f"--out takes a name that ends in {', '.join(SUFFIXES)}, got {to}.")
+    table_model = TableModel.load(model)
+    if costs is not None:
+        table_model.use_costs(costs)
+    check_folder(to.parent)
+    source = open_on_disk(data, memory, progress=StageLines())
+    assert source.disk is not None
+    line = written(to)
+    options = {"calibrated": calibrated, "only_unlabelled": only_unlabelled}
+    counts = write_predictions(table_model, source.disk, to, **options)
+    for name, count in counts.items():
+        out.print(f"{count:>10,}  {escape(name)}")
+    out.print(line, soft_wrap=True)
+
+
+_CURRENT: ContextVar[tuple[Ranks, Path] | None] = ContextVar("ranks", default=None)

@@ -1,0 +1,221 @@
+"""What to know about a packed graph: size, classes, and which methods fit the machine.
+
+Nothing is read as a whole: degrees and classes in passes, edges from a sample of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from evengraph.core.machine import available_memory, format_size
+from evengraph.disk import PackedGraph
+from evengraph.methods import METHODS
+from evengraph.methods.bases.disk_model import DiskModel
+from evengraph.methods.bases.method import TYPICAL_EPOCHS, estimate, stored_width
+from evengraph.report.terminal import plain_table
+
+SCHEMA = 1
+SAMPLED_BLOCKS, BLOCK_ROWS = 64, 4096
+PASS_ROWS = 1 << 22
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodFit:
+    """Whether a method can be trained on this machine.
+
+    Args:
+        method: Its name.
+        title: Its title.
+        on_disk: Whether it can learn from rows on disk, in any memory.
+        memory: Bytes in memory, about; None if it was not measured.
+        seconds: Time for `epochs` epochs on this number of cores, about.
+        fits: Whether it fits, in memory or on disk.
+    """
+
+    method: str
+    title: str
+    on_disk: bool
+    memory: float | None
+    seconds: float | None
+    fits: bool | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackedInspection:
+    """The result of `inspect_packed`."""
+
+    name: str
+    num_nodes: int
+    num_edges: int  # undirected
+    num_features: int
+    class_names: tuple[str, ...]
+    class_counts: tuple[int, ...]
+    mean_degree: float
+    largest_degree: int
+    isolated: int
+    homophily: float | None  # share of sampled edges between labelled nodes of one class
+    sampled_edges: int
+    disk: int  # bytes of all arrays
+    free_memory: int
+    cores: int
+    epochs: int
+    methods: tuple[MethodFit, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The inspection as JSON-compatible values."""
+        return {"schema": SCHEMA, "packed": True, **asdict(self)}
+
+
+def inspect_packed(packed: PackedGraph) -> PackedInspection:
+    """Measure a packed graph without reading it as a whole."""
+    largest, isolated = _degrees(packed)
+    homophily, sampled = _homophily(packed)
+    arrays = [packed.array(name) for name in packed.header["arrays"]]
+    free, cores, width = available_memory(), torch.get_num_threads(), stored_width(packed.x)
+    return PackedInspection(
+        name=str(packed.header.get("name", packed.path.name)),
+        num_nodes=packed.num_nodes,
+        num_edges=packed.num_edges // 2,
+        num_features=packed.num_features,
+        class_names=packed.class_names,
+        class_counts=tuple(packed.header.get("class_counts", ())),
+        mean_degree=packed.num_edges / max(packed.num_nodes, 1),
+        largest_degree=largest,
+        isolated=isolated,
+        homophily=homophily,
+        sampled_edges=sampled,
+        disk=sum(array.nbytes for array in arrays),
+        free_memory=free,
+        cores=cores,
+        epochs=TYPICAL_EPOCHS,
+        methods=tuple(_method_fit(name, packed, width, free, cores) for name in METHODS),
+    )
+
+
+def _degrees(packed: PackedGraph) -> tuple[int, int]:
+    """The largest degree and the number of nodes without neighbours, in passes."""
+    largest = isolated = 0
+    for start in range(0, packed.num_nodes, PASS_ROWS):
+        degrees = np.diff(packed.indptr[start : start + PASS_ROWS + 1])
+        largest = max(largest, int(degrees.max(initial=0)))
+        isolated += int((degrees == 0).sum())
+    return largest, isolated
+
+
+def _homophily(packed: PackedGraph) -> tuple[float | None, int]:
+    """Share of the edges that join nodes of one class, from blocks of rows across the graph."""
+    same = total = 0
+    step = max(packed.num_nodes // SAMPLED_BLOCKS, BLOCK_ROWS)
+    for start in range(0, packed.num_nodes, step):
+        pointers = packed.indptr[start : start + BLOCK_ROWS + 1]
+        if len(pointers) < 2:
+            continue
+        neighbours = np.asarray(packed.indices[pointers[0] : pointers[-1]])
+        labels = np.repeat(packed.y[start : start + BLOCK_ROWS], np.diff(pointers))
+        others = packed.y[neighbours]
+        known = (labels >= 0) & (others >= 0)
+        same += int((labels[known] == others[known]).sum())
+        total += int(known.sum())
+    return (same / total if total else None), total
+
+
+def _method_fit(name: str, packed: PackedGraph, width: float, free: int, cores: int) -> MethodFit:
+    """What a method takes; `width` is the stored width of the features."""
+    method = METHODS[name]
+    on_disk = all(hasattr(method, part) for part in _disk_parts())
+    width = packed.num_features if method.stores_dense else width
+    cost = estimate(name, packed.num_nodes, packed.num_edges, width)
+    fits = cost.memory <= free if cost is not None else None
+    return MethodFit(
+        method=name,
+        title=method.title,
+        on_disk=on_disk,
+        memory=None if cost is None else cost.memory,
+        seconds=None if cost is None else cost.seconds / cores,
+        fits=on_disk or fits,
+    )
+
+
+def _disk_parts() -> list[str]:
+    """Names of the functions of a method that learns on disk."""
+    return [name for name in vars(DiskModel) if not name.startswith("_")]
+
+
+MAX_CLASSES = 20
+
+
+def packed_view(inspection: Mapping[str, Any]) -> Group:
+    """Show size, classes, and what methods need."""
+    parts: list[RenderableType] = [_facts(inspection), Text(), _classes(inspection)]
+    homophily = inspection["homophily"]
+    if homophily is not None:
+        text = f"Neighbours share a class on {homophily:.0%} of {inspection['sampled_edges']:,}"
+        parts.append(Text(f"{text} sampled edges.", style="dim"))
+    return Group(*parts, Text(), methods_view(inspection))
+
+
+def _facts(inspection: Mapping[str, Any]) -> Text:
+    line = Text.assemble((str(inspection["name"] or "The graph"), "bold"), "  ")
+    facts = [
+        f"{inspection['num_nodes']:,} nodes",
+        f"{inspection['num_edges']:,} edges",
+        f"{inspection['num_features']:,} features",
+        f"{len(inspection['class_names'])} classes",
+    ]
+    degrees = f"degree: mean {inspection['mean_degree']:.1f} · max {inspection['largest_degree']:,}"
+    disk, free = (format_size(inspection[name]) for name in ("disk", "free_memory"))
+    line.append(" · ".join(facts), style="dim")
+    line.append(f"\n{degrees} · isolated {inspection['isolated']:,}", style="dim")
+    line.append(f"\n{disk} on disk · {free} of memory free", style="dim")
+    return line
+
+
+def _classes(inspection: Mapping[str, Any]) -> RenderableType:
+    counts = list(zip(inspection["class_names"], inspection["class_counts"], strict=True))
+    table = plain_table(["class"], ["labelled", "share"], dim=["share"])
+    for name, count in sorted(counts, key=lambda pair: -pair[1])[:MAX_CLASSES]:
+        share = count / max(inspection["num_nodes"], 1)
+        table.add_row(Text(str(name)), f"{count:,}", f"{share:.2%}")
+    labelled = sum(count for _, count in counts)
+    table.add_row(Text("unlabelled"), f"{inspection['num_nodes'] - labelled:,}", "")
+    return table
+
+
+def methods_view(inspection: Mapping[str, Any]) -> Group:
+    """A table of the methods that fit, then the names of the others."""
+    measured = [item for item in inspection["methods"] if item["memory"] is not None]
+    fitting = sorted((item for item in measured if item["fits"]), key=lambda item: item["seconds"])
+    table = plain_table(["method", "data"], ["memory", "time"])
+    free = inspection["free_memory"]
+    for item in fitting:
+        in_memory = item["memory"] <= free
+        memory = format_size(item["memory"]) if in_memory else "any"
+        where = "in memory" if in_memory else "on disk"
+        also = ", or on disk" if in_memory and item["on_disk"] else ""
+        table.add_row(item["title"], where + also, memory, _duration(item["seconds"]))
+    cores = inspection["cores"]
+    key = (
+        f"time: about, for {inspection['epochs']} epochs on {cores} core{'s' if cores > 1 else ''}"
+    )
+    parts: list[RenderableType] = [table, Text(key, style="dim")]
+    for title, names in (
+        ("Too large for this machine", [i["title"] for i in measured if not i["fits"]]),
+        ("Not measured", [i["title"] for i in inspection["methods"] if i["memory"] is None]),
+    ):
+        if names:
+            parts.append(Text(f"{title}: {', '.join(names)}."))
+    return Group(*parts)
+
+
+def _duration(seconds: float) -> str:
+    """Such as 40 s, 12 min or 3.5 h."""
+    if seconds < 100:
+        return f"{max(seconds, 1):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 100 * 60 else f"{seconds / 3600:.1f} h"

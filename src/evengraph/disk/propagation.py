@@ -1,0 +1,602 @@
+"""Normalised adjacency matrices of a graph on disk, some rows at a time.
+
+A block holds the same entries, in the same order and with the same rounding, as those rows of the
+matrix in memory (`ops.propagate`), so that products are equal bit by bit.
+"""
+
+from __future__ import annotations
+
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import ceil
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from evengraph.core.machine import format_size
+from evengraph.core.ranks import ALONE, Ranks
+from evengraph.disk.tables import (
+    ArrayTable,
+    ColumnTable,
+    DerivedTable,
+    JoinedTable,
+    Rows,
+    Table,
+    joined_hash,
+    row_slices,
+)
+from evengraph.ops.propagate import Scaling, sample_step
+from evengraph.ops.sparse import csr, product
+
+Kind = Literal["symmetric", "row", "mean", "mean transposed"]
+"""`symmetric` and `row` have self-loops, as in `normalise`; `mean` is over neighbours alone."""
+
+ENTRY_BYTES = 48  # of an entry while its block is made
+KEPT_BYTES = 8  # of an entry in a block: a column and a value
+PASS = 2**22  # entries that are read at a time where only sums are wanted
+
+
+class Links(Protocol):
+    """A graph in CSR form, both directions of every edge, columns ascending in each row."""
+
+    @property
+    def num_nodes(self) -> int:
+        """N."""
+        ...
+
+    @property
+    def content_hash(self) -> str:
+        """A hash of the content."""
+        ...
+
+    def array(self, name: str) -> NDArray[Any]:
+        """`indptr`, `indices` or `edge_weight`, as a memory map that is opened by every call."""
+        ...
+
+    @property
+    def edge_weight(self) -> NDArray[Any] | None:
+        """Weights of the edges; None if there are none."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class _Unweighted:
+    """A graph without the weights of its edges."""
+
+    links: Links
+    edge_weight = None
+
+    @property
+    def num_nodes(self) -> int:
+        """N."""
+        return self.links.num_nodes
+
+    @property
+    def content_hash(self) -> str:
+        """A hash of the content."""
+        return f"{self.links.content_hash} unweighted"
+
+    def array(self, name: str) -> NDArray[Any]:
+        """`indptr` or `indices`."""
+        return self.links.array(name)
+
+
+def unweighted(links: Links) -> Links:
+    """The same graph, where all edges count the same."""
+    return links if links.edge_weight is None else _Unweighted(links)
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """left (A + loops) right, where left and right are diagonal.
+
+    Args:
+        links: The graph.
+        kind: Which normalisation.
+    """
+
+    links: Links
+    kind: Kind
+
+    @property
+    def num_nodes(self) -> int:
+        """Rows and columns."""
+        return self.links.num_nodes
+
+    @property
+    def num_entries(self) -> int:
+        """Entries of all rows, self-loops included."""
+        return int(self.links.array("indptr")[-1]) + self.has_loops * self.num_nodes
+
+    @property
+    def has_loops(self) -> bool:
+        """Whether every node is its own neighbour, too."""
+        return self.kind in ("symmetric", "row")
+
+    def blocks(self, memory: int) -> Iterator[slice]:
+        """Slices of rows, each of which takes at most so many bytes; at least one row."""
+        pointers = self.links.array("indptr")
+        room, start = max(memory // ENTRY_BYTES, 1), 0
+        while start < self.num_nodes:
+            stop = _block_end(pointers, start, room)
+            yield slice(start, stop)
+            start = stop
+
+    def block(self, rows: slice) -> Tensor:
+        """Some rows as a sparse CSR tensor, (rows, N)."""
+        pointers, columns, weights = self._entries(rows)
+        own = np.arange(rows.start, rows.stop)
+        if self.has_loops:
+            positions = _loop_positions(pointers, columns, own)
+            columns = np.insert(columns, positions, own)
+            weights = None if weights is None else np.insert(weights, positions, np.float32(1))
+            pointers = pointers + np.arange(len(pointers))
+        owners = np.repeat(own, np.diff(pointers))
+        values = self._values(owners, columns, weights)
+        ends, others, entries = (torch.from_numpy(part) for part in (pointers, columns, values))
+        return csr(ends, others, entries, (len(own), self.num_nodes))
+
+    def _values(
+        self, rows: NDArray[Any], columns: NDArray[Any], weights: NDArray[Any] | None
+    ) -> NDArray[np.float32]:
+        """One value per entry, computed in double precision in the order of `normalise`."""
+        factor = self._factor
+        if self.kind == "mean transposed":
+            values = factor[columns] if weights is None else factor[columns] * weights
+        else:
+            values = factor[rows] if weights is None else factor[rows] * weights
+            if self.kind == "symmetric":
+                values = values * factor[columns]
+        result: NDArray[np.float32] = values.astype(np.float32)
+        return result
+
+    def _entries(
+        self, rows: slice
+    ) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.float32] | None]:
+        """Row pointers from 0 on, columns and weights of some rows, copied from the files."""
+        pointers = np.array(self.links.array("indptr")[rows.start : rows.stop + 1], np.int64)
+        some = slice(int(pointers[0]), int(pointers[-1]))
+        columns = np.array(self.links.array("indices")[some])
+        weights: NDArray[np.float32] | None = None
+        if self.links.edge_weight is not None:
+            raw = np.asarray(self.links.array("edge_weight")[some], np.float64)
+            weights = (raw / self._mean_weight).astype(np.float32)
+        return pointers - pointers[0], columns, weights
+
+    @cached_property
+    def _mean_weight(self) -> float:
+        """The mean of all weights, which the weights are divided by."""
+        weights = self.links.array("edge_weight")
+        starts = range(0, len(weights), PASS)
+        total = sum(float(weights[i : i + PASS].sum(dtype=np.float64)) for i in starts)
+        return total / len(weights) if total else 1.0
+
+    @cached_property
+    def _factor(self) -> NDArray[np.float64]:
+        """What the entries of a row, or of a row and a column, are multiplied with, (N,)."""
+        degree = self._degrees + (1.0 if self.has_loops else 0.0)
+        if self.kind == "symmetric":
+            root: NDArray[np.float64] = degree**-0.5
+            return root
+        return 1 / np.where(degree, degree, 1)
+
+    @cached_property
+    def _degrees(self) -> NDArray[np.float64]:
+        """Sums of the weights of each node's edges, without self-loops, (N,)."""
+        if self.links.edge_weight is None:
+            return np.diff(self.links.array("indptr")).astype(np.float64)
+        degrees = np.zeros(self.num_nodes)
+        for rows in self.blocks(PASS * ENTRY_BYTES):
+            pointers, _, weights = self._entries(rows)
+            assert weights is not None
+            owners = np.repeat(np.arange(len(pointers) - 1), np.diff(pointers))
+            degrees[rows] = np.bincount(owners, weights, minlength=len(pointers) - 1)
+        return degrees
+
+
+def log_degrees(links: Links) -> NDArray[np.float32]:
+    """The logarithm of one plus the number of neighbours of each node, (N,)."""
+    counts = torch.from_numpy(np.diff(links.array("indptr"))).float()
+    result: NDArray[np.float32] = counts.log1p().numpy()
+    return result
+
+
+def _block_end(pointers: NDArray[Any], start: int, room: int) -> int:
+    """The end of the longest block from a row on that has at most `room` entries, loops included.
+
+    Bisection: the number of entries, and of rows, grows with the end.
+    """
+    low, high, first = start + 1, len(pointers) - 1, int(pointers[start])
+    while low < high:
+        middle = (low + high + 1) // 2
+        if int(pointers[middle]) - first + middle - start <= room:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _loop_positions(
+    pointers: NDArray[np.int64], columns: NDArray[Any], own: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Where the column of each row's own node belongs among its ascending columns."""
+    below = columns < np.repeat(own, np.diff(pointers))
+    counts = np.concatenate([[0], np.cumsum(below)])
+    positions: NDArray[np.int64] = pointers[:-1] + counts[pointers[1:]] - counts[pointers[:-1]]
+    return positions
+
+
+BUFFERS = 3  # of the columns: the start, the current step and the next one
+FLOAT = 4
+FACTOR = 8  # bytes of a node's factor in the matrix
+LINE = 16  # columns of a cache line: rows that begin within one are read more slowly
+FEWER = 4  # times as few columns at a time are worth keeping the matrix
+SHARE = 0.125  # of the memory for the block of rows that is being made
+CPU = torch.device("cpu")
+GPU_SHARE = 0.8  # of the free memory of a GPU
+VISIBLE = 90.0  # seconds until a file is seen by other machines; NFS looks again after 60
+VERSION = "1"  # of the results; incremented when the same input gives other numbers
+
+Progress = Callable[[str, float], None]
+"""Called with the name of a stage and the share of it that is done."""
+
+
+class Walk(NamedTuple):
+    """How a table is propagated: so many steps, each of which adds a share of the start again."""
+
+    kind: Kind
+    steps: int
+    teleport: float = 0.0
+
+    @property
+    def transposed(self) -> Walk:
+        """The walk of the transposed matrix."""
+        kinds: dict[Kind, Kind] = {"mean": "mean transposed", "mean transposed": "mean"}
+        if self.kind == "row":
+            raise ValueError("The transpose of row normalisation is not available in blocks.")
+        return self._replace(kind=kinds.get(self.kind, self.kind))
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.steps} {self.teleport!r}"
+
+
+def no_progress(stage: str, share: float) -> None:
+    """Ignore progress."""
+
+
+class Tasks(Protocol):
+    """Workers elsewhere that compute strips of columns, such as `RayTasks`."""
+
+    @property
+    def workers(self) -> int:
+        """How many there are."""
+        ...
+
+    def each(
+        self,
+        compute: Callable[[slice], None],
+        strips: Sequence[slice],
+        done: Callable[[float], None],
+    ) -> None:
+        """Compute every strip; `done` is called with the share that is finished."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Workspace:
+    """A graph on disk, and where and with how much memory to work on it.
+
+    Args:
+        links: The graph.
+        folder: Where results are stored, each under a hash of what it was computed from. What is
+            there is not computed again.
+        memory: Bytes to use.
+        device: Where products are computed; blocks are sent there one at a time.
+        progress: Called as a stage goes on.
+        ranks: The processes that share the work; the folder must be the same for all of them.
+        tasks: Workers that propagate instead of this process; each takes as much memory.
+    """
+
+    links: Links
+    folder: Path
+    memory: int
+    device: torch.device = CPU
+    progress: Progress = no_progress
+    ranks: Ranks = ALONE
+    tasks: Tasks | None = None
+
+    def propagate(self, table: Table, walk: Walk, stage: str = "propagate") -> Table:
+        """The propagated table; columns that are stored already are not computed again."""
+        if not walk.steps:
+            return table
+        if not walk.teleport and walk.steps > 1:  # whose first steps may be stored
+            table = self.propagate(table, walk._replace(steps=walk.steps - 1), stage)
+            walk = walk._replace(steps=1)
+        key = joined_hash(VERSION, self.links.content_hash, table.content_hash, str(walk))
+        result = ColumnTable(self.folder / key[:24], table.shape, key)
+        return self.fill(_Strips(self, result, table, stage, walk))
+
+    def fill(self, compute: Strips, beside: int = 0) -> Table:
+        """A table that is computed in strips of columns, unless it is stored already.
+
+        Args:
+            compute: Computes a strip and writes it to its `result`.
+            beside: Further columns of all nodes that it has in memory.
+        """
+        result = compute.result
+        strips = self.ranks.once(lambda: self._strips(result, beside))
+        if strips:
+            self._check_disk(result, sum(strip.stop - strip.start for strip in strips))
+            self._fill(compute, strips)
+        return self.complete(result)
+
+    def store(self, name: str, table: Table, compute: Callable[[Tensor], Tensor]) -> Table:
+        """A table of the same shape that is computed in memory, unless it is stored already.
+
+        Args:
+            name: What is computed.
+            table: What it is computed from.
+            compute: Takes all rows and returns as many.
+        """
+        key = joined_hash(VERSION, name, table.content_hash)
+        result = ColumnTable(self.folder / key[:24], table.shape, key)
+
+        def write() -> None:
+            if result.missing():
+                self._check_disk(table, table.shape[1])
+                result.write(0, compute(self.load(table, slice(0, table.shape[1]))).cpu().numpy())
+
+        self.ranks.once(write)
+        return self.complete(result)
+
+    def _strips(self, result: ColumnTable, beside: int) -> list[slice]:
+        """The columns that are missing, in strips that fit in memory; some for every worker."""
+        gaps = result.missing()
+        if not gaps:
+            return []
+        missing = sum(end - first for first, end in gaps)
+        workers = self.ranks.size if self.tasks is None else self.tasks.workers
+        width = min(self._width(beside), ceil(missing / workers))
+        return [
+            slice(start, min(start + width, end))
+            for first, end in gaps
+            for start in range(first, end, width)
+        ]
+
+    def _fill(self, compute: Strips, strips: Sequence[slice]) -> None:
+        """Compute strips of columns, here or elsewhere."""
+        if self.tasks is None:
+            self.ranks.each(compute, strips)
+            if not self.ranks.is_alone:  # the last strip was another's
+                self.progress(compute.stage, 1.0)
+            return
+        quiet = replace(compute, space=replace(self, progress=no_progress, tasks=None))
+        self.tasks.each(quiet, strips, lambda share: self.progress(compute.stage, share))
+
+    def complete(self, result: ColumnTable) -> ColumnTable:
+        """The table, once all columns are seen from here: other machines may have written them."""
+        started = monotonic()
+        while result.missing():
+            if monotonic() - started > VISIBLE:
+                raise OSError(
+                    f"{result.folder} lacks columns that another machine has computed: it must be "
+                    "on a disk that all machines share."
+                )
+            sleep(0.05)
+        return result
+
+    def load(self, table: Table, columns: slice) -> Tensor:
+        """Some columns of all rows, on the device."""
+        values = torch.empty(table.shape[0], columns.stop - columns.start, device=self.device)
+        for rows in row_slices(table.shape[0]):
+            values[rows] = table.read(rows, columns)
+        return values
+
+    def _width(self, beside: int = 0) -> int:
+        """How many columns fit in memory at a time.
+
+        Fewer, but not far fewer, are better if all of the matrix then stays beside them: making
+        its blocks anew in every step takes longer than several products.
+        """
+        nodes = self.links.num_nodes
+        column, others = BUFFERS * FLOAT * nodes, (FACTOR + FLOAT * beside) * nodes
+        room = self.limit - others - int(SHARE * self.limit)
+        width = room // column
+        if width < 1:
+            least = (column + others) / (1 - SHARE)
+            raise ValueError(
+                f"memory must be at least {format_size(least)} for {nodes:,} nodes, "
+                f"got {format_size(self.limit)}."
+            )
+        entries = int(self.links.array("indptr")[-1]) + nodes
+        fewer = (room - KEPT_BYTES * entries) // column
+        width = fewer if FEWER * fewer >= width else width
+        return int(width if width < LINE else width // LINE * LINE)
+
+    @property
+    def limit(self) -> int:
+        """Bytes to use, on a GPU no more than most of what is free there."""
+        if self.device.type != "cuda":
+            return self.memory
+        free, _ = torch.cuda.mem_get_info(self.device)
+        return min(self.memory, int(GPU_SHARE * free))
+
+    def _check_disk(self, table: Table, columns: int) -> None:
+        """Raise OSError if the result does not fit on the disk."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        free, needed = shutil.disk_usage(self.folder).free, FLOAT * table.shape[0] * columns
+        if needed > free:
+            raise OSError(
+                f"{self.folder} needs {format_size(needed)} for propagated features, and "
+                f"{format_size(free)} are free."
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Strips(ABC):
+    """Computes strips of columns of a table; a worker elsewhere gets a copy.
+
+    Args:
+        space: The graph, and how to work on it.
+        result: Where to write.
+        table: What it is computed from.
+    """
+
+    space: Workspace
+    result: ColumnTable
+    table: Table
+    stage: str
+
+    @abstractmethod
+    def __call__(self, columns: slice) -> None:
+        """Compute some columns and write them."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Strips(Strips):
+    """Computes strips of columns of a propagated table."""
+
+    walk: Walk
+
+    @cached_property
+    def _matrix(self) -> _Blocks:
+        space = self.space
+        return _Blocks(Operator(space.links, self.walk.kind), space.limit, space.device)
+
+    def __call__(self, columns: slice) -> None:
+        """Propagate some columns and write them."""
+        matrix = self._matrix  # first: it plans with the memory that is free before columns load
+        total = self.table.shape[1]
+        start, width = columns.start / total, (columns.stop - columns.start) / total
+        values = self.space.load(self.table, columns)
+        for step, after in enumerate(matrix.walk(values, self.walk), start=1):
+            self.space.progress(self.stage, start + width * step / self.walk.steps)
+            values = after
+        self.result.write(columns.start, values.cpu().numpy())
+
+
+class _Blocks:
+    """The blocks of a matrix; they stay in memory from step to step where all of them fit."""
+
+    def __init__(self, operator: Operator, memory: int, device: torch.device) -> None:
+        self.operator, self.device = operator, device
+        self.rows = list(operator.blocks(int(SHARE * memory)))
+        self.memory = memory
+
+    def walk(self, start: Tensor, walk: Walk) -> Iterator[Tensor]:
+        """The columns after each step; the last ones are the result."""
+        current, other = start, torch.empty_like(start)
+        keep = self._all_fit(start)
+        for step in range(walk.steps):
+            for rows, block in self._each(keep):
+                moved = product(block, current)
+                if walk.teleport:
+                    moved.mul_(1 - walk.teleport).add_(start[rows] * walk.teleport)
+                other[rows] = moved
+            # the start is needed to the end, if there is a share of it
+            spare = torch.empty_like(start) if step == 0 and walk.teleport else current
+            current, other = other, spare
+            yield current
+
+    def _each(self, keep: bool) -> Iterator[tuple[slice, Tensor]]:
+        if keep:
+            yield from zip(self.rows, self._stored, strict=True)
+            return
+        for rows in self.rows:
+            yield rows, self.operator.block(rows).to(self.device)
+
+    @cached_property
+    def _stored(self) -> list[Tensor]:
+        return [self.operator.block(rows).to(self.device) for rows in self.rows]
+
+    def _all_fit(self, columns: Tensor) -> bool:
+        """Whether all blocks fit beside the columns."""
+        entries = self.operator.num_entries
+        left = self.memory - int(SHARE * self.memory) - FACTOR * self.operator.num_nodes
+        return KEPT_BYTES * entries <= left - BUFFERS * FLOAT * columns.numel()
+
+
+LARGEST = 2**14  # rows of a block
+SMALLEST = 2**8
+SHARE_OF_ROW_BLOCKS = (
+    64  # of the memory are in a block; reading and evaluating it takes several copies
+)
+
+
+@dataclass(frozen=True, eq=False)
+class RowBlocks:
+    """Some rows of a table, in an order of their own.
+
+    Args:
+        table: The table.
+        nodes: Which of its rows, (n,).
+        size: Rows of a block.
+    """
+
+    table: Table
+    nodes: Tensor
+    size: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return len(self.nodes), self.table.shape[1]
+
+    def __iter__(self) -> Iterator[tuple[slice, Tensor]]:
+        """Where each block is among the rows, and the block."""
+        for rows in row_slices(len(self.nodes), self.size):
+            yield rows, self.read(rows)
+
+    def read(self, rows: Rows) -> Tensor:
+        """Some of the rows, in memory."""
+        return self.table.read(self.nodes[rows])
+
+    def sample(self, count: int) -> Tensor:
+        """All rows, or so many at equal distances."""
+        total = len(self.nodes)
+        rows = torch.arange(min(count, total)) * total // max(min(count, total), 1)
+        parts = [self.read(some) for some in rows.split(self.size)]
+        return torch.cat(parts) if parts else self.read(rows)
+
+
+def block_rows(width: int, memory: int) -> int:
+    """How many rows of so many columns are read at a time."""
+    rows = memory // (SHARE_OF_ROW_BLOCKS * FLOAT * max(width, 1))
+    return min(max(rows, SMALLEST), LARGEST)
+
+
+def degree_table(links: Links) -> ArrayTable:
+    """The logarithm of one plus the number of neighbours, one column."""
+    column = log_degrees(links)[:, None]
+    return ArrayTable(lambda: column, joined_hash("log degree", links.content_hash))
+
+
+def own_columns(x: Table, links: Links, *, degree: bool) -> Table:
+    """The features of a node, with its log degree if asked for."""
+    return JoinedTable([x, degree_table(links)]) if degree else x
+
+
+def mean_tables(own: Table, space: Workspace, hops: int) -> list[Table]:
+    """The means over neighbours, over their means and so on."""
+    walks = (Walk("mean", hop) for hop in range(1, hops + 1))
+    return [space.propagate(own, walk, f"means, hop {walk.steps}") for walk in walks]
+
+
+def fit_scaling(table: Table) -> Scaling:
+    """Measure the columns of a table in one pass."""
+    sample = torch.arange(0, table.shape[0], sample_step(*table.shape))
+    return Scaling.measure(table.read(sample), map(table.read, row_slices(table.shape[0])))
+
+
+def rescaled_table(table: Table, scaling: Scaling) -> DerivedTable:
+    """A table with scaled columns."""
+    content = "rescaled", [part.float() for part in scaling]
+    return DerivedTable(table, lambda rows, some: scaling(rows)[:, some], table.shape[1], content)

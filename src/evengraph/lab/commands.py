@@ -1,0 +1,352 @@
+"""evengraph reproduce: the paper's tables and figures, or your own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from evengraph.cli.console import err, out, print_failure, print_notes, print_written, typed_command
+from evengraph.cli.options import (
+    DataRoot,
+    Device,
+    complete_data_set,
+    complete_experiment,
+    complete_method,
+    complete_methods,
+)
+
+if TYPE_CHECKING:
+    from evengraph.lab.results import ExperimentResults
+    from evengraph.lab.spec import Spec
+    from evengraph.lab.store import Claimant, Holder, Row, Store
+    from evengraph.pipeline.executor import Executor
+
+
+LINE_EVERY = 15.0  # seconds, without a terminal
+QUIET_WAIT = 10.0  # seconds for which another process is waited for without a word
+
+
+def reproduce(
+    what: Annotated[
+        list[str],
+        typer.Argument(
+            help="table1, table2, table3, figure2 or all; beyond the paper: newer, publicstep, "
+            "publicraw, unreal, natural, readings, budget, control, machines, starts, successor, "
+            "parts or portfolio; or a TOML file.",
+            autocompletion=complete_experiment,
+        ),
+    ],
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Run a small part: minutes instead of hours.")
+    ] = False,
+    seeds: Annotated[str | None, typer.Option(help="Such as 5,6,7 or 5-24.")] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(help="Only these, such as gcn,unignn.", autocompletion=complete_methods),
+    ] = None,
+    setups: Annotated[
+        str | None,
+        typer.Option(help="Only settings whose names contain these, such as cora-step-3."),
+    ] = None,
+    store: Annotated[Path, typer.Option(help="SQLite file to store every run in.")] = Path(
+        "runs/reproduce.sqlite"
+    ),
+    device: Device = "auto",
+    engine: Annotated[str, typer.Option(help="auto, here, processes or ray.")] = "auto",
+    jobs: Annotated[
+        int | None, typer.Option(help="Number of worker processes. Default: one per core.")
+    ] = None,
+    address: Annotated[str | None, typer.Option(help="Address of a Ray cluster.")] = None,
+    retry: Annotated[bool, typer.Option("--retry", help="Run failed runs again.")] = False,
+    release: Annotated[
+        bool,
+        typer.Option("--release", help="Take over runs claimed by a process that has died."),
+    ] = False,
+    data_root: DataRoot = None,
+) -> None:
+    """Run the paper's tables and figures, or your own experiments; resumes if interrupted."""
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"--jobs must be at least 1, got {jobs}.")
+    part = {"quick": quick, "seeds": seeds, "methods": methods, "setups": setups}
+    inputs = _inputs(what, part)
+    if inputs and not retry and not release and _show_finished(store, inputs):
+        return
+    from evengraph.cli.options import parse_methods
+    from evengraph.core.devices import pick_device
+    from evengraph.lab.spec import read_specs
+    from evengraph.pipeline.executor import choose_executor
+    from evengraph.pipeline.parsing import parse_seeds
+
+    specs = read_specs(
+        what,
+        quick=quick,
+        seeds=parse_seeds(seeds) if seeds else (),
+        methods=parse_methods(methods) if methods else (),
+        setups=[part.strip() for part in setups.split(",")] if setups else (),
+    )
+    executor = choose_executor(engine, str(pick_device(device)), workers=jobs, address=address)
+    _run_experiments(
+        specs, store, executor, inputs=inputs, root=data_root, retry=retry, release=release
+    )
+
+
+def _inputs(what: Sequence[str], part: Mapping[str, Any]) -> dict[str, str]:
+    """What determines the runs of each experiment, by its name in the store."""
+    from evengraph.lab.sources import expand, inputs_of
+
+    names = expand(what)
+    inputs = {Path(name).name.removesuffix(".toml"): inputs_of(name, part) for name in names}
+    return inputs if len(inputs) == len(names) else {}  # two files of one name
+
+
+def _show_finished(path: Path, inputs: Mapping[str, str]) -> bool:
+    """Print the results of experiments that the store has in full; False if it has not."""
+    from evengraph.lab.results import tabulate
+    from evengraph.lab.sources import is_finished
+    from evengraph.lab.store import Store
+    from evengraph.metrics import HEADLINE
+
+    if not path.is_file():
+        return False
+    store = Store(path)
+    contents = {name: content for name, content in store.experiments().items() if name in inputs}
+    if not all("finished" in contents.get(name, ()) for name in inputs):
+        return False
+    stored = store.values([f"metrics.{name}" for name in HEADLINE])
+    # a damaged row is told where rows are read
+    if len(stored) < store.count() or not all(
+        is_finished(contents[name], inputs[name], stored) for name in inputs
+    ):
+        return False
+    _print_names(inputs, path)
+    _print_tables([tabulate(store, name, contents[name], stored) for name in inputs])
+    return True
+
+
+def _print_names(names: Iterable[str], path: Path) -> None:
+    names = escape(", ".join(names))
+    out.print(f"[bold]{names}[/], rows go to {escape(str(path))}", soft_wrap=True)
+
+
+def _print_tables(experiments: Iterable[ExperimentResults]) -> None:
+    from evengraph.lab.pages import experiment_table, selected_params
+
+    for results in experiments:
+        out.print()
+        out.print(experiment_table(results))
+        print_notes(selected_params(results))
+
+
+def _run_experiments(
+    specs: Sequence[Spec],
+    path: Path,
+    executor: Executor,
+    *,
+    inputs: Mapping[str, str],
+    root: Path | None,
+    retry: bool,
+    release: bool,
+) -> None:
+    """Run what is missing, with a display, then show the results."""
+    from evengraph.lab.plan import run_stored
+    from evengraph.lab.reproduce import check, reproduce
+    from evengraph.lab.results import load_experiments
+    from evengraph.lab.store import Store
+    from evengraph.methods import METHODS
+    from evengraph.pipeline.tsne import embed_nodes
+
+    with err.status("loading graphs"):
+        check(specs, root)
+    store = Store(path)
+    if retry and (again := store.forget("failed")):
+        err.print(f"{again} failed runs are tried again.")
+    if release:
+        err.print(f"{store.release(all_processes=True)} runs of other processes are released.")
+    _print_names((spec.name for spec in specs), path)
+    failed: list[Row] = []
+    stopped = False
+    try:
+        with _display(store, failed) as (on_row, on_round):
+            on_wait = partial(_print_holders, waited={})
+            run_jobs = partial(run_stored, store=path, executor=executor, root=root)
+            embed = partial(embed_nodes, device=executor.device, root=root)
+            reproduce(
+                specs,
+                store,
+                run_jobs,
+                on_row=on_row,
+                on_round=on_round,
+                on_wait=on_wait,
+                embed=embed,
+                inputs=inputs,
+            )
+    except KeyboardInterrupt:
+        stopped = True
+    loaded = load_experiments(store, {spec.name for spec in specs}, parts=("metrics",))
+    experiments = {results.name: results for results in loaded}
+    _print_tables(experiments[spec.name] for spec in specs)
+    print_notes(store.damage, err)
+    for row in failed[:10]:
+        print_failure(row, METHODS[row.job.method].title, err)
+    if len(failed) > 10:
+        more = f"and {len(failed) - 10} more; see: evengraph results {path}"
+        err.print(escape(more), soft_wrap=True)
+    if stopped:
+        err.print("Interrupted: finished runs are stored; the same command resumes.")
+        raise typer.Exit(130)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _print_holders(holders: Sequence[Holder], waited: dict[Claimant, float]) -> None:
+    """Say once of each process that it has been waited for."""
+    now = perf_counter()
+    for claimant, seen, jobs in holders:
+        if now - waited.setdefault(claimant, now) < QUIET_WAIT:
+            continue
+        waited[claimant] = math.inf
+        runs = "a run" if jobs == 1 else f"{jobs} runs"
+        when = datetime.fromtimestamp(seen).strftime("%Y-%m-%d %H:%M")
+        line = f"Waiting for {runs} of process {claimant.process} on {claimant.host}, since {when}."
+        err.print(escape(f"{line} If it is dead, stop and add --release."), soft_wrap=True)
+
+
+@contextmanager
+def _display(
+    store: Store, failed: list[Row]
+) -> Iterator[tuple[Callable[[Row], None], Callable[[int], None]]]:
+    """Show runs that are done, running and failed, the time left, and the best so far."""
+    best: dict[str, tuple[float, str]] = {}
+    columns = (
+        TextColumn("runs"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[running]} running"),
+        TextColumn("[red]{task.fields[failed]}[/] failed"),
+        TimeElapsedColumn(),
+        TextColumn("[dim]left"),
+        TimeRemainingColumn(),
+        TextColumn("[green]{task.fields[best]}"),
+    )
+    printed = perf_counter()
+    with Progress(*columns, console=err, transient=True, refresh_per_second=4) as progress:
+        bar = progress.add_task("runs", total=None, running=0, failed=0, best="")
+
+        def on_round(missing: int) -> None:
+            done = progress.tasks[0].completed
+            progress.update(bar, total=done + missing)
+
+        def on_row(row: Row) -> None:
+            nonlocal printed
+            line = _line(row, best)
+            if not row.done:
+                failed.append(row)
+            progress.update(
+                bar, advance=1, running=store.running(), failed=len(failed), best=escape(line)
+            )
+            if not err.is_terminal and perf_counter() - printed > LINE_EVERY:
+                printed, task = perf_counter(), progress.tasks[0]
+                err.print(
+                    f"{task.completed:.0f} of {task.total:.0f} runs, {len(failed)} failed; "
+                    f"{escape(line)}"
+                )
+
+        yield on_row, on_round
+
+
+def _line(row: Row, best: dict[str, tuple[float, str]]) -> str:
+    """The best run so far in the setting of a row."""
+    from evengraph.lab.pages import setting_of
+    from evengraph.methods import METHODS
+
+    name = " ".join(setting_of(row.job))
+    if row.done:
+        score = float(row.outcome["validation"])
+        best[name] = max(best.get(name, (-1.0, "")), (score, METHODS[row.job.method].title))
+    if name not in best:
+        return ""
+    score, title = best[name]
+    return f"best on {name}: {title} val score {score:.1f}"
+
+
+def results(
+    store: Annotated[Path, typer.Argument(help="SQLite file written by reproduce.")],
+    dataset: Annotated[
+        str | None, typer.Option(help="Only this graph.", autocompletion=complete_data_set)
+    ] = None,
+    imbalance: Annotated[str | None, typer.Option(help="Only this split protocol.")] = None,
+    method: Annotated[
+        str | None, typer.Option(help="Only this method.", autocompletion=complete_method)
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Only this seed.")] = None,
+    status: Annotated[str | None, typer.Option(help="done or failed.")] = None,
+    to: Annotated[
+        Path | None,
+        typer.Option("--export", help="Write runs to a .csv, .json or .parquet file."),
+    ] = None,
+) -> None:
+    """List the runs in a store, or export them."""
+    from evengraph.lab.pages import RUN_VALUES, averaged_settings, runs_table
+    from evengraph.lab.store import Store
+
+    if not store.is_file():
+        raise ValueError(f"There is no store {store}.")
+    opened = Store(store)
+    filters: dict[str, Any] = {
+        "dataset": dataset,
+        "imbalance": imbalance,
+        "method": method,
+        "seed": seed,
+    }
+    if not opened.count():
+        raise ValueError(f"The store {store} holds no runs.")
+    if to is not None:
+        from evengraph.lab.pages import export_runs
+
+        count = export_runs(opened.rows(status=status, **filters), to)
+        out.print(f"wrote {escape(str(to))}: {count} runs", soft_wrap=True)
+    elif groups := opened.groups(RUN_VALUES, status=status, **filters):
+        out.print(runs_table(groups))
+        print_notes(averaged_settings(groups))
+        if status != "done":
+            for row in opened.scan(**filters | {"status": "failed"}):
+                print_failure(row, row.job.method, out)
+    else:
+        out.print(f"None of the {opened.count():,} runs match.")
+    print_notes(opened.damage, err)
+
+
+def report(
+    store: Annotated[Path, typer.Argument(help="SQLite file written by reproduce.")],
+    to: Annotated[Path, typer.Option("--out", help="Folder for tables and figures.")] = Path(
+        "report"
+    ),
+) -> None:
+    """Write tables (Markdown, LaTeX, CSV), figures (SVG, PNG) and a web page from a store."""
+    from evengraph.lab.pages import write_report
+    from evengraph.lab.store import Store
+
+    if not store.is_file():
+        raise ValueError(f"There is no store {store}.")
+    opened = Store(store)
+    with err.status("drawing"):
+        paths = write_report(opened, to, {"command": typed_command()})
+    print_written(*paths)
+    print_notes(opened.damage, err)

@@ -1,0 +1,505 @@
+"""One self-contained HTML page for all experiments of a store: plots and a sortable table.
+
+The page loads nothing. Its only script sorts, filters and highlights; everything can be read
+without it.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table as TerminalTable
+
+from evengraph.core.errors import first_line, short
+from evengraph.core.files import csv_text, write_atomic
+from evengraph.lab.figures import curve_panel, dots_panel, gaps_panel
+from evengraph.lab.results import METRIC, Cell, ExperimentResults, load_experiments
+from evengraph.lab.store import JobSpec, Row, RunGroup, Store
+from evengraph.lab.tables import (
+    TITLES,
+    Table,
+    claims_table,
+    claims_title,
+    count_reached,
+    difference_text,
+    interval_text,
+    latex,
+    markdown,
+    mean_text,
+    paper_table,
+    ranks_table,
+    ranks_title,
+    selected_text,
+    significance_table,
+    table_csv,
+)
+from evengraph.metrics import HEADLINE
+from evengraph.report import node_map, page
+from evengraph.report import result as captions
+from evengraph.report.charts import swatch
+from evengraph.report.markup import DASH, Markup, tag
+from evengraph.report.node_map import map_figure
+from evengraph.report.page import Link, copy_script, origin_section, page_links
+from evengraph.report.terminal import plain_table
+
+STYLE = page.read_asset(__package__, "style.css")
+SCRIPT = page.read_asset(__package__, "script.js")
+FILES = (Link("tables.csv", "All results as CSV"),)
+
+INTROS = {
+    "comparison": "Mean over seeds of each method, one panel per setting.",
+    "ablation": "Mean difference of each variant from the full method on the same seeds. Orange: "
+    "significantly below it.",
+    "sensitivity": "One parameter varies, all others stay fixed. The band is the 95% interval of "
+    "the mean.",
+}
+PAPER_COLUMNS = ("paper", "difference")
+PAPER_TERMS = ("Chance", "Paper")
+
+GLOSSARY = {
+    "95% interval": "Percentile bootstrap over seeds.",
+    "p, corrected": "Paired t-test over at least five common seeds, with Holm's correction for "
+    "all rows of the table.",
+    "Chance": "How often the mean of as many seeds as the paper has, drawn from ours, "
+    "reaches the published mean.",
+    "Holds or significant, uncorrected only, not significant": "Corrected p below 0.05; the "
+    "interval excludes zero, but the corrected p is larger; the interval includes zero.",
+    "Selection": "Hyperparameters are selected by mean {} on validation nodes only.",
+    "Paper": "Published by Alchihabi, Yan and Guo, 2024, over three runs whose seeds they do not "
+    "name; on the public split by the papers of other methods, over their own splits.",
+}
+
+
+def write_overview(
+    experiments: Sequence[ExperimentResults], path: Path, content: Mapping[str, Any] | None = None
+) -> None:
+    """Write the page atomically."""
+    page.write_html(render_overview(experiments, content), path)
+
+
+def render_overview(
+    experiments: Sequence[ExperimentResults], content: Mapping[str, Any] | None = None
+) -> str:
+    """Render experiments as HTML.
+
+    Args:
+        experiments: What to show, in this order.
+        content: The `command` that made the page and the `commands` that come next.
+    """
+    sections = [_section(results, f"experiment-{n}") for n, results in enumerate(experiments, 1)]
+    glossary = page.glossary("How to read this page", _glossary(experiments))
+    origin = origin_section(content or {}, FILES)
+    main = tag("main", _legend(experiments), *sections, _table(experiments), origin, glossary)
+    days = sorted(row.created[:10] for r in experiments for c in r.cells for row in c.rows)
+    footer = page.footer(None, *([" to ".join(dict.fromkeys((days[0], days[-1])))] if days else []))
+    title = " · ".join(results.title for results in experiments)
+    body = (_header(experiments), main, footer)
+    maps = any(results.tsne is not None for results in experiments)
+    style, script = (STYLE + node_map.STYLE, SCRIPT + node_map.SCRIPT) if maps else (STYLE, SCRIPT)
+    return page.html_page(title, *body, style=style, script=script + copy_script(content or {}))
+
+
+def _glossary(experiments: Sequence[ExperimentResults]) -> dict[str, str]:
+    """What readers should know; nothing about the paper if no result is published."""
+    words = GLOSSARY | {"Selection": GLOSSARY["Selection"].format(_criteria(experiments))}
+    if any(results.has_paper for results in experiments):
+        return words
+    return {term: text for term, text in words.items() if term not in PAPER_TERMS}
+
+
+def _legend(experiments: Sequence[ExperimentResults]) -> Markup:
+    """The marks of all plots, once."""
+    marks = [("mean", "mean over seeds"), ("whisker", "95% interval"), ("seed", "one seed")]
+    if any(results.has_paper for results in experiments):
+        marks.append(("published", "published"))
+    entries = [tag("li", swatch(kind), text) for kind, text in marks]
+    strong = "best of its setting, or significantly below the full method"
+    entries.append(tag("li", swatch("whisker mean"), strong, class_="rare"))
+    heading = tag("h2", "Marks in all plots", class_="unseen")
+    return tag("section", heading, page.legend(entries), class_="marks")
+
+
+def _criteria(experiments: Sequence[ExperimentResults]) -> str:
+    """What the validation scores are."""
+    cells = [cell for results in experiments for cell in results.cells]
+    names = set().union(*(cell.numbers.criteria for cell in cells))
+    return " or ".join(sorted(names)) or "score"
+
+
+def _header(experiments: Sequence[ExperimentResults]) -> Markup:
+    cells = [cell for results in experiments for cell in results.cells]
+    rows = [row for cell in cells for row in cell.rows]
+    settings = len({cell.setting for cell in cells})
+    facts = [
+        (f"{len({row.job.key for row in rows}):,}", "runs"),
+        (str(settings), "setting" if settings == 1 else "settings"),
+        (str(len({cell.label for cell in cells})), "methods and variants"),
+    ]
+    for name in ("device", "commit"):
+        values = sorted({str(row.environment.get(name) or "") for row in rows} - {""})
+        if values:
+            facts.append((name, ", ".join(values[:3]) + (" and others" if values[3:] else "")))
+    return tag(
+        "header",
+        tag("h1", "Experiments", tag("span", ", ".join(r.title for r in experiments))),
+        page.facts(facts),
+        _contents(experiments),
+        page_links(FILES),
+    )
+
+
+def _contents(experiments: Sequence[ExperimentResults]) -> Markup:
+    """Links to the sections."""
+    names = {f"experiment-{n}": results.title for n, results in enumerate(experiments, 1)}
+    names["all-results"] = "All results"
+    entries = (tag("li", tag("a", title, href=f"#{name}")) for name, title in names.items())
+    return tag("nav", tag("ul", *entries), class_="contents", aria_label="Contents")
+
+
+# The table.
+
+
+def _table(experiments: Sequence[ExperimentResults]) -> Markup:
+    paper = any(results.has_paper for results in experiments)
+    pairs = [(results, cell) for results in experiments for cell in results.cells]
+    placeholder = "for example minority"
+    filters = tag(
+        "div",
+        _select("experiment", "Experiment", {results.title: "" for results in experiments}),
+        _select("dataset", "Data set", {c.dataset: captions.dataset(c.dataset) for _, c in pairs}),
+        _select("label", "Method", {cell.label: "" for _, cell in pairs}),
+        tag(
+            "label",
+            tag("span", "Search"),
+            tag("input", type="search", data_filter="text", placeholder=placeholder),
+        ),
+        class_="filters",
+    )
+    columns = [(name, kind) for name, kind in _columns() if paper or name not in PAPER_COLUMNS]
+    heads = (_column(n, name, kind) for n, (name, kind) in enumerate(columns))
+    body = tag("tbody", *(_row(results, cell, columns) for results, cell in pairs))
+    table = tag("table", tag("thead", tag("tr", *heads)), body, class_="figures sortable", id="all")
+    text = "Percent; mean (standard deviation) over seeds. Click a column to sort by it."
+    return page.section(
+        "All results",
+        tag("p", text),
+        filters,
+        tag("p", "", class_="note", id="count", aria_live="polite"),
+        page.scroll(table, "Results", "scroll tall"),
+        kind="long",
+        id="all-results",
+    )
+
+
+def _columns() -> list[tuple[str, str | None]]:
+    """Name and style of each column; minor ones are left out on a phone."""
+    first, *others = TITLES.values()
+    columns: list[tuple[str, str | None]] = [("setting", "left"), ("method", "left"), (first, None)]
+    columns += [("95% interval", "minor"), ("paper", "minor"), ("difference", None)]
+    columns += [(title, "minor") for title in others]
+    return [*columns, ("seeds", "minor"), ("experiment", "minor left")]
+
+
+def _column(index: int, name: str, kind: str | None) -> Markup:
+    button = tag("button", name, type="button", data_column=index)
+    return tag("th", button, scope="col", class_=kind)
+
+
+def _select(name: str, title: str, values: Mapping[str, str]) -> Markup:
+    """A choice of values, each with what to call it if that differs."""
+    options = [tag("option", "all", value="")]
+    options += [tag("option", text or value, value=value) for value, text in values.items()]
+    return tag("label", tag("span", title), tag("select", *options, data_filter=name))
+
+
+def _row(
+    results: ExperimentResults, cell: Cell, columns: Sequence[tuple[str, str | None]]
+) -> Markup:
+    cells = _cells(results, cell)
+    return tag(
+        "tr",
+        *(_table_cell(name, kind, cells[name]) for name, kind in columns),
+        data_experiment=results.title,
+        data_dataset=cell.dataset,
+        data_label=cell.label,
+        data_setting=cell.setting,
+        title=selected_text(cell) or None,
+    )
+
+
+def _cells(
+    results: ExperimentResults, cell: Cell
+) -> dict[str, tuple[str, float | None, str | None]]:
+    """Text, number to sort by and colour of a cell, by the name of its column."""
+    label = cell.label if cell.value is None else f"{cell.label} = {cell.value}"
+    interval, paper, mean = cell.interval(METRIC), cell.published(METRIC), cell.mean(METRIC)
+    best = max(c.mean(METRIC) for c in results.cells if c.setting == cell.setting)
+    text = mean_text(cell, METRIC)
+    gap = None if paper is None else mean - paper
+    side = None if gap is None else "above" if gap >= 0 else "below"
+    others = {TITLES[m]: (f"{cell.mean(m):.1f}", cell.mean(m), None) for m in HEADLINE[1:]}
+    return {
+        "setting": (results.setting_title(cell.setting), None, None),
+        "method": (label, None, None),
+        TITLES[METRIC]: (tag("b", text) if mean == best else text, mean, None),
+        "95% interval": (interval_text(interval), interval[0] if interval else None, None),
+        "paper": ("" if paper is None else f"{paper:.1f}", paper, None),
+        "difference": ("" if gap is None else difference_text(gap), gap, side),
+        **others,
+        "seeds": (str(len(cell.rows)), len(cell.rows), None),
+        "experiment": (results.title, None, None),
+    }
+
+
+def _table_cell(
+    name: str, kind: str | None, content: tuple[str, float | None, str | None]
+) -> Markup:
+    text, value, side = content
+    classes = " ".join(filter(None, (kind, side))) or None
+    if name == "method":
+        return tag("th", text, scope="row", class_=classes)
+    sort_key = None if value is None else f"{value:.4f}"
+    return tag("td", text or "–", data_value=sort_key, class_=classes)
+
+
+# One section per experiment.
+
+
+def _section(results: ExperimentResults, id: str) -> Markup:
+    parts = [tag("p", INTROS[results.kind]), _highlights(results)]
+    parts.append(tag("div", *_panels(results), class_="panels"))
+    if results.tsne is not None:
+        setting = results.setting_title(results.settings[0])
+        parts.append(map_figure(results.tsne, f"Map of one run of {results.tsne_label}: {setting}"))
+    tables: list[tuple[str, Table]] = []
+    if results.kind == "comparison":
+        equal, paper = results.with_equal_seeds(), paper_table(results)
+        title = f"{results.reference} and the paper: {count_reached(paper)}"
+        tables.append((title, _joined(results, paper)))
+        tables.append((ranks_title(equal), ranks_table(equal)))
+    if results.kind == "ablation":
+        table = claims_table(results)
+        tables.append((claims_title(results, table), _joined(results, table)))
+    else:
+        title = f"{results.reference} against the other methods on the same seeds"
+        tables.append((title, _joined(results, significance_table(results))))
+    selected = [
+        [f"{results.setting_title(c.setting)}, {c.label}", selected_text(c)]
+        for c in results.cells
+        if c.selected
+    ]
+    title = "Hyperparameters selected on validation"
+    tables.append((title, [["setting", "hyperparameters"], *selected] if selected else []))
+    parts += [_details(title, table, results.title) for title, table in tables if table]
+    return page.section(results.title, *parts, kind="long", id=id)
+
+
+def _highlights(results: ExperimentResults) -> Markup:
+    """Buttons that highlight a method in all panels, for keyboard and touch."""
+    if results.kind == "sensitivity" or len(results.settings) < 2:
+        return Markup("")
+    buttons = (
+        tag("button", label, type="button", data_highlight=label, aria_pressed="false")
+        for label in results.labels
+    )
+    return tag("div", tag("span", "Highlight:"), *buttons, class_="highlights", hidden=True)
+
+
+def _panels(results: ExperimentResults) -> list[Markup]:
+    if results.kind == "comparison":
+        return [dots_panel(results, setting, METRIC) for setting in results.settings]
+    if results.kind == "ablation":
+        return [gaps_panel(results, setting, METRIC) for setting in results.settings]
+    curves = results.curves()
+    points = [cell.estimate(METRIC) for curve in curves.values() for cell in curve]
+    ends = [end for point in points for end in point.band] or [0.0, 100.0]
+    limits = min(ends), max(ends)
+    return [
+        curve_panel(
+            name.replace(curve[0].setting, results.setting_title(curve[0].setting)),
+            curve,
+            METRIC,
+            limits,
+        )
+        for name, curve in curves.items()
+    ]
+
+
+def _joined(results: ExperimentResults, table: Table) -> Table:
+    """The table with its first two columns joined, which saves width, and settings in words."""
+    return [[f"{results.setting_title(row[0])}, {row[1]}", *row[2:]] for row in table]
+
+
+def _details(title: str, table: Table, experiment: str) -> Markup:
+    """Fold a table under its title."""
+    header, *rows = table
+    head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in header)))
+    body = [
+        tag("tr", tag("th", first, scope="row"), *(tag("td", text or "–") for text in rest))
+        for first, *rest in rows
+    ]
+    content = tag("table", head, tag("tbody", *body), class_="figures")
+    return tag("details", tag("summary", title), page.scroll(content, f"{title}, {experiment}"))
+
+
+PARTS = ("metrics", "seconds", "together", "memory", "criterion")  # of outcomes, in every row
+
+
+def export_runs(rows: Sequence[Row], path: Path) -> int:
+    """Write runs as CSV, JSON or Parquet, by the suffix of the path; returns their number."""
+    flat = [row.flat() for row in rows]
+    names = list(dict.fromkeys(name for row in flat for name in row))
+    if path.suffix == ".csv":
+        write_atomic(csv_text(flat, names).encode(), path)
+    elif path.suffix == ".json":
+        content = [row.flat() | {"outcome": dict(row.outcome)} for row in rows]
+        write_atomic((json.dumps(content, indent=1) + "\n").encode(), path)
+    elif path.suffix == ".parquet":
+        try:
+            import pandas
+
+            parquet = pandas.DataFrame(flat, columns=names).to_parquet(index=False)
+        except ImportError:
+            message = "Parquet needs pandas and pyarrow; try: pip install 'evengraph[parquet]'."
+            raise ValueError(message) from None
+        write_atomic(parquet, path)
+    else:
+        raise ValueError(f"path must end in .csv, .json or .parquet, got {path}.")
+    return len(rows)
+
+
+def write_report(
+    store: Store, folder: Path, content: Mapping[str, Any] | None = None
+) -> list[Path]:
+    """Write every table and figure of a store; returns the paths.
+
+    Args:
+        store: Where the experiments are.
+        folder: Where the files go.
+        content: As `render_overview` takes it.
+    """
+    from evengraph.lab.figures import figures, save  # needs matplotlib
+
+    with _named(store):
+        loaded = load_experiments(store, parts=PARTS)
+        experiments = [results for results in loaded if results.cells]
+    if not experiments:
+        raise ValueError(f"{store.path} holds no finished experiment.")
+    for results in experiments:
+        if not re.fullmatch(r"[\w+ -][\w.+ -]*", results.name):  # it names files in the folder
+            raise ValueError(
+                f"{store.path}: the name of an experiment must hold letters, digits, dots and "
+                f"dashes, got {short(results.name)}."
+            )
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for results in experiments:
+        names = []
+        with _named(store, f", experiment {results.name}"):
+            for name, figure in figures(results):
+                written += save(figure, folder / name)
+                names.append(name)
+                del figure
+                gc.collect()  # a figure is a circle of objects, and takes tens of megabytes
+            for kind, text in (("md", markdown(results, names)), ("tex", latex(results))):
+                write_atomic(text.encode(), folder / f"{results.name}.{kind}")
+                written.append(folder / f"{results.name}.{kind}")
+    with _named(store):
+        write_atomic(table_csv(experiments).encode(), folder / "tables.csv")
+        write_overview(experiments, folder / "index.html", content)
+    return [*written, folder / "tables.csv", folder / "index.html"]
+
+
+@contextmanager
+def _named(store: Store, part: str = "") -> Iterator[None]:
+    """Turn an error about values of another kind than was written into a line with the store."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        raise ValueError(
+            f"{store.path}{part} cannot be drawn: a result is not as it was written ({reason})."
+        ) from error
+
+
+RUN_VALUES = (*(f"metrics.{name}" for name in HEADLINE), "validation", "seconds")
+
+
+def experiment_table(results: ExperimentResults) -> TerminalTable:
+    """Mean and deviation over seeds of every cell, with the published mean beside it."""
+    main, *others = TITLES.values()
+    table = plain_table(["method"], ["seeds", main, "paper", *others])
+    table.title, table.title_justify = escape(results.title), "left"
+    by_setting: dict[str, list[Cell]] = {}
+    for cell in results.cells:
+        by_setting.setdefault(cell.setting, []).append(cell)
+    for setting, cells in by_setting.items():
+        table.add_row(f"[bold]{escape(setting)}[/]")
+        best = max(cell.mean(HEADLINE[0]) for cell in cells)
+        for cell in cells:
+            first, *rest = (mean_text(cell, metric) for metric in HEADLINE)
+            first = f"[bold]{first}[/]" if cell.mean(HEADLINE[0]) == best else first
+            label = cell.label if cell.value is None else f"{cell.label} = {cell.value}"
+            published = cell.published(HEADLINE[0])
+            paper = "" if published is None else f"{published:.1f}"
+            table.add_row(f"  {escape(label)}", str(cell.size), first, paper, *rest)
+    return table
+
+
+def selected_params(results: ExperimentResults) -> list[str]:
+    """One line per cell whose parameters were selected on validation."""
+    return [
+        f"{cell.setting}: {cell.label} with "
+        + ", ".join(f"{name}={value}" for name, value in cell.selected.items())
+        for cell in results.cells
+        if cell.selected
+    ]
+
+
+def setting_of(job: JobSpec | RunGroup) -> tuple[str, str]:
+    """Data set and split protocol of runs, such as `cora` and `step 3 0.1`."""
+    varied = (job.imbalance_fields.get(name) for name in ("minority", "ratio"))
+    return job.dataset, " ".join([job.imbalance, *(str(v) for v in varied if v is not None)])
+
+
+def averaged_settings(groups: Sequence[RunGroup]) -> list[str]:
+    """A sentence where a method has runs of several settings."""
+    if all(group.settings == 1 for group in groups):
+        return []
+    return [
+        "Runs of several settings have no mean here: it would count settings that were tried and "
+        "not selected. evengraph reproduce and evengraph report show the selected one, --export "
+        "every run."
+    ]
+
+
+def runs_table(groups: Sequence[RunGroup]) -> TerminalTable:
+    """Means of runs, one line per method under its setting.
+
+    Args:
+        groups: Groups of runs with the means of `RUN_VALUES`.
+    """
+    table = plain_table(["method"], ("runs", "failed", *TITLES.values(), "val", "seconds"))
+    settings: dict[str, dict[str, RunGroup]] = {}
+    for group in groups:
+        methods = settings.setdefault(", ".join(setting_of(group)), {})
+        before = methods.get(group.method)
+        methods[group.method] = group if before is None else before.joined(group)
+    for setting, methods in settings.items():
+        table.add_row(f"[bold]{escape(setting)}[/]")
+        for group in methods.values():
+            means = ["" if mean is None else f"{mean:.1f}" for mean in group.means]
+            tried = ""
+            if group.settings > 1:
+                tried, means[:-1] = f", {group.settings} settings", [DASH] * (len(means) - 1)
+            table.add_row(
+                f"  {escape(group.method)}{tried}", str(group.runs), str(group.failed), *means
+            )
+    return table

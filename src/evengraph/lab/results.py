@@ -1,0 +1,535 @@
+"""Results of experiments: which stored runs make up each cell of a table or point of a curve."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from evengraph.core.text import printable
+from evengraph.lab.store import Row, Store
+from evengraph.metrics import HEADLINE
+from evengraph.metrics.significance import RESAMPLES, bootstrap_interval, holm, mean_ranks, t_test
+from evengraph.report import result as captions
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+class Estimate(NamedTuple):
+    """Values of a method or differences between two, one per seed, and the published mean."""
+
+    label: str
+    values: Sequence[float]
+    paper: float | None
+
+    @property
+    def mean(self) -> float:
+        """Mean over seeds."""
+        return fmean(self.values)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """95% bootstrap interval of the mean; None for a single seed."""
+        return bootstrap_interval(self.values)
+
+    @property
+    def band(self) -> tuple[float, float]:
+        """The interval, or the value of a single seed twice."""
+        return self.interval or (self.mean, self.mean)
+
+
+class Numbers(NamedTuple):
+    """Values of runs in the order of their rows; a cost that is not known is 0."""
+
+    metrics: Mapping[str, Sequence[float]]
+    seconds: Sequence[float]
+    memory: Sequence[float]
+    criteria: set[str]  # what the validation scores are; rows that do not say it are Macro-F1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One cell of a table or point of a curve, with its runs."""
+
+    setting: str  # name of the data set with its split protocol
+    dataset: str
+    label: str  # display name of the method or variant
+    varies: str | None  # the parameter that varies along a curve
+    value: Any  # of that parameter
+    selected: Mapping[str, Any]  # hyperparameters selected on validation
+    paper: Mapping[str, Mapping[str, float | None]] | None  # published mean and deviation
+    rows: Sequence[Row]  # one run per seed
+    note: str = ""  # what the literature says about the parameter that varies
+    role: str = ""  # of the method and its variants: "baseline", "highlight" or ""
+    scores: Mapping[str, Sequence[float]] | None = None  # of the runs, if no rows were read
+    store: Store | None = None  # has the outcomes of the rows, if these were read in part
+
+    @cached_property
+    def _metrics(self) -> Mapping[str, Sequence[float]]:
+        """Values of every metric that all runs have, in their order; outcomes are slow to parse."""
+        return self.numbers.metrics if self.scores is None else self.scores
+
+    @cached_property
+    def numbers(self) -> Numbers:
+        """What tables and figures of all runs need; outcomes are slow to parse."""
+        outcomes = [dict(row.outcome.items()) for row in self.rows]
+        metrics = [outcome["metrics"] for outcome in outcomes]
+        names = [name for name in (metrics or [{}])[0] if all(name in one for one in metrics)]
+        return Numbers(
+            {name: array("d", (one[name] for one in metrics)) for name in names},
+            # runs that shared a GPU took their seconds together
+            array("d", ((o.get("seconds") or 0) / float(o.get("together", 1)) for o in outcomes)),
+            array("d", (o.get("memory") or 0 for o in outcomes)),
+            {str(o.get("criterion") or "Macro-F1") for o in outcomes},
+        )
+
+    @property
+    def size(self) -> int:
+        """Number of runs."""
+        return len(self.rows) or len(next(iter(self._metrics.values()), ()))
+
+    def outcomes(self) -> list[Mapping[str, Any]]:
+        """The whole outcomes of the runs."""
+        if self.store is None:
+            return [row.outcome for row in self.rows]
+        return self.store.outcomes([row.job.key for row in self.rows])
+
+    def by_seed(self, metric: str) -> dict[int, float]:
+        """Value of the metric for each seed."""
+        seeds = (row.job.seed for row in self.rows)
+        return dict(zip(seeds, self._metrics[metric], strict=True))
+
+    def values(self, metric: str) -> list[float]:
+        """Values of the metric, one per run."""
+        return list(self._metrics[metric])
+
+    @cached_property
+    def _means(self) -> dict[str, float]:
+        return {name: fmean(values) for name, values in self._metrics.items()}
+
+    def mean(self, metric: str) -> float:
+        """Mean over seeds."""
+        return self._means[metric]
+
+    def deviation(self, metric: str) -> float:
+        """Population standard deviation over seeds, as in the paper."""
+        mean, values = self.mean(metric), self._metrics[metric]
+        return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
+
+    def interval(self, metric: str) -> tuple[float, float] | None:
+        """95% bootstrap interval of the mean; None for a single seed."""
+        return bootstrap_interval(self.values(metric))
+
+    def estimate(self, metric: str) -> Estimate:
+        """Values of the metric with the published mean."""
+        return Estimate(self.label, self.values(metric), self.published(metric))
+
+    def published(self, metric: str) -> float | None:
+        """Published mean, if there is one."""
+        return None if self.paper is None else self.paper[metric]["mean"]
+
+    def with_seeds(self, seeds: Iterable[int]) -> Cell:
+        """Copy with the runs of these seeds only."""
+        wanted = set(seeds)
+        return replace(self, rows=[row for row in self.rows if row.job.seed in wanted])
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExperimentResults:
+    """Results of one experiment."""
+
+    name: str
+    title: str  # heading in reports
+    kind: str  # "comparison", "ablation" or "sensitivity": which tables and figures to draw
+    seeds: Sequence[int]  # those of the paper, on which hyperparameters were selected
+    cells: Sequence[Cell]
+    tsne: Mapping[str, Any] | None = None  # coordinates, classes and clusters of one run
+    tsne_label: str = ""  # method that this run trained
+
+    @property
+    def settings(self) -> list[str]:
+        """Names of the settings, in order."""
+        return list(dict.fromkeys(cell.setting for cell in self.cells))
+
+    @cached_property
+    def _setting_titles(self) -> dict[str, str]:
+        jobs = {cell.setting: cell.rows[0].job for cell in self.cells if cell.rows}
+        titles = {
+            setting: captions.setting(
+                job.dataset, {"name": job.imbalance, **(job.imbalance_fields or {})}
+            )
+            for setting, job in jobs.items()
+        }
+        several = Counter(titles.values())  # settings may differ in what a title leaves out
+        return {s: t if several[t] == 1 else f"{t} ({s})" for s, t in titles.items()}
+
+    def setting_title(self, setting: str) -> str:
+        """A setting in words: data set and split protocol."""
+        return self._setting_titles.get(setting, setting)
+
+    @property
+    def has_paper(self) -> bool:
+        """Whether any cell has a published result."""
+        return any(cell.paper for cell in self.cells)
+
+    @property
+    def labels(self) -> list[str]:
+        """Names of the methods and variants, in order."""
+        return list(dict.fromkeys(cell.label for cell in self.cells))
+
+    @property
+    def reference(self) -> str:
+        """Method that the others are compared with: the first tuned, highlighted, or of all."""
+        tuned = [cell.label for cell in self.cells if cell.selected]
+        return next(iter(tuned or self._with_role("highlight") or self.labels), "")
+
+    @property
+    def baseline(self) -> str:
+        """First method with the role of the baseline, or else the first of all."""
+        return next(iter(self._with_role("baseline") or self.labels), "")
+
+    @property
+    def highlight(self) -> str:
+        """Method to draw in the strongest colour: the first with that role, or the first tuned."""
+        tuned = [cell.label for cell in self.cells if cell.selected]
+        return next(iter(self._with_role("highlight") or tuned), "")
+
+    def _with_role(self, role: str) -> list[str]:
+        return [cell.label for cell in self.cells if cell.role == role]
+
+    def complete_settings(self) -> list[str]:
+        """Settings in which every method was run."""
+        return [s for s in self.settings if all(self.find(s, label) for label in self.labels)]
+
+    def table_cells(self, setting: str) -> list[Cell]:
+        """Cells of a setting that belong to no curve."""
+        return [cell for cell in self.cells if cell.setting == setting and cell.varies is None]
+
+    def find(self, setting: str, label: str) -> Cell | None:
+        """Cell of a table; None if nothing was run."""
+        return next((cell for cell in self.table_cells(setting) if cell.label == label), None)
+
+    def curves(self) -> dict[str, list[Cell]]:
+        """Points of each curve by its name, which includes the setting if there are several."""
+        curves: dict[str, list[Cell]] = {}
+        points = [cell for cell in self.cells if cell.varies is not None]
+        several = len({cell.setting for cell in points}) > 1
+        for cell in points:
+            name = f"{cell.label}, {cell.setting}" if several else cell.label
+            curves.setdefault(name, []).append(cell)
+        return curves
+
+    def with_selection_seeds(self) -> ExperimentResults:
+        """Copy with the seeds on which hyperparameters were selected only."""
+        cells = [cell.with_seeds(self.seeds) for cell in self.cells]
+        return replace(self, cells=[cell for cell in cells if cell.rows])
+
+    def with_equal_seeds(self) -> ExperimentResults:
+        """Copy with the same number of seeds in every cell, so that means are comparable."""
+        counts = {len(cell.rows) for cell in self.cells}
+        return self if len(counts) < 2 else self.with_selection_seeds()
+
+
+def load_experiments(
+    store: Store, names: Iterable[str] | None = None, *, parts: Sequence[str] = ()
+) -> list[ExperimentResults]:
+    """Read experiments of a store.
+
+    Args:
+        store: The store.
+        names: Which experiments; by default all.
+        parts: The parts of the outcomes of runs that are needed; by default all.
+    """
+    contents = store.experiments()
+    contents = {name: contents[name] for name in contents if names is None or name in names}
+    rows = {row.job.key: row for row in store.scan(parts=parts, status="done")} if contents else {}
+
+    def cell(content: Mapping[str, Any]) -> Cell:
+        found = [rows[key] for key in content["keys"] if key in rows]
+        return _cell(content, rows=found, store=store if parts else None)
+
+    return [_experiment(store, name, content, cell) for name, content in contents.items()]
+
+
+def tabulate(
+    store: Store, name: str, content: Mapping[str, Any], stored: Mapping[str, Sequence[Any]]
+) -> ExperimentResults:
+    """An experiment without rows, for its table in the terminal: fast and small.
+
+    Args:
+        store: The store.
+        name: Name of the experiment.
+        content: What the store has of it.
+        stored: Status and values of the headline metrics of every run, by key.
+    """
+
+    def cell(content: Mapping[str, Any]) -> Cell:
+        values = zip(*(stored[key][1:] for key in content["keys"]), strict=True)
+        columns = ([math.nan if v is None else v for v in column] for column in values)
+        return _cell(content, rows=(), scores=dict(zip(HEADLINE, columns, strict=True)))
+
+    return _experiment(store, name, content, cell)
+
+
+def _experiment(
+    store: Store, name: str, content: Mapping[str, Any], cell: Callable[[Any], Cell]
+) -> ExperimentResults:
+    cells = [cell(part) for part in content["cells"]]
+    key = content.get("map")
+    return ExperimentResults(
+        name=name,
+        title=content["title"],
+        kind=content["draws"],
+        seeds=content["seeds"],
+        cells=[cell for cell in cells if cell.size],
+        tsne=store.tsne(key) if key else None,
+        tsne_label=next((c["label"] for c in content["cells"] if key in c["keys"]), ""),
+    )
+
+
+def _cell(content: Mapping[str, Any], **runs: Any) -> Cell:
+    return Cell(
+        setting=content["setup"],
+        selected=content["chosen"],
+        **runs,
+        **{name: content[name] for name in ("dataset", "label", "varies", "value", "paper")},
+        note=content.get("note", ""),
+        role=content.get("role", ""),  # absent in stores of earlier versions
+    )
+
+
+ALPHA = 0.05
+MIN_SEEDS = 5  # common to both methods; fewer are not tested
+
+
+class Comparison(NamedTuple):
+    """One method compared with another on the same seeds."""
+
+    setting: str
+    against: str  # the method that it is compared with
+    gaps: Estimate  # one per common seed; positive if the method is better
+    p: float  # of the paired t-test
+    corrected: float  # for all comparisons, by Holm's method
+
+    @property
+    def verdict(self) -> str:
+        """Whether the difference is significant, and confirms the published one if there is one."""
+        (low, high), paper = self.gaps.band, self.gaps.paper
+        if low == high == 0:
+            return "identical"
+        if low <= 0 <= high:
+            return "not significant"
+        if paper is not None and paper * self.gaps.mean < 0:
+            return "opposite sign"
+        if self.corrected >= ALPHA:
+            return "uncorrected only"
+        return "significant" if paper is None else "holds"
+
+
+def compare_with_others(results: ExperimentResults, label: str, metric: str) -> list[Comparison]:
+    """Compare one method with every other in every setting that has enough common seeds."""
+    return _compare(_pairs(results, label), metric)
+
+
+def compare_variants(results: ExperimentResults, metric: str) -> list[Comparison]:
+    """Compare each variant with the full method, where there are enough common seeds."""
+    pairs = _pairs(results, results.reference)
+    return _compare([(variant, full) for full, variant in pairs], metric)
+
+
+def _pairs(results: ExperimentResults, label: str) -> list[tuple[Cell, Cell]]:
+    """The cell of a method with that of every other method, for each setting."""
+    pairs = []
+    for setting in results.settings:
+        cell = results.find(setting, label)
+        others = [results.find(setting, other) for other in results.labels if other != label]
+        pairs += [(cell, other) for other in others if cell is not None and other is not None]
+    return pairs
+
+
+def _compare(pairs: Iterable[tuple[Cell, Cell]], metric: str) -> list[Comparison]:
+    gaps = [(other, paired_gaps(cell, other, metric)) for cell, other in pairs]
+    tested = [(o.setting, o.label, gap) for o, gap in gaps if len(gap.values) >= MIN_SEEDS]
+    p_values = [t_test(gap.values).p for _, _, gap in tested]
+    tests = zip(tested, p_values, holm(p_values), strict=True)
+    return [Comparison(*names, p, corrected) for names, p, corrected in tests]
+
+
+def paired_gaps(cell: Cell, other: Cell, metric: str) -> Estimate:
+    """Difference of two cells for each common seed, in the order of the seeds."""
+    values, others = cell.by_seed(metric), other.by_seed(metric)
+    gaps = [values[seed] - others[seed] for seed in sorted(values.keys() & others.keys())]
+    paper, reference = cell.published(metric), other.published(metric)
+    published = None if paper is None or reference is None else paper - reference
+    return Estimate(cell.label, gaps, published)
+
+
+def variant_gaps(results: ExperimentResults, setting: str, metric: str) -> list[Estimate]:
+    """Differences of the variants from the full method in a setting, for the figures."""
+    full = results.find(setting, results.reference)
+    variants = [cell for cell in results.table_cells(setting) if cell is not full]
+    gaps = [paired_gaps(cell, full, metric) for cell in variants if full is not None]
+    return [gap for gap in gaps if gap.values]
+
+
+class PublishedMean(NamedTuple):
+    """A published mean and our runs."""
+
+    cell: Cell  # our runs; if hyperparameters were selected, on other seeds where there are such
+    metric: str
+    paper: float  # the published mean
+    selection: float  # our mean over the seeds of the selection, as many as the paper has
+    chance: float  # probability that the mean of as few seeds, drawn from these runs, reaches it
+
+    @property
+    def verdict(self) -> str:
+        """Whether our mean, rounded as published, reaches the paper's."""
+        if round(self.cell.mean(self.metric), 1) >= self.paper:
+            return "reached"
+        return "below" if self.chance < ALPHA else "below, within chance"
+
+
+def compare_with_paper(
+    results: ExperimentResults, label: str, metrics: Sequence[str]
+) -> list[PublishedMean]:
+    """Compare every published mean of a method with our runs."""
+    means = []
+    for cell in results.cells:
+        same = cell.with_seeds(results.seeds)
+        if cell.label != label or cell.varies is not None or not same.rows:
+            continue
+        ours = _outside_selection(cell, results.seeds)
+        for metric in metrics:
+            paper = cell.published(metric)
+            if paper is not None:
+                values, size = np.asarray(ours.values(metric)), (RESAMPLES, len(same.rows))
+                drawn = np.random.default_rng(0).choice(values, size=size)
+                chance = float((drawn.mean(axis=1).round(1) >= paper).mean())
+                means.append(PublishedMean(ours, metric, paper, same.mean(metric), chance))
+    return means
+
+
+def _outside_selection(cell: Cell, selection: Sequence[int]) -> Cell:
+    """The runs on seeds that took no part in selecting hyperparameters; all if there are none."""
+    others = {row.job.seed for row in cell.rows} - set(selection)
+    return cell.with_seeds(others) if cell.selected and others else cell
+
+
+def rank_methods(results: ExperimentResults, metric: str) -> dict[str, float]:
+    """Mean rank of each method over the settings in which all were run; 1 is best."""
+    settings, values = results.complete_settings(), {}
+    for label in results.labels:
+        cells = [results.find(setting, label) for setting in settings]
+        values[label] = [cell.mean(metric) for cell in cells if cell is not None]
+    return mean_ranks(values)
+
+
+def best_first(results: ExperimentResults, metric: str) -> list[str]:
+    """Names of the methods by relative rank over the settings in which each was run."""
+    ranks: dict[str, list[float]] = {label: [] for label in results.labels}
+    for setting in results.settings:
+        cells = sorted(results.table_cells(setting), key=lambda cell: -cell.mean(metric))
+        for rank, cell in enumerate(cells):
+            ranks[cell.label].append(rank / len(cells))
+    return sorted(ranks, key=lambda label: fmean(ranks[label]) if ranks[label] else 1.0)
+
+
+METRIC = "balanced_accuracy"
+COLUMNS = 3  # panels side by side: more are too small to read in a column of text
+MANY = 10  # more methods than this do not fit side by side
+# Okabe and Ito's palette, which most colour-blind people can tell apart
+COLOURS = ("#9aa0a6", "#56b4e9", "#009e73", "#f0e442", "#cc79a7", "#e69f00", "#0072b2", "#b39ddb")
+HIGHLIGHT = "#d55e00"
+STYLE: Any = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "grid.alpha": 0.3,
+    "axes.axisbelow": True,
+    "axes.titlesize": 9,
+    "figure.titlesize": 10,
+    "figure.constrained_layout.use": True,
+    "svg.hashsalt": "evengraph",  # the same results give the same file
+    "svg.fonttype": "none",
+    "text.parse_math": False,  # a dollar sign in a name is not mathematics
+}
+
+
+def panel_grid(count: int, *, width: float, height: float) -> tuple[Figure, Sequence[Axes]]:
+    """Make a figure of `count` panels, at most three per row; returns the panels row by row."""
+    rows = max(-(-count // COLUMNS), 1)
+    columns = max(-(-count // rows), 1)
+    size = (max(columns * width, 4.0), rows * height + 0.5)
+    figure, axes = pyplot().subplots(rows, columns, figsize=size, squeeze=False)
+    for unused in axes.flat[count:]:
+        unused.set_visible(False)
+    return figure, list(axes.flat[:count])
+
+
+def setting_panels(
+    results: ExperimentResults, *, height: float
+) -> tuple[Figure, Sequence[tuple[Axes, str]]]:
+    """Make a figure with one titled panel per setting; returns each panel with its setting."""
+    figure, panels = panel_grid(len(results.settings), width=2.6, height=height)
+    for axes, setting in zip(panels, results.settings, strict=True):
+        axes.set_title(panel_title(results, setting))
+    return figure, list(zip(panels, results.settings, strict=True))
+
+
+def panel_title(results: ExperimentResults, setting: str) -> str:
+    """A setting in two lines: data set, split protocol."""
+    return results.setting_title(setting).replace(", ", "\n", 1)
+
+
+def pyplot() -> Any:
+    """Import matplotlib when it is first needed, without a window."""
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        message = "Figures need matplotlib; install it with: pip install 'evengraph[report]'."
+        raise ValueError(message) from None
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt
+
+
+def colour_of(results: ExperimentResults, label: str) -> str:
+    """Colour of a method: the strongest for the highlighted one."""
+    if label == results.highlight:
+        return HIGHLIGHT
+    return COLOURS[results.labels.index(label) % len(COLOURS)]
+
+
+def alternative_text(results: ExperimentResults, picture: str) -> str:
+    """Describe a figure by the last part of its name, such as `table1-cost`."""
+    kind = picture.removeprefix(f"{results.name}-")
+    methods, settings = len(results.labels), len(results.settings)
+    where = results.setting_title(results.settings[0]) if settings == 1 else f"{settings} settings"
+    scores = f"balanced accuracy of {methods} methods in {where}, mean and 95% interval"
+    texts = {
+        "comparison": f"{scores}; best on average: {_best(results)}",
+        "ablation": f"difference of {methods - 1} variants from {results.reference} in {where}",
+        "sensitivity": f"balanced accuracy over {len(results.curves())} parameters in {where}",
+        "recall": f"recall of each class, largest to smallest, in {where}",
+        "confusion": f"confusion matrices of {results.baseline} and {results.highlight}",
+        "cost": f"balanced accuracy of {methods} methods against seconds and memory per run",
+        "map": f"t-SNE of the embeddings of {results.tsne_label}, by class and by cluster",
+    }
+    text = f"{results.title}: {texts.get(kind, kind)}"
+    return printable(text).replace("[", "(").replace("]", ")").replace("\n", " ")
+
+
+def _best(results: ExperimentResults) -> str:
+    return next(iter(best_first(results, METRIC)), "none")

@@ -1,0 +1,477 @@
+"""Limits of an experiment file, a line of which can stand for billions of runs."""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from evengraph.core.errors import one_line_errors, short, unknown
+from evengraph.core.files import read_settings
+from evengraph.datasets.registry import lookup
+from evengraph.lab.sources import expand, source
+from evengraph.methods import METHODS, Method
+from evengraph.pipeline.parsing import check_field, check_type, known_method, parse_seeds
+from evengraph.splits import SPLITS
+
+MOST_VALUES = 10_000
+"""Values of one parameter, and trials of a search."""
+
+MOST_RUNS = 1_000_000
+MOST_PARTS = 100
+"""Parts of a dotted key: to parse one takes memory that grows with their square."""
+
+MOST_QUOTED_PARTS = 10
+"""Those in quotes, between which the others are counted."""
+
+_NO_KEY = re.compile(r"[^\w.\s\"'-]")
+_AFTER_QUOTE = re.compile(r"""["'][ \t]*\.[ \t]*[\w"'-]""")  # a quoted part may hold any character
+
+
+def check_keys(text: str) -> None:
+    """Raise ValueError for a line with a key of too many parts, `a.b.c...`."""
+    for number, line in enumerate(text.split("\n"), 1):  # as TOML, which knows no other line ends
+        if line.lstrip().startswith("#"):
+            continue
+        most = max(part.count(".") for part in _NO_KEY.split(line))
+        if most > MOST_PARTS:
+            raise ValueError(f"line {number}: a key may have at most {MOST_PARTS} parts")
+        if len(_AFTER_QUOTE.findall(line)) > MOST_QUOTED_PARTS:
+            raise ValueError(
+                f"line {number}: a key may have at most {MOST_QUOTED_PARTS} parts in quotes"
+            )
+
+
+def check_count(name: str, count: int) -> None:
+    """Raise ValueError for too many values of a parameter."""
+    if count > MOST_VALUES:
+        raise ValueError(f"{name} must be at most {MOST_VALUES} values, got {count}")
+
+
+def check_runs(spec: Spec) -> None:
+    """Raise ValueError for an experiment of too many runs."""
+    runs = sum(
+        _settings(entry) * (len(spec.seeds) + len(entry.more_seeds)) for entry in spec.entries
+    )
+    runs *= len(spec.setups)
+    if runs > MOST_RUNS:
+        raise ValueError(f"an experiment may have at most {MOST_RUNS:,} runs, this has {runs:,}")
+
+
+def _settings(entry: Entry) -> int:
+    """How many combinations of parameters a method is run with."""
+    trials = int(entry.search.get("trials", 1))
+    return trials * math.prod(map(len, (entry.grid or entry.vary).values()))
+
+
+MOST_WORK = 1_000_000
+"""How many characters to parse at most; a file that needs more has no line."""
+
+
+def line_of(lines: Sequence[str], path: Sequence[str | int]) -> int:
+    """The line where a key begins; otherwise that of the table it belongs in, or 1.
+
+    A key begins after the longest beginning of the file that is valid TOML and lacks it.
+    """
+    work = 0
+    for length in range(len(path), 0, -1):
+        line = 1
+        for count in range(1, len(lines) + 1):
+            beginning = "\n".join(lines[:count])
+            work += len(beginning)
+            if work > MOST_WORK:
+                return 1
+            try:
+                content = tomllib.loads(beginning)
+            except ValueError:  # in the middle of a value
+                continue
+            if _has(content, path[:length]):
+                return line
+            line = count + 1
+    return 1
+
+
+def _has(content: Any, path: Sequence[str | int]) -> bool:
+    for key in path:
+        try:
+            content = content[key]
+        except (KeyError, IndexError, TypeError):
+            return False
+    return True
+
+
+MOST_TEXT = 1000
+DRAWS = ("comparison", "ablation", "sensitivity")
+
+Fields = Mapping[str, Any]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """A setting: a data set with its split protocol and all parameters of the protocol."""
+
+    dataset: str
+    imbalance: str
+    fields: Fields
+
+    @property
+    def name(self) -> str:
+        """Such as cora-step-3-0.1."""
+        varied = (self.fields.get(name) for name in ("minority", "ratio", "train"))
+        words = [self.dataset, self.imbalance, *(str(v) for v in varied if v is not None)]
+        return "-".join(words)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A method of an experiment, and where its parameters come from.
+
+    Args:
+        label: Name in tables.
+        method: Name of the method.
+        shared: Parameters of all methods of the experiment, unless replaced below.
+        fields: Fixed parameters.
+        grid: Values per parameter; every combination is run, and one selected on validation.
+        search: A range per parameter, and `trials`; one trial is selected on validation.
+        vary: A parameter and its values; every value is run and shown.
+        like: Start from what was selected for another entry, by its label.
+        presets: Start from the preset of the setting.
+        more_seeds: Seeds beyond those of the selection.
+        note: What the literature says of it, for the report.
+    """
+
+    label: str
+    method: str
+    shared: Fields = field(default_factory=dict)
+    fields: Fields = field(default_factory=dict)
+    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    search: Fields = field(default_factory=dict)
+    vary: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    like: str = ""
+    presets: bool = False
+    more_seeds: Sequence[int] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spec:
+    """An experiment: what to run and how to draw it.
+
+    Args:
+        name: Name of the file.
+        title: Title of the tables.
+        draws: Kind of tables and figures.
+        seeds: Seeds of every run; parameters are selected on them.
+        setups: The settings.
+        entries: The methods.
+        map: Label of the method whose embeddings are drawn, in the first setting.
+    """
+
+    name: str
+    title: str
+    draws: Literal["comparison", "ablation", "sensitivity"]
+    seeds: Sequence[int]
+    setups: Sequence[Setup]
+    entries: Sequence[Entry]
+    map: str = ""
+
+    def narrowed(
+        self,
+        *,
+        seeds: Sequence[int] = (),
+        methods: Sequence[str] = (),
+        setups: Sequence[str] = (),
+    ) -> Spec:
+        """Select a part of the experiment; entries that others start from stay."""
+        matching = [s for s in self.setups if not setups or any(part in s.name for part in setups)]
+        if not matching:
+            allowed = ", ".join(setup.name for setup in self.setups)
+            raise ValueError(
+                f"No setting of {self.name} matches {', '.join(setups)[:MOST_TEXT]}: {allowed}."
+            )
+        wanted = [e for e in self.entries if not methods or e.method in methods]
+        bases = {entry.like for entry in wanted}
+        entries = [e for e in self.entries if e in wanted or e.label in bases]
+        if not entries:
+            allowed = ", ".join(dict.fromkeys(entry.method for entry in self.entries))
+            raise ValueError(
+                f"{self.name} has none of {', '.join(methods)[:MOST_TEXT]}; it has {allowed}."
+            )
+        if seeds:
+            entries = [replace(entry, more_seeds=()) for entry in entries]
+        return replace(self, setups=matching, entries=entries, seeds=seeds or self.seeds)
+
+
+def read_specs(names: Sequence[str], *, quick: bool = False, **part: Any) -> list[Spec]:
+    """Read experiments and select the same part of each; `all` is every experiment of the paper."""
+    specs = [read_spec(name, quick=quick) for name in expand(names)]
+    return [spec.narrowed(**part) for spec in specs]
+
+
+@one_line_errors()
+def read_spec(name: str, *, quick: bool = False) -> Spec:
+    """Read an experiment by its name or the path of its file."""
+    file = source(name)
+    text = read_settings(file)
+    try:
+        with _at():
+            check_keys(text)
+            content = tomllib.loads(text)
+            spec = _spec(content, Path(file.name).stem)
+            check_runs(spec)
+            return _quick(spec, content.get("quick", {})) if quick else spec
+    except tomllib.TOMLDecodeError as error:
+        message, _, position = str(error).partition(" (at line ")
+        known = position[:1].isdigit()
+        line = int(position.partition(",")[0]) if known else len(text.splitlines())
+    except RecursionError:
+        raise ValueError(f"{file} is nested too deeply.") from None
+    except _Mistake as mistake:
+        message, line = str(mistake), line_of(text.splitlines(), mistake.path)
+    raise ValueError(f"{file}, line {max(line, 1)}: {message.rstrip('.')}.")
+
+
+class _Mistake(ValueError):
+    """A mistake in a file, and the path of the key that it is about."""
+
+    def __init__(self, message: str, *path: str | int) -> None:
+        super().__init__(message)
+        self.path = path
+
+
+@contextmanager
+def _at(*keys: str | int) -> Iterator[None]:
+    """Turn errors into mistakes at a path; nested calls make up the whole path."""
+    try:
+        yield
+    except tomllib.TOMLDecodeError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise _Mistake(str(error), *keys, *getattr(error, "path", ())) from None
+
+
+def _spec(content: dict[str, Any], name: str) -> Spec:
+    allowed = ("title", "draws", "seeds", "map", "fields", "setup", "method", "quick")
+    _check_keys(content, allowed, "key")
+    draws, shared = content.get("draws", "comparison"), content.get("fields", {})
+    if draws not in DRAWS:
+        raise _Mistake(unknown("draws", str(draws)[:MOST_TEXT], DRAWS), "draws")
+    spec = Spec(
+        name=name,
+        title=_text(content, "title", name),
+        draws=draws,
+        seeds=_seeds(content, "seeds", "5-7"),
+        setups=_tables(content, "setup", _setup),
+        entries=_tables(content, "method", partial(_entry, shared=shared)),
+        map=_text(content, "map"),
+    )
+    for entry in spec.entries:
+        _check_table(METHODS[entry.method], shared, "fields")
+    _check_labels(spec.entries)
+    labels = [entry.label for entry in spec.entries]
+    if spec.map and spec.map not in labels:
+        raise _Mistake(unknown("label", spec.map, labels), "map")
+    return spec
+
+
+def _tables(content: Mapping[str, Any], name: str, read: Callable[[Any], T]) -> list[T]:
+    """Read all [[tables]] of a name."""
+    with _at(name):
+        tables = content.get(name)
+        if not isinstance(tables, list) or not tables:
+            raise ValueError(f"at least one [[{name}]] is needed")
+        results = []
+        for index, table in enumerate(tables):
+            if not isinstance(table, dict):
+                raise ValueError(f"{name} must be written as [[{name}]]")
+            with _at(index):
+                results.append(read(table))
+        return results
+
+
+def _setup(part: Any) -> Setup:
+    dataset, imbalance = _name(part, "dataset"), _name(part, "imbalance", "step")
+    with _at("dataset"):
+        lookup(dataset)
+    if imbalance not in SPLITS:
+        raise _Mistake(unknown("imbalance", imbalance, SPLITS), "imbalance")
+    kind = SPLITS[imbalance]
+    params = {name: part[name] for name in part if name not in ("dataset", "imbalance")}
+    _check_keys(params, [item.name for item in fields(kind)], f"parameter of {imbalance}")
+    for name, value in params.items():
+        with _at(name):
+            check_type(kind, name, value)
+    try:
+        protocol: Any = kind(**params)
+    except (ValueError, TypeError):
+        for name, value in params.items():  # find the line of the one that is wrong
+            with _at(name):
+                kind(**{name: value})
+        raise
+    return Setup(dataset=dataset, imbalance=imbalance, fields=asdict(protocol))
+
+
+def _entry(part: Any, *, shared: Any) -> Entry:
+    allowed = [item.name for item in fields(Entry) if item.name not in ("method", "shared")]
+    _check_keys(part, ("name", *allowed), "key of [[method]]")
+    name = _name(part, "name")
+    with _at("name"):
+        method = known_method(name)
+    used = [table for table in ("grid", "search", "vary") if part.get(table)]
+    if len(used) > 1:
+        raise _Mistake(f"{used[0]} and {used[1]} exclude each other", used[1])
+    tables = {table: part.get(table, {}) for table in ("fields", "grid", "search", "vary")}
+    for table, content in tables.items():
+        _check_table(METHODS[method], content, table)
+    if not isinstance(part.get("presets", False), bool):
+        raise _Mistake("presets must be true or false", "presets")
+    return Entry(
+        label=_label(part, METHODS[method].title),
+        method=method,
+        shared=shared,
+        **tables,
+        like=_text(part, "like"),
+        presets=part.get("presets", False),
+        more_seeds=_seeds(part, "more_seeds", []),
+        note=_text(part, "note"),
+    )
+
+
+def _check_table(kind: type[Method], table: Any, name: str) -> None:
+    """Check that every parameter exists and takes every value."""
+    with _at(name):
+        if not isinstance(table, dict):
+            raise ValueError(f"{name} must be a table such as {{ alpha = 2 }}")
+        if name == "vary" and len(table) > 1:
+            raise ValueError("vary takes one parameter; use a [[method]] for each")
+        if name == "search" and table and "trials" not in table:
+            raise ValueError("search needs trials, a whole number")
+        for key, value in table.items():
+            with _at(key):
+                _check_value(kind, name, key, value)
+
+
+def _check_value(kind: type[Method], table: str, name: str, value: Any) -> None:
+    if table == "search" and name == "trials":
+        if type(value) is not int or value < 1:
+            raise ValueError("trials must be a whole number of at least 1")
+        check_count(name, value)
+        return
+    check_field(kind, name)
+    values = [value] if table == "fields" else value
+    if not isinstance(values, list) or not values:
+        raise ValueError(f"{name} must be a list of values")
+    check_count(name, len(values))
+    if table == "search" and values[-1] == "log":
+        values = values[:-1]
+        if len(values) != 2:
+            raise ValueError(f"{name} must be two numbers and log")
+    for option in values:
+        check_type(kind, name, option)
+        kind(**{name: option})
+    if table == "search" and is_range(values) and values[0] >= values[1]:
+        raise ValueError(f"{name} must run upwards, got {values[0]} to {values[1]}")
+
+
+def _check_labels(entries: Sequence[Entry]) -> None:
+    seen: dict[str, Entry] = {}
+    for index, entry in enumerate(entries):
+        with _at("method", index):
+            if entry.label in seen:
+                message = f"two methods are called {entry.label!r}; give a label"
+                raise _Mistake(message, "label")
+            if entry.like and entry.like not in seen:
+                message = unknown("label", entry.like, seen) + " It must be defined above"
+                raise _Mistake(message, "like")
+            base = seen.get(entry.like)
+            while base is not None:  # the method must have the parameters it starts from
+                for name in {*base.fields, *base.grid, *base.search} - {"trials"}:
+                    with _at("like"):
+                        check_field(METHODS[entry.method], name)
+                base = seen.get(base.like)
+            seen[entry.label] = entry
+
+
+def _quick(spec: Spec, part: Any) -> Spec:
+    """The small part: presets instead of a search, three values of a curve."""
+    entries = [
+        replace(
+            entry,
+            grid={},
+            search={},
+            presets=entry.presets or bool(entry.grid or entry.search),
+            vary={name: _three(values) for name, values in entry.vary.items()},
+            more_seeds=(),
+        )
+        for entry in spec.entries
+    ]
+    small = replace(spec, entries=entries)
+    with _at("quick"):
+        _check_keys(part, ("seeds", "setups", "methods"), "key of [quick]")
+        seeds = _seeds(part, "seeds", [spec.seeds[0]])
+        for key in ("setups", "methods"):
+            with _at(key):
+                names = part.get(key, [])
+                if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
+                    raise ValueError(f"{key} must be a list of names")
+                small = small.narrowed(**{key: names})
+    return small.narrowed(seeds=seeds)
+
+
+def _three(values: Sequence[Any]) -> list[Any]:
+    """Three values from the first two thirds of a curve, which are the cheapest."""
+    indices = (0, len(values) // 3, 2 * len(values) // 3)
+    return list(dict.fromkeys(values[index] for index in indices))
+
+
+def _seeds(part: Mapping[str, Any], key: str, default: str | list[int]) -> list[int]:
+    """Seeds as text or a list, which may be empty only if that is the default."""
+    value = part.get(key, default)
+    with _at(key):
+        if isinstance(value, str):
+            return parse_seeds(value)
+        is_list = isinstance(value, list) and (bool(value) or not default)
+        if is_list and all(type(seed) is int and 0 <= seed < 2**32 for seed in value):
+            check_count(key, len(value))
+            return list(dict.fromkeys(value))
+        raise ValueError('seeds must be "5-7" or [5, 6, 7], below 2^32')
+
+
+def _name(part: Mapping[str, Any], key: str, default: str | None = None) -> str:
+    value = part.get(key, default)
+    if not isinstance(value, str):
+        raise _Mistake(f"{key} is needed, a name in quotes", key)
+    return value
+
+
+def _text(part: Mapping[str, Any], key: str, default: str = "") -> str:
+    value = part.get(key, default)
+    if not isinstance(value, str) or len(value) > MOST_TEXT:
+        message = f"{key} must be text in quotes of at most {MOST_TEXT} characters"
+        raise _Mistake(f"{message}, got {short(value)}", key)
+    return value
+
+
+def _label(part: Mapping[str, Any], default: str) -> str:
+    label = _text(part, "label", default)
+    if not label.strip():
+        raise _Mistake("label must not be empty", "label")
+    return label
+
+
+def _check_keys(part: Mapping[str, Any], allowed: Sequence[str], what: str) -> None:
+    for name in part:
+        if name not in allowed:
+            raise _Mistake(unknown(what, name, allowed), name)
+
+
+def is_range(values: Sequence[Any]) -> bool:
+    """Whether a parameter is searched between two numbers, not among several values."""
+    return len(values) == 2 and not any(isinstance(value, bool | str) for value in values)

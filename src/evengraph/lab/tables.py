@@ -1,0 +1,493 @@
+"""Tables of experiments in Markdown, LaTeX and CSV."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import fmean
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+from evengraph.core.files import csv_text
+from evengraph.core.text import one_line
+from evengraph.lab.results import (
+    COLOURS,
+    HIGHLIGHT,
+    MANY,
+    METRIC,
+    Cell,
+    ExperimentResults,
+    alternative_text,
+    best_first,
+    colour_of,
+    compare_variants,
+    compare_with_others,
+    compare_with_paper,
+    panel_grid,
+    rank_methods,
+)
+from evengraph.metrics import HEADLINE, METRICS
+from evengraph.report import result as captions
+from evengraph.report.markup import plural
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.text import Annotation
+
+
+LONG = 50  # tables with more rows are folded
+TITLES = {name: METRICS[name].short for name in HEADLINE}
+TESTS_NOTE = (
+    "Intervals are bootstrap intervals; p values come from a paired t-test, Holm-corrected for all "
+    "rows of this table."
+)
+
+Table = list[list[str]]
+
+
+def markdown(results: ExperimentResults, pictures: Sequence[str] = ()) -> str:
+    """Write all tables of an experiment: values, ranks, paper, hyperparameters and tests.
+
+    Args:
+        results: The experiment.
+        pictures: Names of image files in the same folder, without suffix.
+    """
+    equal = results.with_equal_seeds()
+    shown = (f"![{_line(alternative_text(results, name))}]({name}.svg)" for name in pictures)
+    parts = [f"# {_line(results.title)}", *shown, _intro(equal)]
+    if results.kind == "sensitivity":
+        for name, cells in results.curves().items():
+            parts += [f"## {_line(name)}", *filter(None, [cells[0].note]), _curve(name, cells)]
+    else:
+        for title, table in _grids(equal, bold="**{}**"):
+            parts += [f"## {_line(title)}", _markdown(table)]
+        parts += _section(ranks_title(equal), ranks_table(equal))
+    if results.kind == "comparison":
+        table = paper_table(results)
+        note = (
+            f"{count_reached(table)}. Ours are means over the seeds that took no part in selecting "
+            "hyperparameters, where there are such, with the number of seeds in brackets. Chance: "
+            f"how often the mean of {len(results.seeds)} of these reaches the published mean; "
+            "below 5% the gap is larger than chance explains."
+        )
+        parts += _section(f"{results.reference} and the paper", _titled(results, table), note)
+    parts += _selected(results)
+    if results.kind == "ablation":
+        note = (
+            f"Differences in {METRICS[METRIC].title} of each variant from {results.reference} on "
+            f"the same seeds. {TESTS_NOTE} Holds, significant: corrected p below 0.05; uncorrected "
+            "only: the interval excludes zero, but the corrected p is larger; not significant: it "
+            "includes zero."
+        )
+        table = claims_table(results)
+        parts += _section(claims_title(results, table), _titled(results, table), note)
+    else:
+        title = f"{results.reference} against the other methods on the same seeds"
+        note = f"Differences in {METRICS[METRIC].title}. {TESTS_NOTE}"
+        parts += _section(title, _titled(results, significance_table(results)), note)
+    return "\n\n".join(parts) + "\n"
+
+
+def latex(results: ExperimentResults) -> str:
+    """Write one tabular per data set and metric, for documents that load booktabs."""
+    results = results.with_equal_seeds()
+    parts = []
+    for title, (header, *rows) in _grids(results, bold="\\textbf{{{}}}"):
+        lines = [[_tex(name) for name in header], *([_tex(row[0]), *row[1:]] for row in rows)]
+        first, *rest = (" & ".join(line) + " \\\\" for line in lines)
+        body = ["\\toprule", first, "\\midrule", *rest, "\\bottomrule"]
+        opening = f"\\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}"
+        parts.append(
+            "\n".join(
+                [f"% {one_line(f'{results.title}: {title}')}", opening, *body, "\\end{tabular}", ""]
+            )
+        )
+    return "\n".join(parts)
+
+
+def table_csv(experiments: Iterable[ExperimentResults]) -> str:
+    """Write every cell of every experiment, one line each."""
+    return csv_text([_csv_line(results, cell) for results in experiments for cell in results.cells])
+
+
+def _csv_line(results: ExperimentResults, cell: Cell) -> dict[str, Any]:
+    line: dict[str, Any] = {
+        "experiment": results.name,
+        "setup": cell.setting,
+        "method": cell.label,
+        "varies": cell.varies or "",
+        "value": "" if cell.value is None else cell.value,
+        "seeds": len(cell.rows),
+    }
+    for metric in HEADLINE:
+        low, high = cell.interval(metric) or (None, None)
+        mean, paper = cell.mean(metric), cell.published(metric)
+        values = {"": mean, "_std": cell.deviation(metric), "_low": low, "_high": high}
+        values |= {"_paper": paper, "_difference": None if paper is None else mean - paper}
+        for suffix, value in values.items():
+            line[f"{metric}{suffix}"] = "" if value is None else round(value, 3)
+    return line | {"chosen": selected_text(cell)}
+
+
+def _grids(results: ExperimentResults, *, bold: str) -> Iterator[tuple[str, Table]]:
+    """Title and table per data set and metric; per metric if every data set has one setting."""
+    titles: dict[str, dict[str, str]] = {}
+    for cell in results.cells:
+        if cell.varies is None:
+            name = captions.dataset(cell.dataset)
+            column = results.setting_title(cell.setting).removeprefix(f"{name}, ")
+            titles.setdefault(name, {})[cell.setting] = column
+    if len(titles) > 1 and all(len(columns) == 1 for columns in titles.values()):
+        titles = {"All data sets": {s: name for name, columns in titles.items() for s in columns}}
+    for title, columns in titles.items():
+        for metric in HEADLINE:
+            yield f"{title}: {METRICS[metric].title}", _grid(results, columns, metric, bold)
+
+
+def _grid(results: ExperimentResults, columns: Mapping[str, str], metric: str, bold: str) -> Table:
+    """Methods by settings: mean (deviation), published mean, difference; no empty columns.
+
+    Many methods are sorted, the best on average first.
+    """
+    labels = results.labels if len(results.labels) <= MANY else best_first(results, METRIC)
+    rows = {n: [n] for n in labels if any(results.find(s, n) for s in results.settings)}
+    for setting in columns:
+        cells = {cell.label: cell for cell in results.table_cells(setting)}
+        best = max(cell.mean(metric) for cell in cells.values())
+        for label, row in rows.items():
+            row += _triple(cells[label], metric, best, bold) if label in cells else [""] * 3
+    header = [
+        "method",
+        *(name for title in columns.values() for name in (title, "paper", "difference")),
+    ]
+    table = [header, *rows.values()]
+    shown = [n for n in range(len(header)) if any(row[n] for row in table[1:])]
+    return [[row[n] for n in shown] for row in table]
+
+
+def _triple(cell: Cell, metric: str, best: float, bold: str) -> list[str]:
+    mean, paper = cell.mean(metric), cell.published(metric)
+    text = mean_text(cell, metric)
+    text = bold.format(text) if mean == best else text
+    return [text, *(["", ""] if paper is None else [f"{paper:.1f}", difference_text(mean - paper)])]
+
+
+def difference_text(value: float) -> str:
+    """Format a difference with its sign; zero is never negative."""
+    return f"{round(value, 1) + 0.0:+.1f}"
+
+
+def interval_text(interval: tuple[float, float] | None, *, sign: bool = False) -> str:
+    """Format an interval; empty if there is none."""
+    number = difference_text if sign else "{:.1f}".format
+    return " to ".join(map(number, interval or ()))
+
+
+def mean_text(cell: Cell, metric: str) -> str:
+    """Format mean (standard deviation); a single seed has no deviation."""
+    mean = f"{cell.mean(metric):.1f}"
+    return mean if cell.size == 1 else f"{mean} ({cell.deviation(metric):.1f})"
+
+
+def selected_text(cell: Cell) -> str:
+    """Format the hyperparameters selected on validation."""
+    return ", ".join(f"{name} = {value}" for name, value in cell.selected.items())
+
+
+def _line(text: str) -> str:
+    """Foreign text on one line of Markdown, without HTML."""
+    return one_line(text).replace("<", "&lt;")
+
+
+def _markdown(table: Table) -> str:
+    header, *rows = table
+    rule = ["---"] + ["---:"] * (len(header) - 1)
+    lines = ([_line(text).replace("|", "\\|") for text in row] for row in (header, rule, *rows))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _titled(results: ExperimentResults, table: Table) -> Table:
+    """The table with settings, its first column, in words."""
+    return [[results.setting_title(first), *rest] for first, *rest in table]
+
+
+def _section(title: str, table: Table, note: str = "") -> list[str]:
+    """Heading, table and note; nothing without rows. A long table is folded."""
+    if not table:
+        return []
+    text, rows = _markdown(table), len(table) - 1
+    if rows > LONG:
+        text = f'<details markdown="1"><summary>{rows} rows</summary>\n\n{text}\n\n</details>'
+    return [f"## {_line(title)}", text, *([note] if note else [])]
+
+
+def _intro(results: ExperimentResults) -> str:
+    """Say what the values are."""
+    counts = sorted({len(cell.rows) for cell in results.cells}) or [0]
+    seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+    best = "" if results.kind == "sensitivity" else "; the best mean in bold"
+    return f"Mean (standard deviation) over {seeds} seeds, in percent{best}."
+
+
+def _curve(name: str, cells: Sequence[Cell]) -> str:
+    rows = [
+        [
+            str(cell.value),
+            str(len(cell.rows)),
+            mean_text(cell, METRIC),
+            interval_text(cell.interval(METRIC)),
+            f"{cell.mean('macro_f1'):.1f}",
+        ]
+        for cell in cells
+    ]
+    return _markdown([[name, "seeds", "bAcc", "95% interval", "Macro-F1"], *rows])
+
+
+# Tables as text, the header first, empty without rows; Markdown and HTML pages share them.
+
+
+def ranks_title(results: ExperimentResults) -> str:
+    """Heading of the table of ranks."""
+    return f"Mean rank over {plural(len(results.complete_settings()), 'setting')} (1 is best)"
+
+
+def ranks_table(results: ExperimentResults) -> Table:
+    """Mean rank of each method for each metric, the best first."""
+    ranks = {metric: rank_methods(results, metric) for metric in HEADLINE}
+    labels = sorted(ranks[METRIC], key=lambda label: ranks[METRIC][label])
+    rows = [[label, *(f"{ranks[metric][label]:.1f}" for metric in HEADLINE)] for label in labels]
+    return [["method", *TITLES.values()], *rows] if rows else []
+
+
+def paper_table(results: ExperimentResults) -> Table:
+    """Published means of the tuned method and ours."""
+    rows = [
+        [
+            mean.cell.setting,
+            TITLES[mean.metric],
+            f"{mean.cell.mean(mean.metric):.1f} ({len(mean.cell.rows)})",
+            interval_text(mean.cell.interval(mean.metric)),
+            f"{mean.paper:.1f}",
+            difference_text(mean.cell.mean(mean.metric) - mean.paper),
+            f"{mean.selection:.1f}",
+            f"{100 * mean.chance:.0f}%",
+            mean.verdict,
+        ]
+        for mean in compare_with_paper(results, results.reference, HEADLINE)
+    ]
+    seeds = f"seeds {', '.join(map(str, results.seeds))}"
+    header = ["setting", "metric", "ours", "95% interval", "paper", "difference", seeds]
+    return [[*header, "chance", "verdict"], *rows] if rows else []
+
+
+def count_reached(table: Table) -> str:
+    """Say how many published means a table of them reaches."""
+    reached = sum(row[-1] == "reached" for row in table)
+    return f"{reached} of {len(table) - 1} published means reached"
+
+
+def claims_title(results: ExperimentResults, table: Table) -> str:
+    """Heading of the table of differences between variants."""
+    published = any(row[2] for row in table[1:])
+    return "Which published differences hold" if published else f"Against {results.reference}"
+
+
+def claims_table(results: ExperimentResults) -> Table:
+    """Published difference of each variant and ours."""
+    rows = [
+        [
+            comparison.setting,
+            comparison.gaps.label,
+            "" if comparison.gaps.paper is None else difference_text(comparison.gaps.paper),
+            difference_text(comparison.gaps.mean),
+            interval_text(comparison.gaps.band, sign=True),
+            f"{comparison.corrected:.2g}",
+            comparison.verdict,
+        ]
+        for comparison in compare_variants(results, METRIC)
+    ]
+    header = ["setting", "variant", "paper", "ours", "95% interval", "p, corrected", "verdict"]
+    return [header, *rows] if rows else []
+
+
+def significance_table(results: ExperimentResults) -> Table:
+    """Tests of the tuned method against every other; none if no method was tuned."""
+    tuned = any(cell.selected for cell in results.cells)
+    rows = [
+        [
+            comparison.setting,
+            comparison.against,
+            str(len(comparison.gaps.values)),
+            difference_text(comparison.gaps.mean),
+            interval_text(comparison.gaps.band, sign=True),
+            f"{comparison.p:.2g}",
+            f"{comparison.corrected:.2g}",
+        ]
+        for comparison in (compare_with_others(results, results.reference, METRIC) if tuned else ())
+    ]
+    header = ["setting", "against", "seeds", "difference", "95% interval", "p", "p, corrected"]
+    return [header, *rows] if rows else []
+
+
+def _selected(results: ExperimentResults) -> list[str]:
+    cells = [cell for cell in results.cells if cell.selected]
+    lines = [
+        f"- {results.setting_title(cell.setting)}, {cell.label}: {selected_text(cell)}"
+        for cell in cells
+    ]
+    return ["## Hyperparameters selected on validation", "\n".join(lines)] if lines else []
+
+
+def _tex(text: str) -> str:
+    """Escape a name for LaTeX."""
+    words = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
+    return "".join(words.get(c, f"\\{c}" if c in "%_&#${}" else c) for c in one_line(text))
+
+
+Offset = tuple[float, float, Any]  # points to the right, points up, alignment
+OFFSETS: tuple[Offset, ...] = (
+    *((5, 3, "left"), (-5, 3, "right"), (0, 7, "center"), (0, -12, "center")),
+    *((5, -9, "left"), (-5, -9, "right"), (12, 12, "left"), (12, -18, "left")),
+)
+LISTED = 6  # methods named as missing
+
+
+def cost_figure(results: ExperimentResults) -> Figure | None:
+    """Draw balanced accuracy against seconds and memory per run, mean over all settings.
+
+    The seconds of runs that shared a GPU are divided by their number. Of many methods only the
+    Pareto front, the baseline and the highlighted method are named.
+    """
+    figure, panels = panel_grid(2, width=4.2, height=3.4)
+    titles = f"amortized seconds per run{_device_note(results)}", "GiB of memory per run"
+    for axes, quantity, title in zip(panels, ("seconds", "memory"), titles, strict=True):
+        points = _costs(results, quantity)
+        names = _draw_costs(axes, results, points)
+        axes.set_xlabel(title + _missing_note(results, points), fontsize=8)
+        axes.grid(visible=True, axis="both")
+        axes.set_visible(bool(axes.collections))
+        if points:
+            _place_names(figure, axes, names, points, hide=len(points) > MANY)
+    panels[0].set_ylabel("mean balanced accuracy, %")
+    note = "; named: no cheaper method is better" if len(results.labels) > MANY else ""
+    figure.suptitle(f"{results.title}: accuracy and cost, mean over settings{note}")
+    return figure
+
+
+def _draw_costs(
+    axes: Axes, results: ExperimentResults, points: Mapping[str, tuple[float, float]]
+) -> list[Annotation]:
+    many = len(points) > MANY
+    named, order = set(points), list(points)
+    if many:
+        named = {*_pareto_front(points), results.baseline, results.highlight}
+        order.sort(key=lambda label: -points[label][1])
+    names = []
+    for label in order:
+        other = COLOURS[6 if label in named else 0] if many else colour_of(results, label)
+        colour = HIGHLIGHT if label == results.highlight else other
+        axes.scatter(*points[label], color=colour, s=36 if label in named else 14, zorder=3)
+        if label in named:
+            offset: Any = {"xytext": (4, 3), "textcoords": "offset points"}
+            names.append(axes.annotate(label, points[label], **offset, fontsize=7))
+    _log_axis(axes)
+    return names
+
+
+def _device_note(results: ExperimentResults) -> str:
+    """Warn about runs on different kinds of device, whose seconds cannot be compared."""
+    rows = [row for cell in results.cells for row in cell.rows]
+    devices = {str(row.environment.get("device", "")).partition(" ")[0] for row in rows}
+    return " (some on CPU, some on GPU)" if len(devices) > 1 else ""
+
+
+def _missing_note(results: ExperimentResults, points: Mapping[str, Any]) -> str:
+    """Say which methods a panel lacks, because no run of theirs measured it."""
+    missing = [label for label in results.labels if label not in points]
+    if not missing:
+        return ""
+    shown = ", ".join(missing[:LISTED]) + (", …" if len(missing) > LISTED else "")
+    return "\n" + fill(f"not measured ({len(missing)}): {shown}", 52)
+
+
+def _place_names(
+    figure: Figure,
+    axes: Axes,
+    names: Sequence[Annotation],
+    points: Mapping[str, tuple[float, float]],
+    *,
+    hide: bool,
+) -> None:
+    """Put each name where it meets no point and no earlier name; else hide it, if asked to."""
+    figure.draw_without_rendering()
+    dots = axes.transData.transform(list(points.values()))
+    for name in names:
+        offsets = [offset for offset in OFFSETS if _is_free(name, offset, axes, dots, names)]
+        _move(name, (offsets or OFFSETS)[0])
+        name.set_visible(bool(offsets) or not hide)
+
+
+def _move(name: Annotation, offset: Offset) -> None:
+    """Move a name to an offset of its point."""
+    x, y, align = offset
+    name.set_position((x, y))
+    name.set_horizontalalignment(align)
+
+
+def _is_free(
+    name: Annotation, offset: Offset, axes: Axes, dots: Any, names: Sequence[Annotation]
+) -> bool:
+    """Whether a name at an offset is inside the panel and meets no dot and no earlier name."""
+    _move(name, offset)
+    box, panel = name.get_window_extent().padded(3), axes.get_window_extent()
+    earlier = [other for other in names[: names.index(name)] if other.get_visible()]
+    inside = panel.x0 <= box.x0 and box.x1 <= panel.x1 + 30 and panel.y0 <= box.y0
+    met = any(box.overlaps(other.get_window_extent()) for other in earlier)
+    return inside and not met and not any(box.contains(*dot) for dot in dots)
+
+
+def _costs(results: ExperimentResults, quantity: str) -> dict[str, tuple[float, float]]:
+    """Mean cost and mean score of each method with known costs."""
+    points = {}
+    for label in results.labels:
+        cells = [cell for cell in results.cells if cell.label == label]
+        costs = [cost for cell in cells for cost in getattr(cell.numbers, quantity)]
+        scores = [score for cell in cells for score in cell.values(METRIC)]
+        known = [pair for pair in zip(costs, scores, strict=True) if pair[0]]
+        if known:
+            points[label] = fmean(cost for cost, _ in known), fmean(score for _, score in known)
+    return points
+
+
+def _pareto_front(points: Mapping[str, tuple[float, float]]) -> list[str]:
+    """Methods that no cheaper one equals."""
+    best, front = -math.inf, []
+    for label, (_, score) in sorted(points.items(), key=lambda item: (item[1][0], -item[1][1])):
+        if score > best:
+            best = score
+            front.append(label)
+    return front
+
+
+def _log_axis(axes: Axes) -> None:
+    """Make the x axis logarithmic, with plain numbers as ticks, three at least."""
+    from matplotlib.ticker import FixedLocator
+
+    axes.set_xscale("log")
+    axes.margins(x=0.25)  # room for the names beside the points
+    low, high = axes.get_xlim()
+    axes.xaxis.set_major_locator(FixedLocator(_ticks(low, high)))
+    axes.xaxis.set_minor_locator(FixedLocator([]))
+    axes.xaxis.set_major_formatter("{x:g}")
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Round numbers of a logarithmic axis: the coarsest steps of which three are within."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for steps in ((1,), (1, 2, 5), (1, 1.5, 2, 3, 5, 7), tuple(n / 10 for n in range(10, 100))):
+        ticks = [step * 10**power for power in powers for step in steps]
+        within = [tick for tick in ticks if low <= tick <= high]
+        if len(within) >= 3:
+            break
+    return within

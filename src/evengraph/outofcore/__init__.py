@@ -1,1 +1,0 @@
-"""Graphs larger than memory: propagation in blocks, tables on disk, and models that learn rows."""

@@ -1,0 +1,924 @@
+"""Standing: one method of a comparison; comparison_rows(): the rows of comparison.csv."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from datetime import UTC, datetime
+from functools import partial
+from itertools import combinations, product
+from pathlib import Path
+from statistics import fmean
+from time import time
+from typing import Any, Literal
+
+import torch
+from torch_geometric.data import Data
+
+import evengraph
+from evengraph.core.errors import unknown
+from evengraph.core.files import csv_text, write_atomic
+from evengraph.core.records import Record, mean_and_deviation
+from evengraph.methods import METHODS, Method, portfolio
+from evengraph.metrics import HEADLINE, METRICS, comparable_metrics
+from evengraph.metrics.binary import positive_class
+from evengraph.metrics.significance import (
+    ENOUGH_SPLITS,
+    FEWEST_SPLITS,
+    Evidence,
+    format_p,
+    holm,
+    t_test,
+)
+from evengraph.pipeline.executor import Executor, Failure, Job, LoadedGraph, OnEnd, Result, describe
+from evengraph.pipeline.sources import open_source
+from evengraph.splits import ByTime, Folds, Given, SplitProtocol
+from evengraph.tables.cells import import_pandas
+
+PAIR_COLUMNS = ("difference", "low", "high", "p", "wide_low", "wide_high", "wide_p", "strength")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """One method over all splits.
+
+    Args:
+        label: Name under which it was compared.
+        title: Name in the literature.
+        settings: Its parameters.
+        records: One per split, with the settings selected on validation.
+        seconds: Mean duration of a fit.
+        candidates: Index of the selected settings per split, among those tried.
+        changed: Names of parameters that differ from the defaults.
+        result: What `run` wrote to result.json, if this comes from `run`.
+    """
+
+    label: str
+    title: str
+    settings: Mapping[str, Any]
+    records: Sequence[Record]
+    seconds: float
+    candidates: Sequence[int] = ()
+    changed: Sequence[str] = ()
+    result: dict[str, Any] = field(default_factory=dict)
+
+    def values(self, metric: str) -> list[float]:
+        """A metric in percent, one value per split."""
+        return [record.all_metrics[metric] for record in self.records]
+
+    def summary(self, metric: str) -> Evidence:
+        """Mean and 95% interval over splits, clipped to the metric's range."""
+        evidence = t_test(self.values(metric))
+        low, high = (100 * limit for limit in METRICS[metric].range)
+        return evidence._replace(low=max(evidence.low, low), high=min(evidence.high, high))
+
+
+def pair_of(pairs: Sequence[Pair], label: str, other: str) -> Pair | None:
+    """The pair of two methods, in either order."""
+    return next((pair for pair in pairs if {pair.ahead, pair.behind} == {label, other}), None)
+
+
+def write_comparison(standings: Sequence[Standing], pairs: Sequence[Pair], path: Path) -> None:
+    """Write comparison.csv, one row per method."""
+    rows = comparison_rows(standings, pairs)
+    write_atomic(csv_text(rows).encode(), path)
+
+
+def comparison_rows(standings: Sequence[Standing], pairs: Sequence[Pair]) -> list[dict[str, Any]]:
+    """One row per method: metrics, the paper's values where known, the difference to the best.
+
+    Args:
+        standings: The methods, the best first.
+        pairs: Every two of them.
+    """
+    best = standings[0].label
+    rows = []
+    for standing in standings:
+        row: dict[str, Any] = {"method": standing.label, "splits": len(standing.records)}
+        row["complete"] = standing.result.get("complete", True)
+        for name in standing.records[0].all_metrics:
+            mean, low, high = standing.summary(name)[:3]
+            row |= {name: mean, f"{name}_low": low, f"{name}_high": high}
+        paper = standing.result.get("paper") or {}
+        _, deviation = mean_and_deviation(standing.records)
+        for name in HEADLINE:
+            row[f"{name}_std"] = deviation[name] if len(standing.records) > 1 else None
+            row[f"{name}_paper"] = paper.get(name, {}).get("mean")
+            row[f"{name}_paper_std"] = paper.get(name, {}).get("std")
+        pair = None if standing.label == best else pair_of(pairs, standing.label, best)
+        row |= {f"behind_{name}": getattr(pair, name, None) for name in PAIR_COLUMNS}
+        row["seconds"] = standing.seconds
+        rows.append({n: round(v, 6) if isinstance(v, float) else v for n, v in row.items()})
+    return rows
+
+
+def comparison_frame(standings: Sequence[Standing], pairs: Sequence[Pair]) -> Any:
+    """What `comparison.csv` holds, one row per method, the best first; empty columns left out."""
+    frame = import_pandas().DataFrame(comparison_rows(standings, pairs))
+    frame.insert(1, "title", [standing.title for standing in standings])
+    return frame.set_index("method").dropna(axis="columns", how="all")
+
+
+def comparison_text(
+    standings: Sequence[Standing], pairs: Sequence[Pair], metric: str, sentences: Sequence[str]
+) -> str:
+    """A line per method with the metric, its interval and the gap to the best; then sentences."""
+    heads = ("method", METRICS[metric].title, "95% interval", "behind the best", "seconds")
+    lines = [heads, *(_cells(standing, standings[0], pairs, metric) for standing in standings)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]
+    rows = (
+        "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])])
+        for line in lines
+    )
+    return "\n".join([*rows, "", *sentences])
+
+
+def _cells(
+    standing: Standing, best: Standing, pairs: Sequence[Pair], metric: str
+) -> tuple[str, ...]:
+    summary = standing.summary(metric)
+    pair = None if standing is best else pair_of(pairs, standing.label, best.label)
+    return (
+        standing.title,
+        f"{summary.mean:.1f}",
+        f"{summary.low:.1f} to {summary.high:.1f}" if _enough(standing) else "too few splits",
+        "" if pair is None else f"{pair.difference:.1f}",
+        f"{standing.seconds:.1f}",
+    )
+
+
+def _enough(standing: Standing) -> bool:
+    return len(standing.records) >= ENOUGH_SPLITS
+
+
+LEVEL = 0.05
+SIMILAR_COST = 1.5  # ratio of seconds
+CLOSE = 2.0  # points by which a cheaper method may be worse
+
+Strength = Literal["clear", "here", "noise"]
+"""Significant; significant on this graph's labelled nodes only; not significant."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """One method against another on the same splits, in points.
+
+    Args:
+        ahead: The method with the higher mean.
+        behind: The other.
+        difference: Mean difference.
+        low: Lower end of its usual 95% interval, corrected for all comparisons.
+        high: Upper end.
+        p: P-value of the usual paired t-test, corrected likewise (Holm).
+        wide_low: Lower end of the interval that allows for nodes shared between splits.
+        wide_high: Upper end.
+        wide_p: P-value of the test that allows for them, corrected likewise.
+        strength: How significant the difference is.
+
+    A corrected interval excludes 0 if and only if the corrected p is below 0.05.
+    """
+
+    ahead: str
+    behind: str
+    difference: float
+    low: float
+    high: float
+    p: float
+    wide_low: float
+    wide_high: float
+    wide_p: float
+    strength: Strength
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The interval that belongs to `strength`."""
+        if self.strength == "here":
+            return self.low, self.high
+        return self.wide_low, self.wide_high
+
+
+def compare_pairs(
+    values: Mapping[str, Sequence[float]],
+    *,
+    overlap: float,
+    independent: bool,
+    fixed: bool = False,
+) -> list[Pair]:
+    """Test the difference between every two methods.
+
+    The tests are corrected for all pairs, since the best method is only known afterwards.
+
+    Args:
+        values: One value per split, by method.
+        overlap: Test nodes over the other labelled nodes of a split.
+        independent: Whether splits are drawn independently. The usual test then holds for this
+            graph's labelled nodes, but not for others.
+        fixed: Whether all splits have the same test nodes, so that only the initialisation
+            differs: then no difference counts as significant.
+    """
+    names, differences = list[tuple[str, str]](), list[list[float]]()
+    for first, second in combinations(values, 2):
+        if fmean(values[first]) < fmean(values[second]):
+            first, second = second, first
+        names.append((first, second))
+        differences.append([a - b for a, b in zip(values[first], values[second], strict=True)])
+    usual, wide = _corrected(differences, 0.0), _corrected(differences, overlap)
+    pairs = []
+    for (ahead, behind), plain, allowed in zip(names, usual, wide, strict=True):
+        strength: Strength = "noise"
+        enough = len(values[ahead]) >= FEWEST_SPLITS and not fixed
+        if enough and allowed.p < LEVEL:
+            strength = "clear"
+        elif enough and independent and plain.p < LEVEL:
+            strength = "here"
+        pairs.append(
+            Pair(
+                ahead=ahead,
+                behind=behind,
+                difference=plain.mean,
+                low=plain.low,
+                high=plain.high,
+                p=plain.p,
+                wide_low=allowed.low,
+                wide_high=allowed.high,
+                wide_p=allowed.p,
+                strength=strength,
+            )
+        )
+    return pairs
+
+
+def _corrected(differences: Sequence[Sequence[float]], overlap: float) -> list[Evidence]:
+    """Test each difference, correct for all, and widen each interval as its p was raised."""
+    tests = [t_test(gaps, overlap=overlap) for gaps in differences]
+    if any(math.isnan(test.p) for test in tests):  # there is a single split
+        return [test._replace(p=math.nan) for test in tests]
+    corrected = []
+    for gaps, test, p in zip(differences, tests, holm([test.p for test in tests]), strict=True):
+        share = test.p / p if p > 0 else 1 / len(tests)
+        corrected.append(t_test(gaps, overlap=overlap, level=1 - LEVEL * share)._replace(p=p))
+    return corrected
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """Which method to use, and why.
+
+    Args:
+        best: The method with the highest mean.
+        take: The method to use: the cheapest that is close to the best and not significantly worse.
+        sentences: The reasons.
+    """
+
+    best: str
+    take: str
+    sentences: tuple[str, ...]
+
+
+def judge(
+    standings: Sequence[Standing],
+    pairs: Sequence[Pair],
+    metric: str,
+    *,
+    alone: Collection[str] = (),
+    fixed: bool = False,
+) -> Verdict:
+    """Tell which method to use, given what `compare_pairs` returned.
+
+    Args:
+        standings: The methods.
+        pairs: Every two of them.
+        metric: Metric to judge by.
+        alone: Methods that ignore the graph. If one of them is best, the verdict begins with
+            that, or with a doubt if the difference is not significant, and the method to use is
+            one of them.
+        fixed: Whether all splits have the same test nodes, so that more of them do not help.
+    """
+    enough = FEWEST_SPLITS if fixed else ENOUGH_SPLITS
+    verdict = _judge(standings, pairs, metric, alone, enough)
+    means = {standing.label: fmean(standing.values(metric)) for standing in standings}
+    with_graph = [label for label in means if label not in alone]
+    best = max(with_graph, key=lambda label: means[label], default=None)
+    if best is None or verdict.best not in alone:
+        return verdict
+    titles = {standing.label: standing.title for standing in standings}
+    rival = [pair for pair in pairs if (pair.ahead, pair.behind) == (verdict.best, best)]
+    few = len(standings[0].values(metric)) < FEWEST_SPLITS
+    certain = not few and bool(rival) and rival[0].strength != "noise"
+    start = "The graph does not help" if certain else "Whether the graph helps is unclear"
+    sentence = (
+        f"{start}: {titles[verdict.best]}, which ignores it, reaches "
+        f"{means[verdict.best]:.1f}, the best method that uses it, {titles[best]}, "
+        f"{means[best]:.1f}."
+    )
+    return replace(verdict, sentences=(sentence, *verdict.sentences))
+
+
+def _judge(
+    standings: Sequence[Standing],
+    pairs: Sequence[Pair],
+    metric: str,
+    alone: Collection[str],
+    enough: int,
+) -> Verdict:
+    """The verdict, without a word about the graph."""
+    means = {standing.label: fmean(standing.values(metric)) for standing in standings}
+    titles = {standing.label: standing.title for standing in standings}
+    seconds = {standing.label: standing.seconds for standing in standings}
+    best, *others = sorted(means, key=lambda label: -means[label])
+    splits, metric_title = len(standings[0].values(metric)), METRICS[metric].title
+    if not others:
+        text = f"{titles[best]} is the only method: there is nothing to compare it with."
+        return Verdict(best=best, take=best, sentences=(text,))
+    against = {pair.behind: pair for pair in pairs if pair.ahead == best}
+    # of equal means either may be first in a pair
+    level = [o for o in others if o not in against or against[o].strength == "noise"]
+    beaten = [label for label in others if label not in level]
+    if splits < enough and not beaten:
+        text = (
+            f"{titles[best]} has the highest {metric_title}, but {splits} "
+            f"{'split is' if splits == 1 else 'splits are'} too few to tell whether it is "
+            f"better; use at least {enough}, better 10."
+        )
+        return Verdict(best=best, take=best, sentences=(text,))
+    suited = [label for label in (best, *level) if best not in alone or label in alone]
+    take, advice = _advice(suited, means, seconds)
+    sentences = []
+    if not beaten:
+        several = len(others) > 1
+        start = "No method is" if several else "Neither method is"
+        sentences.append(
+            f"{start} significantly better than the other{'s' if several else ''}; use "
+            f"{titles[take]}, {advice}."
+        )
+    else:
+        if level:
+            names = _listed([titles[label] for label in (best, *level)])
+            sentences.append(f"{names} do not differ significantly; use {titles[take]}, {advice}.")
+        sentences += _better(against[beaten[0]], titles, metric_title)
+        if len(beaten) > 1:
+            rest = _listed([titles[label] for label in beaten[1:]])
+            sentences.append(f"{titles[best]} is further ahead of {rest}.")
+    return Verdict(best=best, take=take, sentences=tuple(sentences))
+
+
+def _advice(
+    labels: Sequence[str], means: Mapping[str, float], seconds: Mapping[str, float]
+) -> tuple[str, str]:
+    """The method to use among those that do not differ significantly, and the sentence for it."""
+    close = [label for label in labels if means[labels[0]] - means[label] <= CLOSE]
+    take, advice = _cheapest(close, seconds)
+    if len(labels) == 1:
+        return take, "the one that ignores the graph"
+    if len(close) == len(labels):
+        return take, advice
+    if take == labels[0]:
+        return take, "the one with the highest mean, and run more splits to be sure"
+    return take, f"{advice} within {CLOSE:g} points of the best"
+
+
+def _cheapest(labels: Sequence[str], seconds: Mapping[str, float]) -> tuple[str, str]:
+    """The cheapest of several methods, which are sorted by quality, and how to call it."""
+    least = min(labels, key=lambda label: seconds[label])
+    # seconds are noisy, too: of several with a similar cost, use the better one
+    take = next(label for label in labels if seconds[label] <= SIMILAR_COST * seconds[least])
+    if take == least:
+        return take, "the cheaper one" if len(labels) == 2 else "the cheapest one"
+    return take, "the better one at similar cost" if len(labels) == 2 else (
+        "the best of the cheap ones"
+    )
+
+
+def _better(pair: Pair, titles: Mapping[str, str], metric_title: str) -> list[str]:
+    low, high = pair.interval
+    text = (
+        f"{titles[pair.ahead]} is better than {titles[pair.behind]} by {pair.difference:.1f} "
+        f"points of {metric_title} (95% interval {low:.1f} to {high:.1f}), which is significant"
+    )
+    if pair.strength == "clear":
+        return [f"{text}."]
+    return [
+        f"{text} on this graph's labelled nodes.",
+        "It is less certain for other nodes: the splits share many of theirs, and a test that "
+        f"allows for it gives {format_p(pair.wide_p)}.",
+    ]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """The result of comparing methods.
+
+    Args:
+        metric: Metric they were compared by.
+        protocol: Name and parameters of the split protocol.
+        seeds: Splits on which all methods ran.
+        wanted: Number of splits that were asked for.
+        overlap: Test nodes over the other labelled nodes of a split.
+        budget: Settings tried per method.
+        standings: The methods that ran, the best first.
+        pairs: Every two of them.
+        failed: Methods that did not run, and why.
+        verdict: Which method to use.
+        positive: For two classes, the positive one.
+        classes: Names of the classes, or their indices.
+        class_counts: Labelled nodes per class.
+        fixed: Whether every seed has the same split.
+        stopped: Whether the time limit or Ctrl-C ended it early.
+        environment: Versions, device and commit.
+    """
+
+    metric: str
+    protocol: Mapping[str, Any]
+    seeds: Sequence[int]
+    wanted: int
+    overlap: float
+    budget: int
+    standings: Sequence[Standing]
+    pairs: Sequence[Pair]
+    failed: Mapping[str, str]
+    verdict: Verdict
+    positive: int | None
+    classes: Sequence[str]
+    class_counts: Sequence[int]
+    fixed: bool
+    stopped: bool
+    environment: Mapping[str, Any]
+
+    @property
+    def best(self) -> Standing:
+        """The method with the highest mean."""
+        return self.standings[0]
+
+    @property
+    def frame(self) -> Any:
+        """A DataFrame with one row per method, the best first: metrics with 95% intervals."""
+        return comparison_frame(self.standings, self.pairs)
+
+    def __str__(self) -> str:
+        sentences = (*self.verdict.sentences, *(f"{k}: {v}" for k, v in self.failed.items()))
+        return comparison_text(self.standings, self.pairs, self.metric, sentences)
+
+    def _repr_html_(self) -> str:
+        """The sections of the comparison page, for notebooks."""
+        from evengraph.report.notebook import comparison_html
+
+        return comparison_html(self.as_dict())
+
+    def as_dict(self) -> dict[str, Any]:
+        """The comparison as JSON can hold it."""
+        names = list(self.best.records[0].all_metrics)
+        plain = ("metric", "protocol", "seeds", "overlap", "budget", "classes", "class_counts")
+        return {
+            "schema": 1,
+            "kind": "comparison",
+            "evengraph": evengraph.__version__,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            **{name: getattr(self, name) for name in (*plain, "failed", "environment")},
+            "complete": len(self.seeds) == self.wanted and not self.failed,
+            "conclusive": len(self.seeds) >= FEWEST_SPLITS and not self.fixed,
+            "positive": None if self.positive is None else self.classes[self.positive],
+            "verdict": asdict(self.verdict),
+            "methods": [
+                {
+                    "label": standing.label,
+                    "title": standing.title,
+                    "settings": dict(standing.settings),
+                    "changed": list(standing.changed),
+                    "seconds": standing.seconds,
+                    "figures": {name: standing.summary(name)._asdict() for name in names},
+                    "runs": [
+                        _run(standing.label, candidate, record)
+                        for candidate, record in zip(
+                            standing.candidates or [0] * len(standing.records),
+                            standing.records,
+                            strict=True,
+                        )
+                    ],
+                    **({"paper": paper} if (paper := standing.result.get("paper")) else {}),
+                }
+                for standing in self.standings
+            ],
+            "pairs": [asdict(pair) for pair in self.pairs],
+        }
+
+
+def _run(label: str, candidate: int, record: Record) -> dict[str, Any]:
+    return {
+        "label": label,
+        "place": candidate,
+        "seed": record.seed,
+        "settings": record.settings,
+        "metrics": record.all_metrics,
+        "per_class": record.per_class,
+        "train_counts": record.class_counts,
+        "validation": record.validation,
+        "criterion": record.criterion,
+        "resolved": record.resolved,
+        "calibrator": (record.calibration or {})["calibrator"],
+        "epochs": record.total_epochs,
+        "seconds": record.seconds,
+    }
+
+
+def candidates(method: Method, budget: int) -> list[Method]:
+    """The given method, then others with parameters drawn at random from its search space.
+
+    The draw is the same each time. Parameters that differ from their defaults stay as they are. A
+    method that selects its settings itself has one candidate; one with a small search space has
+    all of it.
+    """
+    if budget < 1:
+        raise ValueError(f"budget must be at least 1, got {budget}.")
+    budget = 1 if method.selects_itself else budget
+    params = asdict(method)
+    space = _space(method)
+    rest = [
+        dict(zip(space, values, strict=True))
+        for values in product(*space.values())
+        if any(params[name] != value for name, value in zip(space, values, strict=True))
+    ]
+    drawn = random.Random(0).sample(rest, min(budget - 1, len(rest)))
+    return [type(method)(**{**params, **changed}) for changed in ({}, *drawn)]
+
+
+def _space(method: Method) -> dict[str, Sequence[Any]]:
+    """Values per parameter that may vary, its own included."""
+    known = {**method.shared_search_space, **method.search_space}
+    free: dict[str, Sequence[Any]] = {}
+    for item in fields(method):
+        value = getattr(method, item.name)
+        if item.name in known and item.default is not MISSING and value == item.default:
+            free[item.name] = tuple(dict.fromkeys((value, *known[item.name])))
+    return free
+
+
+ONE_SPLIT = (
+    "All methods had the same test nodes and only the random initialisation differed: one split "
+    "cannot tell whether a method is better on other nodes."
+)
+
+
+def compare(
+    data: Any,
+    methods: str | Sequence[str] | Mapping[str, Method] | None = None,
+    protocol: SplitProtocol | None = None,
+    *,
+    edges: Any = None,
+    seeds: Sequence[int] = range(5),
+    budget: int = 1,
+    metric: str = "balanced_accuracy",
+    positive: int | str | None = None,
+    k: int | None = None,
+    device: torch.device | str = "cpu",
+    jobs: int = 1,
+    time_limit: float | None = None,
+    on_end: OnEnd = lambda job, result: None,
+    **columns: Any,
+) -> Comparison:
+    """Train several methods on the same splits, and test which is significantly better.
+
+    Every method has the same budget: a number of settings, one of which is selected on validation
+    for each split and scored on the test nodes. A method that fails is left out, and the others
+    continue. If time runs out, the splits that all methods completed count.
+
+    Args:
+        data: A PyG graph with labels (-1 means unlabelled); a nodes table as a DataFrame or a path,
+            as in `TableModel.fit`; or the name of a data set.
+        methods: Names, for methods with `Method.graph_defaults` of the graph; or methods with
+            your own settings, under labels of your choice; None for the baseline and the
+            candidates of `auto`.
+        protocol: Makes a split from a seed, such as `Natural()` or `Folds()`. By default the masks
+            of the graph, or its split or time column, decide; otherwise `Natural`, for your own
+            data with 60% of each class for training and 20% for validation.
+        edges: The edges table, if `data` is a nodes table.
+        seeds: One split each.
+        budget: Settings to try per method; the first is the one given.
+        metric: Metric to compare by.
+        positive: For two classes, the positive one: its name, or its index in a split of the
+            graph. By default the rarer.
+        k: For precision at k; by default the number of positive test nodes.
+        device: Where to train.
+        jobs: Number of worker processes, on the CPU.
+        time_limit: Seconds after which training stops.
+        on_end: Called with each job and its result.
+        columns: The column arguments of `open_graph` for tables, such as `label`.
+    """
+    source = open_source(data, edges, **columns)
+    graph = source.graph
+    protocol = protocol or source.make_split(of_dataset="natural")
+    entries = _entries(methods, graph)
+    seeds = list(dict.fromkeys(seeds))
+    _check(seeds, time_limit, metric, jobs)
+    _class_counts(graph)  # no labels, no split
+    ordered = protocol(graph, seed=seeds[0]).graph
+    counts = _class_counts(ordered)
+    positive = class_index(ordered, positive)
+    if len(counts) == 2 and positive is None:
+        positive = positive_class(counts)
+    _check_binary(metric, positive, k, len(counts))
+    overlap = split_overlap(graph, protocol, seeds)
+    tried = {label: candidates(method, budget) for label, method in entries.items()}
+    job = partial(Job, graph=LoadedGraph(graph), protocol=protocol, positive=positive, k=k)
+    to_run = [
+        job(label=label, method=method, seed=seed, candidate=index, calibrate=True)
+        for seed in seeds  # split by split, so that whole splits are done when time runs out
+        for label in entries
+        for index, method in enumerate(tried[label])
+    ]
+    ended, stopped = _execute(to_run, torch.device(device), jobs, time_limit, on_end)
+    budgets = {label: len(methods) for label, methods in tried.items()}
+    standings, failed, common = _gather(entries, ended, seeds, budgets, metric)
+    return conclude(
+        standings,
+        entries,
+        ordered,
+        protocol,
+        metric=metric,
+        seeds=common,
+        wanted=len(seeds),
+        overlap=overlap,
+        budget=budget,
+        failed=failed,
+        positive=positive,
+        stopped=stopped,
+        environment=describe(torch.device(device)),
+    )
+
+
+def conclude(
+    standings: Sequence[Standing],
+    entries: Mapping[str, Method],
+    graph: Data,
+    protocol: SplitProtocol,
+    *,
+    metric: str,
+    overlap: float,
+    positive: int | None,
+    **fields: Any,
+) -> Comparison:
+    """Rank methods that ran on the same splits, and give the verdict.
+
+    Args:
+        standings: The methods, each with a record of every common split.
+        entries: The methods by label.
+        graph: What they were trained on, as a split of it: protocols may reorder the classes.
+        protocol: How it was split.
+        metric: Metric to compare by.
+        overlap: As `split_overlap` returns it.
+        positive: For two classes, the positive one.
+        fields: The others of `Comparison`: seeds, wanted, budget, failed, stopped, environment.
+    """
+    counts = _class_counts(graph)
+    ranked, pairs = rank(standings, protocol, overlap, metric)
+    alone = [label for label, method in entries.items() if not method.uses_graph]
+    fixed = _is_fixed(protocol)
+    return Comparison(
+        metric=metric,
+        protocol={"name": type(protocol).__name__.lower(), **_plain_fields(protocol)},
+        overlap=overlap,
+        standings=ranked,
+        pairs=pairs,
+        verdict=_verdict(ranked, pairs, metric, len(counts), alone=alone, fixed=fixed),
+        fixed=fixed,
+        positive=positive,
+        classes=[str(n) for n in getattr(graph, "class_names", None) or range(len(counts))],
+        class_counts=counts.tolist(),
+        **fields,
+    )
+
+
+def _execute(
+    jobs: Sequence[Job],
+    device: torch.device,
+    workers: int,
+    time_limit: float | None,
+    on_end: OnEnd,
+) -> tuple[list[tuple[Job, Result]], bool]:
+    """Jobs that ended, with their results, and whether time or Ctrl-C stopped the others."""
+    ended: list[tuple[Job, Result]] = []
+
+    def keep(job: Job, result: Result) -> None:
+        ended.append((job, result))
+        on_end(job, result)
+
+    executor = Executor(
+        device=str(device),
+        backend="processes" if device.type == "cpu" else "here",
+        workers=workers,
+        batch=time_limit is None,
+        deadline=time() + time_limit if time_limit is not None else None,
+    )
+    try:
+        return ended, not executor.execute(jobs, keep)
+    except KeyboardInterrupt:  # results so far count
+        if not ended:
+            raise
+    return ended, True
+
+
+def default_entries(
+    graph: Data, params: Mapping[str, Mapping[str, Any]] | None = None
+) -> dict[str, Method]:
+    """The methods of a comparison by default: the baseline and the portfolio of `auto`.
+
+    Args:
+        graph: Whose `graph_defaults` the methods have.
+        params: Parameters by name of the method, which replace these.
+    """
+    baselines = {
+        name: kind(**{**kind.graph_defaults(graph), **(params or {}).get(name, {})})
+        for name, kind in METHODS.items()
+        if kind.role == "baseline"
+    }
+    return baselines | portfolio(graph, params)
+
+
+def _entries(
+    methods: str | Sequence[str] | Mapping[str, Method] | None, graph: Data
+) -> dict[str, Method]:
+    """Methods by label."""
+    if isinstance(methods, str):
+        methods = [name.strip() for name in methods.split(",")]
+    if methods is None:
+        entries = default_entries(graph)
+    elif isinstance(methods, Mapping):
+        entries = dict(methods)
+    else:
+        for name in methods:
+            if name not in METHODS:
+                raise ValueError(unknown("method", name, METHODS, METHODS.other_names))
+        entries = {name: METHODS[name](**METHODS[name].graph_defaults(graph)) for name in methods}
+    if not entries:
+        raise ValueError("methods must name at least one method.")
+    return entries
+
+
+def class_index(graph: Data, label: int | str | None) -> int | None:
+    """The index of a class, by its name or index."""
+    if label is None or isinstance(label, int):
+        return label
+    names = [str(name) for name in getattr(graph, "class_names", None) or []]
+    indices = [str(index) for index in range(int(graph.y.max()) + 1)]
+    for known in (names, indices):
+        if label in known:
+            return known.index(label)
+    raise ValueError(unknown("class", label, names or indices))
+
+
+def _check(seeds: Sequence[int], time_limit: float | None, metric: str, jobs: int) -> None:
+    if not seeds:
+        raise ValueError("seeds must hold at least one seed.")
+    if time_limit is not None and not time_limit > 0:
+        raise ValueError(f"time_limit must be above 0, got {time_limit}.")
+    if metric not in comparable_metrics():
+        raise ValueError(unknown("metric", metric, comparable_metrics()))
+    if jobs < 1:
+        raise ValueError(f"jobs must be at least 1, got {jobs}.")
+
+
+def _class_counts(graph: Data) -> torch.Tensor:
+    """Labelled nodes per class, (C,)."""
+    if graph.y is None or not (graph.y >= 0).any():
+        raise ValueError("graph.y must hold labels; this graph has none.")
+    counts = torch.bincount(graph.y[graph.y >= 0])
+    if len(counts) < 2:
+        raise ValueError("There must be at least two classes, got one.")
+    return counts
+
+
+def _check_binary(metric: str, positive: int | None, k: int | None, num_classes: int) -> None:
+    """Validate what has a meaning for two classes only."""
+    if num_classes == 2:
+        if positive not in (0, 1):
+            raise ValueError(f"positive must be class 0 or 1, got {positive}.")
+        if k is not None and k < 1:
+            raise ValueError(f"k must be at least 1, got {k}.")
+    elif METRICS[metric].binary:
+        raise ValueError(f"metric {metric} is for two classes, this graph has {num_classes}.")
+    elif positive is not None or k is not None:
+        name = "positive" if positive is not None else "k"
+        raise ValueError(f"{name} is for two classes, this graph has {num_classes}.")
+
+
+def split_overlap(graph: Data, protocol: SplitProtocol, seeds: Sequence[int]) -> float:
+    """Mean ratio of test nodes to other labelled nodes; raises if a split cannot be made."""
+    ratios = []
+    for seed in seeds:
+        task = protocol(graph, seed=seed)
+        ratios.append(float(task.test.sum() / (task.train.sum() + task.val.sum())))
+    return fmean(ratios)
+
+
+def _gather(
+    entries: Mapping[str, Method],
+    ended: Sequence[tuple[Job, Result]],
+    seeds: Sequence[int],
+    budgets: Mapping[str, int],
+    metric: str,
+) -> tuple[list[Standing], dict[str, str], list[int]]:
+    """The methods that ran; those that failed, and why; the splits that all ran on."""
+    failed: dict[str, str] = {}
+    tried: dict[tuple[str, int], dict[int, Record]] = {}
+    for job, result in ended:
+        if isinstance(result, Failure):
+            failed[job.label] = result.reason
+        else:
+            tried.setdefault((job.label, job.seed), {})[job.candidate] = result
+    selected = {  # the first of the best on validation, where the whole budget was spent
+        key: max(sorted(records), key=lambda index: records[index].validation)
+        for key, records in tried.items()
+        if len(records) == budgets[key[0]]
+    }
+    for label, seed in selected:
+        record = tried[label, seed][selected[label, seed]]
+        if not math.isfinite(record.all_metrics[metric]):
+            failed[label] = f"its {METRICS[metric].title} is undefined on split {seed}."
+    for label in entries if selected else ():
+        if not any((label, seed) in selected for seed in seeds):
+            failed.setdefault(label, "it finished no split in time; allow more, or leave it out.")
+    labels = [label for label in entries if label not in failed]
+    common = [seed for seed in seeds if all((label, seed) in selected for label in labels)]
+    if not labels:
+        label, reason = next(iter(failed.items()))
+        raise ValueError(f"No method ran; {entries[label].full_title}: {reason}")
+    if not common:
+        raise ValueError("No split was finished in time; allow more time.")
+    standings = [
+        Standing(
+            label=label,
+            title=_title(entries, label),
+            settings=asdict(entries[label]),
+            changed=entries[label].changed_params,
+            records=[tried[label, seed][selected[label, seed]] for seed in common],
+            candidates=[selected[label, seed] for seed in common],
+            seconds=fmean(r.seconds for seed in common for r in tried[label, seed].values()),
+        )
+        for label in labels
+    ]
+    return standings, failed, common
+
+
+def _title(entries: Mapping[str, Method], label: str) -> str:
+    """The method's title, or the label where two methods have the same title."""
+    title = entries[label].full_title
+    return label if sum(one.full_title == title for one in entries.values()) > 1 else title
+
+
+def rank(
+    standings: Sequence[Standing],
+    protocol: SplitProtocol,
+    overlap: float,
+    metric: str = "balanced_accuracy",
+) -> tuple[list[Standing], list[Pair]]:
+    """Sort methods, the best first, and compare every two on the splits that all ran on."""
+    ranked = sorted(standings, key=lambda standing: -fmean(standing.values(metric)))
+    common = set.intersection(*({r.seed for r in one.records} for one in standings))
+    if not common:
+        return ranked, []
+    values = {
+        standing.label: [r.all_metrics[metric] for r in standing.records if r.seed in common]
+        for standing in ranked
+    }
+    independent = not isinstance(protocol, Folds)
+    return ranked, compare_pairs(
+        values, overlap=overlap, independent=independent, fixed=_is_fixed(protocol)
+    )
+
+
+def _is_fixed(protocol: SplitProtocol) -> bool:
+    """Whether every seed gives the same split."""
+    return isinstance(protocol, Given | ByTime)
+
+
+def _verdict(
+    standings: Sequence[Standing],
+    pairs: Sequence[Pair],
+    metric: str,
+    num_classes: int,
+    *,
+    alone: Collection[str],
+    fixed: bool,
+) -> Verdict:
+    """Return the verdict, with a warning where no method beats guessing."""
+    verdict = judge(standings, pairs, metric, alone=alone, fixed=fixed)
+    sentences = verdict.sentences
+    guessing = 100 / num_classes
+    if max(fmean(one.values("balanced_accuracy")) for one in standings) <= guessing + 1:
+        sentences = (
+            f"No method is better than guessing, which has a balanced accuracy of {guessing:.1f}: "
+            "the rare classes are not found. More labels, other features or a class-weighted "
+            "method may help.",
+        )
+    return replace(verdict, sentences=(*sentences, ONE_SPLIT) if fixed else sentences)
+
+
+def _plain_fields(protocol: SplitProtocol) -> dict[str, Any]:
+    """The protocol's parameters that JSON can hold."""
+    plain = (str, int, float, bool, type(None))
+    return {name: value for name, value in vars(protocol).items() if isinstance(value, plain)}

@@ -1,0 +1,730 @@
+"""Job: one fit with everything it needs, and the results it can have."""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from copy import copy
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache, partial
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter, time
+from typing import Any, Literal
+
+import numpy
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from evengraph.core.errors import MissingPackageError, first_line
+from evengraph.core.machine import end_with_parent, return_freed_memory
+from evengraph.core.records import Record
+from evengraph.core.task import Task
+from evengraph.datasets import load
+from evengraph.disk.models import DiskGraph
+from evengraph.fast.replicas import batching, can_replicate
+from evengraph.lab.store import JobSpec
+from evengraph.methods import Method, fit_many
+from evengraph.methods.bases.fitting import ACTIVE_GROUPS, SLOTS
+from evengraph.metrics import METRICS, criterion, evaluate, reported, validation_score
+from evengraph.metrics.binary import positive_class, precision_recall_points
+from evengraph.metrics.calibration import Calibrator
+from evengraph.metrics.decisions import Costs, base_rate_sweep
+from evengraph.metrics.evaluation import agreement_bands
+from evengraph.splits import SplitProtocol
+from evengraph.training import Callback, History
+
+
+@dataclass(frozen=True)
+class NamedGraph:
+    """A data set by its name; every process loads it once."""
+
+    name: str
+    root: Path | None = None
+
+    def load(self) -> Data:
+        """Return the graph."""
+        return _load_once(self.name, self.root)
+
+
+@cache
+def _load_once(name: str, root: Path | None) -> Data:
+    return load(name, root=root)
+
+
+class LoadedGraph:
+    """A graph in memory. It is sent as NumPy arrays, which joblib maps into all workers."""
+
+    def __init__(self, graph: Data) -> None:
+        self._graph = graph
+        self._arrays: dict[str, Any] = {}
+
+    def load(self) -> Data:
+        """Return the graph."""
+        return self._graph
+
+    def __getstate__(self) -> dict[str, Any]:
+        # joblib recognises an array it has mapped before by its identity
+        self._arrays = self._arrays or {
+            name: value.cpu().numpy() if isinstance(value, torch.Tensor) else value
+            for name, value in self._graph.to_dict().items()
+        }
+        return self._arrays
+
+    def __setstate__(self, arrays: dict[str, Any]) -> None:
+        content = {name: _as_tensor(value) for name, value in arrays.items()}
+        self.__init__(Data.from_dict(content))  # type: ignore[misc]
+
+
+def _as_tensor(value: Any) -> Any:
+    if not isinstance(value, numpy.ndarray):
+        return value
+    return torch.from_numpy(value if value.flags.writeable else value.copy())
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Job:
+    """One fit of a method to one split of a graph.
+
+    Args:
+        label: Name of the method, or of its settings; what follows a failure under the same
+            label is skipped.
+        graph: Where the graph comes from.
+        protocol: Makes the split.
+        method: The method; the executor fits a fresh copy of it.
+        seed: Seed of the split and of the fit.
+        candidate: Index of the settings among those tried under this label.
+        positive: For two classes, the class that two-class metrics are about.
+        k: For two classes, the k of precision at k.
+        costs: For two classes, the costs of misses and false alarms that set the threshold.
+        calibrate: Also calibrate on validation nodes and measure that.
+        spec: Names and parameters under which a store keeps the result.
+        disk: The graph on disk, if it is not in memory; `graph` then holds its labels alone.
+    """
+
+    label: str
+    graph: NamedGraph | LoadedGraph
+    protocol: SplitProtocol
+    method: Method
+    seed: int
+    candidate: int = 0
+    positive: int | None = None
+    k: int | None = None
+    costs: Costs | None = None
+    calibrate: bool = False
+    spec: JobSpec | None = None
+    disk: DiskGraph | None = None
+
+    def fit(self, method: Method, task: Task, on_epoch: Callback | None) -> None:
+        """Fit a method to a task."""
+        if self.disk is not None:
+            self.disk.fit(method, task, seed=self.seed, on_epoch=on_epoch, progress=False)
+        else:
+            method.fit(task, seed=self.seed, on_epoch=on_epoch, progress=False)
+
+    def predict(self, method: Method, task: Task) -> tuple[Task, Tensor]:
+        """The task to score, and class probabilities of its nodes."""
+        if self.disk is not None:
+            return self.disk.predict_task(method, task)
+        return task, method.predict_task(task)
+
+    def make_task(self, device: torch.device | str) -> Task:
+        """Split the graph and move the task to a device."""
+        task = self.protocol(self.graph.load(), seed=self.seed)
+        return task if task.graph.y.device == torch.device(device) else task.to(device)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """Why a job has no record.
+
+    Args:
+        reason: One line.
+        kind: Name of the exception, if there was one.
+        error: The exception itself, in the process that raised it.
+    """
+
+    reason: str
+    kind: str = ""
+    error: Exception | None = None
+
+
+Result = Record | Failure
+
+
+def failure_of(job: Job, error: Exception) -> Failure:
+    """Turn an exception into the failure of a job."""
+    if isinstance(error, RuntimeError) and "memory" in str(error):  # torch raises no MemoryError
+        text = f"{job.method.title} ran out of memory: {error}"
+        error = MemoryError(text.splitlines()[0]).with_traceback(error.__traceback__)
+    kind = type(error).__name__
+    return Failure(reason=(str(error).strip() or kind).splitlines()[0], kind=kind, error=error)
+
+
+def score(
+    job: Job, task: Task, method: Method, *, seconds: float | None = None, together: int = 1
+) -> Record:
+    """Predict with a fitted method and evaluate on the test nodes.
+
+    `seconds` is by default the sum over the stages of the fit; about `together` runs shared the
+    device.
+    """
+    task, probabilities = job.predict(method, task)
+    calibrators = None
+    if job.calibrate:
+        validation = probabilities[task.val], task.graph.y[task.val]
+        calibrators = Calibrator.fit(*validation), Calibrator.fit(*validation, shift=True)
+    values = evaluate(
+        task,
+        probabilities,
+        positive=job.positive,
+        k=job.k,
+        costs=job.costs,
+        calibrators=calibrators,
+    )
+    metrics = reported(values)
+    calibration = None
+    if calibrators is not None:
+        calibration = {
+            "calibrator": calibrators[0].as_dict(),
+            "metrics": {n: metrics.pop(n) for n in list(metrics) if METRICS[n].calibration},
+        }
+    (main,) = (history for history in method.history_ if history.main)
+    return Record(
+        seed=job.seed,
+        metrics=metrics,
+        per_class={
+            "recall": [100 * value for value in values["per_class_recall"]],
+            "f1": [100 * value for value in values["per_class_f1"]],
+            "support": values["per_class_support"],
+        },
+        confusion_matrix=values["confusion_matrix"],
+        history={"loss": main.loss, "score": [100 * value for value in main.score]},
+        validation=100 * float(validation_score(probabilities, task)),
+        best_epoch=main.best_epoch,
+        epochs=main.epochs,
+        seconds=sum(h.seconds for h in method.history_) if seconds is None else seconds,
+        interrupted=any(history.interrupted for history in method.history_),
+        stages=len(method.history_),
+        total_epochs=sum(history.epochs for history in method.history_),
+        class_counts=task.class_counts.tolist(),
+        together=together,
+        settings=asdict(method) if job.calibrate else None,
+        calibration=calibration,
+        criterion=criterion(task),
+        summary=list(method.summary_) or None,
+        notes=list(method.notes_) or None,
+        agreement=_agreement(method, task, probabilities) if job.disk is None else None,
+        base_rates=_base_rates(job, task, probabilities, values),
+        precision_recall=_precision_recall(job, task, probabilities),
+        resolved=method.resolved_params or None,
+    )
+
+
+def _base_rates(
+    job: Job, task: Task, probabilities: Tensor, values: Mapping[str, Any]
+) -> list[dict[str, float]] | None:
+    """What the threshold would give at other base rates; None unless there are two classes."""
+    if task.num_classes != 2:
+        return None
+    ranking = _ranking(job, task, probabilities)
+    return base_rate_sweep(*ranking, values["tuned_threshold"], job.costs) or None
+
+
+def _precision_recall(job: Job, task: Task, probabilities: Tensor) -> list[list[float]] | None:
+    """The precision-recall curve on the test nodes; None unless there are two classes."""
+    if task.num_classes != 2:
+        return None
+    return precision_recall_points(*_ranking(job, task, probabilities)) or None
+
+
+def _ranking(job: Job, task: Task, probabilities: Tensor) -> tuple[Tensor, Tensor]:
+    """Which test nodes are of the positive class, and their scores."""
+    positive = positive_class(task.class_counts) if job.positive is None else job.positive
+    return task.graph.y[task.test] == positive, probabilities[task.test, positive]
+
+
+def _agreement(method: Method, task: Task, probabilities: Tensor) -> list[dict[str, Any]] | None:
+    """How often a committee is right on the test nodes, by its agreement; None without one."""
+    committee = method.predict_members(task.graph)
+    if committee is None:
+        return None
+    predicted = probabilities.argmax(1)
+    agreement = committee.agreement(predicted)[task.test]
+    return agreement_bands(agreement, (predicted == task.graph.y)[task.test])
+
+
+def describe(device: torch.device) -> dict[str, Any]:
+    """Describe the environment, as stored with every result."""
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "torch_geometric": version("torch_geometric"),
+        "numpy": version("numpy"),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "device": f"{device.type} ({name})",
+        "threads": torch.get_num_threads(),
+        "commit": _commit(),
+    }
+
+
+def _commit() -> str | None:
+    """The commit of the checkout that this package runs from, if any; + if it has changes.
+
+    EVENGRAPH_COMMIT replaces it, for copies without a history.
+    """
+    if commit := os.environ.get("EVENGRAPH_COMMIT"):
+        return commit
+    folder = Path(__file__).resolve().parent
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(folder), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        if git("ls-files", "--error-unmatch", __file__) == "":
+            return None
+        changed = git("status", "--porcelain", "--untracked-files=no")
+        return git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None  # no git, or not a checkout
+
+
+class PeakMemory:
+    """Peak memory of a block of code, beyond what was in use before, in GiB.
+
+    `gib` is None where the system does not tell.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.gib: float | None = None
+
+    def __enter__(self) -> PeakMemory:
+        if self.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self.device)
+            self.before = torch.cuda.memory_allocated(self.device) / 2**30
+        else:
+            return_freed_memory()  # of an earlier fit, which would hide what this one takes
+            self.before = _process_memory("VmRSS") or 0.0
+            with suppress(OSError):  # resets the peak, where the system can
+                Path("/proc/self/clear_refs").write_text("5")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.device.type == "cuda":
+            self.gib = torch.cuda.max_memory_allocated(self.device) / 2**30 - self.before
+        elif (peak := _process_memory("VmHWM")) is not None:
+            self.gib = max(peak - self.before, 0.0)
+
+
+def _process_memory(name: str) -> float | None:
+    """A value of /proc/self/status in GiB."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) / 2**20 for line in lines if line.startswith(name)), None)
+
+
+def processes_on_gpu(device: torch.device, gib_per_process: float = 4) -> int:
+    """How many processes the free memory of a GPU is enough for."""
+    free, _ = torch.cuda.mem_get_info(device)
+    return max(int(free / gib_per_process / 2**30), 1)
+
+
+@contextmanager
+def connected_ray(address: str | None = None, cores: int | None = None) -> Iterator[Any]:
+    """The module `ray`, connected to a cluster; a connection that exists is used and left open.
+
+    Args:
+        address: Of a cluster, such as `auto` on one of its machines. Default: Ray starts one here.
+        cores: How many such a new one has. Default: those of this machine.
+    """
+    try:
+        import ray
+    except ImportError:
+        message = "Ray is not installed; try: pip install 'evengraph[ray]'."
+        raise MissingPackageError(message) from None
+
+    started = not ray.is_initialized()
+    if started:
+        new = {} if address else {"num_cpus": cores, "include_dashboard": False}
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **new)
+        except Exception as error:  # of no class of its own where a start takes too long
+            raise OSError(f"Ray did not start: {first_line(error)}.") from None
+    try:
+        yield ray
+    finally:
+        if started:
+            ray.shutdown()
+
+
+OnEnd = Callable[[Job, Result], None]
+OnStart = Callable[[Job], Callback | None]
+OnFit = Callable[[Job, Method, Task, Record], None]
+DIED = "The worker process died twice while running this job, most likely out of memory."
+
+
+class Journal:
+    """Records which jobs are taken and how they ended. This one records nothing.
+
+    Workers get a copy and call it where a job runs, so that a result is saved before it is sent.
+    """
+
+    def claim(self, jobs: Sequence[Job]) -> list[Job]:
+        """Take jobs; returns those that are neither done nor taken by another process."""
+        return list(jobs)
+
+    def save(self, job: Job, result: Result) -> None:
+        """Save a result."""
+
+    def release(self) -> None:
+        """Give back jobs that this process took and did not finish."""
+
+    def recover(self, job: Job) -> Result | None:
+        """Return the result that a worker saved before it died, if there is one."""
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Executor:
+    """Where and how jobs are run.
+
+    Args:
+        device: Name of the torch device.
+        backend: Run in this process ("here"), in worker processes, or on a Ray cluster.
+        workers: Number of worker processes.
+        address: Address of the Ray cluster; by default Ray starts one.
+        batch: Train jobs that allow it side by side, where the device can.
+        deadline: Time, as `time.time()` counts it, after which fits end without a result.
+        keep_interrupted: Whether a fit that Ctrl-C ended counts, with its best weights so far.
+        journal: Where results are saved.
+        on_start: Called before a fit; returns a callback for its epochs, or None.
+        on_fit: Called with a fitted method, in this process only.
+        sharing: How many runs share the device, each in its own process.
+    """
+
+    device: str = "cpu"
+    backend: Literal["here", "processes", "ray"] = "here"
+    workers: int = 1
+    address: str | None = None
+    batch: bool = False
+    deadline: float | None = None
+    keep_interrupted: bool = False
+    journal: Journal = field(default_factory=Journal)
+    on_start: OnStart | None = None
+    on_fit: OnFit | None = None
+    sharing: int = 1
+
+    def execute(self, jobs: Sequence[Job], on_end: OnEnd) -> bool:
+        """Run jobs in order, as far as the backend has one; `on_end` gets each result.
+
+        Returns whether there was time for all jobs. Ctrl-C raises KeyboardInterrupt.
+        """
+        if self.batch and (batchable := self._batchable(jobs)):
+            self._run_batch(batchable, on_end)
+            jobs = [job for job in jobs if job not in set(batchable)]
+        executor = self
+        if self.batch and torch.device(self.device).type == "cuda":
+            torch.cuda.empty_cache()
+            limit = processes_on_gpu(torch.device(self.device))
+            executor = replace(self, workers=min(self.workers, limit))
+        if self.backend == "ray":
+            return executor._run_on_ray(jobs, on_end)
+        if self.backend == "processes" and executor.workers > 1 and len(jobs) > 1:
+            return executor._run_in_processes(jobs, on_end)
+        return executor._run_here(jobs, on_end)
+
+    # One job at a time, in this process.
+
+    def _run_here(self, jobs: Sequence[Job], on_end: OnEnd) -> bool:
+        failed: set[str] = set()
+        split, task = None, None  # jobs on the same split follow one another
+        for job in jobs:
+            if job.label in failed:
+                continue
+            if split != _split_key(job):
+                split, task = _split_key(job), None
+            try:
+                for claimed in self.journal.claim([job]):
+                    if task is None:
+                        task = self._task(claimed)
+                    result = task if isinstance(task, Failure) else self._fit(claimed, task)
+                    if result is None:
+                        return False
+                    if isinstance(result, Failure):
+                        failed.add(job.label)
+                    interrupted = isinstance(result, Record) and result.interrupted
+                    if not interrupted or self.keep_interrupted:
+                        self._end(claimed, result, on_end)
+                    if interrupted:
+                        raise KeyboardInterrupt
+            finally:
+                self.journal.release()
+        return True
+
+    def _task(self, job: Job) -> Task | Failure:
+        try:
+            return job.make_task(self.device)
+        except Exception as error:
+            return failure_of(job, error)
+
+    def _fit(self, job: Job, task: Task) -> Result | None:
+        """Fit and score; None if the deadline passed meanwhile."""
+        method = replace(job.method)
+        on_epoch = self._on_epoch(self.on_start(job) if self.on_start else None)
+        started = perf_counter()
+        try:
+            with PeakMemory(torch.device(self.device)) as memory:
+                job.fit(method, task, on_epoch)
+                seconds = perf_counter() - started
+                if self._late(method):
+                    return None
+                record = score(job, task, method, seconds=seconds, together=self.sharing)
+        except Exception as error:
+            return failure_of(job, error)
+        except KeyboardInterrupt:
+            if self.deadline is None or time() < self.deadline:
+                raise
+            return None
+        record = replace(record, memory=memory.gib)
+        if self.on_fit:
+            self.on_fit(job, method, task, record)
+        return record
+
+    def _on_epoch(self, show: Callback | None) -> Callback | None:
+        """Interrupt training at the deadline, as Ctrl-C does."""
+        deadline = self.deadline
+        if deadline is None:
+            return show
+
+        def watch(history: History) -> None:
+            if show is not None:
+                show(history)
+            if time() >= deadline:
+                raise KeyboardInterrupt
+
+        return watch
+
+    def _late(self, method: Method) -> bool:
+        interrupted = any(history.interrupted for history in method.history_)
+        return interrupted and self.deadline is not None and time() >= self.deadline
+
+    def _end(self, job: Job, result: Result, on_end: OnEnd) -> None:
+        self.journal.save(job, result)
+        on_end(job, result)
+
+    # Many jobs as one batch.
+
+    def _batchable(self, jobs: Sequence[Job]) -> list[Job]:
+        if not can_replicate(torch.device(self.device)):
+            return []
+        return [job for job in jobs if batching(job.method) is not None]
+
+    def _run_batch(self, jobs: Sequence[Job], on_end: OnEnd) -> None:
+        try:
+            self._fit_batch(self.journal.claim(jobs), partial(self._end, on_end=on_end))
+        finally:
+            self.journal.release()
+
+    def _fit_batch(self, jobs: Sequence[Job], end: OnEnd) -> None:
+        """Fit a batch; if it fails, try each half of what is left, down to single jobs."""
+        if len(jobs) > 1:
+            left = self._fit_together(jobs, end)
+            half = (len(left) + 1) // 2
+            self._fit_batch(left[:half], end)
+            self._fit_batch(left[half:], end)
+        else:
+            replace(self, journal=Journal())._run_here(jobs, end)
+
+    def _fit_together(self, jobs: Sequence[Job], end: OnEnd) -> Sequence[Job]:
+        """Fit side by side; returns the jobs that are left if something went wrong."""
+        fits: list[tuple[Job, Task, Method]] = []
+        tasks: dict[Any, Task] = {}
+        tensors: list[torch.Tensor] = []
+        for job in jobs:
+            try:
+                if _split_key(job) not in tasks:
+                    task = share_tensors(job.make_task(self.device), tensors)
+                    tasks[_split_key(job)] = task
+                fits.append((job, tasks[_split_key(job)], replace(job.method)))
+            except (MemoryError, torch.OutOfMemoryError):
+                return jobs
+            except Exception as error:
+                end(job, failure_of(job, error))
+        ended, interrupted = set(), False
+
+        def on_fit(index: int) -> None:
+            nonlocal interrupted
+            job, task, method = fits[index]
+            if any(history.interrupted for history in method.history_):
+                interrupted = True
+                return
+            record = score(job, task, method, together=min(len(fits), SLOTS * ACTIVE_GROUPS))
+            ended.add(index)
+            end(job, record)
+
+        try:
+            fit_many(
+                [method for *_, method in fits],
+                [task for _, task, _ in fits],
+                seeds=[job.seed for job, *_ in fits],
+                on_fit=on_fit,
+                progress=False,
+            )
+        except Exception:
+            if not interrupted:
+                return [job for index, (job, *_) in enumerate(fits) if index not in ended]
+        if interrupted:
+            raise KeyboardInterrupt
+        return []
+
+    # Elsewhere.
+
+    def _run_in_processes(self, jobs: Sequence[Job], on_end: OnEnd) -> bool:
+        """Run in worker processes with one thread each.
+
+        joblib loses all running jobs when a worker dies. These are tried again, one at a time; a
+        job that is running when a worker dies again fails.
+        """
+        from joblib import Parallel, delayed
+        from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+        left = dict(enumerate(jobs))
+        suspects: list[int] = []
+        in_time = True
+        with TemporaryDirectory() as folder:
+            work = delayed(
+                partial(_run_in_worker, executor=self, folder=Path(folder), parent=os.getpid())
+            )
+            while left:
+                pool = Parallel(
+                    n_jobs=max(min(self.workers, len(jobs)), 2),
+                    backend="loky",
+                    return_as="generator_unordered",
+                    mmap_mode="c",  # all workers read one copy of a graph; writes stay private
+                )
+                try:
+                    for index, result, done in pool(
+                        work(index, left[index]) for index in suspects[:1] or list(left)
+                    ):
+                        in_time = in_time and done
+                        job = left.pop(index)
+                        if result is not None:
+                            on_end(job, result)
+                except TerminatedWorkerError:
+                    for index, job in list(left.items()):
+                        if (result := self.journal.recover(job)) is not None:
+                            del left[index]
+                            on_end(job, result)
+                    if suspects and suspects[0] in left:
+                        self._end(left.pop(suspects[0]), Failure(reason=DIED), on_end)
+                    started = [index for index in left if (Path(folder) / str(index)).exists()]
+                    suspects = suspects or started or list(left)
+                suspects = [index for index in suspects if index in left]
+        return in_time
+
+    def _run_on_ray(self, jobs: Sequence[Job], on_end: OnEnd) -> bool:
+        """Run on a Ray cluster; results come back to this process, which saves them."""
+        with connected_ray(self.address) as ray:
+            try:
+                return self._run_tasks(ray, jobs, on_end)
+            finally:
+                self.journal.release()
+
+    def _run_tasks(self, ray: Any, jobs: Sequence[Job], on_end: OnEnd) -> bool:
+        gpus = 1 if torch.device(self.device).type == "cuda" else 0
+        work = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=1)(_run_on_node)
+        executor = replace(self, journal=Journal())
+        waiting = {work.remote(job, executor): job for job in self.journal.claim(jobs)}
+        in_time = True
+        while waiting:
+            (ready,), _ = ray.wait(list(waiting), num_returns=1)
+            job = waiting.pop(ready)
+            try:
+                result, done = ray.get(ready)
+                in_time = in_time and done
+            except ray.exceptions.RayError as error:
+                result = Failure(reason=f"The worker died: {type(error).__name__}.")
+            if result is not None:
+                self._end(job, result, on_end)
+        return in_time
+
+
+def _run_in_worker(
+    index: int, job: Job, *, executor: Executor, folder: Path, parent: int
+) -> tuple[int, Result | None, bool]:
+    """Run a job in a worker; its result is None if another process has it or time is up."""
+    if os.getpid() != parent:  # joblib may stay in this process if there is no other
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the parent, which ends us
+        torch.set_num_threads(1)
+        end_with_parent()
+    if executor.deadline is not None and time() >= executor.deadline:
+        return index, None, False
+    (folder / str(index)).touch()
+    on_cpu = torch.device(executor.device).type == "cpu"  # where each worker has its own core
+    result, done = _run_one(job, replace(executor, sharing=1 if on_cpu else executor.workers))
+    return index, result, done
+
+
+def _run_on_node(job: Job, executor: Executor) -> tuple[Result | None, bool]:
+    torch.set_num_threads(1)
+    return _run_one(job, executor)
+
+
+def _run_one(job: Job, executor: Executor) -> tuple[Result | None, bool]:
+    """Run a job here; returns a result that can be sent, and whether there was time."""
+    results: list[Result] = []
+    in_time = executor._run_here([job], lambda _, result: results.append(result))
+    result = results[0] if results else None
+    if isinstance(result, Failure):
+        result = replace(result, error=None)  # not every exception can be pickled
+    return result, in_time
+
+
+def _split_key(job: Job) -> tuple[Any, ...]:
+    """Equal for jobs on the same split."""
+    return job.graph, id(job.protocol), job.seed
+
+
+def share_tensors(task: Task, tensors: list[torch.Tensor]) -> Task:
+    """Use one tensor for features or edges that are equal; batches form by graph."""
+    graph = copy(task.graph)
+    for name in ("x", "edge_index"):
+        tensor = graph[name]
+        alike = (t for t in tensors if t.shape == tensor.shape and t.dtype == tensor.dtype)
+        graph[name] = next((other for other in alike if torch.equal(other, tensor)), tensor)
+        if graph[name] is tensor:
+            tensors.append(tensor)
+    return replace(task, graph=graph)
+
+
+def choose_executor(
+    name: str, device: str, *, workers: int | None = None, address: str | None = None
+) -> Executor:
+    """An executor by name: here, processes or ray; auto chooses by the device and the cores."""
+    cores = workers or os.cpu_count() or 1
+    on_gpu = name == "auto" and not address and torch.device(device).type == "cuda"
+    if name == "auto":
+        name = "ray" if address else "processes"
+    if name not in ("here", "processes", "ray"):
+        raise ValueError(f"engine must be auto, here, processes or ray, got {name!r}.")
+    if name == "processes" and cores == 1:
+        name = "here"
+    return Executor(
+        device=device,
+        backend=name,  # type: ignore[arg-type]
+        workers=cores,
+        address=address,
+        batch=on_gpu or name == "here",
+    )

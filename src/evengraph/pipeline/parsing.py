@@ -1,0 +1,115 @@
+"""Names, parameters and seeds from text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import fields
+from functools import cache
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from evengraph.core.errors import short, unknown
+from evengraph.core.untrusted import MAX_INTEGER
+from evengraph.methods import METHODS
+from evengraph.methods.bases.method import split_words
+
+MOST_SEEDS = 1000
+MOST_LISTED = 10_000
+MAX_FLOAT = 1e300
+SEED_DIGITS = 10
+
+
+def known_method(name: str) -> str:
+    """The key of a method in `METHODS`, also for its title: `graphens` for GraphENS."""
+    key = name.lower().replace("-", "").replace(" ", "")
+    if key not in METHODS:
+        raise ValueError(unknown("method", name, [*METHODS, "all"], METHODS.other_names))
+    return key
+
+
+def parse_seeds(text: str) -> list[int]:
+    """Read `5,6,7` or `5-24`."""
+    seeds: list[int] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", part)
+        if match is None:
+            raise ValueError(
+                f"seeds must be whole numbers such as 5,6,7 or 5-24, got {short(text)}."
+            )
+        if max(map(len, match.groups(""))) > SEED_DIGITS:
+            raise ValueError(f"seeds must be below 2^32, got {short(part.strip())}.")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first:
+            raise ValueError(f"seeds must run upwards, got {part.strip()!r}.")
+        if last >= 2**32 or last - first >= MOST_SEEDS:
+            limits = f"below 2^32 and at most {MOST_SEEDS} at a time"
+            raise ValueError(f"seeds must be {limits}, got {part.strip()!r}.")
+        seeds += range(first, last + 1)
+        if len(seeds) > MOST_LISTED:
+            raise ValueError(f"seeds must be at most {MOST_LISTED}, got {short(text)}.")
+    return list(dict.fromkeys(seeds))
+
+
+def parse_fields(cls: type, assignments: Iterable[str]) -> dict[str, Any]:
+    """Read assignments such as `alpha=2` into values of the types that a dataclass declares."""
+    values: dict[str, Any] = {}
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        if not equals:
+            raise ValueError(f"a parameter must be set as name=value, got {assignment!r}.")
+        values[name.strip()] = parse_field(cls, name.strip(), text.strip())
+    return values
+
+
+def parse_field(cls: type, name: str, text: str) -> Any:
+    """Read one value."""
+    check_field(cls, name)
+    fixed, kind = split_words(get_type_hints(cls)[name])
+    if text in fixed:
+        return text
+    if get_origin(kind) is Literal:
+        if text in get_args(kind):
+            return text
+    elif kind is bool:
+        words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+        if text.lower() in words:
+            return words[text.lower()]
+    else:
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    allowed = " or ".join((describe_type(kind), *fixed))
+    raise ValueError(f"{name} must be {allowed}, got {text!r}.")
+
+
+def check_field(cls: type, name: str) -> None:
+    """Raise ValueError for a name that a dataclass does not have."""
+    names = [item.name for item in fields(cls)]
+    if name not in names:
+        raise ValueError(unknown(f"parameter of {cls.__name__}", name, names))
+
+
+def check_type(cls: type, name: str, value: Any) -> None:
+    """Raise ValueError for a value of a file that is not of the type that a dataclass declares."""
+    words, kind = split_words(_type_hints(cls)[name])
+    if kind not in (int, float, bool) or (isinstance(value, str) and value in words):
+        return
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    fits = is_number and abs(value) <= (MAX_INTEGER if kind is int else MAX_FLOAT)
+    if not (type(value) is bool if kind is bool else fits and isinstance(value, int | kind)):
+        allowed = " or ".join((describe_type(kind), *words))
+        limit = f", at most {MAX_INTEGER}" if kind is int and type(value) is int else ""
+        raise ValueError(f"{name} must be {allowed}{limit}, got {short(value)}.")
+
+
+@cache
+def _type_hints(cls: type) -> dict[str, Any]:
+    return get_type_hints(cls)
+
+
+def describe_type(kind: Any) -> str:
+    """The values that a type allows."""
+    if get_origin(kind) is Literal:
+        return "one of " + ", ".join(str(word) for word in get_args(kind))
+    return {int: "a whole number", float: "a number", bool: "true or false"}.get(kind, str(kind))

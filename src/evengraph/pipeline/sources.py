@@ -1,0 +1,307 @@
+"""GraphSource: a graph, where it came from, and how to split it by default."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.data import Data
+
+from evengraph.core.machine import available_memory, format_size, parse_size
+from evengraph.core.ranks import ALONE, Ranks
+from evengraph.core.task import Task
+from evengraph.datasets import DATASETS, load
+from evengraph.datasets.registry import lookup
+from evengraph.disk import PackedGraph, is_packed
+from evengraph.disk.models import DiskGraph
+from evengraph.disk.open import memory_to_read, packed_encoding
+from evengraph.disk.propagation import Progress, no_progress
+from evengraph.methods import Method
+from evengraph.ops.signature import feature_signatures, matching_signatures
+from evengraph.pipeline.model_info import ID, ModelInfo, NewNodes
+from evengraph.splits import SPLITS, SplitProtocol
+from evengraph.tables import (
+    FeatureEncoder,
+    NoLabelError,
+    TableColumns,
+    TableGraph,
+    open_graph,
+)
+
+TRAIN, VAL = 0.6, 0.2
+MIN_MEMORY = 32 * 2**20  # to work from disk, besides Python and torch
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GraphSource:
+    """A graph and where it came from.
+
+    Args:
+        name: What to call the graph.
+        graph: The graph.
+        tables: The graph with ids and encoder, if it was built from a user's files or tables.
+        data: The name of a data set or the absolute path of a user's files; None for objects.
+        columns: The columns that the caller named.
+        disk: The graph on disk, if it is not in memory; `graph` then holds its labels alone.
+    """
+
+    name: str
+    graph: Data
+    tables: TableGraph | None = None
+    data: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    disk: DiskGraph | None = None
+
+    @property
+    def is_dataset(self) -> bool:
+        """Whether it is one of evengraph's data sets."""
+        return self.tables is None and self.data is not None and self.disk is None
+
+    def encoding(self, task: Task) -> tuple[FeatureEncoder | None, TableColumns]:
+        """What made the features, and the columns of the tables; None for a graph."""
+        if self.disk is not None:
+            return packed_encoding(self.disk.packed)
+        tables = tables_of(task, self)
+        return (None, TableColumns()) if tables is None else (tables.encoder, tables.columns)
+
+    def predict_task(self, method: Method, task: Task) -> tuple[Task, Tensor]:
+        """The task, and class probabilities of its nodes; of a graph on disk the nodes of sets."""
+        if self.disk is not None:
+            return self.disk.predict_task(method, task)
+        return task, method.predict_task(task)
+
+    @property
+    def default_split(self) -> str:
+        """The name in `SPLITS` of the protocol to use unless the user names another."""
+        if self.is_dataset:
+            return "step"
+        timed = self.tables is not None and "time" in self.graph
+        if timed and "split" not in self.columns:
+            return "bytime"  # a time column that was named beats a split column that was guessed
+        masks = [f"{part}_mask" in self.graph for part in ("train", "val", "test")]
+        return "given" if any(masks) else "natural"
+
+    @property
+    def draws_labels(self) -> bool:
+        """Whether the default protocol draws the sets at random from a user's labels."""
+        return not self.is_dataset and self.default_split == "natural"
+
+    def default_shares(self, split: str) -> dict[str, float]:
+        """The shares to train and validate on under a protocol, where they are not its defaults."""
+        if self.is_dataset or split not in ("natural", "bytime"):
+            return {}
+        return {"train": TRAIN, "val": VAL}  # of a user's labels, which are few
+
+    def make_split(self, *, of_dataset: str = "step") -> SplitProtocol:
+        """The default protocol; one of evengraph's data sets has a given one."""
+        name = of_dataset if self.is_dataset else self.default_split
+        protocol: SplitProtocol = SPLITS[name](**self.default_shares(name))
+        return protocol
+
+
+def tables_of(task: Task, source: GraphSource) -> TableGraph | None:
+    """The tables of a source; if a split by time hides edges, with the features of that time."""
+    tables = source.tables
+    if tables is None or "encoder" not in task.graph:
+        return tables
+    encoder, columns = task.graph.encoder, task.graph.columns
+    return replace(tables, graph=task.graph, encoder=encoder, columns=columns)
+
+
+def open_dataset(name: str, *, root: Path | None = None) -> GraphSource:
+    """Load one of evengraph's data sets."""
+    return GraphSource(name=name, graph=load(name, root=root), data=name)
+
+
+def open_source(data: Any, edges: Any = None, **columns: Any) -> GraphSource:
+    """Open a data set by its name, or a user's labelled graph as `open_tables` does."""
+    if isinstance(data, str) and data in DATASETS:
+        for name in (*(["edges"] if edges is not None else []), *columns):
+            raise ValueError(f"{name} is for tables of your own, and {data} is a data set.")
+        return open_dataset(data)
+    return open_tables(data, edges, **columns)
+
+
+def open_on_disk(
+    path: str | Path,
+    memory: str | int | None = None,
+    *,
+    device: torch.device | str = "cpu",
+    progress: Progress = no_progress,
+    ranks: Ranks = ALONE,
+) -> GraphSource:
+    """Open a packed graph to work from disk.
+
+    Args:
+        path: Its folder.
+        memory: How much to use, such as `4GB`. Default: half of what is free.
+        device: Where to propagate, and to train networks.
+        progress: Called with the name of a stage and the share of it that is done.
+        ranks: The processes that work on it together.
+    """
+    if not ranks.is_alone and not is_packed(path):
+        raise ValueError(f"Several processes train packed graphs alone: pack {path} first.")
+    if not Path(path).expanduser().exists() and str(path) not in DATASETS:
+        raise ValueError(f"{path} does not exist.")
+    if not is_packed(path):
+        raise ValueError(
+            f"memory is for packed graphs: evengraph pack {path} --out graph makes one."
+        )
+    limit = available_memory() // (2 * ranks.here) if memory is None else parse_size(memory)
+    if memory is not None and limit < MIN_MEMORY:
+        raise ValueError(f"memory must be at least {format_size(MIN_MEMORY)}, got {memory}.")
+    packed = PackedGraph.open(path)
+    packed.check()
+    disk = DiskGraph.open(packed, limit, device=device, progress=progress, ranks=ranks)
+    name, data = packed.path.resolve().name, str(packed.path.absolute())
+    return GraphSource(name=name, graph=disk.labels(), data=data, disk=disk)
+
+
+def must_stay_on_disk(path: str | Path) -> bool:
+    """Whether it is a packed graph that does not fit in memory."""
+    return is_packed(path) and memory_to_read(PackedGraph.open(path)) > available_memory()
+
+
+def open_tables(nodes: Any, edges: Any = None, **columns: Any) -> GraphSource:
+    """Open a user's labelled graph: files, DataFrames or a PyG graph.
+
+    Args:
+        nodes: What `open_graph` takes, or a graph.
+        edges: The edges table, if `nodes` is a nodes table.
+        columns: The other arguments of `open_graph`; those that are None count as not given.
+    """
+    given = {key: value for key, value in columns.items() if value is not None and value != ()}
+    if isinstance(nodes, Data):
+        if given or edges is not None:
+            names = ", ".join(given) or "edges"
+            raise ValueError(f"A graph takes no {names}: it holds its own edges and labels.")
+        return GraphSource(name="graph", graph=nodes)
+    is_path = isinstance(nodes, str | Path)
+    path = Path(nodes if is_path else "tables").expanduser()
+    if is_path and not path.exists() and not path.suffix and path.name == str(nodes):
+        try:
+            lookup(path.name)
+        except ValueError as error:
+            raise ValueError(f"There is no folder {nodes} and no such data set: {error}") from None
+    tables = open_graph(nodes, edges=edges, **given)
+    if tables.label_candidates:
+        raise NoLabelError(tables.label_candidates)
+    for name in {"drop", "unlabelled"} & given.keys():
+        given[name] = ",".join(map(str, given[name]))
+    if "lists" in given:
+        given["lists"] = _absolute(given["lists"])
+    if edges is not None:
+        given["edges"] = _absolute(edges) if is_path else ""
+    return GraphSource(
+        name=path.resolve().name if path.is_dir() else path.stem,
+        graph=tables.graph,
+        tables=tables,
+        data=str(path.absolute()) if is_path else None,
+        columns=given,
+    )
+
+
+def _absolute(edges: Any) -> str:
+    """The absolute path of the edges table, or of several with commas between them."""
+    if isinstance(edges, Mapping):
+        return ""
+    parts = edges if isinstance(edges, list | tuple) else str(edges).split(",")
+    if isinstance(edges, Path) or (isinstance(edges, str) and Path(edges).expanduser().exists()):
+        parts = [edges]
+    return ",".join(str(Path(str(part).strip()).expanduser().absolute()) for part in parts)
+
+
+ENOUGH = 200  # nodes from which quartiles are worth trusting
+MOVED = 0.4  # standard deviations from which on a median has moved
+EVENLY = 0.55  # of the largest step of a quartile; if the smallest is less, a tail has moved
+DISTINCT = 10  # values from which on a column is a measurement, not a code
+QUARTILES = (0.25, 0.5, 0.75)
+
+
+def align(graph: Data, method: Method, info: ModelInfo) -> tuple[Data, str]:
+    """Move the number columns of a graph that have moved as a whole back to where they were.
+
+    Dates, flags and categories stay, and so does a graph that holds the nodes of training.
+
+    Returns:
+        The graph, and a sentence about the columns; empty if nothing was done.
+    """
+    if info.encoder is None or info.statistics is None or not info.statistics.quartiles:
+        return graph, ""
+    if graph.num_nodes < ENOUGH or _holds_training_nodes(graph, method):
+        return graph, ""
+    columns = np.flatnonzero(info.encoder.numbers)
+    values = graph.x[:, columns].double().cpu().numpy()
+    deviations = np.asarray(info.statistics.deviations)[columns]
+    before = np.asarray(info.statistics.quartiles).reshape(-1, len(QUARTILES)).T
+    steps = np.quantile(values, QUARTILES, axis=0) - before
+    largest, smallest = np.abs(steps).max(0), np.abs(steps).min(0)
+    moved = (smallest >= EVENLY * largest) & (np.abs(np.sign(steps).sum(0)) == len(QUARTILES))
+    moved &= np.abs(steps[1]) >= MOVED * deviations
+    moved &= np.array([len(np.unique(column)) >= DISTINCT for column in values.T], dtype=bool)
+    if not moved.any():
+        return graph, ""
+    shift = torch.zeros(graph.num_features, dtype=graph.x.dtype)
+    shift[columns[moved]] = torch.from_numpy(steps[1][moved]).to(shift)
+    aligned = copy(graph)
+    aligned.x = graph.x - shift.to(graph.x.device)
+    sizes = zip(columns[moved], (steps[1] / deviations)[moved], strict=True)
+    return aligned, _describe([(info.encoder.names[index], float(step)) for index, step in sizes])
+
+
+def _holds_training_nodes(graph: Data, method: Method) -> bool:
+    """Whether most of the nodes that were learnt from are in the same rows, with their features."""
+    nodes, _, signatures = method.labelled_
+    index = (nodes < graph.num_nodes).nonzero().squeeze(1)
+    found = feature_signatures(graph.x[nodes[index].to(graph.x.device)])
+    same = matching_signatures(found.to(signatures.device), signatures[index])
+    return 2 * int(same.sum()) > len(nodes)
+
+
+def _describe(moved: list[tuple[str, float]]) -> str:
+    parts = [f"{name} by {step:+.1f} standard deviations" for name, step in moved]
+    return (
+        f"Moved as a whole since training, and moved back: {', '.join(parts)}. "
+        "This assumes similar nodes, measured at another place or time."
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ModelInput:
+    """A graph as the method takes it.
+
+    Args:
+        graph: With the columns that have moved as a whole moved back.
+        rows: The nodes to predict, a slice or their indices.
+        ids: Ids of these nodes, by the name of their column.
+        aligned: Which columns were moved back; empty for none.
+    """
+
+    graph: Data
+    rows: Any
+    ids: dict[str, NDArray[Any]]
+    aligned: str = ""
+
+    @classmethod
+    def of(cls, new: Data | NewNodes, method: Method, info: ModelInfo, aligns: bool) -> ModelInput:
+        """What a model takes of a graph, or of tables that were opened.
+
+        Args:
+            method: The fitted method, whose training nodes are never moved.
+            info: What is known about the training graph.
+            aligns: Whether to move columns back. PyG graphs and nodes that attach to a known graph
+                stay as they are.
+        """
+        if isinstance(new, Data):
+            return cls(graph=new, rows=slice(None), ids={ID: np.arange(new.num_nodes)})
+        graph, aligned = new.tables.graph, ""
+        if aligns and not new.attached:
+            graph, aligned = align(graph, method, info)
+        return cls(graph=graph, rows=new.rows, ids={new.id_name: new.ids}, aligned=aligned)

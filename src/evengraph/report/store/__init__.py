@@ -1,1 +1,0 @@
-"""Tables, figures and the page of a store of runs."""

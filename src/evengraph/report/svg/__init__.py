@@ -1,1 +1,0 @@
-"""HTML and SVG building blocks."""

@@ -1,0 +1,181 @@
+"""Natural imbalance: the class sizes of the graph."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+import torch
+from torch_geometric.data import Data
+
+from evengraph.core.errors import ArgumentError
+from evengraph.core.task import Task, hold_out, node_mask
+from evengraph.metrics.binary import positive_class
+from evengraph.splits.base import (
+    check_class_size,
+    check_shares,
+    check_sizes,
+    class_nodes,
+    count_classes,
+    display_name,
+    join_classes,
+    make_task,
+    shuffled_nodes,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Natural:
+    """A stratified split: the same share of every class, and at least one node in each set.
+
+    All other labelled nodes are test nodes.
+
+    Args:
+        train: Share of the labelled nodes to train on.
+        val: Share of the labelled nodes to validate on.
+    """
+
+    train: float = 0.1
+    val: float = 0.1
+
+    def __post_init__(self) -> None:
+        check_shares(train=self.train, val=self.val)
+
+    def __call__(self, graph: Data, *, seed: int) -> Task:
+        """Split the graph."""
+        stream = random.Random(seed)
+        parts = []
+        for label in range(count_classes(graph)):
+            nodes = shuffled_nodes(graph, label, stream)
+            check_class_size(graph, label, nodes, 3, "train, validation and test")
+            first = min(max(1, round(self.train * len(nodes))), len(nodes) - 2)
+            second = min(first + max(1, round(self.val * len(nodes))), len(nodes) - 1)
+            parts.append((nodes[:first], nodes[first:second], nodes[second:]))
+        return join_classes(graph, parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Folds:
+    """Stratified cross-validation: test on one fold, validate on part of the others.
+
+    Seed s is fold s % folds of partition s // folds: seeds 0 to folds - 1 are the folds of one
+    partition, the next seeds those of another.
+
+    Args:
+        folds: Number of folds; each class needs as many nodes.
+        val: Share of the labelled nodes to validate on, taken from the nodes that are not tested.
+    """
+
+    folds: int = 5
+    val: float = 0.1
+
+    def __post_init__(self) -> None:
+        if self.folds < 2:
+            raise ValueError(f"folds must be at least 2, got {self.folds}.")
+        if not 0 < self.val < 1 - 1 / self.folds:
+            most = f"{1 - 1 / self.folds:.3g}"
+            raise ValueError(
+                f"val must lie between 0 and {most} with {self.folds} folds, got {self.val}."
+            )
+
+    def __call__(self, graph: Data, *, seed: int) -> Task:
+        """Split the graph."""
+        partition, fold = divmod(seed, self.folds)
+        stream = random.Random(partition)
+        parts = []
+        start = 0  # fold of the first node of a class; it moves on, so that folds have equal sizes
+        for label in range(count_classes(graph)):
+            nodes = shuffled_nodes(graph, label, stream)
+            least = max(self.folds, 3 if self.folds > 2 else 4)  # one to test and two others
+            if len(nodes) < least:
+                raise ValueError(
+                    f"Class {display_name(graph, label)} has {len(nodes)} nodes, {least} are "
+                    f"needed for {self.folds} folds; use fewer folds, or repeated splits."
+                )
+            test = nodes[(fold - start) % self.folds :: self.folds]
+            others = [node for i, node in enumerate(nodes) if (start + i) % self.folds != fold]
+            start += len(nodes)
+            # otherwise the first nodes would validate in every fold
+            random.Random(f"{seed} {label}").shuffle(others)
+            count = min(max(1, round(self.val * len(nodes))), len(others) - 1)
+            parts.append((others[count:], others[:count], test))
+        return join_classes(graph, parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """The split of the graph: a split column of a table, or a public split.
+
+    Without a validation set, a share of each class's training nodes is drawn for it by the seed;
+    a class keeps at least one training node. Nodes without a label are in no set.
+
+    Args:
+        val: Share of the training nodes to validate on, if the graph has no validation set.
+    """
+
+    val: float = 0.2
+
+    def __post_init__(self) -> None:
+        check_shares(val=self.val)
+
+    def __call__(self, graph: Data, *, seed: int) -> Task:
+        """Split the graph."""
+        masks = {name: node_mask(graph, name) for name in ("train", "val", "test")}
+        for name in ("train", "test"):
+            if masks[name] is None:
+                raise ArgumentError(
+                    f"The split protocol given needs a graph with a split, and no node is marked "
+                    f"{name}; name a column that holds train, val or test.",
+                    argument="split",
+                )
+        labels = range(count_classes(graph))
+        labelled = graph.y >= 0
+        train, test = masks["train"] & labelled, masks["test"] & labelled
+        for label in labels:
+            check_class_size(graph, label, class_nodes(graph, label, train), 1, "training")
+        if masks["val"] is not None:
+            val = masks["val"] & labelled
+        else:
+            val = hold_out(graph.y, train, self.val, seed)
+            train = train & ~val
+        for name, mask in (("validation", val), ("test", test)):
+            if not mask.any():
+                raise ValueError(f"The split has no labelled node for {name}; mark some.")
+        return make_task(graph, train, val, test)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SemiSupervised:
+    """A few labels of two classes to train on, as many to validate on, all others to test on.
+
+    The rarer class is positive. Averages over ten draws are usual.
+
+    Args:
+        positives: Nodes of the positive class to train on.
+        negatives: Nodes of the other class to train on.
+
+    Reference:
+        Tang, Hua, Gao, Zhao and Li, "GADBench: Revisiting and Benchmarking Supervised Graph Anomaly
+        Detection", NeurIPS 2023.
+    """
+
+    positives: int = 20
+    negatives: int = 80
+
+    def __post_init__(self) -> None:
+        check_sizes(positives=self.positives, negatives=self.negatives)
+
+    def __call__(self, graph: Data, *, seed: int) -> Task:
+        """Split the graph."""
+        num_classes = count_classes(graph)
+        if num_classes != 2:
+            raise ValueError(f"semisupervised is for two classes, this graph has {num_classes}.")
+        positive = positive_class(torch.bincount(graph.y[graph.y >= 0], minlength=2))
+        stream = random.Random(seed)
+        parts = []
+        for label in range(2):
+            size = self.positives if label == positive else self.negatives
+            nodes = shuffled_nodes(graph, label, stream)
+            check_class_size(graph, label, nodes, 2 * size + 1, "train, validation and test")
+            parts.append((nodes[:size], nodes[size : 2 * size], nodes[2 * size :]))
+        return join_classes(graph, parts)
