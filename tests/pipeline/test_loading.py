@@ -8,6 +8,7 @@ import torch
 from torch_geometric.data import Data
 
 from evengraph.datasets import toy
+from evengraph.fast.unignn import inputs_and_clusters
 from evengraph.methods import GCN, LTE4G, METHODS, UniGNN
 from evengraph.methods.bases.saving import seal, write_model
 from evengraph.pipeline.loading import load_model, saved_info
@@ -117,7 +118,7 @@ def test_new_nodes_far_away_leave_the_others_alone(name):
 
 def seen_clusters(method, graph):
     """Clusters and inputs of every layer while a graph is predicted."""
-    inputs, find = method._inputs_and_clusters(method.model_input(graph))
+    net, inputs, find = inputs_and_clusters(method, method.model_input(graph))
     seen = []
 
     def watched(layer, embeddings):
@@ -126,14 +127,14 @@ def seen_clusters(method, graph):
         return found
 
     with torch.no_grad():
-        method.net_(inputs, watched)
+        net(inputs, watched)
     return seen
 
 
 @pytest.mark.parametrize("loaded", [False, True])
 def test_new_nodes_join_the_nearest_mean_and_known_ones_stay(loaded, tmp_path):
     fit = fitted("unignn", recluster_every=0, max_epochs=30, patience=30)
-    net, inputs = fit.net_, fit.inputs_
+    net, inputs = fit.quick_.net, fit.quick_.inputs
     rows = [GRAPH.x, net.activate(net.first_layer(inputs, net.stored), False).detach()]
     method = fit
     if loaded:

@@ -8,8 +8,22 @@ import pytest
 import torch
 from torch import nn
 
+from evengraph.core.rng import seeded
+from evengraph.fast import replicas, supervised
+from evengraph.fast.replicas import (
+    Fit,
+    batching,
+    can_replicate,
+    fit_as_batch,
+    fit_batch,
+    share_batch,
+    stacked,
+)
+from evengraph.fast.supervised import SupervisedReplicas
+from evengraph.fast.unignn import UnifiedReplicas
 from evengraph.methods import (
     GCN,
+    METHODS,
     BalancedSoftmax,
     ClassBalanced,
     LogitAdjustment,
@@ -17,12 +31,7 @@ from evengraph.methods import (
     Reweight,
     UniGNN,
 )
-from evengraph.methods.bases.batching import Fit, fit_batch, share_batch
-from evengraph.methods.bases.supervised_batch import SupervisedReplicas
-from evengraph.methods.bases.unified import UnifiedReplicas
 from evengraph.metrics import rare_class, validation_score
-from evengraph.training.batch import replicas
-from evengraph.training.batch.replicas import can_replicate, stacked
 from small_graphs import rare_task, small_task
 
 # Without dropout, whose noise on the CPU comes from one stream for all.
@@ -181,6 +190,7 @@ def test_networks_are_stacked():
 
 def test_a_cpu_trains_one_run_at_a_time():
     assert not can_replicate(torch.device("cpu"))
+    assert not fit_as_batch(GCN(), small_task(), seed=0)
 
 
 def test_ctrl_c_keeps_the_best_weights_so_far():
@@ -205,7 +215,7 @@ def test_an_interrupt_before_the_first_epoch_is_passed_on(monkeypatch):
     def stop(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("evengraph.methods.bases.unified.kmeans", stop)
+    monkeypatch.setattr("evengraph.fast.unignn.kmeans", stop)
     method, task = UniGNN(**COMMON, **SETTINGS[0]), small_task()
     method.reset(task)
     with pytest.raises(KeyboardInterrupt):
@@ -284,6 +294,35 @@ def test_methods_of_labelled_nodes(name, slots):
     assert len(set(losses)) == len(losses)
 
 
+@pytest.mark.parametrize("name", [*LABELLED, "plain"])
+def test_losses_and_gradients_of_labelled_nodes(name):
+    kinds = LABELLED | {"plain": lambda **settings: GCN(network="plain", **settings)}
+    methods = [kinds[name](**COMMON | {"max_epochs": 0}) for _ in range(3)]
+    task = small_task()
+    tasks, runs = [smaller_validation(task), other_split(task), task], []
+    for seed, (method, one) in enumerate(zip(methods, tasks, strict=True)):
+        method.reset(one)
+        runs.append(supervised._run(Fit(method, one.hide_test_labels(), seed)))
+    inputs, params = methods[0]._inputs(task.graph), methods[0]._training_params()
+    batch = SupervisedReplicas(inputs, runs, 3, 16, **params)
+    for slot, run in enumerate(runs):
+        batch._start(slot, run)
+    torch.testing.assert_close(batch.weight.sum(1), torch.ones(3))
+    losses, scores = batch.epoch()
+    gradients = torch.autograd.grad(losses.sum(), batch.weights)
+    assert len(set(losses.tolist())) == 3
+    for slot, (method, one) in enumerate(zip(methods, tasks, strict=True)):
+        with seeded(slot):
+            net = method._new_network()
+        loss = method._loss(one)(net(*inputs))
+        torch.testing.assert_close(losses[slot], loss, rtol=1e-6, atol=1e-6)
+        expected = torch.autograd.grad(loss, list(net.parameters()))
+        for ours, theirs in zip(gradients, expected, strict=True):
+            torch.testing.assert_close(ours[slot], theirs, rtol=1e-5, atol=1e-6)
+        history = dataclasses.replace(method).fit(one, seed=slot).history_[0]
+        assert scores[slot].item() == pytest.approx(history.score[0], abs=1e-6)
+
+
 @pytest.mark.parametrize("features", ["dense", "sparse"])
 def test_methods_of_labelled_nodes_that_stop_apart(monkeypatch, features):
     monkeypatch.setattr(replicas, "MIN_SLOTS", 1)
@@ -308,19 +347,23 @@ def test_methods_of_labelled_nodes_that_stop_apart(monkeypatch, features):
     check_equal(methods, tasks, seeds)
 
 
-def test_only_equal_settings_go_together():
-    method = Reweight(**COMMON)
-    assert share_batch(method, Reweight(**COMMON))
-    assert share_batch(GCN(**COMMON), GCN(**COMMON))
-    others = [
-        Reweight(**COMMON, balance=True),
-        Reweight(**COMMON, scale=2.0),
-        Reweight(**COMMON | {"hidden": 8}),
-        GCN(**COMMON),
-    ]
-    for other in others:
-        assert not share_batch(method, other)
-        assert not share_batch(other, method)
+BATCHED = {"gcn", "reweight", "balancedsoftmax", "logitadjustment", "pcsoftmax", "classbalanced"}
+
+
+def test_which_methods_share_a_batch():
+    assert {name for name, kind in METHODS.items() if batching(kind())} == BATCHED | {"unignn"}
+    assert batching(GCN(backbone="sage")) is None
+    assert batching(BalancedSoftmax(margin="tam")) is None
+    assert share_batch(GCN(), GCN())
+    assert share_batch(UniGNN(), UniGNN(threshold=0.7, clusters_per_class=3))
+    assert not share_batch(METHODS["mlp"](), METHODS["mlp"]())
+    method = Reweight()
+    others = [Reweight(balance=True), Reweight(scale=2.0), Reweight(hidden=8), GCN()]
+    pairs = [*((method, other) for other in others), (UniGNN(), UniGNN(alpha=1))]
+    pairs += [(UniGNN(), UniGNN(mean_loss=True)), (UniGNN(), UniGNN(cluster_starts=2))]
+    for one, other in pairs:
+        assert not share_batch(one, other)
+        assert not share_batch(other, one)
 
 
 def test_a_recording_that_fails_leaves_runs_to_plain_steps(monkeypatch):
