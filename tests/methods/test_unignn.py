@@ -7,8 +7,12 @@ import torch
 from torch_geometric.data import Data
 
 from evengraph import fast
+from evengraph.cli.options import parse_settings
 from evengraph.fast import unignn as quick
 from evengraph.fast.replicas import Fit, fit_batch
+from evengraph.lab.plan import job_spec, known_runs, resolve
+from evengraph.lab.spec import Setup
+from evengraph.lab.store import Row
 from evengraph.methods import UniGNN, unignn
 from evengraph.metrics.selection import stopping_score
 from evengraph.ops.pseudo import balanced_pseudo_labels
@@ -482,6 +486,22 @@ def test_readings_of_former_versions_are_translated():
         assert UniGNN.renamed_params({"readings": text, "alpha": 1}) == {"alpha": 1, "stop_on": on}
     with pytest.raises(ValueError, match=r"some of mean-loss, .* got 'mean'"):
         UniGNN.current_params({"readings": "mean"})
+
+
+def test_readings_of_commands_experiments_and_stores():
+    params, sentences = parse_settings(["unignn"], ["readings=unit-rows, mean-loss"])
+    assert params == {"unignn": {"unit_rows": True, "mean_loss": True}}
+    assert sentences == ["readings of Uni-GNN is now mean_loss, unit_rows and stop_on."]
+    setup = Setup(dataset="toy", imbalance="natural", fields={})
+    new, same = (
+        job_spec(setup, "unignn", settings, 5)
+        for settings in ({"mean_loss": True}, {"readings": "mean-loss"})
+    )
+    assert new.key == same.key
+    stored = {k: v for k, v in new.method_fields.items() if k not in UniGNN.tuned_params}
+    old = dataclasses.replace(new, method_fields={**stored, "readings": "mean-loss"})
+    assert list(known_runs([Row(job=old)])) == [new.key]
+    assert resolve(old).method == UniGNN(mean_loss=True)
 
 
 def test_more_pairs_than_memory_are_thinned_and_noted():

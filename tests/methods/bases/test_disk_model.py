@@ -33,10 +33,6 @@ LAYERWISE = [
     METHODS["unreal"](rounds=1, round_epochs=2, clusters=8, backbone="sage"),
     LTE4G,
     METHODS["labelpropagation"](),
-    UniGNN(alpha=1, clusters_per_class=3),
-    UniGNN(alpha=1, clusters_per_class=3, share_embeddings=False, readings="unit-rows"),
-    UniGNN(alpha=1, clusters_per_class=3, encoders="semantic"),
-    UniGNN(alpha=1, encoders="structural", layers=3),
     METHODS["auto"](candidates="gcn"),
 ]
 
