@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` does the same 
     from evengraph.methods import *  # noqa: F403
     from evengraph.metrics import evaluate as evaluate
     from evengraph.nn import transforms as transforms
-    from evengraph.pipeline.comparison import compare as compare
+    from evengraph.pipeline.run import compare as compare
     from evengraph.pipeline.explanation import explain as explain
     from evengraph.pipeline.loading import load_model as load_model
     from evengraph.pipeline.node_classifier import NodeClassifier as NodeClassifier
@@ -47,7 +47,7 @@ _ROOMS = ("datasets", "methods", "metrics", "nn", "ops", "splits", "tables", "te
 _NAMES = {
     "core.task": ("Task",),
     "datasets": ("load", "toy"),
-    "pipeline.comparison": ("compare",),
+    "pipeline.run": ("compare",),
     "inspection": ("inspect_graph",),
     "desk": ("suggest",),
     "methods": ("METHODS", "Method", "fit_many"),

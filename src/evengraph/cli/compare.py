@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
-from evengraph.cli.console import err, out, print_error, print_notes, print_sentence
-from evengraph.cli.opening import check_folder
+from evengraph.cli.console import print_notes
 from evengraph.cli.options import (
     Columns,
     Data,
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data as Graph
 
     from evengraph.methods import Method
-    from evengraph.pipeline.comparison import Comparison
-    from evengraph.pipeline.executor import Job, OnEnd, Result
     from evengraph.pipeline.sources import GraphSource
     from evengraph.splits import SplitProtocol
 
@@ -116,11 +112,10 @@ def compare(
     """Run several methods on the same splits, and test which is significantly better."""
     from evengraph.cli.opening import open_data, warn_of_gaps
     from evengraph.cli.options import parse_seconds
+    from evengraph.cli.training import train_methods
     from evengraph.core.devices import pick_device
     from evengraph.core.machine import keep_freed_memory
-    from evengraph.pipeline import comparison as library
-    from evengraph.pipeline.comparison import candidates
-    from evengraph.training.loop import count_bar
+    from evengraph.pipeline.run import RunPlan, comparison_executor, comparison_plan
 
     keep_freed_memory()
     source = open_data(data, data_root, columns)
@@ -128,42 +123,21 @@ def compare(
     protocol, seeds = _plan_splits(source, imbalance, splits, folds, shares)
     torch_device = pick_device(device)
     seconds = None if time_limit is None else parse_seconds(time_limit)
-    entries = _make_methods(methods, settings or [], source.graph)
-    if to is not None:
-        check_folder(to)
-    warn_of_gaps(protocol(source.graph, seed=seeds[0]))
-    _announce(source, entries, protocol, len(seeds), torch_device.type)
-    fits = sum(len(candidates(one, budget)) for one in entries.values()) * len(seeds)
-    with count_bar("comparing", fits) as count:
-        comparison = library.compare(
-            source.graph,
-            entries,
-            protocol,
-            seeds=seeds,
-            budget=budget,
-            metric=metric or DEFAULT_METRICS.get(imbalance or "", "balanced_accuracy"),
-            positive=positive,
-            k=at,
-            device=torch_device,
-            jobs=jobs,
-            time_limit=seconds,
-            on_end=_progress(count),
-        )
-    _show(comparison)
-    _write(comparison, source, entries, protocol, to)
-    _exit_status(comparison, entries, seconds)
-
-
-def _progress(count: Callable[[], None]) -> OnEnd:
-    """Counts each fit, and prints a line for it where no bar is drawn."""
-    from evengraph.core.records import Record
-
-    def on_end(job: Job, result: Result) -> None:
-        count()
-        if isinstance(result, Record) and not err.is_terminal:
-            err.print(f"split {job.seed}: {job.method.full_title}, {result.seconds:.0f} s")
-
-    return on_end
+    plan = RunPlan(
+        dataset=source.name,
+        graph=source.graph,
+        protocol=protocol,
+        methods=_make_methods(methods, settings or [], source.graph),
+        seeds=seeds,
+        budget=budget,
+        metric=metric or DEFAULT_METRICS.get(imbalance or "", "balanced_accuracy"),
+        k=at,
+        compares=True,
+    )
+    plan = comparison_plan(plan, positive)
+    warn_of_gaps(plan.task(seeds[0]))
+    executor = comparison_executor(torch_device, jobs, seconds)
+    train_methods(plan, source, executor, folder=to)
 
 
 def _plan_splits(
@@ -219,96 +193,3 @@ def _make_methods(names: str | None, settings: Sequence[str], graph: Graph) -> d
         name: METHODS[name](**{**METHODS[name].graph_defaults(graph), **params[name]})
         for name in labels
     }
-
-
-def _announce(
-    source: GraphSource,
-    entries: dict[str, Method],
-    protocol: SplitProtocol,
-    splits: int,
-    device: str,
-) -> None:
-    from evengraph.methods import Method
-    from evengraph.pipeline.published import PAPER
-    from evengraph.splits import Folds, Natural, SemiSupervised
-
-    titles = ", ".join(method.full_title for method in entries.values())
-    how = f"{splits} {'split' if splits == 1 else 'splits'}"
-    if isinstance(protocol, Natural):
-        how += f" (train={protocol.train:g}, val={protocol.val:g})"
-    elif isinstance(protocol, SemiSupervised):
-        how += f" ({protocol.positives} positive and {protocol.negatives} negative labels)"
-    elif isinstance(protocol, Folds):
-        how = f"{protocol.folds}-fold cross-validation"
-    else:
-        how = f"the given split, {splits} random initialisations"
-    out.print(f"[bold]{escape(titles)}[/] on [bold]{escape(source.name)}[/], {how}, on {device}")
-    patience = Method.patience
-    if all(method.patience == patience for method in entries.values()):
-        out.print(
-            f"[dim]Training stops after {patience} epochs without a better validation score; the "
-            f"paper uses {PAPER['patience']} (--set patience={PAPER['patience']}).[/]"
-        )
-    methods, graph = entries.values(), source.graph
-    sentences = [method.describe_defaults(graph) for method in methods]
-    sentences += [method.describe_edges(graph) for method in methods]
-    for sentence in dict.fromkeys(filter(None, sentences)):
-        out.print(f"[dim]{escape(sentence)}[/]")
-
-
-def _show(comparison: Comparison) -> None:
-    from evengraph.report.terminal import comparison_notes, comparison_tables
-
-    content = comparison.as_dict()
-    out.print()
-    print_sentence(f"[bold]{escape(' '.join(comparison.verdict.sentences))}[/]")
-    for table in comparison_tables(content):
-        out.print()
-        out.print(table)
-    out.print()
-    print_notes(comparison_notes(content))
-
-
-def _write(
-    comparison: Comparison,
-    source: GraphSource,
-    entries: dict[str, Method],
-    protocol: SplitProtocol,
-    folder: Path | None,
-) -> None:
-    """Write the comparison, and a page of each method."""
-    from evengraph.cli.run import RunFiles
-    from evengraph.pipeline.run import RunPlan, method_result
-
-    if folder is None:
-        print_notes(["Nothing was written; --out DIR writes a page, CSV and JSON."])
-        return
-    plan = RunPlan(
-        dataset=source.name,
-        graph=source.graph,
-        imbalance=type(protocol).__name__.lower(),
-        protocol=protocol,
-        methods={one.label: entries[one.label] for one in comparison.standings},
-        seeds=comparison.seeds,
-    )
-    files = RunFiles(folder, plan, source)
-    task = protocol(source.graph, seed=comparison.seeds[-1])
-    for one in comparison.standings:
-        result = method_result(plan, one.label, one.records, task, comparison.environment)
-        files.write(one.label, result)
-    out.print(files.write_comparison(comparison), soft_wrap=True)
-
-
-def _exit_status(
-    comparison: Comparison, entries: dict[str, Method], time_limit: float | None
-) -> None:
-    """Print what is missing; the exit status is 130 after Ctrl-C, 2 after a failure."""
-    for label, reason in comparison.failed.items():
-        print_error(ValueError(reason), prefix=f"{entries[label].full_title} did not run: ")
-    if comparison.stopped:
-        done = f"{len(comparison.seeds)} of {comparison.wanted} splits are counted"
-        err.print(f"{'Time ran out' if time_limit else 'Stopped'}: {done}.")
-        if time_limit is None:
-            raise typer.Exit(130)
-    if comparison.failed:
-        raise typer.Exit(2)

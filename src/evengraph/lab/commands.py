@@ -165,12 +165,11 @@ def _run_experiments(
     release: bool,
 ) -> None:
     """Run what is missing, with a display, then show the results."""
-    from evengraph.lab.plan import run_stored
+    from evengraph.lab.plan import embed_nodes, run_stored
     from evengraph.lab.reproduce import check, reproduce
     from evengraph.lab.results import load_experiments
     from evengraph.lab.store import Store
     from evengraph.methods import METHODS
-    from evengraph.pipeline.tsne import embed_nodes
 
     with err.status("loading graphs"):
         check(specs, root)

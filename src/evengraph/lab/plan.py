@@ -28,6 +28,7 @@ from evengraph.pipeline.executor import (
     describe,
 )
 from evengraph.pipeline.published import preset_for
+from evengraph.pipeline.tsne import place_nodes
 from evengraph.splits import SPLITS, SplitProtocol
 
 SEARCH_BATCH = 8  # trials of a search that run at the same time
@@ -277,6 +278,18 @@ def resolve(spec: JobSpec, root: Path | None = None) -> Job:
         seed=spec.seed,
         spec=spec,
     )
+
+
+def embed_nodes(
+    spec: JobSpec, *, device: str = "cpu", root: Path | None = None
+) -> dict[str, Any] | None:
+    """Repeat a run and place its nodes; None for a method that has no embeddings."""
+    job = resolve(spec, root)
+    if not hasattr(job.method, "embeddings"):
+        return None
+    task = job.make_task(device)
+    job.fit(job.method, task, None)
+    return place_nodes(job.method, *job.predict(job.method, task))
 
 
 class StoreJournal(Journal):
