@@ -32,7 +32,7 @@ from evengraph.disk.pack import pack_toy
 from evengraph.methods import METHODS
 from evengraph.metrics import balanced_accuracy, confusion_matrix
 from evengraph.pipeline.executor import describe
-from evengraph.pipeline.parsing import parse_seeds
+from evengraph.pipeline.parameters import parse_seeds
 from evengraph.splits import Natural
 
 WAYS = ("memory", "disk", "two ranks")

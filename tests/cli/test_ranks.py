@@ -7,8 +7,14 @@ import pytest
 import torch.distributed as dist
 
 from evengraph.cli import ranks as cli_ranks
-from evengraph.cli.console import err, out
-from evengraph.cli.ranks import current_ranks, launched_ranks, own_folder, speaks_for_all
+from evengraph.cli.console import (
+    current_ranks,
+    err,
+    launched_ranks,
+    out,
+    own_folder,
+    speaks_for_all,
+)
 from evengraph.core import ranks as core_ranks
 from evengraph.core.ranks import ALONE, Ranks
 from evengraph.datasets import toy

@@ -2,8 +2,8 @@ import re
 
 import pytest
 
+from evengraph.cli.methods import describe_method, training_fields
 from evengraph.methods import METHODS, Method
-from evengraph.pipeline.method_docs import describe_method, training_fields
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -1,7 +1,7 @@
 import pytest
 
 from evengraph.methods import UniGNN
-from evengraph.pipeline.parsing import (
+from evengraph.pipeline.parameters import (
     known_method,
     parse_fields,
     parse_seeds,

@@ -6,7 +6,7 @@ from evengraph.lab.plan import SEARCH_BATCH, Plan, job_spec
 from evengraph.lab.reproduce import missing
 from evengraph.lab.store import Row, Store
 from evengraph.methods import METHODS
-from evengraph.pipeline.published import preset_for
+from evengraph.pipeline.parameters import preset_for
 from tiny_experiments import ended, entry, failed, spec_of, toy_job, toy_setup
 
 GRID = {"max_epochs": [1, 2, 3]}

@@ -7,7 +7,7 @@ from evengraph.lab.plan import Plan
 from evengraph.lab.sources import EXPERIMENTS
 from evengraph.lab.spec import read_spec
 from evengraph.methods import METHODS
-from evengraph.pipeline.published import PAPER, preset_for
+from evengraph.pipeline.parameters import PAPER, preset_for
 from evengraph.splits import Step
 from tiny_experiments import entry, spec_of, toy_setup
 

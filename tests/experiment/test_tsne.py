@@ -9,7 +9,7 @@ from evengraph.datasets import toy
 from evengraph.lab.plan import resolve
 from evengraph.lab.store import JobSpec
 from evengraph.methods import GCN
-from evengraph.pipeline.tsne import embed_nodes, place_nodes
+from evengraph.pipeline.explanation import embed_nodes, place_nodes
 from evengraph.splits import Natural
 
 pytest.importorskip("sklearn")
@@ -31,7 +31,7 @@ def job():
 
 
 def test_every_node_has_a_place_a_class_and_a_cluster(job, monkeypatch):
-    monkeypatch.setattr("evengraph.pipeline.tsne.MOST_NODES", 300)
+    monkeypatch.setattr("evengraph.pipeline.explanation.MOST_NODES", 300)
     found = embed_nodes(job)
     task = resolve(job).make_task("cpu")
     count = len(found["x"])
@@ -48,7 +48,7 @@ def test_every_node_has_a_place_a_class_and_a_cluster(job, monkeypatch):
 
 
 def test_a_method_without_embeddings_is_laid_out_by_its_probabilities(monkeypatch):
-    monkeypatch.setattr("evengraph.pipeline.tsne.MOST_NODES", 100)
+    monkeypatch.setattr("evengraph.pipeline.explanation.MOST_NODES", 100)
     task = Natural(train=0.3, val=0.3)(toy(100, 400, 10, 2), seed=0)
     method = GCN(max_epochs=2).fit(task, seed=0)
     found = place_nodes(method, task)

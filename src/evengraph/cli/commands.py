@@ -17,14 +17,22 @@ from rich.markup import escape
 
 from evengraph import __version__
 from evengraph.cli.compare import compare
-from evengraph.cli.console import Command, Group, err, out, print_error, remember
+from evengraph.cli.console import (
+    Command,
+    Group,
+    err,
+    launched_ranks,
+    out,
+    print_error,
+    remember,
+    speaks_for_all,
+)
 from evengraph.cli.data import data_app
 from evengraph.cli.explain import explain
 from evengraph.cli.export import export
 from evengraph.cli.inspect import inspect
 from evengraph.cli.methods import methods
 from evengraph.cli.predict import predict
-from evengraph.cli.ranks import launched_ranks, speaks_for_all
 from evengraph.cli.run import run
 
 

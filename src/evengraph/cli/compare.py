@@ -150,7 +150,7 @@ def _plan_splits(
     """A split protocol and its seeds; a split or time column decides on the protocol."""
     from evengraph.cli.options import make_protocol
     from evengraph.core.errors import unknown
-    from evengraph.pipeline.parsing import MOST_SEEDS
+    from evengraph.pipeline.parameters import MOST_SEEDS
     from evengraph.splits import DRAWS, Folds
 
     if imbalance not in (None, *PROTOCOLS):

@@ -12,14 +12,14 @@ from glob import escape, glob
 from importlib.metadata import entry_points
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 from evengraph.core.errors import unknown
-from evengraph.methods import METHODS
-from evengraph.pipeline.parsing import known_method, parse_fields
-from evengraph.splits import SPLITS, SplitProtocol
+
+if TYPE_CHECKING:
+    from evengraph.splits import SplitProtocol
 
 PROTOCOL_OPTIONS = ("minority", "ratio", "train", "val")
 """Parameters of split protocols that have an option."""
@@ -27,6 +27,9 @@ PROTOCOL_OPTIONS = ("minority", "ratio", "train", "val")
 
 def parse_methods(text: str) -> list[str]:
     """Read `gcn`, `gcn,lte4g` or `all`."""
+    from evengraph.methods import METHODS
+    from evengraph.pipeline.parameters import known_method
+
     parts = [part.strip() for part in text.split(",")]
     if "all" in parts:
         return list(METHODS)
@@ -40,6 +43,9 @@ def parse_settings(
 
     `METHOD.NAME=VALUE` applies to that method, `NAME=VALUE` to all methods that have the parameter.
     """
+    from evengraph.methods import METHODS
+    from evengraph.pipeline.parameters import known_method, parse_fields
+
     names = {method: [item.name for item in fields(METHODS[method])] for method in methods}
     texts: dict[str, list[str]] = {method: [] for method in methods}
     sentences = []
@@ -69,6 +75,8 @@ def parse_settings(
 
 def _check_known(method: str, names: Sequence[str], settings: Sequence[str]) -> None:
     """Raise for a parameter that other methods have, and name some of them."""
+    from evengraph.methods import METHODS
+
     for name in (setting.partition("=")[0].strip() for setting in settings):
         others = [m for m in METHODS if name in {item.name for item in fields(METHODS[m])}]
         if name not in names and others:
@@ -79,6 +87,8 @@ def _check_known(method: str, names: Sequence[str], settings: Sequence[str]) -> 
 
 def _not_run(owner: str, methods: Sequence[str], text: str) -> str:
     """Why a parameter of a method cannot be set, and where it can."""
+    from evengraph.methods import METHODS
+
     message = f"{owner} is not among the methods to run: {', '.join(methods)}."
     if any(METHODS[method].selects_itself for method in methods):
         setting = text.partition(".")[2]
@@ -91,6 +101,8 @@ def _not_run(owner: str, methods: Sequence[str], text: str) -> str:
 
 def _applied_to(setting: str, having: Sequence[str], lacking: Sequence[str]) -> str:
     """Such as `alpha=2 applied to Uni-GNN only (GCN has no such parameter)`."""
+    from evengraph.methods import METHODS
+
     titles, others = (", ".join(METHODS[m].title for m in part) for part in (having, lacking))
     reason = f" ({others} {'has' if len(lacking) == 1 else 'have'} no such parameter)"
     return f"{setting} applied to {titles} only{reason if lacking else ''}."
@@ -98,6 +110,8 @@ def _applied_to(setting: str, having: Sequence[str], lacking: Sequence[str]) -> 
 
 def make_protocol(name: str, options: Mapping[str, Any]) -> SplitProtocol:
     """A split protocol by its name and the options given for it."""
+    from evengraph.splits import SPLITS
+
     if name not in SPLITS:
         raise ValueError(unknown("imbalance", name, SPLITS))
     allowed = [item.name for item in fields(SPLITS[name]) if item.name in PROTOCOL_OPTIONS]
@@ -159,7 +173,7 @@ def methods() -> list[str]:
 
 def experiments() -> list[str]:
     """Names of all experiments, those of the paper first."""
-    text = files("evengraph").joinpath("experiment", "sources.py").read_text(encoding="utf-8")
+    text = files("evengraph").joinpath("lab", "sources.py").read_text(encoding="utf-8")
     tables = re.findall(r"^(?:EXPERIMENTS|BEYOND) = \((.*?)\)", text, flags=re.M | re.S)
     return re.findall(r'"(\w+)"', " ".join(tables))
 

@@ -104,9 +104,9 @@ def run(
     memory: Memory = None,
 ) -> None:
     """Train and test one or several methods, once per seed, and write a report."""
+    from evengraph.cli.console import current_ranks, own_folder
     from evengraph.cli.opening import open_data, show_classes
     from evengraph.cli.options import make_protocol, parse_methods, parse_settings
-    from evengraph.cli.ranks import current_ranks, own_folder
     from evengraph.cli.training import train_methods
     from evengraph.core.devices import pick_device, pick_rank_device
     from evengraph.core.machine import keep_freed_memory
@@ -114,7 +114,7 @@ def run(
     from evengraph.methods import DEFAULT_METHOD, DEFAULT_ON_DISK, METHODS
     from evengraph.metrics.decisions import Costs
     from evengraph.pipeline.executor import Executor
-    from evengraph.pipeline.parsing import parse_seeds
+    from evengraph.pipeline.parameters import parse_seeds
     from evengraph.pipeline.run import RunPlan
     from evengraph.pipeline.sources import must_stay_on_disk
 
@@ -187,7 +187,7 @@ def _check_save(folder: Path | None, methods: Sequence[str]) -> None:
 def _check_on_disk(plan: RunPlan, refit: bool | None, draw_map: bool) -> None:
     """Raise for what needs the whole graph in memory, and for a map without scikit-learn."""
     from evengraph.disk.models import check_method
-    from evengraph.pipeline.tsne import import_tsne
+    from evengraph.pipeline.explanation import import_tsne
 
     if draw_map:
         import_tsne()
@@ -232,7 +232,7 @@ def _presets(
 ) -> dict[str, dict[str, Any]]:
     """Parameters by method: the paper's and presets of a data set, defaults of a user's graph."""
     from evengraph.methods import METHODS
-    from evengraph.pipeline.published import PAPER, paper_cell, preset_for
+    from evengraph.pipeline.parameters import PAPER, paper_cell, preset_for
 
     if source is not None:
         own = source.draws_labels and split == "natural"

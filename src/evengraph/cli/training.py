@@ -136,7 +136,7 @@ def _show_fit(record: Record) -> None:
 def _announce(plan: RunPlan, presets: Mapping[str, Mapping[str, Any]] | None, device: str) -> None:
     """Print what is about to be trained, on which splits, with which parameters."""
     from evengraph.methods import Method
-    from evengraph.pipeline.published import PAPER
+    from evengraph.pipeline.parameters import PAPER
 
     methods = plan.methods.values()
     titles = ", ".join(method.full_title for method in methods)
@@ -294,7 +294,7 @@ def _write_model(model: TableModel, selection: Selection, folder: Path) -> None:
 
 def _map(selection: Selection) -> dict[str, Any]:
     """Where t-SNE puts the nodes of the best fit."""
-    from evengraph.pipeline.tsne import place_nodes
+    from evengraph.pipeline.explanation import place_nodes
 
     best = selection.best
     assert best is not None

@@ -22,7 +22,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from evengraph.cli.console import err, out, print_failure, print_notes, print_written, typed_command
+from evengraph.cli.console import err, out, print_notes, print_written, typed_command
 from evengraph.cli.options import (
     DataRoot,
     Device,
@@ -33,6 +33,8 @@ from evengraph.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from evengraph.lab.results import ExperimentResults
     from evengraph.lab.spec import Spec
     from evengraph.lab.store import Claimant, Holder, Row, Store
@@ -92,7 +94,7 @@ def reproduce(
     from evengraph.core.devices import pick_device
     from evengraph.lab.spec import read_specs
     from evengraph.pipeline.executor import choose_executor
-    from evengraph.pipeline.parsing import parse_seeds
+    from evengraph.pipeline.parameters import parse_seeds
 
     specs = read_specs(
         what,
@@ -203,7 +205,7 @@ def _run_experiments(
     _print_tables(experiments[spec.name] for spec in specs)
     print_notes(store.damage, err)
     for row in failed[:10]:
-        print_failure(row, METHODS[row.job.method].title, err)
+        _print_failure(row, METHODS[row.job.method].title, err)
     if len(failed) > 10:
         more = f"and {len(failed) - 10} more; see: evengraph results {path}"
         err.print(escape(more), soft_wrap=True)
@@ -212,6 +214,12 @@ def _run_experiments(
         raise typer.Exit(130)
     if failed:
         raise typer.Exit(1)
+
+
+def _print_failure(row: Row, method: str, console: Console) -> None:
+    """Print why a run failed."""
+    where = f"{method} on {row.job.dataset}, seed {row.job.seed}"
+    console.print(f"[red]failed:[/] {escape(f'{where}: {row.reason}')}", soft_wrap=True)
 
 
 def _print_holders(holders: Sequence[Holder], waited: dict[Claimant, float]) -> None:
@@ -326,7 +334,7 @@ def results(
         print_notes(averaged_settings(groups))
         if status != "done":
             for row in opened.scan(**filters | {"status": "failed"}):
-                print_failure(row, row.job.method, out)
+                _print_failure(row, row.job.method, out)
     else:
         out.print(f"None of the {opened.count():,} runs match.")
     print_notes(opened.damage, err)

@@ -27,8 +27,8 @@ from evengraph.pipeline.executor import (
     Result,
     describe,
 )
-from evengraph.pipeline.published import preset_for
-from evengraph.pipeline.tsne import place_nodes
+from evengraph.pipeline.explanation import place_nodes
+from evengraph.pipeline.parameters import preset_for
 from evengraph.splits import SPLITS, SplitProtocol
 
 SEARCH_BATCH = 8  # trials of a search that run at the same time

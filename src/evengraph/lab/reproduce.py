@@ -13,7 +13,7 @@ from evengraph.lab.spec import Spec
 from evengraph.lab.store import Holder, JobSpec, Row, Store
 from evengraph.methods import METHODS
 from evengraph.pipeline.executor import NamedGraph
-from evengraph.pipeline.published import paper_cell
+from evengraph.pipeline.parameters import paper_cell
 from evengraph.splits import SPLITS
 
 WAIT = 2.0  # seconds, while another process runs what is left

@@ -15,8 +15,7 @@ from evengraph.methods.bases.search import Committee
 from evengraph.metrics.binary import flagged
 from evengraph.metrics.calibration import adjust_to_shares, estimate_shares
 from evengraph.metrics.decisions import Abstention
-from evengraph.pipeline.drift import DIFFERENT
-from evengraph.pipeline.model_info import ModelInfo, NewNodes, Threshold
+from evengraph.pipeline.model_info import DIFFERENT, ModelInfo, NewNodes, Threshold
 from evengraph.pipeline.sources import ModelInput
 from evengraph.tables.cells import import_pandas
 

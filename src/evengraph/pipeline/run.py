@@ -43,7 +43,7 @@ from evengraph.pipeline.executor import (
     Result,
     describe,
 )
-from evengraph.pipeline.published import PAPER, paper_cell
+from evengraph.pipeline.parameters import PAPER, paper_cell
 from evengraph.pipeline.sources import open_source
 from evengraph.splits import SplitProtocol
 

@@ -26,10 +26,8 @@ from evengraph.metrics import METRICS, evaluate, reported
 from evengraph.metrics.binary import positive_class
 from evengraph.metrics.calibration import Calibrator
 from evengraph.metrics.decisions import CostCurve, Costs, RiskCurve
-from evengraph.pipeline.drift import TrainingStatistics
 from evengraph.pipeline.executor import Executor, FittedMethod
 from evengraph.pipeline.explanation import Explanation, explain, explain_node, open_explained
-from evengraph.pipeline.loading import load_model, saved_info
 from evengraph.pipeline.model_info import (
     ModelInfo,
     NewNodes,
@@ -37,10 +35,13 @@ from evengraph.pipeline.model_info import (
     Refit,
     Threshold,
     TrainedOn,
+    TrainingStatistics,
     all_labels,
     as_pair,
     holds_integers,
+    load_model,
     open_new_nodes,
+    saved_info,
     training_paths,
 )
 from evengraph.pipeline.onnx_export import export_onnx, onnx_inputs

@@ -11,7 +11,7 @@ from evengraph.disk.models import DiskGraph
 from evengraph.methods import GCN, METHODS
 from evengraph.methods.bases.disk_model import DiskModel, DiskPredictor
 from evengraph.methods.bases.row_model import RowModel
-from evengraph.pipeline.loading import load_model
+from evengraph.pipeline.model_info import load_model
 from evengraph.splits import Natural
 
 LTE4G = METHODS["lte4g"](expert_epochs=3, student_epochs=3)
