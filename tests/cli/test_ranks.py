@@ -77,7 +77,7 @@ def test_other_commands_are_started_once(second):
 def test_two_processes_write_one_model(tmp_path):
     graph, model, folder = (str(tmp_path / name) for name in ("graph", "model", "out"))
     pack_graph(toy(300, 900, 12, 3), graph)
-    quick = ["--set", "max_epochs=3", "--set", "hidden=8", "--seeds", "5"]
+    quick = ["--set", "max_epochs=3", "--set", "hidden=8", "--splits", "5-5"]
     words = ["run", graph, *quick, "--save", model, "--out", folder]
     first, other = run_ranks(tmp_path / "ranks", command, words)
     assert first[0] == other[0] == 0
@@ -90,7 +90,7 @@ def test_two_processes_write_one_model(tmp_path):
 def test_trees_under_torchrun_are_an_error(tmp_path):
     graph = str(tmp_path / "graph")
     pack_graph(toy(100, 300, 8, 3), graph)
-    words = ["run", graph, "--method", "boosting", "--seeds", "5"]
+    words = ["run", graph, "--method", "boosting", "--splits", "5-5"]
     results = run_ranks(tmp_path / "ranks", command, words)
     assert [status for status, *_ in results] == [2, 2]
     assert "Boosting is trained by one process; for 2 use one of" in results[0][2]

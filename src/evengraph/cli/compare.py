@@ -10,11 +10,14 @@ import typer
 
 from evengraph.cli.console import print_notes
 from evengraph.cli.options import (
+    BENCHMARKS,
     Columns,
     Data,
     DataRoot,
     Device,
     Settings,
+    Train,
+    Val,
     column_options,
     complete_methods,
 )
@@ -39,25 +42,24 @@ Methods = Annotated[
     ),
 ]
 Splits = Annotated[
-    int | None, typer.Option(help="Number of random splits. Default: 5, or 10 with semisupervised.")
-]
-Imbalance = Annotated[
     str | None,
     typer.Option(
+        help="How many random splits, or which, such as 5,6,7. Default: 5, or 10 with "
+        "semisupervised."
+    ),
+]
+Split = Annotated[
+    str | None,
+    typer.Option(
+        "--split",
+        rich_help_panel=BENCHMARKS,
         help="Split protocol: natural or, for two classes, semisupervised (20 positive and 80 "
-        "negative labels). Default: your split or time column, or natural."
+        "negative labels). Default: your split or time column, or natural.",
     ),
 ]
 NumFolds = Annotated[
     int | None,
     typer.Option(help="Cross-validation with this many folds, instead of random splits."),
-]
-Train = Annotated[
-    float | None, typer.Option(help="Share for training. Default: 0.1, or 0.6 for your own files.")
-]
-Val = Annotated[
-    float | None,
-    typer.Option(help="Share for validation. Default: 0.1, or 0.2 for your own files."),
 ]
 MetricName = Annotated[
     str | None,
@@ -92,9 +94,9 @@ Out = Annotated[
 def compare(
     data: Data,
     columns: Columns,
-    methods: Methods = None,
+    method: Methods = None,
     splits: Splits = None,
-    imbalance: Imbalance = None,
+    split_name: Split = None,
     folds: NumFolds = None,
     train: Train = None,
     val: Val = None,
@@ -120,17 +122,17 @@ def compare(
     keep_freed_memory()
     source = open_data(data, data_root, columns)
     shares = {name: share for name, share in (("train", train), ("val", val)) if share is not None}
-    protocol, seeds = _plan_splits(source, imbalance, splits, folds, shares)
+    protocol, seeds = _plan_splits(source, split_name, splits, folds, shares)
     torch_device = pick_device(device)
     seconds = None if time_limit is None else parse_seconds(time_limit)
     plan = RunPlan(
         dataset=source.name,
         graph=source.graph,
         protocol=protocol,
-        methods=_make_methods(methods, settings or [], source.graph),
+        methods=_make_methods(method, settings or [], source.graph),
         seeds=seeds,
         budget=budget,
-        metric=metric or DEFAULT_METRICS.get(imbalance or "", "balanced_accuracy"),
+        metric=metric or DEFAULT_METRICS.get(split_name or "", "balanced_accuracy"),
         k=at,
         compares=True,
     )
@@ -142,45 +144,42 @@ def compare(
 
 def _plan_splits(
     source: GraphSource,
-    imbalance: str | None,
-    splits: int | None,
+    split: str | None,
+    splits: str | None,
     folds: int | None,
     given: Mapping[str, float],
 ) -> tuple[SplitProtocol, list[int]]:
     """A split protocol and its seeds; a split or time column decides on the protocol."""
     from evengraph.cli.options import make_protocol
     from evengraph.core.errors import unknown
-    from evengraph.pipeline.parameters import MOST_SEEDS
+    from evengraph.pipeline.parameters import parse_splits
     from evengraph.splits import DRAWS, Folds
 
-    if imbalance not in (None, *PROTOCOLS):
-        raise ValueError(unknown("imbalance", str(imbalance), PROTOCOLS))
+    if split not in (None, *PROTOCOLS):
+        raise ValueError(unknown("split", str(split), PROTOCOLS))
     if folds is not None:
-        options = {"--splits": splits, "--train": given.get("train"), "--imbalance": imbalance}
+        options = {"--splits": splits, "--train": given.get("train"), "--split": split}
         for option, value in options.items():
             if value is not None:
                 raise ValueError(f"--folds decides how many splits there are; leave {option} out.")
         shares = source.default_shares("natural") | dict(given)
         shares.pop("train", None)
         return Folds(folds=folds, **shares), list(range(folds))
-    if imbalance is None and source.default_split not in ("given", "bytime"):
-        imbalance = "natural"
-    count = DRAWS.get(imbalance or "", NUM_SPLITS) if splits is None else splits
-    if not 1 <= count <= MOST_SEEDS:
-        raise ValueError(f"--splits must lie between 1 and {MOST_SEEDS}, got {count}.")
-    if imbalance is not None:
-        shares = source.default_shares(imbalance) | dict(given)
-        return make_protocol(imbalance, shares), list(range(count))
+    if split is None and source.default_split not in ("given", "bytime"):
+        split = "natural"
+    seeds = parse_splits(splits or str(DRAWS.get(split or "", NUM_SPLITS)), 0)
+    if split is not None:
+        return make_protocol(split, source.default_shares(split) | dict(given)), seeds
     for name in given:
         raise ValueError(f"the split or the time column decides; leave --{name} out.")
-    return source.make_split(), list(range(count))
+    return source.make_split(), seeds
 
 
 def _make_methods(names: str | None, settings: Sequence[str], graph: Graph) -> dict[str, Method]:
     """Methods with the parameters given, and defaults that suit the graph."""
     from evengraph.cli.options import parse_methods, parse_settings
     from evengraph.methods import METHODS
-    from evengraph.pipeline.comparison import default_entries
+    from evengraph.pipeline.run import default_entries
 
     default = default_entries(graph)
     used = dict.fromkeys(type(method).__name__.lower() for method in default.values())

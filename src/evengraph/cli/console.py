@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -95,9 +94,9 @@ class StageLines:
 _ARGUMENTS: ContextVar[tuple[str, ...]] = ContextVar("arguments", default=())
 
 
-def remember(arguments: Sequence[str] | None) -> None:
-    """Keep the arguments of this call of the command line; None stands for those of the process."""
-    _ARGUMENTS.set(tuple(sys.argv[1:] if arguments is None else arguments))
+def remember(arguments: Sequence[str]) -> None:
+    """Keep the arguments of this call of the command line."""
+    _ARGUMENTS.set(tuple(arguments))
 
 
 def typed_command(*more: str) -> str:

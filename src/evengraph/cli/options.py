@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
+from typer.models import OptionInfo
 
 from evengraph.core.errors import unknown
 
@@ -113,7 +114,7 @@ def make_protocol(name: str, options: Mapping[str, Any]) -> SplitProtocol:
     from evengraph.splits import SPLITS
 
     if name not in SPLITS:
-        raise ValueError(unknown("imbalance", name, SPLITS))
+        raise ValueError(unknown("split", name, SPLITS))
     allowed = [item.name for item in fields(SPLITS[name]) if item.name in PROTOCOL_OPTIONS]
     for option in options:
         if option not in allowed:
@@ -193,6 +194,8 @@ def _paths(incomplete: str, suffix: str = "") -> list[str]:
 
 
 OWN_FILES = "Your own files"
+GENERAL = "Training and results"
+BENCHMARKS = "Benchmark protocols"
 
 Data = Annotated[
     str,
@@ -204,12 +207,33 @@ Data = Annotated[
     ),
 ]
 DataRoot = Annotated[
-    Path | None, typer.Option(help="Folder of data sets in PyG's layout, read-only.", metavar="DIR")
+    Path | None,
+    typer.Option(
+        help="Folder of data sets in PyG's layout, read-only.",
+        metavar="DIR",
+        rich_help_panel=BENCHMARKS,
+    ),
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
-Minority = Annotated[int | None, typer.Option(help="Number of minority classes.")]
+Minority = Annotated[
+    int | None, typer.Option(help="Number of minority classes.", rich_help_panel=BENCHMARKS)
+]
 Ratio = Annotated[
-    float | None, typer.Option(help="Size of the smallest class divided by that of the largest.")
+    float | None,
+    typer.Option(
+        help="Size of the smallest class divided by that of the largest.",
+        rich_help_panel=BENCHMARKS,
+    ),
+]
+Train = Annotated[
+    float | None,
+    typer.Option(help="Share of each class for training. Default: 0.1, or 0.6 for your own files."),
+]
+Val = Annotated[
+    float | None,
+    typer.Option(
+        help="Share of each class for validation. Default: 0.1, or 0.2 for your own files."
+    ),
 ]
 Settings = Annotated[
     list[str] | None,
@@ -277,10 +301,18 @@ FLAGS = {
 SWITCHES = ("directed",)
 
 
+def _panel_rank(parameter: inspect.Parameter) -> int:
+    """Arguments, then the user's files, then others, then benchmarks."""
+    about = parameter.annotation.__metadata__[0]
+    if not isinstance(about, OptionInfo):
+        return 0
+    return {OWN_FILES: 1, GENERAL: 2}.get(str(about.rich_help_panel), 3)
+
+
 def column_options(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Replace the parameter `columns` of a command by one option per column, by default all.
 
-    Typer reads options from the signature, so the wrapper declares one with these options last.
+    Typer reads options from the signature, so the wrapper declares one with these options first.
     """
     options = [
         inspect.Parameter(
@@ -310,7 +342,15 @@ def column_options(*names: str) -> Callable[[Callable[..., None]], Callable[...,
             for name, parameter in inspect.signature(command).parameters.items()
             if name != "columns"
         ]
-        signature = inspect.Signature([*parameters, *options], return_annotation=None)
+        for parameter in parameters:
+            option = parameter.annotation.__metadata__[0]
+            if isinstance(option, OptionInfo) and option.rich_help_panel is None:
+                option.rich_help_panel = GENERAL
+        # panels of the help are in the order of the options, those of benchmarks last
+        parameters.sort(key=_panel_rank)
+        count = sum(_panel_rank(parameter) == 0 for parameter in parameters)
+        parameters[count:count] = options
+        signature = inspect.Signature(parameters, return_annotation=None)
         vars(wrapper)["__signature__"] = signature
         wrapper.__annotations__ = {n: p.annotation for n, p in signature.parameters.items()}
         return wrapper

@@ -11,6 +11,7 @@ import typer
 from evengraph.cli.console import print_notes
 from evengraph.cli.opening import check_folder
 from evengraph.cli.options import (
+    BENCHMARKS,
     Columns,
     CostAlarm,
     CostMiss,
@@ -21,6 +22,8 @@ from evengraph.cli.options import (
     Minority,
     Ratio,
     Settings,
+    Train,
+    Val,
     column_options,
     complete_methods,
 )
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from evengraph.splits import SplitProtocol
 
 
+NUM_SPLITS, FIRST_SEED = 3, 5
 IN_MEMORY = ("longtail", "bytime")
 """Split protocols that change the edges of a graph."""
 
@@ -38,27 +42,34 @@ Methods = Annotated[
     str | None,
     typer.Option(
         help="A method, several to compare (gcn,lte4g), or all; see evengraph methods. By default "
-        "auto, which tries several models for up to two minutes per seed (--set time_limit=300 "
+        "auto, which tries several models for up to two minutes per split (--set time_limit=300 "
         "for five).",
         autocompletion=complete_methods,
     ),
 ]
-Imbalance = Annotated[
+Split = Annotated[
     str | None,
     typer.Option(
+        "--split",
+        rich_help_panel=BENCHMARKS,
         help="Split protocol: step, longtail, natural, publicstep, folds, given, bytime or "
         "semisupervised (20 positive and 80 negative labels). Default: step for named data "
-        "sets; your split or time column, or natural, for your own files."
+        "sets; your split or time column, or natural, for your own files.",
     ),
 ]
-Train = Annotated[float | None, typer.Option(help="Share of each class for training (natural).")]
-Val = Annotated[float | None, typer.Option(help="Share of each class for validation (natural).")]
-Seeds = Annotated[
+Splits = Annotated[
     str | None,
-    typer.Option(help="Such as 5-24. Default: 5,6,7, or 5-14 with semisupervised."),
+    typer.Option(
+        help="How many random splits, or which, such as 5,6,7 or 5-24. Default: 3 (5,6,7), or 10 "
+        "with semisupervised."
+    ),
 ]
 Preset = Annotated[
-    bool, typer.Option(help="Use the parameters tuned or published for this setting, if any.")
+    bool,
+    typer.Option(
+        help="Use the parameters tuned or published for this setting, if any.",
+        rich_help_panel=BENCHMARKS,
+    ),
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for result.json and report.html.")]
 Map = Annotated[
@@ -85,12 +96,12 @@ def run(
     data: Data,
     columns: Columns,
     method: Methods = None,
-    imbalance: Imbalance = None,
+    split_name: Split = None,
     minority: Minority = None,
     ratio: Ratio = None,
     train: Train = None,
     val: Val = None,
-    seeds: Seeds = None,
+    splits: Splits = None,
     cost_miss: CostMiss = None,
     cost_alarm: CostAlarm = None,
     settings: Settings = None,
@@ -103,7 +114,7 @@ def run(
     refit: Refit = None,
     memory: Memory = None,
 ) -> None:
-    """Train and test one or several methods, once per seed, and write a report."""
+    """Train and test one or several methods, once per split, and write a report."""
     from evengraph.cli.console import current_ranks, own_folder
     from evengraph.cli.opening import open_data, show_classes
     from evengraph.cli.options import make_protocol, parse_methods, parse_settings
@@ -114,9 +125,10 @@ def run(
     from evengraph.methods import DEFAULT_METHOD, DEFAULT_ON_DISK, METHODS
     from evengraph.metrics.decisions import Costs
     from evengraph.pipeline.executor import Executor
-    from evengraph.pipeline.parameters import parse_seeds
+    from evengraph.pipeline.parameters import parse_splits
     from evengraph.pipeline.run import RunPlan
     from evengraph.pipeline.sources import must_stay_on_disk
+    from evengraph.splits import DRAWS
 
     ranks, save = current_ranks(), own_folder(save, "model") if save else None
     on_disk = memory is not None or not ranks.is_alone or must_stay_on_disk(data)
@@ -124,15 +136,16 @@ def run(
         keep_freed_memory()
     names = parse_methods(method or (DEFAULT_ON_DISK if on_disk else DEFAULT_METHOD))
     _check_save(save, names)
-    seeds = seeds or _default_seeds(imbalance)
+    splits = splits or str(DRAWS.get(split_name or "", NUM_SPLITS))
     params, sentences = parse_settings(names, settings or [])
-    source, costs, all_seeds = None, Costs.of(cost_miss, cost_alarm), parse_seeds(seeds)
+    seeds = parse_splits(splits, FIRST_SEED)
+    source, costs = None, Costs.of(cost_miss, cost_alarm)
     if on_disk or data not in DATASETS:
         where = str(pick_rank_device(device, ranks))
         source = open_data(
             data, data_root, columns, on_disk=on_disk, memory=memory, device=where, ranks=ranks
         )
-    split = imbalance or ("step" if source is None else source.default_split)
+    split = split_name or ("step" if source is None else source.default_split)
     options = dict(source.default_shares(split)) if source else {}
     given = {"minority": minority, "ratio": ratio, "train": train, "val": val}
     options |= {name: value for name, value in given.items() if value is not None}
@@ -148,13 +161,13 @@ def run(
         graph=source.graph,
         protocol=protocol,
         methods=methods,
-        seeds=all_seeds,
+        seeds=seeds,
         costs=costs,
         disk=source.disk,
     )
     _check_on_disk(plan, refit, draw_map)
     print_notes([*sentences, *_check_split(plan)])
-    parts = [*(settings or []), *([] if preset else ["no-preset"]), f"seeds={seeds}"]
+    parts = [*(settings or []), *([] if preset else ["no-preset"]), f"splits={splits}"]
     folder = own_folder(to or Path("runs") / _folder_name(plan, options, parts), "run")
     if refit is None:
         refit = save is not None and not source.is_dataset and source.disk is None
@@ -198,15 +211,9 @@ def _check_on_disk(plan: RunPlan, refit: bool | None, draw_map: bool) -> None:
     for method in plan.methods.values():
         check_method(method)
     if plan.imbalance in IN_MEMORY:
-        raise ValueError(f"--imbalance {plan.imbalance} needs the whole graph in memory.")
+        raise ValueError(f"--split {plan.imbalance} needs the whole graph in memory.")
     if refit:
         raise ValueError("--refit needs the whole graph in memory.")
-
-
-def _default_seeds(imbalance: str | None) -> str:
-    from evengraph.splits import DRAWS
-
-    return f"5-{4 + DRAWS[imbalance]}" if imbalance in DRAWS else "5,6,7"
 
 
 def _check_split(plan: RunPlan) -> list[str]:

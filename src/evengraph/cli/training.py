@@ -460,7 +460,7 @@ class RunFiles:
             return []
         options = {name: vars(self.plan.protocol).get(name) for name in PROTOCOL_OPTIONS}
         given = {name: str(value) for name, value in options.items() if value is not None}
-        return ["--imbalance", self.plan.imbalance, *option_words(given)]
+        return ["--split", self.plan.imbalance, *option_words(given)]
 
 
 def shown_data(source: GraphSource) -> str:

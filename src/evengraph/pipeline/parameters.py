@@ -56,6 +56,15 @@ def parse_seeds(text: str) -> list[int]:
     return list(dict.fromkeys(seeds))
 
 
+def parse_splits(text: str, first: int) -> list[int]:
+    """Read `3`, that many seeds from a first one on, or seeds as `parse_seeds` does."""
+    if not text.strip().isdigit():
+        return parse_seeds(text)
+    if len(text.strip()) > SEED_DIGITS or not 1 <= int(text) <= MOST_SEEDS:
+        raise ValueError(f"--splits must lie between 1 and {MOST_SEEDS}, got {short(text)}.")
+    return list(range(first, first + int(text)))
+
+
 def parse_fields(cls: type, assignments: Iterable[str]) -> dict[str, Any]:
     """Read assignments such as `alpha=2` into values of the types that a dataclass declares."""
     values: dict[str, Any] = {}

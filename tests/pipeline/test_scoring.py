@@ -29,7 +29,7 @@ def fitted(graph, **options):
 
 def test_a_record_holds_what_the_method_gives(graph):
     job, task, model = fitted(graph)
-    record = score(job, task, model, seconds=2.5, together=4)
+    record = score(job, task, model, seconds=2.5, together=4).record
     values = evaluate(task, model.predict_proba(task.graph))
     assert record.metrics["macro_f1"] == pytest.approx(100 * values["macro_f1"])
     assert record.per_class["recall"] == pytest.approx(
@@ -53,7 +53,7 @@ def test_a_record_of_a_committee_counts_how_often_agreement_is_right(graph, monk
     members = torch.stack([sure, sure, sure.roll(1, dims=1)])
     monkeypatch.setattr(model, "predict_members", lambda graph: Committee.even(members))
     model.summary_ = ["Chose it."]
-    record = score(job, task, model)
+    record = score(job, task, model).record
     correct = (sure.argmax(1) == task.graph.y)[task.test]
     assert record.agreement == [{"from": 0.5, "nodes": len(correct), "correct": int(correct.sum())}]
     assert record.summary == ["Chose it."]
@@ -61,8 +61,8 @@ def test_a_record_of_a_committee_counts_how_often_agreement_is_right(graph, monk
 
 def test_calibration_is_a_part_of_its_own(graph):
     job, task, model = fitted(graph, calibrate=True)
-    record = score(job, task, model)
-    plain = score(*fitted(graph))
+    record = score(job, task, model).record
+    plain = score(*fitted(graph)).record
     assert record.metrics == plain.metrics
     probabilities = model.predict_proba(task.graph)
     calibrator = Calibrator.fit(probabilities[task.val], task.graph.y[task.val])
@@ -74,7 +74,7 @@ def test_calibration_is_a_part_of_its_own(graph):
 
 def test_a_record_names_the_criterion():
     job, task, model = fitted(toy(400, 1600, 64, 2, size_ratio=0.1), protocol=Natural(train=0.3))
-    record = score(job, task, model)
+    record = score(job, task, model).record
     assert record.criterion == "mean of average precision and balanced accuracy"
     assert record.validation == pytest.approx(max(record.history["score"]), abs=1e-3)
 
@@ -82,6 +82,6 @@ def test_a_record_names_the_criterion():
 def test_a_record_holds_what_auto_stood_for(graph):
     job, task, _ = fitted(graph)
     model = UniGNN(max_epochs=1).fit(task, seed=3)
-    assert score(job, task, model).resolved == {"alpha": model.alpha_}
+    assert score(job, task, model).record.resolved == {"alpha": model.alpha_}
     model = UniGNN(alpha=1, max_epochs=1).fit(task, seed=3)
-    assert "resolved" not in score(job, task, model).as_dict()
+    assert "resolved" not in score(job, task, model).record.as_dict()

@@ -228,14 +228,16 @@ def test_ctrl_c_outside_training_keeps_what_has_ended(path, monkeypatch):
     assert store.claim(jobs) == jobs[1:]
 
 
+def cut_short(fitted, interrupted):
+    return fitted._replace(record=replace(fitted.record, interrupted=interrupted))
+
+
 def test_a_run_that_ctrl_c_cut_short_is_not_stored(path, monkeypatch):
     real = module.score
     monkeypatch.setattr(
         module,
         "score",
-        lambda job, *fitted, **options: replace(
-            real(job, *fitted, **options), interrupted=job.seed == 6
-        ),
+        lambda job, *fitted, **options: cut_short(real(job, *fitted, **options), job.seed == 6),
     )
     with pytest.raises(KeyboardInterrupt):
         run_all([toy_job(max_epochs=1, seed=s) for s in (5, 6, 7)], path)

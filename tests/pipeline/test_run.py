@@ -1,4 +1,4 @@
-"""compare(): the same splits, the same budget, and what is left when something goes wrong."""
+"""run() and compare(): the same splits, the same budget, and what is left when something fails."""
 
 import json
 from dataclasses import asdict
@@ -11,11 +11,23 @@ import torch
 from evengraph.core.files import write_json
 from evengraph.core.records import Record
 from evengraph.datasets import toy
-from evengraph.methods import GCN, METHODS, Logistic, Reweight, portfolio
+from evengraph.methods import GCN, METHODS, MLP, Boosting, Logistic, Reweight, UniGNN, portfolio
 from evengraph.metrics import evaluate
-from evengraph.pipeline.comparison import compare, default_entries
-from evengraph.pipeline.executor import Failure
+from evengraph.ops import propagate
+from evengraph.pipeline.executor import Executor, Failure
+from evengraph.pipeline.run import (
+    RunPlan,
+    Selection,
+    candidates,
+    changed_from_paper,
+    compare,
+    compare_results,
+    default_entries,
+    run,
+    seed_score,
+)
 from evengraph.splits import Folds, Natural, Step
+from small_graphs import small_task
 
 SMALL_STEP = Step(minority=1, ratio=0.5, train_per_class=8, val_per_class=8, test_per_class=8)
 
@@ -40,10 +52,195 @@ def keep(seen):
     return lambda job, result: seen.append((job, result))
 
 
+def plan_of(graph, *methods, **fields):
+    options = {"dataset": "toy", "protocol": Natural(), "seeds": (0, 1, 2)} | fields
+    named = {type(method).__name__.lower(): method for method in methods}
+    return RunPlan(graph=graph, methods=named, **options)
+
+
+def fail(self, task):
+    raise FloatingPointError("The loss became nan.")
+
+
+def test_a_result_survives_json(graph, tmp_path):
+    seen = []
+    found = run(
+        plan_of(graph, GCN(max_epochs=2), seeds=[1, 2]),
+        on_fit=lambda job, fitted: seen.append(fitted.record.seed),
+    )
+    (result,) = found.results
+    assert seen == [1, 2] == result["seeds"]
+    write_json(result, tmp_path / "result.json")
+    again = json.loads((tmp_path / "result.json").read_text())
+    assert again["method"] == result["method"]
+    assert again["runs"][1]["confusion_matrix"] == result["runs"][1]["confusion_matrix"]
+    assert again["mean"]["g_mean"] == pytest.approx(result["mean"]["g_mean"], abs=1e-5)
+
+
+def test_every_step_happens_once(graph, monkeypatch):
+    """A split per seed, a prediction per fit, an adjacency per graph."""
+    counts = {"split": 0, "predict": 0, "adjacency": 0}
+
+    def counted(name, function):
+        def count(*arguments, **options):
+            counts[name] += 1
+            return function(*arguments, **options)
+
+        return count
+
+    monkeypatch.setattr(Natural, "__call__", counted("split", Natural.__call__))
+    monkeypatch.setattr(GCN, "predict_task", counted("predict", GCN.predict_task))
+    monkeypatch.setattr(propagate, "adjacency", counted("adjacency", propagate.adjacency))
+    own = graph.clone()
+    plan = plan_of(own, GCN(max_epochs=2))
+    plan.task(0)  # as commands look at the first split before they train
+    found = run(plan, keep_best=True)
+    assert found.seeds == [0, 1, 2]
+    assert counts == {"split": 3, "predict": 3, "adjacency": 1}
+    own.edge_index[:, 0] = own.edge_index[:, 1]
+    run(plan_of(own, GCN(max_epochs=2), seeds=[0]))
+    assert counts["adjacency"] == 2  # the edges have changed
+
+
+class Fitted:
+    """A method that holds out given nodes."""
+
+    def __init__(self, held_out, metric=None):
+        self.nodes, self.metric, self.selects_itself = held_out, metric, metric is not None
+
+    def get_params(self):
+        return {} if self.metric is None else {"metric": self.metric}
+
+    def held_out(self, task):
+        return self.nodes
+
+
+def test_the_best_seed_is_that_of_the_held_out_nodes():
+    task = small_task(num_classes=2)
+    truth = torch.nn.functional.one_hot(task.graph.y, 2).float()
+
+    def fitted(right, seed=0, **options):
+        rows = torch.where(right.unsqueeze(1), truth, 1 - truth)
+        method = Fitted(options.pop("held_out", task.val), **options)
+        record = type("R", (), {"seed": seed})()
+        return type("F", (tuple,), {"record": record})((method, task, rows, record))
+
+    assert seed_score(fitted(task.val)) == (100, "balanced_accuracy")
+    assert seed_score(fitted(~task.val)).value == 0
+    assert 0 < seed_score(fitted(task.val, held_out=task.val | task.train)).value < 100
+    assert seed_score(fitted(task.val, metric="macro_f1")).title == "Macro-F1"
+    assert seed_score(fitted(task.val, metric="auto")).title == "balanced accuracy"
+    choice = Selection(several=True)
+    for seed, right in ((5, ~task.val), (6, task.val), (7, ~task.val)):
+        choice.add(fitted(right, seed))
+    assert choice.best.record.seed == 6
+    assert choice.reason == "the best validation balanced accuracy (100.0; others 0.0, 0.0)"
+    alone = Selection(several=False)
+    alone.add(fitted(task.val, 5))
+    assert (alone.best.record.seed, alone.reason, alone.scores) == (5, "", {})
+
+
+def test_an_interrupted_run_ends_the_series(graph):
+    def on_start(job):
+        def stop(history):
+            if job.seed == 1 and history.epochs == 2:
+                raise KeyboardInterrupt
+
+        return stop
+
+    executor = Executor(keep_interrupted=True, on_start=on_start)
+    found = run(plan_of(graph, GCN(max_epochs=4)), executor)
+    (result,) = found.results
+    assert result["seeds"] == [0, 1]
+    assert [one["interrupted"] for one in result["runs"]] == [False, True]
+    assert not result["complete"]
+    assert found.stopped
+
+
+def test_an_interrupt_outside_training_keeps_the_seeds_before(graph):
+    def on_start(job):
+        if job.seed == 1:
+            raise KeyboardInterrupt
+
+    executor = Executor(on_start=on_start)
+    (result,) = run(plan_of(graph, GCN(max_epochs=1)), executor).results
+    assert result["seeds"] == [0]
+    assert not result["complete"]
+    with pytest.raises(KeyboardInterrupt):
+        run(plan_of(graph, GCN(max_epochs=1), seeds=[1]), executor)
+
+
+@pytest.mark.parametrize(
+    ("method", "protocol", "expected"),
+    [
+        (UniGNN(patience=1000), Step(), []),
+        (UniGNN(), Step(), ["patience"]),
+        (UniGNN(patience=1000, alpha=1, threshold=0.7), Step(), []),
+        (UniGNN(patience=1000, hidden=64), Step(), []),  # the default, written out
+        (UniGNN(patience=1000, pseudo_labels="none"), Step(), ["pseudo_labels"]),
+        (UniGNN(patience=1000), Step(train_per_class=40), ["train_per_class"]),
+        (UniGNN(patience=1000), Step(minority=2), []),  # another setting, not another method
+    ],
+)
+def test_the_papers_values_stand_beside_the_papers_method_alone(method, protocol, expected):
+    assert changed_from_paper(method, protocol) == expected
+
+
+def test_values_of_the_paper_are_left_out_with_a_reason():
+    for name, method, changed in (
+        ("cora", GCN(max_epochs=1), ["max_epochs", "patience"]),
+        ("cora", MLP(max_epochs=1), []),
+        ("toy", GCN(max_epochs=1), []),
+    ):
+        plan = plan_of(toy(), method, dataset=name, seeds=[0], protocol=Step())
+        (result,) = run(plan).results
+        assert result["paper"] is None
+        assert result["changed_from_paper"] == changed
+
+
+def test_only_splits_that_all_methods_have_are_compared(graph):
+    plan = plan_of(graph, GCN(max_epochs=3), Reweight(max_epochs=3))
+    found = run(plan, on_end=lambda job, result: stop(job))
+    comparison = compare_results(plan, found)
+    assert comparison.seeds == found.seeds == [0]
+    assert comparison.stopped
+    assert not comparison.as_dict()["complete"]
+    found.failed["mlp"] = Failure(reason="no luck")
+    assert compare_results(plan, found).failed == {"mlp": "no luck"}
+
+
+def stop(job):
+    if (job.label, job.seed) == ("gcn", 1):
+        raise KeyboardInterrupt
+
+
+def test_the_dictionary_of_a_comparison_holds_every_run(graph):
+    found = compare(graph, quick(), Natural(), seeds=[2, 5])
+    content = json.loads(json.dumps(found.as_dict()))
+    assert (content["schema"], content["kind"], content["seeds"]) == (1, "comparison", [2, 5])
+    assert content["complete"]
+    assert not content["conclusive"]  # two splits are too few
+    assert sum(content["class_counts"]) == 300
+    for method, standing in zip(content["methods"], found.standings, strict=True):
+        assert [one["seed"] for one in method["runs"]] == [2, 5]
+        for one, record in zip(method["runs"], standing.records, strict=True):
+            assert one["metrics"]["macro_f1"] == record.metrics["macro_f1"]
+        mean = standing.summary("macro_f1").mean
+        assert method["figures"]["macro_f1"]["mean"] == pytest.approx(mean)
+    frame, lines = found.frame, str(found).splitlines()
+    assert list(frame.index) == [standing.label for standing in found.standings]
+    assert "macro_f1_paper" not in frame
+    assert [line.split("  ")[0] for line in lines[:3]] == [
+        "method",
+        *(standing.title for standing in found.standings),
+    ]
+    assert tuple(lines[4:]) == tuple(found.verdict.sentences)
+
+
 def set_clock(monkeypatch):
     """A clock that counts how often it is looked at."""
     clock = iter(range(10_000))
-    for module in ("comparison", "executor"):
+    for module in ("run", "executor"):
         monkeypatch.setattr(f"evengraph.pipeline.{module}.time", lambda: next(clock))
 
 
@@ -98,8 +295,8 @@ def test_the_budget_is_the_same_and_validation_chooses(graph):
     assert found.budget == 3
     settings = {(job.label, job.seed, job.candidate): asdict(job.method) for job, _ in seen}
     for method in found.as_dict()["methods"]:
-        for run in method["runs"]:
-            assert run["settings"] == settings[run["label"], run["seed"], run["place"]]
+        for one in method["runs"]:
+            assert one["settings"] == settings[one["label"], one["seed"], one["place"]]
 
 
 def test_two_classes_have_their_own_figures(two_classes):
@@ -157,9 +354,6 @@ def test_side_by_side_gives_what_one_after_the_other_gives(graph, monkeypatch):
         assert one.values("auroc") == pytest.approx(other.values("auroc"), abs=1e-3)
     # one that fails is found by trying what is left alone
 
-    def fail(self, task):
-        raise FloatingPointError("The loss became nan.")
-
     monkeypatch.setattr(METHODS["gcn"], "_fit", fail)
     rest = compare(graph, quick(), Natural(), seeds=[0, 1])
     assert rest.failed == {"gcn": "The loss became nan."}
@@ -167,9 +361,6 @@ def test_side_by_side_gives_what_one_after_the_other_gives(graph, monkeypatch):
 
 
 def test_a_method_that_fails_is_left_out(graph, monkeypatch):
-    def fail(self, task):
-        raise FloatingPointError("The loss became nan.")
-
     monkeypatch.setattr(METHODS["reweight"], "_fit", fail)
     seen = []
     found = compare(graph, quick(), Natural(), seeds=range(3), on_end=keep(seen))
@@ -282,7 +473,7 @@ def test_by_default_the_baseline_and_the_portfolio_are_compared(graph, monkeypat
     assert list(entries) == ["gcn", *portfolio(graph)]
     assert (entries["gcn"].hidden, entries["logistic hops=0"].patience) == (3, 4)
     short = partial(default_entries, params={name: {"max_epochs": 1} for name in METHODS})
-    monkeypatch.setattr("evengraph.pipeline.comparison.default_entries", short)
+    monkeypatch.setattr("evengraph.pipeline.run.default_entries", short)
     found = compare(graph, None, Natural(), seeds=[3])
     assert {one.label for one in found.standings} == set(entries)
     titles = [one.title for one in found.standings]
@@ -315,3 +506,36 @@ def test_a_data_set_by_its_name_has_a_natural_split():
     assert found.protocol == {"name": "natural", "train": 0.1, "val": 0.1}
     with pytest.raises(ValueError, match="label is for tables of your own, and toy is a data set"):
         compare("toy", label="kind")
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if not METHODS[name].selects_itself])
+def test_every_method_has_the_same_number_of_settings(name):
+    method = METHODS[name](patience=7)
+    found = candidates(method, 12)
+    assert asdict(found[0]) == asdict(method)
+    assert len({repr(one) for one in found}) == 12
+    assert all(type(one) is type(method) and one.patience == 7 for one in found)
+    assert len({id(one) for one in found} | {id(method)}) == 13
+    assert [repr(one) for one in found] == [repr(one) for one in candidates(method, 12)]
+    allowed = {**method.shared_search_space, **method.search_space}
+    for field in {key for one in found for key in asdict(one)}:
+        values = {getattr(one, field) for one in found}
+        assert values <= {getattr(method, field), *allowed.get(field, ())}
+
+
+def test_a_method_that_selects_its_settings_itself_has_one():
+    assert candidates(Logistic(patience=7), 12) == [Logistic(patience=7)]
+
+
+def test_what_somebody_chose_stays():
+    found = candidates(UniGNN(alpha=3, dropout=0.1), 40)
+    assert {one.alpha for one in found} == {3}
+    assert {one.dropout for one in found} == {0.1}
+    assert len({one.threshold for one in found}) == 2
+
+
+def test_a_small_search_space_is_tried_completely():
+    method = Boosting(learning_rate=0.2, hops=2)
+    found = candidates(method, 99)
+    assert found[0] == method
+    assert len(found) == len({str(one) for one in found}) == 12

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from evengraph.datasets import toy
-from evengraph.lab.plan import resolve
+from evengraph.lab.plan import embed_nodes, resolve
 from evengraph.lab.store import JobSpec
 from evengraph.methods import GCN
-from evengraph.pipeline.explanation import embed_nodes, place_nodes
+from evengraph.pipeline.explanation import place_nodes
 from evengraph.splits import Natural
 
 pytest.importorskip("sklearn")
@@ -51,13 +51,14 @@ def test_a_method_without_embeddings_is_laid_out_by_its_probabilities(monkeypatc
     monkeypatch.setattr("evengraph.pipeline.explanation.MOST_NODES", 100)
     task = Natural(train=0.3, val=0.3)(toy(100, 400, 10, 2), seed=0)
     method = GCN(max_epochs=2).fit(task, seed=0)
-    found = place_nodes(method, task)
+    rows = method.predict_task(task)
+    found = place_nodes(method, task, rows)
     assert found["of"] == "probabilities"
     assert found["clusters"] is None
     assert found["predicted"] == method.predict(task.graph).tolist()
     monkeypatch.setitem(sys.modules, "sklearn.manifold", None)
     with pytest.raises(ValueError, match="needs scikit-learn"):
-        place_nodes(method, task)
+        place_nodes(method, task, rows)
 
 
 def test_a_method_without_embeddings_has_no_map(job):
