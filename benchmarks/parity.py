@@ -24,7 +24,7 @@ import torch
 
 from benchmarks.timing import table
 from evengraph.core.machine import parse_size
-from evengraph.core.ranks import joined_ranks
+from evengraph.training.ranks import joined_ranks
 from evengraph.datasets import load
 from evengraph.disk import PackedGraph, is_packed, pack_graph, unpack_graph
 from evengraph.disk.models import DiskGraph

@@ -2,7 +2,7 @@
 
 import torch
 
-from evengraph.core.ranks import ALONE
+from evengraph.training.ranks import ALONE
 from evengraph.training.loop import shared_epoch
 from rank_workers import gradients, run_ranks
 

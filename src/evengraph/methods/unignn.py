@@ -26,7 +26,6 @@ from evengraph.methods.bases.unified import (
     labelled_weights,
     unified_epoch,
 )
-from evengraph.methods.bases.unified_disk import UnifiedOnDisk
 from evengraph.metrics.selection import stopping_score
 from evengraph.nn import Connectivity, UnifiedNetwork
 from evengraph.nn.tracing import Contributions, trace_unified
@@ -55,7 +54,7 @@ with few labels, and loses half a point with a tenth of all.
 
 @final
 @dataclass(kw_only=True)
-class UniGNN(UnifiedOnDisk, Method):
+class UniGNN(Method):
     """Propagate labels beyond neighbours: along short paths, and between similar nodes.
 
     Two encoders run in parallel. The structural one propagates between nodes at most alpha

@@ -17,6 +17,9 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.nn.functional import pad
 
+from evengraph.core.devices import pick_device
+from evengraph.fast.dropout import Share
+
 T = TypeVar("T")
 PATIENCE = timedelta(days=1)  # a process may wait for the propagation of another
 LOST = ("connection closed", "connection reset", "read error", "write error", "timed out")
@@ -46,6 +49,11 @@ class Part:
     index: Tensor | None
     total: int
 
+    @property
+    def share(self) -> Share | None:
+        """Which rows of the batch these are; None for all of them."""
+        return None if self.index is None else (self.index, self.total)
+
     def before(self, end: int) -> int:
         """How many of them are among the first rows of the batch."""
         return end if self.index is None else int((self.index < end).sum())
@@ -71,6 +79,21 @@ class Ranks:
     def is_alone(self) -> bool:
         """Whether there is no other process."""
         return self.size == 1
+
+    def device(self, name: str) -> torch.device:
+        """A device for each process: those of a machine need a GPU each.
+
+        Where there are too few, `auto` is the CPU.
+        """
+        device, count = pick_device(name), torch.cuda.device_count()
+        if device.type == "cpu" or self.here <= count:
+            return device
+        if name == "auto":
+            return torch.device("cpu")
+        raise ValueError(
+            f"device must be cpu for {self.here} processes on a machine with {count} GPU(s): each "
+            "needs a GPU of its own."
+        )
 
     # Rows
 
