@@ -207,7 +207,7 @@ def job_spec(setup: Setup, method: str, settings: Fields, seed: int) -> JobSpec:
         imbalance=setup.imbalance,
         imbalance_fields=setup.fields,
         method=method,
-        method_fields=asdict(METHODS[method](**settings)),
+        method_fields=asdict(METHODS[method](**METHODS[method].renamed_params(settings))),
         seed=seed,
     )
 
@@ -273,7 +273,7 @@ def resolve(spec: JobSpec, root: Path | None = None) -> Job:
         label=spec.key,
         graph=NamedGraph(spec.dataset, root),
         protocol=_protocol(spec.imbalance, tuple(spec.imbalance_fields.items())),
-        method=METHODS[spec.method](**spec.method_fields),
+        method=METHODS[spec.method](**METHODS[spec.method].current_params(spec.method_fields)),
         seed=spec.seed,
         spec=spec,
     )

@@ -29,6 +29,7 @@ from evengraph.core.records import Record
 from evengraph.core.task import Task
 from evengraph.datasets import load
 from evengraph.disk.models import DiskGraph
+from evengraph.fast.replicas import batching, can_replicate
 from evengraph.lab.store import JobSpec
 from evengraph.methods import Method, fit_many
 from evengraph.methods.bases.fitting import ACTIVE_GROUPS, SLOTS
@@ -39,7 +40,6 @@ from evengraph.metrics.decisions import Costs, base_rate_sweep
 from evengraph.metrics.evaluation import agreement_bands
 from evengraph.splits import SplitProtocol
 from evengraph.training import Callback, History
-from evengraph.training.batch.replicas import can_replicate
 
 
 @dataclass(frozen=True)
@@ -529,7 +529,7 @@ class Executor:
     def _batchable(self, jobs: Sequence[Job]) -> list[Job]:
         if not can_replicate(torch.device(self.device)):
             return []
-        return [job for job in jobs if job.method.batching() is not None]
+        return [job for job in jobs if batching(job.method) is not None]
 
     def _run_batch(self, jobs: Sequence[Job], on_end: OnEnd) -> None:
         try:

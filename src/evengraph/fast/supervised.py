@@ -1,18 +1,58 @@
-"""Runs that are trained on labelled nodes alone, as one batch."""
+"""Quick form of methods that are trained on labelled nodes alone: fits on a GPU as one batch.
+
+Their `_class_terms` say all that such a method does to the loss and to predictions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from evengraph.core.rng import seeded
+from evengraph.fast.replicas import Batching, Fit, Run, TaskReplicas, fit_as_batch
 from evengraph.nn import GraphNetwork, Inputs
 from evengraph.ops.losses import ClassTerms, class_cross_entropy
-from evengraph.training.batch.replicas import Run
-from evengraph.training.batch.tasks import TaskReplicas
+from evengraph.training import History
+
+fit = fit_as_batch
+
+
+def batching(method: Any) -> Batching | None:
+    """One batch of supervised runs; only GCN's layers have a batch axis, and margins have none."""
+    possible = method.backbone == "gcn" and getattr(method, "margin", "none") == "none"
+    return Batching(_train) if possible else None
+
+
+def _train(fits: Sequence[Fit], slots: int) -> Iterator[None]:
+    method, runs = fits[0].method, [_run(fit) for fit in fits]
+    inputs = method._inputs(fits[0].task.graph)
+    params = method._training_params()
+    yield from SupervisedReplicas(inputs, runs, slots, method.hidden, **params).steps(runs)
+
+
+def _run(fit: Fit) -> SupervisedRun:
+    """A run of `SupervisedReplicas` that fits a method."""
+    method = fit.method
+    with seeded(fit.seed):
+        method.net_ = method._new_network()
+        noise_seed = int(torch.randint(2**31, ()))
+
+    def on_end(history: History) -> None:
+        method.history_.append(history)
+        fit.on_fitted()
+
+    return SupervisedRun(
+        task=fit.task,
+        net=method.net_,
+        noise_seed=noise_seed,
+        terms=method._class_terms(fit.task.class_counts),
+        on_epoch=method._report_epoch,
+        on_end=on_end,
+    )
 
 
 @dataclass(kw_only=True)

@@ -11,18 +11,22 @@ from __future__ import annotations
 import copy
 import logging
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from time import perf_counter
-from typing import Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
 
+from evengraph.core.devices import free_memory
 from evengraph.core.task import Task
+from evengraph.fast import form_of
 from evengraph.fast.adam import adam_step, bias_corrections, keep_where
 from evengraph.fast.dropout import Noise
+from evengraph.metrics import batched_validation_scores, rare_class
 from evengraph.ops.sparse import has_kernels
 from evengraph.training.loop import History, deferred_interrupts, waits_for_gpu, weight_decays
 
@@ -30,6 +34,63 @@ logger = logging.getLogger(__name__)
 
 SYNC_EVERY = 50  # epochs at most between two reads from the device
 MIN_SLOTS = 4  # fewer are not worth recording another graph
+NO_CLASS = -1  # in place of the rare class of two
+COPIES = 13  # of the weights and of a layer's embeddings in memory at the peak of training, at most
+
+
+class Fit(NamedTuple):
+    """A method to fit, its task and seed, and what to call once it is fitted."""
+
+    method: Any  # a Method; all of a batch are of one class
+    task: Task
+    seed: int
+    on_fitted: Callable[[], None] = lambda: None
+
+
+class Batching(NamedTuple):
+    """How the fits of a method are trained as one batch."""
+
+    train: Callable[[Sequence[Fit], int], Iterator[None]]  # at most so many at a time
+    may_differ: frozenset[str] = frozenset()  # parameters that may differ within a batch
+
+
+def batching(method: Any) -> Batching | None:
+    """How several fits of a method are trained as one batch on a GPU; None if they cannot be."""
+    form = form_of(method)
+    found: Batching | None = None if form is None else form.batching(method)
+    return found
+
+
+def share_batch(one: Any, other: Any) -> bool:
+    """Whether two methods can be fitted in one batch on the same graph."""
+    found = batching(one)
+    return (
+        found is not None
+        and type(one) is type(other)
+        and all(
+            getattr(one, item.name) == getattr(other, item.name)
+            for item in fields(one)
+            if item.name not in found.may_differ
+        )
+    )
+
+
+def fit_batch(fits: Sequence[Fit], slots: int) -> Iterator[None]:
+    """Fit methods that share a batch, at most `slots` at a time."""
+    found = batching(fits[0].method)
+    assert found is not None
+    yield from found.train(fits, slots)
+
+
+def fit_as_batch(method: Any, task: Task, seed: int) -> bool:
+    """Fit one method as a batch of one if possible; return whether it was."""
+    device = task.graph.x.device
+    if not can_replicate(device) or batching(method) is None:
+        return False
+    with torch.cuda.device(device):
+        for _ in fit_batch([Fit(method, task, seed)], slots=1):
+            pass
+    return True
 
 
 @dataclass(kw_only=True)
@@ -333,3 +394,66 @@ class Replicas(ABC, Generic[R]):
             )
             for tensors, decay in zip(all_tensors, self.decays, strict=True):
                 adam_step(*tensors, best, *rates, weight_decay=decay)
+
+
+class TaskReplicas(Replicas[R], Generic[R]):
+    """Runs on one graph, each with its own labels.
+
+    Args:
+        runs: All runs to train; their networks have the same shape.
+        slots: How many to train at a time; fewer where memory is short.
+        width: Width of a node's embedding.
+        training: Parameters of `Replicas`.
+    """
+
+    def __init__(self, runs: Sequence[R], slots: int, width: int, **training: Any) -> None:
+        slots = min(slots, len(runs), _slots_in_memory(runs[0], width))
+        super().__init__(runs[0].net, slots, **training)
+        task, device = runs[0].task, self.alive.device
+        nodes, self.num_classes = task.graph.num_nodes, task.num_classes
+        max_val = max(int(run.task.val.sum()) for run in runs)
+        self.labels = torch.zeros(slots, nodes, dtype=torch.long, device=device)
+        self.weight = torch.zeros(slots, nodes, device=device)  # in the loss, of labelled nodes
+        self.val = torch.zeros(slots, max_val, dtype=torch.long, device=device)
+        self.counted = torch.zeros(slots, max_val, dtype=torch.bool, device=device)
+        self.rare = torch.full((slots,), NO_CLASS, device=device)
+
+    @abstractmethod
+    def class_weights(self, run: R) -> Tensor:
+        """Weight of a labelled node of each class in the loss, (C,)."""
+
+    def load(self, slot: int, run: R) -> None:
+        """Copy labels and their weights into a slot."""
+        task, labels = run.task, run.task.graph.y
+        self.labels[slot] = torch.where(task.train, labels, 0)
+        weights = self.class_weights(run).float()[self.labels[slot]]
+        self.weight[slot] = torch.where(task.train, weights, 0.0)
+        val = task.val.nonzero().squeeze(1)
+        self.val[slot, : val.numel()] = val
+        self.labels[slot, val] = labels[val]  # weight 0: for the score alone
+        self.counted[slot] = torch.arange(self.val.shape[1], device=val.device) < val.numel()
+        rare = rare_class(task)
+        self.rare[slot] = NO_CLASS if rare is None else rare
+
+    def score(self, logits: Tensor) -> Tensor:
+        """The validation score of each run, (R,).
+
+        Shapes:
+            logits: (R, N, C)
+        """
+        return batched_validation_scores(*self.validation(logits))
+
+    def validation(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Labels and logits of the validation nodes, which of them count, and the rare class."""
+        nodes = self.val.unsqueeze(2).expand(-1, -1, self.num_classes)
+        return self.labels.gather(1, self.val), logits.gather(1, nodes), self.counted, self.rare
+
+
+def _slots_in_memory(run: Run, width: int) -> int:
+    """How many runs fit into memory."""
+    device = run.task.graph.x.device
+    if device.type != "cuda":
+        return sys.maxsize
+    weights = sum(tensor.numel() for tensor in run.net.parameters())
+    bytes_per_run = COPIES * 4 * (weights + run.task.graph.num_nodes * width)
+    return max(int(0.4 * free_memory(device) / bytes_per_run), 1)  # leaves memory for another group
