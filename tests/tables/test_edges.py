@@ -1,12 +1,21 @@
-"""Features of nodes from columns of the edges table, against loops over the rows."""
+"""Edges: features of nodes from their columns, relations by type and direction."""
 
 import math
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
-from evengraph.tables.edges import MAX_FEATURES, EdgeFeatures
+from evengraph.tables import TableColumns
+from evengraph.tables.edges import (
+    MAX_FEATURES,
+    MAX_RELATIONS,
+    EdgeFeatures,
+    EdgeRows,
+    common_types,
+    make_relations,
+)
 from evengraph.tables.notes import Notes
 
 SIZE = 7
@@ -33,8 +42,8 @@ def payments(rows=60, seed=0):
 
 def fitted(edges, **options):
     notes = Notes()
-    columns = [column for column in edges.columns if column not in ("source", "target")]
-    return EdgeFeatures.fit(edges, columns, notes=notes, **options), notes
+    columns = TableColumns(source="source", target="target", **options)
+    return EdgeFeatures.fit(edges, columns, notes), notes
 
 
 def looped(edges, node, ends):
@@ -92,7 +101,7 @@ def test_it_is_stored_as_json_can_hold():
 
 def test_a_type_is_counted_and_a_time_gives_recency():
     edges = payments().assign(code=lambda t: t["flag"] + 1, step=range(60))
-    features, _ = fitted(edges, type="code", time="step")
+    features, _ = fitted(edges, type="code", edge_time="step")
     assert "edges.count(code=1)" in features.names
     assert "edges.recency(step)" in features.names
     assert "edges.sum(step)" not in features.names
@@ -146,3 +155,52 @@ def test_dates_in_other_forms():
     stored["columns"][-1]["form"] = "a"
     with pytest.raises(ValueError, match="form of dates must be one of"):
         EdgeFeatures.from_dict(stored)
+
+
+SOURCE, TARGET = np.array([0, 0, 1, 2, 0]), np.array([1, 1, 2, 0, 3])
+TYPES = pd.DataFrame({"type": ["a", "a", "b", "a", "c"]})
+
+
+def relations_of(source=SOURCE, target=TARGET, weight=None, **columns):
+    rows = EdgeRows(TYPES, source, target, weight)
+    return make_relations(rows, 4, TableColumns(type="type", **columns))
+
+
+def arcs(relations):
+    return {tuple(arc) for arc in relations.arcs.T.tolist()}
+
+
+def test_types():
+    relations = relations_of(relations=("a", "b"))
+    assert relations.names == ("a", "b")
+    assert arcs(relations) == {(0, 0, 1), (0, 1, 0), (0, 2, 0), (0, 0, 2), (1, 1, 2), (1, 2, 1)}
+    assert relations.weight is None
+
+
+def test_directions_and_weights():
+    weight = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    relations = relations_of(weight=weight, directed=True)
+    assert relations.names == ("out", "in")
+    found = dict(zip(map(tuple, relations.arcs.T.tolist()), relations.weight.tolist(), strict=True))
+    out = {(0, 0, 1): 3.0, (0, 1, 2): 3.0, (0, 2, 0): 4.0, (0, 0, 3): 5.0}
+    assert found == out | {(1, b, a): value for (_, a, b), value in out.items()}
+
+
+def test_one_kind_of_edges_is_no_relation():
+    assert relations_of() is None
+    assert relations_of(relations=("a",)) is None
+    empty = np.array([], dtype=np.int64)
+    relations = relations_of(empty, empty, directed=True)
+    assert relations.arcs.shape == (3, 0)
+    assert relations.arcs.dtype == torch.int64
+
+
+def test_common_types():
+    notes = Notes()
+    assert common_types(pd.Series(["b", "a", "b", None, "a"]), notes) == ("a", "b")
+    assert not notes
+    assert common_types(pd.Series(["a", "b", "a"]), notes) == ("a",)
+    assert notes.pop() == "No two types of edges are common: there are no relations."
+    many = pd.Series([f"t{i:02}" for i in range(14) for _ in range(2 + i)] + ["rare"])
+    assert common_types(many, notes) == tuple(f"t{i:02}" for i in range(14 - MAX_RELATIONS, 14))
+    assert notes == ["Edges of the 10 most common of 15 types are relations."]
