@@ -19,8 +19,7 @@ import torch
 from torch.nn.functional import normalize
 
 import evengraph as eg
-from evengraph.ops import semantic as kmeans
-from evengraph.ops.semantic import cluster_means
+from evengraph.ops.semantic import cluster_means, kmeans
 from evengraph.ops.sparse import sparsify
 from evengraph.pipeline.executor import describe
 

@@ -18,11 +18,16 @@ from evengraph.fast.subsets import make_subset, neighbour_mask
 from evengraph.methods import METHODS, Auto, UniGNN, Unison, fit_many
 from evengraph.methods.bases.readings import parse_readings
 from evengraph.metrics.selection import stopping_score
-from evengraph.ops import semantic as kmeans
 from evengraph.ops.losses import inverse_class_weights
 from evengraph.ops.propagate import adjacency, propagation_matrix
 from evengraph.ops.pseudo import balanced_pseudo_labels
-from evengraph.ops.semantic import cluster_means, prepare_clusters, semantic_propagate, unit_rows
+from evengraph.ops.semantic import (
+    cluster_means,
+    kmeans,
+    prepare_clusters,
+    semantic_propagate,
+    unit_rows,
+)
 from evengraph.ops.sparse import Sparse, sparsify
 from evengraph.ops.structural import structural_adjacency
 from evengraph.pipeline.table_model import TableModel

@@ -16,8 +16,7 @@ from torch_geometric.data import Data
 
 from evengraph.core.rng import generator
 from evengraph.methods.bases.search import Committee
-from evengraph.ops import semantic as kmeans
-from evengraph.ops.semantic import cluster_means, nearest_mean
+from evengraph.ops.semantic import cluster_means, kmeans, nearest_mean
 from evengraph.ops.sparse import Sparse, to_scipy
 
 MOST = 100  # clusters

@@ -18,10 +18,9 @@ from evengraph.disk.tables import DerivedTable, Table
 from evengraph.methods.bases.method import Method
 from evengraph.metrics import validation_score
 from evengraph.nn import CONVS, Backbone, Inputs
-from evengraph.ops import semantic as kmeans
 from evengraph.ops.propagate import Normalisation, propagation_matrix, weighted_adjacency
 from evengraph.ops.pseudo import PseudoLabels
-from evengraph.ops.semantic import cluster_means
+from evengraph.ops.semantic import cluster_means, kmeans
 from evengraph.ops.sparse import Sparse, sparsify
 from evengraph.ops.synthesis import Propagation
 

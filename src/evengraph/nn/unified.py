@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from evengraph.fast.dropout import Noise, relu_dropout
 from evengraph.fast.subsets import Subset, SubsetMatrix, semantic_propagate_subset
 from evengraph.nn.layers import GraphClassifier
-from evengraph.ops import semantic as kmeans
 from evengraph.ops.semantic import (
     Clusters,
     cluster_means,
+    kmeans,
     nearest_mean,
     prepare_clusters,
     propagate_halves,

@@ -16,10 +16,9 @@ from evengraph.methods.bases.readings import Readings
 from evengraph.metrics.selection import batched_stopping_scores
 from evengraph.nn import Connectivity, UnifiedNetwork
 from evengraph.nn.unified import FindClusters
-from evengraph.ops import semantic as kmeans
 from evengraph.ops.losses import inverse_class_weights, weighted_cross_entropy
 from evengraph.ops.pseudo import Selection, select_pseudo_mask
-from evengraph.ops.semantic import Clusters, prepare_clusters
+from evengraph.ops.semantic import Clusters, kmeans, prepare_clusters
 from evengraph.ops.sparse import Sparse
 from evengraph.training import History
 from evengraph.training.batch.replicas import SYNC_EVERY, Run
