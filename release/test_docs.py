@@ -1,9 +1,11 @@
-"""The documentation: its code runs, its links lead somewhere, its numbers are stored ones."""
+"""Pages of the documentation: their numbers are those of stored runs, their figures are drawn."""
 
 import csv
+import importlib.util
 import inspect
 import json
 import re
+import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -17,6 +19,20 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(path for path in DOCS.rglob("*.md"))
 OUTSIDE = re.compile(r"^(https?:)?//")
+
+
+def text(name):
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+def module(path, name):
+    spec = importlib.util.spec_from_file_location(name, path)
+    sys.modules[name] = made = importlib.util.module_from_spec(spec)  # dataclasses look there
+    try:
+        spec.loader.exec_module(made)
+    finally:
+        del sys.modules[name]
+    return made
 
 
 def test_own_data_promises_of_run_what_run_shows():
