@@ -30,7 +30,6 @@ from evengraph.core.task import Task
 from evengraph.datasets import load
 from evengraph.disk.models import DiskGraph
 from evengraph.fast.replicas import batching, can_replicate
-from evengraph.lab.store import JobSpec
 from evengraph.methods import Method, fit_many
 from evengraph.methods.bases.fitting import ACTIVE_GROUPS, SLOTS
 from evengraph.metrics import METRICS, criterion, evaluate, reported, validation_score
@@ -105,7 +104,6 @@ class Job:
         k: For two classes, the k of precision at k.
         costs: For two classes, the costs of misses and false alarms that set the threshold.
         calibrate: Also calibrate on validation nodes and measure that.
-        spec: Names and parameters under which a store keeps the result.
         disk: The graph on disk, if it is not in memory; `graph` then holds its labels alone.
     """
 
@@ -119,7 +117,6 @@ class Job:
     k: int | None = None
     costs: Costs | None = None
     calibrate: bool = False
-    spec: JobSpec | None = None
     disk: DiskGraph | None = None
 
     def fit(self, method: Method, task: Task, on_epoch: Callback | None) -> None:

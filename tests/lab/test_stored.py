@@ -3,7 +3,7 @@
 import pytest
 
 from evengraph.core.records import Record
-from evengraph.lab.plan import StoreJournal, resolve, run_stored
+from evengraph.lab.reproduce import StoreJournal, resolve, run_stored
 from evengraph.lab.store import Store
 from evengraph.pipeline.executor import Executor, Failure, NamedGraph
 from tiny_experiments import toy_job

@@ -3,7 +3,7 @@ from dataclasses import asdict
 
 import pytest
 
-from evengraph.lab.plan import Plan
+from evengraph.lab.reproduce import Plan
 from evengraph.lab.sources import EXPERIMENTS
 from evengraph.lab.spec import read_spec
 from evengraph.methods import METHODS

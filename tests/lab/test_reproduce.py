@@ -3,8 +3,7 @@ from functools import partial
 import pytest
 
 from evengraph.lab import reproduce as module
-from evengraph.lab.plan import Plan, run_stored
-from evengraph.lab.reproduce import check, experiment_content, missing, reproduce
+from evengraph.lab.reproduce import Plan, check, experiment_content, missing, reproduce, run_stored
 from evengraph.lab.store import Store
 from evengraph.pipeline.executor import Executor
 from tiny_experiments import ended, entry, failed, figures, spec_of, toy_job, toy_setup

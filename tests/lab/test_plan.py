@@ -2,8 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from evengraph.lab.plan import SEARCH_BATCH, Plan, job_spec
-from evengraph.lab.reproduce import missing
+from evengraph.lab.reproduce import SEARCH_BATCH, Plan, job_spec, missing
 from evengraph.lab.store import Row, Store
 from evengraph.methods import METHODS
 from evengraph.pipeline.published import preset_for
