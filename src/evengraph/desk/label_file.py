@@ -13,7 +13,6 @@ from time import time
 from typing import Any
 
 from evengraph.core.files import SqliteFile
-from evengraph.lab.store import columns_of
 
 FORMAT = 1
 APPLICATION = 0x45474C42  # "EGLB": marks the file as ours, whatever its version
@@ -187,7 +186,7 @@ class LabelFile:
     def _check(self, base: sqlite3.Connection) -> bool:
         """Whether the file is complete; raises if it is another program's, or of another format."""
         base.execute("BEGIN")  # one moment: another process may be creating the file
-        tables = columns_of(base)
+        (tables,) = base.execute("SELECT count(*) FROM sqlite_master").fetchone()
         (application,) = base.execute("PRAGMA application_id").fetchone()
         (version,) = base.execute("PRAGMA user_version").fetchone()
         if application != APPLICATION and (application or version or tables):
