@@ -122,7 +122,7 @@ def _urgency(evidence: Evidence, nodes: Tensor) -> Tensor:
     return (SURE + uncertainty(evidence)[nodes]) * (found @ (1 / shares))
 
 
-def _novelty(evidence: Evidence) -> Tensor:
+def novelty(evidence: Evidence) -> Tensor:
     """Typical nodes of clusters that are unlike every labelled node; a few nodes are none."""
     clusters = evidence.clusters
     sizes = clusters.sizes(evidence.candidates)
@@ -167,7 +167,7 @@ def _strangers(evidence: Evidence) -> Tensor:
     clusters = evidence.clusters
     first = evidence.candidates & (clusters.turns(evidence.candidates) == 0)
     nodes = (first & unlike_labels(evidence)).nonzero().squeeze(1)
-    order = _novelty(evidence)[nodes].argsort(descending=True, stable=True)
+    order = novelty(evidence)[nodes].argsort(descending=True, stable=True)
     return nodes[order[: evidence.budget // UNLIKE]]
 
 
