@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from evengraph.datasets import toy
-from evengraph.desk.evidence import MOST_OF_HUNT as MOST
+from evengraph.desk.evidence import LARGEST as MOST
 from evengraph.desk.evidence import PART, TIMES, find_hunt, reasons
 from evengraph.desk.suggestions import Pool, choose_nodes, gather
 

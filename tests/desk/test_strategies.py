@@ -41,14 +41,6 @@ def test_uncertainty_prefers_the_smallest_gap(evidence):
     assert STRATEGIES["uncertainty"].score(evidence).argmax() == gap.argmin()
 
 
-def test_disagreement_is_the_committees_and_uncertainty_without_one(evidence):
-    scores = STRATEGIES["disagreement"].score(evidence)
-    assert torch.equal(scores, evidence.disagreement)
-    alone = replace(evidence, disagreement=None)
-    expected = STRATEGIES["uncertainty"].score(evidence)
-    assert torch.equal(STRATEGIES["disagreement"].score(alone), expected)
-
-
 def test_reach_prefers_the_middle_of_a_star_and_falls_near_labels():
     star = torch.tensor([[0] * 6, list(range(1, 7))])
     path = torch.tensor([[7, 8], [8, 9]])
@@ -61,17 +53,6 @@ def test_reach_prefers_the_middle_of_a_star_and_falls_near_labels():
     warm = STRATEGIES["reach"].score(gather(named))
     assert warm[1] < warm[8]
     assert cold[1] - warm[1] > cold[7] - warm[7]
-
-
-def test_density_prefers_a_cluster_without_labels(evidence):
-    clusters = evidence.clusters
-    scores = STRATEGIES["density"].score(evidence)
-    largest = int(clusters.sizes(evidence.candidates).argmax())
-    member = int((clusters.of == largest).nonzero()[0])
-    labels = torch.where(clusters.of == largest, 0, evidence.labels)
-    labels[member] = -1
-    after = STRATEGIES["density"].score(replace(evidence, labels=labels))
-    assert after[member] < scores[member]
 
 
 def test_rare_counts_a_label_for_more_where_there_are_few():
@@ -123,7 +104,7 @@ def test_novelty_is_for_groups_unlike_every_label_not_for_single_outliers():
 
 
 def test_the_default_needs_no_model(evidence):
-    cold = replace(evidence, probabilities=None, disagreement=None)
+    cold = replace(evidence, probabilities=None)
     assert combined(cold).isfinite().all()
     assert not torch.equal(combined(cold), combined(evidence))
 
