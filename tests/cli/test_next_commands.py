@@ -53,9 +53,7 @@ def test_commands_on_raw_tables_run_as_printed(raw, capsys):
     assert call(*predict[1:]) == 0
     assert {row["new_id"] for row in read(raw / "predictions.csv")} == {str(i) for i in range(90)}
     assert (
-        call(
-            *compare[1 : len(words) + 2], "--method", "logistic,labelpropagation", "--splits", "2"
-        )
+        call(*compare[1 : len(words) + 2], "--method", "logistic,labelpropagation", "--splits", "2")
         == 0
     )
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch.distributed as dist
 
-from evengraph.cli import ranks as cli_ranks
+from evengraph.cli import console as cli_ranks
 from evengraph.cli.console import (
     current_ranks,
     err,
@@ -15,11 +15,11 @@ from evengraph.cli.console import (
     own_folder,
     speaks_for_all,
 )
-from evengraph.core import ranks as core_ranks
-from evengraph.core.ranks import ALONE, Ranks
 from evengraph.datasets import toy
 from evengraph.disk import pack_graph
 from evengraph.pipeline.table_model import TableModel
+from evengraph.training import ranks as core_ranks
+from evengraph.training.ranks import ALONE, Ranks
 from rank_workers import command, run_ranks
 
 

@@ -180,7 +180,14 @@ def test_a_run_looks_everything_up_once(tmp_path, monkeypatch):
 
 
 def test_a_method_that_cannot_run_does_not_stop_the_others(tmp_path, capsys):
-    words = ["--method", "gcn,unignn,reweight", "--splits", "5-5", "--set", "clusters_per_class=900"]
+    words = [
+        "--method",
+        "gcn,unignn,reweight",
+        "--splits",
+        "5-5",
+        "--set",
+        "clusters_per_class=900",
+    ]
     assert call("run", "toy", *TINY, *words, "--out", str(tmp_path)) == 2
     shown = capsys.readouterr()
     assert "Error: Uni-GNN did not run: clusters_per_class=900 makes 4500 clusters" in shown.err

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from evengraph.datasets import toy
-from evengraph.lab.plan import embed_nodes, resolve
+from evengraph.lab.reproduce import embed_nodes, resolve
 from evengraph.lab.store import JobSpec
 from evengraph.methods import GCN
 from evengraph.pipeline.explanation import place_nodes

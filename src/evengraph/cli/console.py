@@ -22,7 +22,7 @@ from evengraph.core.errors import ArgumentError
 from evengraph.core.text import make_console
 
 if TYPE_CHECKING:
-    from evengraph.core.ranks import Ranks
+    from evengraph.training.ranks import Ranks
 
 out: Console = make_console(highlight=False, emoji=False)
 err: Console = make_console(stderr=True, highlight=False, emoji=False)
@@ -137,7 +137,7 @@ def launched_ranks(arguments: Sequence[str]) -> Iterator[None]:
     if os.environ.get("WORLD_SIZE", "1") == "1":  # torch is not imported
         yield
         return
-    from evengraph.core.ranks import joined_ranks
+    from evengraph.training.ranks import joined_ranks
 
     with TemporaryDirectory() as scratch, joined_ranks() as ranks:
         if not ranks.is_alone and [*arguments, ""][0] != "run":
@@ -149,7 +149,7 @@ def launched_ranks(arguments: Sequence[str]) -> Iterator[None]:
 
 def current_ranks() -> Ranks:
     """The processes of this command."""
-    from evengraph.core.ranks import ALONE
+    from evengraph.training.ranks import ALONE
 
     current = _CURRENT.get()
     return ALONE if current is None else current[0]

@@ -14,10 +14,10 @@ from evengraph.cli.console import StageLines, err, print_notes
 from evengraph.cli.options import FLAGS, Columns
 
 if TYPE_CHECKING:
-    from evengraph.core.ranks import Ranks
     from evengraph.core.task import Task
     from evengraph.inspection import Inspection
     from evengraph.pipeline.sources import GraphSource
+    from evengraph.training.ranks import Ranks
 
 LISTS = {"drop", "unlabelled"}
 """Column options with values such as a,b."""
@@ -37,10 +37,10 @@ def open_data(
 
     A packed graph may stay on disk; `memory` is then the limit, and `ranks` work on it together.
     """
-    from evengraph.core.ranks import ALONE
     from evengraph.datasets import DATASETS
     from evengraph.disk import PackedGraph, is_packed
     from evengraph.pipeline.sources import open_dataset, open_on_disk, open_tables
+    from evengraph.training.ranks import ALONE
 
     if is_packed(data) and not PackedGraph.open(data).num_classes:
         raise ValueError(f"{data} was packed without labels; pack it again with a label column.")

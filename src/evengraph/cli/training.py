@@ -224,20 +224,13 @@ def _finish(
 
 def _show_result(result: Mapping[str, Any]) -> None:
     """Print the tables of one method and what a reader of them should know."""
-    from evengraph.report import terminal as tables
+    from evengraph.report.terminal import result_notes, result_tables
 
-    found = (
-        tables.result_table(result),
-        tables.two_class_table([result]),
-        tables.base_rate_table(result),
-        tables.summary_table(result),
-    )
-    for table in found:
-        if table is not None:
-            out.print()
-            out.print(table)
+    for table in result_tables([result]):
+        out.print()
+        out.print(table)
     out.print()
-    print_notes(tables.notes([result]))
+    print_notes(result_notes([result]))
     out.print()
 
 
@@ -308,7 +301,7 @@ def _finish_comparison(
 ) -> None:
     """Show which method is better, and write the comparison and a page of each method."""
     from evengraph.pipeline.run import compare_results
-    from evengraph.report.terminal import comparison_notes, comparison_table, comparison_tables
+    from evengraph.report.terminal import comparison_notes, comparison_tables, result_tables
 
     comparison = compare_results(plan, outcome)
     content = comparison.as_dict()
@@ -316,7 +309,7 @@ def _finish_comparison(
     print_sentence(f"[bold]{escape(' '.join(comparison.verdict.sentences))}[/]")
     tables = comparison_tables(content)
     if any(result["paper"] for result in outcome.results):
-        tables.append(comparison_table(outcome.results))
+        tables += result_tables(outcome.results)[:1]
     for table in tables:
         out.print()
         out.print(table)
@@ -385,8 +378,8 @@ class RunFiles:
         """Write comparison.html, .csv and .json; returns the line to print."""
         from evengraph.core.files import write_json
         from evengraph.pipeline.comparison import write_comparison
-        from evengraph.report.compare_page import write_comparison_page
-        from evengraph.report.page import Link
+        from evengraph.report.compare_page import render_comparison
+        from evengraph.report.page import Link, write_html
 
         page, table, content = (self.folder / f"comparison.{k}" for k in ("html", "csv", "json"))
         line = f"{written(page)}\n  .csv and .json beside it, and a page of each method"
@@ -400,7 +393,7 @@ class RunFiles:
         links = [
             Link(path.name, f"Results as {path.suffix[1:].upper()}") for path in (table, content)
         ]
-        write_comparison_page(values, page, pages=pages, links=links)
+        write_html(render_comparison(values, pages=pages, links=links), page)
         return line
 
     def _commands_after(self, comparison: Comparison) -> list[str]:

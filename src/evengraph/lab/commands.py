@@ -171,8 +171,7 @@ def _run_experiments(
     release: bool,
 ) -> None:
     """Run what is missing, with a display, then show the results."""
-    from evengraph.lab.plan import embed_nodes, run_stored
-    from evengraph.lab.reproduce import check, reproduce
+    from evengraph.lab.reproduce import check, embed_nodes, reproduce, run_stored
     from evengraph.lab.results import load_experiments
     from evengraph.lab.store import Store
     from evengraph.methods import METHODS
@@ -221,7 +220,6 @@ def _run_experiments(
 
 
 def _print_failure(row: Row, method: str, console: Console) -> None:
-    """Print why a run failed."""
     where = f"{method} on {row.job.dataset}, seed {row.job.seed}"
     console.print(f"[red]failed:[/] {escape(f'{where}: {row.reason}')}", soft_wrap=True)
 

@@ -25,7 +25,7 @@ from evengraph.core.errors import unknown
 from evengraph.core.records import Record, mean_and_deviation
 from evengraph.core.task import Task
 from evengraph.disk.models import DiskGraph
-from evengraph.inspection.edges import count_edges
+from evengraph.inspection.measures import count_edges
 from evengraph.methods import METHODS, Method, portfolio
 from evengraph.metrics import METRICS, comparable_metrics
 from evengraph.metrics.binary import positive_class
