@@ -11,7 +11,7 @@ from evengraph.datasets import toy
 from evengraph.fast.unignn import inputs_and_clusters
 from evengraph.methods import GCN, LTE4G, METHODS, UniGNN
 from evengraph.methods.bases.saving import seal, write_model
-from evengraph.pipeline.loading import load_model, saved_info
+from evengraph.pipeline.model_info import load_model, saved_info
 from small_graphs import QUICK, small_task
 
 TASK = small_task()

@@ -35,7 +35,6 @@ from torch_geometric.data import Data
 from evengraph.core.devices import free_memory
 from evengraph.core.errors import first_line, short
 from evengraph.core.machine import format_size
-from evengraph.core.ranks import ALONE, Ranks
 from evengraph.core.rng import seeded
 from evengraph.core.task import (
     Task,
@@ -60,6 +59,7 @@ from evengraph.nn.tracing import TRACERS, Contributions, gradient_times_input
 from evengraph.ops.signature import feature_signatures
 from evengraph.training import Callback, Epoch, History, train, train_stepwise
 from evengraph.training.loop import Checkpoint, epoch_bar
+from evengraph.training.ranks import ALONE, Ranks
 
 LARGE = 1e9
 """Features from which on single precision may overflow: networks multiply them several times."""
@@ -230,6 +230,21 @@ def same_graph(one: Data, other: Data) -> bool:
         and (one.edge_index is other.edge_index or torch.equal(one.edge_index, other.edge_index))
         and (weights[0] is None or weights[1] is None or torch.equal(weights[0], weights[1]))
     )
+
+
+def fit_hidden(method: Method, task: Task) -> None:
+    """Fit to a task whose test labels are hidden, in the body of `learn`."""
+    method._fit(task)
+
+
+def new_network(method: Method) -> Any:
+    """A network of a method with new weights; for fits from elsewhere, in the body of `learn`."""
+    return method._new_network()
+
+
+def train_network(method: Method, net: nn.Module, epoch: Epoch) -> None:
+    """Train a network with the parameters of a method, in the body of `learn`."""
+    method._train(net, epoch)
 
 
 @contextmanager

@@ -350,8 +350,6 @@ class Traits:
     """Whether it propagates along `weighted_adjacency`, so that weights of edges count."""
     separate_relations: ClassVar[bool] = False
     """Whether it averages the neighbours of each relation apart; others use all edges as one."""
-    shares_rows: ClassVar[bool] = False
-    """Whether several processes can train it together, each on some rows of a graph on disk."""
     stores_dense: ClassVar[bool] = False
     """Whether fitting stores all features of a node, also where most of them are zero."""
     suits_heterophily: ClassVar[bool] = False
