@@ -4,19 +4,19 @@ import dataclasses
 
 import pytest
 import torch
-from evengraph.lab.plan import job_spec, known_runs, resolve
-from evengraph.pipeline.loading import load_model
 from torch_geometric.data import Data
 
 from evengraph import fast
 from evengraph.cli.options import parse_settings
 from evengraph.fast import unignn as quick
 from evengraph.fast.replicas import Fit, fit_batch
+from evengraph.lab.reproduce import job_spec, known_runs, resolve
 from evengraph.lab.spec import Setup
 from evengraph.lab.store import Row
 from evengraph.methods import UniGNN, unignn
 from evengraph.metrics.selection import stopping_score
 from evengraph.ops.pseudo import balanced_pseudo_labels
+from evengraph.pipeline.model_info import load_model
 from evengraph.testing.tasks import with_graph
 from small_graphs import graph_of, normal, small_task, task_of
 
