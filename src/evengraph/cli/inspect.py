@@ -96,7 +96,7 @@ def _print_inspection(
     content: dict[str, Any], source: GraphSource, packed: dict[str, Any] | None
 ) -> None:
     """Print the inspection, the split that run would use, and the commands to run next."""
-    from evengraph.cli.run import given_split
+    from evengraph.cli.training import given_split
     from evengraph.disk.inspection import methods_view
     from evengraph.report.terminal import inspection_view
     from evengraph.splits import SPLITS
