@@ -11,7 +11,7 @@ from command_line import COLUMNS, FAST, NEW, call, read, write
 import evengraph as eg
 from evengraph.cli.predict import format_probability, show_drift, show_flags
 from evengraph.metrics.calibration import Calibrator
-from evengraph.pipeline.predictions import Predictions
+from evengraph.pipeline.predictions import NodePredictions
 
 
 @pytest.mark.parametrize("known", [[], ["--known", "shop"]])
@@ -295,7 +295,7 @@ def test_a_threshold_has_the_digits_it_needs(start, digits, warned, capsys):
 
 
 def test_what_was_moved_back_what_differs_and_what_was_not_corrected(capsys):
-    predictions = Predictions(None, ["Also different: b."], None, None, "Moved back: a.")
+    predictions = NodePredictions(None, ["Also different: b."], None, None, "Moved back: a.")
     show_drift(predictions._replace(doubt="Not corrected."))
     lines = capsys.readouterr().err.splitlines()
     assert lines == [

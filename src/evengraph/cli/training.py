@@ -343,14 +343,7 @@ def _exit_status(plan: RunPlan, outcome: RunResults, *, time_limit: bool) -> Non
 
 
 class RunFiles:
-    """Where a run writes to, and with which links and commands.
-
-    Args:
-        folder: Of the whole run; with several methods, each has a folder below it.
-        plan: What is run.
-        source: Where the graph came from.
-        save: Folder of the model, if one is saved.
-    """
+    """Where a run writes to, and with which links and commands."""
 
     def __init__(
         self, folder: Path, plan: RunPlan, source: GraphSource, save: Path | None = None

@@ -142,13 +142,7 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """Why a job has no record.
-
-    Args:
-        reason: One line.
-        kind: Name of the exception, if there was one.
-        error: The exception itself, in the process that raised it.
-    """
+    """Why a job has no record."""
 
     reason: str
     kind: str = ""
@@ -359,12 +353,7 @@ def processes_on_gpu(device: torch.device, gib_per_process: float = 4) -> int:
 
 @contextmanager
 def connected_ray(address: str | None = None, cores: int | None = None) -> Iterator[Any]:
-    """The module `ray`, connected to a cluster; a connection that exists is used and left open.
-
-    Args:
-        address: Of a cluster, such as `auto` on one of its machines. Default: Ray starts one here.
-        cores: How many such a new one has. Default: those of this machine.
-    """
+    """The module `ray`, connected to a cluster; a connection that exists is used and left open."""
     try:
         import ray
     except ImportError:

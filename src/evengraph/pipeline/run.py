@@ -186,12 +186,7 @@ class RunPlan:
 
 
 class SeedScore(NamedTuple):
-    """What the model of one seed reached on validation.
-
-    Args:
-        value: In percent.
-        metric: Its name in `METRICS`.
-    """
+    """What the model of one seed reached on validation."""
 
     value: float
     metric: str
@@ -217,11 +212,7 @@ def seed_score(fitted: FittedMethod) -> SeedScore:
 
 
 class Selection:
-    """The fit with the best score on validation among the seeds of one method.
-
-    Args:
-        several: Whether there is a choice; otherwise nothing is scored.
-    """
+    """The fit with the best score on validation among the seeds of one method."""
 
     def __init__(self, several: bool) -> None:
         self.several = several
@@ -379,14 +370,7 @@ def _title(methods: Mapping[str, Method], label: str) -> str:
 def method_result(
     plan: RunPlan, name: str, records: Sequence[Record], environment: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The content of the result.json of one method.
-
-    Args:
-        plan: What was run.
-        name: The method.
-        records: One per seed.
-        environment: As `describe` returns it.
-    """
+    """The content of the result.json of one method."""
     method, params, task = plan.methods[name], vars(plan.protocol), plan.task(records[-1].seed)
     mean, std = mean_and_deviation(records)
     paper = paper_cell(plan.dataset, plan.imbalance, params, name)
@@ -574,12 +558,7 @@ def comparison_executor(
 def default_entries(
     graph: Data, params: Mapping[str, Mapping[str, Any]] | None = None
 ) -> dict[str, Method]:
-    """The methods of a comparison by default: the baseline and the portfolio of `auto`.
-
-    Args:
-        graph: Whose `graph_defaults` the methods have.
-        params: Parameters by name of the method, which replace these.
-    """
+    """The methods of a comparison by default: the baseline and the portfolio of `auto`."""
     baselines = {
         name: kind(**{**kind.graph_defaults(graph), **(params or {}).get(name, {})})
         for name, kind in METHODS.items()
