@@ -22,7 +22,7 @@ from evengraph.lab.reproduce import (
 from evengraph.lab.store import Row, Store
 from evengraph.methods import METHODS
 from evengraph.pipeline.executor import Executor, Failure, NamedGraph
-from evengraph.pipeline.published import preset_for
+from evengraph.pipeline.parameters import preset_for
 from tiny_experiments import ended, entry, failed, figures, spec_of, toy_job, toy_setup
 
 GRID = {"max_epochs": [1, 2, 3]}

@@ -21,7 +21,7 @@ from evengraph.lab.sources import (
 from evengraph.lab.spec import check_keys, read_spec
 from evengraph.lab.store import Row
 from evengraph.methods import METHODS
-from evengraph.pipeline.published import PAPER, preset_for
+from evengraph.pipeline.parameters import PAPER, preset_for
 from evengraph.splits import Step
 from tiny_experiments import entry, make_job, spec_of, toy_setup
 

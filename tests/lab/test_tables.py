@@ -19,7 +19,7 @@ from made_up import STEP, make_results, published, spread
 
 from evengraph.lab.pages import SCRIPT, STYLE, render_overview
 from evengraph.lab.tables import difference_text, latex, markdown, table_csv
-from evengraph.report import node_map
+from evengraph.report.node_pictures import MAP_SCRIPT
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 HOSTILE = "</title></style></script><script>alert(1)</script><img src=x onerror=alert(1)>\"' &amp;"
@@ -193,7 +193,7 @@ def test_the_page_loads_nothing_and_runs_one_script_alone(experiments):
         assert not {"src", "srcset", "xlink:href", "action"} & set(attributes)
         assert not [name for name in attributes if name.startswith("on")]
         assert re.match(r"#|data:,$|tables\.csv$", attributes.get("href", "#"))
-    digest = base64.b64encode(hashlib.sha256((SCRIPT + node_map.SCRIPT).encode()).digest()).decode()
+    digest = base64.b64encode(hashlib.sha256((SCRIPT + MAP_SCRIPT).encode()).digest()).decode()
     (policy,) = [one["content"] for one in page.attributes if "http-equiv" in one]
     assert set(policy.split("; ")) == {
         *("default-src 'none'", "style-src 'unsafe-inline'", f"script-src 'sha256-{digest}'"),

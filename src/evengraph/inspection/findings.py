@@ -6,9 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evengraph.inspection.columns import Features, Homophily, Labels
-from evengraph.inspection.edges import Components, Degrees, Edges, Reach
 from evengraph.inspection.leaks import Leak
+from evengraph.inspection.measures import (
+    Components,
+    Degrees,
+    Edges,
+    Features,
+    Homophily,
+    Labels,
+    Reach,
+)
 from evengraph.methods import METHODS
 from evengraph.metrics.selection import has_rare_class
 from evengraph.tables.columns import doubtful_classes
@@ -302,7 +309,7 @@ IMBALANCED = 3.0  # largest class over smallest: from here accuracy is misleadin
 
 HETEROPHILY_METHODS = ",".join(name for name, kind in METHODS.items() if kind.suits_heterophily)
 """Methods to compare on GraphSAGE where neighbours differ in class."""
-HETEROPHILY_OPTIONS = ("--methods", HETEROPHILY_METHODS, "--set", "backbone=sage")
+HETEROPHILY_OPTIONS = ("--method", HETEROPHILY_METHODS, "--set", "backbone=sage")
 """Options of evengraph compare that do so."""
 BASELINE = next(kind.title for kind in METHODS.values() if kind.role == "baseline")
 

@@ -29,8 +29,8 @@ from evengraph.pipeline.executor import (
     Result,
     describe,
 )
-from evengraph.pipeline.published import paper_cell, preset_for
-from evengraph.pipeline.tsne import place_nodes
+from evengraph.pipeline.explanation import place_nodes
+from evengraph.pipeline.parameters import paper_cell, preset_for
 from evengraph.splits import SPLITS, SplitProtocol
 
 SEARCH_BATCH = 8  # trials of a search that run at the same time
@@ -341,7 +341,7 @@ def job_spec(setup: Setup, method: str, settings: Fields, seed: int) -> JobSpec:
         imbalance=setup.imbalance,
         imbalance_fields=setup.fields,
         method=method,
-        method_fields=asdict(METHODS[method](**settings)),
+        method_fields=asdict(METHODS[method](**METHODS[method].renamed_params(settings))),
         seed=seed,
     )
 
@@ -410,7 +410,7 @@ def resolve(spec: JobSpec, root: Path | None = None) -> StoredJob:
         label=spec.key,
         graph=NamedGraph(spec.dataset, root),
         protocol=_protocol(spec.imbalance, tuple(spec.imbalance_fields.items())),
-        method=METHODS[spec.method](**spec.method_fields),
+        method=METHODS[spec.method](**METHODS[spec.method].current_params(spec.method_fields)),
         seed=spec.seed,
         spec=spec,
     )
@@ -474,7 +474,7 @@ def embed_nodes(
         return None
     task = job.make_task(device)
     job.method.fit(task, seed=job.seed, progress=False)
-    return place_nodes(job.method, task)
+    return place_nodes(job.method, *job.predict(job.method, task))
 
 
 @cache
