@@ -31,7 +31,7 @@ def fraud(monkeypatch):
 
 
 def test_compare_from_start_to_end(tmp_path, capsys):
-    words = ["--methods", "gcn,reweight,unignn", "--splits", "3", "--out", str(tmp_path)]
+    words = ["--method", "gcn,reweight,unignn", "--splits", "3", "--out", str(tmp_path)]
     assert call("toy", *QUICK, *words) == 0
     kept = json.loads((tmp_path / "comparison.json").read_text())
     rows = list(csv.DictReader((tmp_path / "comparison.csv").read_text().splitlines()))
@@ -68,7 +68,7 @@ def test_compare_from_start_to_end(tmp_path, capsys):
 
 
 def test_the_table_and_the_sentence_have_one_interval(tmp_path, capsys):
-    words = ["--methods", "gcn,reweight,smote", "--splits", "5", "--set", "max_epochs=12"]
+    words = ["--method", "gcn,reweight,smote", "--splits", "5", "--set", "max_epochs=12"]
     assert call("toy", *words, "--out", str(tmp_path)) == 0
     kept = json.loads((tmp_path / "comparison.json").read_text())
     lines = capsys.readouterr().out.splitlines()
@@ -87,7 +87,7 @@ def test_the_table_and_the_sentence_have_one_interval(tmp_path, capsys):
 
 
 def test_two_classes(tmp_path, capsys, fraud):
-    words = ["--methods", "gcn,reweight", "--splits", "3", "--train", "0.3", "--val", "0.2"]
+    words = ["--method", "gcn,reweight", "--splits", "3", "--train", "0.3", "--val", "0.2"]
     assert call("toy", *QUICK[:2], *words, "--at", "10", "--out", str(tmp_path)) == 0
     said = " ".join(capsys.readouterr().out.split())
     size = int((fraud.y == 1).sum())
@@ -98,12 +98,12 @@ def test_two_classes(tmp_path, capsys, fraud):
     assert kept["positive"] == "fraud [new]"
     found = kept["methods"][0]["figures"]["precision_at_k"]["mean"]
     assert 3 * found / 10 == pytest.approx(round(3 * found / 10), abs=1e-4)
-    assert call("toy", *QUICK[:2], "--methods", "gcn", "--splits", "1", "--positive", "honest") == 0
+    assert call("toy", *QUICK[:2], "--method", "gcn", "--splits", "1", "--positive", "honest") == 0
     assert "The positive class is honest" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_setting_says_which_methods_take_it(tmp_path, capsys):
-    words = ["--methods", "gcn,balancedsoftmax,reweight", "--splits", "1", "--set", "max_epochs=2"]
+    words = ["--method", "gcn,balancedsoftmax,reweight", "--splits", "1", "--set", "max_epochs=2"]
     assert call("toy", *words, "--set", "margin=tam", "--set", "reweight.hidden=8") == 0
     titles = [METHODS[name].title for name in ("gcn", "balancedsoftmax", "reweight")]
     others = f"({titles[0]}, {titles[2]} have no such parameter)"
@@ -113,7 +113,7 @@ def test_a_setting_says_which_methods_take_it(tmp_path, capsys):
     assert "max_epochs=2 applied" not in said
     assert f"hidden=8 applied to {titles[2]} only." in said.splitlines()  # the others have it, too
     for command in ("compare", "run"):
-        names = ["--methods" if command == "compare" else "--method", "gcn,reweight"]
+        names = ["--method" if command == "compare" else "--method", "gcn,reweight"]
         with pytest.raises(SystemExit) as stop:
             main([command, "toy", *names, "--set", "margin=tam"])
         assert stop.value.code == 2
@@ -126,7 +126,7 @@ def test_nothing_is_cut_at_80_columns(metric, capsys, fraud, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     longest = sorted(METHODS, key=lambda name: -len(METHODS[name].title))
     cheap = [name for name in longest if name not in ("unreal", "iceberg", "graphens")][:2]
-    words = ["--methods", ",".join(["gcn", "reweight", "balancedsoftmax", *cheap])]
+    words = ["--method", ",".join(["gcn", "reweight", "balancedsoftmax", *cheap])]
     shares = ["--train", "0.3", "--val", "0.2", "--splits", "3", "--metric", metric]
     assert call("toy", *words, *shares, *QUICK[:2]) == 0
     said = capsys.readouterr().out
@@ -140,7 +140,7 @@ def test_nothing_is_cut_at_80_columns(metric, capsys, fraud, monkeypatch):
 
 def test_a_comparison_that_is_not_kept_says_how_to_keep_it(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    words = ["toy", "--methods", "gcn", "--splits", "1", "--set", "max_epochs=2"]
+    words = ["toy", "--method", "gcn", "--splits", "1", "--set", "max_epochs=2"]
     line = "Nothing was written; --out DIR writes a page, CSV and JSON."
     assert call(*words) == 0
     assert line in capsys.readouterr().out.splitlines()
@@ -150,7 +150,7 @@ def test_a_comparison_that_is_not_kept_says_how_to_keep_it(tmp_path, capsys, mon
 
 
 def test_folds(tmp_path, capsys):
-    words = ["--methods", "gcn", "--folds", "3", "--out", str(tmp_path), "--set", "max_epochs=2"]
+    words = ["--method", "gcn", "--folds", "3", "--out", str(tmp_path), "--set", "max_epochs=2"]
     assert call("toy", *words) == 0
     assert "3-fold cross-validation" in capsys.readouterr().out
     kept = json.loads((tmp_path / "comparison.json").read_text())
@@ -159,7 +159,7 @@ def test_folds(tmp_path, capsys):
 
 
 def test_a_method_that_fails_is_named_and_the_rest_is_shown(tmp_path, capsys):
-    words = ["--methods", "gcn,unignn", "--splits", "2", "--set", "clusters_per_class=900"]
+    words = ["--method", "gcn,unignn", "--splits", "2", "--set", "clusters_per_class=900"]
     assert call("toy", *words, "--set", "max_epochs=2", "--out", str(tmp_path)) == 2
     shown = capsys.readouterr()
     assert "Uni-GNN did not run: clusters_per_class=900 makes 4500 clusters" in shown.err
@@ -171,7 +171,7 @@ def test_time_that_runs_out_is_said(capsys, monkeypatch):
     clock = iter(range(100_000))
     for module in ("comparison", "executor"):
         monkeypatch.setattr(f"evengraph.pipeline.{module}.time", lambda: next(clock))
-    words = ["--methods", "gcn", "--splits", "5", "--time-limit", "20", *QUICK[:2]]
+    words = ["--method", "gcn", "--splits", "5", "--time-limit", "20", *QUICK[:2]]
     assert call("toy", *words) == 0
     assert "Time ran out: 2 of 5 splits are counted." in capsys.readouterr().err
 
@@ -186,7 +186,7 @@ def test_an_interrupt_shows_in_the_status(capsys, monkeypatch):
 
     original = METHODS["gcn"]._fit
     monkeypatch.setattr(METHODS["gcn"], "_fit", seldom)
-    assert call("toy", "--methods", "gcn", "--splits", "4", *QUICK[:2]) == 130
+    assert call("toy", "--method", "gcn", "--splits", "4", *QUICK[:2]) == 130
     shown = capsys.readouterr()
     assert "Stopped: 2 of 4 splits are counted." in shown.err
     assert "GCN" in shown.out
@@ -196,7 +196,7 @@ def test_an_interrupt_shows_in_the_status(capsys, monkeypatch):
     ("arguments", "words"),
     [
         (["corra"], ["corra", "cora"]),
-        (["toy", "--methods", "gnc"], ["gnc", "gcn"]),
+        (["toy", "--method", "gnc"], ["gnc", "gcn"]),
         (["toy", "--metric", "f1"], ["Unknown metric 'f1'", "balanced_accuracy"]),
         (["toy", "--metric", "tuned_f1"], ["two classes", "5"]),
         (["toy", "--positive", "fraud"], ["Unknown class 'fraud'"]),
@@ -233,13 +233,13 @@ def test_a_comparison_that_fails_leaves_no_folder(before, tmp_path, capsys, frau
     folder = tmp_path / "deep" / "new"
     if before:
         folder.mkdir(parents=True)
-    assert call("toy", "--methods", "gcn", "--splits", "3", "--out", str(folder)) == 2
+    assert call("toy", "--method", "gcn", "--splits", "3", "--out", str(folder)) == 2
     assert "Class" in capsys.readouterr().err
     assert folder.exists() == folder.parent.exists() == before
 
 
 def test_semisupervised_draws_ten_splits_and_compares_by_average_precision(fraud, tmp_path):
-    words = ["--imbalance", "semisupervised", "--methods", "logistic", "--set", "max_epochs=2"]
+    words = ["--split", "semisupervised", "--method", "logistic", "--set", "max_epochs=2"]
     assert call("toy", *words, "--out", str(tmp_path / "out")) == 0
     content = json.loads((tmp_path / "out" / "comparison.json").read_text())
     assert content["metric"] == "positive_average_precision"
@@ -248,7 +248,7 @@ def test_semisupervised_draws_ten_splits_and_compares_by_average_precision(fraud
 
 
 def test_semisupervised_goes_with_no_shares(capsys):
-    assert call("toy", "--imbalance", "semisupervised", "--train", "0.3") == 2
+    assert call("toy", "--split", "semisupervised", "--train", "0.3") == 2
     assert "semisupervised has no --train" in capsys.readouterr().err
-    assert call("toy", "--imbalance", "step") == 2
+    assert call("toy", "--split", "step") == 2
     assert "'step'" in capsys.readouterr().err

@@ -29,10 +29,10 @@ CASES = [
     (["run", "c"], [*(name for name in DATASETS if name.startswith("c")), "customers"]),
     (["run", "customers/n"], ["customers/nodes.csv"]),
     (["run", "toy", "--method", "gcn,uni"], ["gcn,unignn", "gcn,unison"]),
-    (["compare", "toy", "--methods", "log"], ["logistic", "logitadjustment"]),
+    (["compare", "toy", "--method", "log"], ["logistic", "logitadjustment"]),
     (["methods", "lab"], ["labelpropagation"]),
     (["reproduce", "table"], ["table1", "table2", "table3", "tables.toml"]),
-    (["run", "toy", "--see"], ["--seeds"]),
+    (["run", "toy", "--see"], ["--splits"]),
 ]
 
 

@@ -6,7 +6,7 @@ from command_line import COLUMNS, call
 
 import evengraph as eg
 
-LOGISTIC = ["--method", "logistic", "--set", "hops=1", "--set", "max_epochs=6", "--seeds", "5"]
+LOGISTIC = ["--method", "logistic", "--set", "hops=1", "--set", "max_epochs=6", "--splits", "5-5"]
 
 
 def test_a_saved_model_is_exported(shop, capsys):

@@ -21,7 +21,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_no_command_acts_upon_names(folder, tmp_path, capsys):
-    fast = ["--method", "gcn", "--set", "max_epochs=2", "--seeds", "1"]
+    fast = ["--method", "gcn", "--set", "max_epochs=2", "--splits", "1-1"]
     commands = [
         ["inspect", folder.name],
         ["run", folder.name, *fast, "--out", "out[/]", "--save", "model[/b]"],

@@ -27,7 +27,7 @@ def test_inspect_prints_json_alone(tmp_path, monkeypatch, capsys):
 
 
 def test_inspect_sees_what_a_protocol_trains_on(capsys):
-    words = ["--imbalance", "step", "--minority", "2", "--ratio", "0.2", "--json"]
+    words = ["--split", "step", "--minority", "2", "--ratio", "0.2", "--json"]
     assert call("inspect", "toy", *words) == 0
     found = json.loads(capsys.readouterr().out)
     assert sorted(found["labels"]["labelled"]) == [4, 4, 20, 20, 20]
@@ -46,10 +46,10 @@ def test_the_seed_draws_the_labels(capsys):
     [
         (["coraa"], "coraa"),
         (["toy", "--labelled", "2"], "between 0 and 1, got 2"),
-        (["toy", "--labelled", "0.1", "--imbalance", "step"], "not both"),
-        (["toy", "--minority", "2"], "--minority needs --imbalance"),
-        (["toy", "--imbalance", "steps"], "longtail"),
-        (["toy", "--imbalance", "natural", "--minority", "2"], "natural has no --minority"),
+        (["toy", "--labelled", "0.1", "--split", "step"], "not both"),
+        (["toy", "--minority", "2"], "--minority needs --split"),
+        (["toy", "--split", "steps"], "longtail"),
+        (["toy", "--split", "natural", "--minority", "2"], "natural has no --minority"),
         (["toy", "--hops", "0"], "hops must be at least 1"),
     ],
 )

@@ -10,7 +10,7 @@ from command_line import COLUMNS, call, read, write
 
 import evengraph as eg
 
-FAST = ["--method", "logistic", "--seeds", "5"]
+FAST = ["--method", "logistic", "--splits", "5-5"]
 
 
 def commands(*words, capsys):
@@ -53,9 +53,7 @@ def test_commands_on_raw_tables_run_as_printed(raw, capsys):
     assert call(*predict[1:]) == 0
     assert {row["new_id"] for row in read(raw / "predictions.csv")} == {str(i) for i in range(90)}
     assert (
-        call(
-            *compare[1 : len(words) + 2], "--methods", "logistic,labelpropagation", "--splits", "2"
-        )
+        call(*compare[1 : len(words) + 2], "--method", "logistic,labelpropagation", "--splits", "2")
         == 0
     )
 
@@ -130,4 +128,4 @@ def test_items_that_copy_the_label_are_named_and_dropped(tmp_path, monkeypatch, 
     run, _, compare = commands("own", "--label", "kind", capsys=capsys)
     assert run[run.index("--drop") + 1] == "features.json=n,features.json=y"
     assert compare[-2:] == ["--metric", "positive_average_precision"]
-    assert call(*run[1:-2], "--method", "logistic", "--seeds", "5") == 0
+    assert call(*run[1:-2], "--method", "logistic", "--splits", "5-5") == 0

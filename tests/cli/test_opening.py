@@ -19,8 +19,8 @@ def test_the_kept_model_has_its_own_figure(shop, capsys):
 
 
 def test_what_is_replaced_is_said(shop, capsys):
-    compared = ["--methods", "gcn", "--splits", "1", "--set", "max_epochs=2", "--out", "c"]
-    several = ["--method", "gcn,reweight", "--set", "max_epochs=2", "--seeds", "5", "--out", "s"]
+    compared = ["--method", "gcn", "--splits", "1", "--set", "max_epochs=2", "--out", "c"]
+    several = ["--method", "gcn,reweight", "--set", "max_epochs=2", "--splits", "5-5", "--out", "s"]
     first = {
         "wrote out/result.json",
         "wrote out/report.html",
@@ -51,7 +51,7 @@ def test_run_counts_edges_as_inspect_does(shop):
 
 
 def test_methods_are_compared_on_ones_own_tables(shop, capsys):
-    words = ["--methods", "gcn,reweight", "--splits", "2", "--set", "max_epochs=5"]
+    words = ["--method", "gcn,reweight", "--splits", "2", "--set", "max_epochs=5"]
     assert call("compare", "shop", *COLUMNS, *words) == 0
     assert "GCN" in capsys.readouterr().out
 
@@ -98,7 +98,7 @@ def test_a_table_beside_its_edges(shop):
         (["predict", "nowhere", "shop/nodes.csv", "shop/edges.csv"], ["nowhere"]),
         (["predict", "shop", "shop/nodes.csv", "shop/edges.csv"], ["shop", "not a model"]),
         (["explain", "nowhere", "a-001"], ["nowhere"]),
-        (["compare", "shop", *COLUMNS, "--methods", "gnc"], ["gnc", "gcn"]),
+        (["compare", "shop", *COLUMNS, "--method", "gnc"], ["gnc", "gcn"]),
     ],
 )
 def test_mistakes_get_one_line_and_status_two(arguments, words, shop, capsys):
@@ -120,7 +120,7 @@ def test_a_column_that_is_half_numbers_is_told(shop, capsys):
         "Column 'income': 40 of 120 cells are not numbers (first: 'low' in row 3, 'low' in row 6, "
         "'low' in row 9), so it is treated as categories."
     )
-    short = ["--methods", "gcn", "--splits", "1", "--set", "max_epochs=2"]
+    short = ["--method", "gcn", "--splits", "1", "--set", "max_epochs=2"]
     for words in (["inspect"], ["run", *FAST], ["compare", *short]):
         assert call(words[0], "shop", *COLUMNS, *words[1:]) == 0
         assert capsys.readouterr().err.splitlines().count(line) == 1
@@ -181,7 +181,7 @@ def test_an_error_names_the_option_that_fixes_it(shop, capsys):
     write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
     assert call("run", "shop", *COLUMNS) == 2
     assert capsys.readouterr().err.endswith("drop the column. Option: --drop 'spent a month'\n")
-    assert call("run", "shop", *COLUMNS, "--drop", "spent a month", "--imbalance", "given") == 2
+    assert call("run", "shop", *COLUMNS, "--drop", "spent a month", "--split", "given") == 2
     assert capsys.readouterr().err.endswith("Option: --split-column\n")
 
 
@@ -202,9 +202,9 @@ def test_a_class_without_validation_nodes_is_announced(shop, capsys):
     write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
     words = [*COLUMNS, "--split-column", "part", "--set", "max_epochs=2"]
     warning = "Warning: no validation node is of class fraud: the best epoch and model"
-    assert call("run", "shop", *words, "--method", "gcn", "--seeds", "5") == 0
+    assert call("run", "shop", *words, "--method", "gcn", "--splits", "5-5") == 0
     assert warning in capsys.readouterr().err
-    assert call("compare", "shop", *words, "--methods", "gcn", "--splits", "1") == 0
+    assert call("compare", "shop", *words, "--method", "gcn", "--splits", "1") == 0
     assert warning in capsys.readouterr().err
     assert call("run", "shop", *COLUMNS, *FAST) == 0
     assert "no validation node" not in capsys.readouterr().err

@@ -210,7 +210,14 @@ def test_a_cell_means_the_same_in_other_company(shop, values):
     for place, row in enumerate(rows):
         row["grade"] = values[place % 3]
     write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
-    alone = ["--method", "mlp", "--set", "max_epochs=5", "--seeds", "5"]  # no node affects another
+    alone = [
+        "--method",
+        "mlp",
+        "--set",
+        "max_epochs=5",
+        "--splits",
+        "5-5",
+    ]  # no node affects another
     assert call("run", "shop", *COLUMNS, *alone, "--save", "model") == 0
     new = [["account", "amount", "country", "grade"], ["new-1", 5, "DE", values[0]]]
     write(shop / "a.csv", *new, ["new-2", 5, "DE", values[2]])

@@ -11,7 +11,7 @@ from command_line import call, read
 from evengraph.datasets import toy
 from evengraph.disk import pack_graph
 
-FAST = ["--method", "unison", "--set", "max_epochs=5", "--set", "members=1", "--seeds", "5"]
+FAST = ["--method", "unison", "--set", "max_epochs=5", "--set", "members=1", "--splits", "5-5"]
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_run_and_predict_from_disk(packed, capsys):
         (["--memory", "lots"], "memory must be a size such as 4GB"),
         (["--memory", "1KB"], "memory must be at least 32.0 MiB, got 1KB"),
         (["--memory", "50MB", "--refit"], "--refit needs the whole graph in memory"),
-        (["--memory", "50MB", "--imbalance", "longtail"], "--imbalance longtail needs the whole"),
+        (["--memory", "50MB", "--split", "longtail"], "--split longtail needs the whole"),
         (
             ["--memory", "50MB", "--label", "kind"],
             "has chosen its columns; leave out --label.",
@@ -69,7 +69,7 @@ def test_what_needs_memory_is_refused(packed, capsys, arguments, words):
     ids=" ".join,
 )
 def test_a_model_of_layers_predicts_from_disk(packed, capsys, method):
-    quick = ["--set", "max_epochs=3", "--seeds", "1", "--save", "model"]
+    quick = ["--set", "max_epochs=3", "--splits", "1-1", "--save", "model"]
     if method == ["auto"]:
         quick += ["--set", "candidates=graphens"]
     assert call("run", "graph", "--method", *method, *quick) == 0
@@ -89,7 +89,7 @@ def test_memory_is_for_packed_graphs_that_exist(packed, capsys):
 
 
 def test_a_model_of_longer_paths_is_refused(packed, capsys):
-    options = ["--set", "alpha=2", "--set", "max_epochs=1", "--seeds", "1", "--save", "model"]
+    options = ["--set", "alpha=2", "--set", "max_epochs=1", "--splits", "1-1", "--save", "model"]
     assert call("run", "graph", "--method", "unignn", *options) == 0
     assert call("predict", "model", "graph", "--memory", "50MB", "--out", "p.csv") == 2
     assert "alpha=2 needs the whole graph in memory to predict it" in capsys.readouterr().err

@@ -6,14 +6,20 @@ from pathlib import Path
 import pytest
 import torch.distributed as dist
 
-from evengraph.cli import ranks as cli_ranks
-from evengraph.cli.console import err, out
-from evengraph.cli.ranks import current_ranks, launched_ranks, own_folder, speaks_for_all
-from evengraph.core import ranks as core_ranks
-from evengraph.core.ranks import ALONE, Ranks
+from evengraph.cli import console as cli_ranks
+from evengraph.cli.console import (
+    current_ranks,
+    err,
+    launched_ranks,
+    out,
+    own_folder,
+    speaks_for_all,
+)
 from evengraph.datasets import toy
 from evengraph.disk import pack_graph
 from evengraph.pipeline.table_model import TableModel
+from evengraph.training import ranks as core_ranks
+from evengraph.training.ranks import ALONE, Ranks
 from rank_workers import command, run_ranks
 
 
@@ -71,7 +77,7 @@ def test_other_commands_are_started_once(second):
 def test_two_processes_write_one_model(tmp_path):
     graph, model, folder = (str(tmp_path / name) for name in ("graph", "model", "out"))
     pack_graph(toy(300, 900, 12, 3), graph)
-    quick = ["--set", "max_epochs=3", "--set", "hidden=8", "--seeds", "5"]
+    quick = ["--set", "max_epochs=3", "--set", "hidden=8", "--splits", "5-5"]
     words = ["run", graph, *quick, "--save", model, "--out", folder]
     first, other = run_ranks(tmp_path / "ranks", command, words)
     assert first[0] == other[0] == 0
@@ -84,7 +90,7 @@ def test_two_processes_write_one_model(tmp_path):
 def test_trees_under_torchrun_are_an_error(tmp_path):
     graph = str(tmp_path / "graph")
     pack_graph(toy(100, 300, 8, 3), graph)
-    words = ["run", graph, "--method", "boosting", "--seeds", "5"]
+    words = ["run", graph, "--method", "boosting", "--splits", "5-5"]
     results = run_ranks(tmp_path / "ranks", command, words)
     assert [status for status, *_ in results] == [2, 2]
     assert "Boosting is trained by one process; for 2 use one of" in results[0][2]

@@ -23,7 +23,7 @@ QUICK = [*UNIGNN, "--set", "max_epochs=3", "--set", "clusters_per_class=3"]
 
 
 def test_run_writes_result_and_report(tmp_path, capsys):
-    assert call("run", "toy", *QUICK, "--seeds", "5,6", "--out", str(tmp_path)) == 0
+    assert call("run", "toy", *QUICK, "--splits", "5,6", "--out", str(tmp_path)) == 0
     result = json.loads((tmp_path / "result.json").read_text())
     assert result["seeds"] == [5, 6]
     assert result["method"]["fields"]["max_epochs"] == 3
@@ -50,7 +50,7 @@ def test_run_writes_result_and_report(tmp_path, capsys):
 
 def test_the_default_says_what_it_chose(tmp_path, capsys):
     words = [*TINY, "--set", "candidates=gcn,logistic", "--out", str(tmp_path)]
-    assert call("run", "toy", *words, "--seeds", "5") == 0
+    assert call("run", "toy", *words, "--splits", "5-5") == 0
     result = json.loads((tmp_path / "result.json").read_text())
     assert result["method"]["name"] == DEFAULT_METHOD
     (run,) = result["runs"]
@@ -60,7 +60,7 @@ def test_the_default_says_what_it_chose(tmp_path, capsys):
     for line in run["summary"]:
         assert line in shown
         assert line in page
-    assert call("run", "toy", *words, "--seeds", "5,6") == 0
+    assert call("run", "toy", *words, "--splits", "5,6") == 0
     shown = " ".join(capsys.readouterr().out.split())
     for run in json.loads((tmp_path / "result.json").read_text())["runs"]:
         assert f"seed {run['seed']} {run['summary'][0]}" in shown
@@ -78,7 +78,7 @@ def test_a_folder_that_cannot_be_written_is_found_out_before_training(tmp_path, 
 def test_ctrl_c_keeps_the_best_model_so_far(method, tmp_path: Path):
     import pty
 
-    words = ["run", "toy", "--method", method, "--seeds", "5,6", "--out", str(tmp_path)]
+    words = ["run", "toy", "--method", method, "--splits", "5,6", "--out", str(tmp_path)]
     words += ["--set", "max_epochs=100000", "--set", "patience=100000"]
     terminal, end = pty.openpty()
     drawn = b""
@@ -111,12 +111,12 @@ def _read(terminal: int) -> bytes:
 def test_every_setup_has_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for words in ([], ["--minority", "2"], ["--set", "alpha=1"]):
-        assert call("run", "toy", *QUICK, "--seeds", "5", *words) == 0
+        assert call("run", "toy", *QUICK, "--splits", "5-5", *words) == 0
     assert len(list(tmp_path.glob("runs/*/result.json"))) == 3
 
 
 def test_several_methods_are_compared_on_the_same_splits(tmp_path, capsys):
-    words = ["--method", "gcn,reweight,smote", "--seeds", "5,6", "--set", "scale=2"]
+    words = ["--method", "gcn,reweight,smote", "--splits", "5,6", "--set", "scale=2"]
     assert call("run", "toy", *TINY, *words, "--out", str(tmp_path)) == 0
     results = {
         path.parent.name: json.loads(path.read_text()) for path in tmp_path.glob("*/result.json")
@@ -144,8 +144,8 @@ def test_several_methods_are_compared_on_the_same_splits(tmp_path, capsys):
 
 def test_run_and_compare_write_the_same_columns(tmp_path):
     words = ["--set", "max_epochs=2", "--out"]
-    assert call("run", "toy", "--method", "gcn,mlp", "--seeds", "5,6", *words, tmp_path / "r") == 0
-    assert call("compare", "toy", "--methods", "gcn,mlp", *words, tmp_path / "c") == 0
+    assert call("run", "toy", "--method", "gcn,mlp", "--splits", "5,6", *words, tmp_path / "r") == 0
+    assert call("compare", "toy", "--method", "gcn,mlp", *words, tmp_path / "c") == 0
     heads = [
         (tmp_path / folder / "comparison.csv").read_text().splitlines()[0] for folder in ("r", "c")
     ]
@@ -171,7 +171,7 @@ def test_a_run_looks_everything_up_once(tmp_path, monkeypatch):
     counted(METHODS["gcn"], "__init__")
     for where in ("evengraph.datasets.loading", "evengraph.datasets.registry"):
         counted(import_module(where), "lookup")
-    words = ["--method", "gcn", "--seeds", "5,6,7", "--out", tmp_path]
+    words = ["--method", "gcn", "--splits", "5,6,7", "--out", tmp_path]
     assert call("run", "toy", *TINY, *words) == 0
     assert counts["evengraph.datasets.loading", "lookup"] == 1
     assert counts["evengraph.datasets.registry", "lookup"] == 0
@@ -180,7 +180,14 @@ def test_a_run_looks_everything_up_once(tmp_path, monkeypatch):
 
 
 def test_a_method_that_cannot_run_does_not_stop_the_others(tmp_path, capsys):
-    words = ["--method", "gcn,unignn,reweight", "--seeds", "5", "--set", "clusters_per_class=900"]
+    words = [
+        "--method",
+        "gcn,unignn,reweight",
+        "--splits",
+        "5-5",
+        "--set",
+        "clusters_per_class=900",
+    ]
     assert call("run", "toy", *TINY, *words, "--out", str(tmp_path)) == 2
     shown = capsys.readouterr()
     assert "Error: Uni-GNN did not run: clusters_per_class=900 makes 4500 clusters" in shown.err
@@ -197,7 +204,7 @@ def test_methods_see_the_same_splits(tmp_path, monkeypatch):
 
     for name in ("gcn", "reweight"):
         monkeypatch.setattr(METHODS[name], "_fit", spy)
-    words = ["--method", "gcn,reweight", "--seeds", "6", "--out", str(tmp_path)]
+    words = ["--method", "gcn,reweight", "--splits", "6-6", "--out", str(tmp_path)]
     assert call("run", "toy", *words) == 2
     (first,), (second,) = seen["GCN"], seen["Re-weight"]
     for mask in ("train", "val", "test"):
@@ -212,7 +219,7 @@ def test_running_out_of_memory_is_no_traceback(error, tmp_path, monkeypatch, cap
         raise error
 
     monkeypatch.setattr(METHODS["reweight"], "_fit", fail)
-    words = ["--method", "gcn,reweight,smote", "--seeds", "5", "--out", str(tmp_path)]
+    words = ["--method", "gcn,reweight,smote", "--splits", "5-5", "--out", str(tmp_path)]
     assert call("run", "toy", *TINY, *words) == 2
     shown = capsys.readouterr()
     assert "Re-weight ran out of memory" in shown.err
@@ -224,7 +231,7 @@ def test_an_interrupted_comparison_says_what_is_missing(tmp_path, monkeypatch, c
         raise KeyboardInterrupt
 
     monkeypatch.setattr(METHODS["reweight"], "_fit", stop)
-    words = ["--method", "gcn,reweight,smote", "--seeds", "5", "--out", str(tmp_path)]
+    words = ["--method", "gcn,reweight,smote", "--splits", "5-5", "--out", str(tmp_path)]
     assert call("run", "toy", *TINY, *words) == 130
     shown = capsys.readouterr()
     assert "GCN" in shown.out.split("seconds")[1]
@@ -237,7 +244,7 @@ def test_all_stands_for_every_method(tmp_path, monkeypatch, capsys):
 
     for kind in METHODS.values():
         monkeypatch.setattr(kind, "_fit", fail)
-    assert call("run", "toy", "--method", "all", "--seeds", "5", "--out", str(tmp_path)) == 2
+    assert call("run", "toy", "--method", "all", "--splits", "5-5", "--out", str(tmp_path)) == 2
     said = capsys.readouterr().err
     assert all(f"{kind.__name__} was asked" in said for kind in METHODS.values())
 
@@ -245,7 +252,7 @@ def test_all_stands_for_every_method(tmp_path, monkeypatch, capsys):
 def test_two_classes_are_shown_with_the_figures_of_the_rarer_one(tmp_path, capsys, monkeypatch):
     graph = toy(300, 1200, 40, 2, size_ratio=0.2)
     monkeypatch.setattr("evengraph.pipeline.sources.load", lambda name, root: graph)
-    words = ["--imbalance", "natural", "--method", "gcn", "--seeds", "0,1", "--out", str(tmp_path)]
+    words = ["--split", "natural", "--method", "gcn", "--splits", "0,1", "--out", str(tmp_path)]
     assert call("run", "toy", *TINY, *words) == 0
     result = json.loads((tmp_path / "result.json").read_text())
     mean = result["mean"]["positive_average_precision"]

@@ -21,7 +21,6 @@ def plan():
     return RunPlan(
         dataset="dots",
         graph=toy(60, 120, 10, 2),
-        imbalance="natural",
         protocol=Natural(train=0.5, val=0.2),
         methods={"gcn": GCN(), "reweight": Reweight()},
         seeds=[5, 6],
@@ -75,7 +74,7 @@ def test_a_fit_ends_with_a_line(plan, capsys):
 
 def test_a_long_fit_away_from_a_terminal_prints_lines(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("evengraph.training.loop.LINE_EVERY", 0)
-    assert call("run", "toy", *QUICK, "--seeds", "5", "--out", str(tmp_path)) == 0
+    assert call("run", "toy", *QUICK, "--splits", "5-5", "--out", str(tmp_path)) == 0
     lines = capsys.readouterr().err.splitlines()
     assert [line.partition(",")[0] for line in lines[:-1]] == [
         f"seed 5: epoch {epoch}" for epoch in range(4)

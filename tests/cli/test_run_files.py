@@ -5,7 +5,7 @@ import json
 import pytest
 from command_line import COLUMNS, call
 
-TINY = ["--set", "max_epochs=2", "--seeds", "5"]
+TINY = ["--set", "max_epochs=2", "--splits", "5-5"]
 
 
 def test_pages_of_several_methods_link_to_one_another(tmp_path, capsys):
@@ -28,18 +28,18 @@ def test_pages_of_several_methods_link_to_one_another(tmp_path, capsys):
 
 def test_what_follows_a_comparison_has_its_split(tmp_path):
     """By default `run` makes a step imbalance of a data set, and `compare` does not."""
-    words = ["toy", "--methods", "gcn,reweight", "--set", "max_epochs=2", "--splits", "1"]
+    words = ["toy", "--method", "gcn,reweight", "--set", "max_epochs=2", "--splits", "1"]
     assert call("compare", *words, "--train", "0.2", "--out", tmp_path / "c") == 0
     (command,) = json.loads((tmp_path / "c" / "comparison.json").read_text())["commands"]
-    assert "--imbalance natural --train 0.2 --val 0.1" in command
+    assert "--split natural --train 0.2 --val 0.1" in command
     assert call("run", "toy", "--method", "gcn,reweight", *TINY, "--out", tmp_path / "r") == 0
     (command,) = json.loads((tmp_path / "r" / "comparison.json").read_text())["commands"]
-    assert "--imbalance step --minority 3 --ratio 0.1" in command
+    assert "--split step --minority 3 --ratio 0.1" in command
 
 
-@pytest.mark.parametrize(("folds", "expected"), [(5, ["--imbalance folds --val 0.1"]), (3, [])])
+@pytest.mark.parametrize(("folds", "expected"), [(5, ["--split folds --val 0.1"]), (3, [])])
 def test_run_follows_a_cross_validation_that_it_can_repeat(folds, expected, tmp_path):
-    words = ["toy", "--methods", "gcn,reweight", "--set", "max_epochs=2", "--folds", folds]
+    words = ["toy", "--method", "gcn,reweight", "--set", "max_epochs=2", "--folds", folds]
     assert call("compare", *words, "--out", tmp_path) == 0
     commands = json.loads((tmp_path / "comparison.json").read_text())["commands"]
     assert len(commands) == len(expected)

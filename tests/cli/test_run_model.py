@@ -42,7 +42,7 @@ def test_the_saved_model_is_the_one_that_is_named(shop, capsys, monkeypatch):
         "evengraph.pipeline.table_model.seed_score",
         lambda *_: SeedScore(next(values), "macro_f1"),
     )
-    assert call("run", "shop", *COLUMNS, *FAST, "--seeds", "5,6", "--save", "model") == 0
+    assert call("run", "shop", *COLUMNS, *FAST, "--splits", "5,6", "--save", "model") == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "the model of seed 6, the best validation Macro-F1 (90.0; others 10.0);" in shown
     assert "; Macro-F1 " in shown

@@ -7,7 +7,7 @@ import math
 import torch
 from torch_geometric.data import Data
 
-from evengraph.pipeline.drift import TrainingStatistics
+from evengraph.pipeline.model_info import TrainingStatistics
 
 
 def graph_of(nodes, *, shift=0.0, edges=3, seed=0):

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 import evengraph
 from evengraph.methods import GCN, METHODS
 from evengraph.pipeline.explanation import explain
-from evengraph.pipeline.loading import load_model
+from evengraph.pipeline.model_info import load_model
 from small_graphs import QUICK, small_task
 
 TASK = small_task()

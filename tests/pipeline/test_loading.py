@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from evengraph.datasets import toy
 from evengraph.methods import GCN, LTE4G, METHODS, UniGNN
 from evengraph.methods.bases.saving import seal, write_model
-from evengraph.pipeline.loading import load_model, saved_info
+from evengraph.pipeline.model_info import load_model, saved_info
 from small_graphs import QUICK, small_task
 
 TASK = small_task()

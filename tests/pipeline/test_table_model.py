@@ -120,7 +120,7 @@ def test_a_saved_model_predicts_the_same_bits(model, tables, tmp_path):
 
 def test_the_command_line_saves_and_predicts_the_same(folder):
     fields = ["--method", "unignn", "--set", "max_epochs=15", "--set", "clusters_per_class=2"]
-    command("run", "shop", "--label", "kind", "--id", "account", *fields, "--seeds", "5,6",
+    command("run", "shop", "--label", "kind", "--id", "account", *fields, "--splits", "5,6",
             "--save", "one", "--no-preset")  # fmt: skip
     eg.TableModel(METHOD).fit("shop", **COLUMNS, seed=[5, 6]).save("two")
     one, two = (json.loads((folder / name / "model.json").read_text()) for name in ("one", "two"))

@@ -309,7 +309,7 @@ IMBALANCED = 3.0  # largest class over smallest: from here accuracy is misleadin
 
 HETEROPHILY_METHODS = ",".join(name for name, kind in METHODS.items() if kind.suits_heterophily)
 """Methods to compare on GraphSAGE where neighbours differ in class."""
-HETEROPHILY_OPTIONS = ("--methods", HETEROPHILY_METHODS, "--set", "backbone=sage")
+HETEROPHILY_OPTIONS = ("--method", HETEROPHILY_METHODS, "--set", "backbone=sage")
 """Options of evengraph compare that do so."""
 BASELINE = next(kind.title for kind in METHODS.values() if kind.role == "baseline")
 

@@ -15,8 +15,7 @@ from evengraph.methods.bases.search import Committee
 from evengraph.metrics.binary import flagged
 from evengraph.metrics.calibration import adjust_to_shares, estimate_shares
 from evengraph.metrics.decisions import Abstention
-from evengraph.pipeline.drift import DIFFERENT
-from evengraph.pipeline.model_info import ModelInfo, NewNodes, Threshold
+from evengraph.pipeline.model_info import DIFFERENT, ModelInfo, NewNodes, Threshold
 from evengraph.pipeline.sources import ModelInput
 from evengraph.tables.cells import import_pandas
 
@@ -62,6 +61,7 @@ def predict_nodes(
     *,
     prior: str | Mapping[str, float] | None = None,
     align: bool = True,
+    probabilities: Tensor | None = None,
     **options: Any,
 ) -> Predictions:
     """Predict some nodes of a graph; the options are those of `TableModel.predict`.
@@ -69,6 +69,9 @@ def predict_nodes(
     Columns are not moved back where class shares are corrected: these move columns, too. If an
     estimate of them is doubtful, predictions are those without it.
     """
+    if probabilities is not None:  # of all nodes of the graph, which are known already
+        given = ModelInput.of(nodes, method, info, False)
+        return _predict(method, info, classes, given, raw=probabilities[given.rows].cpu())
     given = ModelInput.of(nodes, method, info, align and prior is None)
     found = _predict(method, info, classes, given, prior=prior, **options)
     if not (found.doubt and align):
@@ -87,13 +90,15 @@ def _predict(
     prior: str | Mapping[str, float] | None = None,
     abstain: float | None = None,
     max_error: float | None = None,
+    raw: Tensor | None = None,
 ) -> Predictions:
     abstention = find_abstention(info, abstain, max_error)
     if abstention is not None and prior is not None:
         raise ValueError(
             "prior excludes abstain and max_error: the errors on validation hold for its classes."
         )
-    raw = method.predict_proba(given.graph)[given.rows].cpu()
+    if raw is None:
+        raw = method.predict_proba(given.graph)[given.rows].cpu()
     drift = _drift(info, given, raw, classes)
     shares, doubt = None, ""
     transform: Transform = info.calibrator if calibrated and info.calibrator else _unchanged
