@@ -13,7 +13,7 @@ from benchmarks.timing import table
 from evengraph.core.task import Task
 from evengraph.datasets import load, toy
 from evengraph.methods import Logistic
-from evengraph.ops import semantic as kmeans
+from evengraph.ops.semantic import kmeans
 from evengraph.ops.sparse import sparsify
 from evengraph.ops.structural import structural_adjacency
 

@@ -10,9 +10,8 @@ from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.timing import milliseconds, table
 from evengraph.datasets import load, toy
-from evengraph.ops import semantic as kmeans
 from evengraph.ops.propagate import propagation_matrix
-from evengraph.ops.semantic import prepare_clusters, semantic_propagate
+from evengraph.ops.semantic import kmeans, prepare_clusters, semantic_propagate
 from evengraph.ops.sparse import Sparse, sparsify
 
 WIDTH = 64

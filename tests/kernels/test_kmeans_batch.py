@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from evengraph.fast.kmeans import batched_kmeans, flatten_clusters, start_seeds
-from evengraph.ops import semantic as kmeans
-from evengraph.ops.semantic import cluster_means
+from evengraph.ops.semantic import cluster_means, kmeans
 from small_graphs import normal
 
 KS = [3, 7, 5, 7]

@@ -5,8 +5,7 @@ import torch
 from torch import nn
 
 from evengraph.nn import SemanticLayer, StructuralLayer, structural_connectivity
-from evengraph.ops import semantic as kmeans
-from evengraph.ops.semantic import prepare_clusters
+from evengraph.ops.semantic import kmeans, prepare_clusters
 from evengraph.ops.sparse import Sparse
 from small_graphs import (
     dense_semantic,

@@ -7,7 +7,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import Compose
 
 from evengraph.nn.transforms import SemanticConnectivity, StructuralConnectivity
-from evengraph.ops import semantic as kmeans
+from evengraph.ops.semantic import kmeans
 from evengraph.ops.sparse import sparsify
 from small_graphs import (
     dense_semantic,

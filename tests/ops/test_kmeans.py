@@ -11,8 +11,7 @@ from sklearn.datasets import make_blobs
 
 from evengraph.datasets import toy
 from evengraph.fast.kmeans import fill_empty, start_seeds
-from evengraph.ops import semantic as kmeans
-from evengraph.ops.semantic import cluster_means, nearest_mean, unit_rows
+from evengraph.ops.semantic import cluster_means, kmeans, nearest_mean, unit_rows
 from evengraph.ops.sparse import Sparse, sparsify
 from small_graphs import normal
 

@@ -546,7 +546,7 @@ def run(
     from evengraph.cli.opening import open_data, show_classes
     from evengraph.cli.options import make_protocol, parse_methods, parse_settings
     from evengraph.cli.ranks import current_ranks, own_folder
-    from evengraph.core.devices import pick_device, pick_rank_device
+    from evengraph.core.devices import pick_device
     from evengraph.core.machine import keep_freed_memory
     from evengraph.datasets import DATASETS
     from evengraph.methods import DEFAULT_METHOD, DEFAULT_ON_DISK, METHODS
@@ -564,7 +564,7 @@ def run(
     params, sentences = parse_settings(names, settings or [])
     source, costs, all_seeds = None, Costs.of(cost_miss, cost_alarm), parse_seeds(seeds)
     if on_disk or data not in DATASETS:
-        where = str(pick_rank_device(device, ranks))
+        where = str(ranks.device(device))
         source = open_data(
             data, data_root, columns, on_disk=on_disk, memory=memory, device=where, ranks=ranks
         )

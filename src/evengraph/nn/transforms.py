@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 from torch_geometric.utils import to_undirected
 
-from evengraph.ops import semantic as kmeans
+from evengraph.ops.semantic import kmeans
 from evengraph.ops.sparse import sparsify
 from evengraph.ops.structural import structural_adjacency
 
