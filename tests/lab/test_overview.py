@@ -12,7 +12,7 @@ from evengraph.lab import pages as overview
 from evengraph.lab.pages import SCRIPT, STYLE, render_overview, write_overview
 from evengraph.lab.results import compare_with_others, rank_methods
 from evengraph.metrics import HEADLINE
-from evengraph.report import node_map
+from evengraph.report.node_pictures import MAP_SCRIPT
 from evengraph.report.page import STYLE as SHARED
 
 METRIC = HEADLINE[0]
@@ -238,7 +238,7 @@ def test_the_policy_allows_the_one_script_alone(tree):
     assert policy.attributes["http-equiv"] == "Content-Security-Policy"
     rules = dict(rule.split(" ", 1) for rule in policy.attributes["content"].split("; "))
     (script,) = tree.all("script")
-    assert script.text == SCRIPT + node_map.SCRIPT
+    assert script.text == SCRIPT + MAP_SCRIPT
     digest = base64.b64encode(hashlib.sha256(script.text.encode()).digest()).decode()
     assert rules == {
         "default-src": "'none'",
