@@ -26,7 +26,8 @@ from benchmarks.timing import table
 from evengraph import Task, UniGNN, load
 from evengraph.core.machine import keep_freed_memory
 from evengraph.datasets import toy
-from evengraph.nn import Connectivity, UnifiedNetwork, unified
+from evengraph.nn import unified
+from evengraph.nn.unified import Connectivity, UnifiedNetwork
 from evengraph.splits import LongTail, Natural, SplitProtocol, Step
 from evengraph.training import History
 

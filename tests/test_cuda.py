@@ -19,7 +19,6 @@ from evengraph.methods import METHODS, Auto, UniGNN, Unison, fit_many
 from evengraph.methods.bases.readings import parse_readings
 from evengraph.metrics.selection import stopping_score
 from evengraph.ops.losses import inverse_class_weights
-from evengraph.ops.propagate import adjacency, propagation_matrix
 from evengraph.ops.pseudo import balanced_pseudo_labels
 from evengraph.ops.semantic import (
     cluster_means,
@@ -28,7 +27,7 @@ from evengraph.ops.semantic import (
     semantic_propagate,
     unit_rows,
 )
-from evengraph.ops.sparse import Sparse, sparsify
+from evengraph.ops.sparse import Sparse, adjacency, propagation_matrix, sparsify
 from evengraph.ops.structural import structural_adjacency
 from evengraph.pipeline.table_model import TableModel
 from evengraph.training import loop

@@ -9,7 +9,7 @@ import pytest
 from evengraph.cli import main
 from evengraph.datasets import toy
 from evengraph.methods import METHODS
-from evengraph.metrics import METRICS
+from evengraph.metrics.registry import METRICS
 
 QUICK = ["--set", "max_epochs=6", "--set", "clusters_per_class=3"]
 

@@ -12,7 +12,7 @@ from evengraph.core.files import write_json
 from evengraph.core.records import Record
 from evengraph.datasets import toy
 from evengraph.methods import GCN, METHODS, Logistic, Reweight, portfolio
-from evengraph.metrics import evaluate
+from evengraph.metrics.evaluation import evaluate
 from evengraph.pipeline.comparison import compare, default_entries
 from evengraph.pipeline.executor import Failure
 from evengraph.splits import Folds, Natural, Step

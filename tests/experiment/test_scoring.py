@@ -4,8 +4,8 @@ import torch
 from evengraph.datasets import toy
 from evengraph.methods import GCN, UniGNN
 from evengraph.methods.bases.search import Committee
-from evengraph.metrics import evaluate
 from evengraph.metrics.calibration import Calibrator
+from evengraph.metrics.evaluation import evaluate
 from evengraph.pipeline.executor import Job, LoadedGraph, score
 from evengraph.splits import Natural, Step
 

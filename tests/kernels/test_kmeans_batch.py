@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from evengraph.fast.kmeans import batched_kmeans, flatten_clusters, start_seeds
-from evengraph.ops.semantic import cluster_means, kmeans
+from evengraph.fast.kmeans import batched_kmeans, flatten_clusters
+from evengraph.ops.semantic import cluster_means, kmeans, start_seeds
 from small_graphs import normal
 
 KS = [3, 7, 5, 7]

@@ -3,9 +3,9 @@ import math
 import pytest
 import torch
 
-from evengraph.metrics import Predictions
 from evengraph.metrics.calibration import Calibrator
 from evengraph.metrics.decisions import Costs
+from evengraph.metrics.evaluation import Predictions
 
 LABELS = torch.tensor([0, 0, 1, 1, 0])
 HIGH = torch.tensor([0.1, 0.6, 0.7, 0.4, 0.2])

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from evengraph.cli import main
-from evengraph.metrics import METRICS, Metric, Predictions, comparable_metrics, evaluate
-from evengraph.metrics.registry import abbreviations
+from evengraph.metrics.evaluation import Predictions, evaluate
+from evengraph.metrics.registry import METRICS, Metric, abbreviations, comparable_metrics
 from evengraph.report import render_page
 from small_graphs import normal, small_task
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from sklearn import metrics as sk
 from torch_geometric.data import Data
 
-from evengraph.metrics import selection, validation_score
+from evengraph.metrics import selection
+from evengraph.metrics.selection import validation_score
 from small_graphs import normal, small_task, task_of
 
 COARSE, FINE = 4, 10**6

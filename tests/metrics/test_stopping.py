@@ -4,8 +4,7 @@ import pytest
 import torch
 from sklearn.metrics import log_loss, recall_score
 
-from evengraph.metrics import validation_score
-from evengraph.metrics.selection import batched_stopping_scores, stopping_score
+from evengraph.metrics.selection import batched_stopping_scores, stopping_score, validation_score
 from small_graphs import normal, small_task
 
 

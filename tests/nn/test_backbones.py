@@ -4,14 +4,9 @@ import pytest
 import torch
 from torch_geometric.nn import GATConv
 
-from evengraph.nn import (
-    BACKBONES,
-    CONVS,
-    AttentionConv,
-    GraphConv,
-    GraphNetwork,
-    SageConv,
-)
+from evengraph.nn.backbones import BACKBONES, CONVS, AttentionConv, SageConv
+from evengraph.nn.layers import GraphConv
+from evengraph.nn.networks import GraphNetwork
 from evengraph.ops.sparse import Sparse
 from evengraph.ops.synthesis import AttachedGraph
 from small_graphs import dense_adjacency, dense_row, normal, random_edges

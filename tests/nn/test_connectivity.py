@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from evengraph.nn import SemanticLayer, StructuralLayer, structural_connectivity
+from evengraph.nn.connectivity import SemanticLayer, StructuralLayer, structural_connectivity
 from evengraph.ops.semantic import kmeans, prepare_clusters
 from evengraph.ops.sparse import Sparse
 from small_graphs import (

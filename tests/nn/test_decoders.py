@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from evengraph.core.rng import seeded
-from evengraph.nn import EdgeDecoder, Reconstruction
-from evengraph.ops.propagate import undirected_adjacency
+from evengraph.nn.networks import EdgeDecoder, Reconstruction
+from evengraph.ops.sparse import undirected_adjacency
 from small_graphs import dense_adjacency, edges, normal, random_edges
 
 CPU = torch.device("cpu")

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from evengraph.core.rng import seeded
-from evengraph.nn import GraphClassifier, GraphConv
+from evengraph.nn.layers import GraphClassifier, GraphConv
 from evengraph.ops.sparse import Sparse
 from small_graphs import dense_adjacency, dense_row, normal, random_edges
 

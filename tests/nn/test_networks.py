@@ -4,7 +4,9 @@ import pytest
 import torch
 
 from evengraph.core.rng import seeded
-from evengraph.nn import LAST_CONVS, PYG_CONVS, GraphConv, GraphNetwork, PlainNetwork
+from evengraph.nn.backbones import LAST_CONVS, PYG_CONVS
+from evengraph.nn.layers import GraphConv
+from evengraph.nn.networks import GraphNetwork, PlainNetwork
 from evengraph.ops.sparse import Sparse
 from evengraph.ops.synthesis import AttachedGraph
 from evengraph.training.loop import weight_decays

@@ -5,7 +5,7 @@ import torch
 from torch_geometric.data import Data
 
 from evengraph.nn.members import LENGTH, Diffusion, Views, scale_of
-from evengraph.ops.propagate import adjacency, neighbour_means
+from evengraph.ops.sparse import adjacency, neighbour_means
 from small_graphs import small_task
 
 DIFFUSION = Diffusion(steps=3, teleport=0.2)

@@ -5,8 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evengraph.ops.propagate import adjacency, propagation_matrix
-from evengraph.ops.sparse import Sparse
+from evengraph.ops.sparse import Sparse, adjacency, propagation_matrix
 from evengraph.ops.synthesis import AttachedGraph, GraphWithCopies, StackedFeatures
 from small_graphs import dense_adjacency, dense_row, edge_lists, edges, normal
 

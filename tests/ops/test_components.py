@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from evengraph.ops.components import principal_components
+from evengraph.ops.features import principal_components
 from evengraph.ops.sparse import Sparse
 
 

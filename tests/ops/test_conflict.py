@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from evengraph.ops.losses import conflict, conflict_weights, cosine_weights
-from evengraph.ops.propagate import undirected_adjacency
-from evengraph.ops.sparse import Sparse
+from evengraph.ops.sparse import Sparse, undirected_adjacency
 from small_graphs import dense_symmetric, edges
 
 

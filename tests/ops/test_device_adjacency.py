@@ -7,14 +7,15 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 from evengraph.fast.device_graphs import adjacency_tensor, means, normalised, scaled_by_mean
-from evengraph.ops.propagate import (
+from evengraph.ops.sparse import (
     adjacency,
+    from_scipy,
     neighbour_means,
     propagation_matrix,
+    to_scipy,
     undirected_adjacency,
     weighted_adjacency,
 )
-from evengraph.ops.sparse import from_scipy, to_scipy
 from small_graphs import edge_lists, edges, normal, random_edges
 
 CPU = torch.device("cpu")

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from evengraph.fast.device_graphs import DevicePaths, adjacency_tensor
 from evengraph.ops import structural
-from evengraph.ops.propagate import adjacency
-from evengraph.ops.sparse import from_scipy
+from evengraph.ops.sparse import adjacency, from_scipy
 from evengraph.ops.structural import HostPaths, path_weights
 from small_graphs import edge_lists, edges, random_edges
 

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from evengraph.ops.sparse import first_digits, largest_up_to
+from evengraph.ops.trees import first_digits, largest_up_to
 
 
 def test_the_identity_gives_the_next_smaller_single_precision_number():

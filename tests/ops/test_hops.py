@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from evengraph.ops.structural import LARGEST, hop_table, join_parts, with_log_degree
+from evengraph.ops.features import LARGEST_FACTOR, hop_table, join_parts, with_log_degree
 
 PATH = sp.csr_matrix(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], dtype=np.float32))
 MEAN = sp.csr_matrix(np.array([[0, 1, 0], [0.5, 0, 0.5], [0, 1, 0]], dtype=np.float32))
@@ -34,7 +34,7 @@ def test_rows_are_own_values_then_means_times_their_factors(kind):
 def test_factors_are_bounded():
     x = np.array([[1000], [0.001], [1000]], dtype=np.float32)
     _, factors = hop_table(x, MEAN, np.array([0, 2]), 1)
-    assert factors.tolist() == pytest.approx([1, LARGEST], rel=1e-3)
+    assert factors.tolist() == pytest.approx([1, LARGEST_FACTOR], rel=1e-3)
     _, factors = hop_table(np.zeros((3, 1), np.float32), MEAN, np.arange(3), 1)
     assert factors.tolist() == [1, 1]
 

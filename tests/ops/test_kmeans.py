@@ -10,8 +10,14 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 
 from evengraph.datasets import toy
-from evengraph.fast.kmeans import fill_empty, start_seeds
-from evengraph.ops.semantic import cluster_means, kmeans, nearest_mean, unit_rows
+from evengraph.ops.semantic import (
+    cluster_means,
+    fill_empty,
+    kmeans,
+    nearest_mean,
+    start_seeds,
+    unit_rows,
+)
 from evengraph.ops.sparse import Sparse, sparsify
 from small_graphs import normal
 

@@ -25,7 +25,7 @@ from evengraph.ops.losses import (
     prior_offsets,
     weighted_cross_entropy,
 )
-from evengraph.ops.propagate import undirected_adjacency
+from evengraph.ops.sparse import undirected_adjacency
 from small_graphs import edges, normal
 
 WEIGHTS = torch.tensor([0.05, 0.5, 1.0], dtype=torch.float64)

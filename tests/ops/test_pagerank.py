@@ -5,9 +5,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evengraph.ops.propagate import propagation_matrix, undirected_adjacency
-from evengraph.ops.sparse import Sparse
-from evengraph.ops.structural import pagerank_rows, personalised_pagerank
+from evengraph.ops.sparse import (
+    Sparse,
+    pagerank_rows,
+    personalised_pagerank,
+    propagation_matrix,
+    undirected_adjacency,
+)
 from small_graphs import dense_adjacency, dense_symmetric, edge_lists, edges, normal
 
 CPU = torch.device("cpu")
@@ -87,6 +91,6 @@ def test_no_rows():
 def test_blocks_change_nothing(monkeypatch):
     ring = edges([(node, (node + 1) % 9) for node in range(9)])
     whole = rows(ring, 9, list(range(9)), teleport=0.1, keep=5)
-    monkeypatch.setattr("evengraph.ops.structural.BLOCK_ENTRIES", 18)
+    monkeypatch.setattr("evengraph.ops.sparse.PAGERANK_ENTRIES", 18)
     parts = rows(ring, 9, list(range(9)), teleport=0.1, keep=5)
     torch.testing.assert_close(parts.to_dense(), whole.to_dense())

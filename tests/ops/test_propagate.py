@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import to_dense_adj, to_undirected
 
-from evengraph.ops.propagate import (
+from evengraph.ops.sparse import (
     adjacency,
     diffuse,
     neighbour_means,

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from evengraph.ops import neighbours as prototypes
 from evengraph.ops.neighbours import class_prototypes, similar_nodes
-from evengraph.ops.propagate import undirected_adjacency
-from evengraph.ops.sparse import from_scipy
+from evengraph.ops.sparse import from_scipy, undirected_adjacency
 from small_graphs import dense_adjacency, edge_lists, edges, normal
 
 CPU = torch.device("cpu")

@@ -3,7 +3,7 @@
 import torch
 from torch_geometric.data import Data
 
-from evengraph.ops.propagate import neighbour_averages, relation_adjacency
+from evengraph.ops.sparse import neighbour_averages, relation_adjacency
 
 
 def related_graph(weighted):

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from evengraph.core.rng import seeded
 from evengraph.ops import synthesis as sampling
-from evengraph.ops.propagate import undirected_adjacency
-from evengraph.ops.sparse import from_scipy
+from evengraph.ops.sparse import from_scipy, undirected_adjacency
 from evengraph.ops.synthesis import (
     interpolate,
     nearest_in_class,

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from evengraph.ops import propagate as module
-from evengraph.ops.propagate import FAR, SPREAD, Scaling, sample_step
+from evengraph.ops import features as module
+from evengraph.ops.features import FAR, SPREAD, Scaling, sample_step
 from small_graphs import normal
 
 

@@ -8,14 +8,13 @@ from hypothesis import strategies as st
 from evengraph.core.rng import generator
 from evengraph.fast.kmeans import flatten_clusters
 from evengraph.ops import semantic, sparse
-from evengraph.ops.propagate import adjacency
 from evengraph.ops.semantic import (
     prepare_clusters,
     propagate_clusters,
     propagate_halves,
     semantic_propagate,
 )
-from evengraph.ops.sparse import Sparse
+from evengraph.ops.sparse import Sparse, adjacency
 from small_graphs import dense_semantic, dense_symmetric, normal, random_edges
 
 

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evengraph.ops.signature import feature_signatures, matching_signatures, node_signatures
+from evengraph.ops.features import feature_signatures, matching_signatures, node_signatures
 from small_graphs import edge_lists, edges, normal
 
 

@@ -15,9 +15,8 @@ from evengraph.fast.subsets import (
     neighbour_mask,
     semantic_propagate_subset,
 )
-from evengraph.ops.propagate import adjacency, normalise, undirected_adjacency
 from evengraph.ops.semantic import prepare_clusters, propagate_clusters
-from evengraph.ops.sparse import Sparse
+from evengraph.ops.sparse import Sparse, adjacency, normalise, undirected_adjacency
 from kernel_inputs import DEVICE
 from small_graphs import (
     dense_adjacency,

@@ -6,8 +6,7 @@ import torch
 
 from evengraph.fast.device_graphs import adjacency_tensor
 from evengraph.fast.thinning import Thinning, uniform
-from evengraph.ops.propagate import adjacency, undirected_adjacency
-from evengraph.ops.sparse import to_scipy
+from evengraph.ops.sparse import adjacency, to_scipy, undirected_adjacency
 from evengraph.ops.structural import bounded_path_weights, path_weights
 from small_graphs import edges, random_edges
 

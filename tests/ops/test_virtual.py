@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evengraph.ops import synthesis as virtual
-from evengraph.ops.propagate import undirected_adjacency
-from evengraph.ops.sparse import Sparse
+from evengraph.ops.sparse import Sparse, undirected_adjacency
 from evengraph.ops.synthesis import VirtualNodes, link_probabilities
 from small_graphs import dense_adjacency, dense_row, dense_symmetric, normal, random_edges
 

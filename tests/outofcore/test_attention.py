@@ -9,7 +9,7 @@ from evengraph.disk.attention import attended_table
 from evengraph.disk.propagation import Operator, Workspace
 from evengraph.disk.tables import ArrayTable
 from evengraph.nn.backbones import AttentionConv
-from evengraph.ops.propagate import propagation_matrix
+from evengraph.ops.sparse import propagation_matrix
 from graphs_on_disk import Arrays, random_matrix
 from small_graphs import normal
 

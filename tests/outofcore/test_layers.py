@@ -7,7 +7,7 @@ from evengraph.disk.layers import convolved_table, relu_table
 from evengraph.disk.propagation import Workspace
 from evengraph.disk.tables import ArrayTable
 from evengraph.nn.backbones import CONVS
-from evengraph.ops.propagate import propagation_matrix
+from evengraph.ops.sparse import propagation_matrix
 from graphs_on_disk import Arrays, random_matrix
 from small_graphs import normal
 

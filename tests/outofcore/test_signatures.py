@@ -7,7 +7,7 @@ from evengraph.disk import signatures
 from evengraph.disk.propagation import Workspace
 from evengraph.disk.signatures import known_nodes
 from evengraph.disk.tables import ArrayTable, row_slices
-from evengraph.ops.signature import matching_signatures, node_signatures
+from evengraph.ops.features import matching_signatures, node_signatures
 from graphs_on_disk import Arrays, random_matrix
 from small_graphs import normal
 

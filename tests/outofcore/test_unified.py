@@ -7,8 +7,8 @@ from evengraph.disk import unified
 from evengraph.disk.propagation import Workspace
 from evengraph.disk.tables import ArrayTable, row_slices
 from evengraph.disk.unified import unified_table
-from evengraph.nn import Connectivity, UnifiedNetwork
-from evengraph.ops.propagate import propagation_matrix
+from evengraph.nn.unified import Connectivity, UnifiedNetwork
+from evengraph.ops.sparse import propagation_matrix
 from graphs_on_disk import Arrays, random_matrix
 from small_graphs import normal
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import evengraph as eg
-from evengraph.metrics import evaluate, reported
+from evengraph.metrics.evaluation import evaluate, reported
 from evengraph.pipeline.sources import GraphSource
 from evengraph.pipeline.table_model import assess, positive_index
 from small_graphs import small_task

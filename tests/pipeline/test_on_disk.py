@@ -18,7 +18,7 @@ from evengraph.disk.models import DiskGraph, disk_methods
 from evengraph.methods import GCN, METHODS, MLP, Boosting, IceBerg, Logistic, Unison
 from evengraph.methods.bases import row_batches
 from evengraph.methods.bases.disk_model import DiskModel
-from evengraph.metrics import balanced_accuracy, confusion_matrix
+from evengraph.metrics.multiclass import balanced_accuracy, confusion_matrix
 from evengraph.pipeline.loading import load_model
 from evengraph.splits import Natural
 from rank_workers import fit, fit_and_die, run_ranks

@@ -3,7 +3,7 @@
 import random
 from statistics import fmean
 
-from evengraph.metrics import METRICS
+from evengraph.metrics.registry import METRICS
 
 NAMES = [name for name, metric in METRICS.items() if not metric.binary]
 CLASSES = ("Theory", "Neural Networks", "Rule Learning")

@@ -14,7 +14,7 @@ from made_up import fill
 
 from evengraph.lab.results import ExperimentResults, load_experiments
 from evengraph.lab.store import Store
-from evengraph.metrics import METRICS
+from evengraph.metrics.registry import METRICS
 
 VOID = {"meta", "link", "br", "col", "input"}
 

@@ -372,7 +372,7 @@ def save_model(model: TableModel, best: BestFit, folder: Path) -> None:
 
 def _test_scores(fit: Fit) -> str:
     """Balanced accuracy on the test nodes, and the metric that the seed was chosen by."""
-    from evengraph.metrics import METRICS
+    from evengraph.metrics.registry import METRICS
 
     names = ["balanced_accuracy"]
     if fit.score is not None and fit.score.metric in fit.record.metrics:

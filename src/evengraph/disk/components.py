@@ -17,7 +17,7 @@ from evengraph.core.rng import generator
 from evengraph.disk.propagation import Walk, Workspace
 from evengraph.disk.tables import JoinedTable, Table, product_table, row_slices, scaled_table
 from evengraph.nn.members import HOPS, LENGTH, Components, Views, averaged_over_similar
-from evengraph.ops.components import EXTRA, LARGEST, SEED, eigenvectors
+from evengraph.ops.features import EXTRA, LARGEST, SEED, eigenvectors
 
 ONE = torch.tensor(1.0)
 

@@ -37,7 +37,7 @@ from evengraph.methods.bases.disk_model import (
     StreamedModel,
 )
 from evengraph.methods.bases.saving import Labelled
-from evengraph.ops.signature import feature_signatures
+from evengraph.ops.features import feature_signatures
 from evengraph.training import Callback, History
 from evengraph.training.loop import Checkpoint
 

@@ -33,7 +33,7 @@ from evengraph.disk.tables import (
     joined_hash,
     row_slices,
 )
-from evengraph.ops.propagate import Scaling, sample_step
+from evengraph.ops.features import Scaling, sample_step
 from evengraph.ops.sparse import csr, product
 
 Kind = Literal["symmetric", "row", "mean", "mean transposed"]

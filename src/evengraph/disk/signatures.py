@@ -9,7 +9,7 @@ from torch import Tensor
 
 from evengraph.disk.propagation import SHARE, Operator, Workspace, unweighted
 from evengraph.disk.tables import Table, row_slices
-from evengraph.ops.signature import (
+from evengraph.ops.features import (
     feature_signatures,
     join_signatures,
     matching_signatures,

@@ -20,7 +20,7 @@ from evengraph.disk.tables import (
     row_slices,
     tensor_hash,
 )
-from evengraph.nn import UnifiedNetwork
+from evengraph.nn.unified import UnifiedNetwork
 from evengraph.ops.semantic import nearest_mean
 
 

@@ -121,7 +121,7 @@ def _show_finished(path: Path, inputs: Mapping[str, str]) -> bool:
     from evengraph.lab.results import tabulate
     from evengraph.lab.sources import is_finished
     from evengraph.lab.store import Store
-    from evengraph.metrics import HEADLINE
+    from evengraph.metrics.registry import HEADLINE
 
     if not path.is_file():
         return False

@@ -26,7 +26,7 @@ from evengraph.lab.results import (
     variant_gaps,
 )
 from evengraph.lab.tables import cost_figure, difference_text, interval_text
-from evengraph.metrics import METRICS
+from evengraph.metrics.registry import METRICS
 from evengraph.report.charts import (
     ForestRow,
     Interval,

@@ -40,7 +40,7 @@ from evengraph.lab.tables import (
     significance_table,
     table_csv,
 )
-from evengraph.metrics import HEADLINE
+from evengraph.metrics.registry import HEADLINE
 from evengraph.report import node_map, page
 from evengraph.report import result as captions
 from evengraph.report.charts import swatch

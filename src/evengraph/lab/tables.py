@@ -26,7 +26,7 @@ from evengraph.lab.results import (
     panel_grid,
     rank_methods,
 )
-from evengraph.metrics import HEADLINE, METRICS
+from evengraph.metrics.registry import HEADLINE, METRICS
 from evengraph.report import result as captions
 from evengraph.report.markup import plural
 

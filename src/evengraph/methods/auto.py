@@ -25,7 +25,7 @@ from evengraph.methods.bases.search import (
     restored,
     weighted_mean,
 )
-from evengraph.metrics import comparable_metrics
+from evengraph.metrics.registry import comparable_metrics
 from evengraph.nn.attribution import vote_shares, weighted_sum
 from evengraph.nn.tracing import Contributions
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from evengraph.core.task import Task
 from evengraph.methods.bases.batching import Batching
 from evengraph.methods.bases.network import MarginMethod, NetworkKind, NetworkMethod
-from evengraph.nn import Backbone
+from evengraph.nn.backbones import Backbone
 from evengraph.ops.losses import ClassTerms, class_loss, log_sizes
 
 

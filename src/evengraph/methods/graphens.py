@@ -16,10 +16,15 @@ from evengraph.disk.layers import stacked_table
 from evengraph.disk.propagation import Workspace
 from evengraph.disk.tables import Table
 from evengraph.methods.bases.network import WARMUP, MarginMethod
-from evengraph.metrics import validation_score
-from evengraph.nn import PYG_CONVS, Backbone
-from evengraph.ops.propagate import propagation_matrix, weighted_adjacency
-from evengraph.ops.sparse import Sparse, from_scipy, sparsify
+from evengraph.metrics.selection import validation_score
+from evengraph.nn.backbones import PYG_CONVS, Backbone
+from evengraph.ops.sparse import (
+    Sparse,
+    from_scipy,
+    propagation_matrix,
+    sparsify,
+    weighted_adjacency,
+)
 from evengraph.ops.synthesis import (
     AttachedGraph,
     Pairs,

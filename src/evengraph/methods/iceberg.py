@@ -17,11 +17,10 @@ from evengraph.disk.tables import Table
 from evengraph.methods.bases.network import NetworkMethod, double_balancing_epoch
 from evengraph.methods.bases.row_batches import BATCH, RowEpoch, sees_all_rows
 from evengraph.methods.bases.row_model import RowInput
-from evengraph.nn import Inputs, PlainNetwork
+from evengraph.nn.networks import Inputs, PlainNetwork
 from evengraph.nn.onnx_graph import OnnxGraph
 from evengraph.ops.losses import NamedLoss, labelled_loss
-from evengraph.ops.propagate import Normalisation, diffuse
-from evengraph.ops.sparse import Sparse
+from evengraph.ops.sparse import Normalisation, Sparse, diffuse
 from evengraph.ops.synthesis import Propagation
 from evengraph.training.row_supply import MemoryRows, RowSupply
 

@@ -15,12 +15,11 @@ from evengraph.core.task import Task
 from evengraph.disk.propagation import Walk, Workspace
 from evengraph.disk.tables import FewRowsTable, Table
 from evengraph.methods.bases.method import Method
-from evengraph.metrics import validation_score
+from evengraph.metrics.selection import validation_score
 from evengraph.nn.attribution import margin_slope
 from evengraph.nn.tracing import Contributions
-from evengraph.ops.propagate import graph_matrix, propagation_matrix
-from evengraph.ops.signature import feature_signatures, matching_signatures
-from evengraph.ops.sparse import Sparse
+from evengraph.ops.features import feature_signatures, matching_signatures
+from evengraph.ops.sparse import Sparse, graph_matrix, propagation_matrix
 
 MOST_STEPS = 100_000  # that a saved model may take
 ROWS = 2**14  # that are read at a time, of a graph on disk

@@ -28,14 +28,12 @@ from evengraph.methods.bases.unified import (
 )
 from evengraph.methods.bases.unified_disk import UnifiedOnDisk
 from evengraph.metrics.selection import stopping_score
-from evengraph.nn import Connectivity, UnifiedNetwork
 from evengraph.nn.tracing import Contributions, trace_unified
-from evengraph.nn.unified import FindClusters
-from evengraph.ops.propagate import propagation_matrix, undirected_matrix
+from evengraph.nn.unified import Connectivity, FindClusters, UnifiedNetwork
+from evengraph.ops.features import matching_signatures, node_signatures
 from evengraph.ops.pseudo import Selection, select_pseudo_labels
 from evengraph.ops.semantic import Clusters
-from evengraph.ops.signature import matching_signatures, node_signatures
-from evengraph.ops.sparse import Sparse, sparsify
+from evengraph.ops.sparse import Sparse, propagation_matrix, sparsify, undirected_matrix
 from evengraph.ops.structural import bounded_path_weights, two_step_paths
 from evengraph.training import History
 

@@ -16,12 +16,18 @@ from evengraph.disk.layers import convolved_table
 from evengraph.disk.propagation import Workspace
 from evengraph.disk.tables import DerivedTable, Table
 from evengraph.methods.bases.method import Method
-from evengraph.metrics import validation_score
-from evengraph.nn import CONVS, Backbone, Inputs
-from evengraph.ops.propagate import Normalisation, propagation_matrix, weighted_adjacency
+from evengraph.metrics.selection import validation_score
+from evengraph.nn.backbones import CONVS, Backbone
+from evengraph.nn.networks import Inputs
 from evengraph.ops.pseudo import PseudoLabels
 from evengraph.ops.semantic import cluster_means, kmeans
-from evengraph.ops.sparse import Sparse, sparsify
+from evengraph.ops.sparse import (
+    Normalisation,
+    Sparse,
+    propagation_matrix,
+    sparsify,
+    weighted_adjacency,
+)
 from evengraph.ops.synthesis import Propagation
 
 LAST = "last"  # layer, of a graph on disk

@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from evengraph.ops.propagate import propagation_matrix, undirected_matrix
 from evengraph.ops.semantic import Clusters, semantic_propagate
-from evengraph.ops.sparse import Sparse
+from evengraph.ops.sparse import Sparse, propagation_matrix, undirected_matrix
 from evengraph.ops.structural import check_alpha, path_weights
 
 

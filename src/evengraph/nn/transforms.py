@@ -56,7 +56,7 @@ class SemanticConnectivity(BaseTransform):  # type: ignore[misc]
 
     Semantic connectivity joins all nodes of a cluster: about N^2 / K edges, too many for most
     graphs. The N cluster ids hold the same information, for `evengraph.ops.semantic_propagate`
-    and `evengraph.nn.SemanticLayer`; edges are added only on request.
+    and `evengraph.nn.connectivity.SemanticLayer`; edges are added only on request.
 
     Args:
         num_clusters: K, at most the number of nodes.

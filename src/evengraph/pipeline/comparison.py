@@ -22,8 +22,8 @@ from evengraph.core.errors import unknown
 from evengraph.core.files import csv_text, write_atomic
 from evengraph.core.records import Record, mean_and_deviation
 from evengraph.methods import METHODS, Method, portfolio
-from evengraph.metrics import HEADLINE, METRICS, comparable_metrics
 from evengraph.metrics.binary import positive_class
+from evengraph.metrics.registry import HEADLINE, METRICS, comparable_metrics
 from evengraph.metrics.significance import (
     ENOUGH_SPLITS,
     FEWEST_SPLITS,

@@ -11,7 +11,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Literal
 
-from evengraph.metrics import HEADLINE
+from evengraph.metrics.registry import HEADLINE
 
 SETTING = ("dataset", "imbalance", "minority", "ratio", "method")
 

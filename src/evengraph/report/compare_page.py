@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from evengraph.core.untrusted import average, items, lookup, number, part
-from evengraph.metrics import METRICS
+from evengraph.metrics.registry import METRICS
 from evengraph.metrics.significance import ENOUGH_SPLITS, FEWEST_SPLITS, format_p
 from evengraph.report import page
 from evengraph.report import result as captions

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from evengraph.core.untrusted import average, items, lookup, number, part
-from evengraph.metrics import METRICS
+from evengraph.metrics.registry import METRICS
 from evengraph.report import page
 from evengraph.report.charts import COLOURS, curve, line_plot, strip, swatch
 from evengraph.report.markup import DASH, Markup, decimals, integer, metric_value, plural, tag

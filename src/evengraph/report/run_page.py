@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from evengraph.core.untrusted import average, items, lookup, number, part
-from evengraph.metrics import HEADLINE, METRICS
+from evengraph.metrics.registry import HEADLINE, METRICS
 from evengraph.report import node_map, page
 from evengraph.report import result as captions
 from evengraph.report.charts import (

@@ -6,9 +6,8 @@ import torch
 from evengraph.datasets import toy
 from evengraph.methods.bases import row_batches
 from evengraph.methods.bases.row_batches import RowEpoch, draw, row_score
-from evengraph.metrics import validation_score
-from evengraph.metrics.selection import rare_class
-from evengraph.nn import PlainNetwork
+from evengraph.metrics.selection import rare_class, validation_score
+from evengraph.nn.networks import PlainNetwork
 from evengraph.splits import Natural
 from evengraph.training.row_supply import MemoryRows
 from small_graphs import normal

@@ -1,7 +1,7 @@
 import pytest
 from compared import compared
 
-from evengraph.metrics import METRICS
+from evengraph.metrics.registry import METRICS
 from evengraph.report.compare_page import metrics_section, pairs_section, recall_section
 
 

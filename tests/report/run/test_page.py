@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from evengraph.metrics import METRICS
+from evengraph.metrics.registry import METRICS
 from evengraph.report import render_page
 
 HOSTILE = "</style></title><script>alert(1)</script><img src=x onerror=alert(1)>\"' &amp;"

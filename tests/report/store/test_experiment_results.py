@@ -20,7 +20,7 @@ from made_up import (
 
 from evengraph.lab.results import load_experiments, tabulate
 from evengraph.lab.store import Store
-from evengraph.metrics import HEADLINE
+from evengraph.metrics.registry import HEADLINE
 
 
 def drop(store, wanted):

@@ -11,7 +11,7 @@ from made_up import FEW, PUBMED, STEP, make_results, spread
 from evengraph.lab import pages as overview
 from evengraph.lab.pages import SCRIPT, STYLE, render_overview, write_overview
 from evengraph.lab.results import compare_with_others, rank_methods
-from evengraph.metrics import HEADLINE
+from evengraph.metrics.registry import HEADLINE
 from evengraph.report import node_map
 from evengraph.report.page import STYLE as SHARED
 

@@ -13,7 +13,7 @@ from evengraph.lab.results import (
     rank_methods,
 )
 from evengraph.lab.tables import difference_text, latex, markdown, table_csv
-from evengraph.metrics import HEADLINE, METRICS
+from evengraph.metrics.registry import HEADLINE, METRICS
 
 LOUD = "a_b|c <i>&amp;</i> **d** `e`"
 

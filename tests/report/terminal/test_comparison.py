@@ -5,7 +5,7 @@ import math
 import pytest
 from rich.console import Console
 
-from evengraph.metrics import METRICS
+from evengraph.metrics.registry import METRICS
 from evengraph.report.terminal import comparison_notes, comparison_tables
 
 NAMES = [name for name, metric in METRICS.items() if not metric.binary]

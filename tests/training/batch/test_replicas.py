@@ -20,7 +20,7 @@ from evengraph.methods import (
 from evengraph.methods.bases.batching import Fit, fit_batch, share_batch
 from evengraph.methods.bases.supervised_batch import SupervisedReplicas
 from evengraph.methods.bases.unified import UnifiedReplicas
-from evengraph.metrics import rare_class, validation_score
+from evengraph.metrics.selection import rare_class, validation_score
 from evengraph.training.batch import replicas
 from evengraph.training.batch.replicas import can_replicate, stacked
 from small_graphs import rare_task, small_task

@@ -53,10 +53,10 @@ from evengraph.methods.bases.saving import (
     Saving,
 )
 from evengraph.methods.bases.search import Committee
-from evengraph.metrics import balanced_accuracy, confusion_matrix
+from evengraph.metrics.multiclass import balanced_accuracy, confusion_matrix
 from evengraph.nn.attribution import with_features
 from evengraph.nn.tracing import Contributions, gradient_times_input
-from evengraph.ops.signature import feature_signatures
+from evengraph.ops.features import feature_signatures
 from evengraph.training import Callback, Epoch, History, train, train_stepwise
 from evengraph.training.loop import Checkpoint, epoch_bar
 

@@ -20,17 +20,10 @@ from evengraph.disk.tables import Table
 from evengraph.methods.bases.batching import Batching, Fit
 from evengraph.methods.bases.method import Method, same_graph
 from evengraph.methods.bases.supervised_batch import SupervisedReplicas, SupervisedRun
-from evengraph.metrics import validation_score
-from evengraph.nn import (
-    LAST_CONVS,
-    PYG_CONVS,
-    Backbone,
-    EdgeDecoder,
-    GraphNetwork,
-    Inputs,
-    PlainNetwork,
-    Reconstruction,
-)
+from evengraph.metrics.selection import validation_score
+from evengraph.nn.backbones import LAST_CONVS, PYG_CONVS, Backbone
+from evengraph.nn.networks import EdgeDecoder, GraphNetwork, Inputs, PlainNetwork, Reconstruction
+from evengraph.ops.features import matching_signatures, node_signatures
 from evengraph.ops.losses import (
     ClassTerms,
     NamedLoss,
@@ -40,15 +33,16 @@ from evengraph.ops.losses import (
     soft_labels,
     topology_margins,
 )
-from evengraph.ops.propagate import (
+from evengraph.ops.sparse import (
     Normalisation,
+    Sparse,
     graph_matrix,
     propagation_matrix,
+    scatter_sum,
+    sparsify,
     weighted_adjacency,
     with_self_loops,
 )
-from evengraph.ops.signature import matching_signatures, node_signatures
-from evengraph.ops.sparse import Sparse, scatter_sum, sparsify
 from evengraph.ops.synthesis import Copies, GraphWithCopies, plan_copies, rare_classes
 from evengraph.training import Epoch, History
 

@@ -12,7 +12,7 @@ from evengraph.core.ranks import ALONE, Part, Ranks
 from evengraph.core.task import Task
 from evengraph.methods.bases.network import above_mean, pseudo_label_loss
 from evengraph.metrics.selection import batched_validation_scores, rare_class
-from evengraph.nn import GraphNetwork, PlainNetwork
+from evengraph.nn.networks import GraphNetwork, PlainNetwork
 from evengraph.ops.synthesis import Propagation
 from evengraph.training.row_supply import RowSupply, Shard
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from evengraph.nn import GraphNetwork, Inputs
+from evengraph.nn.networks import GraphNetwork, Inputs
 from evengraph.ops.losses import ClassTerms, class_cross_entropy
 from evengraph.training.batch.replicas import Run
 from evengraph.training.batch.tasks import TaskReplicas

@@ -14,8 +14,7 @@ from evengraph.fast.kmeans import batched_kmeans, flatten_clusters
 from evengraph.fast.subsets import Subset, make_subset, neighbour_mask
 from evengraph.methods.bases.readings import Readings
 from evengraph.metrics.selection import batched_stopping_scores
-from evengraph.nn import Connectivity, UnifiedNetwork
-from evengraph.nn.unified import FindClusters
+from evengraph.nn.unified import Connectivity, FindClusters, UnifiedNetwork
 from evengraph.ops.losses import inverse_class_weights, weighted_cross_entropy
 from evengraph.ops.pseudo import Selection, select_pseudo_mask
 from evengraph.ops.semantic import Clusters, kmeans, prepare_clusters

@@ -12,7 +12,7 @@ from evengraph.disk.propagation import Workspace
 from evengraph.disk.signatures import known_nodes
 from evengraph.disk.tables import Table
 from evengraph.disk.unified import unified_table
-from evengraph.nn import UnifiedNetwork
+from evengraph.nn.unified import UnifiedNetwork
 
 LAST = "last"  # layer
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from evengraph.core.devices import free_memory
-from evengraph.metrics import batched_validation_scores, rare_class
+from evengraph.metrics.selection import batched_validation_scores, rare_class
 from evengraph.training.batch.replicas import Replicas, Run
 
 T = TypeVar("T", bound=Run)
