@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 import torch
+from evengraph.nn.unified import Connectivity, UnifiedNetwork
 from torch import Tensor
 from torch.nn.functional import cross_entropy, dropout
 from torch.profiler import ProfilerActivity, profile
@@ -27,7 +28,6 @@ from evengraph import Task, UniGNN, load
 from evengraph.core.machine import keep_freed_memory
 from evengraph.datasets import toy
 from evengraph.nn import unified
-from evengraph.nn.unified import Connectivity, UnifiedNetwork
 from evengraph.splits import LongTail, Natural, SplitProtocol, Step
 from evengraph.training import History
 

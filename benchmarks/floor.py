@@ -12,9 +12,8 @@ from functools import cache
 from time import perf_counter
 
 import torch
-from torch import Tensor
-
 from evengraph.nn.unified import Connectivity
+from torch import Tensor
 
 FLOAT = 4  # bytes
 ENTRY = 8  # bytes of an entry of a sparse matrix: column and value

@@ -42,7 +42,7 @@ def _run(rank: int, folder: Path, size: int, function, arguments):
     import torch
     import torch.distributed as dist
 
-    from evengraph.core.ranks import joined_ranks
+    from evengraph.training.ranks import joined_ranks
 
     torch.set_num_threads(1)
     store = dist.FileStore(str(folder / "store"), size)
@@ -118,12 +118,11 @@ def fit(ranks, graph, methods, limits):
 
 def set_limits(limits):
     """Replace constants, wherever they are."""
+    from evengraph.disk import learners, shards
     from evengraph.disk import models as on_disk
-    from evengraph.disk import shards
-    from evengraph.methods.bases import row_batches
 
     for name, value in limits.items():
-        (module,) = (part for part in (row_batches, shards, on_disk) if hasattr(part, name))
+        module = {"SPAN": shards, "FULL": learners, "BATCH": learners}.get(name, on_disk)
         setattr(module, name, value)
 
 

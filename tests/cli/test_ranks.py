@@ -9,11 +9,11 @@ import torch.distributed as dist
 from evengraph.cli import ranks as cli_ranks
 from evengraph.cli.console import err, out
 from evengraph.cli.ranks import current_ranks, launched_ranks, own_folder, speaks_for_all
-from evengraph.core import ranks as core_ranks
-from evengraph.core.ranks import ALONE, Ranks
 from evengraph.datasets import toy
 from evengraph.disk import pack_graph
 from evengraph.pipeline.table_model import TableModel
+from evengraph.training import ranks as core_ranks
+from evengraph.training.ranks import ALONE, Ranks
 from rank_workers import command, run_ranks
 
 

@@ -13,7 +13,7 @@ from time import monotonic, time
 import pytest
 from command_line import call
 
-from evengraph.lab.plan import Plan
+from evengraph.lab.reproduce import Plan
 from evengraph.lab.spec import read_spec
 from evengraph.lab.store import Store
 from evengraph.methods import METHODS

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from evengraph.core.devices import pick_device, pick_rank_device
-from evengraph.core.ranks import Ranks
+from evengraph.training.ranks import Ranks
 
 
 def test_devices():

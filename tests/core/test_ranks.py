@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from evengraph.core.ranks import ALONE, LostRankError, Ranks, is_lost, joined_ranks
+from evengraph.training.ranks import ALONE, LostRankError, Ranks, is_lost, joined_ranks
 from rank_workers import collectives, run_ranks
 
 

@@ -10,8 +10,7 @@ from functools import partial
 import pytest
 import torch
 
-from evengraph.lab.plan import Plan, resolve, run_stored
-from evengraph.lab.reproduce import reproduce
+from evengraph.lab.reproduce import Plan, reproduce, resolve, run_stored
 from evengraph.lab.store import Store
 from evengraph.methods import METHODS
 from evengraph.pipeline import executor as module

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from evengraph.datasets import toy
-from evengraph.lab.plan import resolve
+from evengraph.lab.reproduce import embed_nodes, resolve
 from evengraph.lab.store import JobSpec
 from evengraph.methods import GCN
-from evengraph.pipeline.tsne import embed_nodes, place_nodes
+from evengraph.pipeline.tsne import place_nodes
 from evengraph.splits import Natural
 
 pytest.importorskip("sklearn")

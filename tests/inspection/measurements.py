@@ -3,9 +3,16 @@
 from dataclasses import replace
 from typing import Any
 
-from evengraph.inspection.columns import Features, Homophily, Labels
-from evengraph.inspection.edges import Components, Degrees, Edges, Reach
 from evengraph.inspection.inspection import Inspection
+from evengraph.inspection.measures import (
+    Components,
+    Degrees,
+    Edges,
+    Features,
+    Homophily,
+    Labels,
+    Reach,
+)
 
 GRAPH = Inspection(
     name="",

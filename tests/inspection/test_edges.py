@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from labelled_graphs import as_networkx
 
-from evengraph.inspection.edges import (
+from evengraph.inspection.measures import (
     component_ids,
     count_components,
     count_degrees,

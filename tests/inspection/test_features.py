@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from evengraph.inspection import columns as module
-from evengraph.inspection.columns import measure_features
+from evengraph.inspection import measures as module
+from evengraph.inspection.measures import measure_features
 
 VALUES = st.sampled_from([0.0, -0.0, 1.0, 2.0, -3.5, np.nan, np.inf])
 

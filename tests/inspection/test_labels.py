@@ -3,8 +3,7 @@ import pytest
 from hypothesis import given
 from labelled_graphs import as_networkx, labelled_graphs
 
-from evengraph.inspection.columns import count_labels, measure_homophily
-from evengraph.inspection.edges import read_edges
+from evengraph.inspection.measures import count_labels, measure_homophily, read_edges
 
 
 @given(labelled_graphs())

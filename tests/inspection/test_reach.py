@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from labelled_graphs import as_networkx, labelled_graphs
 
-from evengraph.inspection.edges import component_ids, measure_reach, read_edges
+from evengraph.inspection.measures import component_ids, measure_reach, read_edges
 
 
 def reach_of(graph, known, hops):

@@ -4,10 +4,10 @@ import dataclasses
 
 import pytest
 import torch
+from evengraph.methods.bases.batching import Fit, fit_batch, share_batch
 from torch_geometric.data import Data
 
 from evengraph.methods import UniGNN, unignn
-from evengraph.methods.bases.batching import Fit, fit_batch, share_batch
 from evengraph.metrics.selection import stopping_score
 from evengraph.nn import unified
 from evengraph.ops.pseudo import balanced_pseudo_labels

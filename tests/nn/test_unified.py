@@ -2,9 +2,9 @@
 
 import pytest
 import torch
+from evengraph.nn.unified import Connectivity, UnifiedNetwork
 
 from evengraph.nn import unified
-from evengraph.nn.unified import Connectivity, UnifiedNetwork
 from evengraph.ops.semantic import prepare_clusters
 from evengraph.ops.sparse import Sparse, adjacency, propagation_matrix, to_scipy
 from evengraph.ops.structural import structural_adjacency

@@ -7,13 +7,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evengraph.core.ranks import Ranks
 from evengraph.datasets import toy
 from evengraph.disk import pack_graph, shards
 from evengraph.disk.propagation import Workspace
 from evengraph.disk.shards import SPAN, RowPlan, sharded_rows
 from evengraph.disk.tables import ArrayTable, PackedLinks
 from evengraph.splits import Natural
+from evengraph.training.ranks import Ranks
 
 NODES = 200
 

@@ -3,9 +3,8 @@ import re
 
 import pytest
 from contrasts import DARK, LIGHT, colours, contrast
-from made_up import node_map
-
 from evengraph.report.node_map import LEGEND, ORANGE, SCRIPT, STYLE, map_figure, map_section
+from made_up import node_map
 
 HOSTILE = "</svg><script>alert(1)</script>\"'&amp;"
 

@@ -6,7 +6,7 @@ from protocols import check_protocol, fingerprint, named_toy
 from torch_geometric.data import Data
 
 from evengraph.splits import Step
-from evengraph.splits.base import minority_size
+from evengraph.splits.paper import minority_size
 
 # The paper's splits: graph, minority classes, ratio, seed, then the first twelve digits of the
 # SHA-1 of the node ids, ascending and joined by commas, of train, validation and test.

@@ -1,10 +1,13 @@
-"""Two tables to a graph: columns, ids, labels, edges, and every mistake in one line."""
+"""Two tables to a graph: columns, ids, labels, edges, times and every mistake in one line."""
 
+import copy
 import json
+import pickle
 import re
 import time
 from dataclasses import asdict
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,8 +15,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import evengraph as eg
+from evengraph.methods import METHODS
+from evengraph.pipeline.table_model import TableModel
 from evengraph.splits import ByTime, Given, Natural
-from evengraph.tables import FeatureEncoder, NoteKind, UnknownNodeError, from_frames
+from evengraph.tables import FeatureEncoder, Note, NoteKind, UnknownNodeError, from_frames
+from evengraph.tables.open import open_graph
 
 
 def people(**columns):
@@ -489,3 +496,294 @@ def test_long_ids_are_cut_in_messages():
     with pytest.raises(ValueError, match="names '9999") as caught:
         from_frames(nodes, edges, id="id")
     assert len(str(caught.value)) < 300
+
+
+NODES = "id,age,kind\nann,1,a\nbob,2,b\ncid,,a\n"
+EDGES = "source,target\nann,bob\nbob,cid\n"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "nodes.csv").write_text(NODES)
+    (tmp_path / "edges.csv").write_text(EDGES)
+    return tmp_path
+
+
+def test_a_folder(folder):
+    own = eg.open_graph(str(folder), label="kind")
+    assert own.ids.tolist() == ["ann", "bob", "cid"]
+    assert own.graph.y.tolist() == [0, 1, 0]
+    assert own.graph.num_edges == 4
+
+
+def test_the_only_table_beside_the_edges(folder):
+    (folder / "nodes.csv").rename(folder / "people.csv")
+    assert open_graph(folder, label="kind").ids.tolist() == ["ann", "bob", "cid"]
+    (folder / "cities.csv").write_text(NODES)
+    found = complaint(folder, label="kind")
+    assert "has no nodes table; name it nodes.csv; .tsv, " in found
+    assert ".ndjson, " in found
+    assert found.endswith(".parquet work as well.")
+
+
+def test_two_tables(folder):
+    pd.read_csv(folder / "edges.csv").to_parquet(folder / "ties.parquet")
+    own = open_graph(folder / "nodes.csv", edges=folder / "ties.parquet", label="kind")
+    assert torch.equal(own.graph.x, open_graph(folder, label="kind").graph.x)
+
+
+def test_files_that_hold_a_graph(tmp_path):
+    network = nx.path_graph(3)
+    nx.set_node_attributes(network, {0: "a", 1: "b", 2: "a"}, "kind")
+    nx.write_graphml(network, tmp_path / "g.graphml")
+    edges = np.array([[0, 1], [1, 2]])
+    np.savez(tmp_path / "g.npz", edge_index=edges, y=np.array([0, 1, 0]))
+    torch.save({"edge_index": torch.tensor(edges), "y": torch.tensor([0, 1, 0])}, tmp_path / "g.pt")
+    graphs = [
+        open_graph(tmp_path / "g.graphml", label="kind"),
+        open_graph(tmp_path / "g.npz"),
+        open_graph(tmp_path / "g.pt"),
+    ]
+    for own in graphs:
+        assert own.graph.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+        assert own.graph.y.tolist() == [0, 1, 0]
+    with pytest.raises(
+        ValueError, match=r"g\.npz does not take label: its arrays have fixed names"
+    ):
+        open_graph(tmp_path / "g.npz", label="y")
+    with pytest.raises(
+        ValueError, match=r"g\.graphml does not take source: it holds nodes and edges"
+    ):
+        open_graph(tmp_path / "g.graphml", source="a")
+
+
+def complaint(*arguments, **options):
+    with pytest.raises((ValueError, FileNotFoundError)) as caught:
+        open_graph(*arguments, **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_messages_name_the_file(folder):
+    nodes = folder / "nodes.csv"
+    assert f"{nodes} has no column 'topic'; its columns are: id, age" in complaint(
+        folder, label="topic"
+    )
+    (folder / "edges.csv").write_text(EDGES + "ann,zoe\n")
+    assert f"{folder / 'edges.csv'}, column 'target', row 3 names 'zoe'" in complaint(
+        folder, label="kind"
+    )
+    nodes.write_text(NODES + "dee,inf,b\n")
+    assert "names 'zoe'" in complaint(folder, label="kind")
+    (folder / "edges.csv").write_text(EDGES)
+    assert f"{nodes}, column 'age', row 4 is infinite" in complaint(folder, label="kind")
+    nodes.write_text("id,age,kind\n")
+    assert f"{nodes} has no rows" in complaint(folder, label="kind")
+    nodes.write_text("id,age,kind\n1,1,a\n2,2,b\n3,3,a\n4,4,b\n5,five,a\n")
+    (folder / "edges.csv").write_text("a,b\n1,2\n")
+    assert (
+        f"{nodes}, column 'age': 1 of 5 cells is not a number ('five' in row 5): mixed"
+        in complaint(folder, label="kind")
+    )
+
+
+def test_a_formula_is_a_class_like_any_other(folder):
+    (folder / "nodes.csv").write_text("id,kind\nann,=1+1\nbob,b\ncid,=1+1\n")
+    assert open_graph(folder, label="kind").class_names == ("=1+1", "b")
+
+
+def test_what_cannot_be_opened(folder):
+    assert "edges must name the edges table that belongs to nodes.csv" in complaint(
+        folder / "nodes.csv"
+    )
+    assert "does not take edges: a folder holds both" in complaint(folder, edges="edges.csv")
+    assert "does not exist; expected a folder with a nodes and an edges table" in complaint(
+        folder / "nothing"
+    )
+    assert "none.csv does not exist" in complaint(folder / "none.csv", edges=folder / "edges.csv")
+    assert "none.csv does not exist, and edges must name" in complaint(folder / "none.csv")
+    assert "g.npz does not exist" in complaint(folder / "g.npz")
+    (folder / "g.txt").write_text("")
+    assert "g.txt cannot be opened; expected a folder" in complaint(folder / "g.txt")
+    assert "g.xlsx is a spreadsheet; save its sheet as CSV" in complaint(folder / "g.xlsx")
+    (folder / "nodes.parquet").write_text("")
+    assert "has several nodes tables: nodes.csv, nodes.parquet; keep one" in complaint(folder)
+    for file in folder.glob("nodes.*"):
+        file.unlink()
+    assert "has no nodes table; name it nodes.csv" in complaint(folder)
+    (folder / "Nodes.xlsx").write_text("")
+    assert "Nodes.xlsx is a spreadsheet" in complaint(folder)
+
+
+def test_several_edges_tables_are_types_of_edges(folder):
+    (folder / "edges.csv").unlink()
+    for name, ends in (("pays", "from,to"), ("knows", "a,b")):
+        (folder / f"edges_{name}.csv").write_text(f"{ends}\nann,bob\nann,bob\n")
+    paths = [str(folder / f"edges_{name}.csv") for name in ("knows", "pays")]
+    frames = {"knows": paths[0], "pays": pd.read_csv(paths[1])}
+    for own in (
+        open_graph(folder, label="kind"),
+        open_graph(folder / "nodes.csv", edges=paths, label="kind"),
+        open_graph(folder / "nodes.csv", edges=",".join(paths), label="kind"),
+        open_graph(folder / "nodes.csv", edges=frames, label="kind"),
+    ):
+        assert own.graph.relation_names == ("knows", "pays")
+        assert own.graph.num_edges == 2
+        assert own.columns.type == "type"
+    (folder / "edges.csv").write_text(EDGES)
+    assert "relation_index" not in open_graph(folder, label="kind").graph
+
+
+def test_columns_of_edges_can_be_dropped(folder):
+    (folder / "edges.csv").write_text("source,target,weight\nann,bob,1\nbob,cid,2\n")
+    assert "edge_weight" in open_graph(folder, label="kind").graph
+    own = open_graph(folder, label="kind", drop=["weight", "age"])
+    assert "edge_weight" not in own.graph
+    with pytest.raises(ValueError, match="has no column 'wieght'"):
+        open_graph(folder, label="kind", drop=["wieght"])
+
+
+def test_an_item_of_a_list_can_be_dropped():
+    tags = ["a;b", "b", "a", "b;a"] * 2
+    nodes = pd.DataFrame({"id": range(8), "tags": tags, "kind": list("xy") * 4})
+    edges = pd.DataFrame({"source": range(7), "target": range(1, 8)})
+    found = open_graph(nodes, edges=edges, label="kind", drop=["tags=b"])
+    assert found.encoder.names == ("tags=a",)
+    with pytest.raises(ValueError, match="no column 'tag=b'"):
+        open_graph(nodes, edges=edges, label="kind", drop=["tag=b"])
+
+
+def test_ends_of_several_edges_tables_are_named_or_guessed(tmp_path):
+    nodes = pd.DataFrame({"id": ["a", "b", "c"], "kind": ["x", "y", "x"], "age": [1, 2, 3]})
+    calls = pd.DataFrame({"day": ["b", "b"], "who": ["a", "b"], "whom": ["b", "c"]})
+    tables = {"calls": calls, "mails": calls[:1]}
+    own = open_graph(nodes, edges=tables, source="who", target="whom", label="kind")
+    assert (own.columns.source, own.columns.target) == ("who", "whom")
+    assert own.graph.num_edges == 4
+    usual = calls[["who", "whom"]].rename(columns={"who": "from", "whom": "to"})
+    # a model of tables whose ends were guessed has stored the names source and target
+    again = open_graph(nodes, edges={"calls": usual}, source="source", target="target")
+    assert again.graph.num_edges == 4
+    with pytest.raises(ValueError, match="has no column 'wo'"):
+        open_graph(nodes, edges=tables, source="wo", target="whom", label="kind")
+
+
+METHOD = {"max_epochs": 5}
+
+
+def accounts(size=80):
+    rng = np.random.default_rng(1)
+    start = pd.Timestamp("2024-01-01")
+    opened = start + pd.to_timedelta(np.arange(size), unit="D")
+    nodes = pd.DataFrame(
+        {
+            "id": range(size),
+            "age": rng.integers(18, 80, size),
+            "opened": opened.strftime("%Y-%m-%d"),
+        }
+    )
+    nodes["kind"] = np.where(rng.random(size) < 0.4, "bad", "good")
+    ends = rng.integers(0, size, (2, 400))
+    day = np.maximum(*ends) + rng.integers(0, 10, 400)
+    edges = pd.DataFrame({"source": ends[0], "target": ends[1], "amount": rng.lognormal(2, 1, 400)})
+    edges["weight"] = rng.integers(1, 9, 400)
+    edges["type"] = rng.choice(["card", "cash"], 400)
+    edges["date"] = (start + pd.to_timedelta(day, unit="D")).strftime("%Y-%m-%d")
+    return nodes, edges
+
+
+def split(nodes, edges):
+    graph = from_frames(nodes, edges, label="kind", time="opened").graph
+    return ByTime()(graph, seed=0)
+
+
+def cutoff(task, nodes):
+    known = task.train | task.val
+    return nodes["opened"][known.numpy()].max()
+
+
+def test_later_edges_are_not_seen_in_training():
+    nodes, edges = accounts()
+    task = split(nodes, edges)
+    last = cutoff(task, nodes)
+    earlier = edges[edges["date"] <= last]
+    assert 0 < len(earlier) < len(edges)
+    ends = {frozenset(pair) for pair in earlier[["source", "target"]].itertuples(index=False)}
+    seen = {frozenset(pair) for pair in task.past.edge_index.T.tolist()}
+    assert seen == {pair for pair in ends if len(pair) == 2}
+    hidden = task.hide_test_labels()
+    assert torch.equal(hidden.graph.edge_index, task.past.edge_index)
+    assert hidden.past is None
+    assert task.graph.num_edges > task.past.num_edges
+
+
+@pytest.mark.parametrize("change", ["removed", "moved", "other amounts", "other types"])
+def test_changing_the_future_changes_nothing_in_training(change):
+    nodes, edges = accounts()
+    task = split(nodes, edges)
+    future = edges["date"] > cutoff(task, nodes)
+    changed = edges.copy()
+    if change == "removed":
+        changed = changed[~future].reset_index(drop=True)
+    elif change == "moved":
+        changed.loc[future, "source"] = 3
+    elif change == "other amounts":
+        changed.loc[future, ["amount", "weight"]] *= 1000
+    else:
+        changed.loc[future, "type"] = "cheque"
+    other = split(nodes, changed)
+    for name in ("x", "edge_index", "edge_weight", "relation_index", "relation_weight"):
+        assert torch.equal(task.past[name], other.past[name]), name
+    for name in ("unison", "boosting", "gcn"):
+        first, second = (METHODS[name](**METHOD).fit(t, seed=0) for t in (task, other))
+        assert torch.equal(first.predict_proba(task.past), second.predict_proba(task.past))
+
+
+def test_changing_the_past_changes_training():
+    nodes, edges = accounts()
+    task = split(nodes, edges)
+    past = edges["date"] <= cutoff(task, nodes)
+    changed = edges.copy()
+    changed.loc[past, "amount"] *= np.arange(int(past.sum()))
+    assert not torch.equal(split(nodes, changed).past.x, task.past.x)
+
+
+def test_edges_without_a_date_count_as_later():
+    nodes, edges = accounts()
+    edges.loc[:100, "date"] = None
+    task = split(nodes, edges)
+    known = edges["date"].notna() & (edges["date"] <= cutoff(task, nodes))
+    pairs = {frozenset(p) for p in edges[known][["source", "target"]].itertuples(index=False)}
+    assert {frozenset(p) for p in task.past.edge_index.T.tolist()} == {
+        p for p in pairs if len(p) > 1
+    }
+
+
+def test_a_model_keeps_the_features_of_that_time():
+    nodes, edges = accounts()
+    model = TableModel(METHODS["boosting"](**METHOD)).fit(
+        nodes, edges, label="kind", time="opened", progress=False
+    )
+    task = split(nodes, edges)
+    new = model.open(nodes, edges).tables.graph
+    assert torch.equal(new.x, task.graph.x)
+    assert torch.equal(new.relation_index, task.graph.relation_index)
+    probabilities = model.predict_proba(nodes, edges)
+    assert np.array_equal(probabilities, model.method_.predict_proba(task.graph).numpy())
+    mixed = model.method_.predict_task(task)
+    assert torch.equal(mixed[task.test], torch.from_numpy(probabilities)[task.test])
+    assert torch.equal(mixed[task.val], model.method_.predict_proba(task.past)[task.val])
+
+
+def test_times_in_different_units():
+    nodes, edges = accounts()
+    edges["date"] = pd.to_datetime(edges["date"]).dt.year * 1e9
+    with pytest.raises(ValueError, match="No edge has a time up to that of the last validation"):
+        split(nodes, edges)
+
+
+def test_a_note_is_its_text_and_has_a_kind():
+    note = Note(NoteKind.UNDIRECTED, "Edges are taken as undirected.")
+    assert note == f"{note}" == "Edges are taken as undirected."
+    for again in (copy.deepcopy(note), pickle.loads(pickle.dumps(note))):
+        assert (again, again.kind) == (note, NoteKind.UNDIRECTED)

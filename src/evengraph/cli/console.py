@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from shlex import join
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -18,10 +18,6 @@ from typer.core import TyperCommand, TyperGroup
 from evengraph.cli.options import FLAGS
 from evengraph.core.errors import ArgumentError
 from evengraph.core.text import make_console
-
-if TYPE_CHECKING:
-    from evengraph.lab.store import Row
-
 
 out: Console = make_console(highlight=False, emoji=False)
 err: Console = make_console(stderr=True, highlight=False, emoji=False)
@@ -62,12 +58,6 @@ def _message(error: Exception) -> str:
         return "Out of memory."
     # a path may hold a newline
     return str(error).strip().replace("\n", "\\n") or f"{type(error).__name__}."
-
-
-def print_failure(row: Row, method: str, console: Console) -> None:
-    """Print why a run failed."""
-    where = f"{method} on {row.job.dataset}, seed {row.job.seed}"
-    console.print(f"[red]failed:[/] {escape(f'{where}: {row.reason}')}", soft_wrap=True)
 
 
 LINE_EVERY = 5.0  # seconds

@@ -49,8 +49,9 @@ def explain(
     ] = None,
 ) -> None:
     """Show which columns, labelled nodes and clusters a prediction rests on, and draw them."""
+    from evengraph.core.files import write_atomic
     from evengraph.pipeline.table_model import TableModel
-    from evengraph.report.explain_page import write_explanation
+    from evengraph.report.node_pictures import draw_explanation
     from evengraph.tables import UnknownNodeError
 
     if to is not None and to.suffix.lower() != ".svg":
@@ -73,7 +74,7 @@ def explain(
         raise ValueError(f"{error} A new one? Name --new-nodes and --new-edges.") from None
     show_explanation(explanation)
     if to is not None:
-        write_explanation(explanation.as_dict(), explanation.ids, to)
+        write_atomic(draw_explanation(explanation.as_dict(), explanation.ids).encode(), to)
         print_written(to)
 
 

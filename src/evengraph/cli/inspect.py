@@ -102,12 +102,13 @@ def _print_inspection(
 
 def _write_inspection(content: dict[str, Any], folder: Path, console: Console) -> None:
     from evengraph.core.files import write_json
-    from evengraph.report.inspect_page import write_inspection
-    from evengraph.report.page import Link
+    from evengraph.report.inspect_page import render_inspection
+    from evengraph.report.page import Link, write_html
 
     paths = folder / "inspect.json", folder / "inspect.html"
     write_json(content, paths[0])
-    write_inspection(content, paths[1], links=[Link("inspect.json", "Inspection as JSON")])
+    links = [Link("inspect.json", "Inspection as JSON")]
+    write_html(render_inspection(content, links=links), paths[1])
     print_written(*paths, console=console)
 
 

@@ -12,7 +12,6 @@ from rich.markup import escape
 
 from evengraph.cli.console import StageLines, err, print_notes
 from evengraph.cli.options import FLAGS, Columns
-from evengraph.core.ranks import ALONE, Ranks
 from evengraph.core.task import Task
 from evengraph.datasets import DATASETS
 from evengraph.disk import PackedGraph, is_packed
@@ -22,6 +21,7 @@ from evengraph.pipeline.sources import (
     open_on_disk,
     open_tables,
 )
+from evengraph.training.ranks import ALONE, Ranks
 
 if TYPE_CHECKING:
     from evengraph.inspection import Inspection

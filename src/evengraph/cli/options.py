@@ -40,7 +40,10 @@ def parse_settings(
 
     `METHOD.NAME=VALUE` applies to that method, `NAME=VALUE` to all methods that have the parameter.
     """
-    names = {method: [item.name for item in fields(METHODS[method])] for method in methods}
+    names = {
+        method: [*(item.name for item in fields(METHODS[method])), *METHODS[method].former_params]
+        for method in methods
+    }
     texts: dict[str, list[str]] = {method: [] for method in methods}
     sentences = []
     # those of one method last, so that they replace what is set for all
@@ -60,6 +63,9 @@ def parse_settings(
             raise ValueError(unknown("parameter", name.strip(), allowed))
         for method in having:
             texts[method].append(text)
+            key = text.partition("=")[0].strip()
+            if (current := METHODS[method].former_params.get(key)) is not None:
+                sentences.append(f"{key} of {METHODS[method].title} is now {current}.")
         if len(having) < len(methods):
             sentences.append(_applied_to(text, having, lacking))
     for method, settings in texts.items():

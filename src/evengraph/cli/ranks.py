@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from evengraph.cli.console import err, out
 
 if TYPE_CHECKING:
-    from evengraph.core.ranks import Ranks
+    from evengraph.training.ranks import Ranks
 
 _CURRENT: ContextVar[tuple[Ranks, Path] | None] = ContextVar("ranks", default=None)
 
@@ -24,7 +24,7 @@ def launched_ranks(arguments: Sequence[str]) -> Iterator[None]:
     if os.environ.get("WORLD_SIZE", "1") == "1":  # torch is not imported
         yield
         return
-    from evengraph.core.ranks import joined_ranks
+    from evengraph.training.ranks import joined_ranks
 
     with TemporaryDirectory() as scratch, joined_ranks() as ranks:
         if not ranks.is_alone and [*arguments, ""][0] != "run":
@@ -36,7 +36,7 @@ def launched_ranks(arguments: Sequence[str]) -> Iterator[None]:
 
 def current_ranks() -> Ranks:
     """The processes of this command."""
-    from evengraph.core.ranks import ALONE
+    from evengraph.training.ranks import ALONE
 
     current = _CURRENT.get()
     return ALONE if current is None else current[0]

@@ -121,25 +121,13 @@ def given_split(graph: Graph, val: float | None) -> str:
 
 def show_results(results: Sequence[Mapping[str, Any]]) -> None:
     """Print the tables of a run and what a reader of them should know."""
-    from evengraph.report import terminal as tables
+    from evengraph.report.terminal import result_notes, result_tables
 
-    out.print()
-    if len(results) > 1:
-        out.print(tables.comparison_table(results))
-    else:
-        out.print(tables.result_table(results[0]))
-    if (table := tables.two_class_table(results)) is not None:
+    for table in result_tables(results):
         out.print()
         out.print(table)
-    if len(results) == 1:
-        if (table := tables.base_rate_table(results[0])) is not None:
-            out.print()
-            out.print(table)
-        if (table := tables.summary_table(results[0])) is not None:
-            out.print()
-            out.print(table)
     out.print()
-    print_notes(tables.notes(results))
+    print_notes(result_notes(results))
     out.print()
 
 
@@ -184,8 +172,8 @@ class RunFiles:
         """Write comparison.html, .csv and .json; returns the line to print."""
         from evengraph.core.files import write_json
         from evengraph.pipeline.comparison import write_comparison
-        from evengraph.report.compare_page import write_comparison_page
-        from evengraph.report.page import Link
+        from evengraph.report.compare_page import render_comparison
+        from evengraph.report.page import Link, write_html
 
         page, table, content = (self.folder / f"comparison.{k}" for k in ("html", "csv", "json"))
         line = f"{written(page)}\n  .csv and .json beside it, and a page of each method"
@@ -199,7 +187,7 @@ class RunFiles:
         links = [
             Link(path.name, f"Results as {path.suffix[1:].upper()}") for path in (table, content)
         ]
-        write_comparison_page(values, page, pages=pages, links=links)
+        write_html(render_comparison(values, pages=pages, links=links), page)
         return line
 
     def _commands_after(self, comparison: Comparison) -> list[str]:
@@ -558,7 +546,7 @@ def run(
     from evengraph.cli.opening import open_data, show_classes
     from evengraph.cli.options import make_protocol, parse_methods, parse_settings
     from evengraph.cli.ranks import current_ranks, own_folder
-    from evengraph.core.devices import pick_device, pick_rank_device
+    from evengraph.core.devices import pick_device
     from evengraph.core.machine import keep_freed_memory
     from evengraph.datasets import DATASETS
     from evengraph.methods import DEFAULT_METHOD, DEFAULT_ON_DISK, METHODS
@@ -576,7 +564,7 @@ def run(
     params, sentences = parse_settings(names, settings or [])
     source, costs, all_seeds = None, Costs.of(cost_miss, cost_alarm), parse_seeds(seeds)
     if on_disk or data not in DATASETS:
-        where = str(pick_rank_device(device, ranks))
+        where = str(ranks.device(device))
         source = open_data(
             data, data_root, columns, on_disk=on_disk, memory=memory, device=where, ranks=ranks
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +16,6 @@ from evengraph.cli.opening import check_folder, written
 from evengraph.cli.options import COLUMN_HELP, Columns, DataRoot, column_options, complete_data
 
 if TYPE_CHECKING:
-    from evengraph.core.ranks import Ranks
     from evengraph.disk import PackedGraph
     from evengraph.disk.engine import Progress
     from evengraph.metrics.decisions import Costs
@@ -196,6 +194,3 @@ def predict_on_disk(
     for name, count in counts.items():
         out.print(f"{count:>10,}  {escape(name)}")
     out.print(line, soft_wrap=True)
-
-
-_CURRENT: ContextVar[tuple[Ranks, Path] | None] = ContextVar("ranks", default=None)

@@ -1,6 +1,6 @@
 """Principal components of propagated features in passes over tables on disk.
 
-The steps are those of `ops.components`. A table of one block gives the same numbers.
+The steps are those of `ops.features`. A table of one block gives the same numbers.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def component_table(
 def _principal_components(
     x: Table, space: Workspace, walk: Walk, count: int, stage: str
 ) -> tuple[Tensor, Table]:
-    """See `ops.components.principal_components`."""
+    """See `ops.features.principal_components`."""
     num_features = x.shape[1]
     if num_features <= count:
         return torch.eye(num_features), space.propagate(x, walk, stage)

@@ -16,8 +16,8 @@ from rich.text import Text
 
 from evengraph.core.machine import available_memory, format_size
 from evengraph.disk import PackedGraph
+from evengraph.disk.learners import LEARNERS
 from evengraph.methods import METHODS
-from evengraph.methods.bases.disk_model import DiskModel
 from evengraph.methods.bases.method import TYPICAL_EPOCHS, estimate, stored_width
 from evengraph.report.terminal import plain_table
 
@@ -129,7 +129,7 @@ def _homophily(packed: PackedGraph) -> tuple[float | None, int]:
 def _method_fit(name: str, packed: PackedGraph, width: float, free: int, cores: int) -> MethodFit:
     """What a method takes; `width` is the stored width of the features."""
     method = METHODS[name]
-    on_disk = all(hasattr(method, part) for part in _disk_parts())
+    on_disk = method in LEARNERS
     width = packed.num_features if method.stores_dense else width
     cost = estimate(name, packed.num_nodes, packed.num_edges, width)
     fits = cost.memory <= free if cost is not None else None
@@ -141,11 +141,6 @@ def _method_fit(name: str, packed: PackedGraph, width: float, free: int, cores: 
         seconds=None if cost is None else cost.seconds / cores,
         fits=on_disk or fits,
     )
-
-
-def _disk_parts() -> list[str]:
-    """Names of the functions of a method that learns on disk."""
-    return [name for name in vars(DiskModel) if not name.startswith("_")]
 
 
 MAX_CLASSES = 20

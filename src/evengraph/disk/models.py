@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,11 +13,11 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from evengraph.core.ranks import ALONE, Ranks
 from evengraph.core.rng import generator
 from evengraph.core.task import HIDDEN_LABEL, Task
 from evengraph.disk import PackedGraph
-from evengraph.disk.propagation import FLOAT, Progress, Tasks, Workspace, no_progress
+from evengraph.disk.learners import LEARNERS, Learner, NetworkLearner, TreeLearner
+from evengraph.disk.propagation import FLOAT, Progress, Workspace, no_progress
 from evengraph.disk.shards import RowPlan, sharded_rows
 from evengraph.disk.tables import (
     ArrayTable,
@@ -30,16 +30,11 @@ from evengraph.disk.tables import (
     tensor_hash,
 )
 from evengraph.methods import METHODS, Method
-from evengraph.methods.bases.disk_model import (
-    DiskModel,
-    DiskPredictor,
-    RowLearner,
-    StreamedModel,
-)
 from evengraph.methods.bases.saving import Labelled
 from evengraph.ops.features import feature_signatures
 from evengraph.training import Callback, History
 from evengraph.training.loop import Checkpoint
+from evengraph.training.ranks import ALONE, Ranks
 
 
 def sample_nodes(task: Task, room: int, seed: int) -> Tensor:
@@ -186,7 +181,6 @@ class DiskGraph:
         device: torch.device | str = "cpu",
         progress: Progress = no_progress,
         ranks: Ranks = ALONE,
-        tasks: Tasks | None = None,
     ) -> DiskGraph:
         """Work on a packed graph.
 
@@ -198,13 +192,12 @@ class DiskGraph:
             progress: Called with the name of a stage and the share of it that is done.
             ranks: The processes that work on it together (`joined_ranks`). The folder must be the
                 same for all of them, and the smallest limit of memory is that of all.
-            tasks: Workers that propagate instead of this process, such as `RayTasks`.
         """
         packed = replace(packed, path=packed.path.absolute())
         folder = (folder or packed.path / CACHE).absolute()
         memory = -int(ranks.max(torch.tensor(-memory)))
         links, target = PackedLinks(packed), torch.device(device)
-        space = Workspace(links, folder, memory, target, progress, ranks, tasks)
+        space = Workspace(links, folder, memory, target, progress, ranks)
         return cls(packed, space, features(packed))
 
     def labels(self) -> Data:
@@ -234,70 +227,71 @@ class DiskGraph:
 
         Features are propagated in blocks. A graph of few nodes is then seen as a whole, and the
         result is that of `Method.fit`. Of a larger one, networks see all labelled rows in shards,
-        trees see them in passes, and other methods get a sample of each kind of rows. Several
+        LightGBM sees them in passes, and others get a sample of each kind of rows. Several
         processes have a share of the rows each, and the result of one.
 
         Training is saved every few seconds. After a kill, the same call resumes.
         """
         self._latest.clear()
-        check_method(method, self.space.ranks)
+        learner = learner_of(method, self.space)
         torch.empty(0, device=self.space.device)  # a GPU that is not in use yet would not be seeded
-        assert isinstance(method, DiskModel)
-        room = self._room(method.row_width(self.x.shape[1]))
-        callbacks = {"on_epoch": on_epoch, "progress": progress}
+        room = self._room(learner.row_width(self.x.shape[1]))
         fits = task.graph.num_nodes <= min(room, LARGEST)
-        if isinstance(method, RowLearner) and not fits:
-            self._fit_shards(method, hide_others(task), room, seed, callbacks)
-        elif isinstance(method, StreamedModel) and not fits:
-            limits = method.streamed_rows(self.x.shape[1], task.num_classes, self.space.memory)
-            self._fit_part(method, task, sample_labelled(task, limits, seed), seed, callbacks)
+        callbacks = {"on_epoch": on_epoch, "progress": progress}
+        if isinstance(learner, NetworkLearner) and not fits:
+            self._fit_shards(learner, hide_others(task), room, seed, callbacks)
+        elif isinstance(learner, TreeLearner) and learner.streams and not fits:
+            limits = learner.streamed_rows(self.x.shape[1], task.num_classes)
+            nodes = sample_labelled(task, limits, seed)
+            self._fit_part(learner, task, nodes, seed, callbacks, learner.fit_streamed)
         else:
             nodes = sample_nodes(task, min(room, LARGEST), seed)
-            self._fit_part(method, task, nodes, seed, callbacks, in_memory=True)
+            self._fit_part(learner, task, nodes, seed, callbacks)
         return method
 
     def _fit_part(
         self,
-        method: DiskModel,
+        learner: Learner[Any],
         task: Task,
         nodes: Tensor,
         seed: int,
         callbacks: dict[str, Any],
-        *,
-        in_memory: bool = False,
+        stream: Callable[[Task, Tensor, Mapping[str, Table]], None] | None = None,
     ) -> None:
         """Train on the rows of some nodes, in memory or in passes."""
-        assert isinstance(method, Method)
-        part, ranks = hide_others(select_nodes(task, nodes)), self.space.ranks
+        method, ranks = learner.method, self.space.ranks
+        part, checkpoint = hide_others(select_nodes(task, nodes)), self._checkpoint()
         method.reset(part)
         method.labelled_ = self._labelled(nodes[part.train], part.graph.y[part.train])
 
-        checkpoint = self._checkpoint()
-
         def learn() -> None:
-            tables = method.fit_tables(self.x, self.space)
+            tables = learner.fit_tables(self.x)
             self._name(checkpoint, tables, repr(method), seed, nodes, *_labels(part))
-            if in_memory:
-                own = nodes[ranks.own(len(nodes))]
-                method.fit_rows(part, {name: table.read(own) for name, table in tables.items()})
-            else:
-                assert isinstance(method, StreamedModel)
-                method.fit_streamed(part, nodes, tables, self.space)
+            if stream is not None:
+                stream(part, nodes, tables)
+                return
+            own = nodes[ranks.own(len(nodes))]
+            learner.fit_rows(part, {name: table.read(own) for name, table in tables.items()})
 
         method.learn(learn, seed=seed, ranks=ranks, checkpoint=checkpoint, **callbacks)
         method.notes_ = [*method.notes_, *sampling_notes(task, part)]
 
     def _fit_shards(
-        self, method: RowLearner, task: Task, room: int, seed: int, callbacks: dict[str, Any]
+        self,
+        learner: NetworkLearner[Any],
+        task: Task,
+        room: int,
+        seed: int,
+        callbacks: dict[str, Any],
     ) -> None:
         """Train on all labelled rows, of which `room` at a time are in memory."""
-        assert isinstance(method, Method)
-        scored = FLOAT * SCORED * method.networks * task.num_classes  # bytes of a validation node
+        method, checkpoint = learner.method, self._checkpoint()
+        scored = FLOAT * SCORED * learner.networks * task.num_classes  # bytes of a validation node
         plan = RowPlan.of(
             task,
             room=3 * room,
             epochs=max(method.max_epochs, 1),
-            drawn=method.drawn_per_epoch(),
+            drawn=learner.drawn_per_epoch(),
             validated=max(int(SCORES * self._limit) // scored, SMALLEST),
             seed=seed,
         )
@@ -305,14 +299,12 @@ class DiskGraph:
         train = torch.cat(plan.labelled).sort().values
         method.labelled_ = self._labelled(train, task.graph.y[train])
 
-        checkpoint = self._checkpoint()
-
         def learn() -> None:
-            tables = method.fit_tables(self.x, self.space)
+            tables = learner.fit_tables(self.x)
             nodes = plan.files.values()
             self._name(checkpoint, tables, repr(method), seed, *nodes, *_labels(task))
-            with sharded_rows(task, plan, tables, method.stacked, self.space) as supply:
-                method.fit_supply(supply)
+            with sharded_rows(task, plan, tables, learner.stacked, self.space) as supply:
+                learner.fit_supply(supply)
 
         method.learn(learn, seed=seed, ranks=self.space.ranks, checkpoint=checkpoint, **callbacks)
         method.notes_ = [*method.notes_, plan_note(task, plan)]
@@ -330,22 +322,21 @@ class DiskGraph:
 
     def _probabilities(self, method: Method, blocks: Sequence[Rows]) -> Iterator[Tensor]:
         """Class probabilities of each block of rows."""
-        if not isinstance(method, DiskPredictor):
-            raise ValueError(f"{method.title} needs the whole graph in memory to predict it.")
+        learner = learner_of(method, self.space)
         if method.num_features_ != self.x.shape[1]:
             raise ValueError(
                 f"The graph must have {method.num_features_} features as in training, "
                 f"got {self.x.shape[1]}."
             )
-        tables = method.tables(self.x, self.space)
-        with _network_on(self.space.device, method) as device:
+        tables = learner.tables(self.x)
+        with _network_on(self.space.device, learner) as device:
             step = STEP if device.type == "cpu" else PREDICTED
             for number, rows in enumerate(blocks, start=1):
                 read = {name: table.read(rows).to(device) for name, table in tables.items()}
                 steps = zip(*(table.split(step) for table in read.values()), strict=True)
                 with torch.no_grad():
                     parts = (dict(zip(read, some, strict=True)) for some in steps)
-                    logits = torch.cat([method.row_logits(part) for part in parts])
+                    logits = torch.cat([learner.row_logits(part) for part in parts])
                 self.space.progress("predict", number / len(blocks))
                 yield logits.softmax(dim=1).cpu()
 
@@ -404,15 +395,15 @@ def _labels(task: Task) -> tuple[Tensor, Tensor, Tensor]:
 
 
 @contextmanager
-def _network_on(device: torch.device, method: DiskPredictor) -> Iterator[torch.device]:
+def _network_on(device: torch.device, learner: Learner[Any]) -> Iterator[torch.device]:
     """The network of a method on a device; tables that it has made stay where they are.
 
     Methods that are not networks of rows predict on the CPU.
     """
-    if device.type == "cpu" or not isinstance(method, RowLearner):
+    if device.type == "cpu" or not isinstance(learner, NetworkLearner):
         yield torch.device("cpu")
         return
-    net: nn.Module = method.net_  # type: ignore[attr-defined]
+    net: nn.Module = learner.method.net_
     net.to(device)
     try:
         yield device
@@ -422,18 +413,25 @@ def _network_on(device: torch.device, method: DiskPredictor) -> Iterator[torch.d
 
 def disk_methods() -> list[str]:
     """Names of the methods that graphs on disk can be used with."""
-    return [name for name, kind in METHODS.items() if issubclass(kind, DiskModel)]
+    return [name for name, kind in METHODS.items() if kind in LEARNERS]
+
+
+def learner_of(method: Method, space: Workspace) -> Learner[Any]:
+    """The adapter of a method; raises ValueError if it needs the whole graph in memory."""
+    check_method(method, space.ranks)
+    return LEARNERS[type(method)](method, space)
 
 
 def check_method(method: Method, ranks: Ranks = ALONE) -> None:
     """Raise ValueError for a method that needs the whole graph, or all rows, in one process."""
-    if not isinstance(method, DiskModel):
+    kind = LEARNERS.get(type(method))
+    if kind is None:
         raise ValueError(
             f"{method.title} needs the whole graph in memory; for a graph on disk use one of "
             f"{', '.join(disk_methods())}."
         )
-    if not ranks.is_alone and not method.shares_rows:
-        names = [name for name in disk_methods() if METHODS[name].shares_rows]
+    if not ranks.is_alone and not issubclass(kind, NetworkLearner):
+        names = [n for n in disk_methods() if issubclass(LEARNERS[METHODS[n]], NetworkLearner)]
         raise ValueError(
             f"{method.title} is trained by one process; for {ranks.size} use one of "
             f"{', '.join(names)}."

@@ -1,15 +1,14 @@
 """Normalised adjacency matrices of a graph on disk, some rows at a time.
 
 A block holds the same entries, in the same order and with the same rounding, as those rows of the
-matrix in memory (`ops.propagate`), so that products are equal bit by bit.
+matrix in memory (`ops.sparse`), so that products are equal bit by bit.
 """
 
 from __future__ import annotations
 
 import shutil
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
 from pathlib import Path
@@ -22,7 +21,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evengraph.core.machine import format_size
-from evengraph.core.ranks import ALONE, Ranks
 from evengraph.disk.tables import (
     ArrayTable,
     ColumnTable,
@@ -35,6 +33,7 @@ from evengraph.disk.tables import (
 )
 from evengraph.ops.features import Scaling, sample_step
 from evengraph.ops.sparse import csr, product
+from evengraph.training.ranks import ALONE, Ranks
 
 Kind = Literal["symmetric", "row", "mean", "mean transposed"]
 """`symmetric` and `row` have self-loops, as in `normalise`; `mean` is over neighbours alone."""
@@ -65,33 +64,6 @@ class Links(Protocol):
     def edge_weight(self) -> NDArray[Any] | None:
         """Weights of the edges; None if there are none."""
         ...
-
-
-@dataclass(frozen=True, eq=False)
-class _Unweighted:
-    """A graph without the weights of its edges."""
-
-    links: Links
-    edge_weight = None
-
-    @property
-    def num_nodes(self) -> int:
-        """N."""
-        return self.links.num_nodes
-
-    @property
-    def content_hash(self) -> str:
-        """A hash of the content."""
-        return f"{self.links.content_hash} unweighted"
-
-    def array(self, name: str) -> NDArray[Any]:
-        """`indptr` or `indices`."""
-        return self.links.array(name)
-
-
-def unweighted(links: Links) -> Links:
-    """The same graph, where all edges count the same."""
-    return links if links.edge_weight is None else _Unweighted(links)
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,24 +244,6 @@ def no_progress(stage: str, share: float) -> None:
     """Ignore progress."""
 
 
-class Tasks(Protocol):
-    """Workers elsewhere that compute strips of columns, such as `RayTasks`."""
-
-    @property
-    def workers(self) -> int:
-        """How many there are."""
-        ...
-
-    def each(
-        self,
-        compute: Callable[[slice], None],
-        strips: Sequence[slice],
-        done: Callable[[float], None],
-    ) -> None:
-        """Compute every strip; `done` is called with the share that is finished."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class Workspace:
     """A graph on disk, and where and with how much memory to work on it.
@@ -302,7 +256,6 @@ class Workspace:
         device: Where products are computed; blocks are sent there one at a time.
         progress: Called as a stage goes on.
         ranks: The processes that share the work; the folder must be the same for all of them.
-        tasks: Workers that propagate instead of this process; each takes as much memory.
     """
 
     links: Links
@@ -311,7 +264,6 @@ class Workspace:
     device: torch.device = CPU
     progress: Progress = no_progress
     ranks: Ranks = ALONE
-    tasks: Tasks | None = None
 
     def propagate(self, table: Table, walk: Walk, stage: str = "propagate") -> Table:
         """The propagated table; columns that are stored already are not computed again."""
@@ -322,21 +274,18 @@ class Workspace:
             walk = walk._replace(steps=1)
         key = joined_hash(VERSION, self.links.content_hash, table.content_hash, str(walk))
         result = ColumnTable(self.folder / key[:24], table.shape, key)
-        return self.fill(_Strips(self, result, table, stage, walk))
+        return self._fill(_Strips(self, result, table, stage, walk))
 
-    def fill(self, compute: Strips, beside: int = 0) -> Table:
-        """A table that is computed in strips of columns, unless it is stored already.
-
-        Args:
-            compute: Computes a strip and writes it to its `result`.
-            beside: Further columns of all nodes that it has in memory.
-        """
+    def _fill(self, compute: _Strips) -> Table:
+        """A table that is computed in strips of columns, unless it is stored already."""
         result = compute.result
-        strips = self.ranks.once(lambda: self._strips(result, beside))
+        strips = self.ranks.once(lambda: self._strips(result))
         if strips:
             self._check_disk(result, sum(strip.stop - strip.start for strip in strips))
-            self._fill(compute, strips)
-        return self.complete(result)
+            self.ranks.each(compute, strips)
+            if not self.ranks.is_alone:  # the last strip was another's
+                self.progress(compute.stage, 1.0)
+        return self._complete(result)
 
     def store(self, name: str, table: Table, compute: Callable[[Tensor], Tensor]) -> Table:
         """A table of the same shape that is computed in memory, unless it is stored already.
@@ -355,33 +304,22 @@ class Workspace:
                 result.write(0, compute(self.load(table, slice(0, table.shape[1]))).cpu().numpy())
 
         self.ranks.once(write)
-        return self.complete(result)
+        return self._complete(result)
 
-    def _strips(self, result: ColumnTable, beside: int) -> list[slice]:
-        """The columns that are missing, in strips that fit in memory; some for every worker."""
+    def _strips(self, result: ColumnTable) -> list[slice]:
+        """The columns that are missing, in strips that fit in memory; some for every process."""
         gaps = result.missing()
         if not gaps:
             return []
         missing = sum(end - first for first, end in gaps)
-        workers = self.ranks.size if self.tasks is None else self.tasks.workers
-        width = min(self._width(beside), ceil(missing / workers))
+        width = min(self._width(), ceil(missing / self.ranks.size))
         return [
             slice(start, min(start + width, end))
             for first, end in gaps
             for start in range(first, end, width)
         ]
 
-    def _fill(self, compute: Strips, strips: Sequence[slice]) -> None:
-        """Compute strips of columns, here or elsewhere."""
-        if self.tasks is None:
-            self.ranks.each(compute, strips)
-            if not self.ranks.is_alone:  # the last strip was another's
-                self.progress(compute.stage, 1.0)
-            return
-        quiet = replace(compute, space=replace(self, progress=no_progress, tasks=None))
-        self.tasks.each(quiet, strips, lambda share: self.progress(compute.stage, share))
-
-    def complete(self, result: ColumnTable) -> ColumnTable:
+    def _complete(self, result: ColumnTable) -> ColumnTable:
         """The table, once all columns are seen from here: other machines may have written them."""
         started = monotonic()
         while result.missing():
@@ -400,14 +338,14 @@ class Workspace:
             values[rows] = table.read(rows, columns)
         return values
 
-    def _width(self, beside: int = 0) -> int:
+    def _width(self) -> int:
         """How many columns fit in memory at a time.
 
         Fewer, but not far fewer, are better if all of the matrix then stays beside them: making
         its blocks anew in every step takes longer than several products.
         """
         nodes = self.links.num_nodes
-        column, others = BUFFERS * FLOAT * nodes, (FACTOR + FLOAT * beside) * nodes
+        column, others = BUFFERS * FLOAT * nodes, FACTOR * nodes
         room = self.limit - others - int(SHARE * self.limit)
         width = room // column
         if width < 1:
@@ -441,29 +379,21 @@ class Workspace:
 
 
 @dataclass(frozen=True, eq=False)
-class Strips(ABC):
-    """Computes strips of columns of a table; a worker elsewhere gets a copy.
+class _Strips:
+    """Computes strips of columns of a propagated table.
 
     Args:
         space: The graph, and how to work on it.
         result: Where to write.
         table: What it is computed from.
+        stage: What progress is called.
+        walk: How to propagate.
     """
 
     space: Workspace
     result: ColumnTable
     table: Table
     stage: str
-
-    @abstractmethod
-    def __call__(self, columns: slice) -> None:
-        """Compute some columns and write them."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Strips(Strips):
-    """Computes strips of columns of a propagated table."""
-
     walk: Walk
 
     @cached_property

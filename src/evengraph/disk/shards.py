@@ -18,11 +18,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evengraph.core.ranks import Ranks
 from evengraph.core.rng import generator
 from evengraph.core.task import Task
 from evengraph.disk.propagation import FLOAT, VISIBLE, Progress, Workspace
 from evengraph.disk.tables import Table, scratch_folder
+from evengraph.training.ranks import Ranks
 from evengraph.training.row_supply import Shard
 
 SPAN = 10  # epochs on a shard before the next one is loaded, at most

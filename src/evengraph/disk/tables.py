@@ -199,44 +199,6 @@ class JoinedTable:
         return torch.cat([table.read(rows) for table in self.tables], dim=1)[:, columns]
 
 
-def column_table(table: Table, columns: slice) -> DerivedTable:
-    """Some columns of a table."""
-    width = columns.stop - columns.start
-    name = f"columns {columns.start} {columns.stop}"
-    return DerivedTable(table, lambda rows, some: rows[:, columns][:, some], width, (name, []))
-
-
-class FewRowsTable:
-    """A table of zeros, except for a few rows.
-
-    Args:
-        num_rows: Number of rows.
-        index: Those that are not zero, ascending.
-        values: Their numbers.
-
-    Shapes:
-        index: int64, (n,)
-        values: (n, columns)
-    """
-
-    def __init__(self, num_rows: int, index: Tensor, values: Tensor) -> None:
-        self.index, self.values = index, values
-        self.shape = num_rows, values.shape[1]
-        hashes = map(tensor_hash, (index, values))
-        self.content_hash = joined_hash("few rows", str(num_rows), *hashes)
-
-    def read(self, rows: Rows, columns: slice = ALL) -> Tensor:
-        """See `Table`."""
-        if isinstance(rows, slice):
-            rows = torch.arange(*rows.indices(self.shape[0]))
-        result = torch.zeros(len(rows), self.shape[1])
-        if len(self.index):
-            position = torch.searchsorted(self.index, rows).clamp(max=len(self.index) - 1)
-            found = self.index[position] == rows
-            result[found] = self.values[position[found]]
-        return result[:, columns]
-
-
 def row_slices(num_rows: int, size: int = ROWS) -> Iterator[slice]:
     """Slices that cover all rows in order."""
     for start in range(0, num_rows, size):

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from evengraph.core.ranks import Part
+Share = tuple[Tensor, int]
+"""Which rows of a batch there are, int64, (n,), and how many the batch has."""
 
 
 class Noise:
@@ -32,7 +33,7 @@ def relu_dropout(
     training: bool,
     noise: Noise | None = None,
     nodes: Tensor | None = None,
-    part: Part | None = None,
+    share: Share | None = None,
 ) -> Tensor:
     """Apply ReLU, and dropout while training.
 
@@ -44,8 +45,8 @@ def relu_dropout(
         rate: Share of values to drop.
         noise: Streams to draw from, on a GPU.
         nodes: The node of each row, if x holds a subset of the nodes; only with noise.
-        part: Which rows of a batch x holds, if other processes have the others: numbers are drawn
-            for all of them, so that each row gets the same ones wherever it is.
+        share: Which rows of a batch x holds, if not all: numbers are drawn for the whole batch, so
+            that each row gets the same ones wherever it is.
 
     Shapes:
         x: any; (R, N, d) with noise, (R, M, d) with nodes; rows are its last axis but one
@@ -57,22 +58,22 @@ def relu_dropout(
     if noise is not None:
         dropped = _NoisyDropout.apply(x, rate, noise, nodes)  # type: ignore[no-untyped-call]
     elif x.device.type != "cpu":
-        dropped = _device_dropout(x.relu(), rate, part)
+        dropped = _device_dropout(x.relu(), rate, share)
     else:
         parts = min(round(256 * rate), 255)
-        dropped = _ReluDropout.apply(x, parts, part)  # type: ignore[no-untyped-call]
+        dropped = _ReluDropout.apply(x, parts, share)  # type: ignore[no-untyped-call]
     return dropped
 
 
-def _device_dropout(x: Tensor, rate: float, part: Part | None) -> Tensor:
-    if part is None or part.index is None:
+def _device_dropout(x: Tensor, rate: float, share: Share | None) -> Tensor:
+    if share is None:
         return nn.functional.dropout(x, rate)
-    return x * nn.functional.dropout(x.new_ones(_batch_shape(x, part)), rate)[..., part.index, :]
+    return x * nn.functional.dropout(x.new_ones(_batch_shape(x, share)), rate)[..., share[0], :]
 
 
-def _batch_shape(x: Tensor, part: Part) -> tuple[int, ...]:
+def _batch_shape(x: Tensor, share: Share) -> tuple[int, ...]:
     """The shape that the whole batch has."""
-    return *x.shape[:-2], part.total, x.shape[-1]
+    return *x.shape[:-2], share[1], x.shape[-1]
 
 
 class _NoisyDropout(torch.autograd.Function):
@@ -96,12 +97,12 @@ class _NoisyDropout(torch.autograd.Function):
 
 class _ReluDropout(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, dropped: int, part: Part | None) -> Tensor:
+    def forward(ctx: Any, x: Tensor, dropped: int, share: Share | None) -> Tensor:
         """Zero negative values and a share of dropped / 256 of the others."""
-        if part is None or part.index is None:
+        if share is None:
             noise = _random_bytes(x.shape)
         else:
-            noise = _random_bytes(_batch_shape(x, part))[..., part.index, :]
+            noise = _random_bytes(_batch_shape(x, share))[..., share[0], :]
         noise = noise.to(x.dtype)
         ctx.scale = 256 / (256 - dropped)
         output = _where_above(x, noise, dropped - 0.5).relu_().mul_(ctx.scale)

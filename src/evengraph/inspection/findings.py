@@ -6,9 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evengraph.inspection.columns import Features, Homophily, Labels
-from evengraph.inspection.edges import Components, Degrees, Edges, Reach
 from evengraph.inspection.leaks import Leak
+from evengraph.inspection.measures import (
+    Components,
+    Degrees,
+    Edges,
+    Features,
+    Homophily,
+    Labels,
+    Reach,
+)
 from evengraph.methods import METHODS
 from evengraph.metrics.selection import has_rare_class
 from evengraph.tables.columns import doubtful_classes

@@ -14,30 +14,28 @@ from torch_geometric.data import Data
 
 from evengraph.core.errors import ArgumentError
 from evengraph.core.task import edge_weight
-from evengraph.inspection.columns import (
-    Features,
-    Homophily,
-    Labels,
-    Matrix,
-    count_labels,
-    measure_features,
-    measure_homophily,
-)
-from evengraph.inspection.edges import (
+from evengraph.inspection.findings import Finding, find, recommend
+from evengraph.inspection.leaks import Leak, leaks_in_features, leaks_in_table
+from evengraph.inspection.measures import (
     Bools,
     Components,
     Degrees,
     Edges,
+    Features,
+    Homophily,
     Ints,
+    Labels,
+    Matrix,
     Reach,
     component_ids,
     count_components,
     count_degrees,
+    count_labels,
+    measure_features,
+    measure_homophily,
     measure_reach,
     read_edges,
 )
-from evengraph.inspection.findings import Finding, find, recommend
-from evengraph.inspection.leaks import Leak, leaks_in_features, leaks_in_table
 
 SCHEMA = 1
 
@@ -123,7 +121,7 @@ def inspect_graph(
         labelled: bool, (N,); hashed: bool, (F,)
     """
     labels, known = _labels(graph, labelled)
-    names = _class_names(graph, class_names, labels)
+    names = _class_names(graph, class_names, int(labels.max()) + 1)
     neighbours, edges = read_edges(_numpy(graph.edge_index), len(labels))
     component = component_ids(neighbours)
     x = _features(graph)
@@ -184,8 +182,7 @@ def _labels(graph: Data, labelled: Tensor | None) -> tuple[Ints, Bools]:
     return labels, known
 
 
-def _class_names(graph: Data, names: Sequence[str] | None, labels: Ints) -> list[str]:
-    number = int(labels.max()) + 1
+def _class_names(graph: Data, names: Sequence[str] | None, number: int) -> list[str]:
     if names is None and "class_names" in graph:
         names = graph.class_names
     if not names:

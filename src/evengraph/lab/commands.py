@@ -22,7 +22,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from evengraph.cli.console import err, out, print_failure, print_notes, print_written, typed_command
+from evengraph.cli.console import err, out, print_notes, print_written, typed_command
 from evengraph.cli.options import (
     DataRoot,
     Device,
@@ -33,6 +33,8 @@ from evengraph.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from evengraph.lab.results import ExperimentResults
     from evengraph.lab.spec import Spec
     from evengraph.lab.store import Claimant, Holder, Row, Store
@@ -165,12 +167,10 @@ def _run_experiments(
     release: bool,
 ) -> None:
     """Run what is missing, with a display, then show the results."""
-    from evengraph.lab.plan import run_stored
-    from evengraph.lab.reproduce import check, reproduce
+    from evengraph.lab.reproduce import check, embed_nodes, reproduce, run_stored
     from evengraph.lab.results import load_experiments
     from evengraph.lab.store import Store
     from evengraph.methods import METHODS
-    from evengraph.pipeline.tsne import embed_nodes
 
     with err.status("loading graphs"):
         check(specs, root)
@@ -204,7 +204,7 @@ def _run_experiments(
     _print_tables(experiments[spec.name] for spec in specs)
     print_notes(store.damage, err)
     for row in failed[:10]:
-        print_failure(row, METHODS[row.job.method].title, err)
+        _print_failure(row, METHODS[row.job.method].title, err)
     if len(failed) > 10:
         more = f"and {len(failed) - 10} more; see: evengraph results {path}"
         err.print(escape(more), soft_wrap=True)
@@ -213,6 +213,11 @@ def _run_experiments(
         raise typer.Exit(130)
     if failed:
         raise typer.Exit(1)
+
+
+def _print_failure(row: Row, method: str, console: Console) -> None:
+    where = f"{method} on {row.job.dataset}, seed {row.job.seed}"
+    console.print(f"[red]failed:[/] {escape(f'{where}: {row.reason}')}", soft_wrap=True)
 
 
 def _print_holders(holders: Sequence[Holder], waited: dict[Claimant, float]) -> None:
@@ -327,7 +332,7 @@ def results(
         print_notes(averaged_settings(groups))
         if status != "done":
             for row in opened.scan(**filters | {"status": "failed"}):
-                print_failure(row, row.job.method, out)
+                _print_failure(row, row.job.method, out)
     else:
         out.print(f"None of the {opened.count():,} runs match.")
     print_notes(opened.damage, err)

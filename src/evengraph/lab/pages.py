@@ -41,13 +41,13 @@ from evengraph.lab.tables import (
     table_csv,
 )
 from evengraph.metrics.registry import HEADLINE
-from evengraph.report import node_map, page
-from evengraph.report import result as captions
+from evengraph.report import page
 from evengraph.report.charts import swatch
 from evengraph.report.markup import DASH, Markup, tag
-from evengraph.report.node_map import map_figure
+from evengraph.report.node_pictures import MAP_SCRIPT, MAP_STYLE, map_figure
 from evengraph.report.page import Link, copy_script, origin_section, page_links
 from evengraph.report.terminal import plain_table
+from evengraph.report.view import dataset_title
 
 STYLE = page.read_asset(__package__, "style.css")
 SCRIPT = page.read_asset(__package__, "script.js")
@@ -102,7 +102,7 @@ def render_overview(
     title = " · ".join(results.title for results in experiments)
     body = (_header(experiments), main, footer)
     maps = any(results.tsne is not None for results in experiments)
-    style, script = (STYLE + node_map.STYLE, SCRIPT + node_map.SCRIPT) if maps else (STYLE, SCRIPT)
+    style, script = (STYLE + MAP_STYLE, SCRIPT + MAP_SCRIPT) if maps else (STYLE, SCRIPT)
     return page.html_page(title, *body, style=style, script=script + copy_script(content or {}))
 
 
@@ -173,7 +173,7 @@ def _table(experiments: Sequence[ExperimentResults]) -> Markup:
     filters = tag(
         "div",
         _select("experiment", "Experiment", {results.title: "" for results in experiments}),
-        _select("dataset", "Data set", {c.dataset: captions.dataset(c.dataset) for _, c in pairs}),
+        _select("dataset", "Data set", {c.dataset: dataset_title(c.dataset) for _, c in pairs}),
         _select("label", "Method", {cell.label: "" for _, cell in pairs}),
         tag(
             "label",

@@ -17,7 +17,7 @@ from evengraph.core.text import printable
 from evengraph.lab.store import Row, Store
 from evengraph.metrics.registry import HEADLINE
 from evengraph.metrics.significance import RESAMPLES, bootstrap_interval, holm, mean_ranks, t_test
-from evengraph.report import result as captions
+from evengraph.report.view import setting_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -164,7 +164,7 @@ class ExperimentResults:
     def _setting_titles(self) -> dict[str, str]:
         jobs = {cell.setting: cell.rows[0].job for cell in self.cells if cell.rows}
         titles = {
-            setting: captions.setting(
+            setting: setting_title(
                 job.dataset, {"name": job.imbalance, **(job.imbalance_fields or {})}
             )
             for setting, job in jobs.items()

@@ -375,7 +375,7 @@ def _check_value(kind: type[Method], table: str, name: str, value: Any) -> None:
             raise ValueError(f"{name} must be two numbers and log")
     for option in values:
         check_type(kind, name, option)
-        kind(**{name: option})
+        kind(**kind.renamed_params({name: option}))
     if table == "search" and is_range(values) and values[0] >= values[1]:
         raise ValueError(f"{name} must run upwards, got {values[0]} to {values[1]}")
 

@@ -27,8 +27,8 @@ from evengraph.lab.results import (
     rank_methods,
 )
 from evengraph.metrics.registry import HEADLINE, METRICS
-from evengraph.report import result as captions
 from evengraph.report.markup import plural
+from evengraph.report.view import dataset_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -135,7 +135,7 @@ def _grids(results: ExperimentResults, *, bold: str) -> Iterator[tuple[str, Tabl
     titles: dict[str, dict[str, str]] = {}
     for cell in results.cells:
         if cell.varies is None:
-            name = captions.dataset(cell.dataset)
+            name = dataset_title(cell.dataset)
             column = results.setting_title(cell.setting).removeprefix(f"{name}, ")
             titles.setdefault(name, {})[cell.setting] = column
     if len(titles) > 1 and all(len(columns) == 1 for columns in titles.values()):

@@ -12,9 +12,6 @@ from torch_geometric.data import Data
 
 from evengraph.core.rng import generator
 from evengraph.core.task import Task, folds
-from evengraph.disk.propagation import Workspace
-from evengraph.disk.tables import Table
-from evengraph.methods.bases.disk_model import DiskPredictor
 from evengraph.methods.bases.method import Method
 from evengraph.methods.bases.search import (
     Committee,
@@ -195,34 +192,9 @@ class Auto(Method):
         return labels.shape == task.train.shape and torch.equal(labels, task.train | task.val)
 
     def _logits(self, graph: Data) -> Tensor:
-        return self._mean_logits([member.predict_proba(graph) for member in self.members_])
-
-    def _mean_logits(self, parts: list[Tensor]) -> Tensor:
-        """Logits from the probabilities of the members."""
+        parts = [member.predict_proba(graph) for member in self.members_]
         mean = weighted_mean(self.weights_, parts)
         return mean.clamp(min=torch.finfo(mean.dtype).tiny).log()
-
-    def tables(self, x: Table, space: Workspace) -> dict[str, Table]:
-        """The tables of all members for a graph on disk, named by the number of the member."""
-        tables: dict[str, Table] = {}
-        for number, member in enumerate(self.members_):
-            if not isinstance(member, DiskPredictor):
-                raise ValueError(
-                    f"{member.full_title} needs the whole graph in memory to predict it."
-                )
-            parts = member.tables(x, space)
-            tables |= {f"{number} {name}": table for name, table in parts.items()}
-        return tables
-
-    def row_logits(self, rows: Mapping[str, Tensor]) -> Tensor:
-        """Logits from rows of the tables."""
-        members = cast("list[DiskPredictor]", self.members_)
-        parts: list[dict[str, Tensor]] = [{} for _ in members]
-        for name, values in rows.items():
-            number, _, own = name.partition(" ")
-            parts[int(number)][own] = values
-        logits = (member.row_logits(part) for member, part in zip(members, parts, strict=True))
-        return self._mean_logits([each.softmax(dim=1) for each in logits])
 
     def predict_members(self, graph: Data) -> Committee | None:
         """The members of all selected methods; None if there is one, and it is no committee."""

@@ -14,15 +14,11 @@ from torch_geometric.data import Data
 
 from evengraph.core.task import Task, count_relations
 from evengraph.core.untrusted import MAX_HOPS
-from evengraph.disk.propagation import Workspace, degree_table, mean_tables, own_columns
-from evengraph.disk.tables import JoinedTable, Table
 from evengraph.methods.bases.method import Method
 from evengraph.methods.bases.row_model import RowInput, hop_inputs
-from evengraph.methods.bases.row_stream import RowStream
 from evengraph.methods.bases.saving import checked
-from evengraph.methods.bases.tree_engines import Engine, Grown, TreeParams, grower
-from evengraph.methods.bases.tree_streams import streamed_rows
-from evengraph.metrics.selection import score_validation_rows, validation_score
+from evengraph.methods.bases.tree_engines import Engine, TreeParams, grower
+from evengraph.metrics.selection import validation_score
 from evengraph.nn.onnx_graph import OnnxGraph
 from evengraph.nn.tracing import OWN, Contributions
 from evengraph.ops.features import with_log_degree
@@ -74,7 +70,7 @@ class Boosting(Method):
 
     Cost:
         O(n F C) per round for n labelled nodes; O(E F) per hop for the means. Rows of a graph on
-        disk that do not fit in memory are read in passes, and trees compare bins of one byte.
+        disk that do not fit in memory are read in passes by LightGBM alone.
 
     Departs:
         An epoch is a round, `learning_rate` the shrinkage and `weight_decay` the L2 penalty on
@@ -145,22 +141,22 @@ class Boosting(Method):
         return params
 
     def _fit(self, task: Task) -> None:
-        self._grow(task, partial(self._table, task.graph))
+        self.grow(task, partial(self._table, task.graph))
 
-    def _grow(self, task: Task, table: TableReader) -> None:
+    def grow(self, task: Task, table: TableReader) -> None:
         """Grow trees on the rows and columns that a function reads."""
         columns = self._columns(task, table)
-        self._select(columns, self._rounds(task, columns, table))
+        self.select(columns, self._rounds(task, columns, table))
 
-    def _select(self, columns: Tensor, rounds: Iterator[tuple[Tensor, Tensor]]) -> None:
+    def select(self, columns: Tensor, rounds: Iterator[tuple[Tensor, Tensor]]) -> None:
         """Grow trees on some columns, and select their number on validation."""
         self.trees_ = trees_from_tables([], self.device_)
-        self.baseline_ = torch.zeros(self._outputs, dtype=torch.float64, device=self.device_)
+        self.baseline_ = torch.zeros(self.outputs, dtype=torch.float64, device=self.device_)
         history = self._train_in_steps(rounds)
         count = history.best_epoch
         if history.interrupted and not count:  # those that are trained are better than none
-            count = self.trees_.roots.numel() // self._outputs
-        trees = self.trees_.first(count * self._outputs)
+            count = self.trees_.roots.numel() // self.outputs
+        trees = self.trees_.first(count * self.outputs)
         self.trees_ = trees._replace(feature=columns[trees.feature])
 
     def _columns(self, task: Task, table: TableReader) -> Tensor:
@@ -171,9 +167,9 @@ class Boosting(Method):
             parts = (table(nodes, some) for some in every.split(WIDTH))
             return torch.cat([separation(part, labels, task.num_classes) for part in parts])
 
-        return self._best_columns(task, ratios)
+        return self.best_columns(task, ratios)
 
-    def _best_columns(self, task: Task, ratios: Callable[[Tensor], Tensor]) -> Tensor:
+    def best_columns(self, task: Task, ratios: Callable[[Tensor], Tensor]) -> Tensor:
         """Of each part, the columns with the largest ratio of all that a function returns."""
         graph, width = task.graph, self._width(task.graph)
         every = torch.arange(self._parts(graph) * width, device=graph.x.device)
@@ -183,7 +179,7 @@ class Boosting(Method):
         offsets = every[::width].unsqueeze(1)
         return (best[:, : self.columns] + offsets).flatten().sort().values
 
-    def _weights(self, task: Task) -> Tensor:
+    def node_weights(self, task: Task) -> Tensor:
         """The weight of each training node, 1 on average."""
         labels = task.graph.y[task.train]
         weights = inverse_class_weights(task.class_counts, torch.float64)[labels]
@@ -194,102 +190,48 @@ class Boosting(Method):
     ) -> Iterator[tuple[Tensor, Tensor]]:
         """Loss and score before any tree, after one round, after two and so on."""
         graph, nodes = task.graph, (task.train | task.val).nonzero().squeeze(1)
-        x, labels, weights = table(nodes, columns), graph.y[task.train], self._weights(task)
+        x, labels, weights = table(nodes, columns), graph.y[task.train], self.node_weights(task)
         logits = torch.zeros(graph.num_nodes, task.num_classes, device=x.device).double()
-        grow, rounds = grower(self.engine, x[task.train[nodes]], labels, weights, self._shape()), 0
+        grow, rounds = (
+            grower(self.engine, x[task.train[nodes]], labels, weights, self.tree_params()),
+            0,
+        )
         while True:
             rounds = min(rounds + CHUNK, max(self.max_epochs, 1))
             tables, baseline, _ = grow(rounds)
             before = self.trees_.roots.numel()
             self.trees_ = trees_from_tables(tables, x.device)
             self.baseline_ = torch.from_numpy(baseline).to(x.device)
-            values = tree_values(self.trees_, x).unflatten(1, (rounds, self._outputs))
+            values = tree_values(self.trees_, x).unflatten(1, (rounds, self.outputs))
             sums = self.baseline_ + torch.cat([0 * values[:, :1], values], dim=1).cumsum(1)
-            for stage in range(before // self._outputs + bool(before), rounds + 1):
+            for stage in range(before // self.outputs + bool(before), rounds + 1):
                 logits[nodes] = class_logits(sums[:, stage])
                 losses = cross_entropy(logits[task.train], labels, reduction="none")
                 yield (weights * losses).mean(), validation_score(logits, task)
             if rounds >= self.max_epochs:
                 return
 
-    def _shape(self) -> TreeParams:
+    def tree_params(self) -> TreeParams:
+        """What the trees may be like."""
         return TreeParams(self.learning_rate, self.weight_decay, self.leaves, self.smallest_leaf)
 
     @property
-    def _outputs(self) -> int:
+    def outputs(self) -> int:
         """Trees per round; two classes share one."""
         return self.num_classes_ if self.num_classes_ > 2 else 1
 
     def _logits(self, graph: Data) -> Tensor:
         nodes = torch.arange(graph.num_nodes, device=graph.x.device)
-        return self._tree_logits(lambda columns: self._table(graph, nodes, columns))
+        return self.tree_logits(lambda columns: self._table(graph, nodes, columns))
 
-    def _tree_logits(self, read: Callable[[Tensor], Tensor]) -> Tensor:
+    def tree_logits(self, read: Callable[[Tensor], Tensor]) -> Tensor:
         """Logits of rows, of which a function reads the columns in use."""
         columns, features = self.trees_.feature.unique(return_inverse=True)
         table = read(columns)
         values = tree_values(self.trees_._replace(feature=features), table)
-        rounds = values.unflatten(1, (-1, self._outputs)).sum(1) if values.shape[1] else 0.0
+        rounds = values.unflatten(1, (-1, self.outputs)).sum(1) if values.shape[1] else 0.0
         sums = self.baseline_.expand(len(table), -1) + rounds
         return class_logits(sums).float()
-
-    # Graphs on disk
-
-    def row_width(self, num_features: int) -> int:
-        """Features and degree, and their mean per hop."""
-        return (1 + self.hops) * (num_features + 1)
-
-    def fit_tables(self, x: Table, space: Workspace) -> dict[str, Table]:
-        """The parts of a row."""
-        return self.tables(x, space)
-
-    def fit_rows(self, task: Task, rows: Mapping[str, Tensor]) -> None:
-        """Grow trees on rows in memory."""
-        table = first_digits(torch.cat(list(rows.values()), dim=1))
-        self._grow(task, lambda nodes, columns: table[nodes][:, columns])
-
-    def streamed_rows(self, num_features: int, num_classes: int, memory: int) -> tuple[int, int]:
-        """How many training and validation rows can be read in passes."""
-        return streamed_rows(self.engine, self.row_width(num_features), num_classes, memory)
-
-    def fit_streamed(
-        self, task: Task, nodes: Tensor, tables: Mapping[str, Table], space: Workspace
-    ) -> None:
-        """Grow trees on rows that are read in blocks; all of them are used."""
-        stream = RowStream(task, nodes, JoinedTable(list(tables.values())), space, first_digits)
-        columns = self._best_columns(task, stream.separation)
-        with stream.grower(self.engine, columns, self._weights(task), self._shape()) as grow:
-            self._select(columns, self._streamed_rounds(task, stream, columns, grow))
-
-    def _streamed_rounds(
-        self, task: Task, stream: RowStream, columns: Tensor, grow: Callable[[int], Grown]
-    ) -> Iterator[tuple[Tensor, Tensor]]:
-        """As `_rounds`; validation rows are read again for every few rounds."""
-        rounds, sums = 0, torch.zeros(len(task.val_nodes), self._outputs, dtype=torch.float64)
-        while True:
-            before, rounds = rounds, min(rounds + CHUNK, max(self.max_epochs, 1))
-            tables, baseline, losses = grow(rounds)
-            self.trees_ = trees_from_tables(tables, self.device_)
-            self.baseline_ = torch.from_numpy(baseline)
-            stages = stream.validation_sums(columns, tables[before * self._outputs :], sums)
-            for stage in range(before + bool(before), rounds + 1):
-                sums = next(stages) if stage else sums
-                logits = class_logits(self.baseline_ + sums)
-                yield torch.tensor(losses[stage]), score_validation_rows(logits, task)
-            if rounds >= self.max_epochs:
-                return
-
-    def tables(self, x: Table, space: Workspace) -> dict[str, Table]:
-        """The parts of a row of a graph on disk."""
-        degree = self.degree and self.hops > 0
-        means = mean_tables(own_columns(x, space.links, degree=degree), space, self.hops)
-        own = [x, degree_table(space.links)] if degree else [x]
-        return dict(zip(self.row_inputs(), [*own, *means], strict=True))
-
-    def row_logits(self, rows: Mapping[str, Tensor]) -> Tensor:
-        """The trees on rows."""
-        table = torch.cat(list(rows.values()), dim=1)
-        return self._tree_logits(lambda columns: first_digits(table[:, columns]))
 
     def _width(self, graph: Data) -> int:
         """Columns per part."""
@@ -331,8 +273,8 @@ class Boosting(Method):
         nodes = torch.tensor([node], device=graph.x.device)
         row = self._table(graph, nodes)[0]
         features, parts = path_contributions(self.trees_, row, self.learning_rate)
-        outputs = direction.double() if self._outputs > 1 else direction[1:].double()
-        weights = outputs.repeat(self.trees_.roots.numel() // self._outputs)
+        outputs = direction.double() if self.outputs > 1 else direction[1:].double()
+        weights = outputs.repeat(self.trees_.roots.numel() // self.outputs)
         sums = torch.zeros(row.numel(), dtype=torch.float64, device=row.device)
         sums.index_add_(0, features.flatten(), (weights * parts).flatten())
         by_part = sums.view(self._parts(graph), -1)
@@ -380,7 +322,7 @@ class Boosting(Method):
         if not trees.roots.numel():
             width = sum(item.width for item in self.row_inputs().values())
             return onnx.softmax(onnx.linear(row, torch.zeros(width, start.numel()), start))
-        targets = torch.arange(trees.roots.numel()) % self._outputs + start.numel() - self._outputs
+        targets = torch.arange(trees.roots.numel()) % self.outputs + start.numel() - self.outputs
         trees = trees._replace(threshold=largest_up_to(first_digits, trees.threshold))
         return onnx.softmax(onnx.tree_sums(row, trees, targets.to(start.device), start))
 

@@ -84,13 +84,6 @@ class EmbedSMOTE(NetworkMethod):
         widths = self.num_features_, self.hidden, self.num_classes_
         return _Network(*widths, self.layers, self.dropout, CONVS[self.backbone])
 
-    def _convolutions(self) -> list[nn.Module]:
-        return list(self.net_.convs)
-
-    def _classified(self, last: Tensor) -> Tensor:
-        logits: Tensor = self.net_.linear(last.relu())
-        return logits
-
     def _state(self) -> dict[str, Tensor]:
         return pack("embedder", self.net_)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
@@ -12,9 +11,6 @@ from torch.nn.functional import cross_entropy, dropout, log_softmax
 from torch_geometric.data import Data
 
 from evengraph.core.task import Task
-from evengraph.disk.layers import stacked_table
-from evengraph.disk.propagation import Workspace
-from evengraph.disk.tables import Table
 from evengraph.methods.bases.network import WARMUP, MarginMethod
 from evengraph.metrics.selection import validation_score
 from evengraph.nn.backbones import PYG_CONVS, Backbone
@@ -32,8 +28,6 @@ from evengraph.ops.synthesis import (
     draw_pairs,
     sample_neighbours,
 )
-
-LAST = "last"  # layer, of a graph on disk
 
 
 @final
@@ -161,15 +155,6 @@ class GraphENS(MarginMethod):
     def _inputs(self, graph: Data) -> tuple[Tensor | Sparse, Sparse]:
         matrix = weighted_adjacency(graph)
         return sparsify(graph.x.float()), propagation_matrix(matrix, graph.x.device, how="row")
-
-    def tables(self, x: Table, space: Workspace) -> dict[str, Table]:
-        """The last convolution at all nodes of a graph on disk."""
-        return {LAST: stacked_table([self.net_.first, *self.net_.others], x, space, "row")}
-
-    def row_logits(self, rows: Mapping[str, Tensor]) -> Tensor:
-        """Logits from rows of the last convolution."""
-        logits: Tensor = self.net_.linear(rows[LAST].relu())
-        return logits
 
     def _divergence(self, last: _Last, around: Sparse, pairs: Pairs) -> Tensor | None:
         """KL divergence of the mean predictions around source and target, (M,); None in warm-up."""

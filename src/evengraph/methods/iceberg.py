@@ -6,25 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast, final
 
-import scipy.sparse as sp
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from evengraph.core.task import Task
 from evengraph.core.untrusted import MAX_STEPS
-from evengraph.disk.propagation import Walk, Workspace
-from evengraph.disk.tables import Table
 from evengraph.methods.bases.network import NetworkMethod, double_balancing_epoch
-from evengraph.methods.bases.row_batches import BATCH, RowEpoch, sees_all_rows
 from evengraph.methods.bases.row_model import RowInput
 from evengraph.nn.networks import Inputs, PlainNetwork
 from evengraph.nn.onnx_graph import OnnxGraph
-from evengraph.ops.losses import NamedLoss, labelled_loss
-from evengraph.ops.sparse import Normalisation, Sparse, diffuse
+from evengraph.ops.losses import NamedLoss
+from evengraph.ops.sparse import Normalisation, diffuse
 from evengraph.ops.synthesis import Propagation
-from evengraph.training.row_supply import MemoryRows, RowSupply
-
-NO_EDGES = sp.csr_matrix((0, 0))  # the loss does not use them
 
 
 @final
@@ -67,7 +60,6 @@ class IceBerg(NetworkMethod):
         "teleport": (0.05, 0.1, 0.2),
         "loss": ("balanced_softmax", "reweight"),
     }
-    shares_rows = True
     limits = {"pseudo_weight": 0, "steps": (0, MAX_STEPS), "teleport": "fraction"}
 
     weight_decay: float = 5e-3
@@ -88,66 +80,6 @@ class IceBerg(NetworkMethod):
         propagation = self._propagation(graph)
         x = diffuse(propagation, graph.x.float(), self.steps, self.teleport)
         return Inputs(x, propagation)
-
-    # Graphs on disk
-
-    def row_width(self, num_features: int) -> int:
-        """As wide as the features."""
-        return num_features
-
-    def fit_tables(self, x: Table, space: Workspace) -> dict[str, Table]:
-        """The propagated features."""
-        if self.loss == "renode":
-            raise ValueError("loss must not be 'renode' for a graph on disk: it needs its edges.")
-        return self.tables(x, space)
-
-    def fit_rows(self, task: Task, rows: Mapping[str, Tensor]) -> None:
-        """Train on all rows in every epoch, or on some of many."""
-        x = self.stacked(rows)
-        if not self._ranks.is_alone or not sees_all_rows(task):
-            self.fit_supply(MemoryRows(task, x, self._ranks))
-            return
-        self.net_ = self._new_network()
-        inputs = Inputs(x, self._propagation(task.graph))  # which is not used
-        epoch = double_balancing_epoch(self.net_, inputs, task, self.loss, self.pseudo_weight)
-        self._train(self.net_, epoch)
-
-    @property
-    def networks(self) -> int:
-        """One."""
-        return 1
-
-    def drawn_per_epoch(self) -> tuple[int, int]:
-        """As many unlabelled rows as labelled ones, if pseudo-labels count."""
-        return BATCH, BATCH if self.pseudo_weight else 0
-
-    def stacked(self, rows: Mapping[str, Tensor]) -> Tensor:
-        """The propagated features."""
-        return rows["propagated"]
-
-    def fit_supply(self, supply: RowSupply) -> None:
-        """Train on rows that are drawn in every epoch."""
-        self.net_ = net = self._new_network().to(supply.device)
-        counts = supply.task.class_counts.to(supply.device)
-
-        def on_labels(labels: Tensor, logits: Tensor) -> Tensor:
-            return labelled_loss(self.loss, NO_EDGES, labels, labels, counts)(logits)
-
-        unused = Sparse.from_scipy(NO_EDGES, supply.device)
-        epoch = RowEpoch(net, supply, lambda _: unused, on_labels, self.pseudo_weight)
-        self._train(net, epoch)
-        net.to(self.device_)
-
-    def tables(self, x: Table, space: Workspace) -> dict[str, Table]:
-        """The propagated features of a graph on disk."""
-        walk = Walk(self.normalisation, self.steps, self.teleport)
-        return {"propagated": space.propagate(x, walk)}
-
-    def row_logits(self, rows: Mapping[str, Tensor]) -> Tensor:
-        """Both layers on rows."""
-        x = rows["propagated"]
-        logits: Tensor = self.net_(x, None)
-        return logits
 
     # Export
 

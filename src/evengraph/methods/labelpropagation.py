@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import final
 
@@ -12,8 +12,6 @@ from torch.nn.functional import one_hot
 from torch_geometric.data import Data
 
 from evengraph.core.task import Task
-from evengraph.disk.propagation import Walk, Workspace
-from evengraph.disk.tables import FewRowsTable, Table
 from evengraph.methods.bases.method import Method
 from evengraph.metrics.selection import validation_score
 from evengraph.nn.attribution import margin_slope
@@ -22,7 +20,6 @@ from evengraph.ops.features import feature_signatures, matching_signatures
 from evengraph.ops.sparse import Sparse, graph_matrix, propagation_matrix
 
 MOST_STEPS = 100_000  # that a saved model may take
-ROWS = 2**14  # that are read at a time, of a graph on disk
 LEAST = 1e-30  # keeps the logarithm finite where a class does not reach a node
 
 
@@ -104,35 +101,15 @@ class LabelPropagation(Method):
 
     def _start(self, graph: Data) -> Tensor:
         """Labels of the training nodes that the graph has in the same rows, (N, C)."""
-        nodes, known = self._recognised(graph.num_nodes, lambda some: graph.x[some])
-        start = torch.zeros(graph.num_nodes, self.num_classes_, device=graph.x.device)
-        return start.index_copy(0, nodes, known)
-
-    def _recognised(
-        self, num_nodes: int, features: Callable[[Tensor], Tensor]
-    ) -> tuple[Tensor, Tensor]:
-        """The training nodes that a graph has in the same rows, (n,), and their start, (n, C)."""
         nodes, labels, signatures = self.labelled_
         known = one_hot(labels, self.num_classes_).float()
         if self.balance:
             known = known / known.sum(0)
-        index = (nodes < num_nodes).nonzero().squeeze(1)
-        blocks = index.split(ROWS)
-        found = torch.cat([feature_signatures(features(nodes[some])) for some in blocks])
+        index = (nodes < graph.num_nodes).nonzero().squeeze(1)
+        found = feature_signatures(graph.x[nodes[index]])
         index = index[matching_signatures(found, signatures[index])]
-        return nodes[index], known[index]
-
-    def tables(self, x: Table, space: Workspace) -> dict[str, Table]:
-        """How much of each class has reached the nodes of a graph on disk."""
-        nodes, known = self._recognised(x.shape[0], x.read)
-        order = nodes.argsort()
-        start = FewRowsTable(x.shape[0], nodes[order], known[order])
-        walk = Walk("row", int(self.steps_), self.restart)
-        return {"spread": space.propagate(start, walk, "spread labels")}
-
-    def row_logits(self, rows: Mapping[str, Tensor]) -> Tensor:
-        """Logits from rows of the table."""
-        return _logits_of(rows["spread"])
+        start = torch.zeros(graph.num_nodes, self.num_classes_, device=graph.x.device)
+        return start.index_copy(0, nodes[index], known[index])
 
     def contributions(self, graph: Data, node: int, direction: Tensor) -> Contributions:
         """What the label of each training node adds to the logits; features add nothing."""

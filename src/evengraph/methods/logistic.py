@@ -15,21 +15,12 @@ from torch_geometric.data import Data
 
 from evengraph.core.task import Task
 from evengraph.core.untrusted import MAX_HOPS
-from evengraph.disk.propagation import (
-    Workspace,
-    degree_table,
-    fit_scaling,
-    mean_tables,
-    own_columns,
-    rescaled_table,
-)
-from evengraph.disk.tables import Table
 from evengraph.methods.bases.method import Method
 from evengraph.methods.bases.row_model import RowInput, hop_inputs
 from evengraph.methods.bases.saving import checked
 from evengraph.metrics.selection import validation_score
 from evengraph.nn.onnx_graph import OnnxGraph
-from evengraph.ops.features import Scaling, hop_table, join_parts, with_log_degree
+from evengraph.ops.features import Scaling, hop_table, with_log_degree
 from evengraph.ops.sparse import neighbour_averages, to_scipy, weighted_adjacency
 
 PATH = 2.0  # factor between one penalty and the next
@@ -103,10 +94,17 @@ class Logistic(Method):
     def _fit(self, task: Task) -> None:
         nodes = (task.train | task.val).nonzero().squeeze(1)
         self.scaling_ = Scaling.of(self._inputs(task.graph)[0])
-        self._select(task, nodes, *self._table(task.graph, nodes))
+        self.select(task, nodes, *self._table(task.graph, nodes))
 
-    def _select(self, task: Task, nodes: Tensor, table: Any, factors: Tensor) -> None:
-        """Fit one model per penalty to the rows of some nodes, and keep the best."""
+    def select(self, task: Task, nodes: Tensor, table: Any, factors: Tensor) -> None:
+        """Fit one model per penalty to the rows of some nodes, and keep the best.
+
+        Args:
+            task: Whose labels to learn.
+            nodes: Its training and validation nodes, (n,).
+            table: Their scaled rows.
+            factors: What each column was multiplied with.
+        """
         width, device = factors.numel(), self.device_
         first = torch.zeros(self.num_classes_, width + 1, dtype=torch.float64, device=device)
         models = [first]  # weights and biases after each epoch
@@ -178,49 +176,6 @@ class Logistic(Method):
         for average, term in zip(averages[self.hops :], relations, strict=True):
             total = total + average.matrix @ term
         return total + bias
-
-    # Graphs on disk
-
-    def row_width(self, num_features: int) -> int:
-        """Features and degree, and their mean per hop."""
-        return (1 + self.hops) * (num_features + 1)
-
-    def fit_tables(self, x: Table, space: Workspace) -> dict[str, Table]:
-        """Features and means; the scaling is measured in one pass."""
-        self.scaling_ = fit_scaling(own_columns(x, space.links, degree=self._uses_degree))
-        return self.tables(x, space)
-
-    def fit_rows(self, task: Task, rows: Mapping[str, Tensor]) -> None:
-        """Fit to the rows of training and validation nodes."""
-        nodes = (task.train | task.val).nonzero().squeeze(1)
-        own, *means = self._parts({name: values[nodes] for name, values in rows.items()})
-        if not means:
-            self._select(task, nodes, own.numpy(), own.new_ones(own.shape[1], dtype=torch.float64))
-            return
-        table, factors = join_parts([part.numpy() for part in (own, *means)])
-        self._select(task, nodes, table, torch.from_numpy(factors).double())
-
-    def tables(self, x: Table, space: Workspace) -> dict[str, Table]:
-        """Features and means of scaled features of a graph on disk."""
-        own = own_columns(x, space.links, degree=self._uses_degree)
-        means = mean_tables(rescaled_table(own, self.scaling_), space, self.hops)
-        parts = [x, degree_table(space.links)] if self._uses_degree else [x]
-        return dict(zip(self.row_inputs(), [*parts, *means], strict=True))
-
-    def row_logits(self, rows: Mapping[str, Tensor]) -> Tensor:
-        """The weighted sum of a row."""
-        weights, bias = self.weights_[:, :-1].t().float(), self.weights_[:, -1].float()
-        return torch.cat(self._parts(rows), dim=1) @ weights + bias
-
-    @property
-    def _uses_degree(self) -> bool:
-        return self.degree and self.hops > 0
-
-    def _parts(self, rows: Mapping[str, Tensor]) -> list[Tensor]:
-        """The node's own columns, scaled, and the means."""
-        own = [rows[name] for name in ("features", "log_degree") if name in rows]
-        means = [part for name, part in rows.items() if name not in ("features", "log_degree")]
-        return [self.scaling_(torch.cat(own, dim=1)), *means]
 
     # Export
 

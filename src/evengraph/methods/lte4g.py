@@ -14,9 +14,6 @@ from torch.nn.functional import cross_entropy, kl_div, log_softmax, normalize
 from torch_geometric.data import Data
 
 from evengraph.core.task import Task
-from evengraph.disk.layers import convolved_table, relu_table
-from evengraph.disk.propagation import Walk, Workspace
-from evengraph.disk.tables import Table
 from evengraph.methods.bases.network import NetworkMethod
 from evengraph.methods.bases.saving import pack, unpack
 from evengraph.metrics.multiclass import macro_f1_score
@@ -158,20 +155,6 @@ class LTE4G(NetworkMethod):
                 propagated[routed.squeeze(1)], dropout=False
             )
         return logits
-
-    def tables(self, x: Table, space: Workspace) -> dict[str, Table]:
-        """The embeddings of a graph on disk, and the propagated ones."""
-        if not self.students_:
-            return super().tables(x, space)
-        kind = self._normalisation
-        first = convolved_table(self.net_.encoder, x, space, kind, "layer 1")
-        embeddings = relu_table(first)
-        propagated = space.propagate(embeddings, Walk(kind, 1), "layer 2")
-        return {"embeddings": embeddings, "propagated": propagated}
-
-    def row_logits(self, rows: Mapping[str, Tensor]) -> Tensor:
-        """Logits from rows of the tables."""
-        return self._routed(**rows) if self.students_ else super().row_logits(rows)
 
     def _state(self) -> dict[str, Tensor]:
         state = super()._state() | {"head": self.head_, "prototypes": self.prototypes_}

@@ -9,28 +9,23 @@ from typing import Any, Literal, final
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import pad
 from torch_geometric.data import Data
 
-from evengraph.core.ranks import Part
 from evengraph.core.task import Task
 from evengraph.core.untrusted import MAX_STEPS
-from evengraph.disk.components import view_tables
-from evengraph.disk.propagation import Workspace
-from evengraph.disk.tables import Table
 from evengraph.methods.bases.method import Method
 from evengraph.methods.bases.network import above_mean, pseudo_label_loss
-from evengraph.methods.bases.row_batches import draw
 from evengraph.methods.bases.row_model import RowInput
 from evengraph.methods.bases.search import Committee
-from evengraph.metrics.selection import batched_validation_scores, rare_class
+from evengraph.metrics.selection import rare_class
 from evengraph.nn.attribution import vote_shares, with_features
-from evengraph.nn.members import HOPS, Diffusion, Members, Views, ego_share
+from evengraph.nn.members import Diffusion, Members, Views
 from evengraph.nn.onnx_graph import OnnxGraph
 from evengraph.nn.tracing import Contributions, gradient_times_input
 from evengraph.ops.losses import balanced_softmax
 from evengraph.training.loop import deferred_interrupts
-from evengraph.training.row_supply import MemoryRows, RowSupply, Shard
+from evengraph.training.ranks import Part
+from evengraph.training.row_supply import MemoryRows, RowSupply, Shard, draw, validation_scores
 
 VIEWS = ("structural", "semantic", "ego")
 DEFAULT_VIEWS = ("structural", "ego")
@@ -90,7 +85,6 @@ class Unison(Method):
 
     weighted_edges = True
     separate_relations = True
-    shares_rows = True
     search_space = {"weight_decay": (2.0, 0.5, 8.0), "learning_rate": (0.03, 0.01)}
     role = "highlight"
     suits_heterophily = True
@@ -124,7 +118,7 @@ class Unison(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        names = self._names
+        names = self.view_names
         if not names or len(set(names)) < len(names) or not set(names) <= set(VIEWS):
             raise ValueError(f"views must be some of {','.join(VIEWS)}, got {self.views!r}.")
 
@@ -134,15 +128,16 @@ class Unison(Method):
         return {}
 
     @property
-    def _names(self) -> list[str]:
+    def view_names(self) -> list[str]:
+        """Names of the views, in the order of their members."""
         return [name.strip() for name in self.views.split(",") if name.strip()]
 
     def _fit(self, task: Task) -> None:
         self.net_ = self._new_network()
-        self.fit_supply(MemoryRows(task, self.net_.views(task.graph, fit=True), self._ranks))
+        self.train_members(MemoryRows(task, self.net_.views(task.graph, fit=True)))
 
-    def fit_supply(self, supply: RowSupply) -> None:
-        """Train the members on rows of the views, (V, n, width)."""
+    def train_members(self, supply: RowSupply) -> None:
+        """Train the members of `net_` on rows of the views, (V, n, width)."""
         net = self.net_
         net.members.to(supply.device)
         training = _Training(self, net, supply)
@@ -157,12 +152,12 @@ class Unison(Method):
         """The weight decay of each member, for a number of labelled nodes, (M,)."""
         exponents = torch.linspace(-1, 1, self.members) if self.members > 1 else torch.zeros(1)
         decays = self.weight_decay / labelled * SPREAD**exponents
-        return decays.repeat(len(self._names))
+        return decays.repeat(len(self.view_names))
 
     def _build_network(self) -> nn.Module:
         diffusion = Diffusion(self.steps, self.teleport)
         views = Views(
-            self._names,
+            self.view_names,
             self.num_features_,
             self.components,
             diffusion,
@@ -170,10 +165,10 @@ class Unison(Method):
             self.num_relations_,
         )
         shape = views.width, self.hidden, self.num_classes_, self.dropout
-        return _Network(views, Members(len(self._names), self.members, *shape))
+        return _Network(views, Members(len(self.view_names), self.members, *shape))
 
     def _logits(self, graph: Data) -> Tensor:
-        return _log(mean_vote(*self._committee(graph)))
+        return vote_logits(*self._committee(graph))
 
     @torch.no_grad()
     def predict_members(self, graph: Data) -> Committee:
@@ -193,61 +188,22 @@ class Unison(Method):
 
         return gradient_times_input(margin, graph.x, node)
 
-    # Graphs on disk
-
-    def row_width(self, num_features: int) -> int:
-        """All views are filled up to the widest, the ego view with its parts."""
-        share = ego_share(self.components, HOPS + 1)
-        widest = max(self.components, (HOPS + 1) * share)
-        return len(self._names) * min(widest, (HOPS + 1) * num_features)
-
-    def fit_tables(self, x: Table, space: Workspace) -> dict[str, Table]:
-        """The views, fitted in passes."""
-        self.net_ = self._new_network()
-        return view_tables(self.net_.views, x, space, fit=True)
-
-    def fit_rows(self, task: Task, rows: Mapping[str, Tensor]) -> None:
-        """Train the members on rows of the views."""
-        self.fit_supply(MemoryRows(task, self.stacked(rows), self._ranks))
-
-    @property
-    def networks(self) -> int:
-        """All members."""
-        return len(self._names) * self.members
-
-    def drawn_per_epoch(self) -> tuple[int, int]:
-        """Labelled rows and others of a batch."""
-        return LABELLED * self.batch, self.batch
-
-    def tables(self, x: Table, space: Workspace) -> dict[str, Table]:
-        """The views of a graph on disk."""
-        return view_tables(self.net_.views, x, space)
-
-    def row_logits(self, rows: Mapping[str, Tensor]) -> Tensor:
-        """The vote of the members on rows of the views."""
-        return _log(mean_vote(self.net_.members(self.stacked(rows)).softmax(2), self.net_.votes))
-
-    def stacked(self, rows: Mapping[str, Tensor]) -> Tensor:
-        """Rows of all views, (V, n, width)."""
-        width = self.net_.views.width
-        return torch.stack([pad(rows[name], (0, width - rows[name].shape[1])) for name in rows])
-
     # Export
 
     def row_inputs(self) -> dict[str, RowInput]:
         """The views; which nodes are alike is known only for a whole graph."""
         widths = self.net_.views.widths
-        return {name: RowInput(widths[name], ABOUT_VIEWS[name], True) for name in self._names}
+        return {name: RowInput(widths[name], ABOUT_VIEWS[name], True) for name in self.view_names}
 
     def rows(self, graph: Data) -> dict[str, Tensor]:
         """The views of a graph."""
         widths, views = self.net_.views.widths, self.net_.views(graph)
-        names = enumerate(self._names)
+        names = enumerate(self.view_names)
         return {name: views[index, :, : widths[name]] for index, name in names}
 
     def onnx_probabilities(self, onnx: OnnxGraph, rows: Mapping[str, str]) -> str:
         """All members, and the mean of their votes."""
-        names, widths = self._names, self.net_.views.widths
+        names, widths = self.view_names, self.net_.views.widths
         votes = []
         for index, layers in enumerate(self.net_.members.networks()):
             name = names[index // self.members]
@@ -284,12 +240,12 @@ class _Training:
     """
 
     def __init__(self, method: Unison, net: _Network, supply: RowSupply) -> None:
-        task, device, rare = supply.task, supply.device, rare_class(supply.task)
+        task, device = supply.task, supply.device
         self.supply, self.ranks, self.batch, self.epochs = supply, supply.ranks, method.batch, 0
         self.members, self.best_members = net.members, deepcopy(net.members)
         self.counts, self.val_counts = task.class_counts.to(device), task.val_counts
         self.decay = method.weight_decays(len(task.train_nodes)).to(device)
-        self.rare = torch.tensor(-1 if rare is None else rare, device=device)
+        self.rare = rare_class(task)
         self.best_scores = torch.full_like(net.votes, -1.0, device=device)
         self.weighted = method.vote == "validation"
 
@@ -312,7 +268,7 @@ class _Training:
         hidden = net.hidden(shard.rows[:, part.rows])
         with torch.no_grad():
             confidence, predicted = net.classify(hidden[:, size:]).softmax(2).max(2)
-        logits = net.classify(hidden, dropout=True, part=part)
+        logits = net.classify(hidden, dropout=True, share=part.share)
         labels = shard.labels[part.nodes[:size]].expand(len(logits), -1)
         on_labels = balanced_softmax(logits[:, :size], labels, self.counts, reduction="none")
         selected = above_mean(confidence, ranks, part.total - labelled)
@@ -323,7 +279,7 @@ class _Training:
     @torch.no_grad()
     def _validate(self) -> None:
         """Score every member, and keep the weights of those that are as good as ever or better."""
-        scores = self._scores(*self._validation())
+        scores = validation_scores(*self._validation(), self.rare, self.ranks)
         better = scores >= self.best_scores
         with deferred_interrupts():  # weights and scores belong together
             self.best_scores = torch.where(better, scores, self.best_scores)
@@ -348,7 +304,8 @@ class _Training:
         scores = self.best_scores if self.weighted else torch.zeros_like(self.best_scores)
         votes = vote_weights(scores, counts)
         probabilities, labels = self._validation()
-        return votes, self._scores(mean_vote(probabilities, votes).unsqueeze(0), labels)[0]
+        mean = mean_vote(probabilities, votes).unsqueeze(0)
+        return votes, validation_scores(mean, labels, self.rare, self.ranks)[0]
 
     def _validation(self) -> tuple[Tensor, Tensor]:
         """What every member predicts for the validation nodes, (M, V, C), and their labels."""
@@ -358,21 +315,16 @@ class _Training:
             labels.append(known)
         return torch.cat(probabilities, dim=1), torch.cat(labels)
 
-    def _scores(self, probabilities: Tensor, labels: Tensor) -> Tensor:
-        """Validation scores of some members, or of their vote, (M,)."""
-        labels = labels.expand(len(probabilities), -1)
-        everyone = torch.ones_like(labels, dtype=torch.bool)
-        rare = self.rare.expand(len(probabilities))
-        return batched_validation_scores(labels, probabilities, everyone, rare, self.ranks)
-
-
-def _log(probabilities: Tensor) -> Tensor:
-    return probabilities.clamp(min=torch.finfo(probabilities.dtype).tiny).log()
-
 
 def mean_vote(probabilities: Tensor, votes: Tensor) -> Tensor:
     """The weighted mean of the members' probabilities, (N, C)."""
     return (votes[:, None, None] * probabilities).sum(0)
+
+
+def vote_logits(probabilities: Tensor, votes: Tensor) -> Tensor:
+    """The logarithm of `mean_vote`."""
+    mean = mean_vote(probabilities, votes)
+    return mean.clamp(min=torch.finfo(mean.dtype).tiny).log()
 
 
 def vote_weights(scores: Tensor, counts: Tensor) -> Tensor:

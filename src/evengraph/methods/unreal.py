@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
@@ -12,9 +11,6 @@ from torch.nn.functional import cross_entropy, normalize
 from torch_geometric.data import Data
 
 from evengraph.core.task import Task
-from evengraph.disk.layers import convolved_table
-from evengraph.disk.propagation import Workspace
-from evengraph.disk.tables import DerivedTable, Table
 from evengraph.methods.bases.method import Method
 from evengraph.metrics.selection import validation_score
 from evengraph.nn.backbones import CONVS, Backbone
@@ -29,8 +25,6 @@ from evengraph.ops.sparse import (
     weighted_adjacency,
 )
 from evengraph.ops.synthesis import Propagation
-
-LAST = "last"  # layer, of a graph on disk
 
 
 @final
@@ -137,25 +131,6 @@ class UNREAL(Method):
         matrix = weighted_adjacency(graph)
         propagation = propagation_matrix(matrix, graph.x.device, how=self._normalisation)
         return Inputs(sparsify(graph.x.float()), propagation)
-
-    def tables(self, x: Table, space: Workspace) -> dict[str, Table]:
-        """The last convolution at all nodes of a graph on disk."""
-        net, kind = self.net_, self._normalisation
-        first = convolved_table(net.convs[0], x, space, kind, "layer 1")
-        norm = net.norms[0]
-        used = [*net.activations[0].parameters(), *norm.parameters(), *norm.buffers()]
-
-        def activate(rows: Tensor, some: slice) -> Tensor:
-            activated: Tensor = net.activate(0, rows).detach()
-            return activated[:, some]
-
-        inputs = DerivedTable(first, activate, self.hidden, ("norm and PReLU", used))
-        return {LAST: convolved_table(net.convs[1], inputs, space, kind, "layer 2")}
-
-    def row_logits(self, rows: Mapping[str, Tensor]) -> Tensor:
-        """Logits from rows of the last convolution."""
-        logits: Tensor = self.net_.linear(self.net_.activate(1, rows[LAST]))
-        return logits
 
     @property
     def _normalisation(self) -> Normalisation:

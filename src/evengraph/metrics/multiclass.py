@@ -9,7 +9,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from evengraph.core.ranks import ALONE, Ranks
 from evengraph.metrics.binary import precision_gains
 
 
@@ -100,12 +99,8 @@ def _mean_ranks(scores: Tensor) -> Tensor:
     return ((below + up_to + 1).double() / 2).t()
 
 
-def batched_macro_f1(
-    labels: Tensor, predictions: Tensor, mask: Tensor, num_classes: int, ranks: Ranks = ALONE
-) -> Tensor:
+def batched_macro_f1(labels: Tensor, predictions: Tensor, mask: Tensor, num_classes: int) -> Tensor:
     """Macro-F1 of several replicas at once, without a device synchronisation, (R,).
-
-    Of several processes each has some of the nodes.
 
     Shapes:
         labels, predictions: int64, (R, V)
@@ -115,7 +110,7 @@ def batched_macro_f1(
     classes = torch.arange(num_classes, device=labels.device)
     truth = (labels.unsqueeze(2) == classes).float() * mask.unsqueeze(2)
     guess = (predictions.unsqueeze(2) == classes).float()
-    confusion = ranks.sum(truth.transpose(1, 2) @ guess)  # (R, C, C)
+    confusion = truth.transpose(1, 2) @ guess  # (R, C, C)
     right = confusion.diagonal(dim1=1, dim2=2)
     return (2 * right / (confusion.sum(1) + confusion.sum(2))).nanmean(1)
 

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from evengraph.core.ranks import ALONE, Ranks
 from evengraph.core.task import Task
 from evengraph.metrics.binary import positive_class
 from evengraph.metrics.evaluation import Predictions
@@ -64,12 +63,8 @@ def score_validation_rows(logits: Tensor, task: Task) -> Tensor:
     return _rare_scores(*batch, labels.new_full((1,), rare))[0]
 
 
-def batched_validation_scores(
-    labels: Tensor, logits: Tensor, mask: Tensor, rare: Tensor, ranks: Ranks = ALONE
-) -> Tensor:
+def batched_validation_scores(labels: Tensor, logits: Tensor, mask: Tensor, rare: Tensor) -> Tensor:
     """The validation score of several replicas at once, without a device synchronisation, (R,).
-
-    Of several processes each has some of the nodes; all get the scores that the first computes.
 
     Shapes:
         labels: int64, (R, V), of the validation nodes
@@ -77,12 +72,11 @@ def batched_validation_scores(
         mask: bool, (R, V), which nodes count
         rare: int64, (R,), the rare class of two, -1 without one
     """
-    scores = batched_macro_f1(labels, logits.argmax(2), mask, logits.shape[2], ranks)
+    scores = batched_macro_f1(labels, logits.argmax(2), mask, logits.shape[2])
     if logits.shape[2] == 2:
-        labels, logits, mask = (ranks.gather(part, 1) for part in (labels, logits, mask))
         ranked = _rare_scores(labels, logits, mask, rare.clamp(min=0))
         scores = torch.where(rare < 0, scores, ranked)
-    return ranks.sum(scores if ranks.rank == 0 else torch.zeros_like(scores))
+    return scores
 
 
 def _rare_scores(labels: Tensor, logits: Tensor, mask: Tensor, rare: Tensor) -> Tensor:

@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from evengraph.core.ranks import Part
-from evengraph.fast.dropout import Noise, relu_dropout
+from evengraph.fast.dropout import Noise, Share, relu_dropout
 from evengraph.ops.sparse import Sparse
 from evengraph.ops.synthesis import Propagation
 
@@ -107,10 +106,10 @@ class GraphClassifier(nn.Module):
         *,
         dropout: bool,
         nodes: Tensor | None = None,
-        part: Part | None = None,
+        share: Share | None = None,
     ) -> Tensor:
         """Logits of all nodes, or of the rows of the propagation matrix."""
-        return self._output(self.conv(x, propagation), dropout, nodes, part)
+        return self._output(self.conv(x, propagation), dropout, nodes, share)
 
     def classify_propagated(self, x: Tensor, *, dropout: bool) -> Tensor:
         """Logits from P x, for a GCN convolution whose constant input is propagated only once.
@@ -126,10 +125,10 @@ class GraphClassifier(nn.Module):
         convolved: Tensor,
         dropout: bool,
         nodes: Tensor | None = None,
-        part: Part | None = None,
+        share: Share | None = None,
     ) -> Tensor:
         hidden = relu_dropout(
-            convolved, self.dropout, training=dropout, noise=self.noise, nodes=nodes, part=part
+            convolved, self.dropout, training=dropout, noise=self.noise, nodes=nodes, share=share
         )
         # weights may have a leading axis: one layer per replica
         weight, bias = self.linear.weight.transpose(-1, -2), self.linear.bias.unsqueeze(-2)

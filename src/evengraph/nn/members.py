@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 from torch_geometric.data import Data
 
-from evengraph.core.ranks import Part
-from evengraph.fast.dropout import relu_dropout
+from evengraph.fast.dropout import Share, relu_dropout
 from evengraph.ops.features import principal_components
 from evengraph.ops.neighbours import neighbour_graph
 from evengraph.ops.sparse import (
@@ -67,10 +66,10 @@ class Members(nn.Module):
         return torch.baddbmm(self.bias, rows, self.first)
 
     def classify(
-        self, hidden: Tensor, *, dropout: bool = False, part: Part | None = None
+        self, hidden: Tensor, *, dropout: bool = False, share: Share | None = None
     ) -> Tensor:
-        """Logits from the first layer, (M, n, C); `part` as in `relu_dropout`."""
-        active = relu_dropout(hidden, self.dropout, training=dropout, part=part)
+        """Logits from the first layer, (M, n, C); `share` as in `relu_dropout`."""
+        active = relu_dropout(hidden, self.dropout, training=dropout, share=share)
         by_member = active.unflatten(2, (self.count, -1)).transpose(1, 2).flatten(0, 1)
         return torch.baddbmm(self.second_bias, by_member, self.second)
 

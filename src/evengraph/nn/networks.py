@@ -10,8 +10,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
-from evengraph.core.ranks import Part
-from evengraph.fast.dropout import Noise, relu_dropout
+from evengraph.fast.dropout import Noise, Share, relu_dropout
 from evengraph.nn.backbones import CONVS, Backbone
 from evengraph.nn.layers import GraphClassifier
 from evengraph.ops.sparse import Sparse, take
@@ -42,9 +41,9 @@ class _Network(nn.Module, ABC):
         """Logits of all nodes, without dropout."""
         return self.classify(self.encoder(x, propagation), propagation)
 
-    def embed(self, first: Tensor, *, dropout: bool = False, part: Part | None = None) -> Tensor:
+    def embed(self, first: Tensor, *, dropout: bool = False, share: Share | None = None) -> Tensor:
         """Embeddings from the encoder's output before its activation."""
-        return relu_dropout(first, self.dropout, training=dropout, noise=self.noise, part=part)
+        return relu_dropout(first, self.dropout, training=dropout, noise=self.noise, share=share)
 
     @abstractmethod
     def classify(
@@ -53,12 +52,12 @@ class _Network(nn.Module, ABC):
         propagation: Propagation,
         *,
         dropout: bool = False,
-        part: Part | None = None,
+        share: Share | None = None,
     ) -> Tensor:
         """Logits from the encoder's output before its activation.
 
         No dropout precedes it, so a pass with dropout and one without can share the encoder.
-        `part` is as in `relu_dropout`.
+        `share` is as in `relu_dropout`.
         """
 
 
@@ -86,11 +85,11 @@ class GraphNetwork(_Network):
         propagation: Propagation,
         *,
         dropout: bool = False,
-        part: Part | None = None,
+        share: Share | None = None,
     ) -> Tensor:
         """See `_Network.classify`."""
-        embeddings = self.embed(first, dropout=dropout, part=part)
-        logits: Tensor = self.classifier(embeddings, propagation, dropout=dropout, part=part)
+        embeddings = self.embed(first, dropout=dropout, share=share)
+        logits: Tensor = self.classifier(embeddings, propagation, dropout=dropout, share=share)
         return logits
 
 
@@ -119,10 +118,10 @@ class PlainNetwork(_Network):
         propagation: Propagation,
         *,
         dropout: bool = False,
-        part: Part | None = None,
+        share: Share | None = None,
     ) -> Tensor:
         """See `_Network.classify`."""
-        logits: Tensor = self.last(self.embed(first, dropout=dropout, part=part), propagation)
+        logits: Tensor = self.last(self.embed(first, dropout=dropout, share=share), propagation)
         return logits
 
 

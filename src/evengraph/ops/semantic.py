@@ -224,6 +224,23 @@ def _lloyd(
     return assignment, distance.double().sum()
 
 
+def start_seeds(seed: int, starts: int) -> list[int]:
+    """A seed for each of several starts, the first of them `seed` itself."""
+    others: list[int] = torch.randint(2**31, (starts - 1,), generator=generator(seed)).tolist()
+    return [seed, *others]
+
+
+def fill_empty(assignment: Tensor, distance: Tensor, k: int) -> None:
+    """Move the row farthest from its mean, of a cluster of several, into each empty cluster."""
+    sizes = torch.bincount(assignment, minlength=k)
+    for empty in (sizes == 0).nonzero().flatten().tolist():
+        far = torch.where(sizes[assignment] > 1, distance, -1).argmax()
+        sizes[assignment[far]] -= 1
+        sizes[empty] = 1
+        assignment[far] = empty
+        distance[far] = 0
+
+
 def cluster_means(x: Tensor | Sparse, assignment: Tensor, k: int) -> Tensor:
     """Mean row of each cluster; zero for an empty one.
 
@@ -329,20 +346,3 @@ def _square_norms(x: Tensor | Sparse) -> Tensor:
     squared = csr(matrix.crow_indices(), matrix.col_indices(), squares, x.shape)
     ones = torch.ones((x.shape[1], 1), dtype=matrix.dtype, device=matrix.device)
     return product(squared, ones, x.chunks).squeeze(1)
-
-
-def start_seeds(seed: int, starts: int) -> list[int]:
-    """A seed for each of several starts, the first of them `seed` itself."""
-    others: list[int] = torch.randint(2**31, (starts - 1,), generator=generator(seed)).tolist()
-    return [seed, *others]
-
-
-def fill_empty(assignment: Tensor, distance: Tensor, k: int) -> None:
-    """Move the row farthest from its mean, of a cluster of several, into each empty cluster."""
-    sizes = torch.bincount(assignment, minlength=k)
-    for empty in (sizes == 0).nonzero().flatten().tolist():
-        far = torch.where(sizes[assignment] > 1, distance, -1).argmax()
-        sizes[assignment[far]] -= 1
-        sizes[empty] = 1
-        assignment[far] = empty
-        distance[far] = 0

@@ -29,7 +29,7 @@ from evengraph.core.records import Record
 from evengraph.core.task import Task
 from evengraph.datasets import load
 from evengraph.disk.models import DiskGraph
-from evengraph.lab.store import JobSpec
+from evengraph.fast.replicas import batching, can_replicate
 from evengraph.methods import Method, fit_many
 from evengraph.methods.bases.fitting import ACTIVE_GROUPS, SLOTS
 from evengraph.metrics.binary import positive_class, precision_recall_points
@@ -40,7 +40,6 @@ from evengraph.metrics.registry import METRICS
 from evengraph.metrics.selection import criterion, validation_score
 from evengraph.splits import SplitProtocol
 from evengraph.training import Callback, History
-from evengraph.training.batch.replicas import can_replicate
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,6 @@ class Job:
         k: For two classes, the k of precision at k.
         costs: For two classes, the costs of misses and false alarms that set the threshold.
         calibrate: Also calibrate on validation nodes and measure that.
-        spec: Names and parameters under which a store keeps the result.
         disk: The graph on disk, if it is not in memory; `graph` then holds its labels alone.
     """
 
@@ -120,7 +118,6 @@ class Job:
     k: int | None = None
     costs: Costs | None = None
     calibrate: bool = False
-    spec: JobSpec | None = None
     disk: DiskGraph | None = None
 
     def fit(self, method: Method, task: Task, on_epoch: Callback | None) -> None:
@@ -530,7 +527,7 @@ class Executor:
     def _batchable(self, jobs: Sequence[Job]) -> list[Job]:
         if not can_replicate(torch.device(self.device)):
             return []
-        return [job for job in jobs if job.method.batching() is not None]
+        return [job for job in jobs if batching(job.method) is not None]
 
     def _run_batch(self, jobs: Sequence[Job], on_end: OnEnd) -> None:
         try:

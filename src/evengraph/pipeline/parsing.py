@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -57,8 +57,17 @@ def parse_fields(cls: type, assignments: Iterable[str]) -> dict[str, Any]:
         name, equals, text = assignment.partition("=")
         if not equals:
             raise ValueError(f"a parameter must be set as name=value, got {assignment!r}.")
-        values[name.strip()] = parse_field(cls, name.strip(), text.strip())
+        if name.strip() in former_params(cls):
+            values |= cls.current_params({name.strip(): text.strip()})  # type: ignore[attr-defined]
+        else:
+            values[name.strip()] = parse_field(cls, name.strip(), text.strip())
     return values
+
+
+def former_params(cls: type) -> Mapping[str, str]:
+    """Names of earlier versions that are still accepted, and what replaced them."""
+    names: Mapping[str, str] = getattr(cls, "former_params", {})
+    return names
 
 
 def parse_field(cls: type, name: str, text: str) -> Any:
@@ -86,12 +95,14 @@ def parse_field(cls: type, name: str, text: str) -> Any:
 def check_field(cls: type, name: str) -> None:
     """Raise ValueError for a name that a dataclass does not have."""
     names = [item.name for item in fields(cls)]
-    if name not in names:
+    if name not in names and name not in former_params(cls):
         raise ValueError(unknown(f"parameter of {cls.__name__}", name, names))
 
 
 def check_type(cls: type, name: str, value: Any) -> None:
     """Raise ValueError for a value of a file that is not of the type that a dataclass declares."""
+    if name in former_params(cls):
+        return
     words, kind = split_words(_type_hints(cls)[name])
     if kind not in (int, float, bool) or (isinstance(value, str) and value in words):
         return

@@ -15,7 +15,7 @@ import evengraph
 from evengraph.core.records import Record, mean_and_deviation
 from evengraph.core.task import Task
 from evengraph.disk.models import DiskGraph
-from evengraph.inspection.edges import count_edges
+from evengraph.inspection.measures import count_edges
 from evengraph.methods import Method
 from evengraph.metrics.binary import positive_class
 from evengraph.metrics.decisions import Costs

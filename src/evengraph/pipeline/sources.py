@@ -15,7 +15,6 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.core.machine import available_memory, format_size, parse_size
-from evengraph.core.ranks import ALONE, Ranks
 from evengraph.core.task import Task
 from evengraph.datasets import DATASETS, load
 from evengraph.datasets.registry import lookup
@@ -34,6 +33,7 @@ from evengraph.tables import (
     TableGraph,
     open_graph,
 )
+from evengraph.training.ranks import ALONE, Ranks
 
 TRAIN, VAL = 0.6, 0.2
 MIN_MEMORY = 32 * 2**20  # to work from disk, besides Python and torch

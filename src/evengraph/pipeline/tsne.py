@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from evengraph.core.task import Task
-from evengraph.lab.plan import resolve
-from evengraph.lab.store import JobSpec
 from evengraph.methods import Method
 
 MOST_NODES = 3000  # of a picture that is still readable
-
-
-def embed_nodes(
-    spec: JobSpec, *, device: str = "cpu", root: Path | None = None
-) -> dict[str, Any] | None:
-    """Repeat a run and place its nodes; None for a method that has no embeddings."""
-    job = resolve(spec, root)
-    if not hasattr(job.method, "embeddings"):
-        return None
-    task = job.make_task(device)
-    job.method.fit(task, seed=job.seed, progress=False)
-    return place_nodes(job.method, task)
 
 
 def place_nodes(method: Method, task: Task) -> dict[str, Any]:

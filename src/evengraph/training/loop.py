@@ -23,10 +23,10 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from evengraph.core.files import write_atomic
-from evengraph.core.ranks import ALONE, Ranks
 from evengraph.core.rng import random_state, restore_random_state
 from evengraph.core.text import make_console
 from evengraph.ops.sparse import has_kernels
+from evengraph.training.ranks import ALONE, Ranks
 
 LONGEST = 17  # characters of the name of a stage
 LINE_EVERY = 5.0  # seconds

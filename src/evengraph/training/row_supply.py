@@ -10,8 +10,9 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from evengraph.core.ranks import ALONE, Ranks
 from evengraph.core.task import Task
+from evengraph.metrics.selection import batched_validation_scores
+from evengraph.training.ranks import ALONE, Ranks
 
 
 class Shard(NamedTuple):
@@ -62,6 +63,27 @@ class RowSupply(Protocol):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint."""
         ...
+
+
+def draw(nodes: Tensor, count: int) -> Tensor:
+    """All nodes, or so many at random with replacement if there are more."""
+    if nodes.numel() <= count:
+        return nodes
+    return nodes[torch.randint(nodes.numel(), (count,)).to(nodes.device)]
+
+
+def validation_scores(logits: Tensor, labels: Tensor, rare: int | None, ranks: Ranks) -> Tensor:
+    """Validation scores of several networks, (M,), the same in all processes.
+
+    Shapes:
+        logits: (M, V, C), of the validation nodes of this process
+        labels: int64, (V,)
+    """
+    labels = labels.expand(len(logits), -1)
+    parts = labels, logits, torch.ones_like(labels, dtype=torch.bool)
+    which = labels.new_full((len(logits),), -1 if rare is None else rare)
+    scores = batched_validation_scores(*(ranks.gather(part, 1) for part in parts), which)
+    return ranks.sum(scores if ranks.rank == 0 else torch.zeros_like(scores))
 
 
 @dataclass(frozen=True, eq=False)

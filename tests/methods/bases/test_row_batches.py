@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+from evengraph.methods.bases.row_batches import RowEpoch, draw, row_score
 
 from evengraph.datasets import toy
 from evengraph.methods.bases import row_batches
-from evengraph.methods.bases.row_batches import RowEpoch, draw, row_score
 from evengraph.metrics.selection import rare_class, validation_score
 from evengraph.nn.networks import PlainNetwork
 from evengraph.splits import Natural

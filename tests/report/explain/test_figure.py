@@ -1,7 +1,6 @@
 import xml.etree.ElementTree as tree
 
 import pytest
-
 from evengraph.report.explain_page import (
     COMMON,
     MAX_NAMES,

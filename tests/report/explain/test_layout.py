@@ -1,7 +1,6 @@
 from math import dist
 
 import pytest
-
 from evengraph.report.explain_page import path_tree, ring_numbers, ring_positions
 
 # 0 joins 1 and 2; 3 and 4 hang on 2; 1 and 4 are joined, too; 5 has no path.

@@ -1,5 +1,6 @@
-from evengraph.report.page import FLIP
 from evengraph.report.result import ClassRow, class_rows
+
+from evengraph.report.page import FLIP
 from evengraph.report.run_page import confusion_section, recall_row, scores_section
 
 

@@ -1,6 +1,6 @@
 import pytest
-
 from evengraph.report.result import curve_section, is_two_class, two_class_cards
+
 from evengraph.report.run_page import render_page
 
 

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self, cast
+from typing import Literal, Self, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 from torch_geometric.data import Data
 
-from evengraph.core.ranks import ALONE, Ranks
-from evengraph.core.rng import seeded
 from evengraph.core.task import Task
-from evengraph.disk.layers import DiskConv, stacked_table
-from evengraph.disk.propagation import Workspace
-from evengraph.disk.tables import Table
-from evengraph.methods.bases.batching import Batching, Fit
 from evengraph.methods.bases.method import Method, same_graph
-from evengraph.methods.bases.supervised_batch import SupervisedReplicas, SupervisedRun
 from evengraph.metrics.selection import validation_score
 from evengraph.nn.backbones import LAST_CONVS, PYG_CONVS, Backbone
 from evengraph.nn.networks import EdgeDecoder, GraphNetwork, Inputs, PlainNetwork, Reconstruction
@@ -44,7 +37,8 @@ from evengraph.ops.sparse import (
     with_self_loops,
 )
 from evengraph.ops.synthesis import Copies, GraphWithCopies, plan_copies, rare_classes
-from evengraph.training import Epoch, History
+from evengraph.training import Epoch
+from evengraph.training.ranks import ALONE, Ranks
 
 # features of the copies, from features and labels of the labelled nodes
 NewFeatures = Callable[[Tensor, Tensor, Copies], Tensor]
@@ -126,7 +120,6 @@ class EnlargedGraph:
 NetworkKind = Literal["comparison", "plain"]
 DEFAULT_BACKBONE: Backbone = "gcn"
 DEFAULT_NETWORK: NetworkKind = "comparison"
-LAST = "last"  # layer, of a graph on disk
 
 
 @dataclass(kw_only=True)
@@ -159,10 +152,6 @@ class NetworkMethod(Method):
     backbone = DEFAULT_BACKBONE
     network = DEFAULT_NETWORK
     enlarged_ = cast(EnlargedGraph | None, None)
-    batchable: ClassVar[bool] = False
-    """Whether several fits can be one batch: trained by `_class_terms` alone."""
-    layerwise: ClassVar[bool] = True
-    """Whether the network alone predicts, so that it can do so layer by layer on disk."""
 
     def _fit(self, task: Task) -> None:
         self._fit_network(task, self._inputs(task.graph), self._loss(task))
@@ -220,32 +209,6 @@ class NetworkMethod(Method):
     def _load_state(self, state: Mapping[str, Tensor]) -> None:
         super()._load_state(state)
         self.enlarged_ = EnlargedGraph.from_state(state)
-
-    # Graphs on disk
-
-    def tables(self, x: Table, space: Workspace) -> dict[str, Table]:
-        """The last convolution at all nodes, layer by layer; the graph is taken as a new one."""
-        convs = self._convolutions() if self.layerwise else []
-        if not convs or not all(isinstance(conv, DiskConv) for conv in convs):
-            raise ValueError(f"{self.full_title} needs the whole graph in memory to predict it.")
-        return {LAST: stacked_table(convs, x, space, self._normalisation)}
-
-    def _convolutions(self) -> list[nn.Module]:
-        """The convolutions of the network, with ReLU between them; none if it has other layers."""
-        net = self.net_
-        if type(net) is GraphNetwork:
-            return [net.encoder, net.classifier.conv]
-        return [net.encoder, net.last] if type(net) is PlainNetwork else []
-
-    def row_logits(self, rows: Mapping[str, Tensor]) -> Tensor:
-        """Logits from rows of the last convolution."""
-        last, net = rows[LAST], self.net_
-        return self._predicted(last if type(net) is PlainNetwork else self._classified(last))
-
-    def _classified(self, last: Tensor) -> Tensor:
-        """Logits of the linear layer after the last convolution."""
-        logits: Tensor = self.net_.classifier.linear(last.relu())
-        return logits
 
     # Training
 
@@ -307,38 +270,6 @@ class NetworkMethod(Method):
             history = self._train(both, epoch, **limits, main=False, recordable=True)
             if history.interrupted:  # no classes have been learnt yet
                 raise KeyboardInterrupt
-
-    # Batches
-
-    def batching(self) -> Batching | None:
-        """One batch of supervised runs; only GCN's layers have a batch axis."""
-        possible = self.batchable and self.backbone == "gcn"
-        return Batching(self._train_batch) if possible else None
-
-    def _train_batch(self, fits: Sequence[Fit], slots: int) -> Iterator[None]:
-        inputs = self._inputs(fits[0].task.graph)
-        runs = [fit.method._run(fit) for fit in fits]
-        params = self._training_params()
-        yield from SupervisedReplicas(inputs, runs, slots, self.hidden, **params).steps(runs)
-
-    def _run(self, fit: Fit) -> SupervisedRun:
-        """A run of `SupervisedReplicas` that fits this method."""
-        with seeded(fit.seed):
-            self.net_ = self._new_network()
-            noise_seed = int(torch.randint(2**31, ()))
-
-        def on_end(history: History) -> None:
-            self.history_.append(history)
-            fit.on_fitted()
-
-        return SupervisedRun(
-            task=fit.task,
-            net=self.net_,
-            noise_seed=noise_seed,
-            terms=self._class_terms(fit.task.class_counts),
-            on_epoch=self._report_epoch,
-            on_end=on_end,
-        )
 
 
 WARMUP = 5  # epochs before predictions are good enough for margins

@@ -1,0 +1,592 @@
+"""How methods learn from rows of tables on disk, and predict them: an adapter for each.
+
+What a method does once its features are propagated needs the rows of nodes and no edges. Networks
+draw rows from shards, LightGBM reads them in passes, other methods get as many as fit in memory.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from copy import copy
+from dataclasses import replace
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import cross_entropy, pad
+
+from evengraph.core.task import Task
+from evengraph.disk.components import view_tables
+from evengraph.disk.propagation import (
+    RowBlocks,
+    Walk,
+    Workspace,
+    block_rows,
+    degree_table,
+    fit_scaling,
+    mean_tables,
+    own_columns,
+    rescaled_table,
+)
+from evengraph.disk.tables import DerivedTable, JoinedTable, Table
+from evengraph.methods import MLP, Boosting, IceBerg, Logistic, Method, Unison
+from evengraph.methods.bases.method import fit_hidden, new_network, train_network
+from evengraph.methods.bases.network import above_mean, double_balancing_epoch, pseudo_label_loss
+from evengraph.methods.bases.tree_engines import (
+    Grown,
+    grow_lightgbm,
+    import_engine,
+    lightgbm_settings,
+    start_logits,
+    start_loss,
+)
+from evengraph.methods.boosting import CHUNK
+from evengraph.methods.unison import LABELLED, vote_logits
+from evengraph.metrics.selection import rare_class, score_validation_rows
+from evengraph.nn.members import HOPS, ego_share
+from evengraph.nn.networks import GraphNetwork, Inputs, PlainNetwork
+from evengraph.ops.features import join_parts
+from evengraph.ops.losses import labelled_loss
+from evengraph.ops.sparse import Sparse, sparsify
+from evengraph.ops.synthesis import Propagation
+from evengraph.ops.trees import (
+    class_logits,
+    first_digits,
+    separation_in_passes,
+    tree_values,
+    trees_from_tables,
+)
+from evengraph.training.ranks import Part, Ranks
+from evengraph.training.row_supply import MemoryRows, RowSupply, Shard, draw, validation_scores
+
+FULL = 2**16  # rows up to which an epoch sees all of them
+BATCH = 2**13  # labelled rows, and others, in an epoch on more
+NO_EDGES = sp.csr_matrix((0, 0))  # a loss on rows does not use them
+Rows = Mapping[str, Tensor]
+"""Rows of some nodes by the name of their table, (n, width) each."""
+
+M = TypeVar("M", bound=Method)
+
+
+class Learner(ABC, Generic[M]):
+    """A method on a graph on disk.
+
+    Args:
+        method: The method.
+        space: The graph, and how to work on it.
+    """
+
+    def __init__(self, method: M, space: Workspace) -> None:
+        self.method, self.space = method, space
+
+    @abstractmethod
+    def row_width(self, num_features: int) -> int:
+        """Numbers in a row of all tables together, or a few more."""
+
+    @abstractmethod
+    def tables(self, x: Table) -> dict[str, Table]:
+        """The tables of the graph, by name, to predict it."""
+
+    def fit_tables(self, x: Table) -> dict[str, Table]:
+        """The tables to learn from; what comes before training is fitted to them in passes."""
+        return self.tables(x)
+
+    @abstractmethod
+    def fit_rows(self, task: Task, rows: Rows) -> None:
+        """Train on rows that are in memory.
+
+        Args:
+            task: The nodes of these rows; its graph has labels, and neither features nor edges.
+            rows: What was read from the tables, of this process.
+        """
+
+    @abstractmethod
+    def row_logits(self, rows: Rows) -> Tensor:
+        """Logits of rows, (n, C)."""
+
+
+class NetworkLearner(Learner[M]):
+    """A network that learns from more rows than fit in memory, and draws some in each epoch."""
+
+    networks: int = 1
+    """Networks that predict every validation node."""
+
+    @abstractmethod
+    def drawn_per_epoch(self) -> tuple[int, int]:
+        """Labelled rows, and others, that an epoch draws."""
+
+    @abstractmethod
+    def stacked(self, rows: Rows) -> Tensor:
+        """Rows of the tables as the input of the network, (..., n, width)."""
+
+    @abstractmethod
+    def fit_supply(self, supply: RowSupply) -> None:
+        """Train on rows that are in memory some at a time; several processes share them."""
+
+    def fit_rows(self, task: Task, rows: Rows) -> None:
+        """Train on drawn rows, or as in memory if an epoch sees all of them."""
+        x = self.stacked(rows)
+        if self.space.ranks.is_alone and len(task.train) <= FULL:
+            self.fit_all(task, x)
+        else:
+            self.fit_supply(MemoryRows(task, x, self.space.ranks))
+
+    def fit_all(self, task: Task, x: Tensor) -> None:
+        """Train on all rows in every epoch."""
+        self.fit_supply(MemoryRows(task, x))
+
+    def _train(self, supply: RowSupply, epoch: Callable[[Any], RowEpoch]) -> None:
+        """Train a new network where the rows are."""
+        method = self.method
+        net = new_network(method).to(supply.device)
+        method.net_ = net  # type: ignore[attr-defined]
+        train_network(method, net, epoch(net))
+        net.to(method.device_)
+
+
+class _Batch(NamedTuple):
+    """Rows of an epoch.
+
+    Args:
+        part: Those of this process.
+        known: Which of these are labelled, bool, (n,).
+        labelled: Labelled ones of all processes.
+        others: Unlabelled ones of all processes.
+    """
+
+    part: Part
+    known: Tensor
+    labelled: int
+    others: int
+
+
+class RowEpoch:
+    """An epoch on drawn rows, or on all of few; the score is that of all validation rows.
+
+    Args:
+        net: A network without convolutions.
+        supply: Where its rows come from; of several processes each gets a share of the loss.
+        links: The identity matrix of a size, for layers that have the form of a convolution.
+        on_labels: The loss of labels and their logits, a mean.
+        pseudo_weight: Weight of the loss on pseudo-labels; 0 draws no unlabelled rows.
+    """
+
+    def __init__(
+        self,
+        net: GraphNetwork | PlainNetwork,
+        supply: RowSupply,
+        links: Callable[[int], Propagation],
+        on_labels: Callable[[Tensor, Tensor], Tensor],
+        pseudo_weight: float = 0.0,
+    ) -> None:
+        self.net, self.supply, self.links, self.on_labels = net, supply, links, on_labels
+        self.pseudo_weight, self.rare = pseudo_weight, rare_class(supply.task)
+
+    def __call__(self) -> tuple[Tensor, Tensor]:
+        """Loss and score of the present weights."""
+        net, ranks, shard = self.net, self.supply.ranks, self.supply.advance()
+        part, known, labelled, others = _batch(shard, ranks, with_others=self.pseudo_weight > 0)
+        matrix = self.links(len(part.rows))
+        first = net.encoder(shard.rows[part.rows], matrix)
+        logits = net.classify(first, matrix, dropout=True, share=part.share)
+        labels = shard.labels[part.nodes[known]]
+        if len(labels):
+            loss = self.on_labels(labels, logits[known]) * (len(labels) / labelled)
+        else:  # other processes have them
+            loss = 0 * logits[known].sum()
+        with torch.no_grad():
+            score = self._score()
+        if self.pseudo_weight and others:
+            with torch.no_grad():
+                clean = net.classify(first, matrix)[~known]
+            confidence, predicted = clean.softmax(1).max(1)
+            selected = above_mean(confidence, ranks, others)
+            pseudo = pseudo_label_loss(logits[~known], predicted, selected, ranks)
+            loss = loss + self.pseudo_weight * pseudo
+        return loss, score
+
+    def _score(self) -> Tensor:
+        """The score of all validation rows, in a pass."""
+        logits, labels = [], []
+        for rows, known in self.supply.validation():
+            logits.append(self.net(rows, self.links(len(rows))))
+            labels.append(known)
+        every = torch.cat(logits).unsqueeze(0), torch.cat(labels)
+        return validation_scores(*every, self.rare, self.supply.ranks)[0]
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint stores beside the weights."""
+        return self.supply.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint."""
+        self.supply.load_state_dict(state)
+
+
+def _batch(shard: Shard, ranks: Ranks, *, with_others: bool) -> _Batch:
+    """The rows of an epoch: all of few, else some."""
+    if len(shard.labels) <= FULL:
+        part = ranks.part(torch.arange(len(shard.labels), device=shard.labels.device))
+        train = torch.zeros(len(shard.labels), dtype=torch.bool, device=part.nodes.device)
+        train[shard.labelled] = True
+        return _Batch(part, train[part.nodes], len(shard.labelled), len(shard.others))
+    some = draw(shard.labelled, BATCH)
+    nodes = torch.cat([some, draw(shard.others, BATCH)]) if with_others else some
+    part = ranks.part(nodes)
+    known = torch.arange(len(part.rows), device=nodes.device) < part.before(len(some))
+    return _Batch(part, known, len(some), len(nodes) - len(some))
+
+
+class _Unison(NetworkLearner[Unison]):
+    """Committees on rows of the views."""
+
+    @property
+    def networks(self) -> int:  # type: ignore[override]
+        """All members."""
+        return len(self.method.view_names) * self.method.members
+
+    def row_width(self, num_features: int) -> int:
+        """All views are filled up to the widest, the ego view with its parts."""
+        share = ego_share(self.method.components, HOPS + 1)
+        widest = max(self.method.components, (HOPS + 1) * share)
+        return len(self.method.view_names) * min(widest, (HOPS + 1) * num_features)
+
+    def fit_tables(self, x: Table) -> dict[str, Table]:
+        """The views, fitted in passes."""
+        self.method.net_ = new_network(self.method)
+        return view_tables(self.method.net_.views, x, self.space, fit=True)
+
+    def tables(self, x: Table) -> dict[str, Table]:
+        """The views."""
+        return view_tables(self.method.net_.views, x, self.space)
+
+    def drawn_per_epoch(self) -> tuple[int, int]:
+        """Labelled rows and others of a batch."""
+        return LABELLED * self.method.batch, self.method.batch
+
+    def stacked(self, rows: Rows) -> Tensor:
+        """Rows of all views, (V, n, width)."""
+        width = self.method.net_.views.width
+        return torch.stack([pad(rows[name], (0, width - rows[name].shape[1])) for name in rows])
+
+    def fit_supply(self, supply: RowSupply) -> None:
+        """Train the members."""
+        self.method.train_members(supply)
+
+    def row_logits(self, rows: Rows) -> Tensor:
+        """The vote of the members."""
+        net = self.method.net_
+        return vote_logits(net.members(self.stacked(rows)).softmax(2), net.votes)
+
+
+class _IceBerg(NetworkLearner[IceBerg]):
+    """Double Balancing on rows of propagated features."""
+
+    def row_width(self, num_features: int) -> int:
+        """As wide as the features."""
+        return num_features
+
+    def fit_tables(self, x: Table) -> dict[str, Table]:
+        """The propagated features."""
+        if self.method.loss == "renode":
+            raise ValueError("loss must not be 'renode' for a graph on disk: it needs its edges.")
+        return self.tables(x)
+
+    def tables(self, x: Table) -> dict[str, Table]:
+        """The propagated features."""
+        method = self.method
+        walk = Walk(method.normalisation, method.steps, method.teleport)
+        return {"propagated": self.space.propagate(x, walk)}
+
+    def drawn_per_epoch(self) -> tuple[int, int]:
+        """As many unlabelled rows as labelled ones, if pseudo-labels count."""
+        return BATCH, BATCH if self.method.pseudo_weight else 0
+
+    def stacked(self, rows: Rows) -> Tensor:
+        """The propagated features."""
+        return rows["propagated"]
+
+    def fit_all(self, task: Task, x: Tensor) -> None:
+        """Train as in memory."""
+        method = self.method
+        method.net_ = net = new_network(method)
+        inputs = Inputs(x, Sparse.from_scipy(NO_EDGES, x.device))
+        epoch = double_balancing_epoch(net, inputs, task, method.loss, method.pseudo_weight)
+        train_network(method, net, epoch)
+
+    def fit_supply(self, supply: RowSupply) -> None:
+        """Train on rows that are drawn in every epoch."""
+        method, counts = self.method, supply.task.class_counts.to(supply.device)
+        unused = Sparse.from_scipy(NO_EDGES, supply.device)
+
+        def on_labels(labels: Tensor, logits: Tensor) -> Tensor:
+            return labelled_loss(method.loss, NO_EDGES, labels, labels, counts)(logits)
+
+        weight = method.pseudo_weight
+        self._train(supply, lambda net: RowEpoch(net, supply, lambda _: unused, on_labels, weight))
+
+    def row_logits(self, rows: Rows) -> Tensor:
+        """Both layers on rows."""
+        x = rows["propagated"]
+        logits: Tensor = self.method.net_(x, None)
+        return logits
+
+
+class _MLP(NetworkLearner[MLP]):
+    """The features alone."""
+
+    def row_width(self, num_features: int) -> int:
+        """As wide as the features."""
+        return num_features
+
+    def tables(self, x: Table) -> dict[str, Table]:
+        """The features as they are."""
+        return {"features": x}
+
+    def drawn_per_epoch(self) -> tuple[int, int]:
+        """No unlabelled rows."""
+        return BATCH, 0
+
+    def stacked(self, rows: Rows) -> Tensor:
+        """The features."""
+        return rows["features"]
+
+    def fit_all(self, task: Task, x: Tensor) -> None:
+        """Train as in memory."""
+        graph = copy(task.graph)
+        graph.x = x
+        fit_hidden(self.method, replace(task, graph=graph))
+
+    def fit_supply(self, supply: RowSupply) -> None:
+        """Train on rows that are drawn in every epoch."""
+        device = supply.device
+
+        def on_labels(labels: Tensor, logits: Tensor) -> Tensor:
+            return cross_entropy(logits, labels)
+
+        self._train(
+            supply, lambda net: RowEpoch(net, supply, lambda n: _identity(n, device), on_labels)
+        )
+
+    def row_logits(self, rows: Rows) -> Tensor:
+        """All layers on rows."""
+        x = rows["features"]
+        logits: Tensor = self.method.net_(sparsify(x), _identity(len(x), x.device))
+        return logits
+
+
+def _identity(size: int, device: torch.device) -> Sparse:
+    return Sparse.from_scipy(sp.identity(size, format="csr"), device)
+
+
+class _Hops(Learner[M]):
+    """A method on features and means over neighbours."""
+
+    hops: int
+    degree: bool
+
+    def __init__(self, method: M, space: Workspace) -> None:
+        super().__init__(method, space)
+        self.hops = method.hops  # type: ignore[attr-defined]
+        self.degree = method.degree and self.hops > 0  # type: ignore[attr-defined]
+
+    def row_width(self, num_features: int) -> int:
+        """Features and degree, and their mean per hop."""
+        return (1 + self.hops) * (num_features + 1)
+
+    def tables(self, x: Table) -> dict[str, Table]:
+        """Features, degree and means of prepared features."""
+        own = own_columns(x, self.space.links, degree=self.degree)
+        means = mean_tables(self._prepared(own), self.space, self.hops)
+        tables = {"features": x}
+        if self.degree:
+            tables["log_degree"] = degree_table(self.space.links)
+        return tables | {f"mean_{hop}": mean for hop, mean in enumerate(means, start=1)}
+
+    def _prepared(self, own: Table) -> Table:
+        """What means are taken of."""
+        return own
+
+
+class _Logistic(_Hops[Logistic]):
+    """Logistic regression on rows in memory."""
+
+    def fit_tables(self, x: Table) -> dict[str, Table]:
+        """Features and means; the scaling is measured in one pass."""
+        own = own_columns(x, self.space.links, degree=self.degree)
+        self.method.scaling_ = fit_scaling(own)
+        return self.tables(x)
+
+    def _prepared(self, own: Table) -> Table:
+        return rescaled_table(own, self.method.scaling_)
+
+    def fit_rows(self, task: Task, rows: Rows) -> None:
+        """Fit to the rows of training and validation nodes."""
+        nodes = (task.train | task.val).nonzero().squeeze(1)
+        own, *means = self._parts({name: values[nodes] for name, values in rows.items()})
+        if not means:
+            ones = own.new_ones(own.shape[1], dtype=torch.float64)
+            self.method.select(task, nodes, own.numpy(), ones)
+            return
+        table, factors = join_parts([part.numpy() for part in (own, *means)])
+        self.method.select(task, nodes, table, torch.from_numpy(factors).double())
+
+    def row_logits(self, rows: Rows) -> Tensor:
+        """The weighted sum of a row."""
+        weights, bias = self.method.weights_[:, :-1].t().float(), self.method.weights_[:, -1]
+        return torch.cat(self._parts(rows), dim=1) @ weights + bias.float()
+
+    def _parts(self, rows: Rows) -> list[Tensor]:
+        """The node's own columns, scaled, and the means."""
+        own = [rows[name] for name in ("features", "log_degree") if name in rows]
+        means = [part for name, part in rows.items() if name.startswith("mean_")]
+        return [self.method.scaling_(torch.cat(own, dim=1)), *means]
+
+
+class TreeLearner(_Hops[Boosting]):
+    """Trees on rows in memory; by LightGBM also on rows that are read in passes."""
+
+    @property
+    def streams(self) -> bool:
+        """Whether the library takes rows in blocks: LightGBM's `Sequence` does."""
+        return self.method.engine == "lightgbm"
+
+    def fit_rows(self, task: Task, rows: Rows) -> None:
+        """Grow trees on rows in memory."""
+        table = first_digits(torch.cat(list(rows.values()), dim=1))
+        self.method.grow(task, lambda nodes, columns: table[nodes][:, columns])
+
+    def row_logits(self, rows: Rows) -> Tensor:
+        """The trees on rows."""
+        table = torch.cat(list(rows.values()), dim=1)
+        return self.method.tree_logits(lambda columns: first_digits(table[:, columns]))
+
+    def streamed_rows(self, num_features: int, num_classes: int) -> tuple[int, int]:
+        """How many training and validation rows can be used within the limit of memory.
+
+        In memory are a byte per value, gradients, sums of trees and numbers of rows.
+        """
+        memory, width = self.space.memory, self.row_width(num_features)
+        training = NODE_BYTES + width + 40 * (num_classes + 1)
+        validation = NODE_BYTES + 24 * num_classes
+        return (
+            max(memory // (TRAINING_SHARE * training), SMALLEST),
+            max(memory // (VALIDATION_SHARE * validation), SMALLEST),
+        )
+
+    def fit_streamed(self, task: Task, nodes: Tensor, tables: Mapping[str, Table]) -> None:
+        """Grow trees on all rows of labelled nodes, which are read in blocks.
+
+        Args:
+            task: The labelled nodes; its graph has labels, and neither features nor edges.
+            nodes: Which rows of the tables these are, (n,).
+            tables: What `fit_tables` returned.
+        """
+        method, table = self.method, JoinedTable(list(tables.values()))
+        size = block_rows(table.shape[1], self.space.memory)
+
+        def rows(part: str, columns: Tensor) -> RowBlocks:
+            some = DerivedTable(
+                table,
+                lambda values, which: first_digits(values[:, columns][:, which]),
+                len(columns),
+                ("rounded", [columns]),
+            )
+            return RowBlocks(some, nodes[getattr(task, part)], size)
+
+        labels = task.graph.y[task.train_nodes]
+
+        def ratios(columns: Tensor) -> Tensor:
+            read = rows("train", columns)
+            passes = lambda: ((block, labels[index]) for index, block in read)  # noqa: E731
+            return separation_in_passes(passes, task.num_classes)
+
+        columns = method.best_columns(task, ratios)
+        grow = self._grower(rows("train", columns), labels, method.node_weights(task))
+        method.select(columns, self._rounds(task, rows("val", columns), grow))
+
+    def _grower(self, rows: RowBlocks, labels: Tensor, weights: Tensor) -> Callable[[int], Grown]:
+        """A function that takes a number of rounds and returns all trees so far."""
+        library, y, w = import_engine("lightgbm"), labels.numpy(), weights.numpy()
+        params, baseline = self.method.tree_params(), start_logits(y, w)
+        grown = Grown([], baseline, [start_loss(y, w, baseline)])
+        settings = lightgbm_settings(params, baseline)
+
+        class Blocks(library.Sequence):  # type: ignore[misc, name-defined]
+            batch_size = rows.size
+
+            def __len__(self) -> int:
+                return rows.shape[0]
+
+            def __getitem__(self, index: slice) -> NDArray[Any]:
+                return rows.read(index).numpy()
+
+        # bins are those of a sample, then all rows are added in blocks
+        room = self.space.memory // (SAMPLE_SHARE * 8 * max(rows.shape[1], 1))
+        sample = rows.sample(min(max(room, SMALLEST), SAMPLE)).numpy()
+        bins = library.Dataset(sample, params=settings).construct()
+        start = np.tile(baseline, (len(y), 1)).squeeze(1 if baseline.size == 1 else ())
+        about = {"weight": w, "init_score": start, "params": settings, "reference": bins}
+        booster = library.Booster(settings, library.Dataset(Blocks(), y, **about).construct())
+        return lambda rounds: grow_lightgbm(booster, params, grown, rounds)
+
+    def _rounds(
+        self, task: Task, rows: RowBlocks, grow: Callable[[int], Grown]
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """Loss and score before any tree, after one round and so on.
+
+        Validation rows are read again for every few rounds.
+        """
+        method, rounds = self.method, 0
+        outputs, most = method.outputs, max(method.max_epochs, 1)
+        sums = torch.zeros(len(task.val_nodes), outputs, dtype=torch.float64)
+        while True:
+            before, rounds = rounds, min(rounds + CHUNK, most)
+            tables, baseline, losses = grow(rounds)
+            method.trees_ = trees_from_tables(tables, method.device_)
+            method.baseline_ = torch.from_numpy(baseline)
+            stages = self._sums(rows, tables[before * outputs :], sums)
+            for stage in range(before + bool(before), rounds + 1):
+                sums = next(stages) if stage else sums
+                logits = class_logits(method.baseline_ + sums)
+                yield torch.tensor(losses[stage]), score_validation_rows(logits, task)
+            if rounds >= method.max_epochs:
+                return
+
+    def _sums(self, rows: RowBlocks, tables: list[Any], sums: Tensor) -> Iterator[Tensor]:
+        """Sums of trees for rows after each round of new trees; one tensor that changes.
+
+        Rows are read once for as many rounds as fit in memory.
+        """
+        outputs, sums = sums.shape[1], sums.clone()
+        rounds = max(self.space.memory // SUMS_SHARE // max(sums.nbytes, 1), 1)
+        for first in range(0, len(tables), rounds * outputs):
+            some = tables[first : first + rounds * outputs]
+            trees = trees_from_tables(some, sums.device)
+            values = sums.new_empty(len(sums), len(some))
+            for index, block in rows:
+                values[index] = tree_values(trees, block)
+            for added in values.split(outputs, dim=1):
+                sums += added
+                yield sums
+
+
+SAMPLE = 200_000  # rows that bins are computed from, as by LightGBM itself
+SMALLEST = 2**10  # rows, however little memory there is
+SAMPLE_SHARE = 8  # of the memory are in this sample, in double precision
+TRAINING_SHARE, VALIDATION_SHARE = 2, 4  # of the memory are in what is stored per row
+SUMS_SHARE = 8  # of the memory are in what rounds add to the validation rows
+NODE_BYTES = 60  # of a labelled node: its number, label, weight and signature
+
+LEARNERS: dict[type[Method], type[Learner[Any]]] = {
+    Unison: _Unison,
+    IceBerg: _IceBerg,
+    MLP: _MLP,
+    Logistic: _Logistic,
+    Boosting: TreeLearner,
+}
+"""The adapter of each method that graphs on disk can be used with."""

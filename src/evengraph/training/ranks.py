@@ -1,0 +1,256 @@
+"""Processes that train together: what they add up and agree on. Alone, each of this is identity.
+
+All processes draw the same random numbers and keep the same weights; each has every size-th row.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.nn.functional import pad
+
+from evengraph.core.devices import pick_device
+from evengraph.fast.dropout import Share
+
+T = TypeVar("T")
+PATIENCE = timedelta(days=1)  # a process may wait for the propagation of another
+LOST = ("connection closed", "connection reset", "read error", "write error", "timed out")
+"""What messages of torch say when a process is lost."""
+
+
+class LostRankError(ValueError):
+    """Another process of the same run has ended."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The rows of a batch that this process has.
+
+    Args:
+        nodes: Their nodes, in the order of the batch.
+        rows: Where these are among the rows of this process.
+        index: Where they are in the batch; None if this process has all of it.
+        total: Rows of the batch.
+
+    Shapes:
+        nodes, rows, index: int64, (n,)
+    """
+
+    nodes: Tensor
+    rows: Tensor
+    index: Tensor | None
+    total: int
+
+    @property
+    def share(self) -> Share | None:
+        """Which rows of the batch these are; None for all of them."""
+        return None if self.index is None else (self.index, self.total)
+
+    def before(self, end: int) -> int:
+        """How many of them are among the first rows of the batch."""
+        return end if self.index is None else int((self.index < end).sum())
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """The processes that train together.
+
+    Args:
+        rank: Which of them this process is.
+        size: How many there are.
+        here: How many of them are on this machine.
+        store: What their launcher knows them by.
+    """
+
+    rank: int = 0
+    size: int = 1
+    here: int = 1
+    store: Any = field(default=None, compare=False, repr=False)
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether there is no other process."""
+        return self.size == 1
+
+    def device(self, name: str) -> torch.device:
+        """A device for each process: those of a machine need a GPU each.
+
+        Where there are too few, `auto` is the CPU.
+        """
+        device, count = pick_device(name), torch.cuda.device_count()
+        if device.type == "cpu" or self.here <= count:
+            return device
+        if name == "auto":
+            return torch.device("cpu")
+        raise ValueError(
+            f"device must be cpu for {self.here} processes on a machine with {count} GPU(s): each "
+            "needs a GPU of its own."
+        )
+
+    # Rows
+
+    def own(self, total: int) -> slice:
+        """The rows of this process, of so many."""
+        return slice(self.rank, total, self.size)
+
+    def part(self, nodes: Tensor) -> Part:
+        """The rows of a batch that this process has."""
+        if self.is_alone:
+            return Part(nodes, nodes, None, len(nodes))
+        index = (nodes % self.size == self.rank).nonzero().squeeze(1)
+        own = nodes[index]
+        return Part(own, own // self.size, index, len(nodes))
+
+    # Tensors
+
+    def sum(self, values: Tensor) -> Tensor:
+        """The sum of the values of all processes; has no gradient."""
+        return self._reduced(values, dist.ReduceOp.SUM)
+
+    def max(self, values: Tensor) -> Tensor:
+        """The largest of the values of all processes; has no gradient."""
+        return self._reduced(values, dist.ReduceOp.MAX)
+
+    def share_of_mean(self, values: Tensor, total: int) -> Tensor:
+        """What the last axis adds to the mean over that of all processes, which has `total` values.
+
+        These shares have a gradient, and add up to the mean.
+        """
+        return values.mean(-1) if self.is_alone else values.sum(-1) / total
+
+    def gather(self, values: Tensor, dim: int) -> Tensor:
+        """The values of all processes, one after the other, each padded with zeros to the longest.
+
+        Which are padding shows a mask of ones that is gathered as well.
+        """
+        return torch.cat(self._gathered(values, dim), dim)
+
+    def interleave(self, values: Tensor, total: int) -> Tensor:
+        """All rows in their order, from the `own` ones of each process."""
+        if self.is_alone:
+            return values
+        whole = values.new_empty(total, *values.shape[1:])
+        for rank, part in enumerate(self._gathered(values, 0)):
+            rows = whole[rank :: self.size]
+            rows.copy_(part[: len(rows)])
+        return whole
+
+    # Objects
+
+    def once(self, compute: Callable[[], T]) -> T:
+        """What the first process computes, in all of them: machines may round differently."""
+        if self.is_alone:
+            return compute()
+        box = [compute() if self.rank == 0 else None]
+        dist.broadcast_object_list(box, src=0)
+        return box[0]  # type: ignore[return-value]
+
+    def each(self, compute: Callable[[T], None], items: Sequence[T]) -> None:
+        """Compute every item in one of the processes, and wait for all."""
+        for item in items[self.rank :: self.size]:
+            compute(item)
+        self.wait()
+
+    def wait(self) -> None:
+        """Wait until all processes are here."""
+        if not self.is_alone:
+            dist.barrier()
+
+    def is_first_with(self, text: str) -> bool:
+        """Whether no other process has asked this with the same text, so that one shows an error.
+
+        True as well if the process that could tell is gone.
+        """
+        if self.store is None:
+            return True
+        try:
+            return int(self.store.add(text, 1)) == 1
+        except RuntimeError:
+            return True
+
+    def _reduced(self, values: Tensor, how: dist.ReduceOp.RedOpType) -> Tensor:
+        if self.is_alone:
+            return values
+        total = values.detach().clone()
+        dist.all_reduce(total, op=how)
+        return total
+
+    def _gathered(self, values: Tensor, dim: int) -> list[Tensor]:
+        if self.is_alone:
+            return [values]
+        length = int(self.max(torch.tensor(values.shape[dim], device=values.device)))
+        missing = [0, 0] * (values.dim() - 1 - dim) + [0, length - values.shape[dim]]
+        padded = pad(values.detach(), missing).contiguous()
+        parts = [torch.empty_like(padded) for _ in range(self.size)]
+        dist.all_gather(parts, padded)
+        return parts
+
+
+ALONE = Ranks()
+
+
+@contextmanager
+def joined_ranks() -> Iterator[Ranks]:
+    """The processes that torchrun, Ray Train or a launcher of your own has started.
+
+    A process group that exists is used. Otherwise one is made from the variables that torchrun
+    sets; without them a process is alone. If another process ends, LostRankError is raised.
+    """
+    outer = dist.is_available() and dist.is_initialized()
+    if not outer and not is_launched():
+        yield ALONE
+        return
+    ranks = _ranks(None) if outer else _join()
+    try:
+        yield ranks
+    except RuntimeError as error:
+        if not is_lost(error):
+            raise
+        raise LostRankError(
+            f"Of the {ranks.size} processes of this run another one has ended; start all of them "
+            "again to resume."
+        ) from None
+    finally:
+        if not outer:
+            with suppress(RuntimeError):  # others may be gone
+                dist.destroy_process_group()
+
+
+def is_launched() -> bool:
+    """Whether torchrun has started this process and others."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
+def _join() -> Ranks:
+    """Make the process group from the variables of torchrun."""
+    from torch.distributed.distributed_c10d import PrefixStore  # not part of every build
+    from torch.distributed.rendezvous import rendezvous
+
+    store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
+    # after a restart by torchrun, addresses of the processes before must not be found
+    store = PrefixStore(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), store)
+    backend = "gloo"
+    if torch.cuda.is_available():  # each process of a machine has a GPU of its own
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
+        backend = "cpu:gloo,cuda:nccl"
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)
+    return _ranks(store)
+
+
+def _ranks(store: Any) -> Ranks:
+    here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    return Ranks(dist.get_rank(), dist.get_world_size(), here, store)
+
+
+def is_lost(error: RuntimeError) -> bool:
+    """Whether torch raised an error because another process is gone."""
+    text = str(error).lower()
+    return isinstance(error, dist.DistError) or any(word in text for word in LOST)
