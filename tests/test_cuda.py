@@ -18,7 +18,7 @@ from evengraph.fast.dropout import Noise, relu_dropout
 from evengraph.fast.kmeans import flatten_clusters
 from evengraph.fast.subsets import make_subset, neighbour_mask
 from evengraph.methods import METHODS, Auto, UniGNN, Unison, fit_many
-from evengraph.metrics.selection import stopping_score
+from evengraph.metrics.multiclass import stopping_score
 from evengraph.ops.losses import inverse_class_weights
 from evengraph.ops.pseudo import balanced_pseudo_labels
 from evengraph.ops.semantic import (

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evengraph.core import untrusted as limits
-from evengraph.core.arrays import csr_matrix, sorted_unique
 from evengraph.core.untrusted import (
     LimitError,
     check_columns,
@@ -21,7 +20,9 @@ from evengraph.core.untrusted import (
     check_nodes,
     check_types,
     check_unpacked,
+    csr_matrix,
     read_npz,
+    sorted_unique,
 )
 
 

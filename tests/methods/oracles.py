@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch.nn.functional import leaky_relu
 
-from evengraph.metrics.selection import validation_score
-from evengraph.nn.backbones import AttentionConv, SageConv
+from evengraph.metrics.multiclass import validation_score
+from evengraph.nn.networks import AttentionConv, SageConv
 from evengraph.pipeline.loading import load_model
 from evengraph.testing import task_with as task_with
 from evengraph.training import train

@@ -18,7 +18,7 @@ from torch.nn.functional import cross_entropy
 
 from evengraph.core.rng import seeded
 from evengraph.methods import GraphENS, graphens
-from evengraph.nn.backbones import BACKBONES, CONVS
+from evengraph.nn.networks import BACKBONES, CONVS
 from evengraph.ops import synthesis as virtual
 from evengraph.ops.sparse import from_scipy, undirected_adjacency
 from evengraph.ops.synthesis import AttachedGraph, Pairs, VirtualNodes, draw_pairs

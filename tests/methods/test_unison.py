@@ -7,7 +7,7 @@ import torch
 
 import evengraph as eg
 from evengraph.methods.unison import Unison, vote_weights
-from evengraph.metrics.selection import validation_score
+from evengraph.metrics.multiclass import validation_score
 from evengraph.nn.members import Members
 from evengraph.pipeline.loading import load_model
 from evengraph.testing.tasks import with_graph

@@ -9,14 +9,9 @@ from sklearn.metrics import average_precision_score, balanced_accuracy_score, lo
 from torch_geometric.data import Data
 
 from evengraph.core.rng import generator
-from evengraph.metrics import selection
-from evengraph.metrics.selection import (
-    Validation,
-    batched_stopping_scores,
-    stopping_score,
-    suitable_metric,
-    validation_score,
-)
+from evengraph.metrics import multiclass as selection
+from evengraph.metrics.evaluation import Validation, suitable_metric
+from evengraph.metrics.multiclass import batched_stopping_scores, stopping_score, validation_score
 from small_graphs import graph_of, normal, small_task, task_of
 
 COARSE, FINE = 4, 10**6

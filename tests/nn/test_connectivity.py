@@ -7,8 +7,13 @@ from torch import nn
 from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import Compose
 
-from evengraph.nn.connectivity import SemanticLayer, StructuralLayer, structural_connectivity
-from evengraph.nn.transforms import SemanticConnectivity, StructuralConnectivity
+from evengraph.nn.transforms import (
+    SemanticConnectivity,
+    SemanticLayer,
+    StructuralConnectivity,
+    StructuralLayer,
+    structural_connectivity,
+)
 from evengraph.ops.semantic import kmeans, prepare_clusters
 from evengraph.ops.sparse import Sparse, sparsify
 from small_graphs import (

@@ -7,9 +7,18 @@ import torch
 from torch_geometric.nn import GATConv
 
 from evengraph.core.rng import seeded
-from evengraph.nn.backbones import BACKBONES, CONVS, LAST_CONVS, PYG_CONVS
-from evengraph.nn.layers import GraphClassifier, GraphConv
-from evengraph.nn.networks import EdgeDecoder, GraphNetwork, PlainNetwork, Reconstruction
+from evengraph.nn.networks import (
+    BACKBONES,
+    CONVS,
+    LAST_CONVS,
+    PYG_CONVS,
+    EdgeDecoder,
+    GraphClassifier,
+    GraphConv,
+    GraphNetwork,
+    PlainNetwork,
+    Reconstruction,
+)
 from evengraph.ops.sparse import Sparse, undirected_adjacency
 from evengraph.ops.synthesis import AttachedGraph
 from evengraph.training.loop import weight_decays

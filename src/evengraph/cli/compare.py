@@ -116,8 +116,7 @@ def compare(
     """Run several methods on the same splits, and test which is significantly better."""
     from evengraph.cli.opening import open_data, warn_of_gaps
     from evengraph.cli.options import parse_seconds
-    from evengraph.core.devices import pick_device
-    from evengraph.core.machine import keep_freed_memory
+    from evengraph.core.machine import keep_freed_memory, pick_device
     from evengraph.pipeline import comparison as library
     from evengraph.pipeline.comparison import candidates
     from evengraph.training.loop import count_bar

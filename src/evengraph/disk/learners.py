@@ -46,7 +46,7 @@ from evengraph.methods.bases.tree_engines import (
 )
 from evengraph.methods.boosting import CHUNK
 from evengraph.methods.unison import LABELLED, vote_logits
-from evengraph.metrics.selection import rare_class, score_validation_rows
+from evengraph.metrics.multiclass import rare_class, score_validation_rows
 from evengraph.nn.members import HOPS, ego_share
 from evengraph.nn.networks import GraphNetwork, Inputs, PlainNetwork
 from evengraph.ops.features import join_parts

@@ -36,8 +36,8 @@ from evengraph.fast.subsets import (
     semantic_propagate_subset,
 )
 from evengraph.methods.bases.method import same_graph
-from evengraph.metrics.selection import StopOn, batched_stopping_scores, stopping_score
-from evengraph.nn.layers import GraphClassifier
+from evengraph.metrics.multiclass import StopOn, batched_stopping_scores, stopping_score
+from evengraph.nn.networks import GraphClassifier
 from evengraph.ops.features import node_signatures
 from evengraph.ops.losses import inverse_class_weights, weighted_cross_entropy
 from evengraph.ops.pseudo import Selection, select_pseudo_labels, select_pseudo_mask

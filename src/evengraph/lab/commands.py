@@ -91,7 +91,7 @@ def reproduce(
     if inputs and not retry and not release and _show_finished(store, inputs):
         return
     from evengraph.cli.options import parse_methods
-    from evengraph.core.devices import pick_device
+    from evengraph.core.machine import pick_device
     from evengraph.lab.spec import read_specs
     from evengraph.pipeline.executor import choose_executor
     from evengraph.pipeline.parsing import parse_seeds

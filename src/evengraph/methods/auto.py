@@ -23,8 +23,7 @@ from evengraph.methods.bases.search import (
     weighted_mean,
 )
 from evengraph.metrics.registry import comparable_metrics
-from evengraph.nn.attribution import vote_shares, weighted_sum
-from evengraph.nn.tracing import Contributions
+from evengraph.nn.attribution import Contributions, vote_shares, weighted_sum
 
 LIMITS = ("max_epochs", "patience")
 AUTO = "auto"  # the metric that fits the task

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from evengraph.core.task import Task
 from evengraph.methods.bases.network import NetworkKind, NetworkMethod
-from evengraph.metrics.selection import validation_score
-from evengraph.nn.backbones import Backbone
+from evengraph.metrics.multiclass import validation_score
+from evengraph.nn.networks import Backbone
 from evengraph.ops.losses import NamedLoss, labelled_loss
 from evengraph.ops.sparse import weighted_adjacency
 from evengraph.ops.synthesis import StackedFeatures, Variant, VirtualNodes

@@ -18,9 +18,9 @@ from evengraph.methods.bases.method import Method
 from evengraph.methods.bases.row_model import RowInput, hop_inputs
 from evengraph.methods.bases.saving import checked
 from evengraph.methods.bases.tree_engines import Engine, TreeParams, grower
-from evengraph.metrics.selection import validation_score
+from evengraph.metrics.multiclass import validation_score
+from evengraph.nn.attribution import OWN, Contributions
 from evengraph.nn.onnx_graph import OnnxGraph
-from evengraph.nn.tracing import OWN, Contributions
 from evengraph.ops.features import with_log_degree
 from evengraph.ops.losses import inverse_class_weights
 from evengraph.ops.sparse import neighbour_averages, weighted_adjacency

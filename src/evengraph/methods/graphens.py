@@ -12,8 +12,8 @@ from torch_geometric.data import Data
 
 from evengraph.core.task import Task
 from evengraph.methods.bases.network import WARMUP, MarginMethod
-from evengraph.metrics.selection import validation_score
-from evengraph.nn.backbones import PYG_CONVS, Backbone
+from evengraph.metrics.multiclass import validation_score
+from evengraph.nn.networks import PYG_CONVS, Backbone
 from evengraph.ops.sparse import (
     Sparse,
     from_scipy,

@@ -15,8 +15,8 @@ from torch.nn.functional import cross_entropy
 from evengraph.core.task import Task
 from evengraph.methods.bases.method import check_positive
 from evengraph.methods.bases.network import NetworkKind, NetworkMethod
-from evengraph.metrics.selection import validation_score
-from evengraph.nn.backbones import Backbone
+from evengraph.metrics.multiclass import validation_score
+from evengraph.nn.networks import Backbone
 from evengraph.ops.sparse import (
     from_scipy,
     pagerank_rows,

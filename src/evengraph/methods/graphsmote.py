@@ -12,9 +12,8 @@ from torch.nn.functional import cross_entropy
 
 from evengraph.core.task import Task
 from evengraph.methods.bases.network import NetworkMethod
-from evengraph.metrics.selection import validation_score
-from evengraph.nn.backbones import Backbone
-from evengraph.nn.networks import EdgeDecoder, Reconstruction
+from evengraph.metrics.multiclass import validation_score
+from evengraph.nn.networks import Backbone, EdgeDecoder, Reconstruction
 from evengraph.ops.sparse import (
     row_entries,
     take,

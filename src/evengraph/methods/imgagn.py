@@ -14,10 +14,8 @@ from torch.nn.functional import cross_entropy
 
 from evengraph.core.task import Task
 from evengraph.methods.bases.network import NetworkMethod
-from evengraph.metrics.selection import validation_score
-from evengraph.nn.backbones import CONVS, Backbone
-from evengraph.nn.layers import GraphClassifier
-from evengraph.nn.networks import GraphNetwork
+from evengraph.metrics.multiclass import validation_score
+from evengraph.nn.networks import CONVS, Backbone, GraphClassifier, GraphNetwork
 from evengraph.ops.sparse import Sparse, weighted_adjacency, with_self_loops
 from evengraph.ops.synthesis import AttachedGraph, StackedFeatures, rare_classes
 

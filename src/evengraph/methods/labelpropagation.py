@@ -13,9 +13,8 @@ from torch_geometric.data import Data
 
 from evengraph.core.task import Task
 from evengraph.methods.bases.method import Method
-from evengraph.metrics.selection import validation_score
-from evengraph.nn.attribution import margin_slope
-from evengraph.nn.tracing import Contributions
+from evengraph.metrics.multiclass import validation_score
+from evengraph.nn.attribution import Contributions, margin_slope
 from evengraph.ops.features import feature_signatures, matching_signatures
 from evengraph.ops.sparse import Sparse, graph_matrix, propagation_matrix
 

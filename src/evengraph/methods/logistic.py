@@ -18,7 +18,7 @@ from evengraph.core.untrusted import MAX_HOPS
 from evengraph.methods.bases.method import Method
 from evengraph.methods.bases.row_model import RowInput, hop_inputs
 from evengraph.methods.bases.saving import checked
-from evengraph.metrics.selection import validation_score
+from evengraph.metrics.multiclass import validation_score
 from evengraph.nn.onnx_graph import OnnxGraph
 from evengraph.ops.features import Scaling, hop_table, with_log_degree
 from evengraph.ops.sparse import neighbour_averages, to_scipy, weighted_adjacency

@@ -16,10 +16,8 @@ from torch_geometric.data import Data
 from evengraph.core.task import Task
 from evengraph.methods.bases.network import NetworkMethod
 from evengraph.methods.bases.saving import pack, unpack
-from evengraph.metrics.multiclass import macro_f1_score
-from evengraph.metrics.selection import validation_score
-from evengraph.nn.layers import GraphClassifier
-from evengraph.nn.networks import EdgeDecoder, Inputs, Reconstruction
+from evengraph.metrics.multiclass import macro_f1_score, validation_score
+from evengraph.nn.networks import EdgeDecoder, GraphClassifier, Inputs, Reconstruction
 from evengraph.ops.losses import focal_cross_entropy, inverse_class_weights
 from evengraph.ops.neighbours import class_prototypes
 from evengraph.ops.sparse import from_scipy, undirected_adjacency

@@ -11,7 +11,7 @@ from torch import Tensor
 from evengraph.core.task import Task
 from evengraph.methods.bases.method import check_minimum
 from evengraph.methods.bases.network import MarginMethod, NetworkKind, NetworkMethod
-from evengraph.nn.backbones import Backbone
+from evengraph.nn.networks import Backbone
 from evengraph.ops.losses import ClassLoss, class_loss, conflict_weights
 from evengraph.ops.sparse import weighted_adjacency
 

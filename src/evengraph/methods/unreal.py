@@ -12,9 +12,8 @@ from torch_geometric.data import Data
 
 from evengraph.core.task import Task
 from evengraph.methods.bases.method import Method
-from evengraph.metrics.selection import validation_score
-from evengraph.nn.backbones import CONVS, Backbone
-from evengraph.nn.networks import Inputs
+from evengraph.metrics.multiclass import validation_score
+from evengraph.nn.networks import CONVS, Backbone, Inputs
 from evengraph.ops.pseudo import PseudoLabels
 from evengraph.ops.semantic import cluster_means, kmeans
 from evengraph.ops.sparse import (

@@ -10,10 +10,10 @@ _NAMES = {
     "multiclass": (
         *("accuracy", "auroc", "average_precision", "balanced_accuracy", "batched_macro_f1"),
         *("confusion_matrix", "f1_scores", "g_mean", "macro_f1", "macro_f1_score", "recalls"),
-        "specificities",
+        *("specificities", "batched_validation_scores", "criterion", "rare_class"),
+        "validation_score",
     ),
     "registry": ("HEADLINE", "METRICS", "Metric", "abbreviations", "comparable_metrics"),
-    "selection": ("batched_validation_scores", "criterion", "rare_class", "validation_score"),
 }
 _MODULES = {name: name for name in ("binary", "calibration", "decisions", "multiclass")}
 _MODULES["costs"] = "decisions"  # its former name

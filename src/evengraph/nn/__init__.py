@@ -3,7 +3,7 @@
 from evengraph.core.lazy import lazy
 
 _NAMES = {
-    "connectivity": ("SemanticLayer", "StructuralLayer", "structural_connectivity"),
     "networks": ("GraphNetwork",),
+    "transforms": ("SemanticLayer", "StructuralLayer", "structural_connectivity"),
 }
 __getattr__, __dir__ = lazy(__name__, _NAMES)

@@ -36,8 +36,8 @@ from evengraph.metrics.binary import positive_class, precision_recall_points
 from evengraph.metrics.calibration import Calibrator
 from evengraph.metrics.decisions import Costs, base_rate_sweep
 from evengraph.metrics.evaluation import agreement_bands, evaluate, reported
+from evengraph.metrics.multiclass import criterion, validation_score
 from evengraph.metrics.registry import METRICS
-from evengraph.metrics.selection import criterion, validation_score
 from evengraph.splits import SplitProtocol
 from evengraph.training import Callback, History
 

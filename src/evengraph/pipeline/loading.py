@@ -7,8 +7,8 @@ from pathlib import Path
 
 import torch
 
-from evengraph.core.devices import pick_device
 from evengraph.core.errors import first_line, one_line_errors
+from evengraph.core.machine import pick_device
 from evengraph.core.rng import seeded
 from evengraph.core.untrusted import MAX_INTEGER
 from evengraph.methods import METHODS, Method

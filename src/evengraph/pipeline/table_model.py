@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from evengraph.core.devices import pick_device
 from evengraph.core.errors import one_line_errors, unknown
+from evengraph.core.machine import pick_device
 from evengraph.core.task import Task
 from evengraph.methods import DEFAULT_METHOD, METHODS, Method
 from evengraph.methods.bases.row_model import RowInput
@@ -26,9 +26,8 @@ from evengraph.methods.bases.search import ERRORS
 from evengraph.metrics.binary import positive_class
 from evengraph.metrics.calibration import Calibrator
 from evengraph.metrics.decisions import CostCurve, Costs, RiskCurve
-from evengraph.metrics.evaluation import evaluate, reported
+from evengraph.metrics.evaluation import Validation, evaluate, reported
 from evengraph.metrics.registry import METRICS
-from evengraph.metrics.selection import Validation
 from evengraph.pipeline.drift import TrainingStatistics
 from evengraph.pipeline.explanation import Explanation, explain, explain_node, open_explained
 from evengraph.pipeline.loading import load_model, saved_info

@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from evengraph.methods import GraphSMOTE
 from evengraph.methods.bases.network import NetworkMethod
-from evengraph.metrics.selection import validation_score
+from evengraph.metrics.multiclass import validation_score
 from evengraph.nn.networks import EdgeDecoder, Inputs, Reconstruction
 from evengraph.ops.losses import ClassTerms
 from evengraph.ops.sparse import undirected_adjacency

@@ -6,7 +6,7 @@ from evengraph.methods.bases.row_batches import RowEpoch, draw, row_score
 
 from evengraph.datasets import toy
 from evengraph.methods.bases import row_batches
-from evengraph.metrics.selection import rare_class, validation_score
+from evengraph.metrics.multiclass import rare_class, validation_score
 from evengraph.nn.networks import PlainNetwork
 from evengraph.splits import Natural
 from evengraph.training.row_supply import MemoryRows

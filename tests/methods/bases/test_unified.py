@@ -16,7 +16,7 @@ from evengraph.methods.bases.unified import (
     unified_epoch,
     unified_loss,
 )
-from evengraph.metrics.selection import validation_score
+from evengraph.metrics.multiclass import validation_score
 from small_graphs import normal, small_task
 
 COMMON = {"dropout": 0.0, "hidden": 16, "max_epochs": 5}

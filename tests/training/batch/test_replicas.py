@@ -22,7 +22,7 @@ from evengraph.methods import (
     UniGNN,
 )
 from evengraph.methods.bases.unified import UnifiedReplicas
-from evengraph.metrics.selection import rare_class, validation_score
+from evengraph.metrics.multiclass import rare_class, validation_score
 from small_graphs import rare_task, small_task
 
 # Without dropout, whose noise on the CPU comes from one stream for all.

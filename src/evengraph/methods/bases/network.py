@@ -13,9 +13,17 @@ from torch_geometric.data import Data
 
 from evengraph.core.task import Task
 from evengraph.methods.bases.method import Method, same_graph
-from evengraph.metrics.selection import validation_score
-from evengraph.nn.backbones import LAST_CONVS, PYG_CONVS, Backbone
-from evengraph.nn.networks import EdgeDecoder, GraphNetwork, Inputs, PlainNetwork, Reconstruction
+from evengraph.metrics.multiclass import validation_score
+from evengraph.nn.networks import (
+    LAST_CONVS,
+    PYG_CONVS,
+    Backbone,
+    EdgeDecoder,
+    GraphNetwork,
+    Inputs,
+    PlainNetwork,
+    Reconstruction,
+)
 from evengraph.ops.features import matching_signatures, node_signatures
 from evengraph.ops.losses import (
     ClassTerms,
