@@ -28,7 +28,7 @@ from evengraph.disk.pack import pack_toy
 from evengraph.disk.propagation import Walk
 from evengraph.methods import METHODS
 from evengraph.metrics import balanced_accuracy, confusion_matrix
-from evengraph.ops.propagate import diffuse, neighbour_means, propagation_matrix, weighted_adjacency
+from evengraph.ops.sparse import diffuse, neighbour_means, propagation_matrix, weighted_adjacency
 from evengraph.pipeline.model_info import load_model
 from evengraph.pipeline.prediction_files import write_predictions
 from evengraph.pipeline.table_model import TableModel

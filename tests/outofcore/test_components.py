@@ -8,7 +8,7 @@ from evengraph.disk.components import column_means, component_table, cross_produ
 from evengraph.disk.propagation import Walk, Workspace
 from evengraph.disk.tables import ArrayTable
 from evengraph.nn.members import Components
-from evengraph.ops.propagate import diffuse, neighbour_means, propagation_matrix
+from evengraph.ops.sparse import diffuse, neighbour_means, propagation_matrix
 from graphs_on_disk import Arrays, random_matrix
 from small_graphs import normal
 

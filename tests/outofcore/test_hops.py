@@ -11,8 +11,8 @@ from evengraph.disk.propagation import (
     rescaled_table,
 )
 from evengraph.disk.tables import ArrayTable, row_slices
-from evengraph.ops.propagate import Scaling, neighbour_means
-from evengraph.ops.structural import with_log_degree
+from evengraph.ops.features import Scaling, with_log_degree
+from evengraph.ops.sparse import neighbour_means
 from graphs_on_disk import Arrays, random_matrix
 from small_graphs import normal
 

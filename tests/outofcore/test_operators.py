@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evengraph.disk.propagation import ENTRY_BYTES, Operator, log_degrees
-from evengraph.ops.propagate import neighbour_means, normalise
-from evengraph.ops.sparse import to_scipy
+from evengraph.ops.sparse import neighbour_means, normalise, to_scipy
 from graphs_on_disk import Arrays, random_matrix
 
 KINDS = ("symmetric", "row", "mean", "mean transposed")

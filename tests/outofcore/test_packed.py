@@ -6,7 +6,7 @@ from evengraph.datasets import toy
 from evengraph.disk import pack_graph
 from evengraph.disk.propagation import Walk, Workspace
 from evengraph.disk.tables import PackedLinks, features
-from evengraph.ops.propagate import diffuse, propagation_matrix, weighted_adjacency
+from evengraph.ops.sparse import diffuse, propagation_matrix, weighted_adjacency
 
 
 def test_propagation_of_a_packed_graph(tmp_path):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from evengraph.disk.propagation import ENTRY_BYTES, SHARE, Operator, Walk, Workspace
 from evengraph.disk.tables import ArrayTable
-from evengraph.ops.propagate import diffuse, neighbour_means, propagation_matrix
+from evengraph.ops.sparse import diffuse, neighbour_means, propagation_matrix
 from graphs_on_disk import Arrays, random_matrix
 from small_graphs import normal
 

@@ -1,6 +1,6 @@
 """Principal components of propagated features in passes over tables on disk.
 
-The steps are those of `ops.components`. A table of one block gives the same numbers.
+The steps are those of `ops.features`. A table of one block gives the same numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from evengraph.core.rng import generator
 from evengraph.disk.propagation import Walk, Workspace
 from evengraph.disk.tables import JoinedTable, Table, product_table, row_slices, scaled_table
 from evengraph.nn.members import HOPS, LENGTH, Components, Views, averaged_over_similar
-from evengraph.ops.components import EXTRA, LARGEST, SEED, eigenvectors
+from evengraph.ops.features import EXTRA, LARGEST, SEED, eigenvectors
 
 ONE = torch.tensor(1.0)
 
@@ -42,7 +42,7 @@ def component_table(
 def _principal_components(
     x: Table, space: Workspace, walk: Walk, count: int, stage: str
 ) -> tuple[Tensor, Table]:
-    """See `ops.components.principal_components`."""
+    """See `ops.features.principal_components`."""
     num_features = x.shape[1]
     if num_features <= count:
         return torch.eye(num_features), space.propagate(x, walk, stage)

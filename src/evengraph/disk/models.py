@@ -31,7 +31,7 @@ from evengraph.disk.tables import (
 )
 from evengraph.methods import METHODS, Method
 from evengraph.methods.bases.saving import Labelled
-from evengraph.ops.signature import feature_signatures
+from evengraph.ops.features import feature_signatures
 from evengraph.training import Callback, History
 from evengraph.training.loop import Checkpoint
 from evengraph.training.ranks import ALONE, Ranks

@@ -1,7 +1,7 @@
 """Normalised adjacency matrices of a graph on disk, some rows at a time.
 
 A block holds the same entries, in the same order and with the same rounding, as those rows of the
-matrix in memory (`ops.propagate`), so that products are equal bit by bit.
+matrix in memory (`ops.sparse`), so that products are equal bit by bit.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from evengraph.disk.tables import (
     joined_hash,
     row_slices,
 )
-from evengraph.ops.propagate import Scaling, sample_step
+from evengraph.ops.features import Scaling, sample_step
 from evengraph.ops.sparse import csr, product
 from evengraph.training.ranks import ALONE, Ranks
 

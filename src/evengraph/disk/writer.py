@@ -19,9 +19,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph import __version__
-from evengraph.core.arrays import sorted_unique
 from evengraph.core.files import write_atomic
 from evengraph.core.task import edge_weight
+from evengraph.core.untrusted import sorted_unique
 from evengraph.disk.packed_graph import (
     FORMAT,
     HEADER,
@@ -32,7 +32,7 @@ from evengraph.disk.packed_graph import (
     encode_texts,
     file_hash,
 )
-from evengraph.ops.propagate import undirected_adjacency
+from evengraph.ops.sparse import undirected_adjacency
 
 JOURNAL = "journal.json"
 

@@ -23,7 +23,7 @@ from evengraph.disk.models import DiskGraph
 from evengraph.disk.open import memory_to_read, packed_encoding
 from evengraph.disk.propagation import Progress, no_progress
 from evengraph.methods import Method
-from evengraph.ops.signature import feature_signatures, matching_signatures
+from evengraph.ops.features import feature_signatures, matching_signatures
 from evengraph.pipeline.model_info import ID, ModelInfo, NewNodes
 from evengraph.splits import SPLITS, SplitProtocol
 from evengraph.tables import (

@@ -2,13 +2,13 @@
 
 import pytest
 import torch
-from evengraph.methods.bases.row_batches import RowEpoch, draw, row_score
+from evengraph.methods.bases.row_batches import draw, row_score
 
 from evengraph.datasets import toy
+from evengraph.disk.learners import RowEpoch
 from evengraph.methods.bases import row_batches
-from evengraph.metrics import validation_score
-from evengraph.metrics.selection import rare_class
-from evengraph.nn import PlainNetwork
+from evengraph.metrics.multiclass import rare_class, validation_score
+from evengraph.nn.networks import PlainNetwork
 from evengraph.splits import Natural
 from evengraph.training.row_supply import MemoryRows
 from small_graphs import normal
