@@ -7,7 +7,7 @@ import torch
 from torch_geometric.data import Data
 
 from evengraph.disk import PackedGraph, PackError
-from evengraph.disk.writer import pack_graph
+from evengraph.disk.graphs import pack_graph
 from evengraph.tables import open_graph
 
 

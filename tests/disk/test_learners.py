@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 import torch
-from torch.nn.functional import cross_entropy
-
-from evengraph.disk.propagation import RowBlocks
-from evengraph.disk.tables import ArrayTable
-from evengraph.methods.bases.tree_engines import PACKAGES, TreeParams, grower
 from evengraph.methods.bases.tree_streams import (
     SAMPLE,
     sample_size,
     streamed_grower,
     streamed_rows,
 )
+from torch.nn.functional import cross_entropy
+
+from evengraph.disk.propagation import RowBlocks
+from evengraph.disk.tables import ArrayTable
+from evengraph.methods.bases.tree_engines import PACKAGES, TreeParams, grower
 from evengraph.ops.trees import tree_values, trees_from_tables
 from labelled_rows import rows_of
 

@@ -2,9 +2,9 @@
 
 import torch
 
-from evengraph.training.ranks import Ranks
 from evengraph.datasets import toy
 from evengraph.splits import Natural
+from evengraph.training.ranks import Ranks
 from evengraph.training.row_supply import MemoryRows
 
 

@@ -2,8 +2,8 @@
 
 import torch
 
-from evengraph.training.ranks import ALONE
 from evengraph.training.loop import shared_epoch
+from evengraph.training.ranks import ALONE
 from rank_workers import gradients, run_ranks
 
 

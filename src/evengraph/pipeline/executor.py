@@ -28,7 +28,6 @@ from evengraph.core.machine import end_with_parent, return_freed_memory
 from evengraph.core.records import Record
 from evengraph.core.task import Task
 from evengraph.datasets import load
-from evengraph.disk.models import DiskGraph
 from evengraph.lab.store import JobSpec
 from evengraph.methods import Method, fit_many
 from evengraph.methods.bases.fitting import ACTIVE_GROUPS, SLOTS
@@ -37,6 +36,7 @@ from evengraph.metrics.binary import positive_class, precision_recall_points
 from evengraph.metrics.calibration import Calibrator
 from evengraph.metrics.decisions import Costs, base_rate_sweep
 from evengraph.metrics.evaluation import agreement_bands
+from evengraph.pipeline.sources import GraphOnDisk
 from evengraph.splits import SplitProtocol
 from evengraph.training import Callback, History
 from evengraph.training.batch.replicas import can_replicate
@@ -120,7 +120,7 @@ class Job:
     costs: Costs | None = None
     calibrate: bool = False
     spec: JobSpec | None = None
-    disk: DiskGraph | None = None
+    disk: GraphOnDisk | None = None
 
     def fit(self, method: Method, task: Task, on_epoch: Callback | None) -> None:
         """Fit a method to a task."""

@@ -14,7 +14,6 @@ from torch_geometric.data import Data
 import evengraph
 from evengraph.core.records import Record, mean_and_deviation
 from evengraph.core.task import Task
-from evengraph.disk.models import DiskGraph
 from evengraph.inspection.edges import count_edges
 from evengraph.methods import Method
 from evengraph.metrics.binary import positive_class
@@ -31,6 +30,7 @@ from evengraph.pipeline.executor import (
     describe,
 )
 from evengraph.pipeline.published import PAPER, paper_cell
+from evengraph.pipeline.sources import GraphOnDisk
 from evengraph.splits import SplitProtocol
 
 
@@ -56,7 +56,7 @@ class RunPlan:
     methods: Mapping[str, Method]
     seeds: Sequence[int]
     costs: Costs | None = None
-    disk: DiskGraph | None = None
+    disk: GraphOnDisk | None = None
 
 
 @dataclass
@@ -219,7 +219,7 @@ def method_result(
 def _num_edges(plan: RunPlan, graph: Data) -> int:
     """Edges as `evengraph inspect` counts them, each once."""
     if plan.disk is not None:
-        return plan.disk.packed.num_edges // 2
+        return int(plan.disk.packed.num_edges) // 2
     return count_edges(graph.edge_index.cpu().numpy(), int(graph.num_nodes))
 
 

@@ -63,23 +63,6 @@ def test_what_needs_memory_is_refused(packed, capsys, arguments, words):
     assert words in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "method",
-    [["gcn", "--set", "backbone=gat"], ["unignn", "--set", "alpha=1"], ["lte4g"], ["auto"]],
-    ids=" ".join,
-)
-def test_a_model_of_layers_predicts_from_disk(packed, capsys, method):
-    quick = ["--set", "max_epochs=3", "--seeds", "1", "--save", "model"]
-    if method == ["auto"]:
-        quick += ["--set", "candidates=graphens"]
-    assert call("run", "graph", "--method", *method, *quick) == 0
-    assert call("predict", "model", "graph", "--out", "whole.csv") == 0
-    assert call("predict", "model", "graph", "--memory", "50MB", "--out", "blocks.npy") == 0
-    assert "layer 1: done in" in capsys.readouterr().err
-    whole = pandas.read_csv("whole.csv")[["p_no", "p_yes"]].to_numpy()
-    np.testing.assert_allclose(np.load("blocks.npy"), whole, atol=2e-6)
-
-
 def test_memory_is_for_packed_graphs_that_exist(packed, capsys):
     assert call("run", "nowhere", "--memory", "50MB") == 2
     assert "Error: nowhere does not exist." in capsys.readouterr().err
@@ -88,15 +71,15 @@ def test_memory_is_for_packed_graphs_that_exist(packed, capsys):
     assert "evengraph pack plain --out graph makes one" in capsys.readouterr().err
 
 
-def test_a_model_of_longer_paths_is_refused(packed, capsys):
-    options = ["--set", "alpha=2", "--set", "max_epochs=1", "--seeds", "1", "--save", "model"]
-    assert call("run", "graph", "--method", "unignn", *options) == 0
+def test_what_cannot_learn_from_disk_does_not_predict_from_disk(packed, capsys):
+    quick = ["--set", "max_epochs=1", "--seeds", "1", "--save", "model"]
+    assert call("run", "graph", "--method", "gcn", *quick) == 0
     assert call("predict", "model", "graph", "--memory", "50MB", "--out", "p.csv") == 2
-    assert "alpha=2 needs the whole graph in memory to predict it" in capsys.readouterr().err
+    assert "GCN needs the whole graph in memory; for a graph on disk" in capsys.readouterr().err
 
 
 def test_a_graph_that_does_not_fit_stays_on_disk(packed, capsys, monkeypatch):
-    limits = "evengraph.pipeline.sources.available_memory"
+    limits = "evengraph.disk.models.available_memory"
     monkeypatch.setattr(limits, lambda: 40_000)
     assert call("run", "graph", *FAST, "--set", "views=structural", "--save", "model") == 0
     assert "structural view: done in" in capsys.readouterr().err

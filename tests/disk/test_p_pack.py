@@ -133,7 +133,7 @@ def test_wrong_options_are_errors_that_leave_nothing_behind(tmp_path, options, m
 
 @pytest.mark.parametrize("stage", ["plan", "edges", "features"])
 def test_a_killed_run_resumes_after_the_last_finished_stage(tmp_path, monkeypatch, stage):
-    from evengraph.disk.pack_tables import TablePacker
+    from evengraph.disk.packing import TablePacker
 
     nodes, edges = make_tables()
     paths = write(nodes, tmp_path / "nodes.csv"), write(edges, tmp_path / "edges.csv")
@@ -180,7 +180,7 @@ def test_a_full_disk_names_the_folder(tmp_path, monkeypatch, kind):
     def full(packer, path):
         raise kind("Could not write: No space left on device")
 
-    monkeypatch.setattr("evengraph.disk.pack_tables.TablePacker.pack", full)
+    monkeypatch.setattr("evengraph.disk.packing.TablePacker.pack", full)
     with pytest.raises(OSError, match=r"No space left on device: .*packed") as found:
         pack(tmp_path / "nodes.csv", tmp_path / "packed", edges=tmp_path / "edges.csv")
     assert found.value.errno == errno.ENOSPC

@@ -4,13 +4,14 @@ import pytest
 import torch
 
 from evengraph.datasets import toy
-from evengraph.methods.bases import row_batches
-from evengraph.methods.bases.row_batches import RowEpoch, draw, row_score
+from evengraph.disk import learners
+from evengraph.disk.learners import RowEpoch
 from evengraph.metrics import validation_score
 from evengraph.metrics.selection import rare_class
 from evengraph.nn import PlainNetwork
 from evengraph.splits import Natural
-from evengraph.training.row_supply import MemoryRows
+from evengraph.training.ranks import ALONE
+from evengraph.training.row_supply import MemoryRows, draw, validation_scores
 from small_graphs import normal
 
 
@@ -40,14 +41,15 @@ def test_the_score_is_that_of_all_logits(classes):
     logits = normal(200, classes)
     expected = validation_score(logits, task)
     nodes = task.val_nodes
-    score = row_score(logits[nodes], task.graph.y[nodes], rare_class(task))
+    labels = task.graph.y[nodes]
+    (score,) = validation_scores(logits[None, nodes], labels, rare_class(task), ALONE)
     torch.testing.assert_close(score, expected)
 
 
 @pytest.mark.parametrize("pseudo_weight", [0.0, 1.0])
 def test_an_epoch_sees_drawn_rows_only(task, monkeypatch, pseudo_weight):
-    monkeypatch.setattr(row_batches, "BATCH", 16)
-    monkeypatch.setattr(row_batches, "FULL", 0)
+    monkeypatch.setattr(learners, "BATCH", 16)
+    monkeypatch.setattr(learners, "FULL", 0)
     net, sizes = PlainNetwork(Layer, Layer, 6, 8, 3, 0.5), []
 
     def on_labels(labels, logits):

@@ -58,7 +58,7 @@ def test_a_graph_without_edges_is_packed(tmp_path):
 
 @pytest.mark.parametrize("weight", [False, True])
 def test_edges_are_sorted_in_ranges_of_nodes_that_fit_into_memory(tmp_path, monkeypatch, weight):
-    monkeypatch.setattr("evengraph.disk.pack_edges.SORT_BYTES", 2**22)  # 32 and more at a time
+    monkeypatch.setattr("evengraph.disk.engine.SORT_BYTES", 2**22)  # 32 and more at a time
     nodes, edges = make_tables(200, 500, weight=weight)
     paths = write(nodes, tmp_path / "nodes.parquet"), write(edges, tmp_path / "edges.parquet")
     shares = []

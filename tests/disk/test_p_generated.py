@@ -3,7 +3,7 @@ import pytest
 
 from evengraph.datasets import toy
 from evengraph.disk import unpack_graph
-from evengraph.disk.pack import pack_toy
+from evengraph.disk.packing import pack_toy
 from evengraph.inspection import inspect_graph
 
 
@@ -36,7 +36,7 @@ def test_a_killed_run_resumes(tmp_path, monkeypatch):
 
     whole = pack_toy(tmp_path / "a", num_nodes=500)
     with monkeypatch.context() as patch:
-        patch.setattr("evengraph.disk.pack.word_features", kill)
+        patch.setattr("evengraph.disk.packing.word_features", kill)
         with pytest.raises(KeyboardInterrupt):
             pack_toy(tmp_path / "b", num_nodes=500)
     stages = []

@@ -3,9 +3,15 @@
 import pytest
 import torch
 
-from evengraph.disk import components, tables
-from evengraph.disk.components import column_means, component_table, cross_product, scale_of
-from evengraph.disk.propagation import Walk, Workspace
+from evengraph.disk import tables
+from evengraph.disk.propagation import (
+    Walk,
+    Workspace,
+    column_means,
+    component_table,
+    cross_product,
+    scale_of,
+)
 from evengraph.disk.tables import ArrayTable
 from evengraph.nn.members import Components
 from evengraph.ops.propagate import diffuse, neighbour_means, propagation_matrix
@@ -34,7 +40,9 @@ def propagation(matrix, walk):
 @pytest.mark.parametrize("width", [6, 40])
 @pytest.mark.parametrize("rows", [2**16, 17])
 def test_components_are_those_in_memory(tmp_path, monkeypatch, walk, width, rows):
-    monkeypatch.setattr(components, "row_slices", lambda size: tables.row_slices(size, rows))
+    monkeypatch.setattr(
+        "evengraph.disk.propagation.row_slices", lambda size: tables.row_slices(size, rows)
+    )
     x, matrix = features(width), random_matrix(NODES, 4, seed=0)
     memory, disk = Components(width, 10), Components(width, 10)
     expected = memory(x, *propagation(matrix, walk))
@@ -51,7 +59,9 @@ def test_components_are_those_in_memory(tmp_path, monkeypatch, walk, width, rows
 
 
 def test_passes(monkeypatch):
-    monkeypatch.setattr(components, "row_slices", lambda size: tables.row_slices(size, 7))
+    monkeypatch.setattr(
+        "evengraph.disk.propagation.row_slices", lambda size: tables.row_slices(size, 7)
+    )
     x, y = normal(50, 3, dtype=torch.float32), normal(50, 2, seed=1, dtype=torch.float32)
     table = ArrayTable.of(x)
     torch.testing.assert_close(column_means(table), x.mean(0))

@@ -6,8 +6,7 @@ from torch.nn.functional import pad
 
 from evengraph.datasets import toy
 from evengraph.disk import pack_graph
-from evengraph.disk.components import view_tables
-from evengraph.disk.propagation import Workspace
+from evengraph.disk.propagation import Workspace, view_tables
 from evengraph.disk.tables import PackedLinks, features
 from evengraph.nn.members import Diffusion, Views
 

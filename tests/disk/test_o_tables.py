@@ -13,9 +13,7 @@ import torch
 from evengraph.disk.tables import (
     ArrayTable,
     ColumnTable,
-    FewRowsTable,
     JoinedTable,
-    column_table,
     product_table,
     row_slices,
     scaled_table,
@@ -111,27 +109,3 @@ def test_hashes_tell_contents_apart(x, stored):
 def test_slices_cover_all_rows():
     assert list(row_slices(5, 2)) == [slice(0, 2), slice(2, 4), slice(4, 5)]
     assert list(row_slices(0, 2)) == []
-
-
-def test_some_columns_are_a_table(x):
-    table = column_table(ArrayTable.of(x), slice(2, 6))
-    assert table.shape == (20, 4)
-    rows = torch.tensor([5, 1])
-    assert torch.equal(table.read(rows), x[rows, 2:6])
-    assert torch.equal(table.read(slice(3, 9), slice(1, 3)), x[3:9, 3:5])
-    assert table.content_hash != column_table(ArrayTable.of(x), slice(1, 5)).content_hash
-
-
-@pytest.mark.parametrize("index", [[], [0, 7, 19]])
-def test_other_rows_are_zero(index):
-    index = torch.tensor(index, dtype=torch.long)
-    values = 1 + torch.arange(2.0 * len(index)).view(-1, 2)
-    table, expected = FewRowsTable(20, index, values), torch.zeros(20, 2)
-    expected[index] = values
-    assert torch.equal(table.read(slice(0, 20)), expected)
-    assert torch.equal(table.read(slice(5, 9), slice(1, 2)), expected[5:9, 1:])
-    rows = torch.tensor([19, 7, 3, 7])
-    assert torch.equal(table.read(rows), expected[rows])
-    others = FewRowsTable(21, index, values), FewRowsTable(20, index, values + 1)
-    assert table.content_hash != others[0].content_hash
-    assert len(index) == 0 or table.content_hash != others[1].content_hash

@@ -7,10 +7,8 @@ import pytest
 from evengraph.datasets import toy
 from evengraph.disk import models as on_disk
 from evengraph.disk import pack_graph
+from evengraph.disk.models import open_on_disk, write_predictions
 from evengraph.methods import Logistic
-from evengraph.pipeline import prediction_files
-from evengraph.pipeline.prediction_files import write_predictions
-from evengraph.pipeline.sources import open_on_disk
 from evengraph.pipeline.table_model import TableModel
 from evengraph.splits import Natural
 
@@ -53,7 +51,7 @@ def test_a_failure_leaves_no_file(tmp_path, monkeypatch, source, model):
     def fail(*_):
         raise OSError("full")
 
-    monkeypatch.setattr(prediction_files, "_table", fail)
+    monkeypatch.setattr(on_disk, "_table", fail)
     before = set(tmp_path.iterdir())
     with pytest.raises(OSError, match="full"):
         write_predictions(model, source.disk, tmp_path / "p.csv")

@@ -2,7 +2,7 @@
 
 import torch
 
-from evengraph.disk.propagation import LARGEST, SMALLEST, RowBlocks, block_rows
+from evengraph.disk.propagation import LEAST_ROWS, MOST_ROWS, RowBlocks, block_rows
 from evengraph.disk.tables import ArrayTable
 from small_graphs import normal
 
@@ -28,7 +28,7 @@ def test_a_sample_is_spread_over_all_rows():
 
 
 def test_the_size_of_a_block_follows_memory_and_width():
-    assert block_rows(100, 1) == SMALLEST
-    assert block_rows(1, 2**40) == LARGEST
+    assert block_rows(100, 1) == LEAST_ROWS
+    assert block_rows(1, 2**40) == MOST_ROWS
     assert block_rows(100, 4 * 64 * 100 * 5000) == 5000
-    assert block_rows(0, 2**40) == LARGEST
+    assert block_rows(0, 2**40) == MOST_ROWS
