@@ -12,6 +12,7 @@ from rich.markup import escape
 
 from evengraph.cli.console import err, out, print_notes, print_sentence, print_written
 from evengraph.cli.options import COLUMN_HELP, Align, CostAlarm, CostMiss, Memory
+from evengraph.core.wings import stays_on_disk, wing
 
 if TYPE_CHECKING:
     from evengraph.pipeline.model_info import ModelInfo, NewNodes
@@ -212,16 +213,16 @@ def predict(
 ) -> None:
     """Predict the class of every node of a graph with a saved model."""
     from evengraph.cli.opening import check_folder
-    from evengraph.disk.commands import predict_on_disk
     from evengraph.metrics.decisions import Costs
-    from evengraph.pipeline.sources import must_stay_on_disk
     from evengraph.pipeline.table_model import TableModel
 
     costs = Costs.of(cost_miss, cost_alarm)
-    if memory is not None or must_stay_on_disk(data):
+    if memory is not None or stays_on_disk(data):
         others: dict[str, Any] = {"EDGES": edges, "--known": known, "--lists": lists, "--top": top}
         others |= {"--prior": prior, "--abstain": abstain, "--max-error": max_error}
-        predict_on_disk(model, data, memory, to, calibrated, costs, only_unlabelled, others)
+        wing("disk").predict_on_disk(
+            model, data, memory, to, calibrated, costs, only_unlabelled, others
+        )
         return
     if to.suffix.lower() not in (".csv", ".parquet"):
         raise ValueError(f"--out takes a name that ends in .csv or .parquet, got {to}.")

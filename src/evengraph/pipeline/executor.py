@@ -28,7 +28,6 @@ from evengraph.core.machine import end_with_parent, return_freed_memory
 from evengraph.core.records import Record
 from evengraph.core.task import Task
 from evengraph.datasets import load
-from evengraph.disk.models import DiskGraph
 from evengraph.fast.replicas import batching, can_replicate
 from evengraph.methods import Method, fit_many
 from evengraph.methods.bases.fitting import ACTIVE_GROUPS, SLOTS
@@ -38,6 +37,7 @@ from evengraph.metrics.decisions import Costs, base_rate_sweep
 from evengraph.metrics.evaluation import agreement_bands, evaluate, reported
 from evengraph.metrics.multiclass import criterion, validation_score
 from evengraph.metrics.registry import METRICS
+from evengraph.pipeline.sources import GraphOnDisk
 from evengraph.splits import SplitProtocol
 from evengraph.training import Callback, History
 
@@ -118,7 +118,7 @@ class Job:
     k: int | None = None
     costs: Costs | None = None
     calibrate: bool = False
-    disk: DiskGraph | None = None
+    disk: GraphOnDisk | None = None
 
     def fit(
         self, method: Method, task: Task, on_epoch: Callback | None, progress: bool | None = False

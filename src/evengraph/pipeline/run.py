@@ -24,7 +24,6 @@ import evengraph
 from evengraph.core.errors import unknown
 from evengraph.core.records import Record, mean_and_deviation
 from evengraph.core.task import Task
-from evengraph.disk.models import DiskGraph
 from evengraph.inspection.measures import count_edges
 from evengraph.methods import METHODS, Method, portfolio
 from evengraph.metrics import METRICS, comparable_metrics
@@ -44,7 +43,7 @@ from evengraph.pipeline.executor import (
     describe,
 )
 from evengraph.pipeline.parameters import PAPER, paper_cell
-from evengraph.pipeline.sources import open_source
+from evengraph.pipeline.sources import GraphOnDisk, open_source
 from evengraph.splits import SplitProtocol
 
 
@@ -118,7 +117,7 @@ class RunPlan:
     k: int | None = None
     costs: Costs | None = None
     compares: bool = False
-    disk: DiskGraph | None = None
+    disk: GraphOnDisk | None = None
 
     @property
     def imbalance(self) -> str:

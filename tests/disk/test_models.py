@@ -41,7 +41,7 @@ import torch
 
 from evengraph.disk import PackedGraph
 from evengraph.methods import Boosting
-from evengraph.disk.pack import pack_toy
+from evengraph.disk.packing import pack_toy
 from evengraph.disk.models import DiskGraph
 from evengraph.splits import Natural
 
@@ -163,7 +163,7 @@ def test_networks_see_all_labelled_rows_in_shards(tmp_path, few_rows, monkeypatc
 def test_trees_of_rows_in_passes_are_those_of_memory(tmp_path, monkeypatch, method, num_classes):
     pytest.importorskip("lightgbm")
     monkeypatch.setattr(on_disk, "LARGEST", 300)
-    monkeypatch.setattr(row_blocks, "LARGEST", 100)
+    monkeypatch.setattr(row_blocks, "MOST_ROWS", 100)
     graph = toy(2000, 9000, 16, num_classes, size_ratio=0.1)
     split = Natural(train=0.3, val=0.2)
     disk = opened(graph, tmp_path / "graph")

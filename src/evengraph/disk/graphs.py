@@ -1,4 +1,4 @@
-"""PackWriter: write a packed graph in stages that survive a kill."""
+"""Graphs in memory, and what writes packed ones in stages that survive a kill."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -20,21 +21,23 @@ from torch_geometric.data import Data
 
 from evengraph import __version__
 from evengraph.core.files import write_atomic
+from evengraph.core.machine import available_memory, format_size
 from evengraph.core.task import edge_weight
-from evengraph.core.untrusted import sorted_unique
+from evengraph.core.wings import PACKED
 from evengraph.disk.packed_graph import (
     FORMAT,
-    HEADER,
     MASKS,
-    ArrayFile,
     PackedGraph,
     PackError,
     encode_texts,
     file_hash,
 )
 from evengraph.ops.sparse import undirected_adjacency
+from evengraph.tables.build import TableGraph
+from evengraph.tables.feature_encoder import FeatureEncoder
 
 JOURNAL = "journal.json"
+BYTES_PER_EDGE = 40  # of an entry of the edges while it is read: both ends as int64, and a copy
 
 
 class PackWriter:
@@ -128,7 +131,7 @@ class PackWriter:
         for item in self.folder.iterdir():
             if item.suffix != ".npy" and item.name not in (JOURNAL, "lock"):
                 _remove(item)
-        _write_json(content, self.folder / HEADER)
+        _write_json(content, self.folder / PACKED)
         for name in (JOURNAL, "lock"):
             with suppress(OSError):
                 (self.folder / name).unlink()
@@ -265,63 +268,38 @@ def unpack_graph(packed: PackedGraph) -> Data:
     return graph
 
 
-Ints = NDArray[np.int64]
-
-SORTING_BYTES = 40
-"""Memory that sorting takes for an edge: its key, a copy, a mask, both ends."""
-
-
-class EdgeSorter:
-    """Takes pairs of nodes in any order, and writes indptr and indices of both directions.
-
-    Every pair goes into the files of both ends; each file is then sorted in memory.
+def read_packed(path: Path, encoder: FeatureEncoder | None = None) -> TableGraph:
+    """Read a packed graph into memory; an error says how much it needs if that is too little.
 
     Args:
-        writer: Writes the packed graph.
-        num_nodes: N.
-        num_pairs: How many pairs to expect.
-        memory: Bytes for sorting a file.
+        path: The folder.
+        encoder: What must have made the features; None stands for anything.
     """
+    packed = PackedGraph.open(path)
+    check_encoder(packed, encoder)
+    needed, free = memory_to_read(packed), available_memory()
+    if needed > free:
+        raise ValueError(
+            f"{path} must fit into memory to be read as a whole: it needs about "
+            f"{format_size(needed)}, and {format_size(free)} are free."
+        )
+    packed.check()
+    made_by, columns = packed.encoding()
+    try:
+        ids = np.asarray(packed.ids[:])
+    except ValueError as error:
+        raise PackError(f"{path} is damaged: ids: {error}. Pack the graph again.") from None
+    return TableGraph(graph=unpack_graph(packed), ids=ids, encoder=made_by, columns=columns)
 
-    def __init__(self, writer: PackWriter, num_nodes: int, num_pairs: int, memory: int) -> None:
-        self.writer, self.num_nodes = writer, num_nodes
-        count = min(max(-(-2 * num_pairs * SORTING_BYTES // memory), 1), num_nodes)
-        self.size = -(-num_nodes // count)
-        self.folder = writer.folder / "pairs"
-        self.folder.mkdir(exist_ok=True)
-        for path in self.folder.iterdir():  # of a run that was killed
-            path.unlink()
 
-    def add(self, first: Ints, second: Ints) -> None:
-        """Add pairs of nodes, (M,) each."""
-        for a, b in ((first, second), (second, first)):
-            bucket = a // self.size
-            keys = (a * self.num_nodes + b)[np.argsort(bucket, kind="stable")]
-            counts = np.bincount(bucket)
-            for number, part in enumerate(np.split(keys, np.cumsum(counts)[:-1])):
-                if len(part):
-                    with self._path(number).open("ab") as file:
-                        file.write(part.data)
+def check_encoder(packed: PackedGraph, encoder: FeatureEncoder | None) -> None:
+    """Raise ValueError if another encoder made the features; None stands for anything."""
+    if encoder is None:
+        return
+    if replace(packed.encoding()[0], notes=()) != replace(encoder, notes=()):
+        raise ValueError(f"{packed.path} must hold the features that the model was trained on.")
 
-    def write(self) -> None:
-        """Sort all pairs without repeats and self-loops, and write them."""
-        degrees = np.zeros(self.num_nodes, dtype=np.int64)
-        path = self.writer.folder / "indices.npy"
-        with ArrayFile(path, index_dtype(self.num_nodes)) as indices:
-            for number in range(-(-self.num_nodes // self.size)):
-                file = self._path(number)
-                if not file.exists():
-                    continue
-                sources, targets = np.divmod(
-                    sorted_unique(np.fromfile(file, np.int64)), self.num_nodes
-                )
-                apart = sources != targets
-                indices.append(targets[apart])
-                start = number * self.size
-                counts = np.bincount(sources[apart] - start)
-                degrees[start : start + len(counts)] = counts
-                file.unlink()
-        self.writer.write("indptr", np.concatenate([[0], np.cumsum(degrees)]))
 
-    def _path(self, number: int) -> Path:
-        return self.folder / str(number)
+def memory_to_read(packed: PackedGraph) -> int:
+    """Bytes that a graph takes in memory while it is read."""
+    return packed.num_nodes * (8 * packed.num_features + 100) + BYTES_PER_EDGE * packed.num_edges

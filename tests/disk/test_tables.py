@@ -1,4 +1,4 @@
-"""Tables that are read in parts."""
+"""Tables with one row per node that need not fit in memory."""
 
 import os
 import socket
@@ -11,14 +11,14 @@ import pytest
 import torch
 
 from evengraph.disk.tables import (
+    PREFIX,
     ArrayTable,
     ColumnTable,
-    FewRowsTable,
     JoinedTable,
-    column_table,
     product_table,
     row_slices,
     scaled_table,
+    scratch_folder,
 )
 from small_graphs import normal
 
@@ -113,25 +113,35 @@ def test_slices_cover_all_rows():
     assert list(row_slices(0, 2)) == []
 
 
-def test_some_columns_are_a_table(x):
-    table = column_table(ArrayTable.of(x), slice(2, 6))
-    assert table.shape == (20, 4)
-    rows = torch.tensor([5, 1])
-    assert torch.equal(table.read(rows), x[rows, 2:6])
-    assert torch.equal(table.read(slice(3, 9), slice(1, 3)), x[3:9, 3:5])
-    assert table.content_hash != column_table(ArrayTable.of(x), slice(1, 5)).content_hash
+def test_a_folder_is_gone_at_the_end(tmp_path):
+    with scratch_folder(tmp_path / "new", 10) as folder:
+        assert folder.parent == tmp_path / "new"
+        (folder / "file").write_text("x")
+    assert list((tmp_path / "new").iterdir()) == []
 
 
-@pytest.mark.parametrize("index", [[], [0, 7, 19]])
-def test_other_rows_are_zero(index):
-    index = torch.tensor(index, dtype=torch.long)
-    values = 1 + torch.arange(2.0 * len(index)).view(-1, 2)
-    table, expected = FewRowsTable(20, index, values), torch.zeros(20, 2)
-    expected[index] = values
-    assert torch.equal(table.read(slice(0, 20)), expected)
-    assert torch.equal(table.read(slice(5, 9), slice(1, 2)), expected[5:9, 1:])
-    rows = torch.tensor([19, 7, 3, 7])
-    assert torch.equal(table.read(rows), expected[rows])
-    others = FewRowsTable(21, index, values), FewRowsTable(20, index, values + 1)
-    assert table.content_hash != others[0].content_hash
-    assert len(index) == 0 or table.content_hash != others[1].content_hash
+def test_a_folder_is_gone_after_an_error(tmp_path):
+    with pytest.raises(KeyboardInterrupt), scratch_folder(tmp_path, 0):
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_of_killed_processes_are_removed(tmp_path):
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    host = socket.gethostname()
+    names = [f"{PREFIX}{pid}@{host}@a" for pid in (ended.pid, os.getpid())]
+    elsewhere = f"{PREFIX}{ended.pid}@{host}-2@b"  # a machine whose name begins like this one
+    for name in (*names, elsewhere, "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text("x")
+    with scratch_folder(tmp_path, 0):
+        pass
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {names[1], elsewhere, "other"}
+
+
+def test_a_full_disk_is_noticed_before_anything_is_written(tmp_path):
+    with pytest.raises(OSError, match=r"needs .* for rows to learn from, and .* are free"):
+        scratch_folder(tmp_path, 2**60).__enter__()
+    assert list(tmp_path.iterdir()) == []
