@@ -18,9 +18,8 @@ from evengraph.fast.replicas import stacked
 from evengraph.fast.subsets import make_subset, neighbour_mask
 from evengraph.fast.unignn import UnifiedNetwork, connect
 from evengraph.methods import METHODS, Auto, UniGNN, Unison, fit_many
-from evengraph.metrics.selection import stopping_score
+from evengraph.metrics.multiclass import stopping_score
 from evengraph.ops.losses import inverse_class_weights
-from evengraph.ops.propagate import adjacency, propagation_matrix
 from evengraph.ops.pseudo import balanced_pseudo_labels
 from evengraph.ops.semantic import (
     cluster_means,
@@ -29,7 +28,7 @@ from evengraph.ops.semantic import (
     semantic_propagate,
     unit_rows,
 )
-from evengraph.ops.sparse import Sparse, sparsify
+from evengraph.ops.sparse import Sparse, adjacency, propagation_matrix, sparsify
 from evengraph.ops.structural import structural_adjacency
 from evengraph.pipeline.table_model import TableModel
 from evengraph.training import loop

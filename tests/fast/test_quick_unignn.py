@@ -13,9 +13,8 @@ from evengraph.fast.replicas import Fit
 from evengraph.fast.unignn import Connectivity, Examples, UnifiedNetwork, UnifiedReplicas
 from evengraph.methods import UniGNN
 from evengraph.metrics import validation_score
-from evengraph.ops.propagate import adjacency, propagation_matrix
 from evengraph.ops.semantic import prepare_clusters
-from evengraph.ops.sparse import Sparse, to_scipy
+from evengraph.ops.sparse import Sparse, adjacency, propagation_matrix, to_scipy
 from evengraph.ops.structural import structural_adjacency
 from evengraph.testing.tasks import with_graph
 from small_graphs import (

@@ -14,7 +14,7 @@ from evengraph.lab.reproduce import job_spec, known_runs, resolve
 from evengraph.lab.spec import Setup
 from evengraph.lab.store import Row
 from evengraph.methods import UniGNN, unignn
-from evengraph.metrics.selection import stopping_score
+from evengraph.metrics.multiclass import stopping_score
 from evengraph.ops.pseudo import balanced_pseudo_labels
 from evengraph.pipeline.model_info import load_model
 from evengraph.testing.tasks import with_graph

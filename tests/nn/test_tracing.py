@@ -2,7 +2,7 @@
 
 import torch
 
-from evengraph.nn.tracing import gradient_times_input
+from evengraph.nn.attribution import gradient_times_input
 
 
 def test_gradient_times_input_by_hand():
