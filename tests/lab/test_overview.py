@@ -5,15 +5,15 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from contrasts import DARK, LIGHT, colours, contrast
-from made_up import FEW, PUBMED, STEP, make_results, spread
 
+from contrasts import DARK, LIGHT, colours, contrast
 from evengraph.lab import pages as overview
 from evengraph.lab.pages import SCRIPT, STYLE, render_overview, write_overview
 from evengraph.lab.results import compare_with_others, rank_methods
 from evengraph.metrics import HEADLINE
 from evengraph.report.node_pictures import MAP_SCRIPT
 from evengraph.report.page import STYLE as SHARED
+from made_up import FEW, PUBMED, STEP, make_results, spread
 
 METRIC = HEADLINE[0]
 HOSTILE = "</title></style></script><script>alert(1)</script><img src=x onerror=alert(1)>\"' &amp;"
