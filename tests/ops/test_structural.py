@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evengraph.ops import structural
-from evengraph.ops.structural import HostPaths, structural_adjacency, two_step_paths
+from evengraph.ops.structural import HostPaths, structural_adjacency
 from small_graphs import dense_structural, edge_lists, edges, random_edges
 
 
@@ -41,25 +41,10 @@ def test_blocks_cover_every_row_once_and_respect_their_size(monkeypatch):
     assert all(len(block) == 1 or walks[block].sum() <= 10 for block in blocks)
 
 
-def test_path_by_hand():
-    path = edges([(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)])
-    expected = torch.tensor(
-        [[0, 1, 1 / 2, 0], [1, 0, 1, 1 / 2], [1 / 2, 1, 0, 1], [0, 1 / 2, 1, 0]],
-        dtype=torch.float64,
-    )
-    torch.testing.assert_close(dense(structural_adjacency(path, 4, 2)), expected)
-
-
 def test_direction_is_followed():
     matrix = dense(structural_adjacency(edges([(0, 1), (1, 2)]), 3, 2))
     assert matrix[0].tolist() == [0, 1, 0.5]
     assert matrix[2].tolist() == [0, 0, 0]
-
-
-def test_result_holds_no_explicit_zeros():
-    matrix = structural_adjacency(random_edges(20, 50), 20, 3)
-    assert (matrix.values() > 0).all()
-    assert matrix.values().dtype == torch.float32
 
 
 def test_no_nodes_and_no_edges():
@@ -138,12 +123,3 @@ def test_a_thinned_matrix_holds_no_explicit_zeros():
     assert thinning is not None
     assert 0 < thinned.nnz < 400
     assert thinned.data.all()
-
-
-@pytest.mark.parametrize("both", [True, False])
-def test_two_step_paths_are_counted_by_hand(both):
-    """One direction of each edge counts as both."""
-    star = torch.tensor([[0, 0, 0], [1, 2, 3]])
-    star = torch.cat([star, star.flip(0)], dim=1) if both else star
-    assert two_step_paths(star, 4) == pytest.approx((3 * 3 + 3 * 1) / 6)
-    assert two_step_paths(torch.zeros(2, 0, dtype=torch.long), 3) == 0

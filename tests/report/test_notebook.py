@@ -63,7 +63,6 @@ def test_an_inspection_a_comparison_and_a_run(graph, parse):
     plan = RunPlan(
         dataset="toy",
         graph=graph,
-        imbalance="natural",
         protocol=Natural(train=0.4, val=0.3),
         methods={"gcn": eg.GCN(max_epochs=1)},
         seeds=[0],

@@ -36,10 +36,10 @@ from evengraph.fast.subsets import (
     semantic_propagate_subset,
 )
 from evengraph.methods.bases.method import same_graph
-from evengraph.metrics.selection import StopOn, batched_stopping_scores, stopping_score
-from evengraph.nn.layers import GraphClassifier
+from evengraph.metrics.multiclass import StopOn, batched_stopping_scores, stopping_score
+from evengraph.nn.networks import GraphClassifier
+from evengraph.ops.features import node_signatures
 from evengraph.ops.losses import inverse_class_weights, weighted_cross_entropy
-from evengraph.ops.propagate import propagation_matrix, undirected_matrix
 from evengraph.ops.pseudo import Selection, select_pseudo_labels, select_pseudo_mask
 from evengraph.ops.semantic import (
     Clusters,
@@ -51,8 +51,13 @@ from evengraph.ops.semantic import (
     semantic_propagate,
     unit_rows,
 )
-from evengraph.ops.signature import node_signatures
-from evengraph.ops.sparse import Sparse, has_kernels, sparsify
+from evengraph.ops.sparse import (
+    Sparse,
+    has_kernels,
+    propagation_matrix,
+    sparsify,
+    undirected_matrix,
+)
 from evengraph.ops.structural import bounded_path_weights
 from evengraph.training import History
 
@@ -359,7 +364,7 @@ class UnifiedNetwork(nn.Module):
         joint = self.activate(first, True)
         for layer in range(1, last):
             joint = self.activate(self.layer(layer, joint, inputs, clusters), True)
-        weights: nn.ParameterDict = self.weights[last]  # type: ignore[assignment]
+        weights: nn.ParameterDict = self.weights[last]
         semantic = semantic_propagate_subset(joint, clusters(last, joint), near)
         structural = SubsetMatrix(inputs.structural, near) @ joint
         outputs = [semantic @ weights["semantic"], structural @ weights["structural"]]
@@ -401,7 +406,7 @@ class UnifiedNetwork(nn.Module):
             joint: features, or embeddings of both encoders side by side, (N, width)
             returns: (N, width), or (M, width) with nodes
         """
-        weights: nn.ParameterDict = self.weights[number]  # type: ignore[assignment]
+        weights: nn.ParameterDict = self.weights[number]
         groups = clusters(number, joint) if "semantic" in weights else None
         along_paths = inputs.along_paths if number == 0 else None
         separate = number > 0 and not self.share
