@@ -10,7 +10,7 @@ ifneq ($(wildcard ../shared/data),)
 export EVENGRAPH_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help install run test slow attack check format bench docs pictures lock sbom licences lowest clean
+.PHONY: help install run test release slow attack mutants check format bench docs pictures lock sbom licences lowest clean
 
 help:
 	@echo "make run      train Uni-GNN on Cora (3 minority classes, ratio 10%), seeds 5, 6, 7"
@@ -21,6 +21,8 @@ help:
 	@echo "make docs     build the documentation into site/"
 	@echo "make pictures draw the hero, the badges and the picture of a page again"
 	@echo "make attack   damage files, kill commands and fill disks on purpose, a few minutes"
+	@echo "make release  check what a release says: numbers in docs, pictures, versions, locks, the site"
+	@echo "make mutants  change a package in many places and see whether its tests notice: ROOM=splits"
 	@echo "make slow     run the long tests: stored results again, real downloads"
 	@echo "make lock     resolve the development packages again, after a change of pyproject.toml"
 	@echo "make sbom     write sbom.json (CycloneDX): every package in .venv"
@@ -45,17 +47,26 @@ PIP_LOCKED := $(BIN)/python -m pip install --quiet --disable-pip-version-check -
 	@touch $@
 
 run: install
-	$(BIN)/evengraph run cora --method unignn --imbalance step --minority 3 --ratio 0.1 --seeds 5,6,7 --out runs/cora-step
+	$(BIN)/evengraph run cora --method unignn --split step --minority 3 --ratio 0.1 --splits 5,6,7 --out runs/cora-step
 
 test: install
 	$(BIN)/python -m pytest -n $(JOBS)
 
+# What guards numbers, wording and pictures; a change of the code alone need not run it.
+release: install
+	$(BIN)/python -m pytest -n $(JOBS) release
+
 slow: install
-	$(BIN)/python -m pytest -n $(JOBS) -m slow
+	$(BIN)/python -m pytest -n $(JOBS) -m slow tests release
 
 attack: install
 	$(BIN)/python -m attack.fuzz --cases 300
 	$(BIN)/python -m attack.kill --kills 50
+
+ROOM ?= splits
+mutants: install
+	$(BIN)/mutmut run --max-children $(JOBS) "evengraph.$(ROOM)*"
+	$(BIN)/mutmut results
 
 check: install
 	$(BIN)/ruff check .
@@ -99,4 +110,4 @@ lowest: install
 	.venv-lowest/bin/python -W ignore -m tools.smoke
 
 clean:
-	rm -rf .venv .venv-lowest sbom.json runs site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-lowest sbom.json runs site build dist mutants .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -18,6 +18,7 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
+from evengraph.training.batch.replicas import Replicas
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -29,7 +30,6 @@ from evengraph.methods.bases.unified import UnifiedReplicas
 from evengraph.nn.members import Views
 from evengraph.pipeline.executor import describe
 from evengraph.training import History
-from evengraph.training.batch.replicas import Replicas
 
 SHARES = (0.5, 0.25, 0.15, 0.08, 0.02)  # of the classes
 SAME_CLASS = 0.5  # share of the edges within a class

@@ -31,7 +31,7 @@ from evengraph.disk.packing import pack_toy
 from evengraph.methods import METHODS
 from evengraph.metrics import balanced_accuracy, confusion_matrix
 from evengraph.pipeline.executor import describe
-from evengraph.pipeline.parsing import parse_seeds
+from evengraph.pipeline.parameters import parse_seeds
 from evengraph.splits import Natural
 from evengraph.training.ranks import joined_ranks
 

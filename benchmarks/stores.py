@@ -15,8 +15,7 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks.timing import table
-from evengraph.lab.plan import job_spec
-from evengraph.lab.reproduce import experiment_content
+from evengraph.lab.reproduce import experiment_content, job_spec
 from evengraph.lab.spec import Spec, read_spec
 from evengraph.lab.store import Row, Store
 from evengraph.methods import METHODS as ALL_METHODS

@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from evengraph.report.explain_page import draw_explanation
+from evengraph.report.node_pictures import draw_explanation
 from evengraph.report.run_page import write_page
 
 ROOT = Path(__file__).resolve().parents[1]

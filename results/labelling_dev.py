@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from labelling import BATCH, curve
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import subgraph
@@ -29,7 +30,6 @@ from evengraph.core.files import csv_text, write_atomic
 from evengraph.core.rng import generator
 from evengraph.datasets import load, toy
 from evengraph.desk import Pool
-from labelling import BATCH, curve
 
 FILE = Path(__file__).with_name("labelling-dev.csv")
 SCORES = ("bacc", "ap", "rare")

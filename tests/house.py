@@ -1,8 +1,9 @@
-"""Measures of the code's structure, for any checkout, mostly from its syntax tree.
+"""Measures of the code's structure, for any checkout, from its syntax tree.
 
     python tests/house.py [path/to/src/evengraph]
 
-tests/test_architecture.py holds some of them to a limit.
+prints the size of each room and the calls from the command to `Method.fit`;
+tests/test_architecture.py holds the other measures to the laws.
 """
 
 import ast
@@ -15,15 +16,6 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
-# One existing example of each thing that people add: the modules that name it are those that a
-# new one touches.
-EXAMPLES = {
-    "method": r"graphens",
-    "metric": r"auroc",
-    "split protocol": r"publicstep",
-    "data set": r"(?<!_)photo",
-    "figure": r"cost_figure",
-}
 NAMED_TUPLE = {"_asdict", "_fields", "_make", "_replace"}
 
 
@@ -48,23 +40,35 @@ def tree(path):
 
 
 def rooms(source):
-    """Files and lines per room."""
-    files, lines = Counter(), Counter()
+    """Files, lines and lines of code (no blank line, comment or docstring) of each room."""
+    sizes = Counter()
     for name, path in modules(source).items():
         room = name.split("/")[0] if "/" in name else "."
-        files[room] += 1
-        lines[room] += len(path.read_text(encoding="utf-8").splitlines())
-    return {room: (files[room], lines[room]) for room in sorted(files)}
+        lines = path.read_text(encoding="utf-8").splitlines()
+        code = {n for node in ast.walk(tree(path)) for n in _lines_of(node)}
+        code = {
+            n for n in code if lines[n - 1].strip() and not lines[n - 1].lstrip().startswith("#")
+        }
+        for kind, size in (("files", 1), ("lines", len(lines)), ("code", len(code))):
+            sizes[room, kind] += size
+            sizes["all", kind] += size
+    return {room: [sizes[room, k] for k in ("files", "lines", "code")] for room, _ in sizes}
+
+
+def _lines_of(node):
+    """The lines of a statement; of a compound one its head alone, as its body comes by itself."""
+    if not isinstance(node, ast.stmt):
+        return ()
+    inner = [part.lineno for part in ast.iter_child_nodes(node) if isinstance(part, ast.stmt)]
+    return range(node.lineno, min(inner) if inner else node.end_lineno + 1)
 
 
 def method_table(source):
-    """METHODS as it is written: name to class name."""
-    for node in ast.walk(tree(source / "methods" / "__init__.py")):
-        if isinstance(node, ast.Dict) and any(
-            isinstance(key, ast.Constant) and key.value == "gcn" for key in node.keys
-        ):
-            return {key.value: value.id for key, value in zip(node.keys, node.values, strict=True)}
-    raise ValueError("no METHODS table found")
+    """The methods as their table is written: name to class name."""
+    text = (source / "methods" / "__init__.py").read_text(encoding="utf-8")
+    found = re.findall(r'^ +"([a-z0-9]+)": ([A-Za-z0-9]+),$', text, flags=re.M)
+    assert ("gcn", "GCN") in found, "no table of methods found"
+    return dict(found)
 
 
 @cache
@@ -110,10 +114,10 @@ def words(path):
 def titles(source):
     """Title of each method as its class declares it."""
     found = {}
-    for name in method_table(source):
-        path = source / "methods" / f"{name}.py"
-        match = path.exists() and re.search(r'^    title.*= "(.+)"$', path.read_text(), flags=re.M)
-        found[name] = match[1] if match else method_table(source)[name]
+    for name, cls in method_table(source).items():
+        text = (source / "methods" / f"{name}.py").read_text(encoding="utf-8")
+        match = re.search(r'^    title.*= "(.+)"$', text, flags=re.M)
+        found[name] = match[1] if match else cls
     return found
 
 
@@ -128,9 +132,9 @@ def namers(source):
     }
 
 
-def to_touch(source, pattern):
+def to_touch(source, word):
     """Modules and TOML files that name an example of something: a new one is added to them."""
-    expression = re.compile(rf"(?i)\b(?:{pattern})\b")
+    expression = re.compile(rf"(?i)\b{word}\b")
     tables = [
         path.relative_to(source).as_posix()
         for path in sorted(source.rglob("*.toml"))
@@ -139,7 +143,7 @@ def to_touch(source, pattern):
     return tables + [
         name
         for name, path in modules(source).items()
-        if any(len(word) < 80 and expression.search(word) for word in words(path))
+        if any(len(found) < 80 and expression.search(found) for found in words(path))
     ]
 
 
@@ -183,30 +187,6 @@ def _is_self(node):
     return isinstance(node, ast.Name) and node.id in ("self", "cls")
 
 
-def largest_signature(source):
-    """The method with the most parameters besides the four of training, and how many."""
-    fields, bases = {}, {}
-    for path in modules(source).values():
-        for node in ast.walk(tree(path)):
-            if isinstance(node, ast.ClassDef):
-                bases[node.name] = [base.id for base in node.bases if isinstance(base, ast.Name)]
-                fields[node.name] = {
-                    item.target.id
-                    for item in node.body
-                    if isinstance(item, ast.AnnAssign)
-                    and isinstance(item.target, ast.Name)
-                    and not item.target.id.endswith("_")
-                    and "ClassVar" not in ast.unparse(item.annotation)
-                }
-
-    def parameters(name):
-        return fields.get(name, set()).union(*(parameters(base) for base in bases.get(name, [])))
-
-    training = fields["Method"]
-    counts = {name: len(parameters(name) - training) for name in method_table(source).values()}
-    return max(counts.items(), key=lambda item: item[1])
-
-
 HOPS = """
 import traceback
 from evengraph.cli import main
@@ -219,12 +199,12 @@ def fit(*_, **__):
     raise SystemExit
 
 Method.fit = fit
-main("run toy --imbalance natural --method gcn --seeds 1 --out FOLDER".split())
+main("run toy --split natural --method gcn --splits 1-1 --out FOLDER".split())
 """
 
 
 def hops(source):
-    """Calls from the function of `evengraph run` to `Method.fit`, by running it."""
+    """The functions from that of `evengraph run` to the caller of `Method.fit`, by running it."""
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
             [sys.executable, "-W", "ignore", "-c", HOPS.replace("FOLDER", folder)],
@@ -237,32 +217,12 @@ def hops(source):
 
 
 def main(source):
-    """Print every measure."""
-    table = rooms(source)
-    print(f"{'room':14} files  lines")
-    for room, (files, lines) in table.items():
-        print(f"{room:14} {files:5} {lines:6,}")
-    print(
-        f"{'all':14} {sum(f for f, _ in table.values()):5} {sum(n for _, n in table.values()):6,}"
-    )
-    name, chain = max(chains(source).items(), key=lambda item: len(item[1]))
-    print(f"\nclasses between Method and a final method: {len(chain)} at most ({name}: {chain})")
-    cls, count = largest_signature(source)
-    print(f"constructor parameters of a method, besides those of Method: {count} at most ({cls})")
-    outside = namers(source)
-    print(f"modules outside methods that name a method: {len(outside)}")
-    for module, named in outside.items():
-        print(f"  {module}: {', '.join(named)}")
-    print("modules that name an example, so that a new one touches:")
-    for thing, pattern in EXAMPLES.items():
-        touched = to_touch(source, pattern)
-        print(f"  {thing} ({pattern}): {len(touched)}: {', '.join(touched)}")
+    """Print the sizes and the path of a run."""
+    print(f"{'room':12} files   lines    code")
+    for room, (files, lines, code) in sorted(rooms(source).items()):
+        print(f"{room:12} {files:5} {lines:7,} {code:7,}")
     calls = hops(source)
-    print(f"calls from the command to Method.fit: {len(calls)}: {', '.join(calls)}")
-    private = private_uses(source)
-    print(f"private names used across modules: {len(private)}")
-    for use in private:
-        print(f"  {use}")
+    print(f"\n{len(calls)} calls from the command to Method.fit:", *calls, sep="\n  ")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 import torch
+from evengraph.methods.bases.readings import parse_readings
+from evengraph.training.batch.replicas import stacked
 from torch_geometric.utils import to_undirected
 
 from evengraph import metrics
@@ -16,7 +18,6 @@ from evengraph.fast.dropout import Noise, relu_dropout
 from evengraph.fast.kmeans import flatten_clusters
 from evengraph.fast.subsets import make_subset, neighbour_mask
 from evengraph.methods import METHODS, Auto, UniGNN, Unison, fit_many
-from evengraph.methods.bases.readings import parse_readings
 from evengraph.metrics.selection import stopping_score
 from evengraph.ops.losses import inverse_class_weights
 from evengraph.ops.propagate import adjacency, propagation_matrix
@@ -32,7 +33,6 @@ from evengraph.ops.sparse import Sparse, sparsify
 from evengraph.ops.structural import structural_adjacency
 from evengraph.pipeline.table_model import TableModel
 from evengraph.training import loop
-from evengraph.training.batch.replicas import stacked
 from small_graphs import QUICK, normal, random_edges, rare_task, small_task
 
 pytestmark = [

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import asdict
 from time import monotonic, sleep
 
-from evengraph.lab.plan import job_spec
+from evengraph.lab.reproduce import job_spec
 from evengraph.lab.spec import Entry, Setup, Spec
 from evengraph.lab.store import JobSpec, Row
 from evengraph.splits import SPLITS

@@ -16,8 +16,7 @@ import torch
 from attack.kill.running import child, kill_during, run_alone
 from attack.kill.transfers import downloads, packing
 from evengraph.core.files import write_json
-from evengraph.lab.plan import run_stored
-from evengraph.lab.reproduce import reproduce
+from evengraph.lab.reproduce import reproduce, run_stored
 from evengraph.lab.spec import read_spec
 from evengraph.lab.store import JobSpec, Row, Store
 from evengraph.methods.bases.saving import read_model, write_model

@@ -3,8 +3,8 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from evengraph.desk import LearningCurve
+from evengraph.desk.curve import CHART_WIDTH as WIDTH
 from evengraph.desk.curve import HEIGHT, Point, curve_chart
-from evengraph.desk.curve import WIDTH_OF_CURVE as WIDTH
 
 
 def made(*, measured=((10, 60), (20, 70)), now=(30, 75), expected=((50, 80), (130, 85)), spread=4):

@@ -20,7 +20,7 @@ from evengraph.methods import Logistic
 from evengraph.pipeline.table_model import TableModel
 from evengraph.splits import Natural
 
-FAST = ["--method", "unison", "--set", "max_epochs=5", "--set", "members=1", "--seeds", "5"]
+FAST = ["--method", "unison", "--set", "max_epochs=5", "--set", "members=1", "--splits", "5-5"]
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_run_and_predict_from_disk(packed, capsys):
         (["--memory", "lots"], "memory must be a size such as 4GB"),
         (["--memory", "1KB"], "memory must be at least 32.0 MiB, got 1KB"),
         (["--memory", "50MB", "--refit"], "--refit needs the whole graph in memory"),
-        (["--memory", "50MB", "--imbalance", "longtail"], "--imbalance longtail needs the whole"),
+        (["--memory", "50MB", "--split", "longtail"], "--split longtail needs the whole"),
         (
             ["--memory", "50MB", "--label", "kind"],
             "has chosen its columns; leave out --label.",
@@ -81,7 +81,7 @@ def test_memory_is_for_packed_graphs_that_exist(packed, capsys):
 
 
 def test_what_cannot_learn_from_disk_does_not_predict_from_disk(packed, capsys):
-    quick = ["--set", "max_epochs=1", "--seeds", "1", "--save", "model"]
+    quick = ["--set", "max_epochs=1", "--splits", "1-1", "--save", "model"]
     assert call("run", "graph", "--method", "gcn", *quick) == 0
     assert call("predict", "model", "graph", "--memory", "50MB", "--out", "p.csv") == 2
     assert "GCN needs the whole graph in memory; for a graph on disk" in capsys.readouterr().err

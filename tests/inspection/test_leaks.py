@@ -4,7 +4,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evengraph.inspection import leaks as module
-from evengraph.inspection.columns import measure_features
 from evengraph.inspection.leaks import (
     LEAST_EVIDENCE,
     group_values,
@@ -13,6 +12,7 @@ from evengraph.inspection.leaks import (
     leaks_in_table,
     sample_rows,
 )
+from evengraph.inspection.measures import measure_features
 
 NAMES = ["a", "b", "c"]
 RNG = np.random.default_rng(1)

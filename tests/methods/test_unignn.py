@@ -4,15 +4,15 @@ import dataclasses
 
 import pytest
 import torch
+from evengraph.methods.bases.batching import Fit, fit_batch, share_batch
 from torch_geometric.data import Data
 
 from evengraph.methods import UniGNN, unignn
-from evengraph.methods.bases.batching import Fit, fit_batch, share_batch
 from evengraph.metrics.selection import stopping_score
 from evengraph.nn import unified
 from evengraph.ops.pseudo import balanced_pseudo_labels
 from evengraph.ops.semantic import prepare_clusters
-from evengraph.pipeline.loading import load_model
+from evengraph.pipeline.model_info import load_model
 from evengraph.testing.tasks import with_graph
 from small_graphs import graph_of, normal, small_task, task_of
 

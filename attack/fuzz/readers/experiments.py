@@ -6,7 +6,7 @@ import sqlite3
 import evengraph as eg
 from attack.fuzz.mutations import VALUES, WORDS, mutate_json
 from attack.fuzz.readers.base import Reader
-from evengraph.lab.plan import Plan
+from evengraph.lab.reproduce import Plan
 from evengraph.lab.spec import read_spec
 from evengraph.lab.store import JobSpec, Row, Store
 from evengraph.report.run_page import render_page
@@ -82,7 +82,6 @@ class ResultPage(Reader):
         plan = RunPlan(
             dataset="toy",
             graph=eg.load("toy", num_nodes=40, num_edges=120, num_features=8, num_classes=2),
-            imbalance="natural",
             protocol=eg.splits.Natural(),
             methods={"gcn": eg.GCN(max_epochs=1)},
             seeds=[1, 2],

@@ -27,7 +27,6 @@ def explain(
     data: Annotated[
         str | None,
         typer.Option(
-            "--data",
             "--known",
             help="The known tables, if they have moved. Default: where they were in training.",
         ),
@@ -43,14 +42,13 @@ def explain(
     to: Annotated[Path | None, typer.Option("--out", help="SVG file to draw to.")] = None,
     edges: Annotated[
         str | None,
-        typer.Option(
-            "--edges", "--known-edges", help="Known edges table.", rich_help_panel=OWN_FILES
-        ),
+        typer.Option("--known-edges", help="Known edges table.", rich_help_panel=OWN_FILES),
     ] = None,
 ) -> None:
     """Show which columns, labelled nodes and clusters a prediction rests on, and draw them."""
+    from evengraph.core.files import write_atomic
     from evengraph.pipeline.table_model import TableModel
-    from evengraph.report.explain_page import write_explanation
+    from evengraph.report.node_pictures import draw_explanation
     from evengraph.tables import UnknownNodeError
 
     if to is not None and to.suffix.lower() != ".svg":
@@ -73,7 +71,7 @@ def explain(
         raise ValueError(f"{error} A new one? Name --new-nodes and --new-edges.") from None
     show_explanation(explanation)
     if to is not None:
-        write_explanation(explanation.as_dict(), explanation.ids, to)
+        write_atomic(draw_explanation(explanation.as_dict(), explanation.ids).encode(), to)
         print_written(to)
 
 

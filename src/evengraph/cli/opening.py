@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from shlex import join
 from typing import TYPE_CHECKING, Any, cast
@@ -12,20 +12,13 @@ from rich.markup import escape
 
 from evengraph.cli.console import StageLines, err, print_notes
 from evengraph.cli.options import FLAGS, Columns
-from evengraph.core.task import Task
 from evengraph.core.wings import is_packed, wing
-from evengraph.datasets import DATASETS
-from evengraph.pipeline.sources import (
-    GraphSource,
-    open_dataset,
-    open_tables,
-)
-from evengraph.training.ranks import ALONE, Ranks
 
 if TYPE_CHECKING:
+    from evengraph.core.task import Task
     from evengraph.inspection import Inspection
     from evengraph.pipeline.sources import GraphSource
-
+    from evengraph.training.ranks import Ranks
 
 LISTS = {"drop", "unlabelled"}
 """Column options with values such as a,b."""
@@ -45,6 +38,10 @@ def open_data(
 
     A packed graph may stay on disk; `memory` is then the limit, and `ranks` work on it together.
     """
+    from evengraph.datasets import DATASETS
+    from evengraph.pipeline.sources import open_dataset, open_tables
+    from evengraph.training.ranks import ALONE
+
     if is_packed(data) and not wing("disk").PackedGraph.open(data).num_classes:
         raise ValueError(f"{data} was packed without labels; pack it again with a label column.")
     if on_disk:
@@ -154,26 +151,6 @@ def check_folder(folder: Path) -> None:
         with suppress(OSError):  # another process may have put something there
             for path in missing:
                 path.rmdir()
-
-
-class LateErrors:
-    """Errors of files that are raised once everything else has been written."""
-
-    def __init__(self) -> None:
-        self.errors: list[OSError] = []
-
-    @contextmanager
-    def later(self) -> Iterator[None]:
-        """Put off an error in this block."""
-        try:
-            yield
-        except OSError as error:
-            self.errors.append(error)
-
-    def throw(self) -> None:
-        """Raise the first error, if there was one."""
-        if self.errors:
-            raise self.errors[0]
 
 
 FOUND = ("label", "id", "source", "target", "split")

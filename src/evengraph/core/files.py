@@ -227,6 +227,13 @@ class SqliteFile:
                 raise ValueError(f"{self.path} is not an {self.kind}: {reason}.") from None
 
 
+def columns_of(base: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
+    """The tables of a file and their columns."""
+    names = [row[0] for row in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    query = "SELECT name FROM pragma_table_info(?)"
+    return {name: tuple(row[0] for row in base.execute(query, (name,))) for name in names}
+
+
 def _text(raw: bytes) -> str | bytes:
     """Text, or bytes that are none: one damaged cell must not end the reading of all."""
     try:

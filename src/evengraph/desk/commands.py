@@ -23,10 +23,10 @@ from evengraph.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from evengraph.desk import LearningCurve, Pool, Suggestions
     from evengraph.desk.desk import Desk, DeskOptions
     from evengraph.desk.label_file import LabelFile
     from evengraph.desk.nodes import DeskNodes
-    from evengraph.labelling import LearningCurve, Pool, Suggestions
 
 
 Classes = Annotated[
@@ -86,7 +86,7 @@ def desk(
     from evengraph.cli.options import parse_seconds
     from evengraph.desk.server import import_server
     from evengraph.methods import DEFAULT_METHOD
-    from evengraph.pipeline.parsing import known_method
+    from evengraph.pipeline.parameters import known_method
 
     if find is not None and model is None:
         raise ValueError("--find goes with --model.")
@@ -231,10 +231,7 @@ def suggest(
     budget: Annotated[int, typer.Option(help="How many nodes to suggest.")] = 20,
     strategy: Annotated[
         str,
-        typer.Option(
-            help="default, random, uncertainty, disagreement, reach, density, coverage, "
-            "representative, rare or novelty."
-        ),
+        typer.Option(help="default, random, uncertainty, rare, representative, coverage or reach."),
     ] = "default",
     classes: Annotated[
         str | None, typer.Option(help="Classes that nobody has labelled yet, such as a,b.")
@@ -255,8 +252,7 @@ def suggest(
 ) -> None:
     """Suggest which nodes to label next, with reasons, and what more labels would bring."""
     from evengraph.cli.opening import check_folder
-    from evengraph.desk import learning_curve
-    from evengraph.labelling import suggest
+    from evengraph.desk import learning_curve, suggest
 
     if to is not None:
         if to.suffix.lower() != ".csv":
@@ -288,7 +284,7 @@ def _open_of_suggest(
     """Open a model, a data set or tables, and print the notes."""
     from evengraph.cli.opening import split_lists
     from evengraph.datasets import DATASETS, load
-    from evengraph.labelling import Pool
+    from evengraph.desk import Pool
 
     arguments = split_lists(columns)
     with err.status(f"reading {escape(data)}"):

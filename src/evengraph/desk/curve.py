@@ -259,7 +259,7 @@ def _advice(last: Point, more: int, enough: bool) -> str:
     return f"Go on: {more} more labels should bring {gain}."
 
 
-WIDTH_OF_CURVE, HEIGHT = 300, 150
+CHART_WIDTH, HEIGHT = 300, 150
 LEFT, RIGHT, TOP, BOTTOM = 30, 12, 8, 24  # margins
 
 
@@ -273,7 +273,7 @@ class Scale:
 
     def x(self, labels: float) -> float:
         """From the left edge."""
-        return round(LEFT + (WIDTH_OF_CURVE - LEFT - RIGHT) * labels / self.most, 1)
+        return round(LEFT + (CHART_WIDTH - LEFT - RIGHT) * labels / self.most, 1)
 
     def y(self, score: float) -> float:
         """From the upper edge."""
@@ -318,7 +318,7 @@ def _axes(scale: Scale) -> list[Markup]:
     lines = []
     for score in ticks(scale.low, scale.high, 3):
         y = scale.y(score)
-        lines.append(tag("line", x1=LEFT, x2=WIDTH_OF_CURVE - RIGHT, y1=y, y2=y, class_="grid"))
+        lines.append(tag("line", x1=LEFT, x2=CHART_WIDTH - RIGHT, y1=y, y2=y, class_="grid"))
         lines.append(tag("text", f"{score:g}", x=LEFT - 5, y=y + 4, class_="tick left"))
     for labels in ticks(0, scale.most, 3):
         x = scale.x(labels)

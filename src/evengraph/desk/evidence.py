@@ -1,4 +1,4 @@
-"""Clusters: groups of nodes that are alike, each of which a few labels can stand for."""
+"""What strategies look at: clusters, labels, a model's predictions; and reasons in words."""
 
 from __future__ import annotations
 
@@ -95,13 +95,12 @@ class Evidence:
         candidates: Nodes that may be offered; none of them has a label.
         num_classes: Including those without labels.
         probabilities: What the model predicts; None without a model.
-        disagreement: How far the members of its committee differ; None without one.
         budget: How many nodes will be labelled.
         seed: Of everything random.
 
     Shapes:
         rows: (N, d); operator: (N, N); labels: int64, (N,); candidates: bool, (N,)
-        probabilities: (N, C); disagreement: (N,)
+        probabilities: (N, C)
     """
 
     graph: Data
@@ -112,7 +111,6 @@ class Evidence:
     candidates: Tensor
     num_classes: int
     probabilities: Tensor | None = None
-    disagreement: Tensor | None = None
     budget: int = 20
     seed: int = 0
 
@@ -167,27 +165,8 @@ def vote(committee: Committee) -> Tensor:
     return torch.einsum("m,mnc->nc", committee.weights, committee.probabilities)
 
 
-def disagreement(committee: Committee) -> Tensor | None:
-    """How much of the uncertainty comes from members that contradict one another, (N,).
-
-    It is the mutual information between the class and the member: the entropy of the vote less
-    the mean entropy of the members; 0 where all predict the same probabilities. None with one
-    member.
-    """
-    if len(committee.weights) == 1:
-        return None
-    own = committee.weights @ entropy(committee.probabilities)
-    return (entropy(vote(committee)) - own).clamp(min=0)
-
-
-def entropy(probabilities: Tensor) -> Tensor:
-    """Entropy over the last dimension, in nats."""
-    result: Tensor = torch.special.entr(probabilities).sum(-1)
-    return result
-
-
 TIMES = 2.0  # share of the labels over share of the nodes
-MOST_OF_HUNT = 0.5  # of the labels
+LARGEST = 0.5  # of the labels
 PART = 3  # of ten nodes; more cost the other classes
 RARE = 0.9  # of an equal share of the nodes: a class with more is not rare
 
@@ -224,7 +203,7 @@ def find_hunt(evidence: Evidence) -> Hunt | None:
     if share >= RARE * equal or equal == 1:
         return None
     before, after = len(evidence.known), len(evidence.known) + evidence.budget
-    goal = min(MOST_OF_HUNT, max(equal, TIMES * share)) * after
+    goal = min(LARGEST, max(equal, TIMES * share)) * after
     likely = evidence.candidates & (predicted == label)
     lacking = math.ceil(goal - int(evidence.counts[label]))
     allowed = PART * after // 10 - PART * before // 10  # the same however batches are cut

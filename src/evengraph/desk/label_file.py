@@ -12,8 +12,7 @@ from pathlib import Path
 from time import time
 from typing import Any
 
-from evengraph.core.files import SqliteFile
-from evengraph.lab.store import columns_of
+from evengraph.core.files import SqliteFile, columns_of
 
 FORMAT = 1
 APPLICATION = 0x45474C42  # "EGLB": marks the file as ours, whatever its version

@@ -61,11 +61,6 @@ def uncertainty(evidence: Evidence) -> Tensor:
     return 1 - (top[:, 0] - top[:, 1])
 
 
-def committee_disagreement(evidence: Evidence) -> Tensor:
-    """How far the members of the committee contradict one another; uncertainty without one."""
-    return uncertainty(evidence) if evidence.disagreement is None else evidence.disagreement
-
-
 def reach(evidence: Evidence) -> Tensor:
     """How often walks that start at nodes far from every label end at a node.
 
@@ -76,13 +71,6 @@ def reach(evidence: Evidence) -> Tensor:
     known[evidence.known] = 1
     near = diffuse(walk, known, STEPS, TELEPORT)  # share of walks that end at a label
     return _walked_to(evidence, (1 - near).clamp(min=0))
-
-
-def density(evidence: Evidence) -> Tensor:
-    """Typical nodes of large clusters with few labels."""
-    clusters = evidence.clusters
-    sizes, labels = clusters.sizes(evidence.candidates), clusters.sizes(evidence.labels >= 0)
-    return (sizes / (1 + labels))[clusters.of] * clusters.typical
 
 
 def coverage(evidence: Evidence) -> Tensor:
@@ -201,66 +189,45 @@ def _probabilities(evidence: Evidence) -> Tensor:
     return evidence.probabilities
 
 
-STRATEGIES = {
-    strategy.name: strategy
-    for strategy in (
-        Strategy(
-            name="default",
-            meaning="What several of the others agree on, and enough of the rarest class.",
-            score=combined,
-            hunts=True,
-        ),
-        Strategy(
-            name="random",
-            meaning="Every unlabelled node alike.",
-            score=random_scores,
-            spread=0.0,
-        ),
-        Strategy(
-            name="uncertainty",
-            meaning="Nodes that the model places between two classes.",
-            score=uncertainty,
-            needs_model=True,
-        ),
-        Strategy(
-            name="disagreement",
-            meaning="Nodes on which the members of the committee contradict one another.",
-            score=committee_disagreement,
-            needs_model=True,
-        ),
-        Strategy(
-            name="reach",
-            meaning="Nodes from which a label reaches many that are far from every label.",
-            score=reach,
-        ),
-        Strategy(
-            name="density",
-            meaning="Typical nodes of large clusters with few labels.",
-            score=density,
-        ),
-        Strategy(
-            name="coverage",
-            meaning="The most typical node of every cluster first, then the second.",
-            score=coverage,
-        ),
-        Strategy(
-            name="representative",
-            meaning="Nodes that many uncertain ones are like, which are like no labelled node.",
-            score=representative,
-        ),
-        Strategy(
-            name="rare",
-            meaning="Nodes that probably are of a class with few labels or few nodes.",
-            score=rare,
-            needs_model=True,
-        ),
-        Strategy(
-            name="novelty",
-            meaning="Typical nodes of clusters unlike every labelled node.",
-            score=novelty,
-        ),
-    )
-}
+_ALL = (
+    Strategy(
+        name="default",
+        meaning="What several of the others agree on, and enough of the rarest class.",
+        score=combined,
+        hunts=True,
+    ),
+    Strategy(
+        name="random", meaning="Every unlabelled node alike.", score=random_scores, spread=0.0
+    ),
+    Strategy(
+        name="uncertainty",
+        meaning="Nodes that the model places between two classes.",
+        score=uncertainty,
+        needs_model=True,
+    ),
+    Strategy(
+        name="rare",
+        meaning="Nodes that probably are of a class with few labels or few nodes.",
+        score=rare,
+        needs_model=True,
+    ),
+    Strategy(
+        name="representative",
+        meaning="Nodes that many uncertain ones are like, which are like no labelled node.",
+        score=representative,
+    ),
+    Strategy(
+        name="coverage",
+        meaning="The most typical node of every cluster first, then the second.",
+        score=coverage,
+    ),
+    Strategy(
+        name="reach",
+        meaning="Nodes from which a label reaches many that are far from every label.",
+        score=reach,
+    ),
+)
+STRATEGIES = {strategy.name: strategy for strategy in _ALL}
 
 
 MEMBERS = 8
@@ -268,7 +235,7 @@ PENALTY = 0.1  # L2, per labelled node
 ITERATIONS = 30  # of L-BFGS
 PRECISION = 1e-6  # of the loss, relative; it is computed in 32 bits
 LEVEL_PENALTY = 0.01  # L2 of the last change of the intercepts
-BLOCK_OF_SCOUT = 100_000  # rows predicted at a time
+PREDICTED = 100_000  # rows predicted at a time
 DISTANCES = 200_000_000  # between rows and labels at a time, 800 MB
 
 
@@ -299,15 +266,15 @@ def scout(rows: Tensor, labels: Tensor, num_classes: int, *, seed: int = 0) -> C
     model = fit_members(rows[nodes], targets, weights * nodes_each.sqrt())
     model = level(model, rows[nodes], targets, weights * nodes_each)
     result = rows.new_zeros(MEMBERS, len(rows), num_classes)
-    for start in range(0, len(rows), BLOCK_OF_SCOUT):
-        part = slice(start, start + BLOCK_OF_SCOUT)
+    for start in range(0, len(rows), PREDICTED):
+        part = slice(start, start + PREDICTED)
         result[:, part, classes] = predict_members(rows[part], model)
     return Committee.even(result)
 
 
 def stood_for(rows: Tensor, labelled: Tensor) -> Tensor:
     """The number of rows that each of the labelled ones is the nearest of, at least 1, (n,)."""
-    parts = rows.split(min(BLOCK_OF_SCOUT, max(1, DISTANCES // len(labelled))))
+    parts = rows.split(min(PREDICTED, max(1, DISTANCES // len(labelled))))
     nearest = torch.cat([torch.cdist(part, labelled).argmin(1) for part in parts])
     return torch.bincount(nearest, minlength=len(labelled)).clamp(min=1).to(rows)
 

@@ -1,4 +1,4 @@
-"""A batch of nodes with high scores that are unlike one another."""
+"""suggest: the nodes to label next, unlike one another, with reasons."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from evengraph.datasets import DATASETS, load
 from evengraph.desk.evidence import (
     Clusters,
     Evidence,
-    disagreement,
     find_clusters,
     find_hunt,
     notes,
@@ -398,7 +397,6 @@ def gather(
         candidates=candidates,
         num_classes=pool.num_classes,
         probabilities=None if committee is None else vote(committee),
-        disagreement=None if committee is None else disagreement(committee),
         budget=budget,
         seed=seed,
     )

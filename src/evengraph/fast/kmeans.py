@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from evengraph.core.rng import generator
+from evengraph.ops.semantic import fill_empty, start_seeds
 
 CHUNK = 2**26  # distances in memory at a time
 SCALE = 2.0**40  # shares of a total as integers, whose sums do not depend on the order
@@ -51,12 +52,6 @@ def batched_kmeans(
         totals.append(distance.double().sum(1))
     best = torch.stack(totals).argmin(0)  # (R,)
     return torch.stack(results)[best, torch.arange(x.shape[0], device=x.device)]
-
-
-def start_seeds(seed: int, starts: int) -> list[int]:
-    """A seed for each of several starts, the first of them `seed` itself."""
-    others: list[int] = torch.randint(2**31, (starts - 1,), generator=generator(seed)).tolist()
-    return [seed, *others]
 
 
 def _lloyd(sets: _Sets, max_iterations: int) -> tuple[Tensor, Tensor]:
@@ -202,14 +197,3 @@ def _distances(x: Tensor, norms: Tensor, rows: Tensor) -> Tensor:
     products = torch.bmm(x, others.transpose(1, 2))
     selected = norms.gather(1, rows).unsqueeze(1)
     return (norms.unsqueeze(2) + selected - 2 * products).clamp_(min=0)
-
-
-def fill_empty(assignment: Tensor, distance: Tensor, k: int) -> None:
-    """Move the row farthest from its mean, of a cluster of several, into each empty cluster."""
-    sizes = torch.bincount(assignment, minlength=k)
-    for empty in (sizes == 0).nonzero().flatten().tolist():
-        far = torch.where(sizes[assignment] > 1, distance, -1).argmax()
-        sizes[assignment[far]] -= 1
-        sizes[empty] = 1
-        assignment[far] = empty
-        distance[far] = 0

@@ -14,30 +14,28 @@ from torch_geometric.data import Data
 
 from evengraph.core.errors import ArgumentError
 from evengraph.core.task import edge_weight
-from evengraph.inspection.columns import (
-    Features,
-    Homophily,
-    Labels,
-    Matrix,
-    count_labels,
-    measure_features,
-    measure_homophily,
-)
-from evengraph.inspection.edges import (
+from evengraph.inspection.findings import Finding, find, recommend
+from evengraph.inspection.leaks import Leak, leaks_in_features, leaks_in_table
+from evengraph.inspection.measures import (
     Bools,
     Components,
     Degrees,
     Edges,
+    Features,
+    Homophily,
     Ints,
+    Labels,
+    Matrix,
     Reach,
     component_ids,
     count_components,
     count_degrees,
+    count_labels,
+    measure_features,
+    measure_homophily,
     measure_reach,
     read_edges,
 )
-from evengraph.inspection.findings import Finding, find, recommend
-from evengraph.inspection.leaks import Leak, leaks_in_features, leaks_in_table
 
 SCHEMA = 1
 
@@ -46,19 +44,8 @@ SCHEMA = 1
 class Inspection:
     """The result of `inspect_graph`.
 
-    Args:
-        name: Name of the graph, or empty.
-        num_nodes: Number of nodes.
-        labels: Class sizes.
-        homophily: Whether neighbours share a class.
-        edges: How the edges are listed.
-        degrees: Numbers of neighbours.
-        components: Connected components.
-        reach: Distances from labelled nodes.
-        features: Measurements of the columns of x.
-        leaks: Columns that should not be among the features.
-        findings: The same in sentences, warnings first, then notes, then good news.
-        recommendation: What to do, in a few sentences.
+    `findings` are the measurements in sentences, warnings first, then notes, then good news;
+    `recommendation` says what to do.
     """
 
     name: str
@@ -123,7 +110,7 @@ def inspect_graph(
         labelled: bool, (N,); hashed: bool, (F,)
     """
     labels, known = _labels(graph, labelled)
-    names = _class_names(graph, class_names, labels)
+    names = _class_names(graph, class_names, int(labels.max()) + 1)
     neighbours, edges = read_edges(_numpy(graph.edge_index), len(labels))
     component = component_ids(neighbours)
     x = _features(graph)
@@ -184,8 +171,7 @@ def _labels(graph: Data, labelled: Tensor | None) -> tuple[Ints, Bools]:
     return labels, known
 
 
-def _class_names(graph: Data, names: Sequence[str] | None, labels: Ints) -> list[str]:
-    number = int(labels.max()) + 1
+def _class_names(graph: Data, names: Sequence[str] | None, number: int) -> list[str]:
     if names is None and "class_names" in graph:
         names = graph.class_names
     if not names:

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evengraph.inspection.columns import Columns, Matrix
-from evengraph.inspection.edges import Ints
+from evengraph.inspection.measures import Columns, Ints, Matrix
 
 SUSPICIOUS = 0.95  # share of the error that a leaking column removes
 LEAST_ROWS = 20  # with fewer rows, every column looks like an id
@@ -35,18 +34,7 @@ class Leak:
 def leaks_in_features(
     x: Matrix, columns: Columns, labels: Ints, names: Sequence[str], column_names: Sequence[str]
 ) -> list[Leak]:
-    """Check every column of x by itself.
-
-    Args:
-        x: The features.
-        columns: Statistics of its columns.
-        labels: Classes of the labelled nodes, -1 for all others.
-        names: One name per class.
-        column_names: One name per feature, or none.
-
-    Shapes:
-        x: (N, F), labels: (N,)
-    """
+    """Check every column of x by itself; labels are -1 for nodes whose class may not be used."""
     rows = sample_rows(labels, len(names))
     classes = labels[rows]
     totals = np.bincount(classes, minlength=len(names))
@@ -63,13 +51,7 @@ def leaks_in_features(
 
 
 def leaks_in_table(table: Any, label: str, id: str | None) -> list[Leak]:
-    """Check every column of a node table by itself, before encoding.
-
-    Args:
-        table: A pandas DataFrame with one row per node.
-        label: Its label column; an empty cell is unlabelled.
-        id: Its id column.
-    """
+    """Check every column of a node table by itself, before encoding."""
     import pandas as pd
 
     for name in (label, id):
@@ -110,11 +92,7 @@ def _label_leak(column: str, counts: Ints, names: Sequence[str]) -> Leak | None:
 
 
 def _table(values: NDArray[Any], classes: Ints, totals: Ints) -> Ints:
-    """Class counts per group of equal values; only non-zero values are sorted.
-
-    Shapes:
-        values, classes: (M,), totals: (C,), returns: (groups, C)
-    """
+    """Class counts per group of equal values, (groups, C); only non-zero values are sorted."""
     filled = np.flatnonzero(values)
     if not len(filled):
         return totals[None, :]
@@ -182,9 +160,6 @@ def _looks_like_id(column: Any, ids: Any) -> bool:
     return bool(known.nunique() >= DISTINCT * len(known))
 
 
-# The signal of one column.
-
-
 class LabelSignal(NamedTuple):
     """How well a column predicts the label.
 
@@ -197,11 +172,7 @@ class LabelSignal(NamedTuple):
 
 
 def sample_rows(labels: Ints, num_classes: int) -> Ints:
-    """Labelled rows, at most about MOST_ROWS, including all of the rare classes.
-
-    Shapes:
-        labels: (N,), -1 for unlabelled
-    """
+    """Labelled rows, at most about MOST_ROWS, including all of the rare classes."""
     most = max(MOST_ROWS // max(num_classes, 1), LEAST_EVIDENCE)
     rng = np.random.default_rng(0)
     sampled = []
@@ -214,10 +185,7 @@ def sample_rows(labels: Ints, num_classes: int) -> Ints:
 def group_values(values: NDArray[Any], num_classes: int) -> Ints:
     """Group id of each value of a column; many distinct values are cut into ranges of equal counts.
 
-    NaN is a group of its own.
-
-    Shapes:
-        values, returns: (M,)
+    NaN is a separate group.
     """
     distinct, group, counts = np.unique(values, return_inverse=True, return_counts=True)
     if len(distinct) > max(MOST_VALUES, 2 * num_classes):

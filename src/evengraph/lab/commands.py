@@ -22,7 +22,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from evengraph.cli.console import err, out, print_failure, print_notes, print_written, typed_command
+from evengraph.cli.console import err, out, print_notes, print_written, typed_command
 from evengraph.cli.options import (
     DataRoot,
     Device,
@@ -33,6 +33,8 @@ from evengraph.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from evengraph.lab.results import ExperimentResults
     from evengraph.lab.spec import Spec
     from evengraph.lab.store import Claimant, Holder, Row, Store
@@ -56,10 +58,14 @@ def reproduce(
     quick: Annotated[
         bool, typer.Option("--quick", help="Run a small part: minutes instead of hours.")
     ] = False,
-    seeds: Annotated[str | None, typer.Option(help="Such as 5,6,7 or 5-24.")] = None,
+    seeds: Annotated[
+        str | None, typer.Option("--splits", help="How many, or which, such as 5,6,7 or 5-24.")
+    ] = None,
     methods: Annotated[
         str | None,
-        typer.Option(help="Only these, such as gcn,unignn.", autocompletion=complete_methods),
+        typer.Option(
+            "--method", help="Only these, such as gcn,unignn.", autocompletion=complete_methods
+        ),
     ] = None,
     setups: Annotated[
         str | None,
@@ -92,12 +98,12 @@ def reproduce(
     from evengraph.core.devices import pick_device
     from evengraph.lab.spec import read_specs
     from evengraph.pipeline.executor import choose_executor
-    from evengraph.pipeline.parsing import parse_seeds
+    from evengraph.pipeline.parameters import parse_splits
 
     specs = read_specs(
         what,
         quick=quick,
-        seeds=parse_seeds(seeds) if seeds else (),
+        seeds=parse_splits(seeds, 5) if seeds else (),
         methods=parse_methods(methods) if methods else (),
         setups=[part.strip() for part in setups.split(",")] if setups else (),
     )
@@ -165,12 +171,10 @@ def _run_experiments(
     release: bool,
 ) -> None:
     """Run what is missing, with a display, then show the results."""
-    from evengraph.lab.plan import run_stored
-    from evengraph.lab.reproduce import check, reproduce
+    from evengraph.lab.reproduce import check, embed_nodes, reproduce, run_stored
     from evengraph.lab.results import load_experiments
     from evengraph.lab.store import Store
     from evengraph.methods import METHODS
-    from evengraph.pipeline.tsne import embed_nodes
 
     with err.status("loading graphs"):
         check(specs, root)
@@ -204,7 +208,7 @@ def _run_experiments(
     _print_tables(experiments[spec.name] for spec in specs)
     print_notes(store.damage, err)
     for row in failed[:10]:
-        print_failure(row, METHODS[row.job.method].title, err)
+        _print_failure(row, METHODS[row.job.method].title, err)
     if len(failed) > 10:
         more = f"and {len(failed) - 10} more; see: evengraph results {path}"
         err.print(escape(more), soft_wrap=True)
@@ -213,6 +217,11 @@ def _run_experiments(
         raise typer.Exit(130)
     if failed:
         raise typer.Exit(1)
+
+
+def _print_failure(row: Row, method: str, console: Console) -> None:
+    where = f"{method} on {row.job.dataset}, seed {row.job.seed}"
+    console.print(f"[red]failed:[/] {escape(f'{where}: {row.reason}')}", soft_wrap=True)
 
 
 def _print_holders(holders: Sequence[Holder], waited: dict[Claimant, float]) -> None:
@@ -291,7 +300,9 @@ def results(
     dataset: Annotated[
         str | None, typer.Option(help="Only this graph.", autocompletion=complete_data_set)
     ] = None,
-    imbalance: Annotated[str | None, typer.Option(help="Only this split protocol.")] = None,
+    imbalance: Annotated[
+        str | None, typer.Option("--split", help="Only this split protocol.")
+    ] = None,
     method: Annotated[
         str | None, typer.Option(help="Only this method.", autocompletion=complete_method)
     ] = None,
@@ -327,7 +338,7 @@ def results(
         print_notes(averaged_settings(groups))
         if status != "done":
             for row in opened.scan(**filters | {"status": "failed"}):
-                print_failure(row, row.job.method, out)
+                _print_failure(row, row.job.method, out)
     else:
         out.print(f"None of the {opened.count():,} runs match.")
     print_notes(opened.damage, err)

@@ -1,23 +1,43 @@
-"""reproduce(): run what experiments lack, until nothing is missing."""
+"""Run an experiment: plan what is missing, run it, select on validation, until nothing is left."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
+from itertools import product
 from pathlib import Path
+from statistics import fmean
 from time import sleep
 from typing import Any
 
-from evengraph.lab.plan import Cell, OnRow, Plan, known_runs
+import torch
+
+from evengraph.core.records import Record
 from evengraph.lab.sources import finished_mark
-from evengraph.lab.spec import Spec
+from evengraph.lab.spec import Entry, Fields, Setup, Spec, is_range
 from evengraph.lab.store import Holder, JobSpec, Row, Store
 from evengraph.methods import METHODS
-from evengraph.pipeline.executor import NamedGraph
-from evengraph.pipeline.published import paper_cell
-from evengraph.splits import SPLITS
+from evengraph.pipeline.executor import (
+    Executor,
+    Failure,
+    Job,
+    Journal,
+    NamedGraph,
+    Result,
+    describe,
+)
+from evengraph.pipeline.explanation import place_nodes
+from evengraph.pipeline.parameters import paper_cell, preset_for
+from evengraph.splits import SPLITS, SplitProtocol
 
+SEARCH_BATCH = 8  # trials of a search that run at the same time
 WAIT = 2.0  # seconds, while another process runs what is left
 PARTS = ("validation",)  # all that a plan needs of an outcome
+OnRow = Callable[[Row], None]
+NOT_STORED = ("history", "seed", "interrupted", "total_epochs", "settings", "calibration")
 
 
 def reproduce(
@@ -145,3 +165,318 @@ def missing(
     """Runs that experiments lack, as far as is known now."""
     known = known_runs(store.rows(parts=PARTS)) if known is None else known
     return list({job.key: job for spec in specs for job in Plan(spec, known).missing()}.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One cell of a table or point of a curve, with the runs behind it.
+
+    Args:
+        setup: Graph and split protocol.
+        entry: The method.
+        settings: Its parameters; selected on validation where there was a choice.
+        value: Value of the parameter that varies, if one does.
+        rows: Successful runs, one per seed.
+    """
+
+    setup: Setup
+    entry: Entry
+    settings: Fields
+    value: Any
+    rows: Sequence[Row]
+
+
+class Plan:
+    """An experiment and the runs that exist already, also those of other experiments."""
+
+    def __init__(self, spec: Spec, rows: Iterable[Row] | Mapping[str, Row]) -> None:
+        self.spec = spec
+        self.known = rows if isinstance(rows, Mapping) else known_runs(rows)
+        self._templates: dict[str, JobSpec] = {}
+
+    def missing(self) -> list[JobSpec]:
+        """Runs that are still needed, as far as is known now.
+
+        Runs that depend on a selection follow once all its candidates have run: run these, make a
+        new plan, and repeat until nothing is missing.
+        """
+        specs = {spec.key: spec for spec in self.jobs()}
+        return [spec for key, spec in specs.items() if key not in self.known]
+
+    def jobs(self) -> Iterator[JobSpec]:
+        """All runs, as far as is known now."""
+        for setup, entry in product(self.spec.setups, self.spec.entries):
+            for settings in self._candidates(setup, entry):
+                yield from self._seeded(setup, entry, settings, self.spec.seeds)
+            if entry.more_seeds:
+                for settings, _ in self._shown(setup, entry):
+                    yield from self._seeded(setup, entry, settings, entry.more_seeds)
+
+    def cells(self) -> list[Cell]:
+        """The cells that have at least one run."""
+        cells = []
+        for setup, entry in product(self.spec.setups, self.spec.entries):
+            for settings, value in self._shown(setup, entry):
+                seeds = dict.fromkeys([*self.spec.seeds, *entry.more_seeds])
+                keys = [job.key for job in self._seeded(setup, entry, settings, seeds)]
+                rows = [self.known[key] for key in keys if key in self.known]
+                rows = [row for row in rows if row.done]
+                if rows:
+                    cells.append(
+                        Cell(setup=setup, entry=entry, settings=settings, value=value, rows=rows)
+                    )
+        return cells
+
+    def embedded_run(self) -> JobSpec | None:
+        """The run whose embeddings are drawn, once it has finished."""
+        for cell in self.cells() if self.spec.map else ():
+            if cell.entry.label == self.spec.map and cell.setup is self.spec.setups[0]:
+                return cell.rows[0].job
+        return None
+
+    def choice(self, setup: Setup, entry: Entry) -> Fields | None:
+        """The settings of an entry on a graph; None while, or if, none can be selected."""
+        candidates = self._candidates(setup, entry)
+        if not entry.grid and not entry.search:
+            return candidates[0] if candidates else None
+        wanted = entry.search.get("trials", 0) if entry.search else len(candidates)
+        scores = [self._score(setup, entry, settings) for settings in candidates]
+        if not scores or len(scores) < wanted or None in scores:
+            return None
+        best = max(range(len(scores)), key=lambda index: (scores[index], -index))
+        return candidates[best] if scores[best] != -math.inf else None  # all of them failed
+
+    def _shown(self, setup: Setup, entry: Entry) -> list[tuple[Fields, Any]]:
+        """Settings that are shown, each with the value of the parameter that varies."""
+        if entry.vary:
+            ((name, _),) = entry.vary.items()
+            return [(settings, settings[name]) for settings in self._candidates(setup, entry)]
+        settings = self.choice(setup, entry)
+        return [] if settings is None else [(settings, None)]
+
+    def _candidates(self, setup: Setup, entry: Entry) -> list[Fields]:
+        """All settings to run; none while they depend on a selection that is not made yet."""
+        base = dict(entry.shared)
+        if entry.presets:
+            base |= preset_for(setup.dataset, setup.imbalance, setup.fields, entry.method) or {}
+        if entry.like:
+            other = next(one for one in self.spec.entries if one.label == entry.like)
+            selected = self.choice(setup, other)
+            if selected is None:
+                return []
+            base |= selected
+        base |= entry.fields
+        if entry.search:
+            return self._searched(setup, entry, base)
+        table = entry.grid or entry.vary
+        return [
+            {**base, **dict(zip(table, values, strict=True))} for values in product(*table.values())
+        ]
+
+    def _score(self, setup: Setup, entry: Entry, settings: Fields) -> float | None:
+        """Mean validation score; None while a run is missing, -inf if one failed."""
+        keys = [job.key for job in self._seeded(setup, entry, settings, self.spec.seeds)]
+        if any(key not in self.known for key in keys):
+            return None
+        rows = [self.known[key] for key in keys]
+        if not all(row.done for row in rows):
+            return -math.inf
+        return fmean(float(row.outcome["validation"]) for row in rows)
+
+    def _seeded(
+        self, setup: Setup, entry: Entry, settings: Fields, seeds: Iterable[int]
+    ) -> list[JobSpec]:
+        """The same job for several seeds; checking its parameters takes far longer than a key."""
+        name = repr((setup, entry.method, sorted(settings.items())))
+        if name not in self._templates:
+            self._templates[name] = job_spec(setup, entry.method, settings, seed=0)
+        return [self._templates[name].with_seed(seed) for seed in seeds]
+
+    def _searched(self, setup: Setup, entry: Entry, base: Fields) -> list[Fields]:
+        """Settings that a search tries, given the results of its earlier trials.
+
+        The search is replayed from its start each time: its name and the results of its trials
+        determine it, so none of its state has to be stored.
+        """
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        name = f"{self.spec.name} {setup.name} {entry.label}"
+        sampler = optuna.samplers.TPESampler(seed=zlib.crc32(name.encode()))
+        study = optuna.create_study(direction="maximize", sampler=sampler)
+        ranges = {key: value for key, value in entry.search.items() if key != "trials"}
+        tried: list[Fields] = []
+        while len(tried) < entry.search["trials"]:
+            count = min(SEARCH_BATCH, entry.search["trials"] - len(tried))
+            trials = [study.ask() for _ in range(count)]
+            batch = [
+                {**base, **{key: _suggest(trial, key, value) for key, value in ranges.items()}}
+                for trial in trials
+            ]
+            tried += batch
+            scores = [self._score(setup, entry, settings) for settings in batch]
+            if None in scores:
+                break
+            for trial, score in zip(trials, scores, strict=True):
+                study.tell(trial, max(score or 0.0, -1.0))
+        return tried
+
+
+def known_runs(rows: Iterable[Row]) -> dict[str, Row]:
+    """Rows by the key that their job has in this version."""
+    current: dict[str, JobSpec] = {}
+    known = {}
+    for row in rows:
+        job = current.get(row.job.stem)
+        if job is None:
+            job = current[row.job.stem] = _current(row.job)
+        known[job.with_seed(row.job.seed).key] = row
+    return known
+
+
+def job_spec(setup: Setup, method: str, settings: Fields, seed: int) -> JobSpec:
+    """The spec of a run, with every parameter of its method written out."""
+    return JobSpec(
+        dataset=setup.dataset,
+        imbalance=setup.imbalance,
+        imbalance_fields=setup.fields,
+        method=method,
+        method_fields=asdict(METHODS[method](**METHODS[method].renamed_params(settings))),
+        seed=seed,
+    )
+
+
+def _current(job: JobSpec) -> JobSpec:
+    """A stored job with all parameters of this version.
+
+    A row lists every parameter that there was. One that it lacks came later, and has the value that
+    `current_params` gives it, or its default: adding a parameter changes no earlier result.
+    """
+    kind = METHODS.get(job.method)  # the method of a plugin may not be installed
+    if kind is None:
+        return job
+    defaults = {item.name: item.default for item in fields(kind)}
+    return replace(job, method_fields=defaults | kind.current_params(job.method_fields))
+
+
+def _suggest(trial: Any, name: str, allowed: Sequence[Any]) -> Any:
+    """Suggest a value between two numbers, on a log scale if "log" follows, or one of a list."""
+    log = allowed[-1] == "log"
+    limits = allowed[:-1] if log else allowed
+    if not is_range(limits):
+        return trial.suggest_categorical(name, list(allowed))
+    if all(isinstance(limit, int) for limit in limits):
+        return trial.suggest_int(name, *limits, log=log)
+    return trial.suggest_float(name, *limits, log=log)
+
+
+def run_stored(
+    specs: Sequence[JobSpec],
+    on_row: OnRow,
+    *,
+    store: Path,
+    executor: Executor,
+    root: Path | None = None,
+) -> None:
+    """Run what a store lacks and no other process is running; `on_row` gets each stored row."""
+    journal = StoreJournal(store, executor.device)
+    jobs = []
+    for spec in specs:
+        try:
+            jobs.append(resolve(spec, root))
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            if Store(store).claim([spec]):
+                row = journal.row(spec, Failure(reason=reason))
+                Store(store).add(row)
+                on_row(row)
+
+    def on_end(job: Job, result: Result) -> None:
+        on_row(journal.row(_spec(job), result))
+
+    replace(executor, journal=journal).execute(jobs, on_end)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StoredJob(Job):
+    """A job, and the names and parameters under which a store keeps its result."""
+
+    spec: JobSpec
+
+
+def resolve(spec: JobSpec, root: Path | None = None) -> StoredJob:
+    """Look up what a spec names; equal protocols are one object, so that jobs share splits."""
+    return StoredJob(
+        label=spec.key,
+        graph=NamedGraph(spec.dataset, root),
+        protocol=_protocol(spec.imbalance, tuple(spec.imbalance_fields.items())),
+        method=METHODS[spec.method](**METHODS[spec.method].current_params(spec.method_fields)),
+        seed=spec.seed,
+        spec=spec,
+    )
+
+
+class StoreJournal(Journal):
+    """Claims jobs in a store and saves results as rows."""
+
+    def __init__(self, path: Path, device: str) -> None:
+        self.path, self.device = path, device
+
+    def claim(self, jobs: Sequence[Job]) -> list[Job]:
+        """Take jobs; returns those that are neither done nor taken by another process."""
+        keys = {spec.key for spec in Store(self.path).claim([_spec(job) for job in jobs])}
+        return [job for job in jobs if _spec(job).key in keys]
+
+    def save(self, job: Job, result: Result) -> None:
+        """Save a result as a row."""
+        Store(self.path).add(self.row(_spec(job), result))
+
+    def release(self) -> None:
+        """Give back jobs that this process took and did not finish."""
+        Store(self.path).release()
+
+    def recover(self, job: Job) -> Result | None:
+        """Read the result that a worker saved before it died."""
+        for row in Store(self.path).rows(key=_spec(job).key):
+            if not row.done:
+                return Failure(reason=row.reason)
+            return Record(seed=job.seed, history={}, **row.outcome)
+        return None
+
+    def row(self, spec: JobSpec, result: Result) -> Row:
+        """The row of a result."""
+        environment = _environment(self.device)
+        if isinstance(result, Failure):
+            reason = f"{result.kind}: {result.reason}" if result.kind else result.reason
+            return Row(job=spec, status="failed", reason=reason, environment=environment)
+        outcome = {n: value for n, value in result.as_dict().items() if n not in NOT_STORED}
+        outcome["memory"] = result.memory
+        return Row(job=spec, outcome=outcome, environment=environment)
+
+
+@cache
+def _protocol(name: str, params: tuple[tuple[str, Any], ...]) -> SplitProtocol:
+    protocol: SplitProtocol = SPLITS[name](**dict(params))
+    return protocol
+
+
+def _spec(job: Job) -> JobSpec:
+    assert isinstance(job, StoredJob)
+    return job.spec
+
+
+def embed_nodes(
+    spec: JobSpec, *, device: str = "cpu", root: Path | None = None
+) -> dict[str, Any] | None:
+    """Repeat a run and place its nodes; None for a method that has no embeddings."""
+    job = resolve(spec, root)
+    if not hasattr(job.method, "embeddings"):
+        return None
+    task = job.make_task(device)
+    job.method.fit(task, seed=job.seed, progress=False)
+    return place_nodes(job.method, *job.predict(job.method, task))
+
+
+@cache
+def _environment(device: str) -> dict[str, Any]:
+    return describe(torch.device(device))

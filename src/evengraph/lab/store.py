@@ -18,7 +18,7 @@ from time import time
 from typing import Any, Literal, NamedTuple
 
 from evengraph.core.errors import one_line_errors
-from evengraph.core.files import SqliteFile
+from evengraph.core.files import SqliteFile, columns_of
 
 SCHEMA = 1
 
@@ -76,13 +76,6 @@ WHOLE_TEXT = _whole(
     "(json_type(text, '$.validation') IN ('integer', 'real') "
     "OR (has_nan AND json_type(text, '$.validation') = 'null'))",
 )
-
-
-def columns_of(base: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
-    """The tables of a file and their columns."""
-    names = [row[0] for row in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    query = "SELECT name FROM pragma_table_info(?)"
-    return {name: tuple(row[0] for row in base.execute(query, (name,))) for name in names}
 
 
 def _expected_columns() -> dict[str, tuple[str, ...]]:

@@ -9,7 +9,6 @@ from typing import final
 from torch import Tensor
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.batching import Batching
 from evengraph.methods.bases.network import MarginMethod, NetworkKind, NetworkMethod
 from evengraph.nn import Backbone
 from evengraph.ops.losses import ClassTerms, class_loss, log_sizes
@@ -35,7 +34,6 @@ class BalancedSoftmax(NetworkMethod, MarginMethod):
     title = "Balanced softmax"
     search_space = {"margin": ("none", "tam")}
     suits_heterophily = True
-    batchable = True
 
     backbone: Backbone = "gcn"
     network: NetworkKind = "comparison"
@@ -49,7 +47,3 @@ class BalancedSoftmax(NetworkMethod, MarginMethod):
         nodes, margins = task.train_nodes, self._margins(task)
         loss = class_loss("balanced_softmax", task.graph.y[nodes], task.class_counts)
         return lambda logits: loss(logits[nodes], margins(logits))
-
-    def batching(self) -> Batching | None:
-        """As for other supervised methods; margins have no batch axis."""
-        return super().batching() if self.margin == "none" else None

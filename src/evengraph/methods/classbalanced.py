@@ -32,7 +32,6 @@ class ClassBalanced(NetworkMethod):
     """
 
     title = "Class-balanced"
-    batchable = True
     limits = {"beta": "fraction"}
 
     backbone: Backbone = "gcn"

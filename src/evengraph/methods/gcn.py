@@ -36,7 +36,6 @@ class GCN(NetworkMethod):
     other_names = ("gnn", "gat", "sage", "graphsage")
     role = "baseline"
     suits_heterophily = True
-    batchable = True
 
     backbone: Backbone = "gcn"
     network: NetworkKind = "comparison"

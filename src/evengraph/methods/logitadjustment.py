@@ -33,7 +33,6 @@ class LogitAdjustment(NetworkMethod):
 
     title = "Logit adjustment"
     search_space = {"tau": (0.5, 1.0, 1.5)}
-    batchable = True
     limits = {"tau": 0}
 
     backbone: Backbone = "gcn"

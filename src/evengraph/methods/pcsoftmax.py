@@ -30,7 +30,6 @@ class PCSoftmax(NetworkMethod):
     """
 
     title = "PC-softmax"
-    batchable = True
 
     backbone: Backbone = "gcn"
     network: NetworkKind = "comparison"

@@ -44,7 +44,6 @@ class Reweight(NetworkMethod):
 
     title = "Re-weight"
     search_space = {"balance": (False, True)}
-    batchable = True
     limits = {"scale": 0, "minority": 0}
     untuned_params = {"balance": True}
 

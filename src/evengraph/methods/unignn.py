@@ -1,60 +1,42 @@
-"""Uni-GNN: structural and semantic connectivity, a weighted classifier, balanced pseudo-labels."""
+"""Uni-GNN: structural and semantic connectivity, a weighted classifier, balanced pseudo-labels.
+
+To be read with the paper beside it: `_fit` is Algorithm 1, and Eq. 1 to 14 follow in the paper's
+order. Its symbols: X features, A adjacency, H embeddings, W weights, P probabilities; V_l labelled
+and V_u unlabelled nodes; S the cluster of each node, here its number instead of a row of zeros and
+a one; C classes, L `layers`, K `clusters_per_class` times C, beta `recluster_every`, epsilon
+`threshold`, lambda `pseudo_weight`, omega the weights of labelled nodes, || columns side by side.
+
+By default a quick form of the same, `evengraph.fast.unignn`, trains and predicts; in a block
+`with evengraph.fast.off():` the code below does. Tests hold the two equal.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
-from typing import Any, Literal, final
+from typing import Any, Literal, NamedTuple, final
 
+import numpy as np
+import scipy.sparse as sp
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, dropout
+from torch.nn.init import normal_, xavier_uniform_
 from torch_geometric.data import Data
+from torch_geometric.utils import to_undirected
 
-from evengraph.core.machine import format_size
-from evengraph.core.rng import seeded
 from evengraph.core.task import Task
 from evengraph.core.untrusted import MAX_HOPS
-from evengraph.fast.thinning import Thinning
-from evengraph.methods.bases.batching import Batching, Fit
-from evengraph.methods.bases.method import Method, check_range, same_graph
-from evengraph.methods.bases.readings import Readings, parse_readings
-from evengraph.methods.bases.unified import (
-    Examples,
-    UnifiedReplicas,
-    UnifiedRun,
-    labelled_weights,
-    unified_epoch,
-)
-from evengraph.metrics.selection import stopping_score
-from evengraph.nn import Connectivity, UnifiedNetwork
-from evengraph.nn.tracing import Contributions, trace_unified
-from evengraph.nn.unified import FindClusters
-from evengraph.ops.propagate import propagation_matrix, undirected_matrix
-from evengraph.ops.pseudo import Selection, select_pseudo_labels
-from evengraph.ops.semantic import Clusters
-from evengraph.ops.signature import matching_signatures, node_signatures
+from evengraph.methods.bases.unified import Features, FindClusters, UnifiedMethod
+from evengraph.metrics.selection import StopOn, stopping_score
+from evengraph.ops.semantic import kmeans, unit_rows
 from evengraph.ops.sparse import Sparse, sparsify
-from evengraph.ops.structural import bounded_path_weights, two_step_paths
-from evengraph.training import History
-
-MAY_DIFFER = frozenset(
-    {"clusters_per_class", "threshold", "recluster_every", "pseudo_weight", "class_weights"}
-)
-"""Parameters in which the runs of a batch may differ."""
-
-MAX_TWO_STEP_PATHS = 5
-"""Two-step paths per edge above which `alpha="auto"` is 1.
-
-With 7 (CiteSeer) to 21 (dblp) 1 and 2 are about equal, or 1 is better: by 1 to 6 points on PubMed
-(17), by 4 on Computers (174). Without 60% of its edges CiteSeer has 3.5: there 2 gains three points
-with few labels, and loses half a point with a tenth of all.
-"""
 
 
 @final
 @dataclass(kw_only=True)
-class UniGNN(Method):
+class UniGNN(UnifiedMethod):
     """Propagate labels beyond neighbours: along short paths, and between similar nodes.
 
     Two encoders run in parallel. The structural one propagates between nodes at most alpha
@@ -86,15 +68,17 @@ class UniGNN(Method):
         layers: Layers of each encoder.
         hidden: Width of every layer.
         dropout: Dropout rate after each layer.
-        memory_limit: Bytes that the structural adjacency may take; fitting needs about four times.
-            Where more pairs are alpha steps apart, a random part of those beyond direct neighbours
-            is connected, with weights that keep the expectation; a note of the fit says so.
+        memory_limit: Bytes that the structural adjacency may take in the quick form; fitting needs
+            about four times. Where more pairs are alpha steps apart, a random part of those beyond
+            direct neighbours is connected, with weights that keep the expectation; a note of the
+            fit says how many.
         cluster_starts: How often k-means starts anew, the tightest clusters are used; re-clustering
             starts from the previous clusters, once.
-        readings: Other readings of the paper, with commas between them: `mean-loss` divides the
-            loss of labelled nodes by the sum of their weights, `unit-rows` clusters rows scaled to
-            length one, `stop-on-loss` and `stop-on-accuracy` end training by the loss or the
-            balanced accuracy of the validation nodes instead of their Macro-F1.
+        mean_loss: Divide the loss of labelled nodes (Eq. 8) by the sum of their weights.
+        unit_rows: Cluster rows scaled to length one.
+        stop_on: Training ends by this value of the validation nodes: `score` is Macro-F1 (with two
+            classes, see `evengraph.metrics.validation_score`), `loss` their cross-entropy,
+            `accuracy` their balanced accuracy.
 
     Cost:
         O((E_alpha + N) h + nnz(X) h) per epoch, with E_alpha pairs at most alpha steps apart;
@@ -105,14 +89,15 @@ class UniGNN(Method):
         without dropout; validation and test nodes, without their labels, may get a pseudo-label.
         The first layer's clusters come from the features, once; later clusterings start from the
         previous clusters, which is faster and scores no less. K-means starts once
-        (`cluster_starts`); on sparse features it may then put most nodes into one cluster, and a
-        note of the fit says so. The loss of labelled nodes is a sum, as printed, and training stops
-        by Macro-F1 (`readings` has other choices). A_sem has ones on its diagonal before
-        the identity is added. The classifier propagates over the input graph. Features are neither
-        normalised nor dropped out. Encoders have Xavier weights and no bias, as in the equations;
-        the classifier starts like that of the comparison methods. Of epochs with equal validation
-        score, patience counts from the first and the model is the latest. Edges are undirected. On
-        the CPU the dropout rate is a multiple of 1/256. What reproduces: docs/reproduction.md.
+        (`cluster_starts`); on sparse features it may then put most nodes into one cluster, which a
+        note of the fit reports. The loss of labelled nodes is a sum, as printed, and training stops
+        by Macro-F1; `mean_loss`, `unit_rows` and `stop_on` are other readings of the text. A_sem
+        has ones on its diagonal before the identity is added. The classifier propagates over the
+        input graph. Features are neither normalised nor dropped out. Encoders have Xavier weights
+        and no bias, as in the equations; the classifier starts like that of the comparison methods.
+        Of epochs with equal validation score, patience counts from the first and the model is the
+        latest. Edges are undirected. On the CPU the quick form's dropout rate is a multiple of
+        1/256. What reproduces: docs/reproduction.md.
 
     Reference:
         Alchihabi, Yan and Guo, "Overcoming Class Imbalance: Unified GNN Learning with
@@ -127,10 +112,11 @@ class UniGNN(Method):
         "threshold": (0.5, 0.7),
         "recluster_every": (50, 100),
     }
-    tuned_params = frozenset(  # the last two are not stated in the paper
+    tuned_params = frozenset(  # those of the second line are not stated in the paper
         {"alpha", "clusters_per_class", "threshold", "recluster_every"}
-        | {"cluster_starts", "readings"}
+        | {"cluster_starts", "mean_loss", "unit_rows", "stop_on"}
     )
+    former_params = {"readings": "mean_loss, unit_rows and stop_on"}
     suits_heterophily = True
     limits = {
         "alpha": (1, MAX_HOPS),
@@ -144,7 +130,7 @@ class UniGNN(Method):
     threshold: float = 0.5
     recluster_every: int = 50
     pseudo_weight: float = 1.0
-    pseudo_labels: Selection = "balanced"
+    pseudo_labels: Literal["balanced", "all", "none"] = "balanced"
     class_weights: bool = True
     encoders: Literal["both", "structural", "semantic"] = "both"
     share_embeddings: bool = True
@@ -153,241 +139,216 @@ class UniGNN(Method):
     dropout: float = 0.5
     memory_limit: float = 4 * 2**30
     cluster_starts: int = 1
-    readings: str = ""
+    mean_loss: bool = False
+    unit_rows: bool = False
+    stop_on: StopOn = "score"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        parse_readings(self.readings)
+    def _fit(self, task: Task) -> None:
+        """Algorithm 1."""
+        inputs = self._inputs(task.graph)  # line 3
+        self.net_, self.graph_ = self._new_network(), task.graph
+        epochs = count()
 
-    def describe_defaults(self, graph: Data) -> str:
-        """A sentence about `alpha`."""
-        if self.alpha != "auto":
-            return ""
-        alpha = auto_alpha(graph)
-        reach = "direct neighbours only" if alpha == 1 else "nodes up to two steps apart"
-        return f"Uni-GNN connects {reach} (alpha={alpha})."
+        def epoch() -> tuple[Tensor, Tensor]:  # lines 5 to 18
+            with torch.no_grad():  # what is selected comes from a pass without dropout
+                clean = self._forward(inputs, partial(self._updated, next(epochs)))  # lines 4, 17
+                pseudo = self._select(clean.softmax(1), task)  # line 13
+            logits = self._forward(inputs, self._stored, self.dropout)  # lines 6 to 12
+            return self._loss(logits, pseudo, task), stopping_score(self.stop_on, clean, task)
+
+        self._train(self.net_, epoch)  # line 15
+
+    def _logits(self, graph: Data) -> Tensor:
+        return self._forward(self._inputs(graph), self._known_or_nearest(graph))
+
+    # Structural node encoder
+
+    def _inputs(self, graph: Data) -> Inputs:
+        """X, and A_struct and A, normalised; edges are read in both directions."""
+        num_nodes = graph.num_nodes
+        source, target = to_undirected(graph.edge_index.cpu(), num_nodes=num_nodes).numpy()
+        pairs = source != target
+        ones = np.ones(pairs.sum(), np.float32)
+        adjacency = sp.csr_matrix((ones, (source[pairs], target[pairs])), (num_nodes, num_nodes))
+        step = adjacency + sp.identity(num_nodes, np.float32, format="csr")
+        structural, within = adjacency, step  # `within`: pairs at most so many steps apart
+        for distance in range(2, self.alpha_ + 1):
+            further = (within @ step).sign()
+            structural = structural + (further - within) / distance  # Eq. 1, SPD(i, j) = distance
+            within = further
+        matrices = (_normalised(matrix, graph.x.device) for matrix in (structural, adjacency))
+        return Inputs(sparsify(graph.x.float()), *matrices)
+
+    def _structural_layer(self, h: Features, weight: Tensor, inputs: Inputs) -> Tensor:
+        return inputs.structural @ (h @ weight)  # Eq. 2, before sigma
+
+    # Semantic node encoder
+
+    def _cluster(self, h: Features, start: Tensor | None) -> Tensor:
+        """S, by k-means of H_struct || H_sem (Eq. 3), which minimises the distances of Eq. 4."""
+        rows, seed = self._cluster_rows(h), int(torch.randint(2**31, ()))
+        return kmeans(rows, self.num_clusters, seed, start=start, starts=self.cluster_starts)
+
+    def _semantic_layer(self, h: Features, weight: Tensor, clusters: Tensor) -> Tensor:
+        # Eq. 5 joins the n nodes of a cluster, each to itself too, and Eq. 6 adds the identity: all
+        # their degrees are n + 1, and a row of the product is (sum of the cluster + own) / (n + 1)
+        projected = h @ weight
+        shape = (self.num_clusters, projected.shape[1])
+        sums = projected.new_zeros(shape).index_add(0, clusters, projected)
+        degrees = clusters.bincount()[clusters] + 1
+        return (sums[clusters] + projected) / degrees.unsqueeze(1)  # Eq. 6, before sigma
+
+    def _stored(self, layer: int, h: Features) -> Tensor:
+        """S of the training graph as it was found last."""
+        clusters: Tensor = self.net_.get_buffer(f"clusters_{layer}")
+        return clusters
+
+    def _updated(self, epoch: int, layer: int, h: Features) -> Tensor:
+        """S, found anew every beta epochs; that of the first layer, from X, only at the start."""
+        stored, beta = self._stored(layer, h), self.recluster_every
+        if epoch == 0 or (layer > 0 and beta > 0 and epoch % beta == 0):
+            stored.copy_(self._cluster(h, start=stored if epoch else None))
+        return stored
+
+    # Both encoders, and the balanced node classifier
+
+    def _encode(self, inputs: Inputs, find: FindClusters, rate: float = 0.0) -> Tensor:
+        """H_sem || H_struct of the last layer; without an encoder, what the other one gives."""
+        h: Any = inputs.x
+        for layer, weights in enumerate(self.net_.weights):
+            names = sorted(weights)
+            alone = layer > 0 and not self.share_embeddings  # each encoder takes its own half of h
+            outputs = []
+            for name, part in zip(names, h.chunk(len(names), 1) if alone else [h, h], strict=False):
+                if name == "semantic":
+                    outputs.append(self._semantic_layer(part, weights[name], find(layer, h)))
+                else:
+                    outputs.append(self._structural_layer(part, weights[name], inputs))
+            h = dropout(torch.cat(outputs, dim=1).relu(), rate)  # sigma
+        joint: Tensor = h
+        return joint
+
+    def _forward(self, inputs: Inputs, find: FindClusters, rate: float = 0.0) -> Tensor:
+        """Logits of all nodes, whose softmax is P (Eq. 7); phi is a GCN layer and a linear one."""
+        conv, linear = self.net_.classifier["conv"], self.net_.classifier["linear"]
+        h = inputs.adjacency @ (self._encode(inputs, find, rate) @ conv["weight"]) + conv["bias"]
+        logits: Tensor = linear(dropout(h.relu(), rate))
+        return logits
+
+    def _labelled_loss(self, logits: Tensor, task: Task) -> Tensor:
+        nodes, counts = task.train_nodes, task.class_counts
+        omega = 1 / counts.clamp(min=1)  # Eq. 9
+        if not self.class_weights:
+            omega = torch.ones_like(omega)
+        if self.mean_loss:
+            omega = omega / (omega * counts).sum()
+        labels = task.graph.y[nodes]
+        losses = cross_entropy(logits[nodes], labels, reduction="none")
+        return (omega[labels] * losses).sum()  # Eq. 8
+
+    # Balanced pseudo-label generation
+
+    def _select(self, probabilities: Tensor, task: Task) -> tuple[Tensor, Tensor]:
+        """The nodes of V_u that get a pseudo-label, and these labels."""
+        wanted = task.class_counts.max() - task.class_counts  # Eq. 10
+        if self.pseudo_labels != "balanced":
+            wanted.fill_(task.graph.num_nodes if self.pseudo_labels == "all" else 0)
+        confidence, predicted = probabilities.max(dim=1)
+        confident = ~task.train & (confidence > self.threshold)
+        chosen = []
+        for label, number in enumerate(wanted.tolist()):
+            nodes = (confident & (predicted == label)).nonzero().squeeze(1)  # Eq. 11
+            order = confidence[nodes].argsort(descending=True, stable=True)
+            chosen.append(nodes[order[:number]])  # Eq. 12
+        nodes = torch.cat(chosen)
+        return nodes, predicted[nodes]
+
+    def _loss(self, logits: Tensor, pseudo: tuple[Tensor, Tensor], task: Task) -> Tensor:
+        loss, (nodes, labels) = self._labelled_loss(logits, task), pseudo
+        if nodes.numel():
+            pseudo_loss = cross_entropy(logits[nodes], labels)  # Eq. 13
+            loss = loss + self.pseudo_weight * pseudo_loss  # Eq. 14
+        return loss
+
+    # Parameters of the network, and what the contract asks for
+
+    def _build_network(self) -> nn.Module:
+        """W_struct and W_sem of every layer and W_phi, with S as buffers: the best are restored."""
+        names = ("structural", "semantic") if self.encoders == "both" else (self.encoders,)
+        if self.num_clusters > self.num_nodes_:
+            raise ValueError(
+                f"clusters_per_class={self.clusters_per_class} makes {self.num_clusters} clusters "
+                f"of {self.num_nodes_} nodes; use a smaller one."
+            )
+        net, hidden, layers = nn.Module(), self.hidden, nn.ModuleList()
+        joint = hidden * len(names)
+        for layer in range(self.layers):
+            width = self.num_features_ if layer == 0 else joint if self.share_embeddings else hidden
+            weights = {name: xavier_uniform_(torch.empty(width, hidden)) for name in names}
+            layers.append(nn.ParameterDict(weights))
+            if "semantic" in names:
+                clusters = torch.zeros(self.num_nodes_, dtype=torch.long)
+                net.register_buffer(f"clusters_{layer}", clusters)
+        bound = hidden**-0.5
+        conv = {"weight": torch.empty(joint, hidden), "bias": torch.empty(hidden)}
+        parts = {"conv": nn.ParameterDict({n: t.uniform_(-bound, bound) for n, t in conv.items()})}
+        linear = nn.Linear(hidden, self.num_classes_)
+        normal_(linear.weight, std=0.05)
+        net.weights, net.classifier = layers, nn.ModuleDict(parts | {"linear": linear})
+        return net
+
+    @property
+    def num_clusters(self) -> int:
+        """K; 0 without the semantic encoder."""
+        return 0 if self.encoders == "structural" else self.clusters_per_class * self.num_classes_
+
+    def _cluster_rows(self, h: Features) -> Features:
+        return unit_rows(h) if self.unit_rows else h
+
+    def reset(self, task: Task) -> None:
+        """Validate the task, reset fitted state and resolve `alpha`."""
+        super().reset(task)
+        self.alpha_ = _auto_alpha(task.graph) if self.alpha == "auto" else self.alpha
+        self.num_nodes_, self.graph_, self.means_ = task.graph.num_nodes, None, {}
 
     @property
     def resolved_params(self) -> dict[str, Any]:
         """The `alpha` that `auto` stood for."""
         return {"alpha": self.alpha_} if self.alpha == "auto" else {}
 
-    def reset(self, task: Task) -> None:
-        """Validate the task, reset fitted state and resolve `alpha`."""
-        super().reset(task)
-        self.alpha_ = auto_alpha(task.graph) if self.alpha == "auto" else self.alpha
-
-    def _fit(self, task: Task) -> None:
-        graph, every, stop_on = task.graph, self.recluster_every, self._readings.stop_on
-        inputs = self._inputs(graph)
-        net = self._network(graph)
-        net.init_clusters(inputs)
-        select, numbers = self._selection(task), count()
-
-        def epoch() -> tuple[Tensor, Tensor]:
-            number = next(numbers)
-            due = number == 0 or (every > 0 and number % every == 0)
-            return unified_epoch(
-                net,
-                inputs,
-                net.stored,
-                select=select,
-                score=lambda logits: stopping_score(stop_on, logits, task),
-                recluster=net.recluster if due else None,
-            )
-
-        self._train(net, epoch)
-        net.clear_cache()
-        self._set_fitted(net, graph, inputs)
-
-    def _selection(self, task: Task) -> Callable[[Tensor], Examples]:
-        """The examples of an epoch, labelled nodes first, from logits without dropout."""
-        labelled, counts, unlabelled = task.train_nodes, task.class_counts, ~task.train
-        labels = task.graph.y[labelled]
-        weights = labelled_weights(counts, self.class_weights, self._readings.mean_loss)[labels]
-
-        def select(logits: Tensor) -> Examples:
-            probabilities = logits.t().softmax(0).t()  # torch vectorises over nodes, not classes
-            chosen = select_pseudo_labels(
-                self.pseudo_labels, probabilities, counts, unlabelled, self.threshold
-            )
-            return Examples(
-                targets=torch.cat([labels, chosen.labels]),
-                weights=weights,
-                nodes=torch.cat([labelled, chosen.nodes]),
-                pseudo_weight=self.pseudo_weight,
-            )
-
-        return select
-
-    def batching(self) -> Batching:
-        """Runs with the same network, up to the number of clusters."""
-        return Batching(self._train_batch, may_differ=MAY_DIFFER)
-
-    def _train_batch(self, fits: Sequence[Fit], slots: int) -> Iterator[None]:
-        inputs = self._inputs(fits[0].task.graph)
-        runs = [fit.method._run(fit, inputs) for fit in fits]
-        params = self._training_params()
-        yield from UnifiedReplicas(inputs, runs, slots, self.pseudo_labels, **params).steps(runs)
-
-    def _run(self, fit: Fit, inputs: Connectivity) -> UnifiedRun:
-        """A run of `UnifiedReplicas` that fits this method."""
-        with seeded(fit.seed):
-            net = self._network(fit.task.graph)
-            *cluster_seeds, noise_seed = torch.randint(2**31, (self.layers + 1,)).tolist()
-
-        def on_end(history: History) -> None:
-            self.history_.append(history)
-            self._set_fitted(net, fit.task.graph, inputs)
-            fit.on_fitted()
-
-        return UnifiedRun(
-            task=fit.task,
-            net=net,
-            noise_seed=noise_seed,
-            cluster_seeds=cluster_seeds,
-            threshold=self.threshold,
-            pseudo_weight=self.pseudo_weight,
-            class_weights=self.class_weights,
-            readings=self._readings,
-            recluster_every=self.recluster_every,
-            on_epoch=self._report_epoch,
-            on_end=on_end,
-        )
-
-    def _set_fitted(self, net: UnifiedNetwork, graph: Data, inputs: Connectivity) -> None:
-        self.net_ = net
-        self.graph_: Data | None = graph
-        self.inputs_: Connectivity | None = inputs
-        self.signatures_: Tensor | None = None  # computed when another graph needs them
-        self.notes_ = [*([inputs.note] if inputs.note else []), *net.crowded_layers()]
-
-    def _logits(self, graph: Data) -> Tensor:
-        logits: Tensor = self.net_(*self._inputs_and_clusters(graph))
-        return logits
-
-    def _inputs_and_clusters(self, graph: Data) -> tuple[Connectivity, FindClusters]:
-        """Network inputs of a graph, and the source of its clusters.
-
-        Nodes with the row, features and neighbours of a training node keep its clusters; others
-        join those with the nearest means.
-        """
-        if self.graph_ is not None and self.inputs_ is not None and same_graph(graph, self.graph_):
-            return self.inputs_, self.net_.stored
-        inputs = self._inputs(graph)
-        if "semantic" not in self.net_.encoders:
-            return inputs, self.net_.stored
-        known = matching_signatures(
-            node_signatures(graph.x, graph.edge_index), self._training_signatures()
-        )
-        return inputs, self.net_.stored_or_nearest(known)
-
-    def contributions(self, graph: Data, node: int, direction: Tensor) -> Contributions:
-        """Exact parts of the logits, with the clusters held fixed."""
-        return trace_unified(self.net_, *self._inputs_and_clusters(graph), node, direction)
-
-    def _training_signatures(self) -> Tensor:
-        """Signatures of the training nodes; also computes the means of their clusters."""
-        if self.signatures_ is None:
-            assert self.graph_ is not None
-            assert self.inputs_ is not None
-            self.net_.store_means(self.inputs_)
-            self.signatures_ = node_signatures(self.graph_.x, self.graph_.edge_index)
-        return self.signatures_
-
-    def _state(self) -> dict[str, Tensor]:
-        state = super()._state() | {"alpha": torch.tensor([self.alpha_])}
-        if "semantic" in self.net_.encoders:
-            state["signatures"] = self._training_signatures()
-            state |= {f"means.{layer}": value for layer, value in self.net_.means.items()}
-        return state
-
-    def _load_state(self, state: Mapping[str, Tensor]) -> None:
-        self.graph_ = self.inputs_ = None
-        # models saved before there was "auto" do not hold it
-        self.alpha_ = int(state["alpha"]) if self.alpha == "auto" else self.alpha
-        check_range("alpha", self.alpha_, 1, MAX_HOPS)
-        self.signatures_ = state.get("signatures")
-        self.num_nodes_ = 0 if self.signatures_ is None else self.signatures_.shape[0]
-        super()._load_state(state)
-        if self.signatures_ is not None:
-            self.net_.means = {n: state[f"means.{n}"] for n in range(self.layers)}
-            self.net_.check_clusters()
-
-    @torch.no_grad()
-    def embeddings(self, graph: Data | None = None) -> tuple[Tensor, Tensor | None]:
-        """Embeddings of both encoders side by side, and the clusters of the last layer.
-
-        Args:
-            graph: By default the training graph, which a loaded model does not hold.
-
-        Shapes:
-            returns: (N, width), and int64, (N,)
-        """
-        if graph is None and self.graph_ is None:
-            raise ValueError("A loaded model does not hold its graph: call embeddings(graph).")
-        graph = self.graph_ if graph is None else self.model_input(graph)
-        inputs, find_clusters = self._inputs_and_clusters(graph)
-        assignments: list[Tensor] = []
-
-        def recorded(layer: int, embeddings: Tensor | Sparse) -> Clusters:
-            clusters = find_clusters(layer, embeddings)
-            assignments.append(clusters.assignment)
-            return clusters
-
-        embeddings = self.net_.embed(inputs, recorded)
-        return embeddings, assignments[-1] if assignments else None
-
-    def _inputs(self, graph: Data) -> Connectivity:
-        device, x, note = graph.x.device, sparsify(graph.x.float()), ""
-        matrix = undirected_matrix(graph.edge_index, graph.num_nodes)
-        adjacency = structural = propagation_matrix(matrix, device)
-        if self.alpha_ > 1:
-            paths, thinning = bounded_path_weights(matrix, self.alpha_, self.memory_limit)
-            structural = propagation_matrix(paths, device)
-            note = "" if thinning is None else self._describe(thinning)
-        along_paths = structural @ x if isinstance(x, Tensor) else None
-        return Connectivity(x, structural, adjacency, along_paths, note)
-
-    def _describe(self, thinning: Thinning) -> str:
-        return (
-            f"The pairs of nodes up to alpha={self.alpha_} steps apart exceed memory_limit "
-            f"({format_size(self.memory_limit)}): besides its neighbours, a node is connected to "
-            f"{thinning.limit:,} others at random on average, or fewer."
-        )
-
-    def _network(self, graph: Data) -> UnifiedNetwork:
-        """A network for a training graph."""
-        num_clusters = self.clusters_per_class * self.num_classes_
-        if num_clusters > graph.num_nodes:
-            raise ValueError(
-                f"clusters_per_class={self.clusters_per_class} makes {num_clusters} clusters of "
-                f"{graph.num_nodes} nodes; use a smaller one."
-            )
-        self.num_nodes_ = graph.num_nodes
-        net: UnifiedNetwork = self._new_network()
-        return net
-
-    def _build_network(self) -> UnifiedNetwork:
-        return UnifiedNetwork(
-            self.num_features_,
-            self.num_classes_,
-            self.num_nodes_,
-            num_clusters=self.clusters_per_class * self.num_classes_,
-            encoders=("structural", "semantic") if self.encoders == "both" else (self.encoders,),
-            share=self.share_embeddings,
-            layers=self.layers,
-            hidden=self.hidden,
-            dropout=self.dropout,
-            cluster_starts=self.cluster_starts,
-            unit_length=self._readings.unit_rows,
-        )
-
-    @property
-    def _readings(self) -> Readings:
-        return parse_readings(self.readings)
+    def describe_defaults(self, graph: Data) -> str:
+        """A sentence about `alpha`."""
+        if self.alpha != "auto":
+            return ""
+        alpha = _auto_alpha(graph)
+        reach = "direct neighbours only" if alpha == 1 else "nodes up to two steps apart"
+        return f"Uni-GNN connects {reach} (alpha={alpha})."
 
 
-def auto_alpha(graph: Data) -> int:
-    """The `alpha` for a graph: 1 where two steps reach too much."""
-    return 1 if two_step_paths(graph.edge_index, graph.num_nodes) > MAX_TWO_STEP_PATHS else 2
+class Inputs(NamedTuple):
+    """What the network sees of a graph."""
+
+    x: Features  # (N, F)
+    structural: Sparse  # D^-1/2 (A_struct + I) D^-1/2, (N, N)
+    adjacency: Sparse  # D^-1/2 (A + I) D^-1/2, (N, N)
+
+
+def _normalised(matrix: sp.csr_matrix, device: torch.device) -> Sparse:
+    """D^-1/2 (A + I) D^-1/2, where D holds the row sums of A + I."""
+    looped = (matrix + sp.identity(matrix.shape[0], format="csr")).astype(np.float64)
+    root = sp.diags(np.asarray(looped.sum(axis=1)).ravel() ** -0.5)
+    return Sparse.from_scipy(root @ looped @ root, device)
+
+
+# Two-step paths per edge above which `alpha="auto"` is 1. With 7 (CiteSeer) to 21 (dblp) 1 and 2
+# are about equal, or 1 is better: by 1 to 6 points on PubMed (17), by 4 on Computers (174). Without
+# 60% of its edges CiteSeer has 3.5: there 2 gains three points with few labels, and loses half a
+# point with a tenth of all.
+MAX_TWO_STEP_PATHS = 5
+
+
+def _auto_alpha(graph: Data) -> int:
+    """The `alpha` for a graph, by the mean degree of the node that an edge leads to."""
+    targets = to_undirected(graph.edge_index, num_nodes=graph.num_nodes)[1]
+    degrees = torch.bincount(targets, minlength=graph.num_nodes)[targets].double()
+    return 1 if targets.numel() and float(degrees.mean()) > MAX_TWO_STEP_PATHS else 2

@@ -18,5 +18,3 @@ from evengraph.nn.networks import GraphNetwork as GraphNetwork
 from evengraph.nn.networks import Inputs as Inputs
 from evengraph.nn.networks import PlainNetwork as PlainNetwork
 from evengraph.nn.networks import Reconstruction as Reconstruction
-from evengraph.nn.unified import Connectivity as Connectivity
-from evengraph.nn.unified import UnifiedNetwork as UnifiedNetwork

@@ -13,7 +13,6 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from evengraph.core.rng import generator
-from evengraph.fast.kmeans import fill_empty, start_seeds
 from evengraph.fast.row_chunks import RowChunks, chunk_rows_fixed
 from evengraph.ops.sparse import Sparse, csr, has_kernels, linear_map, product, row_entries
 
@@ -223,6 +222,23 @@ def _lloyd(
             break
     fill_empty(assignment, distance, k)
     return assignment, distance.double().sum()
+
+
+def start_seeds(seed: int, starts: int) -> list[int]:
+    """A seed for each of several starts, the first of them `seed` itself."""
+    others: list[int] = torch.randint(2**31, (starts - 1,), generator=generator(seed)).tolist()
+    return [seed, *others]
+
+
+def fill_empty(assignment: Tensor, distance: Tensor, k: int) -> None:
+    """Move the row farthest from its mean, of a cluster of several, into each empty cluster."""
+    sizes = torch.bincount(assignment, minlength=k)
+    for empty in (sizes == 0).nonzero().flatten().tolist():
+        far = torch.where(sizes[assignment] > 1, distance, -1).argmax()
+        sizes[assignment[far]] -= 1
+        sizes[empty] = 1
+        assignment[far] = empty
+        distance[far] = 0
 
 
 def cluster_means(x: Tensor | Sparse, assignment: Tensor, k: int) -> Tensor:

@@ -11,7 +11,6 @@ import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch_geometric.utils import to_undirected
 
 from evengraph.fast.device_graphs import DevicePaths, adjacency_tensor
 from evengraph.fast.thinning import Thinning
@@ -46,15 +45,6 @@ def structural_adjacency(
     if isinstance(result, Tensor):
         return result
     return from_scipy(result, edge_index.device, torch.float32)
-
-
-def two_step_paths(edge_index: Tensor, num_nodes: int) -> float:
-    """Two-step paths per edge: the mean degree of the node that an edge leads to."""
-    targets = to_undirected(edge_index, num_nodes=num_nodes)[1]
-    if not targets.numel():
-        return 0.0
-    degrees = torch.bincount(targets, minlength=num_nodes)
-    return float(degrees[targets].double().mean())
 
 
 def check_alpha(alpha: int) -> None:

@@ -11,15 +11,25 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evengraph.core.untrusted import items, part
-from evengraph.report import page
-from evengraph.report import result as captions
-from evengraph.report.compare_page import comparison_sections, verdict
-from evengraph.report.explain_page import draw_explanation
+from evengraph.report.compare_page import comparison_sections
 from evengraph.report.inspect_page import STYLE as INSPECTION
 from evengraph.report.inspect_page import inspection_sections
 from evengraph.report.markup import Markup, decimals, integer, join, tag
 from evengraph.report.model_card import balanced_accuracy, class_scores, interval_text
+from evengraph.report.node_pictures import draw_explanation
+from evengraph.report.page import (
+    STYLE,
+    card,
+    definitions,
+    facts,
+    folded,
+    section,
+    table,
+    table_row,
+    verdict,
+)
 from evengraph.report.run_page import result_sections
+from evengraph.report.view import Comparison, Inspection, Result
 
 FRAME = "& { padding: .2rem 1rem 1rem; border-radius: .6rem; max-width: 70rem;"
 FRAME += " container-type: inline-size; } "  # narrow is the output, not the window
@@ -27,23 +37,22 @@ FRAME += " container-type: inline-size; } "  # narrow is the output, not the win
 
 def comparison_html(comparison: Mapping[str, Any]) -> str:
     """The verdict, and the sections of the comparison page."""
-    return _output(verdict(comparison), *comparison_sections(comparison, {}))
+    view = Comparison(comparison)
+    return _output(verdict(view.verdict), *comparison_sections(view, {}))
 
 
 def inspection_html(inspection: Mapping[str, Any]) -> str:
     """Findings, key numbers and classes."""
     name = "evengraph-inspection"  # whose rules are for it alone
-    return _output(*inspection_sections(inspection), style=INSPECTION, name=name)
+    return _output(*inspection_sections(Inspection(inspection)), style=INSPECTION, name=name)
 
 
 def results_html(results: Sequence[Mapping[str, Any]]) -> str:
     """Headline metrics and recall per class of each method."""
-    parts = [
-        part
-        for result in results
-        for part in (tag("h2", captions.title(result)), *result_sections(result))
-    ]
-    return _output(*parts)
+    views = [Result(result) for result in results]
+    return _output(
+        *(part for view in views for part in (tag("h2", view.title), *result_sections(view)))
+    )
 
 
 def explanation_html(explanation: Mapping[str, Any], ids: Sequence[str]) -> str:
@@ -59,14 +68,13 @@ def method_html(method: Mapping[str, Any]) -> str:
     Args:
         method: Its `title`, `params`, names that were `changed`, and `facts` as pairs.
     """
-    changed = [str(name) for name in items(method, "changed")]
-    params = part(method, "params")
-    first = {name: str(params[name]) for name in changed if name in params}
-    rest = {str(name): str(value) for name, value in params.items() if name not in changed}
-    blocks = [page.definitions(first)] if first else []
-    folded = tag("details", tag("summary", "Parameters with their default"), page.definitions(rest))
-    facts = page.facts([(str(n), str(noun)) for n, noun in items(method, "facts")])
-    return _output(page.section(str(method.get("title")), facts, *blocks, folded))
+    changed, params = [str(name) for name in items(method, "changed")], part(method, "params")
+    first = {name: params[name] for name in changed if name in params}
+    rest = {name: value for name, value in params.items() if name not in changed}
+    blocks = [definitions(first)] if first else []
+    shown = facts([(str(n), str(noun)) for n, noun in items(method, "facts")])
+    hidden = folded("Parameters with their default", definitions(rest))
+    return _output(section(str(method.get("title")), shown, *blocks, hidden))
 
 
 def model_html(title: str, names: Sequence[str], counts: Sequence[int], extra: Any) -> str:
@@ -80,18 +88,13 @@ def model_html(title: str, names: Sequence[str], counts: Sequence[int], extra: A
     """
     score, interval = balanced_accuracy(extra)
     unit = "" if interval is None else f"95% interval {interval_text(interval)}"
-    labels = f"{integer(sum(counts))} training labels"
-    card = page.card("Balanced accuracy on test nodes", decimals(score), unit)
+    shown = card("Balanced accuracy on test nodes", decimals(score), unit)
+    cards = tag("div", shown, class_="cards") if score is not None else Markup("")
     heads = ("class", "labels", "test nodes", "precision", "recall", "95% interval", "F1")
     cells = class_scores(extra, counts) or [[integer(count)] for count in counts]
-    rows = [
-        tag("tr", tag("th", name, scope="row"), *(tag("td", text) for text in row))
-        for name, row in zip(names, cells, strict=False)
-    ]
-    columns = [tag("th", text, scope="col") for text in heads[: 1 + len(cells[0])]] if cells else []
-    table = page.table("Classes", columns, rows, "figures")
-    cards = tag("div", card, class_="cards") if score is not None else Markup("")
-    return _output(page.section(f"{title}, {labels}", cards, table))
+    rows = [table_row(name, row) for name, row in zip(names, cells, strict=False)]
+    drawn = table("Classes", heads[: 1 + len(cells[0])] if cells else (), rows, "figures")
+    return _output(section(f"{title}, {integer(sum(counts))} training labels", cards, drawn))
 
 
 def _output(*parts: Markup, style: str = "", name: str = "evengraph") -> str:
@@ -99,11 +102,8 @@ def _output(*parts: Markup, style: str = "", name: str = "evengraph") -> str:
 
     The class is named twice: these rules outweigh those of a page around the output.
     """
-    rules = (
-        (page.STYLE + style)
-        .replace(":root", "&")
-        .replace("@media (max-width", "@container (max-width")
-    )
+    rules = (STYLE + style).replace(":root", "&")
+    rules = rules.replace("@media (max-width", "@container (max-width")
     rules = re.sub(r"^(\s*)body {", r"\1& {", rules, flags=re.MULTILINE)
     scoped = tag("style", Markup(f".{name}.{name} {{ {FRAME}{rules} }}"))
     return str(tag("div", scoped, join(parts), class_=name))

@@ -11,7 +11,8 @@ from urllib.parse import quote
 from evengraph.core.files import write_atomic
 from evengraph.core.untrusted import items, part
 from evengraph.report.charts import scale_row
-from evengraph.report.markup import DASH, Markup, join, tag
+from evengraph.report.markup import DASH, Markup, decimals, join, tag
+from evengraph.report.view import timestamp
 
 
 def read_asset(package: str, name: str) -> str:
@@ -20,6 +21,7 @@ def read_asset(package: str, name: str) -> str:
 
 
 STYLE = read_asset(__package__, "style.css")
+_COPY = read_asset(__package__, "copy.js")
 
 # with more classes than this, rows are set closer and zeros are left out
 DENSE = 12
@@ -27,6 +29,13 @@ DENSE = 12
 # from this share on a shaded cell needs the opposite text colour; both text colours then reach a
 # contrast of 4.5, in light and in dark
 FLIP = 0.7
+
+
+class Link(NamedTuple):
+    """A file beside the page."""
+
+    path: str  # relative to the page
+    text: str
 
 
 def html_page(title: str, *body: Markup, style: str = "", script: str = "") -> str:
@@ -62,6 +71,33 @@ def write_html(text: str, path: Path) -> None:
     write_atomic(text.encode("utf-8", errors="xmlcharrefreplace"), Path(path))
 
 
+def render(
+    content: Mapping[str, Any],
+    title: str,
+    heading: Sequence[Markup],
+    sections: Sequence[Markup],
+    *,
+    style: str = "",
+    script: str = "",
+) -> str:
+    """Write the page of a file: its heading, sections, and a footer with version and date."""
+    moment = timestamp(created := content.get("created"))
+    dated = [] if moment is None else [tag("time", moment, datetime=str(created))]
+    body = tag("header", *heading), tag("main", *sections), footer(content.get("evengraph"), *dated)
+    return html_page(title, *body, style=style, script=script + copy_script(content))
+
+
+def headline(title: str, caption: str) -> Markup:
+    """The title of a page, and what it says below in smaller type."""
+    return tag("h1", title, tag("span", ", ", class_="unseen"), tag("span", caption))
+
+
+def verdict(sentences: Sequence[str]) -> Markup:
+    """The result in words, its first sentence in bold; nothing without any."""
+    first, rest = sentences[:1], (f" {sentence}" for sentence in sentences[1:])
+    return tag("p", tag("b", *first), *rest, class_="verdict") if sentences else Markup("")
+
+
 def section(heading: str, *parts: Markup, kind: str | None = None, id: str | None = None) -> Markup:
     """A part of a page under its heading."""
     return tag("section", tag("h2", heading), *parts, class_=kind, id=id)
@@ -85,10 +121,18 @@ def legend(entries: Iterable[Markup]) -> Markup:
     return tag("ul", *lines, class_="legend") if lines else Markup("")
 
 
-def definitions(values: Mapping[str, str]) -> Markup:
-    """List names and their values in two columns."""
-    pairs = (join((tag("dt", name), tag("dd", value))) for name, value in values.items())
+def definitions(values: Mapping[str, Any]) -> Markup:
+    """List names and their values in two columns; None is a dash."""
+    pairs = (
+        join((tag("dt", str(name)), tag("dd", DASH if value is None else str(value))))
+        for name, value in values.items()
+    )
     return tag("dl", *pairs, class_="pairs")
+
+
+def folded(title: str, *parts: Markup) -> Markup:
+    """Parts that are shown on a click."""
+    return tag("details", tag("summary", title), *parts)
 
 
 def glossary(heading: str, meanings: Mapping[str, str]) -> Markup:
@@ -102,18 +146,44 @@ def scroll(table: Markup, label: str, kind: str = "scroll") -> Markup:
     return tag("div", table, class_=kind, tabindex="0", role="region", aria_label=label)
 
 
-def table(caption: str, heads: Iterable[Markup], rows: Iterable[Markup], kind: str) -> Markup:
+def table(caption: str, heads: Iterable[str], rows: Iterable[Markup], kind: str) -> Markup:
     """A table that scrolls inside the page; only screen readers get its caption."""
+    cells = (h if isinstance(h, Markup) else tag("th", h, scope="col") for h in heads)
     unseen = tag("caption", caption, class_="unseen")
-    head, body = tag("thead", tag("tr", *heads)), tag("tbody", *rows)
+    head, body = tag("thead", tag("tr", *cells)), tag("tbody", *rows)
     return scroll(tag("table", unseen, head, body, class_=kind), caption)
 
 
-def shaded_cell(value: float | None, text: str) -> Markup:
-    """A cell of a table, darker the closer its value is to 100."""
-    share = round(min(max(value or 0.0, 0.0), 100.0) / 100, 2)
-    kind = "strong" if share >= FLIP else None
-    return tag("td", text, style=f"--share: {share:.2f}", class_=kind)
+def table_row(name: str, cells: Iterable[str], kind: str | None = None) -> Markup:
+    """A row of a table: its name and cells of text."""
+    return tag("tr", tag("th", name, scope="row"), *(tag("td", c) for c in cells), class_=kind)
+
+
+def shaded_table(label: str, heads: Sequence[str], rows: Sequence[Markup], even: int = 0) -> Markup:
+    """A table of `shaded_row`; with `even`, so many columns of values are of the same width."""
+    kinds = {"shares": True, "even": even, "dense": len(rows) > DENSE}
+    columns = (tag("th", head, scope="col") for head in heads)
+    drawn = tag(
+        "table",
+        tag("caption", label, class_="unseen"),
+        tag("thead", tag("tr", tag("td", class_="plain"), *columns)),
+        tag("tbody", *rows),
+        class_=" ".join(kind for kind, applies in kinds.items() if applies),
+        style=f"--columns: {even}" if even else None,
+    )
+    return scroll(drawn, label)
+
+
+def shaded_row(
+    name: str, values: Iterable[float | None], unit: str, kind: str | None, size: str | None = None
+) -> Markup:
+    """Values in cells that are darker the closer they are to 100; `size` comes before them."""
+    cells = [] if size is None else [tag("td", size, class_="plain")]
+    for value in values:
+        share = round(min(max(value or 0.0, 0.0), 100.0) / 100, 2)
+        look = {"style": f"--share: {share:.2f}", "class_": "strong" if share >= FLIP else None}
+        cells.append(tag("td", decimals(value, 0) + unit, **look))
+    return tag("tr", tag("th", name, scope="row"), *cells, class_=kind)
 
 
 def class_section(
@@ -156,17 +226,6 @@ def footer(version: object, *parts: str) -> Markup:
     return tag("footer", tag("p", join((first, *parts), " · ")))
 
 
-SCRIPT = read_asset(__package__, "copy.js")
-HEADING = "Command and next steps"
-
-
-class Link(NamedTuple):
-    """A file beside the page."""
-
-    path: str  # relative to the page
-    text: str
-
-
 def origin_section(
     content: Mapping[str, Any],
     links: Iterable[Link] = (),
@@ -190,12 +249,13 @@ def origin_section(
     if links := list(links):
         entries = (tag("li", tag("a", link.text, href=quote(link.path))) for link in links)
         parts += [tag("h3", "Other pages and files"), tag("ul", *entries, class_="links")]
-    return section(HEADING, *parts, kind="origin", id="next") if parts else Markup("")
+    heading = "Command and next steps"
+    return section(heading, *parts, kind="origin", id="next") if parts else Markup("")
 
 
 def copy_script(content: Mapping[str, Any]) -> str:
     """The script of the copy buttons; empty for a page without any."""
-    return SCRIPT if content.get("command") or items(content, "commands") else ""
+    return _COPY if content.get("command") or items(content, "commands") else ""
 
 
 def page_links(links: Iterable[Link]) -> Markup:

@@ -1,4 +1,4 @@
-"""The look of tables in the terminal."""
+"""Tables and notes of results, comparisons, inspections and methods in the terminal."""
 
 from __future__ import annotations
 
@@ -16,14 +16,6 @@ from rich.text import Text
 from evengraph.core.untrusted import average, items, lookup, number, part
 from evengraph.metrics import HEADLINE, METRICS, Metric, abbreviations
 from evengraph.metrics.significance import format_p
-from evengraph.report.compare_page import (
-    Comparison,
-    behind_best,
-    pair_interval,
-    pair_verdict,
-    too_few,
-)
-from evengraph.report.inspect_page import class_summaries
 from evengraph.report.markup import (
     DASH,
     decimals,
@@ -35,14 +27,9 @@ from evengraph.report.markup import (
     signed,
 )
 from evengraph.report.model_card import FEW
-from evengraph.report.result import (
-    base_rate_rows,
-    class_rows,
-    confusion,
-    describe_threshold,
-    has_costs,
-    runs,
-)
+from evengraph.report.view import Comparison, Inspection, Result, Score, with_interval
+
+Content = Mapping[str, Any]
 
 
 def plain_table(
@@ -58,6 +45,87 @@ def plain_table(
     for name in values:
         style = "dim" if name in dim else None
         table.add_column(name, justify="right", style=style, no_wrap=True)
+    return table
+
+
+def _two_columns() -> Table:
+    left, right = Column(style="dim", no_wrap=True), Column(overflow="fold")
+    return Table.grid(left, right, padding=(0, 2, 0, 0))
+
+
+SHOWN_IN_FULL = 3  # runs whose summaries are shown in full
+LATE = 0.95  # of the limit of epochs: a best epoch after it may not be the last improvement
+MOST_CLASSES = 5  # whose recall is printed
+PAPER_GRAPHS = ("cora", "citeseer", "pubmed")
+
+
+def result_tables(contents: Sequence[Content]) -> list[Table]:
+    """The tables of a run, from the content of a result.json for each method."""
+    results = [Result(content) for content in contents]
+    if len(results) > 1:
+        tables = [_methods_table(results), _two_class_table(results)]
+    else:
+        (result,) = results
+        tables = [_seeds_table(result), _two_class_table(results), _base_rate_table(result)]
+        tables.append(_summary_table(result))
+    return [table for table in tables if table is not None]
+
+
+def _seeds_table(result: Result) -> Table:
+    """One row per seed, then mean and standard deviation, then the paper's values."""
+    effort = ("best epoch", "epochs", "seconds")
+    scores = [result.score(name) for name in HEADLINE]
+    heads = [METRICS[name].short for name in HEADLINE]
+    table = plain_table(["seed"], [*heads, *effort], dim=effort)
+    for place, run in enumerate(result.runs):
+        cells = [decimals(score.seeds[place]) for score in scores]
+        cells += [str(run["best_epoch"]), str(run["epochs"]), f"{run['seconds']:.1f}"]
+        table.add_row(str(run["seed"]), *cells)
+    table.add_row()
+    table.add_row("mean", *(plus_minus(score.mean, score.std) for score in scores), style="bold")
+    if result.paper:
+        table.add_row("paper", *(plus_minus(*score.paper) for score in scores))
+        gaps = (score.difference for score in scores)
+        table.add_row("difference", *(DASH if gap is None else signed(gap) for gap in gaps))
+    return table
+
+
+def _methods_table(results: Sequence[Result]) -> Table:
+    """One row per method beside the paper's values, the best mean in bold."""
+    published = any(result.paper for result in results)
+    beside = ["paper"] if published else []
+    heads = [head for name in HEADLINE for head in (METRICS[name].short, *beside)]
+    table = plain_table(["method"], [*heads, "seconds"], dim={"paper", "seconds"}, gap=1)
+    whole = [result for result in results if result.content["complete"]]
+    best = {n: max((r.score(n).mean or 0.0 for r in whole), default=None) for n in HEADLINE}
+    for result in results:
+        cells = []
+        for score in map(result.score, HEADLINE):
+            text = _tight(plus_minus(score.mean, score.std))
+            leads = result in whole and score.mean == best[score.name]
+            cells.append(f"[bold]{text}[/]" if leads else text)
+            if published:
+                cells.append(_tight(plus_minus(*score.paper)))
+        seconds = sum(run["seconds"] for run in result.runs)
+        cells.append(f"{seconds:.0f}" if seconds >= 10 else f"{seconds:.1f}")
+        table.add_row(escape(_title(result)), *cells)
+    return table
+
+
+def _two_class_table(results: Sequence[Result]) -> Table | None:
+    """Binary metrics of the positive class; None unless there are two classes.
+
+    Of several methods it has means alone, so that it is not wider than 80 columns.
+    """
+    metrics = two_class_metrics([part(result.content, "mean") for result in results])
+    if not any(metric.binary for metric in metrics):
+        return None
+    table = plain_table(["rarer class"], [metric.short for metric in metrics], gap=1)
+    for result in results:
+        scores: list[Score] = [result.score(metric.name) for metric in metrics]
+        alone = len(results) == 1
+        cells = (metric_value(s.name, s.mean, s.std if alone else None) for s in scores)
+        table.add_row("mean" if alone else escape(_title(result)), *map(_tight, cells))
     return table
 
 
@@ -77,253 +145,30 @@ def two_class_metrics(values: Sequence[Mapping[str, object]]) -> list[Metric]:
     ]
 
 
-NUMBER = re.compile(r"\d[\d.,]*\b")
-HEAD = 20  # characters; longer heads are wrapped, so that no table is wider than 80
+def _base_rate_table(result: Result) -> Table | None:
+    """What the threshold would give if the rarer class had another share; None without one."""
+    first, *heads = result.base_rate_heads
+    table = plain_table([first], heads)
+    for name, values in result.base_rates:
+        table.add_row(name, *map(decimals, values))
+    return table if table.row_count else None
 
 
-def comparison_tables(comparison: Comparison) -> list[Table]:
-    """The metric they are compared by, other metrics, and calibration with cost."""
-    plain = [metric for metric in METRICS.values() if metric.column and not metric.binary]
-    metrics = plain if comparison["positive"] is None else _two_class_metrics(comparison)
-    others = [
-        metric
-        for metric in metrics
-        if not metric.calibration and metric.name != comparison["metric"]  # the first table has it
-    ]
-    calibration = [metric for metric in METRICS.values() if metric.column and metric.calibration]
-    return [
-        _main_table(comparison),
-        _metrics_table(comparison, others),
-        _metrics_table(comparison, calibration, seconds=True),
-    ]
+def _summary_table(result: Result) -> Table | None:
+    """What the method says about what it did: in full, or of many seeds the first line each."""
+    summaries = result.summaries
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for seed, lines in summaries:
+        shown = lines if len(summaries) <= SHOWN_IN_FULL else lines[:1]
+        for place, line in enumerate(shown):
+            head = "" if place else f"seed {seed}"
+            table.add_row(*([head] if len(summaries) > 1 else []), escape(line))
+    if verdict := graph_verdict([lines for _, lines in summaries]):
+        table.add_row("all", verdict)
+    return table if table.row_count else None
 
 
-def _main_table(comparison: Comparison) -> Table:
-    """Mean and interval of each method, and how far it is behind the best."""
-    heads = (METRICS[comparison["metric"]].title, "behind the best")
-    table = plain_table(["method"], [fill(title, HEAD) for title in heads])
-    table.add_column("verdict", no_wrap=True)
-    for method in comparison["methods"]:
-        summary = method["figures"][comparison["metric"]]
-        if too_few(comparison):
-            cells = [decimals(summary["mean"]), "", ""]
-        else:
-            cells = [_with_interval(summary["mean"], summary["low"], summary["high"]), "", ""]
-        if (pair := behind_best(comparison, method["label"])) is not None:
-            cells[1:] = _difference(comparison, pair)
-        table.add_row(escape(method["title"]), *cells)
-    return table
-
-
-def _difference(comparison: Comparison, pair: Mapping[str, Any]) -> list[str]:
-    """How far a method is behind, and whether that is significant."""
-    verdict, interval = pair_verdict(comparison, pair), pair_interval(pair)
-    if too_few(comparison) or interval is None:
-        return [decimals(pair["difference"]), verdict]
-    return [_with_interval(pair["difference"], *interval), verdict]
-
-
-def _metrics_table(
-    comparison: Comparison, metrics: Sequence[Metric], *, seconds: bool = False
-) -> Table:
-    heads = [*(metric.short for metric in metrics), *(["seconds"] if seconds else [])]
-    table = plain_table(["method"], heads, dim={"seconds"})
-    for method in comparison["methods"]:
-        means = {metric.name: method["figures"][metric.name]["mean"] for metric in metrics}
-        cells = [metric_value(name, mean) for name, mean in means.items()]
-        cells += [decimals(method["seconds"])] if seconds else []
-        table.add_row(escape(method["title"]), *cells)
-    return table
-
-
-def _two_class_metrics(comparison: Comparison) -> list[Metric]:
-    return two_class_metrics([method["figures"] for method in comparison["methods"]])
-
-
-def comparison_notes(comparison: Comparison) -> list[str]:
-    """What a reader of the tables should know, one line each."""
-    splits = plural(len(comparison["seeds"]), "split")
-    intervals = ", too few for an interval;" if too_few(comparison) else " with 95% intervals;"
-    lines = [
-        f"In percent, means over {splits}{intervals} "
-        f"the same splits for all methods, and {_budget(comparison['budget'])}."
-    ]
-    pairs, methods = comparison["pairs"], comparison["methods"]
-    pair = behind_best(comparison, methods[1]["label"]) if len(methods) > 1 else None
-    if pair is not None and not too_few(comparison):
-        lines.append(
-            "Behind the best: the mean difference with its 95% interval, as the verdict uses it: "
-            "it allows for nodes that splits share (Nadeau and Bengio)"
-            + (f" and is corrected for {len(pairs)} comparisons (Holm)." if len(pairs) > 1 else ".")
-        )
-        lines.append(
-            f"Best against next: {format_p(pair['wide_p'])}; {format_p(pair['p'])} without "
-            "allowing for nodes that splits share."
-        )
-    if any(pair["strength"] == "here" for pair in pairs):
-        lines.append(
-            "On these nodes: significant for this graph's labelled nodes, with an interval that "
-            "does not allow for shared nodes; less certain for other nodes."
-        )
-    if comparison["positive"] is not None:
-        index = comparison["classes"].index(comparison["positive"])
-        size, total = comparison["class_counts"][index], sum(comparison["class_counts"])
-        lines.append(
-            f"The positive class is {comparison['positive']}, {size:,} of {total:,} labelled "
-            f"nodes. {abbreviations(_two_class_metrics(comparison))}. The "
-            "threshold has the best F1 on validation nodes, before calibration."
-        )
-    lines.append(
-        "ECE: how far confidence is from accuracy; calibrated: after temperature scaling, which "
-        "changes no decision; shifted: after a shift of each class as well, which may. Both use "
-        "validation nodes."
-    )
-    return lines + _uncalibrated(comparison)
-
-
-def _budget(settings: int) -> str:
-    if settings == 1:
-        return "one setting of each"
-    return f"up to {settings} settings of each, selected on validation"
-
-
-def _uncalibrated(comparison: Comparison) -> list[str]:
-    """Which methods could not be calibrated, on how many splits, and why."""
-    reasons: dict[str, Counter[str]] = {}  # splits of each method
-    alike: dict[str, list[str]] = {}  # reasons that differ in their numbers only
-    for method in comparison["methods"]:
-        for run in method["runs"]:
-            if reason := run["calibrator"]["note"]:
-                kind = NUMBER.sub("#", reason)
-                alike.setdefault(kind, []).append(reason)
-                reasons.setdefault(kind, Counter())[method["title"]] += 1
-    lines = []
-    total = len(comparison["seeds"])
-    for kind, splits in reasons.items():
-        names = [
-            title if count == total else f"{title} ({count} of {total} splits)"
-            for title, count in splits.items()
-        ]
-        if len(names) > 1 and list(splits.values()) == [total] * len(comparison["methods"]):
-            names = ["all methods"]
-        several = " in the first of them," if len(set(alike[kind])) > 1 else ""
-        lines.append(f"Calibration of {', '.join(names)}:{several} {alike[kind][0]}")
-    return lines
-
-
-def _with_interval(mean: float, low: float, high: float) -> str:
-    return decimals(mean) if low != low else f"{mean:.1f} ({low:.1f} to {high:.1f})"
-
-
-MAX_CLASSES = 20
-BAR = 8  # characters of the longest bar
-EIGHTHS = " ▏▎▍▌▋▊▉█"
-MARKS = {"warning": ("!", "bold red"), "note": ("·", "yellow"), "good": ("✓", "green")}
-
-
-def inspection_view(inspection: Mapping[str, Any]) -> Group:
-    """Show the content of an inspect.json: size, classes with their reach, findings, advice."""
-    parts: list[RenderableType] = [_facts(inspection), Text(), _classes(inspection)]
-    omitted = len(items(inspection, "labels", "names")) - MAX_CLASSES
-    if omitted > 0:
-        text = f"and {plural(omitted, 'smaller class', 'smaller classes')}"
-        parts.append(Text(text, style="dim"))
-    parts.append(_key(inspection))
-    parts += [Text(), _findings(inspection), Text(), _recommendation(inspection)]
-    return Group(*parts)
-
-
-def _facts(inspection: Mapping[str, Any]) -> Text:
-    labels, degrees = part(inspection, "labels"), part(inspection, "degrees")
-    line = Text.from_markup(f"[bold]{escape(str(inspection.get('name') or 'The graph'))}[/]  ")
-    facts = [
-        f"{integer(inspection.get('num_nodes'))} nodes",
-        f"{integer(lookup(inspection, 'edges', 'pairs'))} edges",
-        f"{integer(lookup(inspection, 'features', 'count'))} features",
-        plural(len(items(labels, "names")), "class", "classes"),
-    ]
-    if lookup(inspection, "edges", "weighted"):
-        facts[1] += ", weighted"
-    if relations := items(inspection, "edges", "relations"):
-        facts[1] += f", {len(relations)} relations"
-    line.append(" · ".join(facts), style="dim")
-    line.append("\n")
-    median = number(degrees.get("median"))
-    components = int(number(lookup(inspection, "components", "count")) or 0)
-    labelled = integer(labels.get("num_labelled"))
-    more = [
-        f"{labelled} labelled ({percentage(labels.get('labelled_share'))})",
-        *([f"degree: median {median:g}"] if median is not None else []),
-        f"max {integer(degrees.get('largest'))}",
-        f"isolated {integer(degrees.get('isolated'))}",
-        plural(components, "component"),
-    ]
-    return line.append(" · ".join(more), style="dim")
-
-
-def _classes(inspection: Mapping[str, Any]) -> Table:
-    """Classes from the largest to the smallest: labels, homophily, reach."""
-    rows = class_summaries(inspection)
-    nodes = number(lookup(inspection, "reach", "nodes"))
-    within = [(number(n) or 0.0) / nodes for n in items(inspection, "reach", "any_class") if nodes]
-    table = plain_table(())
-    table.add_column("class", overflow="ellipsis", max_width=20, no_wrap=True)
-    for title in ("labelled", "", "same", "chance", *(f"≤{hop + 1}" for hop in range(len(within)))):
-        table.add_column(title, justify="right" if title else "left", no_wrap=True)
-    for row in rows[:MAX_CLASSES]:
-        table.add_row(
-            escape(row.name),
-            integer(row.labelled),
-            bar(row.labelled, rows[0].labelled),
-            percentage(None if row.homophily is None else row.homophily / 100),
-            _dim(percentage(None if row.chance is None else row.chance / 100)),
-            *(_coloured(value / 100) for value in row.reach),
-        )
-    if within:
-        table.add_row("any class", "", "", "", "", *map(percentage, within), style="dim")
-    return table
-
-
-def _key(inspection: Mapping[str, Any]) -> Text:
-    text = "same: neighbours in the same class; chance: if neighbours were drawn at random"
-    if number(lookup(inspection, "reach", "nodes")):
-        text += "; ≤2: unlabelled nodes within two hops of a labelled node of the class"
-    return Text(text, style="dim italic")
-
-
-def bar(count: float, largest: float) -> str:
-    """Draw a bar of blocks in steps of an eighth; any count above 0 is visible."""
-    if count <= 0 or largest <= 0:
-        return ""
-    eighths = max(round(8 * BAR * count / largest), 1)
-    full, rest = divmod(eighths, 8)
-    return "█" * full + EIGHTHS[rest].strip()
-
-
-def _dim(text: str) -> Text:
-    return Text(text, style="dim")
-
-
-def _coloured(fraction: float) -> Text:
-    style = "red" if fraction < 0.25 else "yellow" if fraction < 0.75 else "green"
-    return Text(percentage(fraction), style=style)
-
-
-def _findings(inspection: Mapping[str, Any]) -> Table:
-    table = Table.grid(Column(no_wrap=True), Column(overflow="fold"), padding=(0, 1, 0, 0))
-    for finding in items(inspection, "findings"):
-        mark, style = MARKS.get(str(finding.get("level")), MARKS["note"])
-        table.add_row(Text(mark, style=style), Text(str(finding["text"])))
-    return table
-
-
-def _recommendation(inspection: Mapping[str, Any]) -> Text:
-    sentences = " ".join(str(sentence) for sentence in items(inspection, "recommendation"))
-    return Text("Recommendation: ", style="bold").append(sentences, style="not bold")
-
-
-SCORES = re.compile(r"([0-9.]+) with it and ([0-9.]+) without it")
-HELPS = "The graph helps"
+_SCORES = re.compile(r"([0-9.]+) with it and ([0-9.]+) without it")
 FEWEST = 3
 
 
@@ -346,117 +191,18 @@ def graph_verdict(summaries: Sequence[Sequence[str]]) -> str:
 
 def _graph_is_ahead(text: str) -> bool | None:
     """Whether the best model with the graph is ahead of the best without; None if equal."""
-    if HELPS in text:
+    if "The graph helps" in text:
         return True
-    scores = SCORES.search(text)
+    scores = _SCORES.search(text)
     if scores is None or scores[1] == scores[2]:
         return None
     return float(scores[1]) > float(scores[2])
 
 
-SHOWN_IN_FULL = 3  # runs whose summaries are shown in full
-LATE = 0.95  # of the limit of epochs: a best epoch after it may not be the last improvement
-MOST_CLASSES = 5  # whose recall is printed
-PAPER_GRAPHS = ("cora", "citeseer", "pubmed")
-
-
-def result_table(result: Mapping[str, Any]) -> Table:
-    """One row per seed, then mean and standard deviation, then the paper's values."""
-    effort = ("best epoch", "epochs", "seconds")
-    heads = [METRICS[name].short for name in HEADLINE]
-    table = plain_table(["seed"], [*heads, *effort], dim=effort)
-    for run in result["runs"]:
-        scores = (plus_minus(run["metrics"][name], None) for name in HEADLINE)
-        epochs = (str(run["best_epoch"]), str(run["epochs"]))
-        table.add_row(str(run["seed"]), *scores, *epochs, f"{run['seconds']:.1f}")
-    table.add_row()
-    cells = [plus_minus(*_mean_and_std(result, name)) for name in HEADLINE]
-    table.add_row("mean", *cells, style="bold")
-    if paper := result["paper"]:
-        cells = [plus_minus(paper[name]["mean"], paper[name]["std"]) for name in HEADLINE]
-        table.add_row("paper", *cells)
-        gaps = [signed(result["mean"][name] - paper[name]["mean"]) for name in HEADLINE]
-        table.add_row("difference", *gaps)
-    return table
-
-
-def two_class_table(results: Sequence[Mapping[str, Any]]) -> Table | None:
-    """Binary metrics of the positive class; None unless there are two classes.
-
-    Of several methods it has means alone, so that it is not wider than 80 columns.
-    """
-    metrics = two_class_metrics([result["mean"] for result in results])
-    if not any(metric.binary for metric in metrics):
-        return None
-    table = plain_table(["rarer class"], [metric.short for metric in metrics], gap=1)
-    for result in results:
-        alone = len(results) == 1
-        values = (_mean_and_std(result, m.name) if alone else (result["mean"][m.name], None)
-                  for m in metrics)  # fmt: skip
-        cells = (metric_value(m.name, *value) for m, value in zip(metrics, values, strict=True))
-        name = "mean" if alone else escape(_title(result))
-        table.add_row(name, *(cell.replace(" ", "") for cell in cells))
-    return table
-
-
-def base_rate_table(result: Mapping[str, Any]) -> Table | None:
-    """What the threshold would give if the rarer class had another share; None without one."""
-    rows = base_rate_rows(result)
-    if not rows:
-        return None
-    heads = ["alarms per 1,000", "precision", "AP"]
-    heads += ["cost per 1,000"] if has_costs(result) else []
-    table = plain_table(["if the rarer class is"], heads)
-    for name, values in rows:
-        table.add_row(name, *map(decimals, values))
-    return table
-
-
-def summary_table(result: Mapping[str, Any]) -> Table | None:
-    """What the method says about what it did: in full, or of many seeds the first line each."""
-    runs = [run for run in result["runs"] if run.get("summary")]
-    if not runs:
-        return None
-    table = Table.grid(padding=(0, 2, 0, 0))
-    for run in runs:
-        lines = run["summary"] if len(runs) <= SHOWN_IN_FULL else run["summary"][:1]
-        heads = [f"seed {run['seed']}", *[""] * (len(lines) - 1)]
-        for head, line in zip(heads, lines, strict=True):
-            table.add_row(*([head] if len(runs) > 1 else []), escape(line))
-    if verdict := graph_verdict([run["summary"] for run in runs]):
-        table.add_row("all", verdict)
-    return table
-
-
-def comparison_table(results: Sequence[Mapping[str, Any]]) -> Table:
-    """One row per method beside the paper's values, the best mean in bold."""
-    published = any(result["paper"] for result in results)
-    beside = ["paper"] if published else []
-    heads = [head for name in HEADLINE for head in (METRICS[name].short, *beside)]
-    table = plain_table(["method"], [*heads, "seconds"], dim={"paper", "seconds"}, gap=1)
-    complete = [result["mean"] for result in results if result["complete"]]
-    best = {
-        name: max((number(mean[name]) or 0.0 for mean in complete), default=None)
-        for name in HEADLINE
-    }
-    for result in results:
-        cells = []
-        for name in HEADLINE:
-            text = _tight(*_mean_and_std(result, name))
-            leads = result["complete"] and result["mean"][name] == best[name]
-            cells.append(f"[bold]{text}[/]" if leads else text)
-            if published:
-                paper = result["paper"]
-                cells.append(_tight(paper[name]["mean"], paper[name]["std"]) if paper else DASH)
-        seconds = sum(run["seconds"] for run in result["runs"])
-        cells.append(f"{seconds:.0f}" if seconds >= 10 else f"{seconds:.1f}")
-        table.add_row(escape(_title(result)), *cells)
-    return table
-
-
-def notes(results: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Footnotes of the tables, one line each."""
-    over_seeds = any(len(result["runs"]) > 1 for result in results)
+def result_notes(contents: Sequence[Content]) -> list[str]:
+    """Footnotes of `result_tables`, one line each."""
+    results = [Result(content) for content in contents]
+    over_seeds = any(len(result.runs) > 1 for result in results)
     lines = [
         f"{'± is the standard deviation over seeds; ' if over_seeds else ''}G-mean is the square "
         "root of mean recall times mean specificity, as in the paper."
@@ -464,38 +210,33 @@ def notes(results: Sequence[Mapping[str, Any]]) -> list[str]:
     if len(results) == 1:
         lines += _rare_recalls(results[0])
     lines += _epoch_limits(results)
-    binary = two_class_metrics([result["mean"] for result in results])
+    binary = two_class_metrics([part(content, "mean") for content in contents])
     if any(metric.binary for metric in binary):
         lines.append(f"Rarer class: {abbreviations(binary)}.")
-    if len(results) == 1 and base_rate_rows(results[0]):
-        lines.append(describe_threshold(results[0]))
+    if len(results) == 1 and results[0].base_rates:
+        lines.append(results[0].threshold)
     changed: dict[str, list[str]] = {}
-    for result in results:
-        if result["changed_from_paper"] and result["dataset"]["name"] in PAPER_GRAPHS:
-            names = ", ".join(result["changed_from_paper"])
-            changed.setdefault(names, []).append(result["method"]["title"])
+    for content in contents:
+        if content["changed_from_paper"] and content["dataset"]["name"] in PAPER_GRAPHS:
+            names = ", ".join(content["changed_from_paper"])
+            changed.setdefault(names, []).append(content["method"]["title"])
     lines += [
         f"{', '.join(titles)}: paper values hidden, they used a different {names}."
         for names, titles in changed.items()
     ]
-    lines += [
-        f"{result['method']['title']}: interrupted, results of the best model so far."
-        for result in results
-        if not result["complete"]
-    ]
-    return lines
+    stopped = [content["method"]["title"] for content in contents if not content["complete"]]
+    return lines + [f"{title}: interrupted, results of the best model so far." for title in stopped]
 
 
-def _rare_recalls(result: Mapping[str, Any]) -> list[str]:
+def _rare_recalls(result: Result) -> list[str]:
     """Recall of the minority classes, averaged over seeds; of many the lowest."""
-    rows = class_rows(result)
-    counts = [sum(row) / len(runs(result)) for row in confusion(result, rows)] or [0.0] * len(rows)
-    rare = [
-        (average(row.recalls), row.name, count)
+    rows = result.classes
+    counts = [sum(row) / len(result.runs) for row in result.confusion] or [0.0] * len(rows)
+    known = sorted(
+        (recall, row.name, count)
         for row, count in zip(rows, counts, strict=True)
-        if row.minority
-    ]
-    known = sorted((recall, name, count) for recall, name, count in rare if recall is not None)
+        if row.minority and (recall := average(row.recalls)) is not None
+    )
     if not known:
         return []
     shown = ", ".join(
@@ -509,17 +250,20 @@ def _rare_recalls(result: Mapping[str, Any]) -> list[str]:
     return [line]
 
 
-def _epoch_limits(results: Sequence[Mapping[str, Any]]) -> list[str]:
+def _epoch_limits(results: Sequence[Result]) -> list[str]:
     """Name the fits that were still improving when the limit of epochs ended them."""
     ended: dict[tuple[float, str], list[str]] = {}
     for result in results:
-        limit = number(lookup(result, "method", "fields", "max_epochs"))
-        runs = [run for run in result["runs"] if not run.get("summary")]  # of one model
-        late = [run for run in runs if limit and run["best_epoch"] >= LATE * limit]
-        seeds = [str(run["seed"]) for run in late if run["epochs"] >= (limit or 0)]
+        limit = number(lookup(result.method, "fields", "max_epochs"))
+        seeds = [
+            str(run["seed"])
+            for run in result.runs
+            if limit and run["epochs"] >= limit and run["best_epoch"] >= LATE * limit
+            if not run.get("summary")  # of one model
+        ]
         if limit is not None and seeds:
             text = f"seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)}"
-            ended.setdefault((limit, text), []).append(result["method"]["title"])
+            ended.setdefault((limit, text), []).append(result.method["title"])
     return [
         f"{', '.join(titles)}, {seeds}: training ended at the limit of {limit:g} epochs, "
         f"not by patience; longer training may score higher (--set max_epochs={2 * limit:g})."
@@ -527,7 +271,205 @@ def _epoch_limits(results: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def method_card(method: Mapping[str, Any]) -> Table:
+def _title(result: Result) -> str:
+    variant = lookup(result.method, "fields", "variant")
+    title = result.method["title"] + (f" {variant}" if variant else "")
+    return title if result.content["complete"] else f"{title} (stopped)"
+
+
+def _tight(text: str) -> str:
+    return text.replace(" ", "")
+
+
+_NUMBER = re.compile(r"\d[\d.,]*\b")
+HEAD = 20  # characters; longer heads are wrapped, so that no table is wider than 80
+
+
+def comparison_tables(comparison: Content) -> list[Table]:
+    """The metric they are compared by, other metrics, and calibration with cost."""
+    view = Comparison(comparison)
+    heads = [fill(title, HEAD) for title in (view.metric.title, "behind the best")]
+    main = plain_table(["method"], heads)
+    main.add_column("verdict", no_wrap=True)
+    for one in view.standings:
+        gap = one.behind
+        behind = [with_interval(gap.difference, gap.interval), gap.verdict] if gap else ["", ""]
+        main.add_row(escape(one.title), one.score, *behind)
+    plain = [metric for metric in METRICS.values() if metric.column and not metric.binary]
+    metrics = plain if comparison["positive"] is None else _two_class_metrics(view)
+    # the first table has the metric that they are compared by
+    others = [m for m in metrics if not m.calibration and m is not view.metric]
+    calibration = [metric for metric in METRICS.values() if metric.column and metric.calibration]
+    return [main, _metrics_table(view, others), _metrics_table(view, calibration, seconds=True)]
+
+
+def _metrics_table(view: Comparison, metrics: Sequence[Metric], *, seconds: bool = False) -> Table:
+    heads = [*(metric.short for metric in metrics), *(["seconds"] if seconds else [])]
+    table = plain_table(["method"], heads, dim={"seconds"})
+    for method in view.methods:
+        means = {metric.name: method["figures"][metric.name]["mean"] for metric in metrics}
+        cells = [metric_value(name, mean) for name, mean in means.items()]
+        cells += [decimals(method["seconds"])] if seconds else []
+        table.add_row(escape(method["title"]), *cells)
+    return table
+
+
+def _two_class_metrics(view: Comparison) -> list[Metric]:
+    return two_class_metrics([method["figures"] for method in view.methods])
+
+
+def comparison_notes(comparison: Content) -> list[str]:
+    """What a reader of the tables should know, one line each."""
+    view, pairs, budget = Comparison(comparison), comparison["pairs"], comparison["budget"]
+    intervals = ", too few for an interval;" if view.too_few else " with 95% intervals;"
+    settings = f"up to {budget} settings of each, selected on validation"
+    lines = [
+        f"In percent, means over {plural(view.num_splits, 'split')}{intervals} the same splits for "
+        f"all methods, and {'one setting of each' if budget == 1 else settings}."
+    ]
+    gap = view.standings[1].behind if len(view.standings) > 1 else None
+    if gap is not None and not view.too_few:
+        lines.append(
+            "Behind the best: the mean difference with its 95% interval, as the verdict uses it: "
+            "it allows for nodes that splits share (Nadeau and Bengio)"
+            + (f" and is corrected for {len(pairs)} comparisons (Holm)." if len(pairs) > 1 else ".")
+        )
+        p, corrected = (float("nan") if p is None else p for p in (gap.p, gap.corrected_p))
+        lines.append(
+            f"Best against next: {format_p(corrected)}; {format_p(p)} without allowing for nodes "
+            "that splits share."
+        )
+    if any(pair["strength"] == "here" for pair in pairs):
+        lines.append(
+            "On these nodes: significant for this graph's labelled nodes, with an interval that "
+            "does not allow for shared nodes; less certain for other nodes."
+        )
+    if comparison["positive"] is not None:
+        index = comparison["classes"].index(comparison["positive"])
+        size, total = comparison["class_counts"][index], sum(comparison["class_counts"])
+        lines.append(
+            f"The positive class is {comparison['positive']}, {size:,} of {total:,} labelled "
+            f"nodes. {abbreviations(_two_class_metrics(view))}. The "
+            "threshold has the best F1 on validation nodes, before calibration."
+        )
+    lines.append(
+        "ECE: how far confidence is from accuracy; calibrated: after temperature scaling, which "
+        "changes no decision; shifted: after a shift of each class as well, which may. Both use "
+        "validation nodes."
+    )
+    return lines + _uncalibrated(view)
+
+
+def _uncalibrated(view: Comparison) -> list[str]:
+    """Which methods could not be calibrated, on how many splits, and why."""
+    methods: dict[str, Counter[str]] = {}  # splits of each method
+    alike: dict[str, list[str]] = {}  # reasons that differ in their numbers only
+    for method in view.methods:
+        for run in method["runs"]:
+            if reason := run["calibrator"]["note"]:
+                kind = _NUMBER.sub("#", reason)
+                alike.setdefault(kind, []).append(reason)
+                methods.setdefault(kind, Counter())[method["title"]] += 1
+    lines, total = [], view.num_splits
+    for kind, splits in methods.items():
+        names = [
+            title if count == total else f"{title} ({count} of {total} splits)"
+            for title, count in splits.items()
+        ]
+        if len(names) > 1 and list(splits.values()) == [total] * len(view.methods):
+            names = ["all methods"]
+        several = " in the first of them," if len(set(alike[kind])) > 1 else ""
+        lines.append(f"Calibration of {', '.join(names)}:{several} {alike[kind][0]}")
+    return lines
+
+
+MAX_CLASSES = 20
+BAR = 8  # characters of the longest bar
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+MARKS = {"warning": ("!", "bold red"), "note": ("·", "yellow"), "good": ("✓", "green")}
+
+
+def inspection_view(inspection: Content) -> Group:
+    """Show the content of an inspect.json: size, classes with their reach, findings, advice."""
+    view = Inspection(inspection)
+    parts: list[RenderableType] = [_facts(view), Text(), _classes(view)]
+    omitted = len(items(view.labels, "names")) - MAX_CLASSES
+    if omitted > 0:
+        text = f"and {plural(omitted, 'smaller class', 'smaller classes')}"
+        parts.append(Text(text, style="dim"))
+    key = "same: neighbours in the same class; chance: if neighbours were drawn at random"
+    if view.unlabelled:
+        key += "; ≤2: unlabelled nodes within two hops of a labelled node of the class"
+    findings = Table.grid(Column(no_wrap=True), Column(overflow="fold"), padding=(0, 1, 0, 0))
+    for level, text in view.findings:
+        mark, style = MARKS[level]
+        findings.add_row(Text(mark, style=style), Text(text))
+    advice = Text("Recommendation: ", style="bold").append(view.recommendation, style="not bold")
+    parts += [Text(key, style="dim italic"), Text(), findings, Text(), advice]
+    return Group(*parts)
+
+
+def _facts(view: Inspection) -> Text:
+    labels, degrees = view.labels, part(view.content, "degrees")
+    facts = [f"{size} {noun}" for noun, size in view.sizes.items()]
+    if lookup(view.content, "edges", "weighted"):
+        facts[1] += ", weighted"
+    if relations := items(view.content, "edges", "relations"):
+        facts[1] += f", {len(relations)} relations"
+    facts.append(plural(len(items(labels, "names")), "class", "classes"))
+    median = number(degrees.get("median"))
+    share = percentage(labels.get("labelled_share"))
+    more = [
+        f"{integer(labels.get('num_labelled'))} labelled ({share})",
+        *([f"degree: median {median:g}"] if median is not None else []),
+        f"max {integer(degrees.get('largest'))}",
+        f"isolated {integer(degrees.get('isolated'))}",
+        plural(int(number(lookup(view.content, "components", "count")) or 0), "component"),
+    ]
+    line = Text(str(view.content.get("name") or "The graph"), style="bold")
+    line = Text.assemble(line, "  ")
+    return line.append(f"{' · '.join(facts)}\n{' · '.join(more)}", style="dim")
+
+
+def _classes(view: Inspection) -> Table:
+    """Classes from the largest to the smallest: labels, homophily, reach."""
+    rows, within = view.classes, view.reach
+    table = plain_table(())
+    table.add_column("class", overflow="ellipsis", max_width=20, no_wrap=True)
+    for title in ("labelled", "", "same", "chance", *(f"≤{hop + 1}" for hop in range(len(within)))):
+        table.add_column(title, justify="right" if title else "left", no_wrap=True)
+    for row in rows[:MAX_CLASSES]:
+        table.add_row(
+            escape(row.name),
+            integer(row.labelled),
+            bar(row.labelled, rows[0].labelled),
+            _percent(row.homophily),
+            Text(_percent(row.chance), style="dim"),
+            *(Text(_percent(value), style=_reach_style(value)) for value in row.reach),
+        )
+    if within:
+        table.add_row("any class", "", "", "", "", *map(_percent, within), style="dim")
+    return table
+
+
+def bar(count: float, largest: float) -> str:
+    """Draw a bar of blocks in steps of an eighth; any count above 0 is visible."""
+    if count <= 0 or largest <= 0:
+        return ""
+    eighths = max(round(8 * BAR * count / largest), 1)
+    full, rest = divmod(eighths, 8)
+    return "█" * full + EIGHTHS[rest].strip()
+
+
+def _percent(value: float | None) -> str:
+    return percentage(None if value is None else value / 100)
+
+
+def _reach_style(value: float) -> str:
+    return "red" if value < 25 else "yellow" if value < 75 else "green"
+
+
+def method_card(method: Content) -> Table:
     """A method in a few lines: name, idea, reference, cost, parameters."""
     table = _two_columns()
     table.add_row(f"[bold not dim]{method['name']}[/]", f"[bold]{method['title']}[/]")
@@ -537,7 +479,7 @@ def method_card(method: Mapping[str, Any]) -> Table:
     return table
 
 
-def parameter_table(values: Mapping[str, Any], meanings: Mapping[str, str]) -> Table:
+def parameter_table(values: Content, meanings: Mapping[str, str]) -> Table:
     """One row per parameter: default and meaning."""
     table = _two_columns()
     for name, value in values.items():
@@ -545,26 +487,6 @@ def parameter_table(values: Mapping[str, Any], meanings: Mapping[str, str]) -> T
     return table
 
 
-def parameter_line(values: Mapping[str, Any]) -> str:
+def parameter_line(values: Content) -> str:
     """Parameters and their values on one line."""
     return ", ".join(f"{name}={value}" for name, value in values.items())
-
-
-def _title(result: Mapping[str, Any]) -> str:
-    variant = result["method"]["fields"].get("variant")
-    title = result["method"]["title"] + (f" {variant}" if variant else "")
-    return title if result["complete"] else f"{title} (stopped)"
-
-
-def _mean_and_std(result: Mapping[str, Any], name: str) -> tuple[float, float | None]:
-    """Mean and standard deviation; one run has none."""
-    return result["mean"][name], result["std"][name] if len(result["runs"]) > 1 else None
-
-
-def _tight(mean: float, std: float | None) -> str:
-    return plus_minus(mean, std).replace(" ", "")
-
-
-def _two_columns() -> Table:
-    left, right = Column(style="dim", no_wrap=True), Column(overflow="fold")
-    return Table.grid(left, right, padding=(0, 2, 0, 0))

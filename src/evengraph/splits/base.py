@@ -41,12 +41,18 @@ def class_nodes(graph: Data, label: int, among: Tensor | None = None) -> Nodes:
     return nodes
 
 
-def shuffled_nodes(
-    graph: Data, label: int, stream: random.Random, among: Tensor | None = None
+def draw_nodes(
+    graph: Data,
+    label: int,
+    stream: random.Random,
+    required: int = 0,
+    purpose: str = "",
+    among: Tensor | None = None,
 ) -> Nodes:
-    """Nodes of a class in random order, within a mask if there is one."""
+    """Nodes of a class in random order, within a mask if there is one; an error for too few."""
     nodes = class_nodes(graph, label, among)
     stream.shuffle(nodes)
+    check_class_size(graph, label, nodes, required, purpose)
     return nodes
 
 
@@ -57,7 +63,7 @@ def make_task(
     train, val, test = (
         part if isinstance(part, Tensor) else mask_of(part, graph) for part in (train, val, test)
     )
-    return Task(graph, train, val, test, count_classes(graph), class_names(graph))
+    return Task(graph, train, val, test, count_classes(graph), _class_names(graph))
 
 
 def join_classes(graph: Data, parts: Iterable[tuple[Nodes, Nodes, Nodes]]) -> Task:
@@ -79,20 +85,19 @@ def relabel(graph: Data, order: Sequence[int]) -> Data:
     new_label[list(order)] = torch.arange(len(order), device=graph.y.device)
     copy = graph.clone("y")
     copy.y = new_label[graph.y]  # -1, unlabelled, reads the last entry and stays -1
-    names = class_names(graph)
+    names = _class_names(graph)
     if names:
         copy.class_names = [names[old] for old in order]
     return copy
 
 
-def class_names(graph: Data) -> tuple[str, ...]:
-    """Names of the classes, if the graph has them."""
+def _class_names(graph: Data) -> tuple[str, ...]:
     return tuple(graph.class_names) if "class_names" in graph else ()
 
 
 def display_name(graph: Data, label: int) -> str:
     """A class in messages: its name if it has one, else its label."""
-    names = class_names(graph)
+    names = _class_names(graph)
     return repr(str(names[label])) if label < len(names) else str(label)
 
 
@@ -126,31 +131,3 @@ def check_shares(**shares: float) -> None:
         raise ValueError(
             f"{' + '.join(shares)} must be below 1 to leave test nodes, got {total:g}."
         )
-
-
-def check_ratio(ratio: float) -> None:
-    """A ratio must lie in (0, 1]."""
-    if not 0 < ratio <= 1:
-        raise ValueError(f"ratio must lie in (0, 1], got {ratio}.")
-
-
-def check_minority(minority: int, num_classes: int) -> None:
-    """At least one class must stay a majority class."""
-    if not 0 <= minority < num_classes:
-        raise ArgumentError(
-            f"minority must lie between 0 and {num_classes - 1} on a graph with {num_classes} "
-            f"classes, got {minority}; the split protocol natural keeps the class sizes.",
-            argument="imbalance",
-            value="natural",
-        )
-
-
-def minority_size(per_class: int, ratio: float) -> int:
-    """Labelled nodes of a minority class: per_class x ratio, rounded down."""
-    size = int(per_class * ratio + 1e-9)  # 20 x 0.15 is 2.9999... in floating point
-    if size < 1:
-        raise ValueError(
-            f"ratio={ratio} would leave a minority class without a labelled node; "
-            f"the smallest that works is {1 / per_class:g}."
-        )
-    return size

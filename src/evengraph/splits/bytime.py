@@ -81,18 +81,18 @@ class ByTime:
 
 def _graphs_at(graph: Data, time: float) -> tuple[Data | None, Data]:
     """The graph without edges after a time, None if edges have no times; and that of all edges."""
-    if "history" in graph:
-        times = torch.tensor(graph.history.times)
-    elif "edge_time" in graph:
-        times = graph.edge_time
-    else:
+    tables = graph.get("timed_tables")
+    times = graph.get("edge_time") if tables is None else tables.edge_times
+    if times is None:
         return None, graph
     if times.numel() and not (times <= time).any():
         raise ValueError(
             f"No edge has a time up to that of the last validation node, {time:g}; are the times "
             "of nodes and edges in the same unit?"
         )
-    if "history" in graph:
-        return graph.history.at(time)  # type: ignore[no-any-return]
+    if tables is not None:
+        from evengraph.tables.build import graphs_at
+
+        return graphs_at(tables, time)
     relations = graph.relation_time <= time if "relation_time" in graph else None
     return keep_edges(graph, times <= time, relations), graph

@@ -1,4 +1,4 @@
-"""Natural imbalance: the class sizes of the graph."""
+"""Protocols that keep the class sizes of the graph: Natural, Folds, Given, SemiSupervised."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from evengraph.splits.base import (
     class_nodes,
     count_classes,
     display_name,
+    draw_nodes,
     join_classes,
     make_task,
-    shuffled_nodes,
 )
 
 
@@ -46,8 +46,7 @@ class Natural:
         stream = random.Random(seed)
         parts = []
         for label in range(count_classes(graph)):
-            nodes = shuffled_nodes(graph, label, stream)
-            check_class_size(graph, label, nodes, 3, "train, validation and test")
+            nodes = draw_nodes(graph, label, stream, 3, "train, validation and test")
             first = min(max(1, round(self.train * len(nodes))), len(nodes) - 2)
             second = min(first + max(1, round(self.val * len(nodes))), len(nodes) - 1)
             parts.append((nodes[:first], nodes[first:second], nodes[second:]))
@@ -85,7 +84,7 @@ class Folds:
         parts = []
         start = 0  # fold of the first node of a class; it moves on, so that folds have equal sizes
         for label in range(count_classes(graph)):
-            nodes = shuffled_nodes(graph, label, stream)
+            nodes = draw_nodes(graph, label, stream)
             least = max(self.folds, 3 if self.folds > 2 else 4)  # one to test and two others
             if len(nodes) < least:
                 raise ValueError(
@@ -175,7 +174,7 @@ class SemiSupervised:
         parts = []
         for label in range(2):
             size = self.positives if label == positive else self.negatives
-            nodes = shuffled_nodes(graph, label, stream)
-            check_class_size(graph, label, nodes, 2 * size + 1, "train, validation and test")
+            least, purpose = 2 * size + 1, "train, validation and test"
+            nodes = draw_nodes(graph, label, stream, least, purpose)
             parts.append((nodes[:size], nodes[size : 2 * size], nodes[2 * size :]))
         return join_classes(graph, parts)

@@ -1,4 +1,4 @@
-"""Step imbalance: the smallest classes keep a fixed share of the labels of the others."""
+"""The imbalance of papers: Step and LongTail of the paper's tables, PublicStep of others."""
 
 from __future__ import annotations
 
@@ -10,22 +10,19 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from evengraph.core.errors import ArgumentError
 from evengraph.core.task import Task, keep_edges
 from evengraph.splits.base import (
-    Nodes,
     check_class_size,
-    check_minority,
-    check_ratio,
     check_sizes,
     class_nodes,
     count_classes,
     display_name,
+    draw_nodes,
     join_classes,
     make_task,
     mask_of,
-    minority_size,
     relabel,
-    shuffled_nodes,
 )
 
 
@@ -54,7 +51,7 @@ class Step:
     test_per_class: int = 55
 
     def __post_init__(self) -> None:
-        check_ratio(self.ratio)
+        _check_ratio(self.ratio)
         check_sizes(
             train_per_class=self.train_per_class,
             val_per_class=self.val_per_class,
@@ -65,7 +62,7 @@ class Step:
     def __call__(self, graph: Data, *, seed: int) -> Task:
         """Split the graph."""
         num_classes = count_classes(graph)
-        check_minority(self.minority, num_classes)
+        _check_minority(self.minority, num_classes)
         sizes = torch.bincount(graph.y[graph.y >= 0], minlength=num_classes)
         order = torch.argsort(sizes, descending=True, stable=True).tolist()
         stream = random.Random(seed)
@@ -76,8 +73,7 @@ class Step:
                 first = minority_size(first, self.ratio)
             second = first + self.val_per_class
             end = second + self.test_per_class
-            nodes = shuffled_nodes(graph, label, stream)
-            check_class_size(graph, label, nodes, end, "train, validation and test")
+            nodes = draw_nodes(graph, label, stream, end, "train, validation and test")
             parts.append((nodes[:first], nodes[first:second], nodes[second:end]))
         return join_classes(relabel(graph, order), parts)
 
@@ -103,7 +99,7 @@ class PublicStep:
     normalise_features: bool = True
 
     def __post_init__(self) -> None:
-        check_ratio(self.ratio)
+        _check_ratio(self.ratio)
 
     def __call__(self, graph: Data, *, seed: int) -> Task:
         """Split the graph."""
@@ -113,7 +109,7 @@ class PublicStep:
                 "test_mask)."
             )
         num_classes = count_classes(graph)
-        check_minority(self.minority, num_classes)
+        _check_minority(self.minority, num_classes)
         stream = random.Random(seed)
         pools = [class_nodes(graph, c, among=graph.train_mask) for c in range(num_classes)]
         size = minority_size(max(len(pool) for pool in pools), self.ratio)
@@ -128,6 +124,33 @@ class PublicStep:
             graph = graph.clone("x")
             graph.x = graph.x / graph.x.sum(dim=1, keepdim=True).clamp(min=1)
         return make_task(graph, train, graph.val_mask, graph.test_mask)
+
+
+def _check_ratio(ratio: float) -> None:
+    if not 0 < ratio <= 1:
+        raise ValueError(f"ratio must lie in (0, 1], got {ratio}.")
+
+
+def _check_minority(minority: int, num_classes: int) -> None:
+    """At least one class must stay a majority class."""
+    if not 0 <= minority < num_classes:
+        raise ArgumentError(
+            f"minority must lie between 0 and {num_classes - 1} on a graph with {num_classes} "
+            f"classes, got {minority}; the split protocol natural keeps the class sizes.",
+            argument="imbalance",
+            value="natural",
+        )
+
+
+def minority_size(per_class: int, ratio: float) -> int:
+    """Labelled nodes of a minority class: per_class x ratio, rounded down."""
+    size = int(per_class * ratio + 1e-9)  # 20 x 0.15 is 2.9999... in floating point
+    if size < 1:
+        raise ValueError(
+            f"ratio={ratio} would leave a minority class without a labelled node; "
+            f"the smallest that works is {1 / per_class:g}."
+        )
+    return size
 
 
 ROUNDS = 10
@@ -159,7 +182,7 @@ class LongTail:
     test_per_class: int = 55
 
     def __post_init__(self) -> None:
-        check_ratio(self.ratio)
+        _check_ratio(self.ratio)
         check_sizes(val_per_class=self.val_per_class, test_per_class=self.test_per_class)
 
     def __call__(self, graph: Data, *, seed: int) -> Task:
@@ -176,10 +199,14 @@ class LongTail:
             name = display_name(graph, int(sizes.argmin()))
             raise ValueError(f"Class {name} has no node that may train.")
         order = torch.argsort(sizes, descending=True, stable=True).tolist()
-        val, test = [], []
+        val, test = list[int](), list[int]()
         for label in order:
-            val += _draw(graph, label, val_pool, self.val_per_class, stream)
-            test += _draw(graph, label, test_pool, self.test_per_class, stream)
+            for part, pool, count in (
+                (val, val_pool, self.val_per_class),
+                (test, test_pool, self.test_per_class),
+            ):
+                nodes = draw_nodes(graph, label, stream, count, "validation or test", among=pool)
+                part += nodes[:count]
         graph = relabel(graph, order)
         removed = _cut_tail(graph, train_pool, _target_sizes(sizes[order].tolist(), self.ratio))
         graph = keep_edges(graph, ~removed[graph.edge_index].any(dim=0))
@@ -190,17 +217,10 @@ class LongTail:
         val, test = [], []
         for label in range(count_classes(graph)):
             count = self.val_per_class + self.test_per_class
-            nodes = _draw(graph, label, None, count, stream)
+            nodes = draw_nodes(graph, label, stream, count, "validation or test")
             val += nodes[: self.val_per_class]
-            test += nodes[self.val_per_class :]
+            test += nodes[self.val_per_class : count]
         return mask_of(val, graph), mask_of(test, graph)
-
-
-def _draw(graph: Data, label: int, pool: Tensor | None, count: int, stream: random.Random) -> Nodes:
-    """Draw nodes of a class, from a pool if there is one."""
-    nodes = shuffled_nodes(graph, label, stream, among=pool)
-    check_class_size(graph, label, nodes, count, "validation or test")
-    return nodes[:count]
 
 
 def _target_sizes(sizes: list[int], ratio: float) -> list[int]:

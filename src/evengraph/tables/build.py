@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.core.errors import one_line_errors
 from evengraph.core.text import html_table
-from evengraph.tables.cells import (
-    Bools,
-    canonical_names,
-    check_columns,
-    import_pandas,
-    is_unnamed,
-    table_name,
-)
+from evengraph.tables.cells import Bools, check_columns, import_pandas, table_name
 from evengraph.tables.columns import (
     NoLabelError,
     TableColumns,
@@ -33,6 +27,7 @@ from evengraph.tables.columns import (
     read_split,
     read_times,
     resolve_columns,
+    takes_columns,
 )
 from evengraph.tables.edges import (
     EdgeFeatures,
@@ -46,43 +41,6 @@ from evengraph.tables.edges import (
 )
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.notes import Note, NoteKind, Notes
-
-
-class EdgeHistory:
-    """Builds a graph again from the edges up to a time, as if later ones were not known yet.
-
-    Features are fitted to what was known at that time, so that edges that came later have no
-    influence on training, not even through a mean.
-
-    Args:
-        nodes: The nodes table.
-        edges: The edges table.
-        columns: `TableColumns` of both, without guesses.
-        build: `build_graph`.
-    """
-
-    def __init__(self, nodes: Any, edges: Any, columns: Any, build: Callable[..., Any]) -> None:
-        self.nodes, self.edges, self.columns, self.build = nodes, edges, columns, build
-        self.times = read_times(
-            edges[columns.edge_time], table_name(edges, "edges"), columns.date_order
-        )
-        self.latest: tuple[float, tuple[Data, Data]] | None = None
-
-    def at(self, time: float) -> tuple[Data, Data]:
-        """The graph as it was at a time, and that of today with the features fitted then.
-
-        Edges without a time count as later. The second graph holds `encoder` and `columns`.
-        """
-        if self.latest is None or self.latest[0] != time:
-            known = self.times <= time  # not so for NaN
-            edges = self.edges[np.asarray(known)].reset_index(drop=True)
-            edges.attrs = self.edges.attrs
-            past = self.build(self.nodes, edges, self.columns)
-            today = self.build(self.nodes, self.edges, past.columns, past.encoder).graph
-            today.encoder, today.columns = past.encoder, past.columns
-            del past.graph.history
-            self.latest = time, (past.graph, today)
-        return self.latest[1]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -130,24 +88,9 @@ class TableGraph:
         return tuple(self.graph.class_names) if "class_names" in self.graph else ()
 
 
+@takes_columns
 def from_frames(
-    nodes: Any,
-    edges: Any,
-    *,
-    label: str | None = None,
-    unlabelled: Sequence[Any] | None = None,
-    id: str | None = None,
-    source: str | None = None,
-    target: str | None = None,
-    weight: str | None = None,
-    type: str | None = None,
-    edge_time: str | None = None,
-    directed: bool = False,
-    split: str | None = None,
-    time: str | None = None,
-    features: Sequence[str] | None = None,
-    date_order: str | None = None,
-    encoder: FeatureEncoder | None = None,
+    nodes: Any, edges: Any, *, encoder: FeatureEncoder | None = None, **columns: Any
 ) -> TableGraph:
     """Build a graph from a table of nodes and a table of edges.
 
@@ -161,44 +104,11 @@ def from_frames(
     Args:
         nodes: A pandas DataFrame with one row per node.
         edges: A pandas DataFrame with one row per edge.
-        label: Column of `nodes` with the classes. Default: one called label or class.
-        unlabelled: Labels that mean unlabelled, such as "unknown" or -1; empty cells always do.
-        id: Column of `nodes` with the ids. Default: one called id, node or node_id, in any case;
-            if the edges name none of its values, the column whose values they name; else row
-            numbers from 0, if the edges hold such.
-        source: Column of `edges` with one end. Default: source, src or from, else the first.
-        target: Column of `edges` with the other end. Default: target, dst or to, else the second.
-        weight: Column of `edges` with weights; those of repeated edges are summed. Default: one
-            called weight, if it holds numbers from 0 on.
-        type: Column of `edges` with their types. Default: one called type, edge_type or relation.
-        edge_time: Column of `edges` with dates or numbers; a split by time hides later edges from
-            training. Default: one called time, timestamp, date or edge_time.
-        directed: Keep edges from a node apart from edges to it where a method can.
-        split: Column of `nodes` with train, val or test. Default: one called split, if it holds
-            nothing else.
-        time: Column of `nodes` with dates or numbers, for `ByTime`.
-        features: Columns of `nodes` to make features from. Default: all without another role.
-        date_order: "dmy" or "mdy": how to read dates such as 03/04/2024 in a column in which no
-            cell tells day from month.
         encoder: A fitted encoder, to encode new rows as before; then `features` is not used, and
             there are labels only if `label` is named.
+        columns: The fields of `TableColumns`: label, id, source, target and others.
     """
-    columns = TableColumns(
-        id=id,
-        label=label,
-        split=split,
-        time=time,
-        source=source,
-        target=target,
-        weight=weight,
-        features=features,
-        unlabelled=unlabelled,
-        type=type,
-        edge_time=edge_time,
-        directed=directed,
-        date_order=date_order,
-    )
-    return build_graph(nodes, edges, columns, encoder)
+    return build_graph(nodes, edges, TableColumns(**columns), encoder)
 
 
 @one_line_errors()
@@ -211,87 +121,99 @@ def build_graph(
         if not isinstance(table, pandas.DataFrame):
             raise ValueError(f"{name} must be a pandas DataFrame, got {type(table).__name__}.")
     nodes, edges = normalize_table(nodes, "nodes"), normalize_table(edges, "edges")
+    table_of_nodes = table_name(nodes, "nodes")
     if not len(nodes):
-        raise ValueError(f"{table_name(nodes, 'nodes')} has no rows; at least one node is needed.")
+        raise ValueError(f"{table_of_nodes} has no rows; at least one node is needed.")
     notes, is_new = Notes(), encoder is None
     for text in nodes.attrs.get("notes", ()):
         notes.add(NoteKind.FEATURES, text)
     columns = resolve_columns(nodes, edges, columns, notes, guess=is_new)
     ids = pandas.Series(range(len(nodes)), name="row") if columns.id is None else nodes[columns.id]
     if columns.label is not None:
-        check_no_copy(nodes[columns.label], ids, table_name(nodes, "nodes"))
-    rows = read_edge_rows(edges, id_index(ids, table_name(nodes, "nodes")), columns, notes)
+        check_no_copy(nodes[columns.label], ids, table_of_nodes)
+    rows = read_edge_rows(edges, id_index(ids, table_of_nodes), columns, notes)
     if columns.type is not None and columns.relations is None:
         columns = replace(columns, relations=common_types(rows.edges[columns.type], notes))
     links = _link(rows, len(nodes), columns, notes)
-    table = nodes
-    candidates: tuple[str, ...] = ()
+    full, candidates = nodes, ()
     if encoder is None:
         if columns.label is None:
             candidates = label_candidates(nodes, columns.of_nodes.values())
         features = feature_columns(nodes, columns, notes)
-        made = None if columns.features is not None else _fit_edge_features(rows, columns, notes)
+        automatic = columns.features is None
+        made = EdgeFeatures.fit(rows.edges, columns, notes) if automatic else None
         if made is not None:
-            table = _with_edge_features(nodes, rows, made)
-        names = [*features, *(() if made is None else made.names)]
+            full = _with_edge_features(nodes, rows, made)
         encoder = FeatureEncoder.fit(
-            table, names, edge_index=links.edge_index, date_order=columns.date_order
+            full,
+            [*features, *(() if made is None else made.names)],
+            edge_index=links.edge_index,
+            date_order=columns.date_order,
         )
         encoder = replace(encoder, edges=made)
         notes += encoder.notes
         note_mixed_columns(nodes, features, encoder, notes)
     elif encoder.edges is not None:
         check_columns(nodes, encoder.input_columns, "nodes")  # before others are added
-        table = _with_edge_features(nodes, rows, encoder.edges)
+        full = _with_edge_features(nodes, rows, encoder.edges)
     if columns.label is None:
         notes.add(NoteKind.NO_LABEL, str(NoLabelError(candidates)))
-    result = assemble(
-        table,
-        links,
-        columns,
-        encoder,
-        notes,
-        ids=ids.to_numpy(),
-        label_candidates=candidates,
-    )
+    result = assemble(full, links, columns, encoder, notes, ids=ids.to_numpy())
     if is_new and columns.edge_time is not None and columns.time is not None:
+        name, order = table_name(edges, "edges"), columns.date_order
+        times = torch.from_numpy(read_times(edges[columns.edge_time], name, order))
         unfitted = replace(columns, relations=None)  # which were found in all edges
-        result.graph.history = EdgeHistory(nodes, edges, unfitted, build_graph)
-    return result
+        result.graph.timed_tables = TimedTables(nodes, edges, unfitted, times)
+    return replace(result, label_candidates=candidates)
+
+
+@dataclass(frozen=True, eq=False)
+class TimedTables:
+    """The tables of a graph whose nodes and edges have times, for a split by time.
+
+    Shapes:
+        edge_times: float64, one for each row of the edges table, NaN for unknown
+    """
+
+    nodes: Any
+    edges: Any
+    columns: TableColumns
+    edge_times: Tensor
+
+
+_BUILT: WeakKeyDictionary[TimedTables, tuple[float, tuple[Data, Data]]] = WeakKeyDictionary()
+
+
+def graphs_at(tables: TimedTables, time: float) -> tuple[Data, Data]:
+    """The graph as it was at a time, and that of today with the features fitted then.
+
+    Features are fitted to what was known at that time, so that later edges have no influence on
+    training, not even through a mean. Edges without a time count as later. The second graph holds
+    `encoder` and `columns`.
+    """
+    latest, graphs = _BUILT.get(tables, (None, None))
+    if graphs is None or latest != time:
+        known = (tables.edge_times <= time).numpy()  # not so for NaN
+        edges = tables.edges[known].reset_index(drop=True)
+        edges.attrs = tables.edges.attrs
+        past = build_graph(tables.nodes, edges, tables.columns)
+        today = build_graph(tables.nodes, tables.edges, past.columns, past.encoder).graph
+        today.encoder, today.columns = past.encoder, past.columns
+        del past.graph.timed_tables
+        graphs = past.graph, today
+        _BUILT[tables] = time, graphs
+    return graphs
 
 
 def _link(rows: EdgeRows, num_nodes: int, columns: TableColumns, notes: Notes) -> Links:
     """Edges in both directions, and relations by type and direction."""
-    edges, source, target, weight = rows
-    links = undirected_edges(source, target, num_nodes, notes, weight)
-    between = source != target
-    relations = make_relations(
-        source[between],
-        target[between],
-        num_nodes,
-        types=columns.relations or (),
-        type_of=None if columns.type is None else canonical_names(edges[columns.type])[between],
-        directed=columns.directed,
-        weight=None if weight is None else weight[between],
-    )
+    links = undirected_edges(rows.source, rows.target, num_nodes, notes, rows.weight)
+    relations = make_relations(rows, num_nodes, columns)
     if columns.directed:
         notes[:] = [note for note in notes if note.kind != NoteKind.UNDIRECTED]
     if relations is not None:
         notes.add(NoteKind.RELATIONS, f"Relations: {', '.join(relations.names)}.")
     return links._replace(relations=relations)
-
-
-def _fit_edge_features(rows: EdgeRows, columns: TableColumns, notes: Notes) -> EdgeFeatures | None:
-    ends = columns.source, columns.target
-    return EdgeFeatures.fit(
-        rows.edges,
-        [column for column in rows.edges.columns if column not in ends and not is_unnamed(column)],
-        type=columns.type,
-        time=columns.edge_time,
-        directed=columns.directed,
-        date_order=columns.date_order,
-        notes=notes,
-    )
 
 
 def _with_edge_features(nodes: Any, rows: EdgeRows, features: EdgeFeatures) -> Any:
@@ -303,9 +225,8 @@ def _with_edge_features(nodes: Any, rows: EdgeRows, features: EdgeFeatures) -> A
                 f"{table_name(nodes, 'nodes')} has a column {name!r}, a name of features from the "
                 "edges; rename it."
             )
-    table = import_pandas().concat(
-        [nodes, import_pandas().DataFrame(made, index=nodes.index)], axis=1
-    )
+    pandas = import_pandas()
+    table = pandas.concat([nodes, pandas.DataFrame(made, index=nodes.index)], axis=1)
     table.attrs = nodes.attrs
     return table
 
@@ -319,11 +240,9 @@ def assemble(
     *,
     ids: NDArray[Any],
     masks: Mapping[str, Bools] | None = None,
-    label_candidates: tuple[str, ...] = (),
 ) -> TableGraph:
     """Encode the features of a nodes table and read its labels, split and times."""
-    table, num_nodes = table_name(nodes, "nodes"), len(nodes)
-    edge_index = links.edge_index
+    table, num_nodes, edge_index = table_name(nodes, "nodes"), len(nodes), links.edge_index
     x = encoder.transform(nodes, edge_index=edge_index)
     graph = Data(x=x, edge_index=edge_index, y=torch.full((num_nodes,), -1))
     if links.edge_weight is not None:
@@ -334,9 +253,8 @@ def assemble(
         if links.relations.weight is not None:
             graph.relation_weight = links.relations.weight
     if columns.label is not None:
-        labels, class_names = encode_labels(
-            nodes[columns.label], table, notes, columns.unlabelled or ()
-        )
+        unlabelled = columns.unlabelled or ()
+        labels, class_names = encode_labels(nodes[columns.label], table, notes, unlabelled)
         graph.y, graph.class_names = torch.tensor(labels), list(class_names)
     if columns.split is not None:
         masks = read_split(nodes[columns.split], table)
@@ -344,9 +262,9 @@ def assemble(
         if not mask.any():
             continue
         graph[f"{name}_mask"] = torch.tensor(mask)
-        unlabelled = int((graph[f"{name}_mask"] & (graph.y < 0)).sum())
-        if unlabelled and columns.label is not None:
-            text = f"Nodes marked {name} but left out, because they have no label: {unlabelled}."
+        left_out = int((graph[f"{name}_mask"] & (graph.y < 0)).sum())
+        if left_out and columns.label is not None:
+            text = f"Nodes marked {name} but left out, because they have no label: {left_out}."
             notes.add(NoteKind.SPLIT, text)
     if columns.time is not None:
         graph.time = torch.tensor(read_times(nodes[columns.time], table, columns.date_order))
@@ -356,11 +274,5 @@ def assemble(
     isolated = num_nodes - len(torch.unique(edge_index[0]))
     if isolated:
         notes.add(NoteKind.ISOLATED_NODES, f"Nodes without edges: {isolated} of {num_nodes}.")
-    return TableGraph(
-        graph=graph,
-        ids=ids,
-        encoder=encoder,
-        columns=replace(columns, features=list(encoder.input_columns)),
-        notes=tuple(notes),
-        label_candidates=label_candidates,
-    )
+    columns = replace(columns, features=list(encoder.input_columns))
+    return TableGraph(graph=graph, ids=ids, encoder=encoder, columns=columns, notes=tuple(notes))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -140,44 +140,31 @@ def canonical_names(values: Any) -> NDArray[Any]:
 
 def distinct_names(values: Any) -> tuple[Ints, NDArray[Any]]:
     """The index of every cell's canonical name, -1 for a missing cell, (N,), and the names."""
-    text = as_text(values)
+    text, pandas = as_text(values), import_pandas()
     if text is not None:
-        return text.distinct()
+        return text.distinct
     if isinstance(values.dtype, np.dtype) and values.dtype.kind in "iu":
-        codes, distinct = import_pandas().factorize(values.to_numpy())
+        codes, distinct = pandas.factorize(values.to_numpy())
         return codes, distinct.astype(str).astype(object)
-    codes, distinct = factorize(values)
-    names = np.array([canonical_name(value) for value in distinct], dtype=object)
-    merged, names = import_pandas().factorize(names)  # 3 and "3" have the same name
-    return np.append(merged, -1)[codes], names
-
-
-def factorize(values: Any) -> tuple[Ints, NDArray[Any]]:
-    """The index of every cell's value, -1 if missing, (N,), and the distinct values, stripped."""
-    text = as_text(values)
-    if text is not None:
-        return text.distinct()
     try:
-        codes, distinct = import_pandas().factorize(values.to_numpy(object))
+        codes, distinct = pandas.factorize(values.to_numpy(object))
     except TypeError:  # lists are not hashable
         file = values.attrs.get("file")  # of the table that the column was taken from
         where = location(file, values.name) if file else f"Column {values.name!r}"
         raise ValueError(
             f"{where} holds lists or other containers; a cell must hold one number or text."
         ) from None
-    return codes, distinct
+    names = np.array([canonical_name(value) for value in distinct], dtype=object)
+    merged, names = pandas.factorize(names)  # 3 and "3" have the same name
+    return np.append(merged, -1)[codes], names
 
 
 def column_kind(values: Any, table: str, *, required: bool = False) -> ColumnKind:
     """Infer what a column holds; mixed columns raise an error.
 
     Text that is a number in every cell is a number, unless a cell starts with a zero, as codes do.
-    A column of text is mixed if at least 80% of its cells, but not all, are numbers or dates.
-
-    Args:
-        values: The column.
-        table: Name of its table, for errors.
-        required: Whether the column cannot be dropped, as a feature can.
+    A column of text is mixed if at least 80% of its cells, but not all, are numbers or dates. A
+    `required` column cannot be dropped, as a feature can.
     """
     rows = np.flatnonzero(~is_empty(values, EMPTY_NUMBERS))
     cells = values.iloc[rows]
@@ -253,7 +240,7 @@ def to_seconds(values: Any, table: str) -> Floats:
     empty, text = is_empty(values, EMPTY_NUMBERS), as_text(values)
     codes: Ints | slice = slice(None)
     if text is not None:  # few dates are distinct
-        codes, names = text.distinct()
+        codes, names = text.distinct
         cells = pandas.Series([*names, None], dtype=object)  # code -1, missing
     else:
         cells = values.where(~empty, None) if _may_hold_text(values) else values
@@ -300,7 +287,7 @@ def _kind_of_text(
         return "boolean"
     if not mismatches["date"].any():
         return "date"
-    if not required and text.list_separator() is not None:
+    if not required and text.list_separator is not None:
         return "list"
     for kind, wrong in mismatches.items():
         if (~wrong).mean() >= _MOSTLY:
@@ -338,17 +325,14 @@ def _parse_numbers(values: Any, empty: Bools) -> Floats:
     """Cells that are not empty as numbers, NaN where there is none, (M,)."""
     text = text_without(values, EMPTY_NUMBERS)
     if text is not None:
-        return text.numbers()
-    cells = (
-        values[~empty]
-        .astype(object)
-        .map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
-        .map(
-            lambda cell: (
-                math.inf if isinstance(cell, int) and abs(cell) > sys.float_info.max else cell
-            )
-        )
-    )
+        return text.numbers
+
+    def readable(cell: Any) -> Any:
+        if isinstance(cell, int) and abs(cell) > sys.float_info.max:
+            return math.inf
+        return cell.strip() if isinstance(cell, str) else cell
+
+    cells = values[~empty].astype(object).map(readable)
     return np.asarray(import_pandas().to_numeric(cells, errors="coerce"), dtype=np.float64)
 
 
@@ -431,27 +415,21 @@ def check_form(form: str) -> None:
 def date_form(values: Any, table: str, order: str | None = None) -> str | None:
     """The form of the dates in a column; None if it holds no dates or dates as in ISO 8601.
 
-    Args:
-        values: The column.
-        table: Name of its table, for errors.
-        order: "dmy" or "mdy", for dates that may be either.
+    `order` is "dmy" or "mdy", for dates that may be either.
     """
     if order is not None and order not in ORDERS:
         raise ValueError(f"date_order must be dmy or mdy, got {order!r}.")
     if values.dtype.kind in "bmM":
         return None
-    head = (
-        None
-        if values.dtype.kind in "iuf"
-        else text_without(values.iloc[:_FIRST_ROWS], EMPTY_NUMBERS)
-    )
+    head = text_without(values.iloc[:_FIRST_ROWS], EMPTY_NUMBERS)
     if head is None or (len(head) and not _are_dates(head).any()):
         return _epoch_form(values)
     text = text_without(values, EMPTY_NUMBERS)
-    dates = None if text is None else _are_dates(text)
-    if text is None or dates is None or not len(dates) or dates.mean() < _MOSTLY:
+    if text is None or not len(text):
         return None
-    where = location(table, values.name)
+    dates, where = _are_dates(text), location(table, values.name)
+    if dates.mean() < _MOSTLY:
+        return None
     if not dates.all():
         raise ArgumentError(
             f"{where} holds dates such as {text.first(dates)!r}, but also {text.first(~dates)!r} "
@@ -490,12 +468,6 @@ def seconds_of(values: Any, table: str, form: str) -> Floats:
             f"date ({form}, as when the column was first read) or an empty cell."
         )
     return seconds
-
-
-def describe_dates(forms: Mapping[str, str]) -> list[str]:
-    """One sentence about all columns of dates in other forms than ISO 8601."""
-    listed = ", ".join(f"{column} ({form})" for column, form in forms.items() if form)
-    return [f"Dates: {listed}."] if listed else []
 
 
 def _are_dates(text: TextColumn) -> Bools:

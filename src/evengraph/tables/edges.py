@@ -1,11 +1,11 @@
-"""Edges: look up their ends by id, read their weights, list each in both directions."""
+"""Edges: look up ends, read weights, list both directions, make relations and features."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -27,6 +27,7 @@ from evengraph.tables.cells import (
     distinct_names,
     import_pandas,
     is_empty,
+    is_unnamed,
     location,
     plural,
     seconds_of,
@@ -36,6 +37,9 @@ from evengraph.tables.cells import (
 )
 from evengraph.tables.encoders import MIN_FREQUENCY_OF_FEW, Category, UselessColumnError
 from evengraph.tables.notes import NoteKind, Notes
+
+if TYPE_CHECKING:
+    from evengraph.tables.columns import TableColumns
 
 MAX_RELATIONS = 10
 """Types that become relations, the most common first; edges of others only count as edges."""
@@ -70,36 +74,19 @@ def common_types(values: Any, notes: Notes) -> tuple[str, ...]:
     return types
 
 
-def make_relations(
-    source: Ints,
-    target: Ints,
-    num_nodes: int,
-    *,
-    types: Sequence[str] = (),
-    type_of: Any = None,
-    directed: bool = False,
-    weight: Floats | None = None,
-) -> Relations | None:
-    """Edges as relations: one per type, and one per direction; None if that makes only one.
-
-    Args:
-        types: Names of the types that are relations.
-        type_of: The type of each edge, (M,).
-        directed: Keep targets of a node's edges apart from sources of edges that lead to it.
-
-    Shapes:
-        source, target, weight: (M,), without self-loops
-    """
-    codes = np.zeros(len(source), dtype=np.int64)
+def make_relations(rows: EdgeRows, num_nodes: int, columns: TableColumns) -> Relations | None:
+    """Edges as relations: one per type, and one per direction; None if that makes only one."""
+    edges, source, target, weight = rows
+    codes, directed, types = np.zeros(len(source), np.int64), columns.directed, columns.relations
     if types:
         index = import_pandas().Index(types, dtype=object)
-        codes = np.asarray(index.get_indexer(type_of), dtype=np.int64)
-    names = list(types) or [""]
+        codes = np.asarray(index.get_indexer(canonical_names(edges[columns.type])), np.int64)
+    names = list(types or [""])
     if directed:
         names = [" ".join(filter(None, (name, way))) for name in names for way in DIRECTIONS]
     if len(names) < 2:
         return None
-    kept = codes >= 0
+    kept = (codes >= 0) & (source != target)
     codes, source, target = codes[kept], source[kept], target[kept]
     values = np.ones(len(codes)) if weight is None else weight[kept]
     forward = 2 * codes if directed else codes
@@ -141,18 +128,11 @@ class EdgeRows(NamedTuple):
 
 
 class UnknownNodeError(ValueError):
-    """Edges name an id that no node has.
-
-    Args:
-        message: What is wrong.
-        node: The first such id.
-        num_edges: Number of edges with such an end.
-    """
+    """Edges name an id that no node has: `node` is the first, `num_edges` how many edges do."""
 
     def __init__(self, message: str, *, node: str, num_edges: int) -> None:
         super().__init__(message)
-        self.node = node
-        self.num_edges = num_edges
+        self.node, self.num_edges = node, num_edges
 
 
 def id_index(values: Any, table: str) -> Any:
@@ -214,7 +194,7 @@ def _node_rows(values: Any, ids: Any, table: str) -> Ints:
     return rows[codes] if len(rows) else rows
 
 
-def read_edge_rows(edges: Any, ids: Any, columns: Any, notes: Notes) -> EdgeRows:
+def read_edge_rows(edges: Any, ids: Any, columns: TableColumns, notes: Notes) -> EdgeRows:
     """Look up the ends of every edge and read its weight; rows of weight 0 are dropped."""
     table = table_name(edges, "edges")
     source, target = edge_rows(edges[columns.source], edges[columns.target], ids, table)
@@ -322,7 +302,7 @@ class EdgeColumn:
         words = {"number": ("mean", "sum"), "boolean": ("mean",)}.get(self.kind, ("recency",))
         return tuple(f"{word}({self.column})" for word in words)
 
-    def aggregate(
+    def _aggregate(
         self, values: Any, table: str, rows: Ints, nodes: Ints, size: int
     ) -> Iterator[Floats]:
         """The aggregates over rows, each of which counts for one node; (size,) each."""
@@ -364,32 +344,17 @@ class EdgeFeatures:
     directed: bool = False
 
     @classmethod
-    def fit(
-        cls,
-        edges: Any,
-        columns: Sequence[str],
-        *,
-        type: str | None = None,
-        time: str | None = None,
-        directed: bool = False,
-        date_order: str | None = None,
-        notes: Notes,
-    ) -> Self | None:
+    def fit(cls, edges: Any, columns: TableColumns, notes: Notes) -> Self | None:
         """Find out how to aggregate columns of the edges table; None if there is nothing to.
 
-        Args:
-            edges: The edges table.
-            columns: Its columns, those that name the ends excepted.
-            type: The column with the types of edges, if there is one.
-            time: The column with their times.
-            directed: Keep out- and in-edges apart.
-            date_order: That of `from_frames`.
-            notes: Says what is made, and what was left out.
+        The notes tell what is made, and what was left out.
         """
-        table, features = table_name(edges, "edges"), cls(directed=directed)
-        for column in columns:
+        table, features = table_name(edges, "edges"), cls(directed=columns.directed)
+        for column in edges.columns:
+            if column in (columns.source, columns.target) or is_unnamed(column):
+                continue
             try:
-                item = _fit(edges[column], table, column == type, column == time, date_order)
+                item = _fit_column(edges[column], table, columns)
                 larger = replace(features, columns=(*features.columns, item))
                 if len(larger.names) > MAX_FEATURES:
                     raise UselessColumnError(f"edges give at most {MAX_FEATURES} features of nodes")
@@ -397,7 +362,7 @@ class EdgeFeatures:
             except ValueError as reason:
                 text = f"Left out column {column!r} of {table}: {str(reason).rstrip('.')}."
                 notes.add(NoteKind.FEATURES, text)
-        if not features.columns and not directed:
+        if not features.columns and not features.directed:
             return None
         notes.add(NoteKind.FEATURES, features._describe(table))
         return features
@@ -436,7 +401,7 @@ class EdgeFeatures:
         table = table_name(edges, "edges")
         yield _counts(nodes, size)
         for item in self.columns:
-            yield from item.aggregate(edges[item.column], table, rows, nodes, size)
+            yield from item._aggregate(edges[item.column], table, rows, nodes, size)
 
     def as_dict(self) -> dict[str, Any]:
         """The object as a dict that JSON can hold."""
@@ -468,12 +433,11 @@ def _recency(times: Floats, rows: Ints, nodes: Ints, size: int) -> Floats:
     return np.asarray(newest - last)
 
 
-def _fit(
-    values: Any, table: str, is_type: bool, is_time: bool, date_order: str | None
-) -> EdgeColumn:
-    form = None if is_type else date_form(values, table, date_order)
+def _fit_column(values: Any, table: str, columns: TableColumns) -> EdgeColumn:
+    is_type = values.name == columns.type
+    form = None if is_type else date_form(values, table, columns.date_order)
     kind: Any = "text" if is_type else "date" if form else column_kind(values, table)
-    if is_time and kind == "number":
+    if values.name == columns.edge_time and kind == "number":
         kind = "time"
     if kind == "empty":
         raise UselessColumnError("it is empty")

@@ -1,10 +1,11 @@
-"""Encoders of numbers: scaled as they are, or after a logarithm or quantiles if heavy-tailed.
+"""Column encoders: numbers, dates, booleans, categories, lists and vectors as features.
 
-scikit-learn's PowerTransformer and QuantileTransformer were tried with logistic regression on the
-tables of two social networks, one column of which ran from 0 to 10^8: they were as good as the
-logarithm, and slower; standardising alone, or RobustScaler, lost ten points of balanced accuracy.
-The logarithm is understood at once, and orders new values beyond the largest.
-Quantiles serve columns that a logarithm does not help: 10^9 plus a heavy tail, a few wild cells.
+Numbers are scaled as they are, or after a logarithm or quantiles if heavy-tailed. scikit-learn's
+PowerTransformer and QuantileTransformer were tried with logistic regression on the tables of two
+social networks, one column of which ran from 0 to 10^8: they were as good as the logarithm, and
+slower; standardising alone, or RobustScaler, lost ten points of balanced accuracy. The logarithm is
+understood at once, and orders new values beyond the largest. Quantiles serve columns that a
+logarithm does not help: 10^9 plus a heavy tail, a few wild cells.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ from evengraph.tables.cells import (
     check_form,
     column_kind,
     date_form,
-    describe_dates,
     distinct_names,
     import_pandas,
     is_empty,
@@ -37,7 +37,7 @@ from evengraph.tables.cells import (
     to_numbers,
     to_signs,
 )
-from evengraph.tables.text import Entries, Text, UselessColumnError, Words, fit_text
+from evengraph.tables.text import Entries, Text, UselessColumnError, Words, fit_text, parse_json
 
 MAX_FEATURE = 1e6
 """Bound of scaled features: an extreme cell in new rows must not dominate all others."""
@@ -49,7 +49,20 @@ MIN_DISTINCT = 10
 NUM_QUANTILES, CELLS_PER_QUANTILE = 200, 5
 """Quantiles that are saved: of a small table fewer, since they would be nearly all of its cells."""
 
+MIN_FREQUENCY, MIN_FREQUENCY_OF_FEW, FEW_VALUES = 5, 2, 10
+"""How often a category or an item must occur to be saved by its name, which may be a person's; less
+often in a column with few distinct values."""
+
+MAX_CATEGORIES = 50
 SHOWN_COLUMNS = 5
+
+MAX_BYTES = 2**30
+"""Bound of the 0/1 features of one column, which methods hold as a dense float32 matrix; beyond it
+only the most frequent items are used."""
+
+LIST_FILE = "features.json"
+"""The column of lists that come from a file {node: [items]} beside the tables."""
+LARGEST = 1e100  # in a vector, so that sums of squares stay finite
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,17 +79,12 @@ class Number:
             raise ValueError("scale of an encoder must not be 0")
 
     @classmethod
-    def fit(cls, values: Any, table: str) -> Self:
-        """Compute median, mean and standard deviation."""
-        return cls.fit_numbers(str(values.name), to_numbers(values, table))
-
-    @classmethod
-    def fit_numbers(cls, column: str, numbers: Floats) -> Self:
+    def fit_numbers(cls, column: str, numbers: Floats, **others: Any) -> Self:
         """Fit to numbers, (N,), that need not be a column of a table."""
         from sklearn.preprocessing import StandardScaler
 
         empty = np.isnan(numbers)
-        check_varies(numbers[~empty])
+        _check_varies(numbers[~empty])
         largest = float(np.nanmax(np.abs(numbers)))  # squares of very large numbers would overflow
         scaled = numbers / largest
         median = float(np.median(scaled[~empty]))  # SimpleImputer sorts, which takes ten times this
@@ -86,6 +94,7 @@ class Number:
             median=median * largest,
             mean=float(scaler.mean_[0]) * largest,
             scale=float(scaler.scale_[0]) * largest or 1.0,  # below the smallest number
+            **others,
         )
 
     @property
@@ -93,7 +102,7 @@ class Number:
         """Names of the features."""
         return (self.column,)
 
-    def parse(self, values: Any, table: str) -> Floats:
+    def _parse(self, values: Any, table: str) -> Floats:
         """The column as numbers, NaN where empty, (N,)."""
         return to_numbers(values, table)
 
@@ -103,7 +112,7 @@ class Number:
 
     def transform(self, values: Any, table: str) -> Floats:
         """The feature of every row, (N, 1)."""
-        numbers = self.parse(values, table)
+        numbers = self._parse(values, table)
         numbers = self.curve(np.where(np.isnan(numbers), self.median, numbers))
         with np.errstate(over="ignore"):
             scaled = numbers / self.scale - self.mean / self.scale
@@ -121,14 +130,7 @@ class Date(Number):
         super().__post_init__()
         check_form(self.form)
 
-    @classmethod
-    def fit(cls, values: Any, table: str, form: str = "") -> Self:
-        """Compute median, mean and standard deviation of dates in a form."""
-        numbers = cls.fit_numbers(str(values.name), seconds_of(values, table, form))
-        return replace(numbers, form=form)
-
-    def parse(self, values: Any, table: str) -> Floats:
-        """The column as seconds since 1970, NaN where empty, (N,)."""
+    def _parse(self, values: Any, table: str) -> Floats:
         return seconds_of(values, table, self.form)
 
 
@@ -148,7 +150,7 @@ class Log(Number):
 
     def curve(self, numbers: Floats) -> Floats:
         """The signed logarithm, (N,)."""
-        return signed_log(numbers, self.unit)
+        return _signed_log(numbers, self.unit)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,13 +184,19 @@ def fit_number(column: str, numbers: Floats) -> Number:
     if not is_heavy_tailed(known) or _has_few_values(known):
         return plain
     fields: dict[str, Any] = {"column": column, "median": plain.median, "mean": 0.0, "scale": 1.0}
-    unit = _unit(known)
-    if not is_heavy_tailed(signed_log(known[known != 0], unit)):
-        return _scaled(Log(**fields, unit=unit), numbers)
-    count = max(2, min(NUM_QUANTILES, len(known) // CELLS_PER_QUANTILE))
-    quantiles = np.quantile(known, np.linspace(0, 1, count))
-    quantiles = np.maximum.accumulate(quantiles)  # rounding must not break their order
-    return _scaled(Quantile(**fields, quantiles=tuple(map(float, quantiles))), numbers)
+    # a small absolute value; a typical one if signs differ, to keep one mode
+    share = 0.5 if known.min() < 0 < known.max() else 0.05
+    unit = float(np.quantile(np.abs(known[known != 0]), share))
+    encoder: Number
+    if not is_heavy_tailed(_signed_log(known[known != 0], unit)):
+        encoder = Log(**fields, unit=unit)
+    else:
+        count = max(2, min(NUM_QUANTILES, len(known) // CELLS_PER_QUANTILE))
+        quantiles = np.quantile(known, np.linspace(0, 1, count))
+        quantiles = np.maximum.accumulate(quantiles)  # rounding must not break their order
+        encoder = Quantile(**fields, quantiles=tuple(map(float, quantiles)))
+    curve = encoder.curve(np.where(np.isnan(numbers), encoder.median, numbers))
+    return replace(encoder, mean=float(curve.mean()), scale=float(curve.std()) or 1.0)
 
 
 def is_heavy_tailed(numbers: Floats) -> bool:
@@ -206,27 +214,14 @@ def is_heavy_tailed(numbers: Floats) -> bool:
     return bool(abs(skewness) > HEAVY_SKEWNESS or kurtosis > HEAVY_KURTOSIS)
 
 
-def signed_log(numbers: Floats, unit: float) -> Floats:
+def _signed_log(numbers: Floats, unit: float) -> Floats:
     """sign(x) log(1 + |x| / unit) without overflow, (N,)."""
     with np.errstate(divide="ignore"):  # the logarithm of 0 is -inf, which gives 0
         logs: Floats = np.logaddexp(0.0, np.log(np.abs(numbers)) - np.log(unit))
     return np.sign(numbers) * logs
 
 
-def describe_numbers(encoders: Iterable[object]) -> list[str]:
-    """One sentence each for columns with a logarithm, with quantiles, and with unusual dates."""
-    columns = [encoder for encoder in encoders if isinstance(encoder, Number)]
-    logs = [encoder.column for encoder in columns if isinstance(encoder, Log)]
-    ranks = [encoder.column for encoder in columns if isinstance(encoder, Quantile)]
-    titles = {"Logarithm": logs, "Quantiles": ranks}
-    dates = describe_dates({date.column: date.form for date in columns if isinstance(date, Date)})
-    return dates + [
-        f"{title} of {_listed(names)} (heavy-tailed)." for title, names in titles.items() if names
-    ]
-
-
-def check_varies(numbers: Floats) -> None:
-    """Raise an error if all numbers are equal."""
+def _check_varies(numbers: Floats) -> None:
     if not len(numbers) or (numbers == numbers[0]).all():
         raise UselessColumnError("it is constant")
 
@@ -234,291 +229,6 @@ def check_varies(numbers: Floats) -> None:
 def _has_few_values(known: Floats) -> bool:
     first = known[:1000]  # hardly ever more than these are sorted
     return all(len(np.unique(some)) <= MIN_DISTINCT for some in (first, known))
-
-
-def _unit(known: Floats) -> float:
-    """A small absolute value of the column; a typical one if signs differ, to keep one mode."""
-    share = 0.5 if known.min() < 0 < known.max() else 0.05
-    return float(np.quantile(np.abs(known[known != 0]), share))
-
-
-def _scaled(encoder: Number, numbers: Floats) -> Number:
-    """The encoder with mean and standard deviation of its curve."""
-    curve = encoder.curve(np.where(np.isnan(numbers), encoder.median, numbers))
-    return replace(encoder, mean=float(curve.mean()), scale=float(curve.std()) or 1.0)
-
-
-def _listed(names: list[str]) -> str:
-    shown = ", ".join(names[:SHOWN_COLUMNS])
-    rest = len(names) - SHOWN_COLUMNS
-    return f"{shown} and {rest} more" if rest > 0 else shown
-
-
-MIN_NODES, MIN_NODES_OF_FEW, FEW_ITEMS = 5, 2, 10
-"""How many nodes must have an item for it to be saved by its name, as for categories."""
-
-MAX_BYTES = 2**30
-"""Bound of the 0/1 features of one column, which methods hold as a dense float32 matrix; beyond it
-only the most frequent items are used."""
-
-LIST_FILE = "features.json"
-"""The column of lists that come from a file {node: [items]} beside the tables."""
-LARGEST = 1e100  # in a vector, so that sums of squares stay finite
-
-
-class Lists(NamedTuple):
-    """The items of a column of lists, one after another: row of each, (I,), and the items."""
-
-    rows: Ints
-    items: Any
-
-
-@dataclass(frozen=True, kw_only=True)
-class Items:
-    """Lists of items: 1 where a node has an item, 0 elsewhere; unknown items are ignored.
-
-    Args:
-        column: The column.
-        items: Names of the items, one per feature.
-        separator: What separates items in a cell; empty for JSON and for lists as objects.
-        nodes: How many nodes had a list at fitting.
-        rare: How many items were left out because too few nodes have them.
-        beyond: How many more were left out to bound the memory.
-    """
-
-    column: str
-    items: tuple[str, ...]
-    separator: str
-    nodes: int
-    rare: int
-    beyond: int
-
-    @classmethod
-    def fit(cls, values: Any, table: str) -> Self:
-        """Find the items that enough nodes have."""
-        separator = _separator(values)
-        return cls.fit_lists(values, separator, parse_lists(values, table, separator))
-
-    @classmethod
-    def fit_lists(cls, values: Any, separator: str, lists: Lists) -> Self:
-        """Find the items that enough nodes have among the lists of a column."""
-        rows, codes, names = _pairs(lists)
-        counts = np.bincount(codes, minlength=len(names))
-        distinct = int((counts > 0).sum())
-        least = MIN_NODES_OF_FEW if distinct <= FEW_ITEMS else MIN_NODES
-        common = np.flatnonzero(counts >= least)
-        varying = common[counts[common] < len(values)]
-        if not len(varying):
-            reason = "every node has the same items" if len(common) else ""
-            raise UselessColumnError(
-                reason or f"none of its {distinct} items occurs on {least} nodes"
-            )
-        most = max(1, MAX_BYTES // (4 * len(values)))
-        frequent = varying[np.argsort(-counts[varying], kind="stable")][:most]
-        return cls(
-            column=str(values.name),
-            items=tuple(sorted(str(names[index]) for index in frequent)),
-            separator=separator,
-            nodes=len(sorted_unique(rows)),
-            rare=distinct - len(common),
-            beyond=len(varying) - len(frequent),
-        )
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the features."""
-        return tuple(f"{self.column}={item}" for item in self.items)
-
-    def transform(self, values: Any, table: str) -> Entries:
-        """The features of every row, (N, len(items))."""
-        rows, codes, names = _pairs(parse_lists(values, table, self.separator))
-        index = import_pandas().Index(self.items, dtype=object).get_indexer(names)[codes]
-        known = index >= 0
-        return Entries((len(values), len(self.items)), rows[known], index[known])
-
-    def describe(self) -> str:
-        """What became of the column, in one sentence."""
-        left_out = [f"rare items left out: {self.rare:,}"] if self.rare else []
-        if self.beyond:
-            left_out.append(f"less frequent items left out to save memory: {self.beyond:,}")
-        title = self.column if self.column == LIST_FILE else f"Column {self.column!r}"
-        items = f"{title}: {len(self.items):,} items of {self.nodes:,} nodes as 0/1 features"
-        return "; ".join([items, *left_out]) + "."
-
-
-@dataclass(frozen=True, kw_only=True)
-class Vector:
-    """Vectors of one length, such as embeddings: centred, then divided by one number.
-
-    Dimensions keep their proportions, which carry meaning; an empty cell is the mean.
-    """
-
-    column: str
-    mean: tuple[float, ...]
-    scale: float
-
-    def __post_init__(self) -> None:
-        if self.scale == 0:
-            raise ValueError("scale of an encoder must not be 0")
-
-    @classmethod
-    def fit(cls, values: Any, table: str) -> Self:
-        """Compute the mean vector and the standard deviation of all dimensions together."""
-        vectors = _vectors(values, table, None)
-        vectors = vectors[~np.isnan(vectors).any(axis=1)]
-        if not np.abs(vectors).max(initial=0) <= LARGEST:
-            raise ValueError(
-                f"{location(table, values.name)} holds a vector with a number above {LARGEST:g}."
-            )
-        mean = vectors.mean(axis=0)
-        scale = float(np.sqrt(((vectors - mean) ** 2).mean()))
-        if not scale:
-            raise UselessColumnError("it is constant")
-        return cls(column=str(values.name), mean=tuple(map(float, mean)), scale=scale)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the features."""
-        return tuple(f"{self.column}[{index}]" for index in range(len(self.mean)))
-
-    def transform(self, values: Any, table: str) -> Floats:
-        """The features of every row, (N, len(mean))."""
-        scaled = (_vectors(values, table, len(self.mean)) - np.array(self.mean)) / self.scale
-        bounded: Floats = np.clip(np.nan_to_num(scaled), -MAX_FEATURE, MAX_FEATURE)
-        return bounded
-
-    def describe(self) -> str:
-        """What became of the column, in one sentence."""
-        title = self.column if self.column == LIST_FILE else f"Column {self.column!r}"
-        return f"{title}: vectors of {len(self.mean):,} numbers, scaled together."
-
-
-def fit_list(values: Any, table: str) -> Items | Vector:
-    """Fit an encoder to a column of lists: vectors if they cannot be lists of items."""
-    separator = _separator(values)
-    lists = parse_lists(values, table, separator)
-    if _are_vectors(lists):
-        return Vector.fit(values, table)
-    return Items.fit_lists(values, separator, lists)
-
-
-def without_item(values: Any, table: str, item: str) -> Any:
-    """A column of lists without one item."""
-    lists = parse_lists(values, table, _separator(values))
-    codes, names = distinct_names(lists.items)
-    if item not in names:
-        raise ValueError(f"{location(table, values.name)}: no list holds the item {item!r}.")
-    kept = np.append(names != item, True)[codes]
-    items = lists.items[kept].tolist()
-    ends = np.searchsorted(lists.rows[kept], np.arange(len(values) + 1))
-    cells = [items[start:stop] for start, stop in pairwise(ends)]
-    return import_pandas().Series(cells, index=values.index, name=values.name, dtype=object)
-
-
-def describe_lists(encoders: Iterable[object]) -> list[str]:
-    """One sentence for each column of lists."""
-    return [encoder.describe() for encoder in encoders if isinstance(encoder, Items | Vector)]
-
-
-def parse_lists(values: Any, table: str, separator: str) -> Lists:
-    """The items of every cell; a cell that is no list raises an error, unless it is one item."""
-    pandas = import_pandas()
-    rows = np.flatnonzero(~is_empty(values))
-    text = text_without(values)
-    if text is not None and separator:
-        lengths, items = text.split(separator)
-        return Lists(np.repeat(rows, lengths), items.rename(values.name))
-    cells, lists = values.iloc[rows], list[Any]()
-    if text is None:  # a cell may also be a single item
-        lists = [cell if isinstance(cell, LISTS) else [cell] for cell in cells.to_numpy(object)]
-    else:
-        lists = text.lists or _parse_json(cells, rows, table)
-    lengths = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
-    if len(lists) and all(isinstance(cell, np.ndarray) for cell in lists):
-        items = np.concatenate(lists)
-    else:
-        items = list(chain.from_iterable(lists))
-    column = pandas.Series(items, dtype=None if len(items) else object, name=values.name)
-    column.attrs["file"] = table  # for errors
-    return Lists(np.repeat(rows, lengths), column)
-
-
-def _parse_json(cells: Any, rows: Ints, table: str) -> list[Any]:
-    from evengraph.tables.text import parse_lists as parse
-
-    lists = parse(cells)
-    if lists is not None:
-        return lists
-    for row, cell in zip(rows, cells, strict=True):  # one by one, to find the first error
-        if parse([cell]) is None:
-            where = location(table, cells.name, row)
-            shown = cell if len(cell) <= 40 else f"{cell[:37]}..."
-            raise ValueError(f"{where} holds {shown!r}; expected a list such as [1, 2].")
-    raise ValueError(f"{location(table, cells.name)} holds lists that are not JSON.")
-
-
-def _separator(values: Any) -> str:
-    text = text_without(values)
-    return "" if text is None else text.list_separator() or ""
-
-
-def _pairs(lists: Lists) -> tuple[Ints, Ints, NDArray[Any]]:
-    """Row and item of every distinct pair, (P,) each, and the names of the items."""
-    codes, names = distinct_names(lists.items)
-    named = np.append(names != "", False)[codes]  # not for blanks, nor for -1: missing
-    count = max(len(names), 1)
-    pairs = sorted_unique(lists.rows[named] * count + codes[named])
-    return pairs // count, pairs % count, names
-
-
-def _are_vectors(lists: Lists) -> bool:
-    """Whether lists hold numbers that are not whole or negative, or of one length with repeats.
-
-    A list of items such as ids holds whole numbers and each of them once.
-    """
-    if lists.items.dtype.kind not in "iuf" or not len(lists.items):
-        return False
-    numbers = lists.items.to_numpy(np.float64)
-    finite = numbers[np.isfinite(numbers)]
-    if (finite < 0).any() or (finite % 1 != 0).any():
-        return True
-    _, lengths = np.unique(lists.rows, return_counts=True)
-    order = np.lexsort((numbers, lists.rows))
-    with np.errstate(invalid="ignore"):  # infinity minus itself is no repeat
-        repeated = (np.diff(numbers[order]) == 0) & (np.diff(lists.rows[order]) == 0)
-    return bool(lengths[0] > 1 and (lengths == lengths[0]).all() and repeated.any())
-
-
-def _vectors(values: Any, table: str, size: int | None) -> Floats:
-    """Vectors of every row, NaN where the cell is empty, (N, D)."""
-    lists = parse_lists(values, table, "")
-    owners, lengths = np.unique(lists.rows, return_counts=True)
-    expected = size or int(np.bincount(lengths).argmax())
-    numbers = np.asarray(import_pandas().to_numeric(lists.items, errors="coerce"), np.float64)
-    wrong = lists.rows[~np.isfinite(numbers)]
-    if len(wrong):
-        raise ValueError(
-            f"{location(table, values.name, int(wrong[0]))} holds a list in which an item is not a "
-            "finite number; other rows hold vectors."
-        )
-    odd = np.flatnonzero(lengths != expected)
-    if len(odd):
-        raise ArgumentError(
-            f"{location(table, values.name, int(owners[odd[0]]))} holds {lengths[odd[0]]} numbers, "
-            f"expected {expected}: vectors must have one length; fix the cell or drop the column.",
-            argument="drop",
-            value=str(values.name),
-        )
-    vectors = np.full((len(values), expected), np.nan)
-    vectors[owners] = numbers.reshape(-1, expected)
-    return vectors
-
-
-MAX_CATEGORIES = 50
-FEW_VALUES = 10
-MIN_FREQUENCY, MIN_FREQUENCY_OF_FEW = 5, 2
-"""How often a category must occur to be saved by its name, which may be a person's; less often in a
-column with few distinct values."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -530,7 +240,7 @@ class Boolean:
     @classmethod
     def fit(cls, values: Any, table: str) -> Self:
         """Check that the column is not constant."""
-        check_varies(to_signs(values, table))
+        _check_varies(to_signs(values, table))
         return cls(column=str(values.name))
 
     @property
@@ -595,11 +305,277 @@ class Category:
         return Entries((len(values), len(self.names)), rows, codes[rows])
 
 
+class Lists(NamedTuple):
+    """The items of a column of lists, one after another: row of each, (I,), and the items."""
+
+    rows: Ints
+    items: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Items:
+    """Lists of items: 1 where a node has an item, 0 elsewhere; unknown items are ignored.
+
+    Args:
+        column: The column.
+        items: Names of the items, one per feature.
+        separator: What separates items in a cell; empty for JSON and for lists as objects.
+        nodes: How many nodes had a list at fitting.
+        rare: How many items were left out because too few nodes have them.
+        beyond: How many more were left out to bound the memory.
+    """
+
+    column: str
+    items: tuple[str, ...]
+    separator: str
+    nodes: int
+    rare: int
+    beyond: int
+
+    @classmethod
+    def fit(cls, values: Any, separator: str, lists: Lists) -> Self:
+        """Find the items that enough nodes have among the lists of a column."""
+        rows, codes, names = _pairs(lists)
+        counts = np.bincount(codes, minlength=len(names))
+        distinct = int((counts > 0).sum())
+        least = MIN_FREQUENCY_OF_FEW if distinct <= FEW_VALUES else MIN_FREQUENCY
+        common = np.flatnonzero(counts >= least)
+        varying = common[counts[common] < len(values)]
+        if not len(varying):
+            reason = "every node has the same items" if len(common) else ""
+            raise UselessColumnError(
+                reason or f"none of its {distinct} items occurs on {least} nodes"
+            )
+        most = max(1, MAX_BYTES // (4 * len(values)))
+        frequent = varying[np.argsort(-counts[varying], kind="stable")][:most]
+        return cls(
+            column=str(values.name),
+            items=tuple(sorted(str(names[index]) for index in frequent)),
+            separator=separator,
+            nodes=len(sorted_unique(rows)),
+            rare=distinct - len(common),
+            beyond=len(varying) - len(frequent),
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return tuple(f"{self.column}={item}" for item in self.items)
+
+    def transform(self, values: Any, table: str) -> Entries:
+        """The features of every row, (N, len(items))."""
+        rows, codes, names = _pairs(_parse_lists(values, table, self.separator))
+        index = import_pandas().Index(self.items, dtype=object).get_indexer(names)[codes]
+        known = index >= 0
+        return Entries((len(values), len(self.items)), rows[known], index[known])
+
+    def describe(self) -> str:
+        """What became of the column."""
+        text = f"{len(self.items):,} items of {self.nodes:,} nodes as 0/1 features"
+        if self.rare:
+            text += f"; rare items left out: {self.rare:,}"
+        if self.beyond:
+            text += f"; less frequent items left out to save memory: {self.beyond:,}"
+        return text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vector:
+    """Vectors of one length, such as embeddings: centred, then divided by one number.
+
+    Dimensions keep their proportions, which carry meaning; an empty cell is the mean.
+    """
+
+    column: str
+    mean: tuple[float, ...]
+    scale: float
+
+    def __post_init__(self) -> None:
+        if self.scale == 0:
+            raise ValueError("scale of an encoder must not be 0")
+
+    @classmethod
+    def fit(cls, values: Any, table: str) -> Self:
+        """Compute the mean vector and the standard deviation of all dimensions together."""
+        vectors = _vectors(values, table, None)
+        vectors = vectors[~np.isnan(vectors).any(axis=1)]
+        if not np.abs(vectors).max(initial=0) <= LARGEST:
+            raise ValueError(
+                f"{location(table, values.name)} holds a vector with a number above {LARGEST:g}."
+            )
+        mean = vectors.mean(axis=0)
+        scale = float(np.sqrt(((vectors - mean) ** 2).mean()))
+        if not scale:
+            raise UselessColumnError("it is constant")
+        return cls(column=str(values.name), mean=tuple(map(float, mean)), scale=scale)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return tuple(f"{self.column}[{index}]" for index in range(len(self.mean)))
+
+    def transform(self, values: Any, table: str) -> Floats:
+        """The features of every row, (N, len(mean))."""
+        scaled = (_vectors(values, table, len(self.mean)) - np.array(self.mean)) / self.scale
+        bounded: Floats = np.clip(np.nan_to_num(scaled), -MAX_FEATURE, MAX_FEATURE)
+        return bounded
+
+    def describe(self) -> str:
+        """What became of the column."""
+        return f"vectors of {len(self.mean):,} numbers, scaled together"
+
+
+def without_item(values: Any, table: str, item: str) -> Any:
+    """A column of lists without one item."""
+    lists = _parse_lists(values, table, _separator(values))
+    codes, names = distinct_names(lists.items)
+    if item not in names:
+        raise ValueError(f"{location(table, values.name)}: no list holds the item {item!r}.")
+    kept = np.append(names != item, True)[codes]
+    items = lists.items[kept].tolist()
+    ends = np.searchsorted(lists.rows[kept], np.arange(len(values) + 1))
+    cells = [items[start:stop] for start, stop in pairwise(ends)]
+    return import_pandas().Series(cells, index=values.index, name=values.name, dtype=object)
+
+
+def _parse_lists(values: Any, table: str, separator: str) -> Lists:
+    """The items of every cell; a cell that is no list raises an error, unless it is one item."""
+    rows = np.flatnonzero(~is_empty(values))
+    text = text_without(values)
+    if text is not None and separator:
+        lengths, items = text.split(separator)
+        return Lists(np.repeat(rows, lengths), items.rename(values.name))
+    cells, lists = values.iloc[rows], list[Any]()
+    if text is None:  # a cell may also be a single item
+        lists = [cell if isinstance(cell, LISTS) else [cell] for cell in cells.to_numpy(object)]
+    else:
+        lists = text.lists or _parse_cells(cells, rows, table)
+    lengths = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
+    if len(lists) and all(isinstance(cell, np.ndarray) for cell in lists):
+        items = np.concatenate(lists)
+    else:
+        items = list(chain.from_iterable(lists))
+    dtype = None if len(items) else object
+    column = import_pandas().Series(items, dtype=dtype, name=values.name)
+    column.attrs["file"] = table  # for errors
+    return Lists(np.repeat(rows, lengths), column)
+
+
+def _parse_cells(cells: Any, rows: Ints, table: str) -> list[Any]:
+    lists = parse_json(cells)
+    if lists is not None:
+        return lists
+    for row, cell in zip(rows, cells, strict=True):  # one by one, to find the first error
+        if parse_json([cell]) is None:
+            where = location(table, cells.name, row)
+            shown = cell if len(cell) <= 40 else f"{cell[:37]}..."
+            raise ValueError(f"{where} holds {shown!r}; expected a list such as [1, 2].")
+    raise ValueError(f"{location(table, cells.name)} holds lists that are not JSON.")
+
+
+def _separator(values: Any) -> str:
+    text = text_without(values)
+    return "" if text is None else text.list_separator or ""
+
+
+def _pairs(lists: Lists) -> tuple[Ints, Ints, NDArray[Any]]:
+    """Row and item of every distinct pair, (P,) each, and the names of the items."""
+    codes, names = distinct_names(lists.items)
+    named = np.append(names != "", False)[codes]  # not for blanks, nor for -1: missing
+    count = max(len(names), 1)
+    pairs = sorted_unique(lists.rows[named] * count + codes[named])
+    return pairs // count, pairs % count, names
+
+
+def _are_vectors(lists: Lists) -> bool:
+    """Whether lists hold numbers that are not whole or negative, or of one length with repeats.
+
+    A list of items such as ids holds whole numbers and each of them once.
+    """
+    if lists.items.dtype.kind not in "iuf" or not len(lists.items):
+        return False
+    numbers = lists.items.to_numpy(np.float64)
+    finite = numbers[np.isfinite(numbers)]
+    if (finite < 0).any() or (finite % 1 != 0).any():
+        return True
+    _, lengths = np.unique(lists.rows, return_counts=True)
+    order = np.lexsort((numbers, lists.rows))
+    with np.errstate(invalid="ignore"):  # infinity minus itself is no repeat
+        repeated = (np.diff(numbers[order]) == 0) & (np.diff(lists.rows[order]) == 0)
+    return bool(lengths[0] > 1 and (lengths == lengths[0]).all() and repeated.any())
+
+
+def _vectors(values: Any, table: str, size: int | None) -> Floats:
+    """Vectors of every row, NaN where the cell is empty, (N, D)."""
+    lists = _parse_lists(values, table, "")
+    owners, lengths = np.unique(lists.rows, return_counts=True)
+    expected = size or int(np.bincount(lengths).argmax())
+    numbers = np.asarray(import_pandas().to_numeric(lists.items, errors="coerce"), np.float64)
+    wrong = lists.rows[~np.isfinite(numbers)]
+    if len(wrong):
+        raise ValueError(
+            f"{location(table, values.name, int(wrong[0]))} holds a list in which an item is not a "
+            "finite number; other rows hold vectors."
+        )
+    odd = np.flatnonzero(lengths != expected)
+    if len(odd):
+        raise ArgumentError(
+            f"{location(table, values.name, int(owners[odd[0]]))} holds {lengths[odd[0]]} numbers, "
+            f"expected {expected}: vectors must have one length; fix the cell or drop the column.",
+            argument="drop",
+            value=str(values.name),
+        )
+    vectors = np.full((len(values), expected), np.nan)
+    vectors[owners] = numbers.reshape(-1, expected)
+    return vectors
+
+
 ColumnEncoder = Number | Date | Log | Quantile | Boolean | Category | Words | Text | Items | Vector
 KINDS: dict[str, type[ColumnEncoder]] = {
     kind.__name__.lower(): kind
     for kind in (Number, Date, Log, Quantile, Boolean, Category, Words, Text, Items, Vector)
 }
+
+
+def fit_column(values: Any, table: str, date_order: str | None = None) -> ColumnEncoder:
+    """Fit an encoder to a column; text of four words or more on average is long."""
+    name, form = str(values.name), date_form(values, table, date_order)
+    kind = "date" if form is not None else column_kind(values, table)
+    if kind == "empty":
+        raise UselessColumnError("it is empty")
+    if kind == "date":
+        form = form or ""
+        return Date.fit_numbers(name, seconds_of(values, table, form), form=form)
+    if kind == "number":
+        return fit_number(name, to_numbers(values, table))
+    if kind == "boolean":
+        return Boolean.fit(values, table)
+    if kind == "list":
+        separator = _separator(values)
+        lists = _parse_lists(values, table, separator)
+        vectors = _are_vectors(lists)
+        return Vector.fit(values, table) if vectors else Items.fit(values, separator, lists)
+    cells = text_without(values)
+    is_long = cells is not None and cells.num_words().mean() >= 4
+    return fit_text(values) if is_long else Category.fit(values, table)
+
+
+def describe_encoders(encoders: Iterable[ColumnEncoder]) -> list[str]:
+    """Sentences about unusual dates, heavy-tailed numbers and lists."""
+    encoders = list(encoders)
+    forms = [f"{e.column} ({e.form})" for e in encoders if isinstance(e, Date) and e.form]
+    sentences = [f"Dates: {', '.join(forms)}."] if forms else []
+    for title, kind in (("Logarithm", Log), ("Quantiles", Quantile)):
+        names = [encoder.column for encoder in encoders if isinstance(encoder, kind)]
+        shown, rest = ", ".join(names[:SHOWN_COLUMNS]), len(names) - SHOWN_COLUMNS
+        shown += f" and {rest} more" if rest > 0 else ""
+        sentences += [f"{title} of {shown} (heavy-tailed)."] if names else []
+    for encoder in encoders:
+        if isinstance(encoder, Items | Vector):
+            column = encoder.column
+            title = column if column == LIST_FILE else f"Column {column!r}"
+            sentences.append(f"{title}: {encoder.describe()}.")
+    return sentences
 
 
 def as_dict(encoder: ColumnEncoder) -> dict[str, Any]:
@@ -621,23 +597,3 @@ def from_dict(stored: dict[str, Any]) -> ColumnEncoder:
         raise ValueError(f"The stored encoder of kind {kind!r} is incomplete: {error}.") from None
     check_types(encoder)
     return encoder
-
-
-def fit_column(values: Any, table: str, date_order: str | None = None) -> ColumnEncoder:
-    """Fit an encoder to a column; text of four words or more on average is long."""
-    form = date_form(values, table, date_order)
-    if form is not None:
-        return Date.fit(values, table, form)
-    kind: str = column_kind(values, table)
-    if kind == "empty":
-        raise UselessColumnError("it is empty")
-    if kind == "text":
-        cells = text_without(values)
-        kind = "text" if cells is not None and cells.num_words().mean() >= 4 else "category"
-    if kind == "number":
-        return fit_number(str(values.name), to_numbers(values, table))
-    if kind == "text":
-        return fit_text(values, table)
-    if kind == "list":
-        return fit_list(values, table)
-    return KINDS[kind].fit(values, table)

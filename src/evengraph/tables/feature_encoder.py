@@ -29,178 +29,19 @@ from evengraph.tables.encoders import (
     Number,
     UselessColumnError,
     as_dict,
-    describe_lists,
-    describe_numbers,
+    describe_encoders,
     fit_column,
     from_dict,
 )
 from evengraph.tables.notes import Note, NoteKind, Notes
-from evengraph.tables.text import Text, fill
+from evengraph.tables.text import Text, fill, read_bits
+
+VERSION = 2
+Floats = NDArray[np.float64]
 
 MIN_COLUMNS = 50
 """From this many columns of 0 and 1 on they are a list of items, spread over columns. Fewer are
 numbers like any other."""
-
-ONES, ZEROS = ("1", "1.0", "true"), ("0", "0.0", "false", "")
-
-
-def find_indicators(nodes: Any, columns: Sequence[str]) -> dict[str, int]:
-    """The columns of nothing but 0, 1 (or false, true) and empty cells, and how many 1s each has.
-
-    None if they are few.
-    """
-    if len(columns) < MIN_COLUMNS:
-        return {}
-    first = nodes.iloc[0].to_dict()
-    likely = [column for column in columns if _name(first[column]) in (*ONES, *ZEROS)]
-    if len(likely) < MIN_COLUMNS:
-        return {}
-    counts = {column: float(values.sum()) for column, values in _parsed(nodes, likely)}
-    found = {column: int(count) for column, count in counts.items() if not np.isnan(count)}
-    return found if len(found) >= MIN_COLUMNS else {}
-
-
-def select_indicators(counts: dict[str, int], num_nodes: int) -> tuple[tuple[str, ...], str]:
-    """The columns that vary, at most as many as fit into the bounded memory, and a note."""
-    varying = [column for column, count in counts.items() if 0 < count < num_nodes]
-    most = max(1, MAX_BYTES // (4 * num_nodes))
-    frequent = set(sorted(varying, key=lambda column: -counts[column])[:most])
-    names = ", ".join(list(counts)[:2])
-    note = f"{len(frequent):,} columns of 0 and 1 ({names}, ...) as 0/1 features"
-    if len(varying) < len(counts):
-        note += f"; constant ones left out: {len(counts) - len(varying):,}"
-    if len(frequent) < len(varying):
-        note += f"; less frequent ones left out to save memory: {len(varying) - len(frequent):,}"
-    return tuple(column for column in varying if column in frequent), f"{note}."
-
-
-def indicator_features(nodes: Any, columns: Sequence[str], table: str) -> NDArray[np.float32]:
-    """1 and 0 as they are, 0 for an empty cell, (N, F); anything else raises an error."""
-    features = np.empty((len(columns), len(nodes)), dtype=np.float32)
-    for index, (_, values) in enumerate(_parsed(nodes, columns)):
-        features[index] = values
-    wrong = np.argwhere(np.isnan(features))
-    if len(wrong):
-        column, row = columns[wrong[0, 0]], int(wrong[0, 1])
-        raise ValueError(
-            f"{location(table, column, row)} holds {canonical_name(nodes[column].iloc[row])!r}; "
-            "expected 0, 1 or an empty cell."
-        )
-    return features.T
-
-
-def _name(value: Any) -> str:
-    missing = value is None or value != value  # NaN
-    return "" if missing is True else canonical_name(value).lower()
-
-
-def _parsed(nodes: Any, columns: Sequence[str]) -> Iterator[tuple[str, NDArray[np.float32]]]:
-    """Each of some columns as 1, 0 and NaN."""
-    table = nodes[list(columns)]
-    table.attrs = {}  # which pandas copies with every column
-    for column in columns:
-        yield column, _parse(table[column])
-
-
-def _parse(values: Any) -> NDArray[np.float32]:
-    """1, 0 or, for any other cell, NaN, (N,)."""
-    if values.dtype.kind in "biuf":
-        numbers = np.nan_to_num(values.to_numpy(np.float32), nan=0.0)
-        return np.where((numbers == 0) | (numbers == 1), numbers, np.float32(np.nan))
-    from evengraph.tables.text import read_bits
-
-    bits = read_bits(values)
-    if bits is not None:
-        return bits
-    try:
-        codes, names = distinct_names(values)
-    except ValueError:  # lists
-        return np.full(len(values), np.nan, dtype=np.float32)
-    if len(names) > len(ONES + ZEROS) * 2:
-        return np.full(len(values), np.nan, dtype=np.float32)
-    known = {**dict.fromkeys(ONES, 1.0), **dict.fromkeys(ZEROS, 0.0)}
-    numbers = [*(known.get(name.lower(), np.nan) for name in names), 0.0]  # 0: missing
-    return np.array(numbers, dtype=np.float32)[codes]
-
-
-Floats = NDArray[np.float64]
-
-STRUCTURAL = ("log_degree", "log_pagerank", "clustering")
-DAMPING = 0.85
-BLOCK_SIZE = 20_000_000
-"""Number of products held in memory at a time while triangles are counted."""
-
-
-def structural_features(edge_index: Tensor, num_nodes: int) -> Floats:
-    """Log degree, log PageRank and clustering coefficient of every node.
-
-    PageRank is multiplied by N, so that graphs of different sizes are comparable.
-
-    Shapes:
-        edge_index: (2, E), both directions of every edge, no repeats, no self-loops
-        returns: (N, 3)
-    """
-    source, target = edge_index.cpu().numpy()
-    ones = np.ones(len(source))
-    adjacency = sp.csr_array((ones, (source, target)), shape=(num_nodes, num_nodes))
-    degree = np.bincount(source, minlength=num_nodes).astype(np.float64)
-    possible = degree * (degree - 1) / 2
-    clustering = triangles(adjacency) / np.maximum(possible, 1)
-    rank = num_nodes * pagerank(adjacency)
-    return np.stack([np.log1p(degree), np.log(rank), clustering], axis=1)
-
-
-def pagerank(adjacency: Any, tolerance: float = 1e-12, max_steps: int = 200) -> Floats:
-    """PageRank of every node, summing to 1, (N,)."""
-    num_nodes = adjacency.shape[0]
-    degree = np.asarray(adjacency.sum(axis=1)).ravel()
-    isolated = degree == 0  # the random walk continues at any node
-    share = 1 / np.where(isolated, 1, degree)
-    rank = np.full(num_nodes, 1 / num_nodes)
-    for _ in range(max_steps):
-        moved = adjacency.T @ (rank * share) + rank[isolated].sum() / num_nodes
-        previous, rank = rank, DAMPING * moved + (1 - DAMPING) / num_nodes
-        if np.abs(rank - previous).sum() < tolerance:
-            break
-    return rank
-
-
-def triangles(adjacency: Any) -> Floats:
-    """Number of triangles that contain each node, (N,).
-
-    Every edge is directed at its end of higher degree, so that even a hub has few outgoing edges.
-    """
-    num_nodes = adjacency.shape[0]
-    degree = np.diff(adjacency.indptr)
-    rank = np.empty(num_nodes, dtype=np.int64)
-    rank[np.argsort(degree, kind="stable")] = np.arange(num_nodes)
-    edges = adjacency.tocoo()
-    upward = rank[edges.row] < rank[edges.col]
-    shape = (num_nodes, num_nodes)
-    up = sp.csr_array((edges.data[upward], (edges.row[upward], edges.col[upward])), shape=shape)
-    count = np.zeros(num_nodes)
-    # a triangle u -> v -> w, u -> w: the first product counts it at u and w, the second at v
-    for rows, closed in _closed_paths(up, up):
-        count[rows] += np.asarray(closed.sum(axis=1)).ravel()
-        count += np.asarray(closed.sum(axis=0)).ravel()
-    for rows, closed in _closed_paths(up.T.tocsr(), up):
-        count[rows] += np.asarray(closed.sum(axis=1)).ravel()
-    return count
-
-
-def _closed_paths(left: Any, up: Any) -> Any:
-    """Yield blocks of rows of (left @ up), restricted to the edges of `up`."""
-    work = np.cumsum(left @ np.diff(up.indptr).astype(np.float64))
-    start = 0
-    while start < up.shape[0]:
-        done = work[start - 1] if start else 0.0
-        stop = max(int(np.searchsorted(work, done + BLOCK_SIZE, side="right")), start + 1)
-        rows = slice(start, stop)
-        yield rows, (left[rows] @ up).multiply(up[rows]).tocsr()
-        start = stop
-
-
-VERSION = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,12 +87,11 @@ class FeatureEncoder:
             edge_index: (2, E), both directions of every edge
         """
         check_columns(nodes, columns, "nodes")
-        encoders: list[ColumnEncoder] = []
-        notes = Notes()
+        encoders, notes = list[ColumnEncoder](), Notes()
         indicators: tuple[str, ...] = ()
-        flags = find_indicators(nodes, columns)
+        flags = _find_indicators(nodes, columns)
         if flags:
-            indicators, note = select_indicators(flags, len(nodes))
+            indicators, note = _select_indicators(flags, len(nodes))
             notes.add(NoteKind.FEATURES, note)
         for column in columns:
             if column in flags:
@@ -260,7 +100,7 @@ class FeatureEncoder:
                 encoders.append(fit_column(nodes[column], table_name(nodes, "nodes"), date_order))
             except UselessColumnError as reason:
                 notes.add(NoteKind.FEATURES, f"Left out column {column!r}: {reason}.")
-        for sentence in (*describe_numbers(encoders), *describe_lists(encoders)):
+        for sentence in describe_encoders(encoders):
             notes.add(NoteKind.FEATURES, sentence)
         if encoders or indicators:
             return cls(columns=tuple(encoders), indicators=indicators, notes=tuple(notes))
@@ -339,11 +179,11 @@ class FeatureEncoder:
         # Written in order and by all threads: what comes next jumps from row to row, which costs
         # five times as much in memory that is still to be mapped, as NumPy's zeros are.
         features = torch.empty(len(nodes), len(self.names)).zero_().numpy()
-        fill(
-            features, (encoder.transform(nodes[encoder.column], table) for encoder in self.columns)
-        )
+        fill(features, (item.transform(nodes[item.column], table) for item in self.columns))
         if self.indicators:
-            features[:, -len(self.indicators) :] = indicator_features(nodes, self.indicators, table)
+            features[:, -len(self.indicators) :] = _indicator_features(
+                nodes, self.indicators, table
+            )
         if self.plain:
             features[:] = self._plain_features(nodes, table)
         if self.structural:
@@ -373,7 +213,7 @@ class FeatureEncoder:
             if encoder.column in self.input_columns:
                 encoder.transform(nodes[encoder.column], table)
         columns = [column for column in self.indicators if column in nodes.columns]
-        indicator_features(nodes, columns, table)
+        _indicator_features(nodes, columns, table)
 
     def as_dict(self) -> dict[str, Any]:
         """The encoder as a dict that JSON can hold."""
@@ -404,3 +244,161 @@ class FeatureEncoder:
             edges=EdgeFeatures.from_dict(stored["edges"]) if "edges" in stored else None,
             notes=tuple(Note(NoteKind.FEATURES, text) for text in stored["notes"]),
         )
+
+
+# Many columns of 0 and 1 are a list of items, spread over columns.
+
+ONES, ZEROS = ("1", "1.0", "true"), ("0", "0.0", "false", "")
+
+
+def _find_indicators(nodes: Any, columns: Sequence[str]) -> dict[str, int]:
+    """The columns of nothing but 0, 1 (or false, true) and empty cells, and how many 1s each has.
+
+    None if they are few.
+    """
+    if len(columns) < MIN_COLUMNS:
+        return {}
+    first = nodes.iloc[0].to_dict()
+    likely = [column for column in columns if _lower_name(first[column]) in (*ONES, *ZEROS)]
+    if len(likely) < MIN_COLUMNS:
+        return {}
+    counts = {column: float(values.sum()) for column, values in _indicators(nodes, likely)}
+    found = {column: int(count) for column, count in counts.items() if not np.isnan(count)}
+    return found if len(found) >= MIN_COLUMNS else {}
+
+
+def _select_indicators(counts: dict[str, int], num_nodes: int) -> tuple[tuple[str, ...], str]:
+    """The columns that vary, at most as many as fit into the bounded memory, and a note."""
+    varying = [column for column, count in counts.items() if 0 < count < num_nodes]
+    most = max(1, MAX_BYTES // (4 * num_nodes))
+    frequent = set(sorted(varying, key=lambda column: -counts[column])[:most])
+    names = ", ".join(list(counts)[:2])
+    note = f"{len(frequent):,} columns of 0 and 1 ({names}, ...) as 0/1 features"
+    if len(varying) < len(counts):
+        note += f"; constant ones left out: {len(counts) - len(varying):,}"
+    if len(frequent) < len(varying):
+        note += f"; less frequent ones left out to save memory: {len(varying) - len(frequent):,}"
+    return tuple(column for column in varying if column in frequent), f"{note}."
+
+
+def _indicator_features(nodes: Any, columns: Sequence[str], table: str) -> NDArray[np.float32]:
+    """1 and 0 as they are, 0 for an empty cell, (N, F); anything else raises an error."""
+    features = np.empty((len(columns), len(nodes)), dtype=np.float32)
+    for index, (_, values) in enumerate(_indicators(nodes, columns)):
+        features[index] = values
+    wrong = np.argwhere(np.isnan(features))
+    if len(wrong):
+        column, row = columns[wrong[0, 0]], int(wrong[0, 1])
+        raise ValueError(
+            f"{location(table, column, row)} holds {canonical_name(nodes[column].iloc[row])!r}; "
+            "expected 0, 1 or an empty cell."
+        )
+    return features.T
+
+
+def _lower_name(value: Any) -> str:
+    missing = value is None or value != value  # NaN
+    return "" if missing is True else canonical_name(value).lower()
+
+
+def _indicators(nodes: Any, columns: Sequence[str]) -> Iterator[tuple[str, NDArray[np.float32]]]:
+    """Each of some columns as 1, 0 and, for any other cell, NaN."""
+    table = nodes[list(columns)]
+    table.attrs = {}  # which pandas copies with every column
+    for column in columns:
+        yield column, _read_indicator(table[column])
+
+
+def _read_indicator(values: Any) -> NDArray[np.float32]:
+    if values.dtype.kind in "biuf":
+        numbers = np.nan_to_num(values.to_numpy(np.float32), nan=0.0)
+        return np.where((numbers == 0) | (numbers == 1), numbers, np.float32(np.nan))
+    bits = read_bits(values)
+    if bits is not None:
+        return bits
+    try:
+        codes, names = distinct_names(values)
+    except ValueError:  # lists
+        codes, names = np.zeros(len(values), np.int64), np.array(["a list"])
+    if len(names) > len(ONES + ZEROS) * 2:
+        return np.full(len(values), np.nan, dtype=np.float32)
+    known = {**dict.fromkeys(ONES, 1.0), **dict.fromkeys(ZEROS, 0.0)}
+    numbers = [*(known.get(name.lower(), np.nan) for name in names), 0.0]  # 0: missing
+    return np.array(numbers, dtype=np.float32)[codes]
+
+
+# Features from the edges, for tables without columns.
+
+STRUCTURAL = ("log_degree", "log_pagerank", "clustering")
+DAMPING = 0.85
+BLOCK_SIZE = 20_000_000
+"""Number of products held in memory at a time while triangles are counted."""
+
+
+def structural_features(edge_index: Tensor, num_nodes: int) -> Floats:
+    """Log degree, log PageRank and clustering coefficient of every node.
+
+    PageRank is multiplied by N, so that graphs of different sizes are comparable.
+
+    Shapes:
+        edge_index: (2, E), both directions of every edge, no repeats, no self-loops
+        returns: (N, 3)
+    """
+    source, target = edge_index.cpu().numpy()
+    ones = np.ones(len(source))
+    adjacency = sp.csr_array((ones, (source, target)), shape=(num_nodes, num_nodes))
+    degree = np.bincount(source, minlength=num_nodes).astype(np.float64)
+    possible = degree * (degree - 1) / 2
+    clustering = triangles(adjacency) / np.maximum(possible, 1)
+    rank = num_nodes * pagerank(adjacency)
+    return np.stack([np.log1p(degree), np.log(rank), clustering], axis=1)
+
+
+def pagerank(adjacency: Any, tolerance: float = 1e-12, max_steps: int = 200) -> Floats:
+    """PageRank of every node, summing to 1, (N,)."""
+    num_nodes = adjacency.shape[0]
+    degree = np.asarray(adjacency.sum(axis=1)).ravel()
+    isolated = degree == 0  # the random walk continues at any node
+    share = 1 / np.where(isolated, 1, degree)
+    rank = np.full(num_nodes, 1 / num_nodes)
+    for _ in range(max_steps):
+        moved = adjacency.T @ (rank * share) + rank[isolated].sum() / num_nodes
+        previous, rank = rank, DAMPING * moved + (1 - DAMPING) / num_nodes
+        if np.abs(rank - previous).sum() < tolerance:
+            break
+    return rank
+
+
+def triangles(adjacency: Any) -> Floats:
+    """Number of triangles that contain each node, (N,).
+
+    Every edge is directed at its end of higher degree, so that even a hub has few outgoing edges.
+    """
+    num_nodes = adjacency.shape[0]
+    degree = np.diff(adjacency.indptr)
+    rank = np.empty(num_nodes, dtype=np.int64)
+    rank[np.argsort(degree, kind="stable")] = np.arange(num_nodes)
+    edges = adjacency.tocoo()
+    upward = rank[edges.row] < rank[edges.col]
+    shape = (num_nodes, num_nodes)
+    up = sp.csr_array((edges.data[upward], (edges.row[upward], edges.col[upward])), shape=shape)
+    count = np.zeros(num_nodes)
+    # a triangle u -> v -> w, u -> w: the first product counts it at u and w, the second at v
+    for rows, closed in _closed_paths(up, up):
+        count[rows] += np.asarray(closed.sum(axis=1)).ravel()
+        count += np.asarray(closed.sum(axis=0)).ravel()
+    for rows, closed in _closed_paths(up.T.tocsr(), up):
+        count[rows] += np.asarray(closed.sum(axis=1)).ravel()
+    return count
+
+
+def _closed_paths(left: Any, up: Any) -> Any:
+    """Yield blocks of rows of (left @ up), restricted to the edges of `up`."""
+    work = np.cumsum(left @ np.diff(up.indptr).astype(np.float64))
+    start = 0
+    while start < up.shape[0]:
+        done = work[start - 1] if start else 0.0
+        stop = max(int(np.searchsorted(work, done + BLOCK_SIZE, side="right")), start + 1)
+        rows = slice(start, stop)
+        yield rows, (left[rows] @ up).multiply(up[rows]).tocsr()
+        start = stop

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import warnings
 import zipfile
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -52,8 +51,7 @@ def _load(path: Path) -> dict[str, Any]:
     classes = [getattr(module, name) for name in names if hasattr(module, name)]
     safe_globals = getattr(torch.serialization, "safe_globals", lambda classes: nullcontext())
     try:
-        _check_zip(path)
-        _check_quantized(path)
+        _check_torch_file(path)
         with safe_globals([Data, GlobalStorage, *classes]), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about files that torch then rejects
             content = torch.load(path, map_location="cpu", weights_only=True)
@@ -83,24 +81,19 @@ def _is_zip(path: Path) -> bool:
         return file.read(4) == b"PK\x03\x04"
 
 
-def _check_zip(path: Path) -> None:
+def _check_torch_file(path: Path) -> None:
+    """Check the unpacked size; reject quantized tensors, which state any shape they like."""
     if _is_zip(path):
         with zipfile.ZipFile(path) as archive:
             unpacked = sum(item.file_size for item in archive.infolist())
-        check_unpacked(unpacked, path.stat().st_size, str(path), "write it with torch.save")
-
-
-def _check_quantized(path: Path) -> None:
-    """Raise for quantized tensors: torch takes memory for any shape that they state."""
-    content: IO[bytes] = path.open("rb")
-    if _is_zip(path):
-        content.close()
-        with zipfile.ZipFile(path) as archive:
+            check_unpacked(unpacked, path.stat().st_size, str(path), "write it with torch.save")
             names = [name for name in archive.namelist() if name.endswith("data.pkl")]
-            content = io.BytesIO(b"".join(archive.read(name) for name in names))
-    with content as file:
-        if b"_rebuild_qtensor" in file.read(PICKLE_BYTES):
-            raise LimitError(f"{path} holds a quantized tensor; write it after dequantize().")
+            pickled = b"".join(archive.read(name) for name in names)[:PICKLE_BYTES]
+    else:
+        with path.open("rb") as file:
+            pickled = file.read(PICKLE_BYTES)
+    if b"_rebuild_qtensor" in pickled:
+        raise LimitError(f"{path} holds a quantized tensor; write it after dequantize().")
 
 
 def _as_array(value: Any, name: str) -> Any:
@@ -115,29 +108,20 @@ def _as_array(value: Any, name: str) -> Any:
 
 
 def _from_tensor(tensor: Tensor, name: str) -> Any:
-    kind = _unusual_kind(tensor)
-    if kind:
-        raise ValueError(f"{name} must be a dense or sparse tensor of numbers, got {kind}.")
-    try:
-        tensor = tensor.detach()
-        return _numbers(tensor) if _is_dense(tensor) else _from_sparse(tensor)
-    except (TypeError, RuntimeError, ValueError) as error:
-        raise ValueError(f"{name} cannot be read: {first_line(error)}.") from None
-
-
-def _is_dense(tensor: Tensor) -> bool:
-    return tensor.layout == torch.strided and not tensor.is_nested
-
-
-def _unusual_kind(tensor: Tensor) -> str:
-    """What a tensor is that holds no plain numbers; empty for any other."""
-    kinds = {
+    unusual = {
         "a nested one": tensor.is_nested,
         "a quantized one": tensor.is_quantized,
         "one without data": tensor.is_meta,
         "complex numbers": tensor.is_complex(),
     }
-    return next((kind for kind, applies in kinds.items() if applies), "")
+    for kind, applies in unusual.items():
+        if applies:
+            raise ValueError(f"{name} must be a dense or sparse tensor of numbers, got {kind}.")
+    try:
+        tensor = tensor.detach()
+        return _numbers(tensor) if tensor.layout == torch.strided else _from_sparse(tensor)
+    except (TypeError, RuntimeError, ValueError) as error:
+        raise ValueError(f"{name} cannot be read: {first_line(error)}.") from None
 
 
 def _numbers(tensor: Tensor) -> Any:
@@ -152,21 +136,15 @@ def _from_sparse(tensor: Tensor) -> Any:
     """A sparse tensor as a SciPy CSR matrix, its indices checked: torch loads them unchecked."""
     if tensor.dim() != 2 or tensor.dense_dim():
         raise ValueError(f"a sparse tensor must have two dimensions, got {tensor.dim()}")
+    shape = np.array(tensor.shape)
     if tensor.layout == torch.sparse_csr:
-        parts = tensor.crow_indices(), tensor.col_indices(), tensor.values()
+        parts = tensor.values(), tensor.col_indices(), tensor.crow_indices()
+        matrix = csr_matrix((*map(_numbers, parts), shape), "sparse")
     elif tensor.layout == torch.sparse_coo:
-        tensor._coalesced_(True)  # adding up repeats would trust the indices
-        (rows, columns), values = tensor.indices(), tensor.values()
-        if rows.numel() and not 0 <= int(rows.min()) <= int(rows.max()) < tensor.shape[0]:
-            raise ValueError(f"a row must lie between 0 and {tensor.shape[0] - 1}")
-        order = torch.argsort(rows, stable=True)
-        counts = torch.bincount(rows, minlength=tensor.shape[0])
-        start = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-        parts = start, columns[order], values[order]
+        index = _numbers(tensor._indices())  # not coalesced, which would trust the indices
+        matrix = sp.coo_matrix((_numbers(tensor._values()), index), shape).tocsr()
     else:
         raise ValueError(f"the layout {tensor.layout} is not supported; to_sparse_csr() is")
-    start, columns, values = (_numbers(part) for part in parts)
-    matrix = csr_matrix((values, columns, start, np.array(tensor.shape)), "sparse")
     matrix.sum_duplicates()
     return matrix
 
@@ -417,14 +395,11 @@ def _build(arrays: dict[str, Any], path: Path) -> TableGraph:
 def _from_named_arrays(named: dict[str, Any], name: str) -> TableGraph:
     """Build a graph from arrays with the names that npz and PyG files use."""
     notes = Notes()
-    masks = {}
-    for part in PARTS:
-        mask: Any = named.get(f"{part}_mask")
-        if mask is not None:
-            if np.ndim(mask) == 2:
-                notes.add(NoteKind.SPLIT, f"{part}_mask holds several splits: using the first.")
-                mask = mask[:, 0]
-            masks[part] = mask
+    masks = {part: named[key] for part in PARTS if named.get(key := f"{part}_mask") is not None}
+    for part, mask in masks.items():
+        if np.ndim(mask) == 2:
+            notes.add(NoteKind.SPLIT, f"{part}_mask holds several splits: using the first.")
+            masks[part] = mask[:, 0]
     arrays: dict[str, Any] = {
         "ids": named.get("ids"),
         "labels": named.get("y", named.get("labels")),
@@ -440,10 +415,8 @@ def _from_named_arrays(named: dict[str, Any], name: str) -> TableGraph:
     if adjacency is None:
         sizes = [np.shape(values)[0] for values in arrays.values() if values is not None]
         adjacency = _edge_matrix(named, sizes[0] if sizes else None, name)
-    class_names, times = named.get("class_names"), named.get("time")
-    result = from_matrix(
-        adjacency, **arrays, class_names=class_names, masks=masks, times=times, name=name
-    )
+    arrays |= {"class_names": named.get("class_names"), "times": named.get("time")}
+    result = from_matrix(adjacency, **arrays, masks=masks, name=name)
     return replace(result, notes=(*notes, *result.notes))
 
 

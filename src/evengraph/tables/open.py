@@ -14,7 +14,7 @@ from evengraph.core.errors import one_line_errors
 from evengraph.core.wings import is_packed, wing
 from evengraph.tables.build import TableGraph, build_graph
 from evengraph.tables.cells import check_columns, import_pandas
-from evengraph.tables.columns import TableColumns, join_edges, likely_id
+from evengraph.tables.columns import TableColumns, join_edges, likely_id, takes_columns
 from evengraph.tables.encoders import without_item
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.graph_files import read_graphml, read_npz, read_pyg
@@ -32,31 +32,17 @@ GRAPH_SUFFIXES = (".graphml", ".npz", ".pt", ".pth")
 """Suffixes of files that hold a whole graph."""
 
 
+@takes_columns
 @one_line_errors()
 def open_graph(
     data: Any,
     *,
     edges: Any = None,
-    label: str | None = None,
-    unlabelled: Sequence[Any] | None = None,
-    id: str | None = None,
-    source: str | None = None,
-    target: str | None = None,
-    weight: str | None = None,
-    type: str | None = None,
-    edge_time: str | None = None,
-    directed: bool = False,
-    split: str | None = None,
-    time: str | None = None,
-    features: Sequence[str] | None = None,
-    date_order: str | None = None,
     drop: Sequence[str] = (),
     lists: str | Path | None = None,
+    **columns: Any,
 ) -> TableGraph:
     """Open a graph of your own.
-
-    The column arguments are those of `from_frames`. Files of arrays (.npz, .pt) have fixed names
-    and take none of them.
 
     Args:
         data: The path of a folder with a nodes table and an edges table (such as nodes.csv and
@@ -69,33 +55,21 @@ def open_graph(
             of lists, such as `tags=red`.
         lists: A JSON file {node: [items]} of further features. Default: features.json beside the
             nodes table, if there is one.
+        columns: The fields of `TableColumns`: label, id, source, target and others, as in
+            `from_frames`. Files of arrays (.npz, .pt) have fixed names and take none of them.
     """
-    path = Path(data).expanduser() if isinstance(data, str | Path) else Path()
-    columns = TableColumns(
-        id=id,
-        label=label,
-        split=split,
-        time=time,
-        source=source,
-        target=target,
-        weight=weight,
-        features=features,
-        unlabelled=unlabelled,
-        type=type,
-        edge_time=edge_time,
-        directed=directed,
-        date_order=date_order,
-    )
+    roles = TableColumns(**columns)
     if is_graph_file(data):
-        return _open_file(path, columns, {"edges": edges, "drop": drop or None, "lists": lists})
-    nodes_table, edges_table = read_tables(data, edges, lists, columns=columns)
+        others = {"edges": edges, "drop": drop or None, "lists": lists}
+        return _open_file(Path(data).expanduser(), roles, others)
+    nodes_table, edges_table = read_tables(data, edges, lists, columns=roles)
     if drop:
         nodes_table, drop = _drop_items(nodes_table, drop)
         edge_columns = [name for name in drop if name in edges_table.columns]
         check_columns(nodes_table, [name for name in drop if name not in edge_columns], "nodes")
         nodes_table = nodes_table.drop(columns=list(drop), errors="ignore")
         edges_table = edges_table.drop(columns=edge_columns)
-    return build_graph(nodes_table, edges_table, columns)
+    return build_graph(nodes_table, edges_table, roles)
 
 
 def _drop_items(nodes: Any, drop: Sequence[str]) -> tuple[Any, list[str]]:
@@ -131,11 +105,10 @@ def read_tables(
     if isinstance(data, str | Path):
         path = Path(data).expanduser()
         beside = path if path.is_dir() else path.parent
-
-    def find_id() -> str | None:
-        return likely_id(nodes_table, edges_table, known)
-
-    return attach_lists(nodes_table, lists, beside, find_id), edges_table
+    nodes_table = attach_lists(
+        nodes_table, lists, beside, lambda: likely_id(nodes_table, edges_table, known)
+    )
+    return nodes_table, edges_table
 
 
 def _read_pair(data: Any, edges: Any, ends: Ends) -> tuple[Any, Any]:
@@ -144,9 +117,8 @@ def _read_pair(data: Any, edges: Any, ends: Ends) -> tuple[Any, Any]:
     path = Path(data).expanduser()
     if path.is_dir():
         _reject(path, {"edges": edges}, "a folder holds both tables")
-        several = edge_tables_of(path)
-        edges_table = _read_edges(several, ends) if several else _table_of_folder(path, "edges")
-        return _table_of_folder(path, "nodes"), edges_table
+        edges = edge_tables_of(path) or find_table(path, "edges")
+        return read_table(find_table(path, "nodes")), _read_edges(edges, ends)
     if table_suffix(path):
         if edges is None:
             missing = "" if path.is_file() else f"{path} does not exist, and "
@@ -189,7 +161,7 @@ def open_graph_file(
     if path.suffix.lower() == ".graphml":
         roles = TableColumns(label=columns.label, **columns.edge_options)
         return read_graphml(path, roles, encoder)
-    tables = read_npz(path) if path.suffix.lower() == ".npz" else read_pyg(path)
+    tables = _read_arrays(path)
     if encoder is None:
         return tables
     if encoder.columns:
@@ -209,13 +181,31 @@ def open_graph_file(
     return replace(tables, graph=graph, encoder=encoder)
 
 
+def _open_file(path: Path, columns: TableColumns, others: dict[str, Any]) -> TableGraph:
+    """Read a file that holds a whole graph, and reject arguments that it does not take."""
+    named = asdict(columns)
+    if is_packed(path):
+        _reject(path, others | named, "it is packed, and `pack` has chosen its columns")
+        return cast(TableGraph, wing("disk").read_packed(path))
+    if path.suffix.lower() == ".graphml":
+        ends = {role: named[role] for role in ("id", "source", "target")}
+        _reject(path, others | ends, "it holds nodes and edges")
+        return read_graphml(path, columns)
+    _reject(path, others | named, "its arrays have fixed names (x, edge_index, y)")
+    return _read_arrays(path)
+
+
+def _read_arrays(path: Path) -> TableGraph:
+    return read_npz(path) if path.suffix.lower() == ".npz" else read_pyg(path)
+
+
 def read_nodes_table(data: str | Path) -> Any:
     """Read only the nodes table of what `open_graph` opens; None for a file of a whole graph."""
     path = Path(data).expanduser()
     if is_packed(path):
         return None
     if path.is_dir():
-        return _table_of_folder(path, "nodes")
+        return read_table(find_table(path, "nodes"))
     return read_table(path) if table_suffix(path) else None
 
 
@@ -231,9 +221,14 @@ def _read_edges(edges: Any, ends: Ends) -> Any:
     return _read(edges)
 
 
+def _read(table: Any) -> Any:
+    """A DataFrame itself, or the table at a path."""
+    return read_table(Path(table).expanduser()) if isinstance(table, str | Path) else table
+
+
 def edge_tables_of(folder: Path) -> dict[str, Path]:
     """Type and path of the tables edges_TYPE.csv of a folder, unless one is called edges.csv."""
-    tables = [path for path in sorted(folder.iterdir()) if table_suffix(path)]
+    tables = _tables_of(folder)
     if any(path.name.lower().startswith("edges.") for path in tables):
         return {}
     return {_edge_type(path): path for path in tables if EDGES_PREFIX.match(path.name)}
@@ -245,36 +240,15 @@ def _edge_type(path: Path) -> str:
     return EDGES_PREFIX.sub("", name)
 
 
-def _read(table: Any) -> Any:
-    """A DataFrame itself, or the table at a path."""
-    return read_table(Path(table).expanduser()) if isinstance(table, str | Path) else table
-
-
-def _open_file(path: Path, columns: TableColumns, others: dict[str, Any]) -> TableGraph:
-    """Read a file that holds a whole graph, and reject arguments that it does not take."""
-    named = asdict(columns)
-    if is_packed(path):
-        _reject(path, others | named, "it is packed, and `pack` has chosen its columns")
-        return cast(TableGraph, wing("disk").read_packed(path))
-    if path.suffix.lower() == ".graphml":
-        ends = {role: named[role] for role in ("id", "source", "target")}
-        _reject(path, others | ends, "it holds nodes and edges")
-        return read_graphml(path, columns)
-    _reject(path, others | named, "its arrays have fixed names (x, edge_index, y)")
-    return read_npz(path) if path.suffix.lower() == ".npz" else read_pyg(path)
-
-
-def _table_of_folder(folder: Path, stem: str) -> Any:
-    """Read the nodes or the edges table of a folder."""
-    return read_table(find_table(folder, stem))
+def _tables_of(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.iterdir()) if table_suffix(path)]
 
 
 def find_table(folder: Path, stem: str) -> Path:
     """The path of the nodes or the edges table of a folder."""
-    names = {stem + suffix for suffix in TABLE_SUFFIXES}
-    paths = [path for path in sorted(folder.iterdir()) if path.name.lower() in names]
+    names, tables = {stem + suffix for suffix in TABLE_SUFFIXES}, _tables_of(folder)
+    paths = [path for path in tables if path.name.lower() in names]
     if not paths and stem == "nodes":  # the only table beside the edges, whatever its name
-        tables = [path for path in sorted(folder.iterdir()) if table_suffix(path)]
         others = [path for path in tables if not path.name.lower().startswith("edges")]
         paths = others if len(others) == 1 else []
     if not paths:

@@ -12,6 +12,7 @@ import json
 import re
 import time
 import zlib
+from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -77,8 +78,7 @@ def _read(path: Path, suffix: str) -> Any:
 
 @lru_cache(maxsize=CACHED_TABLES)
 def _parse_cached(resolved: Path, path: Path, suffix: str, changed: int, size: int) -> Any:
-    """The table in a file; every argument identifies its content."""
-    return _parse(path, suffix)
+    return _parse(path, suffix)  # every argument identifies its content
 
 
 def _parse(path: Path, suffix: str) -> Any:
@@ -159,7 +159,7 @@ def _read_csv(text: str, path: Path, separator: str | None) -> Any:
     if table is None:
         _check_rows(text, path, separator)
         table = _read_any_csv(text, path, separator)
-    table.columns = [name or f"Unnamed: {index}" for index, name in enumerate(header)]
+    table.columns = header
     return table.apply(_with_decimal_points) if separator == ";" else table
 
 
@@ -175,8 +175,7 @@ def csv_header(path: Path) -> tuple[str, list[str]]:
         raise ValueError(f"{path} is empty.")
     text = content.decode("utf-8-sig", "replace").lstrip("\r\n ")
     separator = "\t" if suffix.startswith(".tsv") else _separator(text)
-    header = _read_header(text, path, separator)
-    return separator, [name or f"Unnamed: {index}" for index, name in enumerate(header)]
+    return separator, _read_header(text, path, separator)
 
 
 def _read_plain_csv(text: str, separator: str, num_columns: int) -> Any:
@@ -244,13 +243,10 @@ def _read_header(text: str, path: Path, separator: str) -> list[str]:
     except csv.Error as error:
         raise ValueError(f"{path}, line {rows.line_num}: {error}; is a quote not closed?") from None
     check_columns(len(header), str(path))
-    names = [name for name in header if name]
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
+    for name, count in Counter(filter(None, header)).items():
+        if count > 1:
             raise ValueError(f"{path} has two columns called {name!r}; rename one of them.")
-        seen.add(name)
-    return header
+    return [name or f"Unnamed: {index}" for index, name in enumerate(header)]
 
 
 def _check_rows(text: str, path: Path, separator: str) -> None:
@@ -372,10 +368,7 @@ def _check_parquet(path: Path) -> None:
 
 
 def attach_lists(
-    nodes: Any,
-    path: str | Path | None,
-    beside: Path | None = None,
-    find_id: Callable[[], str | None] = lambda: None,
+    nodes: Any, path: str | Path | None, beside: Path | None, find_id: Callable[[], str | None]
 ) -> Any:
     """A nodes table with the lists of a file as the column features.json.
 
@@ -383,32 +376,25 @@ def attach_lists(
     well, or else row numbers from 0. Nodes without a list get an empty cell.
 
     Args:
-        nodes: The nodes table.
-        path: The file; None looks for features.json.
-        beside: The folder to look in; None for nowhere.
+        path: The file; None looks for features.json in the folder `beside`, if there is one.
         find_id: Finds the id column.
     """
+    named = path is not None
     if path is None:
-        found = None if beside is None else beside / LIST_FILE
-        if found is None or not found.is_file() or LIST_FILE in nodes.columns:
+        if beside is None or LIST_FILE in nodes.columns or not (beside / LIST_FILE).is_file():
             return nodes
-        path = found
-        lists = read_lists(path)
-        names = _matching_names(nodes, lists.index, find_id)
-        if names is None:
-            note = f"{path} is not used: its keys are not ids of nodes."
-            return _with_note(nodes, note)
-    else:
-        lists = read_lists(Path(path).expanduser())
-        names = _matching_names(nodes, lists.index, find_id)
-        if names is None:
-            raise ValueError(
-                f"{path}: its keys, such as {lists.index[0]!r}, are not the values of a column of "
-                "the nodes table; they must be ids."
-            )
-    column = lists.reindex(names).set_axis(nodes.index)
+        path = beside / LIST_FILE
+    lists = read_lists(Path(path).expanduser())
+    names = _matching_names(nodes, lists.index, find_id)
+    if names is None and named:
+        raise ValueError(
+            f"{path}: its keys, such as {lists.index[0]!r}, are not the values of a column of the "
+            "nodes table; they must be ids."
+        )
+    if names is None:
+        return _with_note(nodes, f"{path} is not used: its keys are not ids of nodes.")
+    nodes = nodes.assign(**{LIST_FILE: lists.reindex(names).set_axis(nodes.index)})
     unknown = len(lists) - int(lists.index.isin(names).sum())
-    nodes = nodes.assign(**{LIST_FILE: column})
     if unknown:
         text = f"{Path(path).name}: {plural(unknown, 'key')} of {len(lists)} left out: no such id."
         nodes = _with_note(nodes, text)

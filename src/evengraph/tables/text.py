@@ -1,15 +1,15 @@
-"""TextColumn: a column of text as an Arrow array, for operations on all cells at once.
+"""Text: a column of it as an Arrow array, and the encoders of long text.
 
-Arrow runs these in C++: 200,000 cells are parsed as numbers in 7 ms, which take pandas 120 ms, and
-their distinct values are found 2 to 17 times as fast as among Python strings. The module imports
-pyarrow, so `cells` imports it only when there is text.
+Arrow runs operations on all cells in C++: 200,000 cells are parsed as numbers in 7 ms, which take
+pandas 120 ms, and their distinct values are found 2 to 17 times as fast as among Python strings.
+The module imports pyarrow, so `cells` imports it only when there is text.
 """
 
 from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from evengraph.core.arrays import sorted_unique
-from evengraph.tables.cells import canonical_names, import_pandas, is_empty
+from evengraph.tables.cells import canonical_names, is_empty
 
 WHITESPACE = "".join(character for character in map(chr, range(0x3001)) if character.isspace())
 """What `str.strip` removes; Arrow's own list of white space is shorter."""
@@ -51,15 +51,22 @@ class TextColumn:
         """A pandas column as text; None if it holds anything else, such as numbers or lists."""
         try:
             if isinstance(values.dtype, pd.StringDtype):
-                cells = values.array.__arrow_array__()
-                column: Self = _latest(cells, lambda: cls._stripped(cells))
-                return column
+                return cls._kept(values.array.__arrow_array__())
             values = values.astype(object)
             if pd.api.types.infer_dtype(values, skipna=True) not in ("string", "empty"):
                 return None
             return cls._stripped(pa.array(values, from_pandas=True))
         except UnicodeEncodeError:  # half of a surrogate pair
             return None
+
+    @classmethod
+    def _kept(cls, cells: Any) -> Self:
+        """A column that is asked for many times in a row is stripped and parsed once."""
+        column = next((column for source, column in _LATEST if source is cells), None)
+        if column is None:
+            column = cls._stripped(cells)
+            _LATEST[:] = [(cells, column), *_LATEST[:1]]
+        return column
 
     @classmethod
     def _stripped(cls, cells: Any) -> Self:
@@ -119,28 +126,22 @@ class TextColumn:
         """Which cells match a regular expression as a whole, (N,)."""
         return _bools(pc.match_substring_regex(self.cells, rf"\A(?:{pattern})\z"))
 
+    @cached_property
     def numbers(self) -> NDArray[np.float64]:
         """The cells as numbers, NaN where there is none, (N,)."""
-        return self._numbers
-
-    @cached_property
-    def _numbers(self) -> NDArray[np.float64]:
         likely = _bools(pc.match_substring_regex(self.cells, NUMBER_START))
         numbers = np.full(len(self.cells), np.nan)
         try:
             cells = self.cells if likely.all() else self.take(likely).cells
             numbers[likely] = cells.cast(pa.float64()).to_numpy(zero_copy_only=False)
         except pa.ArrowInvalid:  # a cell is no number, or one that only pandas reads, such as +1
-            codes, texts = self.take(likely).distinct()
+            codes, texts = self.take(likely).distinct
             numbers[likely] = np.asarray(pd.to_numeric(pd.Series(texts), errors="coerce"))[codes]
         return _fixed(numbers)
 
+    @cached_property
     def distinct(self) -> tuple[NDArray[np.int64], NDArray[Any]]:
         """The index of every cell among the distinct texts, -1 if missing, (N,), and the texts."""
-        return self._distinct
-
-    @cached_property
-    def _distinct(self) -> tuple[NDArray[np.int64], NDArray[Any]]:
         encoded = self.cells.dictionary_encode()
         codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         texts = encoded.dictionary.to_numpy(zero_copy_only=False)
@@ -148,10 +149,18 @@ class TextColumn:
 
     def num_words(self) -> NDArray[np.int64]:
         """The number of words in every cell, (N,)."""
-        codes, texts = self.distinct()
+        codes, texts = self.distinct
         counts = pc.count_substring_regex(pa.array(texts, pa.large_string()), r"\S+")
         return np.append(counts.to_numpy(zero_copy_only=False), 0)[codes].astype(np.int64)
 
+    @cached_property
+    def lists(self) -> list[Any] | None:
+        """The list in every cell of JSON; None if a cell is no list."""
+        if not self.matches(r"(?s)\[.*\]").all():
+            return None
+        return parse_json(self.cells.to_pylist())
+
+    @cached_property
     def list_separator(self) -> str | None:
         """What separates the items if cells are lists, "" for JSON; None if they are no lists.
 
@@ -159,17 +168,6 @@ class TextColumn:
         distinct cells, of three words or fewer. A comma must not be followed by a space, as in
         prose, or stand between digits, as in 1,5.
         """
-        return self._separator
-
-    @cached_property
-    def lists(self) -> list[Any] | None:
-        """The list in every cell of JSON; None if a cell is no list."""
-        if not self.matches(r"(?s)\[.*\]").all():
-            return None
-        return parse_lists(self.cells.to_pylist())
-
-    @cached_property
-    def _separator(self) -> str | None:
         if self.lists is not None:
             return ""
         for separator in LIST_SEPARATORS:
@@ -191,6 +189,19 @@ class TextColumn:
         return lengths.astype(np.int64), pc.list_flatten(lists).to_pandas()
 
 
+_LATEST: list[tuple[Any, Any]] = []  # the last two columns, with the cells that they came from
+
+
+def _fixed(array: NDArray[Any]) -> NDArray[Any]:
+    """An array that cannot be changed by mistake."""
+    array.setflags(write=False)
+    return array
+
+
+def _bools(array: Any) -> NDArray[np.bool_]:
+    return np.asarray(array.fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)
+
+
 def read_bits(values: Any) -> NDArray[np.float32] | None:
     """A column of text as numbers if every cell is 0 or 1, (N,), from the bytes of all cells."""
     if not isinstance(values.dtype, pd.StringDtype) or not len(values):
@@ -208,7 +219,7 @@ def read_bits(values: Any) -> NDArray[np.float32] | None:
     return None if (digits > 1).any() else digits.astype(np.float32)
 
 
-def parse_lists(texts: Sequence[str]) -> list[Any] | None:
+def parse_json(texts: Sequence[str]) -> list[Any] | None:
     """Lists from JSON, or from Python's notation, which pandas writes; None if one is no list."""
     joined = f"[{','.join(texts)}]"  # all at once, not one by one
     try:
@@ -221,29 +232,6 @@ def parse_lists(texts: Sequence[str]) -> list[Any] | None:
     # a cell such as [1],[2] is not one list but two
     same = len(lists) == len(texts) and all(isinstance(item, list) for item in lists)
     return lists if same else None
-
-
-_LATEST: list[tuple[Any, TextColumn]] = []  # the last two, with the cells that they came from
-
-
-def _latest(source: Any, make: Callable[[], TextColumn]) -> Any:
-    """A column that is asked for many times in a row is stripped and parsed once."""
-    for cells, column in _LATEST:
-        if cells is source:
-            return column
-    column = make()
-    _LATEST[:] = [(source, column), *_LATEST[:1]]
-    return column
-
-
-def _fixed(array: NDArray[Any]) -> NDArray[Any]:
-    """An array that cannot be changed by mistake."""
-    array.setflags(write=False)
-    return array
-
-
-def _bools(array: Any) -> NDArray[np.bool_]:
-    return np.asarray(array.fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)
 
 
 class UselessColumnError(ValueError):
@@ -262,12 +250,6 @@ class Entries(NamedTuple):
     columns: NDArray[Any]
     values: NDArray[Any] | float = 1.0
 
-    def dense(self) -> NDArray[np.float32]:
-        """The features as an array, (N, F)."""
-        features = np.zeros(self.shape, dtype=np.float32)
-        fill(features, [self])
-        return features
-
 
 def fill(features: NDArray[np.float32], parts: Iterable[Entries | NDArray[Any]]) -> None:
     """Write parts, (N, .) each, side by side into an array of zeros, (N, F).
@@ -275,25 +257,23 @@ def fill(features: NDArray[np.float32], parts: Iterable[Entries | NDArray[Any]])
     Narrow parts are joined first: a row of features at a time is read into the cache.
     """
     start, narrow = 0, list[NDArray[Any]]()
+
+    def write_narrow() -> int:
+        if not narrow:
+            return start
+        joined: NDArray[np.float32] = np.concatenate(narrow, axis=1, dtype=np.float32)
+        narrow.clear()
+        features[:, start : start + joined.shape[1]] = joined
+        return start + joined.shape[1]
+
     for part in parts:
         if not isinstance(part, Entries):
             narrow.append(part)
             continue
-        start = _fill_dense(features, start, narrow)
-        narrow.clear()
+        start = write_narrow()
         features[part.rows, start + part.columns] = part.values
         start += part.shape[1]
-    _fill_dense(features, start, narrow)
-
-
-def _fill_dense(features: NDArray[np.float32], start: int, parts: list[NDArray[Any]]) -> int:
-    """Write dense parts side by side; returns the column after them."""
-    if not parts:
-        return start
-    joined: NDArray[np.float32] = np.concatenate(parts, axis=1, dtype=np.float32)
-    stop: int = start + joined.shape[1]
-    features[:, start:stop] = joined
-    return stop
+    write_narrow()
 
 
 MIN_CELLS = 5
@@ -319,7 +299,7 @@ class Words:
     idf: tuple[float, ...]
 
     @classmethod
-    def fit(cls, values: Any, table: str) -> Self:
+    def fit(cls, values: Any) -> Self:
         """Choose the words and compute the inverse document frequency of each."""
         sample = values.iloc[:: max(len(values) // SAMPLED_CELLS, 1)]
         rows, words = _words(sample)
@@ -335,11 +315,8 @@ class Words:
         common = common[np.lexsort((names[common], -occurrences[common]))][:most]
         common = common[np.argsort(names[common])]
         idf = np.log((1 + len(sample)) / (1 + cells[common])) + 1  # as scikit-learn smooths it
-        return cls(
-            column=str(values.name),
-            words=tuple(map(str, names[common])),
-            idf=tuple(map(float, idf)),
-        )
+        chosen = tuple(map(str, names[common]))
+        return cls(column=str(values.name), words=chosen, idf=tuple(map(float, idf)))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -348,9 +325,6 @@ class Words:
 
     def transform(self, values: Any, table: str) -> Entries:
         """The features of every row, (N, words)."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         rows, words = _words(values)
         codes = pc.index_in(words, value_set=pa.array(self.words, pa.large_string()))
         known = codes.is_valid().to_numpy(zero_copy_only=False)
@@ -367,7 +341,7 @@ class Text:
     idf: tuple[float, ...]
 
     @classmethod
-    def fit(cls, values: Any, table: str) -> Self:
+    def fit(cls, values: Any) -> Self:
         """Compute the inverse document frequency of each bucket."""
         from sklearn.feature_extraction.text import TfidfTransformer
 
@@ -387,13 +361,13 @@ class Text:
         return _weighted(_bucket_counts(values, len(self.idf)), self.idf)
 
 
-def fit_text(values: Any, table: str) -> Words | Text:
+def fit_text(values: Any) -> Words | Text:
     """TF-IDF of words, or of buckets where too few words are common enough to be saved."""
     try:
-        words = Words.fit(values, table)
+        words = Words.fit(values)
     except UselessColumnError:
-        return Text.fit(values, table)
-    return words if len(words.words) >= MIN_WORDS else Text.fit(values, table)
+        return Text.fit(values)
+    return words if len(words.words) >= MIN_WORDS else Text.fit(values)
 
 
 def _cells(values: Any) -> NDArray[Any]:
@@ -402,11 +376,10 @@ def _cells(values: Any) -> NDArray[Any]:
 
 def _words(values: Any) -> tuple[NDArray[np.int64], Any]:
     """The words of a column, and the row of each."""
-
     text = TextColumn.of(values)
     if text is None:  # other values than text, or halves of surrogate pairs, which Arrow refuses
         clean = [str(cell).encode("utf-8", "replace").decode() for cell in _cells(values)]
-        text = TextColumn.of(import_pandas().Series(clean, dtype=object))
+        text = TextColumn.of(pd.Series(clean, dtype=object))
     assert text is not None
     return text.words()
 

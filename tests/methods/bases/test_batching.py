@@ -1,7 +1,8 @@
 """Batching: which methods share a batch, and what a batch of one is."""
 
-from evengraph.methods import GCN, METHODS, Reweight, UniGNN
 from evengraph.methods.bases.batching import fit_as_batch, share_batch
+
+from evengraph.methods import GCN, METHODS, Reweight, UniGNN
 from small_graphs import small_task
 
 BATCHED = {

@@ -1,7 +1,6 @@
 """Readings by name."""
 
 import pytest
-
 from evengraph.methods.bases.readings import Readings, parse_readings
 
 

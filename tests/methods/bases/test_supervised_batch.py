@@ -4,6 +4,8 @@ import dataclasses
 
 import pytest
 import torch
+from evengraph.methods.bases.batching import Fit
+from evengraph.methods.bases.supervised_batch import SupervisedReplicas
 
 from evengraph.core.rng import seeded
 from evengraph.methods import (
@@ -14,8 +16,6 @@ from evengraph.methods import (
     PCSoftmax,
     Reweight,
 )
-from evengraph.methods.bases.batching import Fit
-from evengraph.methods.bases.supervised_batch import SupervisedReplicas
 from small_graphs import small_task
 
 COMMON = {"dropout": 0.0, "hidden": 16, "max_epochs": 0}

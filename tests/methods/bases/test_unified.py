@@ -5,10 +5,10 @@ from itertools import product
 
 import pytest
 import torch
+from evengraph.methods.bases.batching import Fit
 
 from evengraph.core.rng import seeded
 from evengraph.methods import UniGNN
-from evengraph.methods.bases.batching import Fit
 from evengraph.methods.bases.unified import (
     Examples,
     UnifiedReplicas,

@@ -6,6 +6,10 @@ import signal
 
 import pytest
 import torch
+from evengraph.methods.bases.batching import Fit, fit_batch, share_batch
+from evengraph.methods.bases.supervised_batch import SupervisedReplicas
+from evengraph.training.batch import replicas
+from evengraph.training.batch.replicas import can_replicate, stacked
 from torch import nn
 
 from evengraph.methods import (
@@ -17,12 +21,8 @@ from evengraph.methods import (
     Reweight,
     UniGNN,
 )
-from evengraph.methods.bases.batching import Fit, fit_batch, share_batch
-from evengraph.methods.bases.supervised_batch import SupervisedReplicas
 from evengraph.methods.bases.unified import UnifiedReplicas
 from evengraph.metrics import rare_class, validation_score
-from evengraph.training.batch import replicas
-from evengraph.training.batch.replicas import can_replicate, stacked
 from small_graphs import rare_task, small_task
 
 # Without dropout, whose noise on the CPU comes from one stream for all.

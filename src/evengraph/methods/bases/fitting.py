@@ -12,9 +12,8 @@ import torch
 from torch_geometric.data import Data
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.batching import Fit, fit_batch, share_batch
+from evengraph.fast.replicas import Fit, can_replicate, fit_batch, share_batch
 from evengraph.methods.bases.method import Method, check_memory, check_task, same_graph
-from evengraph.training.batch.replicas import can_replicate
 from evengraph.training.loop import count_bar
 
 Steps = Generator[None, None, None]

@@ -8,7 +8,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, partial
+from importlib import import_module
 from importlib.resources import files
 from types import UnionType
 from typing import (
@@ -46,7 +47,7 @@ from evengraph.core.task import (
     node_indices,
     scored_nodes,
 )
-from evengraph.methods.bases.batching import Batching, fit_as_batch
+from evengraph.fast import form_of
 from evengraph.methods.bases.saving import (
     Labelled,
     Saving,
@@ -54,7 +55,7 @@ from evengraph.methods.bases.saving import (
 from evengraph.methods.bases.search import Committee
 from evengraph.metrics import balanced_accuracy, confusion_matrix
 from evengraph.nn.attribution import with_features
-from evengraph.nn.tracing import Contributions, gradient_times_input
+from evengraph.nn.tracing import TRACERS, Contributions, gradient_times_input
 from evengraph.ops.signature import feature_signatures
 from evengraph.training import Callback, Epoch, History, train, train_stepwise
 from evengraph.training.loop import Checkpoint, epoch_bar
@@ -465,7 +466,8 @@ class Method(Saving, ABC):
 
         def learn() -> None:
             try:
-                if not fit_as_batch(self, hidden, seed):
+                quick = self._quick("fit")
+                if quick is None or not quick(hidden, seed):
                     self._fit(hidden)
             except FloatingPointError as error:
                 message = reason_of_overflow(str(error), hidden.graph.x)
@@ -547,9 +549,10 @@ class Method(Saving, ABC):
         self._check_fitted()
         return np.array(self.class_names_ or range(self.num_classes_))
 
-    def batching(self) -> Batching | None:
-        """How several fits are trained as one batch on a GPU; None if they cannot be."""
-        return None
+    def _quick(self, name: str) -> Callable[..., Any] | None:
+        """A function of the method's quick form (`evengraph.fast`); None if it has none."""
+        function = getattr(form_of(self), name, None)
+        return None if function is None else partial(function, self)
 
     @abstractmethod
     def _fit(self, task: Task) -> None:
@@ -614,7 +617,8 @@ class Method(Saving, ABC):
         """
         inputs = self.model_input(graph)
         with one_line_errors(self.title, loaded=self.loaded_):
-            probabilities = self._logits(inputs).softmax(dim=1).to(graph.x.device)
+            logits = (self._quick("logits") or self._logits)(inputs)
+            probabilities: Tensor = logits.softmax(dim=1).to(graph.x.device)
         check_classes(probabilities, self.num_classes_)
         if probabilities.isnan().any():
             message = f"{self.title} predicts NaN.{describe_large(graph.x)}"
@@ -701,6 +705,11 @@ class Method(Saving, ABC):
             node: Whose logits to explain.
             direction: The weight of each logit in the sum, (C,).
         """
+        if (tracer := TRACERS.get(type(self).__name__)) is not None:
+            traced: Contributions = import_module(tracer).contributions(
+                self, graph, node, direction
+            )
+            return traced
         return gradient_times_input(
             lambda x: self._logits(with_features(graph, x))[node] @ direction, graph.x, node
         )

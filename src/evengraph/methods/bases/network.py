@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self, cast
+from typing import Literal, Self, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 from torch_geometric.data import Data
 
-from evengraph.core.rng import seeded
 from evengraph.core.task import Task
-from evengraph.methods.bases.batching import Batching, Fit
 from evengraph.methods.bases.method import Method, same_graph
-from evengraph.methods.bases.supervised_batch import SupervisedReplicas, SupervisedRun
 from evengraph.metrics import validation_score
 from evengraph.nn import (
     LAST_CONVS,
@@ -46,7 +43,7 @@ from evengraph.ops.propagate import (
 from evengraph.ops.signature import matching_signatures, node_signatures
 from evengraph.ops.sparse import Sparse, scatter_sum, sparsify
 from evengraph.ops.synthesis import Copies, GraphWithCopies, plan_copies, rare_classes
-from evengraph.training import Epoch, History
+from evengraph.training import Epoch
 from evengraph.training.ranks import ALONE, Ranks
 
 # features of the copies, from features and labels of the labelled nodes
@@ -161,8 +158,6 @@ class NetworkMethod(Method):
     backbone = DEFAULT_BACKBONE
     network = DEFAULT_NETWORK
     enlarged_ = cast(EnlargedGraph | None, None)
-    batchable: ClassVar[bool] = False
-    """Whether several fits can be one batch: trained by `_class_terms` alone."""
 
     def _fit(self, task: Task) -> None:
         self._fit_network(task, self._inputs(task.graph), self._loss(task))
@@ -281,38 +276,6 @@ class NetworkMethod(Method):
             history = self._train(both, epoch, **limits, main=False, recordable=True)
             if history.interrupted:  # no classes have been learnt yet
                 raise KeyboardInterrupt
-
-    # Batches
-
-    def batching(self) -> Batching | None:
-        """One batch of supervised runs; only GCN's layers have a batch axis."""
-        possible = self.batchable and self.backbone == "gcn"
-        return Batching(self._train_batch) if possible else None
-
-    def _train_batch(self, fits: Sequence[Fit], slots: int) -> Iterator[None]:
-        inputs = self._inputs(fits[0].task.graph)
-        runs = [fit.method._run(fit) for fit in fits]
-        params = self._training_params()
-        yield from SupervisedReplicas(inputs, runs, slots, self.hidden, **params).steps(runs)
-
-    def _run(self, fit: Fit) -> SupervisedRun:
-        """A run of `SupervisedReplicas` that fits this method."""
-        with seeded(fit.seed):
-            self.net_ = self._new_network()
-            noise_seed = int(torch.randint(2**31, ()))
-
-        def on_end(history: History) -> None:
-            self.history_.append(history)
-            fit.on_fitted()
-
-        return SupervisedRun(
-            task=fit.task,
-            net=self.net_,
-            noise_seed=noise_seed,
-            terms=self._class_terms(fit.task.class_counts),
-            on_epoch=self._report_epoch,
-            on_end=on_end,
-        )
 
 
 WARMUP = 5  # epochs before predictions are good enough for margins

@@ -365,6 +365,8 @@ class Traits:
     }
     selects_itself: ClassVar[bool] = False
     """Whether fitting selects the settings on validation; a budget of settings then tries one."""
+    former_params: ClassVar[Mapping[str, str]] = {}
+    """Parameters of earlier versions that users may still name, and those that replaced them."""
     tuned_params: ClassVar[frozenset[str]] = frozenset()
     """Parameters that the paper set per graph; changing any other makes it a different method."""
     untuned_params: ClassVar[Mapping[str, Any]] = {}
@@ -413,6 +415,13 @@ class Traits:
         Those that are new since then have their defaults, unless they are given here.
         """
         return dict(params)
+
+    @classmethod
+    def renamed_params(cls, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Parameters as users write them, with `former_params` replaced by what they stand for."""
+        former = {name: value for name, value in params.items() if name in cls.former_params}
+        others = {name: value for name, value in params.items() if name not in former}
+        return others | cls.current_params(former) if former else others
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name; none holds another estimator, so `deep` has no effect."""

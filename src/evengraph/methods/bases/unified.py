@@ -1,257 +1,159 @@
-"""One epoch of Uni-GNN, and runs of it as one batch."""
+"""What Uni-GNN does beyond its paper: predict graphs other than its own, and be saved."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
+from torch_geometric.data import Data
 
-from evengraph.fast.kmeans import batched_kmeans, flatten_clusters
-from evengraph.fast.subsets import Subset, make_subset, neighbour_mask
-from evengraph.methods.bases.readings import Readings
-from evengraph.metrics.selection import batched_stopping_scores
-from evengraph.nn import Connectivity, UnifiedNetwork
-from evengraph.nn.unified import FindClusters
-from evengraph.ops.losses import inverse_class_weights, weighted_cross_entropy
-from evengraph.ops.pseudo import Selection, select_pseudo_mask
-from evengraph.ops.semantic import Clusters, kmeans, prepare_clusters
+from evengraph.core.untrusted import MAX_HOPS
+from evengraph.methods.bases.method import Method, check_range
+from evengraph.ops.semantic import cluster_means, nearest_mean
+from evengraph.ops.signature import matching_signatures, node_signatures
 from evengraph.ops.sparse import Sparse
-from evengraph.training import History
-from evengraph.training.batch.replicas import SYNC_EVERY, Run
-from evengraph.training.batch.tasks import TaskReplicas
+
+Features: TypeAlias = "Tensor | Sparse"
+FindClusters = Callable[[int, Features], Tensor]
+"""The cluster of each node in a layer, from the layer's input."""
+
+READINGS: Mapping[str, Mapping[str, Any]] = {
+    "mean-loss": {"mean_loss": True},
+    "unit-rows": {"unit_rows": True},
+    "stop-on-loss": {"stop_on": "loss"},
+    "stop-on-accuracy": {"stop_on": "accuracy"},
+}
+"""What the names in the parameter `readings` of version 0.2.0 stand for."""
 
 
-class Examples(NamedTuple):
-    """The labelled and pseudo-labelled nodes of an epoch's loss.
+class UnifiedMethod(Method):
+    """A method with clusters in every layer; nodes that are recognised keep theirs on any graph.
 
-    A single run lists its nodes, labelled ones first, and the pseudo-labels share one weight. In a
-    batch every node has a weight, so that shapes do not depend on which nodes are selected.
+    Training nodes are recognised by their signatures; any other node joins the cluster with the
+    nearest mean. Signatures and means are found when they are first needed.
     """
 
-    targets: Tensor  # (n + m,), or (R, M)
-    weights: Tensor  # of the labelled nodes, (n,), or of all, (R, M)
-    nodes: Tensor | Subset | None = None  # (n + m,), or a subset per run; None: all nodes
-    near: Subset | None = None  # the subset and its neighbours
-    pseudo_weight: float = 0.0
+    layers: int
+    alpha: Any
+    alpha_: int
+    num_nodes_: int
+    graph_: Data | None
+    signatures_: Tensor
+    means_: dict[int, Tensor]
 
+    @property
+    @abstractmethod
+    def num_clusters(self) -> int:
+        """Clusters of a layer; 0 without clusters."""
 
-def unified_epoch(
-    net: UnifiedNetwork,
-    inputs: Connectivity,
-    clusters: FindClusters,
-    *,
-    select: Callable[[Tensor], Examples],
-    score: Callable[[Tensor], Tensor],
-    recluster: FindClusters | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Loss and score of one run, or of each in a batch: one pass without dropout, one with it.
+    @abstractmethod
+    def _inputs(self, graph: Data) -> Any:
+        """What the network sees of a graph."""
 
-    `select` and `score` take the logits without dropout; `recluster` finds new clusters first.
-    """
-    first = net.first_layer(inputs, clusters)  # no dropout before it: both passes share it
-    with torch.no_grad():
-        clean = net.logits(first, inputs, recluster or clusters)
-        examples = select(clean)
-    if isinstance(examples.nodes, Subset):
-        assert examples.near is not None
-        logits = net.subset_logits(first, inputs, clusters, examples.nodes, examples.near)
-    else:
-        logits = net.logits(first, inputs, clusters, dropout=True, nodes=examples.nodes)
-    return unified_loss(logits, examples), score(clean)
+    @abstractmethod
+    def _encode(self, inputs: Any, find: FindClusters) -> Tensor:
+        """Embeddings of the last layer, (N, width)."""
 
+    @abstractmethod
+    def _stored(self, layer: int, h: Features) -> Tensor:
+        """The clusters of the training graph as they were found last, (N,)."""
 
-def unified_loss(logits: Tensor, examples: Examples) -> Tensor:
-    """Weighted sum over labelled nodes plus weighted mean over pseudo-labels (Eq. 8, 13, 14)."""
-    targets, weights = examples.targets, examples.weights
-    if weights.dim() == 2:
-        return weighted_cross_entropy(logits, targets, weights)
-    num_labelled = weights.numel()
-    labelled, pseudo = logits.tensor_split([num_labelled])
-    loss = weighted_cross_entropy(labelled, targets[:num_labelled], weights)
-    if pseudo.shape[0]:
-        loss = loss + examples.pseudo_weight * cross_entropy(pseudo, targets[num_labelled:])
-    return loss
+    @abstractmethod
+    def _cluster_rows(self, h: Features) -> Features:
+        """The rows that are clustered, from the input of a layer."""
 
+    def _known_or_nearest(self, graph: Data) -> FindClusters:
+        """Those of any graph: stored for training nodes, the nearest for others."""
+        if not self.num_clusters:
+            return self._stored
+        self._remember()
+        known = self._known(graph).nonzero().squeeze(1)
 
-def labelled_weights(class_counts: Tensor, balance: bool, mean_loss: bool = False) -> Tensor:
-    """The weight of a labelled node of each class: equal for all classes (Eq. 9), or for nodes.
+        def find(layer: int, h: Features) -> Tensor:
+            clusters = nearest_mean(self._cluster_rows(h), self.means_[layer])
+            clusters[known] = self._stored(layer, h)[known]
+            return clusters
 
-    With `mean_loss` the weights of all labelled nodes sum to one, so that Eq. 8 is a mean.
-    """
-    weights = inverse_class_weights(class_counts) if balance else torch.ones_like(class_counts)
-    return weights / (weights * class_counts).sum() if mean_loss else weights
+        return find
 
+    def _known(self, graph: Data) -> Tensor:
+        """Which nodes have the row, features and neighbours of a training node, bool, (N,)."""
+        return matching_signatures(node_signatures(graph.x, graph.edge_index), self.signatures_)
 
-@dataclass(kw_only=True)
-class UnifiedRun(Run):
-    """One run of Uni-GNN, with the parameters that may differ within a batch."""
+    def _remember(self) -> None:
+        """Find signatures and means on the training graph."""
+        if self.means_ or not self.num_clusters:
+            return
 
-    net: UnifiedNetwork
-    cluster_seeds: Sequence[int]  # one per layer
-    threshold: float
-    pseudo_weight: float
-    class_weights: bool
-    readings: Readings
-    recluster_every: int
+        def find(layer: int, h: Features) -> Tensor:
+            clusters = self._stored(layer, h)
+            self.means_[layer] = cluster_means(self._cluster_rows(h), clusters, self.num_clusters)
+            return clusters
 
-
-class UnifiedReplicas(TaskReplicas[UnifiedRun]):
-    """Uni-GNN for several runs on one graph, at most `slots` at a time."""
-
-    def __init__(
-        self,
-        inputs: Connectivity,
-        runs: Sequence[UnifiedRun],
-        slots: int,
-        pseudo_labels: Selection,
-        **training: Any,
-    ) -> None:
-        net = runs[0].net
-        super().__init__(runs, slots, net.width, **training)
-        self.inputs, self.pseudo_labels, device = inputs, pseudo_labels, self.alive.device
-        self.max_clusters = max(run.net.num_clusters for run in runs)
-        self.layers = len(net.weights)
-        self.unlabelled = torch.zeros_like(self.labels, dtype=torch.bool)
-        self.wanted = torch.zeros(self.slots, self.num_classes, dtype=torch.long, device=device)
-        self.threshold = torch.ones(self.slots, 1, device=device)
-        self.pseudo_weight = torch.zeros(self.slots, 1, device=device)
-        self.feature_clusters: dict[tuple[int, int], Tensor] = {}
-        self.semantic = "semantic" in net.encoders
-        self.stop_on = runs[0].readings.stop_on
-        self.limits = self._limits(runs)
-        able = net.share and self.layers > 1 and len(net.encoders) == 2
-        self.few = able and 2 * self.limits[1] <= self.labels.shape[1]
-        if self.semantic:
-            self.prepared = [self._prepare(layer) for layer in range(self.layers)]
-
-    def _limits(self, runs: Sequence[UnifiedRun]) -> tuple[int, int]:
-        """Maximum number of examples of a run, and of these with their neighbours."""
-        nodes = self.labels.shape[1]
-        examples = 0
-        for run in runs:
-            counts: list[int] = run.task.class_counts.tolist()
-            most = {"balanced": len(counts) * max(counts), "all": nodes, "none": sum(counts)}
-            examples = max(examples, min(most[self.pseudo_labels], nodes))
-        degrees = self.inputs.adjacency.matrix.crow_indices().diff()
-        return examples, int(degrees.topk(examples).values.sum())
-
-    def class_weights(self, run: UnifiedRun) -> Tensor:
-        """As in a single run."""
-        return labelled_weights(run.task.class_counts, run.class_weights, run.readings.mean_loss)
-
-    def load(self, slot: int, run: UnifiedRun) -> None:
-        """Copy parameters and the clusters of the features into a slot."""
-        super().load(slot, run)
-        counts = run.task.class_counts
-        self.unlabelled[slot] = ~run.task.train
-        self.wanted[slot] = counts.max() - counts
-        self.threshold[slot], self.pseudo_weight[slot] = run.threshold, run.pseudo_weight
-        if self.semantic:
-            key = run.net.num_clusters, run.cluster_seeds[0]
-            if key not in self.feature_clusters:
-                rows = run.net.cluster_rows(self.inputs.x)
-                clusters = kmeans(rows, *key, starts=run.net.cluster_starts)
-                self.feature_clusters[key] = clusters
-            self.net.get_buffer("clusters_0")[slot] = self.feature_clusters[key]
-
-    def epoch(self) -> tuple[Tensor, Tensor]:
-        """As in a single run; clusters are found in `pause`."""
-        net: UnifiedNetwork = self.net  # type: ignore[assignment]
-        return unified_epoch(net, self.inputs, self.stored, select=self._select, score=self.score)
-
-    def score(self, logits: Tensor) -> Tensor:
-        """What early stopping maximises, of each run, (R,)."""
-        return batched_stopping_scores(self.stop_on, *self.validation(logits))
-
-    def _select(self, logits: Tensor) -> Examples:
-        probabilities = logits.softmax(-1)
-        chosen, predicted = select_pseudo_mask(
-            self.pseudo_labels, probabilities, self.wanted, self.unlabelled, self.threshold
-        )
-        share = self.pseudo_weight / chosen.sum(1, keepdim=True).clamp(min=1)
-        weights = torch.where(chosen, share, self.weight)
-        targets = torch.where(chosen, predicted, self.labels)
-        if not self.few:
-            return Examples(targets, weights)
-        examples = chosen | ~self.unlabelled
-        nodes = make_subset(examples, self.limits[0])
-        near = make_subset(neighbour_mask(examples, self.inputs.adjacency), self.limits[1])
-        weights = torch.where(nodes.nodes < 0, 0.0, weights.gather(1, nodes.padded))
-        return Examples(targets.gather(1, nodes.padded), weights, nodes, near)
-
-    # Clusters stay at one address: the recorded epoch reads them there.
-
-    def stored(self, layer: int, embeddings: Tensor | Sparse) -> Clusters:
-        """The latest clusters of all runs."""
-        return self.prepared[layer]
-
-    def _prepare(self, layer: int) -> Clusters:
-        flat = flatten_clusters(self.net.get_buffer(f"clusters_{layer}"), self.max_clusters)
-        return prepare_clusters(flat, self.slots * self.max_clusters, torch.float32)
-
-    def _refresh(self, layer: int) -> None:
-        """Update the prepared clusters from the buffers."""
-        new, old = self._prepare(layer), self.prepared[layer]
-        old.assignment.copy_(new.assignment)
-        old.members.crow_indices().copy_(new.members.crow_indices())
-        old.members.col_indices().copy_(new.members.col_indices())
-        old.share.copy_(new.share)
-        if old.chunks is not None and new.chunks is not None:
-            for target, source in zip(old.chunks[:-1], new.chunks[:-1], strict=True):
-                target.copy_(source)
-
-    def epochs_until_pause(self, epochs: Mapping[int, int]) -> int:
-        """Epochs until some run is clustered again."""
-        steps = [(self._run(slot).recluster_every, epoch) for slot, epoch in epochs.items()]
-        return min((every - epoch % every for every, epoch in steps if every), default=SYNC_EVERY)
-
-    def _run(self, slot: int) -> UnifiedRun:
-        run = self.runs[slot]
-        assert run is not None
-        return run
+        assert self.graph_ is not None
+        with torch.no_grad():
+            self._encode(self._inputs(self.graph_), find)
+        self.signatures_ = node_signatures(self.graph_.x, self.graph_.edge_index)
 
     @torch.no_grad()
-    def pause(self, epochs: Mapping[int, int]) -> None:
-        """Find new clusters of the runs that are due (Eq. 3, 4)."""
-        if not self.semantic:
-            return
-        fresh = [slot for slot, epoch in epochs.items() if epoch == 0]
-        every = {slot: self._run(slot).recluster_every for slot in epochs}
-        due = [s for s, epoch in epochs.items() if epoch and every[s] and epoch % every[s] == 0]
-        if not fresh and not due:
-            return
-        if fresh:
-            self._refresh(0)
-        net: UnifiedNetwork = self.net  # type: ignore[assignment]
-        joint = net.activate(net.first_layer(self.inputs, self.stored), False)
-        for layer in range(1, self.layers):
-            buffer = net.get_buffer(f"clusters_{layer}")
-            for slots, warm_start in ((fresh, False), (due, True)):
-                if slots:
-                    runs = [self._run(slot) for slot in slots]
-                    rows = net.cluster_rows(joint[slots])
-                    assert isinstance(rows, Tensor)
-                    buffer[slots] = batched_kmeans(
-                        rows,
-                        [run.net.num_clusters for run in runs],
-                        seeds=[run.cluster_seeds[layer] for run in runs],
-                        start=buffer[slots] if warm_start else None,
-                        starts=net.cluster_starts,
-                    )
-            self._refresh(layer)
-            joint = net.activate(net.layer(layer, joint, self.inputs, self.stored), False)
+    def embeddings(self, graph: Data | None = None) -> tuple[Tensor, Tensor | None]:
+        """Embeddings of both encoders side by side, and the clusters of the last layer.
 
-    def on_shrink(self, slots: Sequence[int]) -> None:
-        """Move the clusters along with the runs."""
-        super().on_shrink(slots)
-        if self.semantic:
-            self.prepared = [self._prepare(layer) for layer in range(self.layers)]
+        Args:
+            graph: By default the training graph, which a loaded model does not hold.
 
-    def finish(self, slot: int, run: UnifiedRun, history: History) -> None:
-        """Use the clusters that belong to the best weights."""
-        run.net.clear_cache()
-        super().finish(slot, run, history)
+        Shapes:
+            returns: (N, width), and int64, (N,)
+        """
+        if graph is None and self.graph_ is None:
+            raise ValueError("A loaded model does not hold its graph: call embeddings(graph).")
+        graph = self.graph_ if graph is None else self.model_input(graph)
+        quick = self._quick("embeddings")
+        result: tuple[Tensor, Tensor | None] = (quick or self._embeddings)(graph)
+        return result
+
+    def _embeddings(self, graph: Data) -> tuple[Tensor, Tensor | None]:
+        find, found = self._known_or_nearest(graph), list[Tensor]()
+
+        def recorded(layer: int, h: Features) -> Tensor:
+            found.append(find(layer, h))
+            return found[-1]
+
+        h = self._encode(self._inputs(graph), recorded)
+        return h, found[-1] if found else None
+
+    # Saving
+
+    @classmethod
+    def current_params(cls, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Replace `readings`, names with commas between them, by the parameters they stand for."""
+        current = dict(params)
+        for name in map(str.strip, current.pop("readings", "").split(",")):
+            if name and name not in READINGS:
+                raise ValueError(f"readings must be some of {', '.join(READINGS)}, got {name!r}.")
+            current |= READINGS.get(name, {})
+        return current
+
+    def _state(self) -> dict[str, Tensor]:
+        (self._quick("remember") or self._remember)()
+        state = super()._state() | {"alpha": torch.tensor([self.alpha_])}
+        if self.means_:
+            state["signatures"] = self.signatures_
+        return state | {f"means.{layer}": means for layer, means in self.means_.items()}
+
+    def _load_state(self, state: Mapping[str, Tensor]) -> None:
+        self.graph_ = None
+        # models saved before there was "auto" do not hold it
+        self.alpha_ = int(state["alpha"]) if self.alpha == "auto" else self.alpha
+        check_range("alpha", self.alpha_, 1, MAX_HOPS)
+        self.signatures_ = state["signatures"] if self.num_clusters else torch.empty(0)
+        self.num_nodes_ = len(self.signatures_)
+        super()._load_state(state)
+        layers = range(self.layers if self.num_clusters else 0)
+        self.means_ = {layer: state[f"means.{layer}"] for layer in layers}
+        for clusters in self.net_.buffers():
+            if not 0 <= int(clusters.min()) <= int(clusters.max()) < self.num_clusters:
+                raise ValueError(f"its nodes must lie in {self.num_clusters} clusters")

@@ -1,1 +1,0 @@
-"""Mutation testing: change the library in one place, and see whether its tests notice."""

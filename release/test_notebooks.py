@@ -1,0 +1,42 @@
+"""Notebooks and their pages are made from their sources, and show what these give."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tools.notebooks import PAGES, SOURCES, notebook, page, read_cells, run_cells
+
+NAMES = ["citation", "fraud", "own_method"]
+
+
+def test_there_are_three_and_the_gallery_names_them():
+    assert sorted(path.stem for path in SOURCES.glob("*.py")) == NAMES
+    gallery = (PAGES / "index.md").read_text(encoding="utf-8")
+    assert all(f"({name}.md)" in gallery for name in NAMES)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", NAMES)
+def test_the_notebook_and_its_page_are_made_from_the_source(name):
+    pytest.importorskip("pandas")
+    cells = read_cells(SOURCES / f"{name}.py")
+    content = json.loads((PAGES / f"{name}.ipynb").read_text(encoding="utf-8"))
+    stored = [(cell["cell_type"], "".join(cell["source"])) for cell in content["cells"]]
+    assert stored == cells, "run python -m tools.notebooks"
+    outputs = [cell.get("outputs", []) for cell in content["cells"]]
+    assert notebook(cells, outputs) == content
+    text = (PAGES / f"{name}.md").read_text(encoding="utf-8")
+    assert text == page(content, name), "run python -m tools.notebooks"
+    assert str(Path.home()) not in text or Path.home() == Path("/")
+
+    def kinds(shown):
+        return [sorted(output.get("data", {"text": 0})) for output in shown]
+
+    found = run_cells(cells, {"EPOCHS": 1, "SEEDS": [5]})
+    assert [kinds(shown) for shown in found] == [kinds(shown) for shown in outputs]
+
+
+def test_an_output_may_hold_blocks_of_code():
+    output = {"output_type": "stream", "text": ["# Card\n", "```\n", "a\n", "```\n"]}
+    content = {"cells": [{"cell_type": "code", "source": ["x"], "outputs": [output]}]}
+    assert "````text\n# Card\n```\na\n```\n````" in page(content, "n")

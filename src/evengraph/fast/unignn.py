@@ -1,0 +1,751 @@
+"""Quick form of Uni-GNN: the same mathematics as `evengraph.methods.unignn`, in less time.
+
+- Both passes of an epoch share the first layer; dense features are propagated over A_struct once.
+- The pass with dropout computes the logits of the few nodes in the loss, and the last layer at
+  their neighbours only.
+- Clusters are sorted once, so that propagating over them is two linear passes; on a GPU both
+  encoders are one step.
+- A_struct is thinned to `memory_limit`.
+- Nodes of the training graph keep inputs and clusters that are there already.
+- On a GPU several fits are one batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torch_geometric.data import Data
+
+from evengraph.core.machine import format_size
+from evengraph.core.rng import seeded
+from evengraph.core.task import Task
+from evengraph.fast.dropout import Noise, relu_dropout
+from evengraph.fast.kmeans import batched_kmeans, flatten_clusters
+from evengraph.fast.replicas import SYNC_EVERY, Batching, Fit, Run, TaskReplicas, fit_as_batch
+from evengraph.fast.subsets import (
+    Subset,
+    SubsetMatrix,
+    make_subset,
+    neighbour_mask,
+    semantic_propagate_subset,
+)
+from evengraph.methods.bases.method import same_graph
+from evengraph.metrics.selection import StopOn, batched_stopping_scores, stopping_score
+from evengraph.nn.layers import GraphClassifier
+from evengraph.ops.losses import inverse_class_weights, weighted_cross_entropy
+from evengraph.ops.propagate import propagation_matrix, undirected_matrix
+from evengraph.ops.pseudo import Selection, select_pseudo_labels, select_pseudo_mask
+from evengraph.ops.semantic import (
+    Clusters,
+    cluster_means,
+    kmeans,
+    nearest_mean,
+    prepare_clusters,
+    propagate_halves,
+    semantic_propagate,
+    unit_rows,
+)
+from evengraph.ops.signature import node_signatures
+from evengraph.ops.sparse import Sparse, has_kernels, sparsify
+from evengraph.ops.structural import bounded_path_weights
+from evengraph.training import History
+
+MAY_DIFFER = frozenset(
+    {"clusters_per_class", "threshold", "recluster_every", "pseudo_weight", "class_weights"}
+)
+"""Parameters in which the runs of a batch may differ."""
+
+CROWDED = 0.5  # share of the nodes in one cluster that is worth a note
+LARGE = 2**16
+# nodes are few if N exceeds this many times their number; the second from LARGE nodes on
+FEW, FEW_OF_MANY = 8, 3
+FEWEST = 4  # clusters; of two or three one may well hold most nodes
+
+FindClusters = Callable[[int, "Tensor | Sparse"], Clusters]
+"""Gives the clusters of a layer from the layer's input."""
+
+
+# The functions of the form. Each takes a UniGNN.
+
+
+def fit(method: Any, task: Task, seed: int) -> bool:
+    """Algorithm 1, with one first layer for both passes of an epoch; on a GPU as a batch of one."""
+    if fit_as_batch(method, task, seed):
+        return True
+    graph, every = task.graph, method.recluster_every
+    inputs = connect(method, graph)
+    net = UnifiedNetwork(method, method._new_network())
+    net.init_clusters(inputs)
+    select, numbers = _selection(method, task), count()
+
+    def epoch() -> tuple[Tensor, Tensor]:
+        number = next(numbers)
+        due = number == 0 or (every > 0 and number % every == 0)
+        return unified_epoch(
+            net,
+            inputs,
+            net.stored,
+            select=select,
+            score=lambda logits: stopping_score(method.stop_on, logits, task),
+            recluster=net.recluster if due else None,
+        )
+
+    method._train(net, epoch)
+    net.clear_cache()
+    _set_fitted(method, net, graph, inputs)
+    return True
+
+
+def logits(method: Any, graph: Data) -> Tensor:
+    """Logits of all nodes, (N, C)."""
+    net, inputs, find = inputs_and_clusters(method, graph)
+    result: Tensor = net(inputs, find)
+    return result
+
+
+def embeddings(method: Any, graph: Data) -> tuple[Tensor, Tensor | None]:
+    """Embeddings of both encoders side by side, and the clusters of the last layer."""
+    net, inputs, find = inputs_and_clusters(method, graph)
+    found: list[Tensor] = []
+
+    def recorded(layer: int, embeddings: Tensor | Sparse) -> Clusters:
+        clusters = find(layer, embeddings)
+        found.append(clusters.assignment)
+        return clusters
+
+    joint = net.embed(inputs, recorded)
+    return joint, found[-1] if found else None
+
+
+def remember(method: Any) -> None:
+    """Store means and signatures of the training graph, for other graphs."""
+    if method.means_ or not method.num_clusters:
+        return
+    quick = _quick(method)
+    assert quick.graph is not None
+    assert quick.inputs is not None
+    method.means_ = quick.net.means(quick.inputs)
+    method.signatures_ = node_signatures(quick.graph.x, quick.graph.edge_index)
+
+
+def batching(method: Any) -> Batching:
+    """Runs with the same network, up to the number of clusters."""
+    return Batching(_train_batch, may_differ=MAY_DIFFER)
+
+
+def _train_batch(fits: Sequence[Fit], slots: int) -> Iterator[None]:
+    method = fits[0].method
+    inputs = connect(method, fits[0].task.graph)
+    runs = [_run(fit, inputs) for fit in fits]
+    params = method._training_params()
+    yield from UnifiedReplicas(inputs, runs, slots, method.pseudo_labels, **params).steps(runs)
+
+
+def _run(fit: Fit, inputs: Connectivity) -> UnifiedRun:
+    """A run of `UnifiedReplicas` that fits a method."""
+    method = fit.method
+    with seeded(fit.seed):
+        net = UnifiedNetwork(method, method._new_network())
+        *cluster_seeds, noise_seed = torch.randint(2**31, (method.layers + 1,)).tolist()
+
+    def on_end(history: History) -> None:
+        method.history_.append(history)
+        _set_fitted(method, net, fit.task.graph, inputs)
+        fit.on_fitted()
+
+    return UnifiedRun(
+        task=fit.task,
+        net=net,
+        noise_seed=noise_seed,
+        cluster_seeds=cluster_seeds,
+        threshold=method.threshold,
+        pseudo_weight=method.pseudo_weight,
+        class_weights=method.class_weights,
+        mean_loss=method.mean_loss,
+        stop_on=method.stop_on,
+        recluster_every=method.recluster_every,
+        on_epoch=method._report_epoch,
+        on_end=on_end,
+    )
+
+
+class _Quick(NamedTuple):
+    """What is kept beside a fitted method."""
+
+    net: UnifiedNetwork
+    graph: Data | None = None
+    inputs: Connectivity | None = None
+
+
+def _set_fitted(method: Any, net: UnifiedNetwork, graph: Data, inputs: Connectivity) -> None:
+    method.net_, method.graph_ = net.shared[0], graph
+    method.quick_ = _Quick(net, graph, inputs)
+    method.notes_ = [*([inputs.note] if inputs.note else []), *net.crowded_layers()]
+
+
+def _quick(method: Any) -> _Quick:
+    """What was kept of the fit; a loaded method, and one fitted otherwise, has no inputs yet."""
+    kept: _Quick | None = getattr(method, "quick_", None)
+    if kept is None or kept.net.shared[0] is not method.net_:
+        inputs = None if method.graph_ is None else connect(method, method.graph_)
+        kept = _Quick(UnifiedNetwork(method, method.net_), method.graph_, inputs)
+        method.quick_ = kept
+    return kept
+
+
+def inputs_and_clusters(
+    method: Any, graph: Data
+) -> tuple[UnifiedNetwork, Connectivity, FindClusters]:
+    """The network, its inputs of a graph, and the source of the graph's clusters."""
+    net, known_graph, inputs = _quick(method)
+    if known_graph is not None and inputs is not None and same_graph(graph, known_graph):
+        return net, inputs, net.stored
+    inputs = connect(method, graph)
+    if not method.num_clusters:
+        return net, inputs, net.stored
+    remember(method)
+    return net, inputs, net.stored_or_nearest(method._known(graph), method.means_)
+
+
+def connect(method: Any, graph: Data) -> Connectivity:
+    """The network's view of a graph; A_struct is thinned where it exceeds `memory_limit`."""
+    device, x, note = graph.x.device, sparsify(graph.x.float()), ""
+    matrix = undirected_matrix(graph.edge_index, graph.num_nodes)
+    adjacency = structural = propagation_matrix(matrix, device)
+    if method.alpha_ > 1:
+        paths, thinning = bounded_path_weights(matrix, method.alpha_, method.memory_limit)
+        structural = propagation_matrix(paths, device)
+        if thinning is not None:
+            note = (
+                f"The pairs of nodes up to alpha={method.alpha_} steps apart exceed memory_limit "
+                f"({format_size(method.memory_limit)}): besides its neighbours, a node is "
+                f"connected to {thinning.limit:,} others at random on average, or fewer."
+            )
+    along_paths = structural @ x if isinstance(x, Tensor) else None
+    return Connectivity(x, structural, adjacency, along_paths, note)
+
+
+def _selection(method: Any, task: Task) -> Callable[[Tensor], Examples]:
+    """The examples of an epoch, labelled nodes first, from logits without dropout."""
+    labelled, counts, unlabelled = task.train_nodes, task.class_counts, ~task.train
+    labels = task.graph.y[labelled]
+    weights = labelled_weights(counts, method.class_weights, method.mean_loss)[labels]
+
+    def select(logits: Tensor) -> Examples:
+        probabilities = logits.t().softmax(0).t()  # torch vectorises over nodes, not classes
+        chosen = select_pseudo_labels(
+            method.pseudo_labels, probabilities, counts, unlabelled, method.threshold
+        )
+        return Examples(
+            targets=torch.cat([labels, chosen.labels]),
+            weights=weights,
+            nodes=torch.cat([labelled, chosen.nodes]),
+            pseudo_weight=method.pseudo_weight,
+        )
+
+    return select
+
+
+# The network.
+
+
+class Connectivity(NamedTuple):
+    """The network's view of a graph: its features, and A_struct and A, both normalised.
+
+    Dense features are propagated over A_struct only once.
+
+    Shapes:
+        x, along_paths: (N, F)
+        structural, adjacency: (N, N)
+    """
+
+    x: Tensor | Sparse
+    structural: Sparse
+    adjacency: Sparse
+    along_paths: Tensor | None = None  # A_struct X
+    note: str = ""  # what a user should know about the matrices
+
+
+class UnifiedNetwork(nn.Module):
+    """The network of a UniGNN, with the same weights and clusters: in training, both change.
+
+    Args:
+        method: The UniGNN.
+        net: What its `_build_network` gave.
+    """
+
+    def __init__(self, method: Any, net: Any) -> None:
+        super().__init__()
+        self.num_clusters, self.share = method.num_clusters, method.share_embeddings
+        self.dropout, self.cluster_starts = method.dropout, method.cluster_starts
+        self.unit_length = method.unit_rows
+        self.noise: Noise | None = None
+        self.weights = net.weights
+        self.encoders = tuple(sorted(net.weights[0]))  # semantic, structural: order of the columns
+        for name, clusters in net.named_buffers():
+            self.register_buffer(name, clusters)
+        conv, linear = net.classifier["conv"], net.classifier["linear"]
+        self.width, hidden = conv["weight"].shape
+        with torch.device("meta"):
+            self.classifier = GraphClassifier(self.width, hidden, len(linear.bias), method.dropout)
+        self.classifier.conv.weight, self.classifier.conv.bias = conv["weight"], conv["bias"]
+        self.classifier.linear = linear
+        self.shared = (net,)  # in a tuple, as it is no part of this module
+        self._prepared: dict[int, Clusters] = {}
+
+    def forward(self, inputs: Connectivity, clusters: FindClusters) -> Tensor:
+        """Logits of all nodes, without dropout."""
+        return self.logits(self.first_layer(inputs, clusters), inputs, clusters)
+
+    def embed(self, inputs: Connectivity, clusters: FindClusters) -> Tensor:
+        """The outputs of both encoders side by side, without dropout."""
+        joint = self.activate(self.first_layer(inputs, clusters), False)
+        for layer in range(1, len(self.weights)):
+            joint = self.activate(self.layer(layer, joint, inputs, clusters), False)
+        return joint
+
+    def first_layer(self, inputs: Connectivity, clusters: FindClusters) -> Tensor:
+        """The first layer of both encoders side by side, before the activation."""
+        return self.layer(0, inputs.x, inputs, clusters)
+
+    def logits(
+        self,
+        first: Tensor,
+        inputs: Connectivity,
+        clusters: FindClusters,
+        *,
+        dropout: bool = False,
+        nodes: Tensor | None = None,
+    ) -> Tensor:
+        """Logits of all nodes, or of selected ones, from the output of `first_layer`.
+
+        The logits of a few nodes need the last layer at their neighbours only.
+        """
+        near, adjacency = None, inputs.adjacency
+        partial = nodes is not None and self.selects(nodes, inputs)
+        if nodes is not None and partial:
+            near, adjacency = self.restrict(nodes, inputs)
+        joint = self.activate(first, dropout)
+        for layer in range(1, len(self.weights)):
+            rows = near if layer == len(self.weights) - 1 else None
+            joint = self.activate(self.layer(layer, joint, inputs, clusters, rows), dropout)
+        if near is not None and len(self.weights) == 1:
+            joint = joint[near]
+        if partial and near is None:  # fewer rows, so propagate before the product
+            return self.classifier.classify_propagated(adjacency @ joint, dropout=dropout)
+        logits: Tensor = self.classifier(joint, adjacency, dropout=dropout)
+        return logits if nodes is None or partial else logits[nodes]
+
+    def subset_logits(
+        self,
+        first: Tensor,
+        inputs: Connectivity,
+        clusters: FindClusters,
+        nodes: Subset,
+        near: Subset,
+    ) -> Tensor:
+        """Logits, with dropout, of a subset of each replica's nodes.
+
+        Like `logits` with nodes, in shapes that do not depend on which nodes are selected. Needs
+        shared embeddings and at least two layers. `near` holds the nodes and their neighbours.
+        """
+        last = len(self.weights) - 1
+        joint = self.activate(first, True)
+        for layer in range(1, last):
+            joint = self.activate(self.layer(layer, joint, inputs, clusters), True)
+        weights: nn.ParameterDict = self.weights[last]  # type: ignore[assignment]
+        semantic = semantic_propagate_subset(joint, clusters(last, joint), near)
+        structural = SubsetMatrix(inputs.structural, near) @ joint
+        outputs = [semantic @ weights["semantic"], structural @ weights["structural"]]
+        joint = self.activate(torch.cat(outputs, dim=-1), True, near.nodes)
+        adjacency = SubsetMatrix(inputs.adjacency, nodes, near)
+        logits: Tensor = self.classifier(joint, adjacency, dropout=True, nodes=nodes.nodes)
+        return logits
+
+    def selects(self, nodes: Tensor, inputs: Connectivity) -> bool:
+        """Whether `logits` computes these nodes only; on a GPU, `subset_logits` does that."""
+        num_nodes = inputs.adjacency.shape[0]
+        times = FEW if num_nodes < LARGE else FEW_OF_MANY
+        return nodes.is_cpu and times * nodes.numel() < num_nodes
+
+    def restrict(self, nodes: Tensor, inputs: Connectivity) -> tuple[Tensor | None, Sparse]:
+        """The nodes at which the last layer is needed, None for all; A from these to the selected.
+
+        If most nodes are neighbours of selected ones, selecting them costs more than it saves.
+        """
+        adjacency = inputs.adjacency.rows(nodes)
+        near, between = adjacency.without_empty_columns()
+        return (near, between) if 2 * near.numel() < adjacency.shape[1] else (None, adjacency)
+
+    def activate(self, raw: Tensor, dropout: bool, nodes: Tensor | None = None) -> Tensor:
+        """ReLU and optional dropout."""
+        return relu_dropout(raw, self.dropout, training=dropout, noise=self.noise, nodes=nodes)
+
+    def layer(
+        self,
+        number: int,
+        joint: Tensor | Sparse,
+        inputs: Connectivity,
+        clusters: FindClusters,
+        nodes: Tensor | None = None,
+    ) -> Tensor:
+        """One layer of both encoders before its activation, of all nodes or of selected ones.
+
+        Shapes:
+            joint: features, or embeddings of both encoders side by side, (N, width)
+            returns: (N, width), or (M, width) with nodes
+        """
+        weights: nn.ParameterDict = self.weights[number]  # type: ignore[assignment]
+        groups = clusters(number, joint) if "semantic" in weights else None
+        along_paths = inputs.along_paths if number == 0 else None
+        separate = number > 0 and not self.share
+        complete = nodes is None and along_paths is None and not separate
+        fused = complete and has_kernels(inputs.adjacency.matrix.device)
+        if fused and groups is not None and "structural" in weights:  # Eq. 6 and 2 side by side
+            both = torch.cat([weights["semantic"], weights["structural"]], dim=-1)
+            return propagate_halves(joint @ both, groups, inputs.structural)
+        outputs = []
+        for index, name in enumerate(self.encoders):
+            if name == "structural" and along_paths is not None:
+                outputs.append(along_paths @ weights[name])
+                continue
+            x = joint
+            if separate:
+                assert isinstance(joint, Tensor)
+                x = joint.chunk(len(self.encoders), dim=-1)[index]
+            over = groups if name == "semantic" else inputs.structural
+            outputs.append(_encode(x, weights[name], over, nodes))
+        return torch.cat(outputs, dim=-1)
+
+    def cluster_rows(self, embeddings: Tensor | Sparse) -> Tensor | Sparse:
+        """What k-means groups: the input of a layer, or its direction."""
+        return unit_rows(embeddings) if self.unit_length else embeddings
+
+    # Sources of clusters, each a `FindClusters`.
+
+    def stored(self, layer: int, embeddings: Tensor | Sparse) -> Clusters:
+        """The latest clusters of the training graph."""
+        if layer not in self._prepared:
+            self._prepared[layer] = self._prepare(self.get_buffer(f"clusters_{layer}"))
+        return self._prepared[layer]
+
+    def recluster(self, layer: int, embeddings: Tensor | Sparse) -> Clusters:
+        """Run k-means from the latest clusters (Eq. 3, 4) and store the result."""
+        last = self._prepared[layer].assignment if layer in self._prepared else None
+        seed = int(torch.randint(2**31, ()))
+        rows, starts = self.cluster_rows(embeddings), self.cluster_starts
+        assignment = kmeans(rows, self.num_clusters, seed, start=last, starts=starts)
+        self.get_buffer(f"clusters_{layer}").copy_(assignment)
+        self._prepared[layer] = self._prepare(assignment)
+        return self._prepared[layer]
+
+    def stored_or_nearest(self, known: Tensor, means: Mapping[int, Tensor]) -> FindClusters:
+        """For another graph: `stored` for known nodes, the nearest of the means for others.
+
+        Shapes:
+            known: bool, (N,), of the changed graph; a known node has the same index in training
+        """
+        nodes = known.nonzero().squeeze(1)
+
+        def clusters(layer: int, embeddings: Tensor | Sparse) -> Clusters:
+            stored = self.get_buffer(f"clusters_{layer}")
+            if nodes.numel() == known.numel() == stored.numel():
+                return self.stored(layer, embeddings)
+            assignment = nearest_mean(self.cluster_rows(embeddings), means[layer])
+            assignment[nodes] = stored[nodes]
+            return self._prepare(assignment)
+
+        return clusters
+
+    def _prepare(self, assignment: Tensor) -> Clusters:
+        return prepare_clusters(assignment, self.num_clusters, torch.float32)
+
+    def init_clusters(self, inputs: Connectivity) -> None:
+        """Cluster the features for the first layer."""
+        with torch.no_grad():
+            self.first_layer(inputs, self.recluster)
+
+    def crowded_layers(self) -> Iterator[str]:
+        """A sentence about each layer of which one cluster holds most nodes: it averages them."""
+        for layer in range(len(self.weights) if "semantic" in self.encoders else 0):
+            assignment = self.get_buffer(f"clusters_{layer}")
+            largest, nodes = int(assignment.bincount().max()), assignment.numel()
+            if self.num_clusters >= FEWEST and largest > CROWDED * nodes:
+                yield (
+                    f"One of the {self.num_clusters} clusters of semantic layer {layer + 1} holds "
+                    f"{largest:,} of {nodes:,} nodes; more cluster_starts may divide it."
+                )
+
+    def clear_cache(self) -> None:
+        """Drop what was derived from clusters that the best weights may have replaced."""
+        self._prepared.clear()
+
+    @torch.no_grad()
+    def means(self, inputs: Connectivity) -> dict[int, Tensor]:
+        """The cluster means of each layer on the training graph."""
+        means: dict[int, Tensor] = {}
+
+        def clusters(layer: int, embeddings: Tensor | Sparse) -> Clusters:
+            found = self.stored(layer, embeddings)
+            rows = self.cluster_rows(embeddings)
+            means[layer] = cluster_means(rows, found.assignment, self.num_clusters)
+            return found
+
+        self.embed(inputs, clusters)
+        return means
+
+
+def _encode(
+    x: Tensor | Sparse, weight: Tensor, over: Sparse | Clusters | None, nodes: Tensor | None
+) -> Tensor:
+    """Eq. 2 over a matrix, Eq. 6 over clusters; a few nodes propagate before the product."""
+    assert over is not None
+    if nodes is None:
+        narrow = x @ weight
+        return over @ narrow if isinstance(over, Sparse) else semantic_propagate(narrow, over)
+    assert isinstance(x, Tensor)
+    if isinstance(over, Sparse):
+        return (over.rows(nodes) @ x) @ weight
+    return semantic_propagate(x, over, nodes) @ weight
+
+
+# An epoch, of one run or of several.
+
+
+class Examples(NamedTuple):
+    """The labelled and pseudo-labelled nodes of an epoch's loss.
+
+    A single run lists its nodes, labelled ones first, and the pseudo-labels share one weight. In a
+    batch every node has a weight, so that shapes do not depend on which nodes are selected.
+    """
+
+    targets: Tensor  # (n + m,), or (R, M)
+    weights: Tensor  # of the labelled nodes, (n,), or of all, (R, M)
+    nodes: Tensor | Subset | None = None  # (n + m,), or a subset per run; None: all nodes
+    near: Subset | None = None  # the subset and its neighbours
+    pseudo_weight: float = 0.0
+
+
+def unified_epoch(
+    net: UnifiedNetwork,
+    inputs: Connectivity,
+    clusters: FindClusters,
+    *,
+    select: Callable[[Tensor], Examples],
+    score: Callable[[Tensor], Tensor],
+    recluster: FindClusters | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Loss and score of one run, or of each in a batch: one pass without dropout, one with it.
+
+    `select` and `score` take the logits without dropout; `recluster` finds new clusters first.
+    """
+    first = net.first_layer(inputs, clusters)  # no dropout before it: both passes share it
+    with torch.no_grad():
+        clean = net.logits(first, inputs, recluster or clusters)
+        examples = select(clean)
+    if isinstance(examples.nodes, Subset):
+        assert examples.near is not None
+        logits = net.subset_logits(first, inputs, clusters, examples.nodes, examples.near)
+    else:
+        logits = net.logits(first, inputs, clusters, dropout=True, nodes=examples.nodes)
+    return unified_loss(logits, examples), score(clean)
+
+
+def unified_loss(logits: Tensor, examples: Examples) -> Tensor:
+    """Weighted sum over labelled nodes plus weighted mean over pseudo-labels (Eq. 8, 13, 14)."""
+    targets, weights = examples.targets, examples.weights
+    if weights.dim() == 2:
+        return weighted_cross_entropy(logits, targets, weights)
+    num_labelled = weights.numel()
+    labelled, pseudo = logits.tensor_split([num_labelled])
+    loss = weighted_cross_entropy(labelled, targets[:num_labelled], weights)
+    if pseudo.shape[0]:
+        loss = loss + examples.pseudo_weight * cross_entropy(pseudo, targets[num_labelled:])
+    return loss
+
+
+def labelled_weights(class_counts: Tensor, balance: bool, mean_loss: bool = False) -> Tensor:
+    """The weight of a labelled node of each class: equal for all classes (Eq. 9), or for nodes.
+
+    With `mean_loss` the weights of all labelled nodes sum to one, so that Eq. 8 is a mean.
+    """
+    weights = inverse_class_weights(class_counts) if balance else torch.ones_like(class_counts)
+    return weights / (weights * class_counts).sum() if mean_loss else weights
+
+
+@dataclass(kw_only=True)
+class UnifiedRun(Run):
+    """One run of Uni-GNN, with the parameters that may differ within a batch."""
+
+    net: UnifiedNetwork
+    cluster_seeds: Sequence[int]  # one per layer
+    threshold: float
+    pseudo_weight: float
+    class_weights: bool
+    mean_loss: bool
+    stop_on: StopOn
+    recluster_every: int
+
+
+class UnifiedReplicas(TaskReplicas[UnifiedRun]):
+    """Uni-GNN for several runs on one graph, at most `slots` at a time."""
+
+    def __init__(
+        self,
+        inputs: Connectivity,
+        runs: Sequence[UnifiedRun],
+        slots: int,
+        pseudo_labels: Selection,
+        **training: Any,
+    ) -> None:
+        net = runs[0].net
+        super().__init__(runs, slots, net.width, **training)
+        self.inputs, self.pseudo_labels, device = inputs, pseudo_labels, self.alive.device
+        self.max_clusters = max(run.net.num_clusters for run in runs)
+        self.layers = len(net.weights)
+        self.unlabelled = torch.zeros_like(self.labels, dtype=torch.bool)
+        self.wanted = torch.zeros(self.slots, self.num_classes, dtype=torch.long, device=device)
+        self.threshold = torch.ones(self.slots, 1, device=device)
+        self.pseudo_weight = torch.zeros(self.slots, 1, device=device)
+        self.feature_clusters: dict[tuple[int, int], Tensor] = {}
+        self.semantic = "semantic" in net.encoders
+        self.stop_on = runs[0].stop_on
+        self.limits = self._limits(runs)
+        able = net.share and self.layers > 1 and len(net.encoders) == 2
+        self.few = able and 2 * self.limits[1] <= self.labels.shape[1]
+        if self.semantic:
+            self.prepared = [self._prepare(layer) for layer in range(self.layers)]
+
+    def _limits(self, runs: Sequence[UnifiedRun]) -> tuple[int, int]:
+        """Maximum number of examples of a run, and of these with their neighbours."""
+        nodes = self.labels.shape[1]
+        examples = 0
+        for run in runs:
+            counts: list[int] = run.task.class_counts.tolist()
+            most = {"balanced": len(counts) * max(counts), "all": nodes, "none": sum(counts)}
+            examples = max(examples, min(most[self.pseudo_labels], nodes))
+        degrees = self.inputs.adjacency.matrix.crow_indices().diff()
+        return examples, int(degrees.topk(examples).values.sum())
+
+    def class_weights(self, run: UnifiedRun) -> Tensor:
+        """As in a single run."""
+        return labelled_weights(run.task.class_counts, run.class_weights, run.mean_loss)
+
+    def load(self, slot: int, run: UnifiedRun) -> None:
+        """Copy parameters and the clusters of the features into a slot."""
+        super().load(slot, run)
+        counts = run.task.class_counts
+        self.unlabelled[slot] = ~run.task.train
+        self.wanted[slot] = counts.max() - counts
+        self.threshold[slot], self.pseudo_weight[slot] = run.threshold, run.pseudo_weight
+        if self.semantic:
+            key = run.net.num_clusters, run.cluster_seeds[0]
+            if key not in self.feature_clusters:
+                rows = run.net.cluster_rows(self.inputs.x)
+                clusters = kmeans(rows, *key, starts=run.net.cluster_starts)
+                self.feature_clusters[key] = clusters
+            self.net.get_buffer("clusters_0")[slot] = self.feature_clusters[key]
+
+    def epoch(self) -> tuple[Tensor, Tensor]:
+        """As in a single run; clusters are found in `pause`."""
+        net: UnifiedNetwork = self.net  # type: ignore[assignment]
+        return unified_epoch(net, self.inputs, self.stored, select=self._select, score=self.score)
+
+    def score(self, logits: Tensor) -> Tensor:
+        """What early stopping maximises, of each run, (R,)."""
+        return batched_stopping_scores(self.stop_on, *self.validation(logits))
+
+    def _select(self, logits: Tensor) -> Examples:
+        probabilities = logits.softmax(-1)
+        chosen, predicted = select_pseudo_mask(
+            self.pseudo_labels, probabilities, self.wanted, self.unlabelled, self.threshold
+        )
+        share = self.pseudo_weight / chosen.sum(1, keepdim=True).clamp(min=1)
+        weights = torch.where(chosen, share, self.weight)
+        targets = torch.where(chosen, predicted, self.labels)
+        if not self.few:
+            return Examples(targets, weights)
+        examples = chosen | ~self.unlabelled
+        nodes = make_subset(examples, self.limits[0])
+        near = make_subset(neighbour_mask(examples, self.inputs.adjacency), self.limits[1])
+        weights = torch.where(nodes.nodes < 0, 0.0, weights.gather(1, nodes.padded))
+        return Examples(targets.gather(1, nodes.padded), weights, nodes, near)
+
+    # Clusters stay at one address: the recorded epoch reads them there.
+
+    def stored(self, layer: int, embeddings: Tensor | Sparse) -> Clusters:
+        """The latest clusters of all runs."""
+        return self.prepared[layer]
+
+    def _prepare(self, layer: int) -> Clusters:
+        flat = flatten_clusters(self.net.get_buffer(f"clusters_{layer}"), self.max_clusters)
+        return prepare_clusters(flat, self.slots * self.max_clusters, torch.float32)
+
+    def _refresh(self, layer: int) -> None:
+        """Update the prepared clusters from the buffers."""
+        new, old = self._prepare(layer), self.prepared[layer]
+        old.assignment.copy_(new.assignment)
+        old.members.crow_indices().copy_(new.members.crow_indices())
+        old.members.col_indices().copy_(new.members.col_indices())
+        old.share.copy_(new.share)
+        if old.chunks is not None and new.chunks is not None:
+            for target, source in zip(old.chunks[:-1], new.chunks[:-1], strict=True):
+                target.copy_(source)
+
+    def epochs_until_pause(self, epochs: Mapping[int, int]) -> int:
+        """Epochs until some run is clustered again."""
+        steps = [(self._run(slot).recluster_every, epoch) for slot, epoch in epochs.items()]
+        return min((every - epoch % every for every, epoch in steps if every), default=SYNC_EVERY)
+
+    def _run(self, slot: int) -> UnifiedRun:
+        run = self.runs[slot]
+        assert run is not None
+        return run
+
+    @torch.no_grad()
+    def pause(self, epochs: Mapping[int, int]) -> None:
+        """Find new clusters of the runs that are due (Eq. 3, 4)."""
+        if not self.semantic:
+            return
+        fresh = [slot for slot, epoch in epochs.items() if epoch == 0]
+        every = {slot: self._run(slot).recluster_every for slot in epochs}
+        due = [s for s, epoch in epochs.items() if epoch and every[s] and epoch % every[s] == 0]
+        if not fresh and not due:
+            return
+        if fresh:
+            self._refresh(0)
+        net: UnifiedNetwork = self.net  # type: ignore[assignment]
+        joint = net.activate(net.first_layer(self.inputs, self.stored), False)
+        for layer in range(1, self.layers):
+            buffer = net.get_buffer(f"clusters_{layer}")
+            for slots, warm_start in ((fresh, False), (due, True)):
+                if slots:
+                    runs = [self._run(slot) for slot in slots]
+                    rows = net.cluster_rows(joint[slots])
+                    assert isinstance(rows, Tensor)
+                    buffer[slots] = batched_kmeans(
+                        rows,
+                        [run.net.num_clusters for run in runs],
+                        seeds=[run.cluster_seeds[layer] for run in runs],
+                        start=buffer[slots] if warm_start else None,
+                        starts=net.cluster_starts,
+                    )
+            self._refresh(layer)
+            joint = net.activate(net.layer(layer, joint, self.inputs, self.stored), False)
+
+    def on_shrink(self, slots: Sequence[int]) -> None:
+        """Move the clusters along with the runs."""
+        super().on_shrink(slots)
+        if self.semantic:
+            self.prepared = [self._prepare(layer) for layer in range(self.layers)]
+
+    def finish(self, slot: int, run: UnifiedRun, history: History) -> None:
+        """Use the clusters that belong to the best weights."""
+        run.net.clear_cache()
+        super().finish(slot, run, history)

@@ -1,0 +1,420 @@
+"""What is measured of a graph: its edges, classes, distances from labels, and features.
+
+All measurements except the counts of listed edges ignore the direction of edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+
+from evengraph.core.arrays import sorted_unique
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Bits = NDArray[np.uint64]
+Floats = NDArray[np.float64]
+Matrix = NDArray[Any]
+
+BITS = 64
+CHUNK_ENTRIES = 4_000_000  # processed at a time, so that x is never copied as a whole
+MIX_ONE, MIX_TWO = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The undirected graph, without repeated edges and self-loops.
+
+    Shapes:
+        pairs: (2, P), the smaller node first
+        indptr: (N + 1,), indices: (2 P,), the rows of a symmetric CSR matrix
+    """
+
+    num_nodes: int
+    pairs: Ints
+    indptr: Ints
+    indices: Ints
+
+    @property
+    def degrees(self) -> Ints:
+        """Number of neighbours, (N,)."""
+        return np.diff(self.indptr)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edges:
+    """How the edges are listed."""
+
+    listed: int  # columns of edge_index
+    pairs: int  # distinct pairs of different nodes, in either direction
+    repeated: int  # repeats of an earlier edge in the same direction
+    to_itself: int  # self-loops
+    one_way: int  # pairs listed in one direction only
+    directed: bool  # whether there is such a pair
+    weighted: bool = False
+    relations: tuple[str, ...] = ()  # kinds of edges that are averaged apart
+
+
+@dataclass(frozen=True, kw_only=True)
+class Degrees:
+    """Numbers of neighbours."""
+
+    median: float  # of all nodes, isolated ones included
+    mean: float
+    largest: int
+    isolated: int  # nodes without neighbours
+    isolated_share: float
+    bins: tuple[tuple[int, int, int], ...]  # lowest and highest degree, number of nodes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Components:
+    """Connected components."""
+
+    count: int  # an isolated node is one
+    largest: int  # nodes in the largest component
+    unlabelled: int  # components without a labelled node
+    unlabelled_nodes: int  # nodes in these
+
+
+def read_edges(edge_index: Ints, num_nodes: int) -> tuple[Neighbours, Edges]:
+    """Build the undirected graph of edges, (2, E), in any order, and count them."""
+    if edge_index.ndim != 2 or edge_index.shape[0] != 2:
+        raise ValueError(f"graph.edge_index must have two rows, got shape {edge_index.shape}.")
+    source, target = edge_index.astype(np.int64, copy=False)
+    if source.size and not 0 <= edge_index.min() <= edge_index.max() < num_nodes:
+        bad = edge_index.min() if edge_index.min() < 0 else edge_index.max()
+        raise ValueError(
+            f"graph.edge_index must hold node ids from 0 to {num_nodes - 1}, got {bad}."
+        )
+    arcs = sorted_unique(source * num_nodes + target)
+    first, second = np.divmod(arcs, num_nodes)
+    different = first != second
+    first, second = first[different], second[different]
+    keys = _pairs(first, second, num_nodes)
+    pairs = np.stack(np.divmod(keys, num_nodes))
+    both = np.concatenate([keys, pairs[1] * num_nodes + pairs[0]])
+    both.sort()
+    row, indices = np.divmod(both, num_nodes)
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=num_nodes))])
+    one_way = 2 * len(keys) - len(first)  # a pair listed in both directions has two arcs
+    edges = Edges(
+        listed=source.size,
+        pairs=len(keys),
+        repeated=source.size - len(arcs),
+        to_itself=int((source == target).sum()),
+        one_way=one_way,
+        directed=one_way > 0,
+    )
+    return Neighbours(num_nodes, pairs, indptr, indices), edges
+
+
+def count_edges(edge_index: Ints, num_nodes: int) -> int:
+    """Number of distinct pairs of different nodes in edges, (2, E), in either direction."""
+    source, target = edge_index.astype(np.int64, copy=False)
+    different = source != target
+    return len(_pairs(source[different], target[different], num_nodes))
+
+
+def count_degrees(neighbours: Neighbours) -> Degrees:
+    """Count the neighbours of every node."""
+    degrees = neighbours.degrees
+    isolated = int((degrees == 0).sum())
+    # bin 0 holds degree 0, bin 1 degree 1, bin 2 degrees 2 and 3, bin 3 degrees 4 to 7
+    counts = np.bincount(np.frexp(degrees)[1])
+    bins = tuple((2**n // 2, max(2**n - 1, 0), int(count)) for n, count in enumerate(counts))
+    return Degrees(
+        median=float(np.median(degrees)),
+        mean=float(degrees.mean()),
+        largest=int(degrees.max()),
+        isolated=isolated,
+        isolated_share=isolated / neighbours.num_nodes,
+        bins=bins,
+    )
+
+
+def component_ids(neighbours: Neighbours) -> Ints:
+    """Component of each node, (N,)."""
+    ones = np.ones(len(neighbours.indices), dtype=np.int8)
+    shape = (neighbours.num_nodes, neighbours.num_nodes)
+    matrix = sp.csr_matrix((ones, neighbours.indices, neighbours.indptr), shape=shape)
+    ids: Ints = connected_components(matrix, directed=False)[1].astype(np.int64)
+    return ids
+
+
+def count_components(component: Ints, labelled: Bools) -> Components:
+    """Count components, and those without a labelled node."""
+    sizes = np.bincount(component)
+    without = np.bincount(component[labelled], minlength=len(sizes)) == 0
+    return Components(
+        count=len(sizes),
+        largest=int(sizes.max()),
+        unlabelled=int(without.sum()),
+        unlabelled_nodes=int(sizes[without].sum()),
+    )
+
+
+def _pairs(source: Ints, target: Ints, num_nodes: int) -> Ints:
+    """One key per pair of joined nodes, sorted."""
+    small, large = np.minimum(source, target), np.maximum(source, target)
+    return sorted_unique(small * num_nodes + large)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reach:
+    """Numbers of unlabelled nodes near labelled ones."""
+
+    hops: int  # largest distance counted
+    nodes: int  # unlabelled nodes, including those with a hidden label
+    per_class: tuple[tuple[int, ...], ...]  # within 1, 2, ... hops of a label of the class
+    any_class: tuple[int, ...]  # within 1, 2, ... hops of any labelled node
+    beyond: int  # further than `hops` from every labelled node
+    never_per_class: tuple[int, ...]  # without a path to a labelled node of the class
+    never: int  # without a path to any labelled node
+
+
+def measure_reach(
+    neighbours: Neighbours,
+    component: Ints,
+    labels: Ints,
+    labelled: Bools,
+    num_classes: int,
+    hops: int,
+) -> Reach:
+    """Search breadth-first from the labelled nodes of all classes at once.
+
+    A node holds one bit per class; a hop is one pass over the edges per 64 classes.
+    """
+    if hops < 1:
+        raise ValueError(f"hops must be at least 1, got {hops}.")
+    others = ~labelled
+    near = np.zeros((hops, len(labels)), dtype=np.bool_)
+    per_class: list[tuple[int, ...]] = []
+    for first in range(0, num_classes, BITS):
+        width = min(BITS, num_classes - first)
+        members = labelled & (labels >= first) & (labels < first + width)
+        state = np.zeros(len(labels), dtype=np.uint64)
+        state[members] = np.uint64(1) << (labels[members] - first).astype(np.uint64)
+        counts = np.zeros((hops, width), dtype=np.int64)
+        for hop in range(hops):
+            state = _one_hop(neighbours, state)
+            near[hop] |= state != 0
+            unlabelled = state[others]
+            bits = (np.uint64(1 << bit) for bit in range(width))
+            counts[hop] = [np.count_nonzero(unlabelled & bit) for bit in bits]
+        per_class += [tuple(column) for column in counts.T.tolist()]
+    within = tuple(near[:, others].sum(1).tolist())
+    nodes = int(others.sum())
+    sizes = np.bincount(component[others], minlength=int(component.max()) + 1)
+
+    def outside(members: Bools) -> int:
+        """Nodes whose component holds none of the members."""
+        return int(sizes.sum() - sizes[np.unique(component[members])].sum())
+
+    return Reach(
+        hops=hops,
+        nodes=nodes,
+        per_class=tuple(per_class),
+        any_class=within,
+        beyond=nodes - within[-1],
+        never_per_class=tuple(outside(labelled & (labels == c)) for c in range(num_classes)),
+        never=outside(labelled),
+    )
+
+
+def _one_hop(neighbours: Neighbours, state: Bits) -> Bits:
+    """Add the bits of its neighbours to every node."""
+    rows = np.flatnonzero(np.diff(neighbours.indptr))  # reduceat does not support empty rows
+    result = state.copy()
+    if len(rows):
+        result[rows] |= np.bitwise_or.reduceat(state[neighbours.indices], neighbours.indptr[rows])
+    return result
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labels:
+    """Class sizes."""
+
+    names: tuple[str, ...]  # one per class
+    labelled: tuple[int, ...]  # labelled nodes of each class
+    hidden: tuple[int, ...]  # nodes of each class whose label may not be used, such as test nodes
+    num_labelled: int  # all labelled nodes
+    num_unlabelled: int  # all other nodes, including hidden ones
+    labelled_share: float
+    ratio: float | None  # largest class over smallest, among classes with a labelled node
+
+
+@dataclass(frozen=True, kw_only=True)
+class Homophily:
+    """Whether neighbours share a class, over edges between labelled nodes.
+
+    Reference:
+        Platonov et al., "Characterizing Graph Datasets for Node Classification:
+        Homophily-Heterophily Dichotomy and Beyond", NeurIPS 2023, for the adjusted share.
+    """
+
+    edges: int  # between labelled nodes
+    edge: float | None  # share of them that join nodes of one class
+    by_chance: float | None  # expected share if the ends of edges were paired at random
+    adjusted: float | None  # `edge` rescaled so that chance is 0 and certainty 1
+    per_class: tuple[float | None, ...]  # share of its nodes' neighbours that are of the class
+    neighbours: tuple[int, ...]  # number of neighbours behind that share
+
+
+def count_labels(labels: Ints, labelled: Bools, names: Sequence[str]) -> Labels:
+    """Count the nodes of each class."""
+    hidden = (labels >= 0) & ~labelled
+    counts = np.bincount(labels[labelled], minlength=len(names))
+    present = counts[counts > 0]
+    total = int(counts.sum())
+    return Labels(
+        names=tuple(names),
+        labelled=tuple(counts.tolist()),
+        hidden=tuple(np.bincount(labels[hidden], minlength=len(names)).tolist()),
+        num_labelled=total,
+        num_unlabelled=len(labels) - total,
+        labelled_share=total / len(labels),
+        ratio=float(present.max() / present.min()) if len(present) else None,
+    )
+
+
+def measure_homophily(pairs: Ints, labels: Ints, labelled: Bools, num_classes: int) -> Homophily:
+    """Compare the classes of the two ends of every pair of neighbours, (2, P)."""
+    both = labelled[pairs[0]] & labelled[pairs[1]]
+    first, second = labels[pairs[0][both]], labels[pairs[1][both]]
+    mixing = np.bincount(first * num_classes + second, minlength=num_classes**2)
+    mixing = mixing.reshape(num_classes, num_classes)
+    mixing = mixing + mixing.T  # from both ends
+    same, ends = mixing.diagonal(), mixing.sum(1)
+    count = int(both.sum())
+    edge = float(same.sum() / ends.sum()) if count else None
+    chance = float(((ends / ends.sum()) ** 2).sum()) if count else None
+    adjusted = None
+    if edge is not None and chance is not None and (ends > 0).sum() > 1:
+        adjusted = (edge - chance) / (1 - chance)
+    shares = (float(s / e) if e else None for s, e in zip(same, ends, strict=True))
+    return Homophily(
+        edges=count,
+        edge=edge,
+        by_chance=chance,
+        adjusted=adjusted,
+        per_class=tuple(shares),
+        neighbours=tuple(ends.tolist()),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Features:
+    """Measurements of the columns of x."""
+
+    count: int
+    hashed: int = 0  # columns that are buckets of hashed words
+    density: float | None  # share of non-zero entries
+    constant: int  # other columns with the same value in every row
+    missing: int  # NaN and infinite entries
+    empty_nodes: int  # nodes whose features are all zero
+    duplicate_nodes: int  # nodes with the features of an earlier node, unless all zero
+    conflicting_nodes: int  # labelled nodes with a duplicate of another class
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Statistics of every column, over its finite entries, (F,) each."""
+
+    low: Floats
+    high: Floats
+    mean: Floats
+    variance: Floats
+    missing: Ints
+    nonzero: Ints
+
+
+def measure_features(
+    x: Matrix, labels: Ints, labelled: Bools, num_classes: int, hashed: Bools | None = None
+) -> tuple[Features, Columns]:
+    """Measure all features, (N, F), in one pass."""
+    columns, prints, full = _read(x)
+    empty = int((~full).sum())
+    duplicates, conflicts = _duplicates(prints[full], labels[full], labelled[full], num_classes)
+    entries = x.shape[0] * x.shape[1]
+    hashed = np.zeros(x.shape[1], np.bool_) if hashed is None else hashed
+    constant = (columns.low >= columns.high) & (columns.missing == 0) & ~hashed
+    features = Features(
+        count=x.shape[1],
+        hashed=int(hashed.sum()),
+        density=int(columns.nonzero.sum()) / entries if entries else None,
+        constant=int(constant.sum()),
+        missing=int(columns.missing.sum()),
+        empty_nodes=empty if x.shape[1] else 0,
+        duplicate_nodes=duplicates,
+        conflicting_nodes=conflicts,
+    )
+    return features, columns
+
+
+def _read(x: Matrix) -> tuple[Columns, NDArray[np.uint64], Bools]:
+    """Statistics of the columns, a fingerprint of each row, and whether it is not all zero."""
+    num_nodes, width = x.shape
+    low, high = np.full(width, np.inf), np.full(width, -np.inf)
+    total, squares = np.zeros(width), np.zeros(width)
+    missing, nonzero = np.zeros(width, np.int64), np.zeros(width, np.int64)
+    prints, full = np.zeros(num_nodes, np.uint64), np.zeros(num_nodes, np.bool_)
+    keys = np.random.default_rng(0).integers(2**63, size=(width,), dtype=np.uint64)
+    keys = keys * np.uint64(2) + np.uint64(1)  # odd, and distinct for each column
+    # sums of differences to the first row stay exact enough for large numbers such as years
+    shift = np.nan_to_num(x[:1].astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0).reshape(-1)
+    step = max(CHUNK_ENTRIES // max(width, 1), 1)
+    for start in range(0, num_nodes, step):
+        rows = slice(start, start + step)
+        chunk = x[rows]
+        filled = chunk != 0
+        full[rows] = filled.any(1)
+        nonzero += filled.sum(0)
+        prints[rows] = _fingerprints(chunk, keys)
+        shifted = chunk - shift
+        finite = np.isfinite(shifted)
+        lowest = highest = chunk
+        if not finite.all():
+            missing += (~finite).sum(0)
+            lowest, highest = np.where(finite, chunk, np.inf), np.where(finite, chunk, -np.inf)
+            shifted = np.where(finite, shifted, 0.0)
+        low, high = np.minimum(low, lowest.min(0)), np.maximum(high, highest.max(0))
+        total += shifted.sum(0)
+        squares += np.einsum("ij,ij->j", shifted, shifted)
+    count = np.maximum(num_nodes - missing, 1)
+    mean = total / count
+    variance = squares / count - mean**2
+    return Columns(low, high, mean + shift, variance, missing, nonzero), prints, full
+
+
+def _fingerprints(chunk: Matrix, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A 64-bit hash per row; two different rows collide with probability of about 10^-19."""
+    single = chunk.dtype == np.float32
+    plain: Matrix = chunk.astype(np.float32 if single else np.float64)
+    plain += 0.0  # -0.0 becomes 0.0
+    bits = plain.view(np.uint32 if single else np.uint64).astype(np.uint64)
+    # the low bits of most floats are zero and would stay zero in a sum of products
+    bits = bits * MIX_ONE
+    bits ^= bits >> np.uint64(29)
+    bits *= MIX_TWO
+    bits ^= bits >> np.uint64(32)
+    hashes: NDArray[np.uint64] = bits @ keys
+    return hashes
+
+
+def _duplicates(
+    prints: NDArray[np.uint64], labels: Ints, labelled: Bools, num_classes: int
+) -> tuple[int, int]:
+    """Numbers of nodes that repeat an earlier one, and of conflicting labelled nodes."""
+    _, group = np.unique(prints, return_inverse=True)
+    num_groups = int(group.max()) + 1 if len(group) else 0
+    pairs = np.unique(group[labelled] * num_classes + labels[labelled])
+    classes = np.bincount(pairs // num_classes, minlength=num_groups)
+    conflicts = int((classes[group[labelled]] > 1).sum())
+    return len(prints) - num_groups, conflicts

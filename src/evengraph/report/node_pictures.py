@@ -1,0 +1,395 @@
+"""Pictures of nodes: the map of a run, and the neighbourhood of an explained node.
+
+The map can be read without its script, which adds zoom, tooltips and the choice of colours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from evengraph.core.untrusted import items, lookup, number
+from evengraph.report.charts import percent
+from evengraph.report.markup import Markup, integer, tag
+from evengraph.report.page import read_asset, section
+
+MAP_STYLE = read_asset(__package__, "node_map.css")
+MAP_SCRIPT = read_asset(__package__, "node_map.js")
+SHADES = 10  # colours; more classes than that share them
+ORANGE = 1  # the colour of a rare class, as on all pages
+LEGEND = 24  # classes that the legend names
+GROUPS = (("class", "k", "classes"), ("prediction", "p", "predicted"), ("cluster", "m", "clusters"))
+KEYS = "Arrow keys move the map, plus and minus zoom, 0 shows all of it."
+
+
+def map_section(content: Mapping[str, Any]) -> Markup:
+    """The section of a run's page; nothing without a map."""
+    found = content.get("map")
+    if not isinstance(found, Mapping) or not items(found, "x"):
+        return Markup("")
+    source = "predicted probabilities" if found.get("of") == "probabilities" else "embeddings"
+    text = f"t-SNE of the {source} of seed {found.get('seed', '?')}: nodes that the model finds "
+    text += "similar are close. Classes are the true ones; nothing is learnt from the map."
+    return section("Map of the nodes", tag("p", text), map_figure(found), id="map")
+
+
+def map_figure(nodes: Mapping[str, Any], title: str = "") -> Markup:
+    """Draw the nodes where t-SNE puts them; what is not a number is left out.
+
+    Args:
+        nodes: Coordinates from 0 to 100 (`x`, `y`), `classes`, `class_names`, `train`, and
+            possibly `predicted` and `clusters`, as `place_nodes` returns them.
+        title: Heading of the figure.
+    """
+    names = [str(name) for name in items(nodes, "class_names")]
+    colourings = [group[0] for group in GROUPS if group[0] == "class" or items(nodes, group[2])]
+    counts = Counter(_whole(label) for label in items(nodes, "classes"))
+    sizes = {k: counts[k] for k in sorted(k for k in counts if k is not None and k >= 0)}
+    shades = _shades(sizes)
+    every = (_dot(nodes, index, names, shades) for index in range(len(items(nodes, "x"))))
+    dots = [dot for dot in every if dot]
+    drawn = tag("svg", *dots, width="100%", height="100%", class_="nodes")
+    label = f"Map of {integer(len(dots))} nodes"
+    picture = tag("svg", drawn, role="img", aria_label=label, class_="map", data_colours="class")
+    tip = tag("output", "", class_="tip", hidden=True)
+    frame = tag("div", picture, tip, class_="frame", tabindex="0", role="group", aria_label=KEYS)
+    caption = tag("figcaption", tag("h3", title)) if title else Markup("")
+    note = tag("p", f"Training nodes have a ring. {KEYS}", class_="note")
+    legend = _map_legend(sizes, names, shades)
+    return tag("figure", caption, _tools(colourings), legend, frame, note, class_="node-map")
+
+
+def _shades(sizes: Mapping[int, int]) -> dict[int, int]:
+    """The colour of each class: orange for the smallest if it is rare, any other for the rest."""
+    smallest = min(sizes, key=lambda label: sizes[label], default=0)
+    if not sizes or sizes[smallest] >= max(sizes.values()) / 2:
+        return {label: label % SHADES for label in sizes}
+    others = [shade for shade in range(SHADES) if shade != ORANGE]
+    rest = [label for label in sizes if label != smallest]
+    shades = {label: others[place % len(others)] for place, label in enumerate(rest)}
+    return shades | {smallest: ORANGE}
+
+
+def _dot(
+    nodes: Mapping[str, Any], index: int, names: Sequence[str], shades: Mapping[int, int]
+) -> Markup:
+    x, y = (number(lookup(nodes, axis, index)) for axis in ("x", "y"))
+    if x is None or y is None:
+        return Markup("")
+    values = [_whole(lookup(nodes, group[2], index)) for group in GROUPS]
+    kinds = [
+        f"{letter}{value % SHADES if letter == 'm' else shades.get(value, value % SHADES)}"
+        for (_, letter, _), value in zip(GROUPS, values, strict=True)
+        if value is not None and value >= 0
+    ]
+    label, guess, cluster = values
+    text = _map_name(label, names)
+    if guess is not None:
+        right = guess == label
+        text += ", predicted correctly" if right else f", predicted {_map_name(guess, names)}"
+    text += "" if cluster is None else f", cluster {cluster}"
+    if lookup(nodes, "train", index) is True:
+        text += ", training node"
+        kinds.append("train")
+    # dots at the edge stay inside the frame
+    place = {"cx": percent(2 + 0.96 * x), "cy": percent(2 + 0.96 * (100 - y))}
+    look = {"r": 5 if "train" in kinds else 3, "class_": " ".join(kinds), "data_class": label}
+    return tag("circle", tag("title", text), **place, **look)
+
+
+def _tools(colourings: Sequence[str]) -> Markup:
+    """Buttons for colours and zoom; hidden without the script."""
+    colours = [
+        tag("button", f"by {name}", type="button", data_colours=name, aria_pressed=pressed)
+        for name, pressed in zip(colourings, ("true", "false", "false"), strict=False)
+    ]
+    signs = (("+", "in", "Zoom in"), ("−", "out", "Zoom out"))
+    zoom = [
+        tag("button", sign, type="button", data_zoom=name, aria_label=label)
+        for sign, name, label in (*signs, ("Reset", "all", "Show the whole map"))
+    ]
+    return tag("div", tag("span", *colours), tag("span", *zoom), class_="switch", hidden=True)
+
+
+def _map_legend(
+    sizes: Mapping[int, int], names: Sequence[str], shades: Mapping[int, int]
+) -> Markup:
+    """Classes with their colours and numbers of nodes; as buttons they highlight a class."""
+    entries = []
+    for label in list(sizes)[:LEGEND]:
+        shade = tag("circle", cx=7, cy=7, r=6, class_=f"k{shades[label]}")
+        swatch = tag("svg", shade, width=14, height=14, aria_hidden="true", class_="swatch")
+        words = tag("span", f"{_map_name(label, names)} ({sizes[label]:,})")
+        button = {"type": "button", "data_class": str(label), "aria_pressed": "false"}
+        entries.append(tag("li", tag("button", swatch, words, **button)))
+    if len(sizes) > SHADES:
+        more = len(sizes) - len(entries)
+        text = f"{more} more classes; colours repeat" if more else "colours repeat"
+        entries.append(tag("li", text))
+    return tag("ul", *entries, class_="legend classes", data_colours="class")
+
+
+def _whole(value: Any) -> int | None:
+    finite = number(value)
+    return None if finite is None else int(finite)
+
+
+def _map_name(label: int | None, names: Sequence[str]) -> str:
+    if label is None or label < 0:
+        return "no class"
+    return names[label] if label < len(names) else f"class {label}"
+
+
+SIZE = 640  # pixels, width and height without the legend
+TOP = 60  # pixels, below the two lines of text
+CENTRE = (SIZE / 2, SIZE / 2 + 22)
+RADIUS = SIZE / 2 - 52  # of the outermost ring
+MAX_NAMES = 12  # nodes labelled with their id, where there is room
+MAX_CHARS = 16  # longer ids are cut
+CAPTION = "Filled: labelled. Hollow: predicted. Square: evidence against. Size: contribution."
+# As on all pages: blue-grey first for common classes, orange first for rare ones.
+COMMON = ("#66768c", "#1f6fb2", "#0f7d5c", "#9a3f8f", "#4a90a4", "#7a6a4f")
+RARE = ("#b84a00", "#e0912f", "#c2456a", "#8c2d04")
+SAME_CLUSTER = "#ffd873"
+
+Point = tuple[float, float]
+Box = tuple[float, float, float, float]  # left, top, right, bottom
+
+
+def draw_explanation(explanation: Mapping[str, Any], ids: Sequence[str]) -> str:
+    """Draw nodes by their distance from the explained one, larger the more they contributed.
+
+    Lines are the paths to the nodes; other edges are pale. Colours are classes, and a halo marks
+    nodes in the same cluster as the explained one. Nodes without a path are on the outermost ring.
+    The largest contributions have their id beside them where there is room; all have it as tooltip.
+    """
+    return str(_Neighbourhood(explanation, ids).draw())
+
+
+def path_tree(near: Mapping[str, Any]) -> dict[int, int]:
+    """Return the node before each node on a path from the first one, by index.
+
+    Nodes without a path, or whose path was left out, have none.
+    """
+    distances, before = near["distance"], dict[int, int]()
+    for a, b in zip(*near["edge_index"], strict=True):
+        if distances[a] > 0 and distances[b] == distances[a] - 1:
+            before[a] = min(b, before.get(a, b))
+    return before
+
+
+def ring_positions(
+    distances: Sequence[int], before: Mapping[int, int], *, centre: Point, radius: float
+) -> list[Point]:
+    """Place the first node in the centre, the others on rings by distance, beside their path.
+
+    Every node has a sector as wide as the number of leaves below it, so that paths do not cross.
+    Nodes without a path share the outermost ring, and a sector of their own.
+    """
+    rings = ring_numbers(distances)
+    step = radius / max(*rings, 1)
+    children: dict[int, list[int]] = {}
+    for index in range(1, len(rings)):
+        children.setdefault(before.get(index, 0), []).append(index)
+    width = [0] * len(rings)
+    for index in sorted(range(len(rings)), key=lambda index: -rings[index]):
+        width[index] = max(1, sum(width[child] for child in children.get(index, [])))
+    sectors = {0: (-math.pi / 2, 1.5 * math.pi)}
+    points = [centre] * len(rings)
+    for index in sorted(range(len(rings)), key=lambda index: rings[index]):
+        start, end = sectors[index]
+        for child in children.get(index, []):
+            share = (end - start) * width[child] / width[index]
+            sectors[child] = (start, start + share)
+            width[index] -= width[child]
+            angle, far = start + share / 2, step * rings[child]
+            x, y = centre[0] + far * math.cos(angle), centre[1] + far * math.sin(angle)
+            points[child] = (round(x, 1), round(y, 1))
+            start += share
+    return points
+
+
+def ring_numbers(distances: Sequence[int]) -> list[int]:
+    """Return the ring of each node: its distance, one more than the largest without a path."""
+    farthest = max(distances, default=0)
+    return [farthest + 1 if distance < 0 else distance for distance in distances]
+
+
+def class_colours(counts: Sequence[int]) -> list[str]:
+    """Return a colour per class; those with less than half the labels of the largest are rare."""
+    rare = [2 * count < max(counts) for count in counts]
+    colours = []
+    for index, is_rare in enumerate(rare):
+        palette = RARE if is_rare else COMMON
+        colours.append(palette[rare[:index].count(is_rare) % len(palette)])
+    return colours
+
+
+class _Neighbourhood:
+    """What is drawn of an explanation: places, sizes, names and colours of its nodes."""
+
+    def __init__(self, explanation: Mapping[str, Any], ids: Sequence[str]) -> None:
+        self.near = near = explanation["neighbourhood"]
+        count = len(explanation["probabilities"])
+        self.classes = explanation["class_names"] or [str(label) for label in range(count)]
+        self.counts = explanation.get("class_counts")
+        self.colours = class_colours(self.counts or [1] * len(self.classes))
+        self.tree = path_tree(near)
+        self.points = ring_positions(near["distance"], self.tree, centre=CENTRE, radius=RADIUS)
+        weights = [abs(value) for value in near["contribution"]]
+        largest = max(weights[1:], default=0.0) or 1.0
+        self.radii = [11.0, *(round(4 + 7 * weight / largest, 1) for weight in weights[1:])]
+        self.names = [ids[node] for node in near["node_id"]]
+        probability = f"{100 * explanation['probability']:.1f}%"
+        predicted = self.classes[explanation["predicted"]]
+        self.title = f"{ids[explanation['node']]}: {predicted}, {probability}"
+        cluster = near.get("cluster") or [None]
+        same = [other == cluster[0] for other in cluster[1:]]
+        self.halos = [any(same), *same]
+        farthest = max(ring_numbers(near["distance"]))
+        self.rings = [RADIUS * ring / farthest for ring in range(1, farthest + 1)]
+
+    def draw(self) -> Markup:
+        legend = self._legend()
+        return tag(
+            "svg",
+            tag("title", self.title),
+            tag("rect", width="100%", height="100%", fill="white"),
+            *(
+                tag(
+                    "circle",
+                    cx=CENTRE[0],
+                    cy=CENTRE[1],
+                    r=round(r, 1),
+                    fill="none",
+                    stroke="#eceff3",
+                )
+                for r in self.rings
+            ),
+            *self._edges(),
+            *self._halos(),
+            *self._marks(),
+            tag("g", *self._texts(), stroke="white", stroke_width=3),
+            tag("text", self.title, x=16, y=28, font_size=16, font_weight="bold"),
+            tag("text", CAPTION, x=16, y=48, fill="#555555"),
+            *legend,
+            xmlns="http://www.w3.org/2000/svg",
+            viewBox=f"0 0 {SIZE} {SIZE + 24 * len(legend)}",
+            font_family="sans-serif",
+            font_size=12,
+        )
+
+    def _legend(self) -> list[Markup]:
+        """The classes, and the halo of a cluster, if there is one."""
+        labels = {*self.near["predicted"], *(label for label in self.near["y"] if label >= 0)}
+        entries = []
+        for label in sorted(labels):
+            text = self.classes[label]
+            text += f", {self.counts[label]:,} labelled" if self.counts else ""
+            text += ", rare" if self.colours[label] in RARE else ""
+            entries.append((self.colours[label], text))
+        if self.halos[0]:
+            entries.append((SAME_CLUSTER, f"halo: in the same cluster as {_cut(self.names[0])}"))
+        return [
+            tag(
+                "g",
+                tag("circle", cx=24, cy=SIZE + 24 * row, r=6, fill=colour),
+                tag("text", text, x=40, y=SIZE + 24 * row + 4),
+            )
+            for row, (colour, text) in enumerate(entries)
+        ]
+
+    def _edges(self) -> list[Markup]:
+        """All edges once, those of paths above the others and stronger."""
+        paths: list[Markup] = []
+        others: list[Markup] = []
+        for a, b in zip(*self.near["edge_index"], strict=True):
+            if a < b:
+                (x1, y1), (x2, y2) = self.points[a], self.points[b]
+                on_path = self.tree.get(b) == a or self.tree.get(a) == b
+                (paths if on_path else others).append(tag("line", x1=x1, y1=y1, x2=x2, y2=y2))
+        pale = tag("g", *others, stroke="#e3e7ec", stroke_width=0.8)
+        return [pale, tag("g", *paths, stroke="#a9b4c1", stroke_width=1.6)]
+
+    def _halos(self) -> Iterator[Markup]:
+        for (x, y), radius, shown in zip(self.points, self.radii, self.halos, strict=False):
+            if shown:
+                look = {"fill": SAME_CLUSTER, "fill_opacity": 0.6}
+                yield tag("circle", cx=x, cy=y, r=round(radius + 6, 1), **look)
+
+    def _marks(self) -> Iterator[Markup]:
+        """A mark per node: a circle, or a square if it is evidence against the prediction."""
+        near = self.near
+        for index, (label, predicted) in enumerate(zip(near["y"], near["predicted"], strict=True)):
+            source, shown = ("labelled", label) if label >= 0 else ("predicted", predicted)
+            (x, y), radius, colour = self.points[index], self.radii[index], self.colours[shown]
+            against = index > 0 and near["contribution"][index] < 0
+            words = f"{self.names[index]}: {source} {self.classes[shown]}"
+            look = {
+                "fill": colour if label >= 0 else "white",
+                "stroke": "black" if index == 0 else colour,
+                "stroke_width": 3 if index == 0 else 2,
+            }
+            title = tag("title", words + (", evidence against" if against else ""))
+            if against:
+                side = round(1.7 * radius, 1)
+                corner = {"x": round(x - side / 2, 1), "y": round(y - side / 2, 1)}
+                yield tag("rect", title, **corner, width=side, height=side, **look)
+            else:
+                yield tag("circle", title, cx=x, cy=y, r=radius, **look)
+
+    def _texts(self) -> Iterator[Markup]:
+        """Distances of rings, and ids of the centre and of the largest contributions.
+
+        They overlap neither one another nor a mark.
+        """
+        both = zip(self.points, self.radii, strict=True)
+        taken = [(x - r, y - r, x + r, y + r) for (x, y), r in both]
+        rings = [(self._ring_name(n), self._ring_box(n, taken)) for n in range(len(self.rings))]
+        for text, box in rings:
+            at = {"x": round(box[0] + 20, 1), "y": round(box[3] - 1, 1), "text_anchor": "middle"}
+            yield tag("text", text, **at, font_size=10, fill="#66707d", paint_order="stroke")
+        taken += [box for _, box in rings]
+        weights = [abs(value) for value in self.near["contribution"]]
+        others = sorted(range(1, len(weights)), key=lambda index: -weights[index])
+        for index in [0, *(index for index in others[: MAX_NAMES - 1] if weights[index] > 0)]:
+            name = _cut(self.names[index])
+            boxes = _boxes(self.points[index], self.radii[index], 7.0 * len(name))
+            if (place := next((box for box in boxes if _is_free(box, taken)), None)) is not None:
+                taken.append(place)
+                at = {"x": round(place[0], 1), "y": round(place[3] - 3, 1)}
+                yield tag("text", name, **at, font_size=11, paint_order="stroke")
+
+    def _ring_name(self, index: int) -> str:
+        far = index >= max(self.near["distance"])
+        return "no path" if far else f"{index + 1} step{'s'[: index > 0]}"
+
+    def _ring_box(self, index: int, taken: Sequence[Box]) -> Box:
+        """A place beside the top of a ring, or the nearest one that no mark covers."""
+        boxes = []
+        for turn in sorted(range(-90, 91, 6), key=abs):
+            x = CENTRE[0] + self.rings[index] * math.sin(math.radians(turn))
+            y = CENTRE[1] - self.rings[index] * math.cos(math.radians(turn))
+            boxes.append((x - 20, y - 14, x + 20, y - 2))
+        return next((box for box in boxes if _is_free(box, taken)), boxes[0])
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= MAX_CHARS else name[: MAX_CHARS - 1] + "…"
+
+
+def _boxes(point: Point, radius: float, width: float) -> list[Box]:
+    """Boxes for a name: right of its dot, left of it, below, above."""
+    (x, y), gap = point, radius + 3
+    corners = [(x + gap, y - 7), (x - gap - width, y - 7)]
+    corners += [(x - width / 2, y + gap), (x - width / 2, y - gap - 14)]
+    return [(left, top, left + width, top + 14) for left, top in corners]
+
+
+def _is_free(box: Box, taken: Sequence[Box]) -> bool:
+    left, top, right, bottom = box
+    if left < 4 or right > SIZE - 4 or top < TOP or bottom > SIZE - 10:
+        return False
+    return not any(left < r and right > a and top < b and bottom > t for a, t, r, b in taken)

@@ -1,0 +1,580 @@
+"""One view of a result, a comparison and an inspection, for terminal, pages and notebooks.
+
+The classes read the content of result.json, comparison.json and inspect.json, and hold the numbers
+and sentences that are shown. A file may be old or damaged: what is missing is None or left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+from evengraph.core.untrusted import average, items, lookup, number, part
+from evengraph.metrics import METRICS
+from evengraph.metrics.significance import ENOUGH_SPLITS, FEWEST_SPLITS, Interval
+from evengraph.report.charts import COLOURS
+from evengraph.report.markup import decimals, integer, plural
+
+Content = Mapping[str, Any]
+
+_DATASETS = {
+    "cora": "Cora",
+    "cora_ml": "Cora-ML",
+    "cora_full": "Cora-Full",
+    "citeseer": "CiteSeer",
+    "pubmed": "PubMed",
+}
+_PROTOCOLS = {
+    "step": "step imbalance",
+    "publicstep": "step imbalance on the public split",
+    "longtail": "long-tailed imbalance",
+    "natural": "natural class imbalance",
+    "folds": "natural class imbalance, cross-validated",
+    "given": "natural class imbalance, split by a column",
+    "bytime": "natural class imbalance, split by time",
+    "semisupervised": "a few labels of two classes",
+}
+
+
+def dataset_title(name: object) -> str:
+    """Spell the name of a data set as papers do."""
+    return _DATASETS.get(str(name), str(name)) if name else "a graph"
+
+
+def describe_protocol(protocol: Content) -> str:
+    """Describe a split protocol and the imbalance that it makes."""
+    name = str(protocol.get("name") or "")
+    minority, ratio = number(protocol.get("minority")), number(protocol.get("ratio"))
+    if not name:
+        return "imbalance not recorded"
+    words = _PROTOCOLS.get(name, f"{name} imbalance")
+    if name in ("step", "publicstep") and minority is not None and ratio is not None:
+        classes = plural(int(minority), "minority class", "minority classes")
+        return f"{words}: {classes} at {100 * ratio:g}%"
+    if name == "longtail" and ratio is not None:
+        return f"{words}: the smallest class at {100 * ratio:g}% of the largest"
+    rest = ", ".join(f"{key} {value}" for key, value in protocol.items() if key != "name")
+    return words if name in _PROTOCOLS or not rest else f"{words} ({rest})"
+
+
+def setting_title(name: object, protocol: Content) -> str:
+    """Name a data set with its split protocol, as short as it can be understood."""
+    kind, ratio = str(protocol.get("name") or ""), number(protocol.get("ratio"))
+    minority = number(protocol.get("minority"))
+    share = "" if ratio is None else f" at {100 * ratio:g}%"
+    if minority is not None:
+        words = plural(int(minority), "minority class", "minority classes") + share
+        words += ", public split" if kind == "publicstep" else ""
+    elif kind == "longtail":
+        words = f"long tail, smallest class{share}"
+    else:
+        words = _PROTOCOLS.get(kind, kind)
+    return f"{dataset_title(name)}, {words}" if words else dataset_title(name)
+
+
+def timestamp(created: object) -> str | None:
+    """Format an ISO time stamp for readers."""
+    if not isinstance(created, str) or not created:
+        return None
+    try:
+        moment = datetime.fromisoformat(created)
+    except ValueError:
+        return created
+    zone = "" if moment.tzinfo is None else " UTC"
+    moment = moment.astimezone(UTC) if zone else moment
+    return f"{moment.day} {moment:%B %Y, %H:%M}{zone}"
+
+
+def duration(seconds: float) -> str:
+    """Format seconds for readers."""
+    return f"{seconds:.1f} s" if seconds < 90 else f"{seconds / 60:.1f} min"
+
+
+def minority_classes(protocol: Content, counts: Sequence[float | None]) -> set[int]:
+    """Return the indices of the minority classes.
+
+    Where the split protocol fixes their number, these are the smallest classes. Otherwise a
+    class with fewer than half the training nodes of the largest.
+    """
+    known = sorted((count, -index) for index, count in enumerate(counts) if count is not None)
+    if not known or known[0][0] == known[-1][0]:
+        return set()
+    wanted = number(protocol.get("minority"))
+    if wanted is not None:
+        return {-index for _, index in known[: max(int(wanted), 0)]}
+    return {-index for count, index in known if count < known[-1][0] / 2}
+
+
+def shares(counts: Sequence[float]) -> list[float]:
+    """Divide a row by its sum; a class without test nodes stays at zero."""
+    total = math.fsum(counts)
+    return [count / total if total > 0 else 0.0 for count in counts]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """A metric of a result in percent."""
+
+    name: str
+    seeds: list[float | None]
+    mean: float | None
+    std: float | None  # None for one seed, which has no deviation
+    paper: tuple[float | None, float | None]  # published mean and deviation
+
+    @property
+    def difference(self) -> float | None:
+        """Mean minus the published one."""
+        paper = self.paper[0]
+        return None if self.mean is None or paper is None else self.mean - paper
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassScores:
+    """A class of a result; recall, F1 and precision in percent for each run."""
+
+    index: int  # label in the graph
+    name: str
+    count: float | None  # training nodes
+    minority: bool
+    recalls: list[float | None]
+    f1s: list[float | None]
+    precisions: list[float | None]
+
+
+RANKING = "positive_average_precision"
+_PER_BASE_RATE = {"alarms": 1000, "precision": 100, "average_precision": 100, "cost": 1000}
+
+
+class Result:
+    """The content of a result.json: the runs of one method."""
+
+    def __init__(self, content: Content) -> None:
+        self.content = content
+        self.runs = [run for run in items(content, "runs") if isinstance(run, Mapping)]
+        self.method, self.paper = part(content, "method"), part(content, "paper")
+        self.protocol = part(content, "imbalance")
+        # whether it has a ranking of the rarer of two classes
+        self.is_two_class = number(lookup(content, "mean", RANKING)) is not None
+
+    @property
+    def title(self) -> str:
+        """Method and data set."""
+        name = self.method.get("title") or self.method.get("name") or "A method"
+        return f"{name} on {dataset_title(lookup(self.content, 'dataset', 'name'))}"
+
+    @property
+    def seeds(self) -> str:
+        """The seeds, shortened if there are many."""
+        names = [str(seed) for seed in items(self.content, "seeds")]
+        names = names or [str(run.get("seed", "?")) for run in self.runs]
+        if not names:
+            return "no seed"
+        shown = names if len(names) <= 10 else [*names[:3], "…", names[-1]]
+        return f"{'seed' if len(names) == 1 else 'seeds'} {', '.join(shown)}"
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """Sizes and time, each with its noun."""
+        fields = part(self.content, "dataset")
+        pairs = [
+            (integer(fields[key]), key.removeprefix("num_"))
+            for key in ("num_nodes", "num_edges", "num_features", "num_classes")
+            if number(fields.get(key)) is not None
+        ]
+        seconds = sum(number(run.get("seconds")) or 0.0 for run in self.runs)
+        return [*pairs, *([(duration(seconds), "of training")] if seconds > 0 else [])]
+
+    @property
+    def metrics(self) -> dict[str, str]:
+        """Names and headings: known metrics in the order of `METRICS`, then others."""
+        keys = dict.fromkeys(part(self.content, "mean"))
+        keys |= {key: None for run in self.runs for key in part(run, "metrics")}
+        known = {key: metric.heading for key, metric in METRICS.items() if key in keys}
+        return known | {key: str(key).replace("_", " ") for key in keys if key not in known}
+
+    def score(self, name: str) -> Score:
+        """One metric, over seeds and in the paper."""
+        mean, std = (number(lookup(self.content, key, name)) for key in ("mean", "std"))
+        published = part(self.paper, name)
+        return Score(
+            name=name,
+            seeds=[number(lookup(run, "metrics", name)) for run in self.runs],
+            mean=mean,
+            std=std if len(self.runs) > 1 and mean is not None else None,
+            paper=(number(published.get("mean")), number(published.get("std"))),
+        )
+
+    @cached_property
+    def classes(self) -> list[ClassScores]:
+        """Every class, the largest first."""
+        counts = [number(count) for count in items(self.content, "class_counts")]
+        total = number(lookup(self.content, "dataset", "num_classes"))
+        # a result without counts still has classes; an absurd number must not make a million rows
+        counts += [None] * (min(int(total or 0), 1000) - len(counts))
+        rare = minority_classes(self.protocol, counts)
+        rows = [
+            ClassScores(
+                index=index,
+                name=self._class_name(index),
+                count=count,
+                minority=index in rare,
+                recalls=[number(lookup(run, "per_class", "recall", index)) for run in self.runs],
+                f1s=[number(lookup(run, "per_class", "f1", index)) for run in self.runs],
+                precisions=[_precision(run, index) for run in self.runs],
+            )
+            for index, count in enumerate(counts)
+        ]
+        return sorted(rows, key=lambda row: (row.count is None, -(row.count or 0.0), row.index))
+
+    def _class_name(self, index: int) -> str:
+        name = lookup(self.content, "dataset", "class_names", index)
+        return name.strip() if isinstance(name, str) and name.strip() else f"class {index}"
+
+    @cached_property
+    def confusion(self) -> list[list[float]]:
+        """Confusion matrices of all runs, summed, in the order of `classes`; empty without any."""
+        matrices = [matrix for run in self.runs if (matrix := items(run, "confusion_matrix"))]
+
+        def count(true: int, guess: int) -> float:
+            values = (number(lookup(matrix, true, guess)) or 0.0 for matrix in matrices)
+            return math.fsum(max(value, 0.0) for value in values)
+
+        order = [row.index for row in self.classes] if matrices else []
+        return [[count(true, guess) for guess in order] for true in order]
+
+    @property
+    def verdict(self) -> list[str]:
+        """What the test says, compared with chance; nothing without scores."""
+        rare = [row for row in self.classes if row.minority]
+        if self.is_two_class:
+            return self._two_class_verdict(f"class {rare[0].name}" if rare else "the rarer class")
+        mean = self.score("balanced_accuracy").mean
+        if mean is None or not self.classes:
+            return []
+        chance = decimals(100 / len(self.classes))
+        found = [f"Balanced accuracy is {decimals(mean)}% on test nodes; guessing gives {chance}%."]
+        recall = average(average(row.recalls) for row in rare)
+        if recall is not None and len(rare) == 1:
+            found.append(f"Recall of class {rare[0].name} is {decimals(recall)}%.")
+        elif recall is not None:
+            found.append(f"Mean recall of the {len(rare)} minority classes is {decimals(recall)}%.")
+        return found
+
+    def _two_class_verdict(self, rare: str) -> list[str]:
+        """The ranking against the base rate, and the decisions at the threshold."""
+        mean, chance = self.score(RANKING).mean, self.at_threshold("base_rate")
+        against = "" if chance is None else f"; a random ranking has {decimals(chance)}%"
+        found = [f"Average precision for {rare} is {decimals(mean)}% on test nodes{against}."]
+        recall, precision = self.at_threshold("recall"), self.at_threshold("precision")
+        if recall is not None and precision is not None:
+            found.append(
+                f"At the threshold, {decimals(recall)}% of {rare} is found and "
+                f"{decimals(precision)}% of the alarms are correct."
+            )
+        return found
+
+    def at_threshold(self, name: str) -> float | None:
+        """A quantity at the test nodes' own base rate, in percent, averaged over seeds."""
+        value = average(number(lookup(run, "base_rates", 0, name)) for run in self.runs)
+        return None if value is None else 100 * value
+
+    @property
+    def has_costs(self) -> bool:
+        """Whether the base rates come with costs."""
+        return any(number(lookup(run, "base_rates", 0, "cost")) is not None for run in self.runs)
+
+    @property
+    def base_rates(self) -> list[tuple[str, list[float | None]]]:
+        """A caption and values per share of the rarer class, that of the test nodes first.
+
+        Alarms per 1,000 nodes, precision and average precision in percent, and with costs the cost
+        per 1,000 nodes. Empty for results without base rates.
+        """
+        sweeps = [rates for run in self.runs if (rates := items(run, "base_rates"))]
+        names = [name for name in _PER_BASE_RATE if name != "cost" or self.has_costs]
+        rows = []
+        for index, entries in enumerate(zip(*sweeps, strict=False)):
+            share = average(number(lookup(entry, "base_rate")) for entry in entries)
+            if share is None:
+                continue
+            means = [average(number(lookup(entry, name)) for entry in entries) for name in names]
+            values = [
+                None if mean is None else _PER_BASE_RATE[name] * mean
+                for name, mean in zip(names, means, strict=True)
+            ]
+            rows.append((f"{100 * share:.3g}%{'' if index else ' (test nodes)'}", values))
+        return rows
+
+    @property
+    def base_rate_heads(self) -> list[str]:
+        """Heads of the table of base rates."""
+        heads = ["if the rarer class is", "alarms per 1,000", "precision, %", "AP, %"]
+        return [*heads, *(["cost per 1,000"] if self.has_costs else [])]
+
+    @property
+    def threshold(self) -> str:
+        """What the threshold is by which base rates are computed, and what they assume."""
+        recall = self.at_threshold("recall")
+        costs = part(self.content, "costs")
+        miss, alarm = number(costs.get("miss")), number(costs.get("alarm"))
+        goal = "best F1 on validation nodes"
+        if miss is not None and alarm is not None:
+            goal = f"lowest cost on validation nodes (a miss costs {miss:g}, an alarm {alarm:g})"
+        found = "an undefined part" if recall is None else f"{recall:.1f}%"
+        return (
+            f"The threshold has the {goal}; it finds {found} of the rarer class at any share, if "
+            "nodes of a class look the same."
+        )
+
+    @property
+    def summaries(self) -> list[tuple[str, list[str]]]:
+        """What the method says about what it did, in lines per seed."""
+        found = [
+            (str(run.get("seed", "?")), [n for n in items(run, "summary") if isinstance(n, str)])
+            for run in self.runs
+        ]
+        return [(seed, lines) for seed, lines in found if lines]
+
+    @property
+    def notes(self) -> list[str]:
+        """What went otherwise than expected in the fits, each sentence once, with its seeds."""
+        seeds: dict[str, dict[str, None]] = {}
+        for run in self.runs:
+            for note in items(run, "notes"):
+                seeds.setdefault(str(note), {})[str(run.get("seed", "?"))] = None
+        return [
+            f"{'Seed' if len(which) == 1 else 'Seeds'} {', '.join(which)}: {note}"
+            for note, which in seeds.items()
+        ]
+
+
+def _precision(run: Content, index: int) -> float | None:
+    """Share of the nodes predicted as a class that are of it; `None` if there are none."""
+    matrix = items(run, "confusion_matrix")
+    predicted = math.fsum(max(number(lookup(line, index)) or 0.0, 0.0) for line in matrix)
+    hits = number(lookup(matrix, index, index))
+    return None if hits is None or predicted <= 0 else 100 * hits / predicted
+
+
+_STRENGTH = {"clear": "significant", "here": "on these nodes", "noise": "not significant"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gap:
+    """How far one method is behind another on the same splits, in points."""
+
+    ahead: str  # label
+    behind: str
+    difference: float
+    interval: Interval | None  # the one that its verdict uses; None with too few splits
+    p: float | None
+    corrected_p: float | None  # allows for shared nodes and for several comparisons
+    verdict: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """A method of a comparison by the metric of the comparison."""
+
+    label: str
+    title: str
+    mean: float | None
+    interval: Interval | None  # None with too few splits
+    splits: dict[int, float]
+    paper: float | None  # published mean
+    seconds: float  # per fit
+    behind: Gap | None  # the best; None for the best itself
+
+    @property
+    def score(self) -> str:
+        """Mean with its interval."""
+        return with_interval(self.mean, self.interval)
+
+
+def with_interval(value: float | None, interval: Interval | None) -> str:
+    """Format a value with its interval, if there is one."""
+    ends = "" if interval is None else f" ({' to '.join(map(decimals, interval))})"
+    return decimals(value) + ends
+
+
+class Comparison:
+    """The content of a comparison.json: several methods on the same splits, the best first."""
+
+    def __init__(self, content: Content) -> None:
+        self.content = content
+        self.methods: Sequence[Content] = content["methods"]
+        self.titles = {method["label"]: method["title"] for method in self.methods}
+        self.metric = METRICS[content["metric"]]
+        self.num_splits = len(content["seeds"])
+        # whether an interval would be wider than any difference between methods
+        self.too_few = self.num_splits < ENOUGH_SPLITS
+
+    @property
+    def verdict(self) -> list[str]:
+        """Which method to use."""
+        return [str(sentence) for sentence in items(self.content, "verdict", "sentences")]
+
+    @cached_property
+    def gaps(self) -> dict[frozenset[str], Gap]:
+        """All pairs of methods by their labels."""
+        return {
+            frozenset((pair["ahead"], pair["behind"])): Gap(
+                ahead=pair["ahead"],
+                behind=pair["behind"],
+                difference=pair["difference"],
+                interval=self._interval(pair, "" if pair["strength"] == "here" else "wide_"),
+                p=number(pair["p"]),
+                corrected_p=number(pair["wide_p"]),
+                verdict=self._strength(pair["strength"]),
+            )
+            for pair in self.content["pairs"]
+        }
+
+    @cached_property
+    def standings(self) -> list[Standing]:
+        """The methods, the best first."""
+        best, name = self.methods[0]["label"], self.metric.name
+        return [
+            Standing(
+                label=method["label"],
+                title=method["title"],
+                mean=number(lookup(method, "figures", name, "mean")),
+                interval=self._interval(part(method, "figures", name)),
+                splits={
+                    run["seed"]: value
+                    for run in method["runs"]
+                    if (value := number(lookup(run, "metrics", name))) is not None
+                },
+                paper=number(lookup(method, "paper", name, "mean")),
+                seconds=number(method["seconds"]) or 0.0,
+                behind=self.gaps.get(frozenset((best, method["label"]))),
+            )
+            for method in self.methods
+        ]
+
+    def _interval(self, ends: Content, prefix: str = "") -> Interval | None:
+        low, high = number(ends.get(f"{prefix}low")), number(ends.get(f"{prefix}high"))
+        return None if self.too_few or low is None or high is None else (low, high)
+
+    def _strength(self, strength: str) -> str:
+        """Whether a difference is significant, in a few words."""
+        tested = self.num_splits >= FEWEST_SPLITS
+        if tested and not self.content["conclusive"]:  # one split, several seeds
+            return "cannot tell"
+        if not tested or (self.too_few and strength == "noise"):
+            return "too few splits"
+        return _STRENGTH[strength]
+
+    @property
+    def recalls(self) -> list[tuple[str, float, bool, list[float | None]]]:
+        """Name, training nodes, whether it is rare, and recall by each method, of each class.
+
+        The largest class comes first; nodes are those of the first split, in older files all
+        labelled ones. Empty if recall was not recorded.
+        """
+        first, names = self.methods[0]["runs"][0], self.content["classes"]
+        sizes = items(first, "train_counts") or items(self.content, "class_counts")
+        counts = [number(size) or 0.0 for size in sizes]
+        counts += [0.0] * (len(names) - len(counts))
+        rare = minority_classes(self.content["protocol"], counts)
+        rows = []
+        for i in sorted(range(len(names)), key=lambda index: (-counts[index], index)):
+            found = [[lookup(r, "per_class", "recall", i) for r in m["runs"]] for m in self.methods]
+            means = [average(map(number, values)) for values in found]
+            rows.append((str(names[i]), counts[i], i in rare, means))
+        return rows if any(value is not None for row in rows for value in row[3]) else []
+
+
+_ORDER = (0, 3, 2, 4, 5, 1)  # of the colours: the one that is most like orange is the last
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassSummary:
+    """A class of an inspected graph."""
+
+    name: str
+    labelled: float  # labelled nodes
+    hidden: float  # nodes whose label is known but hidden
+    rare: bool  # fewer than half the labelled nodes of the largest class
+    homophily: float | None  # share of its neighbours that are in the class, in percent
+    chance: float | None  # that share if the ends of edges were paired at random, in percent
+    reach: list[float]  # share of the unlabelled nodes within 1, 2, ... hops, in percent
+    colour: str = ""  # class of the style sheet, the same in all charts; empty: none of its own
+
+
+class Inspection:
+    """The content of an inspect.json."""
+
+    def __init__(self, content: Content) -> None:
+        self.content = content
+        self.labels = part(content, "labels")
+        self.unlabelled = number(lookup(content, "reach", "nodes")) or 0.0
+
+    @property
+    def sizes(self) -> dict[str, str]:
+        """Numbers of nodes, edges and features as text."""
+        edges, features = (part(self.content, name) for name in ("edges", "features"))
+        counts = (self.content.get("num_nodes"), edges.get("pairs"), features.get("count"))
+        return dict(zip(("nodes", "edges", "features"), map(integer, counts), strict=True))
+
+    @property
+    def reach(self) -> list[float]:
+        """Share of the unlabelled nodes within 1, 2, ... hops of any class, in percent."""
+        return self._shares(items(self.content, "reach", "any_class"))
+
+    @property
+    def findings(self) -> list[tuple[str, str]]:
+        """Level (warning, note or good) and text."""
+        found = [(str(one.get("level")), str(one.get("text")))
+                 for one in items(self.content, "findings")]  # fmt: skip
+        return [(k if k in ("warning", "good") else "note", text) for k, text in found]
+
+    @property
+    def recommendation(self) -> str:
+        """What to do first, in sentences."""
+        return " ".join(str(sentence) for sentence in items(self.content, "recommendation"))
+
+    @cached_property
+    def classes(self) -> list[ClassSummary]:
+        """The classes, the largest first."""
+        labelled = [number(count) or 0.0 for count in items(self.labels, "labelled")]
+        ends = [number(count) or 0.0 for count in items(self.content, "homophily", "neighbours")]
+        rows = []
+        for index, (name, count) in enumerate(
+            zip(items(self.labels, "names"), labelled, strict=False)
+        ):
+            share = number(lookup(self.content, "homophily", "per_class", index))
+            known = index < len(ends) and any(ends)
+            rows.append(
+                ClassSummary(
+                    name=str(name),
+                    labelled=count,
+                    hidden=number(lookup(self.labels, "hidden", index)) or 0.0,
+                    rare=count < max(labelled) / 2,
+                    homophily=None if share is None else 100 * share,
+                    chance=100 * ends[index] / sum(ends) if known else None,
+                    reach=self._shares(items(self.content, "reach", "per_class", index)),
+                )
+            )
+        rows.sort(key=lambda row: -row.labelled)
+        # without lines of reach, rare and common are enough
+        return coloured(rows) if self.unlabelled else rows
+
+    def _shares(self, counts: Sequence[Any]) -> list[float]:
+        return [100 * (number(n) or 0.0) / self.unlabelled for n in counts if self.unlabelled]
+
+
+def coloured(rows: Sequence[ClassSummary]) -> list[ClassSummary]:
+    """Give each class its colour; if there are many, those with the lowest reach only.
+
+    The smallest is orange if it is rare, as on all pages.
+    """
+    indices = sorted(range(len(rows)), key=lambda index: sum(rows[index].reach))[:COLOURS]
+    colours = {index: f"colour-{_ORDER[place]}" for place, index in enumerate(sorted(indices))}
+    if rows and rows[-1].rare and len(rows) - 1 in colours:
+        colours[len(rows) - 1] = "colour-rare"
+    return [replace(row, colour=colours.get(index, "")) for index, row in enumerate(rows)]

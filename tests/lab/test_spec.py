@@ -1,0 +1,642 @@
+"""Experiment files: what they ask for, mistakes with their line, limits, what is finished."""
+
+import os
+from collections import Counter
+from dataclasses import asdict, replace
+
+import pytest
+
+from evengraph.lab import sources as finished
+from evengraph.lab import spec as spec_limits
+from evengraph.lab.reproduce import Plan
+from evengraph.lab.sources import (
+    BEYOND,
+    EXPERIMENTS,
+    expand,
+    finished_mark,
+    inputs_of,
+    is_finished,
+    source,
+)
+from evengraph.lab.spec import check_keys, read_spec
+from evengraph.lab.store import Row
+from evengraph.methods import METHODS
+from evengraph.pipeline.parameters import PAPER, preset_for
+from evengraph.splits import Step
+from tiny_experiments import entry, make_job, spec_of, toy_setup
+
+SETUPS = {"table1": 12, "table2": 2, "table3": 4, "figure2": 1}
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_packaged_experiments_ask_for_the_whole_grid(name):
+    spec = read_spec(name)
+    assert spec.name == name
+    assert spec.seeds == [5, 6, 7]
+    assert len(spec.setups) == SETUPS[name]
+    assert len({setup.name for setup in spec.setups}) == SETUPS[name]
+    jobs = [job for job in Plan(spec, []).missing() if job.method == "unignn"]
+    settings = {job.key for job in jobs if job.seed == 5}
+    assert len(settings) == 40 * SETUPS[name]
+    assert Counter(job.seed for job in jobs) == dict.fromkeys((5, 6, 7), 40 * SETUPS[name])
+
+
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_experiments_of_the_paper_have_its_patience(name, quick):
+    jobs = Plan(read_spec(name, quick=quick), []).jobs()
+    assert {job.method_fields["patience"] for job in jobs} == {PAPER["patience"]} == {1000}
+
+
+@pytest.mark.parametrize("name", ["table1", "table2"])
+def test_the_comparisons_hold_the_nine_methods_of_the_paper(name):
+    assert [entry.method for entry in read_spec(name).entries] == list(METHODS)[:9]
+
+
+@pytest.mark.parametrize(("name", "setups"), [("publicstep", 3), ("natural", 4)])
+def test_experiments_beyond_the_paper_hold_the_methods_that_were_run(name, setups):
+    spec = read_spec(name)
+    assert len(spec.seeds) == 10
+    assert len(spec.setups) == setups
+    assert len({entry.method for entry in spec.entries}) >= 24  # a new method need not be there
+    quick = read_spec(name, quick=True)
+    assert len(quick.setups) == 1
+    assert len(quick.seeds) == 1
+
+
+def test_what_a_file_says_is_what_is_run(tmp_path):
+    path = tmp_path / "own.toml"
+    path.write_text(
+        'title = "Own"\ndraws = "ablation"\nseeds = "5-6"\n'
+        '[[setup]]\ndataset = "toy"\nminority = 2\n'
+        '[[setup]]\ndataset = "toy"\nimbalance = "natural"\ntrain = 0.2\n'
+        '[[method]]\nname = "GraphENS"\nmore_seeds = [8, 9, 8]\n'
+        '[[method]]\nname = "gcn"\nlabel = "other"\nlike = "GraphENS"\nfields = { hidden = 8 }\n'
+    )
+    spec = read_spec(str(path))
+    assert (spec.name, spec.title, spec.draws, spec.seeds) == ("own", "Own", "ablation", [5, 6])
+    assert spec.setups[0].fields == asdict(Step(minority=2))
+    assert [setup.name for setup in spec.setups] == ["toy-step-2-0.1", "toy-natural-0.2"]
+    first, second = spec.entries
+    assert (first.label, first.method, first.more_seeds) == ("GraphENS", "graphens", [8, 9])
+    assert (second.label, second.like, second.fields) == ("other", "GraphENS", {"hidden": 8})
+
+
+def test_a_file_needs_little(tmp_path):
+    path = tmp_path / "least.toml"
+    path.write_text('[[setup]]\ndataset = "toy"\n[[method]]\nname = "gcn"\n')
+    spec = read_spec(str(path))
+    assert (spec.seeds, spec.draws, spec.title) == ([5, 6, 7], "comparison", "least")
+    assert (spec.entries[0].label, spec.setups[0].imbalance) == ("GCN", "step")
+
+
+def test_fields_of_all_methods(tmp_path):
+    path = tmp_path / "shared.toml"
+    setup, shared = '[[setup]]\ndataset = "toy"\n', "[fields]\npatience = 7\nhidden = 8\n"
+    own = '[[method]]\nname = "mlp"\nfields.hidden = 16\n'
+    path.write_text(f'{shared}{setup}[[method]]\nname = "gcn"\n{own}')
+    jobs = Plan(read_spec(str(path)), []).missing()
+    assert {(job.method, job.method_fields["hidden"]) for job in jobs} == {("gcn", 8), ("mlp", 16)}
+    assert {job.method_fields["patience"] for job in jobs} == {7}
+    other = '[[method]]\nname = "gcn"\nlabel = "B"\nlike = "GCN"\n'
+    short = '[[method]]\nname = "gcn"\nfields.patience = 5\n'
+    path.write_text(f"{shared}{setup}{short}{other}")
+    jobs = Plan(read_spec(str(path)), []).missing()
+    assert {job.method_fields["patience"] for job in jobs} == {5}  # what it is like counts more
+    path.write_text(f'{shared}{setup}[[method]]\nname = "boosting"\n')
+    with pytest.raises(ValueError, match=r"line 3.*hidden"):
+        read_spec(str(path))
+
+
+BASE = """
+# An experiment.
+title = "Own"
+draws = "comparison"
+seeds = "5-7"
+
+[[setup]]
+dataset = "toy"
+imbalance = "step"
+ratio = 0.1
+
+[[setup]]
+dataset = "toy"
+imbalance = "longtail"
+ratio = 0.1
+
+[[method]]
+name = "gcn"
+
+[[method]]
+name = "unignn"
+label = "whole"
+fields = { alpha = 2 }
+grid.threshold = [0.5, 0.7]
+grid.clusters_per_class = [3, 4]
+
+[[method]]
+name = "unignn"
+label = "part"
+like = "whole"
+vary = { alpha = [1, 2, 3] }
+
+[quick]
+seeds = [5]
+"""
+
+SECOND_SETUP = 'imbalance = "longtail"\nratio = 0.1'
+
+GRID = "grid.threshold = [0.5, 0.7]"
+
+CLUSTERS = "grid.clusters_per_class = [3, 4]"
+
+VARY = "vary = { alpha = [1, 2, 3] }"
+
+MISTAKES = {
+    "top key": ('seeds = "5-7"', 'seed = "5-7"  # here', ["'seed'", "Did you mean seeds", "title"]),
+    "key in a comment": (
+        'seeds = "5-7"',
+        '# seed = 5 was too few\nseed = "5-7"  # here',
+        ["'seed'", "seeds"],
+    ),
+    "top table": ("[quick]\n", "[quik]  # here\n", ["'quik'", "Did you mean quick"]),
+    "draws": ('draws = "comparison"', 'draws = "tables"  # here', ["tables", "ablation"]),
+    "map": ('draws = "comparison"', 'map = "hole"  # here', ["hole", "whole", "GCN"]),
+    "seeds that fall": ('seeds = "5-7"', 'seeds = "7-5"  # here', ["upwards", "7-5"]),
+    "seeds in words": ('seeds = "5-7"', 'seeds = "five"  # here', ["5,6,7 or 5-24", "five"]),
+    "seeds below zero": ('seeds = "5-7"', "seeds = [5, -1]  # here", ["[5, 6, 7]"]),
+    "broken seeds": ('seeds = "5-7"', "seeds = [5.5]  # here", ["[5, 6, 7]"]),
+    "one seed": ('seeds = "5-7"', "seeds = 5  # here", ["[5, 6, 7]"]),
+    "dataset": ('"toy"\nimbalance = "longtail"', '"tooy"# here\nimbalance = "longtail"', ["toy"]),
+    "no dataset": (
+        f'[[setup]]\ndataset = "toy"\n{SECOND_SETUP}',
+        f"[[setup]] # here\n{SECOND_SETUP}",
+        ["dataset is needed"],
+    ),
+    "imbalance": ('"longtail"', '"longtails"  # here', ["longtails", "longtail", "natural"]),
+    "field of another protocol": (
+        SECOND_SETUP,
+        f"{SECOND_SETUP}\nminority = 3  # here",
+        ["parameter of longtail", "minority", "ratio"],
+    ),
+    "ratio": (SECOND_SETUP, 'imbalance = "longtail"\nratio = 2  # here', ["ratio", "(0, 1]", "2"]),
+    "two fields that do not go together": (
+        f'[[setup]]\ndataset = "toy"\n{SECOND_SETUP}',
+        '[[setup]]  # here\ndataset = "toy"\nimbalance = "natural"\ntrain = 0.6\nval = 0.5',
+        ["below 1"],
+    ),
+    "a word for a number": (
+        SECOND_SETUP,
+        'imbalance = "longtail"\nratio = "a tenth"  # here',
+        ["ratio must be a number"],
+    ),
+    "method": ('name = "gcn"', 'name = "gnc"  # here', ["gnc", "gcn", "lte4g"]),
+    "no method": ('[[method]]\nname = "gcn"', "[[method]]  # here", ["name is needed"]),
+    "key of a method": (VARY, f"{VARY}\nvaries = 3  # here", ["[[method]]", "vary", "more_seeds"]),
+    "field": ("fields = { alpha = 2 }", "fields = { alfa = 2 }  # here", ["alfa", "alpha"]),
+    "field of the grid": (GRID, "grid.treshold = [0.5]  # here", ["treshold", "threshold"]),
+    "field that varies": (VARY, "vary = { beta = [1] }  # here", ["beta", "recluster_every"]),
+    "value of a field": (
+        "fields = { alpha = 2 }",
+        "fields = { alpha = 0 }  # here",
+        ["alpha", "at least 1", "0"],
+    ),
+    "value of the grid": (
+        CLUSTERS,
+        "grid.clusters_per_class = [3, 0]  # here",
+        ["clusters_per_class", "at least 1"],
+    ),
+    "value that varies": (VARY, "vary = { alpha = [1, 2.5] }  # here", ["a whole number", "2.5"]),
+    "grid without a list": (GRID, "grid.threshold = 0.5  # here", ["threshold", "list of values"]),
+    "grid of nothing": (GRID, "grid.threshold = []  # here", ["threshold", "list of values"]),
+    "fields in a list": (
+        "fields = { alpha = 2 }",
+        "fields = [1]  # here",
+        ["fields must be a table"],
+    ),
+    "grid and vary": (CLUSTERS, f"{CLUSTERS}\n{VARY}  # here", ["grid", "vary", "exclude"]),
+    "trials": (
+        f"{GRID}\n{CLUSTERS}",
+        "search.alpha = [1, 3]\nsearch.trials = 0  # here",
+        ["trials", "at least 1"],
+    ),
+    "range of a search": (
+        f"{GRID}\n{CLUSTERS}",
+        "search.trials = 3\nsearch.hidden = [0, 3]  # here",
+        ["hidden", "at least 1"],
+    ),
+    "more seeds": (VARY, f'{VARY}\nmore_seeds = "9-8"  # here', ["upwards", "9-8"]),
+    "no setup": (BASE, '# here\n[[method]]\nname = "gcn"\n', ["[[setup]]"]),
+    "one setup": (BASE, '[setup]  # here\ndataset = "toy"\n', ["[[setup]]"]),
+    "no methods": (BASE, '# here\n[[setup]]\ndataset = "toy"\n', ["[[method]]"]),
+    "two lines of a table": (
+        "fields = { alpha = 2 }",
+        "[method.fields]\nhidden = 8\nalpha = 0  # here\n[method.grid]",
+        ["alpha", "at least 1"],
+    ),
+    "same key elsewhere": (
+        "seeds = [5]",
+        'seeds = [5]\n[[setup]]\ndataset = "toy"\nratio = 7  # here',
+        ["ratio", "7"],
+    ),
+}
+
+HARDER_MISTAKES = {
+    "like": (
+        'like = "whole"',
+        'like = "hole"  # here',
+        ["hole", "whole", "above"],
+        "the head of the table is named, not the line of like",
+    ),
+    "label": (
+        'label = "part"\nlike = "whole"',
+        'label = "whole"  # here',
+        ["two methods", "'whole'"],
+        "the head of the table is named, not the line of label",
+    ),
+    "broken TOML": (
+        'label = "part"',
+        'label = "part  # here',
+        [],
+        "the line stands at the end, in the words of tomllib, not after the file",
+    ),
+    "no seeds": (
+        'seeds = "5-7"',
+        "seeds = []  # here",
+        ["seeds"],
+        "an empty list is taken, and an IndexError follows",
+    ),
+    "large seeds": (
+        'seeds = "5-7"',
+        "seeds = [5, 4294967296]  # here",
+        ["2^32"],
+        "a list is not held to the limits that a range in quotes is",
+    ),
+    "fields and grid": (
+        GRID,
+        "grid.threshold = [0.5]\ngrid.alpha = [0]  # here",
+        ["alpha", "at least 1"],
+        "the first line with the name is taken, though it is that of fields",
+    ),
+    "key in quotes": (
+        "fields = { alpha = 2 }",
+        'fields."alpha" = 0  # here',
+        ["alpha", "at least 1"],
+        "the quote before a name is not looked for, and the head of the table is named",
+    ),
+    "name in a label": (
+        'label = "part"\nlike = "whole"\nvary = { alpha = [1, 2, 3] }',
+        'label = "with alpha = 0"\nfields.alpha = 0  # here',
+        ["alpha", "at least 1"],
+        "text within quotes is taken for a key",
+    ),
+    "a top table that is a key elsewhere": (
+        "[quick]\nseeds = [5]",
+        '[[method]]\nname = "lte4g"\npresets = true\n[presets]  # here\nalpha = 3',
+        ["presets"],
+        "keys of tables are taken for those of the top",
+    ),
+    "vary two": (
+        VARY,
+        "vary = { alpha = [1, 2], threshold = [0.5] }  # here",
+        ["vary"],
+        "two fields are taken, and 'too many values to unpack' follows",
+    ),
+    "search without trials": (
+        f"{GRID}\n{CLUSTERS}",
+        "search = { alpha = [1, 3] }  # here",
+        ["trials"],
+        "it is taken, and a KeyError follows",
+    ),
+    "log of nothing": (
+        f"{GRID}\n{CLUSTERS}",
+        'search.trials = 3\nsearch.learning_rate = ["log"]  # here',
+        ["learning_rate"],
+        "it is taken, and refused by the method in the middle of the search",
+    ),
+    "search that falls": (
+        f"{GRID}\n{CLUSTERS}",
+        "search.trials = 3\nsearch.alpha = [3, 1]  # here",
+        ["alpha"],
+        "it is taken, and refused by Optuna in the middle of the search",
+    ),
+    "presets in words": (
+        'like = "whole"',
+        'presets = "no"  # here',
+        ["presets", "true or false"],
+        "any word is taken for true",
+    ),
+    "like a method with other fields": (
+        'name = "gcn"\n',
+        'name = "gcn"\n[[method]]\nname = "unignn"\nlabel = "u"\ngrid.alpha = [1, 2]\n'
+        '[[method]]\nname = "gcn"\nlabel = "g"\nlike = "u"  # here\n',
+        ["alpha"],
+        "it is taken, and a TypeError follows",
+    ),
+    "setups that are no tables": (
+        BASE,
+        'setup = ["toy"]  # here\n[[method]]\nname = "gcn"\n',
+        ["setup"],
+        "AttributeError, as a word has no keys",
+    ),
+}
+
+
+def refusal(tmp_path, old, new, quick=False):
+    assert old in BASE
+    text = BASE.replace(old, new, 1)
+    path = tmp_path / "own.toml"
+    path.write_text(text)
+    (line,) = [n for n, one in enumerate(text.splitlines(), 1) if "# here" in one]
+    with pytest.raises(ValueError, match=r"own\.toml") as error:
+        read_spec(str(path), quick=quick)
+    (message,) = str(error.value).splitlines()
+    assert message.startswith(f"{path}, line {line}: "), f"{message}, wanted line {line}"
+    assert message.endswith(".")
+    return message
+
+
+def test_the_file_without_a_mistake_is_read(tmp_path):
+    path = tmp_path / "own.toml"
+    path.write_text(BASE)
+    spec = read_spec(str(path))
+    assert [entry.label for entry in spec.entries] == ["GCN", "whole", "part"]
+    assert len(spec.setups) == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        *(pytest.param(*parts, id=name) for name, parts in MISTAKES.items()),
+        *(pytest.param(*parts, id=name) for name, (*parts, _) in HARDER_MISTAKES.items()),
+    ],
+)
+def test_a_mistake_is_told_with_its_line(old, new, words, tmp_path):
+    message = refusal(tmp_path, old, new)
+    for word in words:
+        assert word in message
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[[method]]\nname = "gcn"\nlabel = ""', "line 7: label must not be empty"),
+        ('[[method]]\nname = "gcn"\nlabel = 3', "line 7: label must be text in quotes"),
+        (
+            '[[method]]\nname = "gcn"\nfields = { hidden = ' + "9" * 400 + " }",
+            "line 7: hidden must",
+        ),
+        ('[[setup]]\ndataset = "toy"\nminority = 07:32:00', "line 7: minority must be a whole"),
+        ('[[setup]]\ndataset = "toy"\nminority = "3"', "line 7: minority must be a whole number"),
+        ('[[setup]]\ndataset = "toy"\nminority = 2.5', "line 7: minority must be a whole number"),
+        ('[[setup]]\ndataset = "toy"\nminority = true', "line 7: minority must be a whole number"),
+        ('[[setup]]\ndataset = "toy"\nratio = "0.1"', "line 7: ratio must be a number"),
+        ("title = 3", "title must be text in quotes of at most 1000 characters, got 3"),
+        ("seeds = [" + "9" * 5000 + "]", "line 1: Exceeds the limit"),
+        ('seeds = "' + "9" * 5000 + '"', r"line 1: seeds must be below 2\^32, got '999"),
+        ('seeds = "' + "0-999," * 11 + '1"', "line 1: seeds must be at most 10000"),
+        ("title = " + "[" * 3000 + "]" * 3000, "is nested too deeply"),
+        ("x" * 500 + " = 1", r"line 1: Unknown key 'x{76}\.\.\. ?"),
+    ],
+)
+def test_odd_values_get_one_line(text, words, tmp_path):
+    plain = '[[setup]]\ndataset = "toy"\n[[method]]\nname = "mlp"\n'
+    path = tmp_path / "odd.toml"
+    path.write_text(plain + text if text.startswith("[[") else f"{text}\n{plain}")
+    with pytest.raises(ValueError, match=words) as caught:
+        read_spec(str(path))
+    assert "odd.toml" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+def test_files_in_other_encodings(tmp_path):
+    path = tmp_path / "odd.toml"
+    text = 'title = "é"\n[[setup]]\ndataset = "toy"\n[[method]]\nname = "mlp"\n'
+    for encoding in ("utf-16", "latin1"):
+        path.write_text(text, encoding=encoding)
+        with pytest.raises(ValueError, match=r"odd\.toml, line 1 is not UTF-8 text"):
+            read_spec(str(path))
+    path.write_text(text, encoding="utf-8-sig")
+    assert read_spec(str(path)).title == "é"
+    path.write_text(text + "#" * 2**20)
+    with pytest.raises(ValueError, match=r"odd\.toml is larger than 1\.0 MiB"):
+        read_spec(str(path))
+
+
+@pytest.mark.parametrize(
+    "setup",
+    ['imbalance = "natural"\ntrain = 0.95\nval = 0.04', "ratio = 0.01\ntrain_per_class = 100"],
+)
+def test_fields_that_only_go_together_are_taken(setup, tmp_path):
+    path = tmp_path / "own.toml"
+    path.write_text(f'[[setup]]\ndataset = "toy"\n{setup}\n[[method]]\nname = "gcn"\n')
+    assert len(read_spec(str(path)).setups) == 1
+
+
+def test_a_missing_file_and_an_unknown_name_are_one_line(tmp_path):
+    with pytest.raises(ValueError, match=r"^There is no file .*nothing\.toml\.$"):
+        read_spec(str(tmp_path / "nothing.toml"))
+    with pytest.raises(ValueError, match=r"^Unknown .*'tabel1'. Did you mean table1\?") as error:
+        read_spec("tabel1")
+    assert all(name in str(error.value) for name in (*EXPERIMENTS, "all", "FILE.toml"))
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_quick_takes_what_is_kept_instead_of_a_search(name):
+    spec = read_spec(name, quick=True)
+    assert spec.seeds == [5]
+    assert len(spec.setups) == 1
+    assert not any(e.grid or e.search or e.more_seeds for e in spec.entries)
+    assert len(spec.entries) == len(read_spec(name).entries)
+    (setup,) = spec.setups
+    (whole,) = [e for e in spec.entries if e.label == "Uni-GNN"]
+    kept = preset_for(setup.dataset, setup.imbalance, setup.fields, "unignn")
+    assert kept
+    assert Plan(spec, []).choice(setup, whole) == PAPER | kept
+
+
+def test_quick_without_a_table_is_the_first_seed(tmp_path):
+    path = tmp_path / "own.toml"
+    path.write_text(BASE.partition("[quick]")[0])
+    spec = read_spec(str(path), quick=True)
+    assert (spec.seeds, len(spec.setups), len(spec.entries)) == ([5], 2, 3)
+    assert spec.entries[2].vary  # what is shown stays
+
+
+@pytest.mark.parametrize(
+    ("new", "words"),
+    [
+        ("seeds = [5]\nsetupps = 3  # here", ["[quick]", "setups"]),
+        pytest.param(
+            "seeds = [5]\nmethod = 3  # here",
+            ["[quick]", "methods"],
+        ),
+        pytest.param(
+            'seeds = "7-5"  # here',
+            ["upwards"],
+        ),
+        pytest.param(
+            'seeds = [5]\nsetups = ["cora"]  # here',
+            ["cora", "toy-step-3-0.1"],
+        ),
+        pytest.param(
+            'seeds = [5]\nsetups = "longtail"  # here',
+            ["setups"],
+        ),
+    ],
+)
+def test_mistakes_in_quick_are_told_with_their_line(new, words, tmp_path):
+    message = refusal(tmp_path, "seeds = [5]", new, quick=True)
+    for word in words:
+        assert word in message
+
+
+def test_narrowed_by_seeds_methods_and_setups():
+    spec = read_spec("table1")
+    assert spec.narrowed() == spec
+    seeds = spec.narrowed(seeds=[30])
+    assert seeds.seeds == [30]
+    assert not any(e.more_seeds for e in seeds.entries)
+    methods = spec.narrowed(methods=["gcn", "unignn"])
+    assert [e.method for e in methods.entries] == ["gcn", "unignn"]
+    assert methods.entries[0].more_seeds == spec.entries[0].more_seeds
+    assert [s.name for s in spec.narrowed(setups=["cora-step-3"]).setups] == [
+        "cora-step-3-0.1",
+        "cora-step-3-0.05",
+    ]
+    assert len(spec.narrowed(setups=["pubmed", "step-5"]).setups) == 8
+    assert len(spec.setups) == 12
+
+
+def test_narrowed_to_nothing_says_what_there_is():
+    spec = read_spec("table2")
+    with pytest.raises(ValueError, match=r"^No setting of table2 matches mars: cora-longtail-0.01"):
+        spec.narrowed(setups=["mars"])
+    small = read_spec("figure2")
+    with pytest.raises(ValueError, match=r"^figure2 has none of gcn, smote; it has unignn\.$"):
+        small.narrowed(methods=["gcn", "smote"])
+
+
+def test_what_others_start_from_stays():
+    spec = spec_of(
+        entry(grid={"max_epochs": [1, 2]}),
+        entry("other", "reweight", like="GCN"),
+        setups=[toy_setup()],
+    )
+    narrowed = spec.narrowed(methods=["reweight"])
+    assert "other" in [e.label for e in narrowed.entries]
+    assert len(Plan(narrowed, []).missing()) == 4  # what the choice is made from
+
+
+PLAIN = 'seeds = [1]\n[[setup]]\ndataset = "toy"\n[[method]]\nname = "gcn"\n'
+
+
+def read(tmp_path, text):
+    path = tmp_path / "odd.toml"
+    path.write_text(text)
+    return read_spec(str(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (".".join("a" * 5000) + " = 1\n" + PLAIN, "line 1: a key may have at most 100 parts"),
+        (PLAIN + "fields = {" + "a . " * 200 + "b = 1}", "line 6: a key may have at most 100"),
+        ('"%".' * 2000 + "a = 1\n" + PLAIN, "line 1: a key may have at most 10 parts in quotes"),
+        ('"a".' * 12 + "a = 1\n" + PLAIN, "line 1: a key may have at most 10 parts in quotes"),
+        ("'\u2028'.b." * 2000 + "a = 1\n" + PLAIN, "line 1: a key may have at most 100 parts"),
+        (PLAIN + f"grid.hidden = [{'1,' * 10_001}]", "hidden must be at most 10000 values"),
+        (PLAIN + "search = {hidden = [1, 2], trials = 10001}", "trials must be at most 10000"),
+        (f"seeds = [{'1,' * 10_001}]\n" + PLAIN[11:], "seeds must be at most 10000 values"),
+    ],
+)
+def test_a_few_lines_that_ask_for_too_much(text, words, tmp_path):
+    with pytest.raises(ValueError, match=words) as caught:
+        read(tmp_path, text)
+    assert "odd.toml" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_number_of_runs_is_limited(tmp_path, monkeypatch):
+    grid = "grid = {hidden = [1, 2, 3], dropout = [0.1, 0.2]}\nmore_seeds = [2]\n"
+    monkeypatch.setattr(spec_limits, "MOST_RUNS", 12)
+    read(tmp_path, PLAIN + grid)
+    monkeypatch.setattr(spec_limits, "MOST_RUNS", 11)
+    with pytest.raises(ValueError, match="at most 11 runs, this has 12"):
+        read(tmp_path, PLAIN + grid)
+
+
+def test_numbers_and_sentences_are_no_keys():
+    check_keys("grid.dropout = [" + "0.5, " * 500 + "]\ntitle = 'A. B. C.'")
+    check_keys("  # " + "." * 500)
+
+
+def test_all_is_every_experiment_of_the_paper_once():
+    assert expand(["table2", "all", "mine.toml", "table2"]) == [
+        "table2",
+        "table1",
+        "table3",
+        "figure2",
+        "mine.toml",
+    ]
+
+
+def test_every_name_has_a_file_and_other_names_are_refused(tmp_path):
+    assert all(source(name).is_file() for name in (*EXPERIMENTS, *BEYOND))
+    with pytest.raises(ValueError, match="There is no file"):
+        source(str(tmp_path / "none.toml"))
+    with pytest.raises(ValueError, match="table9"):
+        source("table9")
+
+
+PART = {"quick": False, "seeds": None}
+
+
+@pytest.fixture
+def rows():
+    done = [Row(job=make_job(seed=seed)) for seed in (1, 2, 3)]
+    return [*done[:2], replace(done[2], status="failed")]
+
+
+@pytest.fixture
+def content(rows):
+    cells = [{"keys": [rows[0].job.key]}]
+    return {"cells": cells, "finished": finished_mark("these", rows, cells)}
+
+
+def stored(rows):
+    return {row.job.key: (row.status, 1.0) for row in rows}
+
+
+def test_an_experiment_is_finished_while_its_rows_are_as_they_were(rows, content):
+    assert is_finished(content, "these", stored(rows))
+    assert not is_finished(content, "others", stored(rows))
+    assert not is_finished({"cells": []}, "these", stored(rows))
+
+
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_a_row_that_is_gone_or_ended_otherwise_is_seen(rows, content, index):
+    other = {"done": "failed", "failed": "done"}[rows[index].status]
+    changed = [replace(r, status=other) if r is rows[index] else r for r in rows]
+    assert not is_finished(content, "these", stored(changed))
+    assert not is_finished(content, "these", stored(rows[:index] + rows[index + 1 :]))
+
+
+def test_inputs_are_the_text_the_options_and_the_library(tmp_path, monkeypatch):
+    path = tmp_path / "mine.toml"
+    path.write_text("seeds = [1]")
+    before = inputs_of(str(path), PART)
+    assert inputs_of(str(path), dict(reversed(PART.items()))) == before
+    assert inputs_of(str(path), PART | {"quick": True}) != before
+    path.write_text("seeds = [2]")
+    assert inputs_of(str(path), PART) != before
+    path.write_text("seeds = [1]")
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    monkeypatch.setattr(finished.evengraph, "__file__", str(package / "__init__.py"))
+    elsewhere = inputs_of(str(path), PART)
+    assert elsewhere != before
+    os.utime(package / "__init__.py", (1, 1))
+    assert inputs_of(str(path), PART) != elsewhere
