@@ -29,7 +29,7 @@ from evengraph.disk import PackedGraph, is_packed, pack_graph, unpack_graph
 from evengraph.disk.models import DiskGraph
 from evengraph.disk.packing import pack_toy
 from evengraph.methods import METHODS
-from evengraph.metrics import balanced_accuracy, confusion_matrix
+from evengraph.metrics.multiclass import balanced_accuracy, confusion_matrix
 from evengraph.pipeline.executor import describe
 from evengraph.pipeline.parameters import parse_seeds
 from evengraph.splits import Natural

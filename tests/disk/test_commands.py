@@ -17,6 +17,7 @@ from evengraph.disk.inspection import inspect_packed, packed_view
 from evengraph.disk.models import open_on_disk, write_predictions
 from evengraph.inspection import inspect_graph
 from evengraph.methods import Logistic
+from evengraph.pipeline.executor import FittedMethod
 from evengraph.pipeline.table_model import TableModel
 from evengraph.splits import Natural
 
@@ -35,7 +36,7 @@ def test_run_and_predict_from_disk(packed, capsys):
     arguments = ["--memory", "50MB", "--out", "out", "--save", "model"]
     assert call("run", "graph", *FAST, *arguments) == 0
     shown = capsys.readouterr()
-    assert "natural imbalance (train=0.6, val=0.2)" in shown.out
+    assert "natural split (train=0.6, val=0.2)" in shown.out
     assert "structural view: done in" in shown.err
     result = json.loads((packed.path.parent / "out" / "result.json").read_text())
     assert result["dataset"]["num_edges"] == packed.num_edges // 2
@@ -139,7 +140,9 @@ def source(tmp_path):
 def model(source):
     task = Natural(train=0.4, val=0.3)(source.graph, seed=0)
     method = source.disk.fit(Logistic(max_epochs=3, hops=1), task, progress=False)
-    return TableModel.from_fitted(method, task, source)
+    return TableModel.from_fitted(
+        FittedMethod(method, *source.predict_task(method, task), None), source
+    )
 
 
 @pytest.mark.parametrize("calibrated", [False, True])

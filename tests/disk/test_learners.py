@@ -15,8 +15,8 @@ from evengraph.disk.tables import ArrayTable
 from evengraph.methods import Boosting
 from evengraph.methods.bases.tree_engines import grower
 from evengraph.metrics import validation_score
-from evengraph.metrics.selection import rare_class
-from evengraph.nn import PlainNetwork
+from evengraph.metrics.multiclass import rare_class
+from evengraph.nn.networks import PlainNetwork
 from evengraph.ops.trees import tree_values, trees_from_tables
 from evengraph.splits import Natural
 from evengraph.training.ranks import ALONE

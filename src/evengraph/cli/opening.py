@@ -166,7 +166,7 @@ def next_commands(
     If a class may mean unlabelled, inspecting without it comes first, and the others follow suit.
     """
     from evengraph.inspection.findings import HETEROPHILY_OPTIONS, avoids_neighbours
-    from evengraph.metrics.selection import has_rare_class
+    from evengraph.metrics.multiclass import has_rare_class
     from evengraph.tables.columns import doubtful_classes
 
     if sum(count > 0 for count in inspection.labels.labelled) < 2:

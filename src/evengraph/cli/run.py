@@ -120,8 +120,7 @@ def run(
     from evengraph.cli.opening import open_data, show_classes
     from evengraph.cli.options import make_protocol, parse_methods, parse_settings
     from evengraph.cli.training import train_methods
-    from evengraph.core.devices import pick_device
-    from evengraph.core.machine import keep_freed_memory
+    from evengraph.core.machine import keep_freed_memory, pick_device
     from evengraph.datasets import DATASETS
     from evengraph.methods import DEFAULT_METHOD, DEFAULT_ON_DISK, METHODS
     from evengraph.metrics.decisions import Costs

@@ -32,7 +32,7 @@ from evengraph.disk.packed_graph import (
     encode_texts,
     file_hash,
 )
-from evengraph.ops.propagate import undirected_adjacency
+from evengraph.ops.sparse import undirected_adjacency
 from evengraph.tables.build import TableGraph
 from evengraph.tables.feature_encoder import FeatureEncoder
 

@@ -41,7 +41,7 @@ from evengraph.disk.tables import (
 from evengraph.methods import METHODS, Method
 from evengraph.methods.bases.saving import Labelled
 from evengraph.metrics.binary import flagged
-from evengraph.ops.signature import feature_signatures
+from evengraph.ops.features import feature_signatures
 from evengraph.pipeline.sources import GraphSource
 from evengraph.pipeline.table_model import TableModel
 from evengraph.tables.cells import import_pandas

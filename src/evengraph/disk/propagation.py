@@ -1,7 +1,7 @@
 """Propagate tables of a graph on disk, in strips of columns, with the matrix in blocks of rows.
 
 A block holds the same entries, in the same order and with the same rounding, as those rows of the
-matrix in memory (`ops.propagate`), so that products are equal bit by bit.
+matrix in memory (`ops.sparse`), so that products are equal bit by bit.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ from evengraph.disk.tables import (
     scaled_table,
 )
 from evengraph.nn.members import HOPS, LENGTH, Components, Views, averaged_over_similar
-from evengraph.ops.components import EXTRA, LARGEST, SEED, eigenvectors
-from evengraph.ops.propagate import Scaling, sample_step
+from evengraph.ops.features import EXTRA, LARGEST, SEED, Scaling, eigenvectors, sample_step
 from evengraph.ops.sparse import csr, product
 from evengraph.training.ranks import ALONE, Ranks
 

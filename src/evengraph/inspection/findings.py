@@ -17,7 +17,7 @@ from evengraph.inspection.measures import (
     Reach,
 )
 from evengraph.methods import METHODS
-from evengraph.metrics.selection import has_rare_class
+from evengraph.metrics.multiclass import has_rare_class
 from evengraph.tables.columns import doubtful_classes
 
 if TYPE_CHECKING:

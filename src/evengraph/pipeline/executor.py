@@ -31,11 +31,12 @@ from evengraph.datasets import load
 from evengraph.fast.replicas import batching, can_replicate
 from evengraph.methods import Method, fit_many
 from evengraph.methods.bases.fitting import ACTIVE_GROUPS, SLOTS
-from evengraph.metrics import METRICS, criterion, evaluate, reported, validation_score
 from evengraph.metrics.binary import positive_class, precision_recall_points
 from evengraph.metrics.calibration import Calibrator
 from evengraph.metrics.decisions import Costs, base_rate_sweep
-from evengraph.metrics.evaluation import agreement_bands
+from evengraph.metrics.evaluation import agreement_bands, evaluate, reported
+from evengraph.metrics.multiclass import criterion, validation_score
+from evengraph.metrics.registry import METRICS
 from evengraph.pipeline.sources import GraphOnDisk
 from evengraph.splits import SplitProtocol
 from evengraph.training import Callback, History

@@ -13,9 +13,9 @@ from torch_geometric.data import Data
 
 from evengraph.core.task import HIDDEN_LABEL, Task
 from evengraph.methods import Method
-from evengraph.nn.tracing import Contributions
-from evengraph.ops.propagate import undirected_adjacency
-from evengraph.ops.signature import feature_signatures, matching_signatures
+from evengraph.nn.attribution import Contributions
+from evengraph.ops.features import feature_signatures, matching_signatures
+from evengraph.ops.sparse import undirected_adjacency
 from evengraph.pipeline.model_info import ModelInfo, NewNodes, training_paths
 from evengraph.pipeline.sources import ModelInput
 from evengraph.tables import UnknownNodeError

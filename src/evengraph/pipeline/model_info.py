@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from evengraph.core.devices import pick_device
 from evengraph.core.errors import ArgumentError, first_line, one_line_errors, short
+from evengraph.core.machine import pick_device
 from evengraph.core.rng import seeded
 from evengraph.core.task import Task
 from evengraph.core.untrusted import MAX_INTEGER, check_types

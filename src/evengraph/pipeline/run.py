@@ -29,7 +29,7 @@ from evengraph.methods import METHODS, Method, portfolio
 from evengraph.metrics import METRICS, comparable_metrics
 from evengraph.metrics.binary import positive_class
 from evengraph.metrics.decisions import Costs
-from evengraph.metrics.selection import Validation
+from evengraph.metrics.evaluation import Validation
 from evengraph.pipeline.comparison import Comparison, Standing, conclude
 from evengraph.pipeline.executor import (
     Executor,

@@ -18,7 +18,7 @@ from evengraph.core.task import Task
 from evengraph.datasets import DATASETS, load
 from evengraph.datasets.registry import lookup
 from evengraph.methods import Method
-from evengraph.ops.signature import feature_signatures, matching_signatures
+from evengraph.ops.features import feature_signatures, matching_signatures
 from evengraph.pipeline.model_info import ID, ModelInfo, NewNodes
 from evengraph.splits import SPLITS, SplitProtocol
 from evengraph.tables import (

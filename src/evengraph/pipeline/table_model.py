@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from evengraph.core.devices import pick_device
 from evengraph.core.errors import one_line_errors, unknown
+from evengraph.core.machine import pick_device
 from evengraph.core.task import Task
 from evengraph.methods import DEFAULT_METHOD, METHODS, Method
 from evengraph.methods.bases.row_model import RowInput

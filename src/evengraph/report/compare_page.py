@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 from evengraph.core.untrusted import average, lookup, number, part
-from evengraph.metrics import METRICS
+from evengraph.metrics.registry import METRICS
 from evengraph.metrics.significance import ENOUGH_SPLITS, format_p
 from evengraph.report.charts import ForestRow, bar, forest_plot, swatch
 from evengraph.report.markup import (

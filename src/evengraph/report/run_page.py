@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from evengraph.core.untrusted import average, items, lookup, number, part
-from evengraph.metrics import HEADLINE, METRICS
+from evengraph.metrics.registry import HEADLINE, METRICS
 from evengraph.report.charts import (
     COLOURS,
     GRID,

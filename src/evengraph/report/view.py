@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from evengraph.core.untrusted import average, items, lookup, number, part
-from evengraph.metrics import METRICS
+from evengraph.metrics.registry import METRICS
 from evengraph.metrics.significance import ENOUGH_SPLITS, FEWEST_SPLITS, Interval
 from evengraph.report.charts import COLOURS
 from evengraph.report.markup import decimals, integer, plural

@@ -16,9 +16,14 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from evengraph.core.arrays import csr_matrix
 from evengraph.core.errors import first_line, one_line_errors
-from evengraph.core.untrusted import LimitError, check_dense, check_nodes, check_unpacked
+from evengraph.core.untrusted import (
+    LimitError,
+    check_dense,
+    check_nodes,
+    check_unpacked,
+    csr_matrix,
+)
 from evengraph.core.untrusted import read_npz as read_arrays
 from evengraph.tables.build import TableGraph, assemble, build_graph
 from evengraph.tables.cells import Floats, Ints, import_pandas

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from evengraph.core.task import Task
-from evengraph.metrics.selection import batched_validation_scores
+from evengraph.metrics.multiclass import batched_validation_scores
 from evengraph.training.ranks import ALONE, Ranks
 
 

@@ -5,8 +5,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("triton")
-
 from evengraph.core.rng import generator
 from evengraph.fast import row_chunks
 from evengraph.fast import triton_kernels as spmm
@@ -15,6 +13,9 @@ from evengraph.fast.triton_kernels import deterministic_product, product_rows
 from evengraph.ops.sparse import csr
 from kernel_inputs import DEVICE, assert_same, is_untouched, on_device, poisoned, surrounded
 from small_graphs import normal
+
+pytest.importorskip("triton")
+
 
 LENGTHS = [45, 0, 3, 19, 1]  # more than one step of a kernel, and more than one piece
 COLUMNS = 48

@@ -4,10 +4,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 
 from evengraph.core.rng import generator
 from evengraph.fast import subsets as subset_products
-from evengraph.fast.kmeans import flatten_clusters
+from evengraph.fast.adam import adam_step, bias_corrections, keep_where
+from evengraph.fast.kmeans import batched_kmeans, flatten_clusters
 from evengraph.fast.row_chunks import chunk_rows, chunk_rows_fixed
 from evengraph.fast.subsets import (
     SubsetMatrix,
@@ -15,10 +17,15 @@ from evengraph.fast.subsets import (
     neighbour_mask,
     semantic_propagate_subset,
 )
-from evengraph.ops.propagate import adjacency, normalise, undirected_adjacency
-from evengraph.ops.semantic import prepare_clusters, propagate_clusters
-from evengraph.ops.sparse import Sparse
-from kernel_inputs import DEVICE
+from evengraph.ops.semantic import (
+    cluster_means,
+    kmeans,
+    prepare_clusters,
+    propagate_clusters,
+    start_seeds,
+)
+from evengraph.ops.sparse import Sparse, adjacency, normalise, undirected_adjacency
+from kernel_inputs import DEVICE, on_device
 from small_graphs import (
     dense_adjacency,
     dense_semantic,
@@ -71,12 +78,6 @@ def test_subset_lists_what_is_chosen(parts):
         expected = [wanted.index(n) if n in wanted else -1 for n in range(chosen.shape[1])]
         assert positions == expected
     assert torch.equal(found.padded, torch.where(found.nodes < 0, 0, found.nodes))
-
-
-def test_a_list_of_none():
-    found = make_subset(torch.zeros(2, 3, dtype=torch.bool, device=DEVICE), 0)
-    assert found.nodes.shape == (2, 0)
-    assert found.positions.tolist() == [[-1] * 3] * 2
 
 
 @given(graphs_and_choices(), st.booleans())
@@ -261,3 +262,127 @@ def test_a_matrix_that_is_not_symmetric():
     x = normal(2, 12, 3, dtype=torch.float64).requires_grad_()
     assert torch.autograd.gradcheck(lambda x: SubsetMatrix(row, to) @ x, x)
     assert torch.autograd.gradcheck(lambda x: SubsetMatrix(row, to, of) @ x, x)
+
+
+RATE, WEIGHT_DECAY = 0.03, 0.2
+
+
+def torch_adam(weight):
+    weight = nn.Parameter(weight.clone())
+    return weight, torch.optim.Adam([weight], lr=RATE, weight_decay=WEIGHT_DECAY)
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (3, 5, 7), (1, 1)], ids=str)
+def test_equals_torch_for_each_replica(shape):
+    weight = on_device(*shape)
+    best, mean, square = (torch.zeros_like(weight) for _ in range(3))
+    counts = torch.zeros(shape[0], dtype=torch.long, device=DEVICE)
+    is_best = torch.zeros(shape[0], dtype=torch.bool, device=DEVICE)
+    alone = [torch_adam(row) for row in weight]
+    for step in range(6):
+        if step == 2:  # a new run in the last slot
+            weight[-1] = on_device(*shape[1:], seed=50)
+            mean[-1] = square[-1] = counts[-1] = 0
+            alone[-1] = torch_adam(weight[-1])
+        gradient = on_device(*shape, seed=10 + step)
+        counts += 1
+        rates = bias_corrections(counts, RATE)
+        adam_step(weight, gradient, mean, square, best, is_best, *rates, weight_decay=WEIGHT_DECAY)
+        for (row, optimiser), row_gradient in zip(alone, gradient, strict=True):
+            row.grad = row_gradient.clone()
+            optimiser.step()
+    expected = torch.stack([row.detach() for row, _ in alone])
+    torch.testing.assert_close(weight, expected, rtol=1e-4, atol=1e-5)
+    assert (best == 0).all()
+
+
+def test_keep_where_copies_the_replicas_of_the_mask_alone():
+    source, target = on_device(3, 2, 2), on_device(3, 2, 2, seed=1)
+    before = target.clone()
+    keep_where(torch.tensor([True, False, True], device=DEVICE), source, target)
+    assert torch.equal(target[[0, 2]], source[[0, 2]])
+    assert torch.equal(target[1], before[1])
+
+
+KS = [3, 7, 5, 7]
+
+
+def sets(num_rows=60, width=4):
+    """Sets of blobs, well apart, so that rounding decides nothing."""
+    centres = 10 * normal(len(KS), 8, width, seed=1)
+    return centres[:, torch.arange(num_rows) % 8] + normal(len(KS), num_rows, width, seed=2)
+
+
+def inertia(x, assignment, k):
+    means = cluster_means(x, assignment, k)
+    return float((x - means[assignment]).square().sum())
+
+
+def test_from_given_clusters_each_set_goes_its_own_way():
+    x = sets()
+    start = torch.stack([torch.arange(60) % k for k in KS])
+    found = batched_kmeans(x, KS, start=start)
+    for one, k, rows, first in zip(found, KS, x, start, strict=True):
+        assert torch.equal(one, kmeans(rows, k, seed=0, start=first))
+
+
+def test_from_nothing_as_good_as_alone():
+    x = sets()
+    found = batched_kmeans(x, KS, seeds=[4, 5, 6, 7])
+    for one, k, rows, seed in zip(found, KS, x, [4, 5, 6, 7], strict=True):
+        assert one.unique().tolist() == list(range(k))
+        alone = inertia(rows, kmeans(rows, k, seed), k)
+        assert inertia(rows, one, k) <= 1.5 * alone
+
+
+def test_a_set_does_not_depend_on_its_company():
+    x = sets()
+    together = batched_kmeans(x, KS, seeds=[4, 5, 6, 7])
+    alone = batched_kmeans(x[1:2], KS[1:2], seeds=[5])
+    assert torch.equal(together[1], alone[0])
+
+
+@pytest.mark.parametrize("distinct", [1, 2, 5])
+def test_no_cluster_stays_empty(distinct):
+    x = normal(2, distinct, 3)[:, torch.arange(20) % distinct]
+    for one, k in zip(batched_kmeans(x, [6, 3], seeds=[0, 1]), [6, 3], strict=True):
+        assert one.unique().tolist() == list(range(k))
+
+
+def test_clusters_of_all_sets_as_one():
+    clusters = torch.tensor([[0, 1, 1], [2, 0, 0]])
+    assert flatten_clusters(clusters, 3).tolist() == [0, 1, 1, 5, 3, 3]
+
+
+def test_distances_in_pieces(monkeypatch):
+    x = sets()
+    whole = batched_kmeans(x, KS, seeds=[4, 5, 6, 7])
+    monkeypatch.setattr("evengraph.fast.kmeans.CHUNK", 100)
+    assert torch.equal(batched_kmeans(x, KS, seeds=[4, 5, 6, 7]), whole)
+
+
+def test_each_set_keeps_its_tightest_start():
+    x = normal(len(KS), 60, 4, seed=8)  # without structure, so that starts differ
+    seeds, starts = [4, 15, 26, 37], 5
+    each = zip(*(start_seeds(seed, starts) for seed in seeds), strict=True)
+    rounds = [batched_kmeans(x, KS, seeds=one) for one in each]
+    best = batched_kmeans(x, KS, seeds=seeds, starts=starts)
+    chosen = set()
+    for number, (rows, k) in enumerate(zip(x, KS, strict=True)):
+        values = [inertia(rows, one[number], k) for one in rounds]
+        assert inertia(rows, best[number], k) == pytest.approx(min(values))
+        chosen.add(values.index(min(values)))
+    assert len(chosen) > 1  # not one round for all
+
+
+def test_seeds_of_starts_begin_with_the_seed_and_do_not_overlap():
+    one, other = start_seeds(7, 5), start_seeds(8, 5)
+    assert (one[0], other[0], start_seeds(7, 1)) == (7, 8, [7])
+    assert len({*one, *other}) == 10
+
+
+def test_given_clusters_are_one_start():
+    x = sets()
+    start = batched_kmeans(x, KS, seeds=[4, 5, 6, 7])
+    expected = batched_kmeans(x, KS, start=start)
+    assert torch.equal(batched_kmeans(x, KS, start=start, starts=3), expected)
