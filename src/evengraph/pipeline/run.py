@@ -174,7 +174,7 @@ class RunPlan:
     def num_edges(self, graph: Data) -> int:
         """Edges as `evengraph inspect` counts them, each once."""
         if self.disk is not None:
-            return self.disk.packed.num_edges // 2
+            return int(self.disk.packed.num_edges) // 2
         if graph.edge_index is self.graph.edge_index:
             return self._num_edges
         return count_edges(graph.edge_index.cpu().numpy(), int(graph.num_nodes))
